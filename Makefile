@@ -1,0 +1,38 @@
+# The README's two commands, `make demo` and `make test`, and what they need.
+# Each does all the set-up by itself; a second call finds it done.
+
+.PHONY: demo test lint setup lock benchmarks clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+
+demo: setup
+	$(BIN)/splitbrain reproduce PV-01 --system reference
+
+test: setup lint
+	$(BIN)/pytest
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+setup: $(VENV)/.done
+	@./bootstrap.sh check
+
+$(VENV)/.done: requirements.lock pyproject.toml bootstrap.sh
+	./bootstrap.sh system
+	./bootstrap.sh python $(VENV)
+	touch $@
+
+# Rewrites requirements.lock from pyproject.toml; needs uv.
+lock:
+	uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
+	  --extra dev --python-version 3.11 pyproject.toml -o requirements.lock
+
+benchmarks: setup
+	for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
+
+clean:
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,25 @@
+"""The vocabulary: pure values and protocols that every other package imports.
+
+What may live here: frozen dataclasses, enums, Protocols, tables of rules, and pure functions on them.
+What may not: I/O, clocks, randomness, sockets, Spark, or anything of ours from outside this package.
+
+    from harness.model import Op, Observation, Finding
+"""
+
+from harness.model.errors import BadInput, EnvironmentFailure, PeerFailure, SplitbrainError
+from harness.model.finding import Finding, Quantity, Verdict
+from harness.model.observation import Observation
+from harness.model.op import NEMESIS, Op
+
+__all__ = [
+    "NEMESIS",
+    "BadInput",
+    "EnvironmentFailure",
+    "Finding",
+    "Observation",
+    "Op",
+    "PeerFailure",
+    "Quantity",
+    "SplitbrainError",
+    "Verdict",
+]

@@ -1,0 +1,72 @@
+"""What a host can do for a fault, a system or an observer, whatever kind of host it is.
+
+A host is where one node lives. A fault asks for the capability it needs (Links, Processes) and is reported unavailable
+where a host kind does not have it. Nodes are numbered from 1, as in controller.quorum.voters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+Link = tuple[int, int]
+"""A directed link: what (a, b) names is the traffic that a sends and b receives."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostView:
+    """What is known of a host without asking it: node number, IPv4 address, name, and the node's directory."""
+
+    node: int
+    address: str
+    hostname: str
+    directory: Path
+
+
+class Links(Protocol):
+    """A network whose directed links can be cut."""
+
+    async def cut(self, links: Iterable[Link]) -> None:
+        """Drop what travels on these links, besides what is dropped already."""
+
+    async def mend(self) -> None:
+        """Let everything through again; harmless when nothing is cut."""
+
+    async def passes(self, links: Iterable[Link]) -> Mapping[Link, bool]:
+        """Try each link with real traffic: whether what the first node sends reaches the second."""
+
+
+class Processes(Protocol):
+    """The nodes' server processes."""
+
+    async def start(self, node: int) -> None:
+        """Start the node's server; it need not be ready when this returns."""
+
+    async def kill(self, node: int) -> None:
+        """SIGKILL; returns when the process is gone."""
+
+    async def stop(self, node: int) -> None:
+        """SIGTERM; returns when the process is gone. Raises PeerFailure after the system's grace period."""
+
+    async def pause(self, node: int) -> None:
+        """SIGSTOP; returns when the process is stopped."""
+
+    async def resume(self, node: int) -> None:
+        """SIGCONT; returns when the process runs again."""
+
+    def state(self, node: int) -> str:
+        """'running', 'paused' or 'gone', as the kernel tells it."""
+
+
+@dataclass(frozen=True, slots=True)
+class UndoRecord:
+    """What it takes to undo a fault without the process that injected it; goes to the journal before the fault does.
+
+    kind names the undo routine; details are its JSON arguments.
+    """
+
+    fault: str
+    kind: str
+    details: Mapping[str, Any]

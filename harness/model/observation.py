@@ -1,0 +1,46 @@
+"""What a node did, seen from outside the clients.
+
+Observations come from nodes' logs, from their quorum-state files and from DescribeQuorum polls. One table holds
+them for every system, so that one set of checks judges them. A field that a source does not tell is None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Source = Literal["log", "quorum-state", "describe-quorum", "process"]
+
+Kind = Literal[
+    "transition",  # log: the node went from `previous` to `state` in `epoch`, with `leader` and `voted` as known then
+    "durable",  # quorum-state: what the node's file says: `epoch`, `leader`, `voted`
+    "claim",  # describe-quorum: the node answers as the leader of `epoch`, with its `high_watermark`
+    "denial",  # describe-quorum: the node answers that it does not lead (`detail` is the error's name)
+    "silence",  # describe-quorum: no answer
+    "started",  # process: the node's process was started
+    "stopped",  # process: the node's process ended (`detail` says how)
+    "note",  # log: any other line of interest, in `detail`
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One thing seen of one node.
+
+    time_ns counts from the run's beginning on the run's clock: for log lines, the line's own time stamp moved
+    there; for files and polls, the moment of the answer. state and previous are members of
+    harness.model.quorum_states.State, by value.
+    """
+
+    time_ns: int
+    node: int
+    source: Source
+    kind: Kind
+    state: str | None = None
+    previous: str | None = None
+    epoch: int | None = None
+    leader: int | None = None
+    voted: int | None = None
+    high_watermark: int | None = None
+    log_end_offset: int | None = None
+    detail: str | None = None

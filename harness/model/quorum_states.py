@@ -1,0 +1,179 @@
+"""The quorum's state machine as a table, before and after KIP-996.
+
+The table is data. The reference core executes it, tests enumerate it, the quorum check judges observed transitions by it,
+and docs/architecture.md draws it. Sources: KIP-996 "QuorumState changes" (both tables), and Kafka's QuorumState
+where the KIP's text leaves a case out; each such row says so in its note.
+
+Voted variants are not states of their own: an Unattached or Prospective node that granted a standard vote carries the
+candidate's id (Kafka's votedKey). Kafka up to 3.8 prints the voted Unattached as `Voted`; observers of such logs read it
+as Unattached with a vote.
+
+    table = KIP_996
+    table.target(State.FOLLOWER, Cause.FETCH_TIMEOUT).state     # State.PROSPECTIVE
+    table.allows(State.FOLLOWER, State.CANDIDATE, 1, 2)          # False
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal
+
+
+class State(Enum):
+    """A node's role in the quorum; values are the words that Kafka's logs use."""
+
+    UNATTACHED = "Unattached"
+    FOLLOWER = "Follower"
+    PROSPECTIVE = "Prospective"
+    CANDIDATE = "Candidate"
+    LEADER = "Leader"
+    RESIGNED = "Resigned"
+
+
+class Cause(Enum):
+    """Why a node leaves its state."""
+
+    HIGHER_EPOCH = "learned of an election with a higher epoch"
+    VOTE_GRANTED = "granted a standard vote"
+    LEADER_DISCOVERED = "discovered a leader"
+    FETCH_TIMEOUT = "the fetch timeout expired"
+    ELECTION_TIMEOUT = "the election timeout expired"
+    ELECTION_TIMEOUT_LEADER_KNOWN = "the election timeout expired and a leader is known"
+    ELECTION_LOST = "a majority cannot be had any more"
+    ELECTION_LOST_LEADER_KNOWN = "a majority cannot be had any more and a leader is known"
+    MAJORITY_OF_PRE_VOTES = "a majority granted the pre-vote"
+    PRE_VOTE_UNSUPPORTED = "a voter does not know Pre-Vote"
+    MAJORITY_OF_VOTES = "a majority granted the vote"
+    CHECK_QUORUM = "no majority fetched in time"
+    SHUTDOWN = "graceful shutdown"
+
+
+EpochRule = Literal["same", "next", "higher", "same or higher"]
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One row: in source, because of cause, a node becomes target; epoch relates the new epoch to the old one."""
+
+    source: State
+    cause: Cause
+    target: State
+    epoch: EpochRule
+    note: str = ""
+
+    def admits(self, epoch_before: int, epoch_after: int) -> bool:
+        """Whether the two epochs stand in the relation this row asks for."""
+        match self.epoch:
+            case "same":
+                return epoch_after == epoch_before
+            case "next":
+                return epoch_after == epoch_before + 1
+            case "higher":
+                return epoch_after > epoch_before
+            case "same or higher":
+                return epoch_after >= epoch_before
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionTable:
+    """A named set of rows; (source, cause) is unique among them."""
+
+    name: str
+    rows: tuple[Transition, ...]
+
+    def __post_init__(self) -> None:
+        keys = [(row.source, row.cause) for row in self.rows]
+        assert len(keys) == len(set(keys)), f"{self.name}: two rows share a source and a cause"
+
+    def target(self, source: State, cause: Cause) -> Transition | None:
+        """The row for this source and cause; None where the cause does not move a node out of source."""
+        return next((row for row in self.rows if row.source is source and row.cause is cause), None)
+
+    def allows(self, source: State, target: State, epoch_before: int, epoch_after: int) -> bool:
+        """Whether some row explains the observed step from source to target."""
+        return any(
+            row.source is source and row.target is target and row.admits(epoch_before, epoch_after)
+            for row in self.rows
+        )
+
+
+_U, _F, _P = State.UNATTACHED, State.FOLLOWER, State.PROSPECTIVE
+_C, _L, _R = State.CANDIDATE, State.LEADER, State.RESIGNED
+_FOLLOWER_TO_SAME_LEADER = "QuorumState: a Follower that learns its leader's endpoints anew stays in the epoch"
+
+KIP_595 = TransitionTable(
+    "KIP-595 (Kafka up to 3.9)",
+    (
+        Transition(_U, Cause.HIGHER_EPOCH, _U, "higher"),
+        Transition(_U, Cause.VOTE_GRANTED, _U, "same or higher", "printed as Voted up to 3.8"),
+        Transition(_U, Cause.ELECTION_TIMEOUT, _C, "next"),
+        Transition(_U, Cause.LEADER_DISCOVERED, _F, "same or higher"),
+        Transition(_C, Cause.HIGHER_EPOCH, _U, "higher"),
+        Transition(_C, Cause.ELECTION_TIMEOUT, _C, "next"),
+        Transition(_C, Cause.MAJORITY_OF_VOTES, _L, "same"),
+        Transition(_C, Cause.LEADER_DISCOVERED, _F, "same or higher", "missing in the original text, says KIP-996"),
+        Transition(_L, Cause.HIGHER_EPOCH, _U, "higher"),
+        Transition(_L, Cause.SHUTDOWN, _R, "same"),
+        Transition(_L, Cause.CHECK_QUORUM, _R, "same", "KAFKA-15489, from 3.7"),
+        Transition(_L, Cause.LEADER_DISCOVERED, _F, "higher", "QuorumState: a leader learns of a later one at once"),
+        Transition(_F, Cause.HIGHER_EPOCH, _U, "higher"),
+        Transition(_F, Cause.FETCH_TIMEOUT, _C, "next"),
+        Transition(_F, Cause.LEADER_DISCOVERED, _F, "same or higher", _FOLLOWER_TO_SAME_LEADER),
+        Transition(_R, Cause.HIGHER_EPOCH, _U, "higher"),
+        Transition(_R, Cause.VOTE_GRANTED, _U, "same or higher", "printed as Voted up to 3.8"),
+        Transition(_R, Cause.ELECTION_TIMEOUT, _C, "next"),
+        Transition(_R, Cause.LEADER_DISCOVERED, _F, "same or higher"),
+    ),
+)
+
+KIP_996 = TransitionTable(
+    "KIP-996 (Kafka from 4.0)",
+    (
+        Transition(_U, Cause.HIGHER_EPOCH, _U, "higher"),
+        Transition(_U, Cause.VOTE_GRANTED, _U, "same"),
+        Transition(_U, Cause.ELECTION_TIMEOUT, _P, "same"),
+        Transition(_U, Cause.LEADER_DISCOVERED, _F, "same or higher"),
+        Transition(_P, Cause.HIGHER_EPOCH, _U, "higher"),
+        Transition(_P, Cause.VOTE_GRANTED, _P, "same"),
+        Transition(_P, Cause.MAJORITY_OF_PRE_VOTES, _C, "next"),
+        Transition(_P, Cause.PRE_VOTE_UNSUPPORTED, _C, "next"),
+        Transition(_P, Cause.ELECTION_LOST, _U, "same"),
+        Transition(_P, Cause.ELECTION_LOST_LEADER_KNOWN, _F, "same"),
+        Transition(_P, Cause.ELECTION_TIMEOUT, _U, "same"),
+        Transition(_P, Cause.ELECTION_TIMEOUT_LEADER_KNOWN, _F, "same"),
+        Transition(_P, Cause.LEADER_DISCOVERED, _F, "same or higher"),
+        Transition(_C, Cause.HIGHER_EPOCH, _U, "higher"),
+        Transition(_C, Cause.ELECTION_TIMEOUT, _P, "same"),
+        Transition(_C, Cause.ELECTION_LOST, _P, "same"),
+        Transition(_C, Cause.MAJORITY_OF_VOTES, _L, "same"),
+        Transition(_C, Cause.LEADER_DISCOVERED, _F, "same or higher"),
+        Transition(_L, Cause.HIGHER_EPOCH, _U, "higher"),
+        Transition(_L, Cause.SHUTDOWN, _R, "same"),
+        Transition(_L, Cause.CHECK_QUORUM, _R, "same", "KAFKA-15489"),
+        Transition(_L, Cause.LEADER_DISCOVERED, _F, "higher", "QuorumState: a leader learns of a later one at once"),
+        Transition(_F, Cause.HIGHER_EPOCH, _U, "higher"),
+        Transition(_F, Cause.FETCH_TIMEOUT, _P, "same"),
+        Transition(_F, Cause.LEADER_DISCOVERED, _F, "same or higher", _FOLLOWER_TO_SAME_LEADER),
+        Transition(_R, Cause.HIGHER_EPOCH, _U, "higher"),
+        Transition(_R, Cause.ELECTION_TIMEOUT, _U, "next"),
+        Transition(_R, Cause.LEADER_DISCOVERED, _F, "higher"),
+    ),
+)
+
+OBSERVER = TransitionTable(
+    "observers (every version)",
+    (
+        Transition(_U, Cause.HIGHER_EPOCH, _U, "higher"),
+        Transition(_U, Cause.LEADER_DISCOVERED, _F, "same or higher"),
+        Transition(_F, Cause.HIGHER_EPOCH, _U, "higher"),
+        Transition(_F, Cause.FETCH_TIMEOUT, _U, "same"),
+        Transition(_F, Cause.LEADER_DISCOVERED, _F, "same or higher"),
+    ),
+)
+
+TABLES = {"kip-595": KIP_595, "kip-996": KIP_996}
+"""Tables by the name that a run's plan records; observers are judged by OBSERVER whatever the version."""
+
+START_STATES = frozenset({_U, _F, _C, _R})
+"""What a restarted process may begin in: Kafka's QuorumState.initialize, rows PV-05 and PV-41."""

@@ -1,0 +1,63 @@
+"""The columns of the tables every run leaves, as Arrow schemas.
+
+history: one row an Op, in index order. observations: one row an Observation. value is JSON text (null for none), so that
+one schema serves every workload and every history imported from elsewhere.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+HISTORY = pa.schema(
+    [
+        ("index", pa.int64()),
+        ("time_ns", pa.int64()),
+        ("process", pa.int32()),
+        ("type", pa.string()),
+        ("f", pa.string()),
+        ("key", pa.string()),
+        ("value", pa.string()),
+        ("node", pa.int32()),
+        ("error", pa.string()),
+    ]
+)
+
+OBSERVATIONS = pa.schema(
+    [
+        ("time_ns", pa.int64()),
+        ("node", pa.int32()),
+        ("source", pa.string()),
+        ("kind", pa.string()),
+        ("state", pa.string()),
+        ("previous", pa.string()),
+        ("epoch", pa.int32()),
+        ("leader", pa.int32()),
+        ("voted", pa.int32()),
+        ("high_watermark", pa.int64()),
+        ("log_end_offset", pa.int64()),
+        ("detail", pa.string()),
+    ]
+)
+
+FINDINGS = pa.schema(
+    [
+        ("check", pa.string()),
+        ("name", pa.string()),
+        ("severity", pa.string()),
+        ("message", pa.string()),
+        ("key", pa.string()),
+        ("node", pa.int32()),
+        ("time_ns", pa.int64()),
+        ("witnesses", pa.list_(pa.int64())),
+        ("count", pa.int64()),
+    ]
+)
+
+QUANTITIES = pa.schema(
+    [
+        ("check", pa.string()),
+        ("name", pa.string()),
+        ("value", pa.float64()),
+        ("unit", pa.string()),
+    ]
+)
