@@ -1,7 +1,7 @@
 """What the checks say: findings, quantities and the verdict.
 
-A finding is a broken guarantee in words with its witnesses. A quantity is a number that a reader or an expectation wants
-whether or not anything broke. The verdict is three-valued, and unknown never passes.
+A finding is a broken guarantee in words with its witnesses. A quantity is a number that a reader or an expectation
+wants whether or not anything broke. The verdict is three-valued, and unknown never passes.
 """
 
 from __future__ import annotations

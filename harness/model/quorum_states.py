@@ -1,12 +1,12 @@
 """The quorum's state machine as a table, before and after KIP-996.
 
-The table is data. The reference core executes it, tests enumerate it, the quorum check judges observed transitions by it,
-and docs/architecture.md draws it. Sources: KIP-996 "QuorumState changes" (both tables), and Kafka's QuorumState
+The table is data. The reference core executes it, tests enumerate it, the quorum check judges observed transitions by
+it, and docs/architecture.md draws it. Sources: KIP-996 "QuorumState changes" (both tables), and Kafka's QuorumState
 where the KIP's text leaves a case out; each such row says so in its note.
 
 Voted variants are not states of their own: an Unattached or Prospective node that granted a standard vote carries the
-candidate's id (Kafka's votedKey). Kafka up to 3.8 prints the voted Unattached as `Voted`; observers of such logs read it
-as Unattached with a vote.
+candidate's id (Kafka's votedKey). Kafka up to 3.8 prints the voted Unattached as `Voted`; observers of such logs read
+it as Unattached with a vote.
 
     table = KIP_996
     table.target(State.FOLLOWER, Cause.FETCH_TIMEOUT).state     # State.PROSPECTIVE
@@ -93,8 +93,7 @@ class TransitionTable:
     def allows(self, source: State, target: State, epoch_before: int, epoch_after: int) -> bool:
         """Whether some row explains the observed step from source to target."""
         return any(
-            row.source is source and row.target is target and row.admits(epoch_before, epoch_after)
-            for row in self.rows
+            row.source is source and row.target is target and row.admits(epoch_before, epoch_after) for row in self.rows
         )
 
 

@@ -1,7 +1,7 @@
 """The columns of the tables every run leaves, as Arrow schemas.
 
-history: one row an Op, in index order. observations: one row an Observation. value is JSON text (null for none), so that
-one schema serves every workload and every history imported from elsewhere.
+history: one row an Op, in index order. observations: one row an Observation. value is JSON text (null for none), so
+that one schema serves every workload and every history imported from elsewhere.
 """
 
 from __future__ import annotations
