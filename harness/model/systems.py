@@ -1,0 +1,48 @@
+"""What a system is to the harness: a recipe that prepares a node's directory and says which command serves it.
+
+Both systems are recipes (nodes/kafka, nodes/reference); who starts, kills and watches their processes is the same code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from harness.model.hosts import HostView
+
+CONTROLLER_PORT = 9093
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCommand:
+    """How to serve a node: argv, what to add to the environment, and how long SIGTERM may take."""
+
+    argv: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    grace_seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFiles:
+    """Where a node's log and durable state are, as paths that the controller can read."""
+
+    log: Path
+    quorum_state: Path
+
+
+class System(Protocol):
+    """A recipe. label names it in reports (`kafka:3.9.1`), table names its transition table."""
+
+    label: str
+    table: str
+
+    async def prepare(self, hosts: Mapping[int, HostView]) -> None:
+        """Write configurations and format storage on every host. Raises EnvironmentFailure with the tool's words."""
+
+    def command(self, host: HostView) -> NodeCommand:
+        """The command that serves this node."""
+
+    def files(self, host: HostView) -> NodeFiles:
+        """This node's log and quorum-state."""

@@ -1,0 +1,161 @@
+"""Real Kafka's jars: fetched once a version into a cache, or taken from the user's KAFKA_HOME.
+
+A release is whole if both its server and its command-line tools resolve; *newest* means the newest whole one, because
+a release's artifacts do not all appear at once. Which was chosen, and why, is said.
+
+    library = Library(cache)
+    release = await library.resolve("newest 4")      # Release(version=…, jars=…, why="…")
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.model import BadInput, EnvironmentFailure
+from nodes.kafka.maven import ArtifactMissing, Coordinate, Maven
+from nodes.kafka.versions import OLDEST, KafkaVersion
+
+GROUP = "org.apache.kafka"
+SERVER, TOOLS, TOOLS_API = "kafka_2.13", "kafka-tools", "kafka-tools-api"
+RELOAD4J = (Coordinate("ch.qos.reload4j", "reload4j", "1.2.25"), Coordinate("org.slf4j", "slf4j-reload4j", "1.7.36"))
+LOG4J2 = (
+    Coordinate("org.apache.logging.log4j", "log4j-core", "2.25.2"),
+    Coordinate("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.2"),
+    Coordinate("org.apache.logging.log4j", "log4j-1.2-api", "2.25.2"),
+)
+NEWEST_IS_GOOD_FOR_SECONDS = 7 * 86400
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A whole release on this machine: a directory of jars, and why it was chosen."""
+
+    version: KafkaVersion
+    jars: Path
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The releases in a cache directory."""
+
+    cache: Path
+    report: Callable[[str], None] = lambda _line: None
+
+    @staticmethod
+    def default(report: Callable[[str], None] = lambda _line: None) -> Library:
+        """The library below XDG_CACHE_HOME, or ~/.cache."""
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        return Library(Path(base, "splitbrain", "kafka"), report)
+
+    def installed(self) -> list[Release]:
+        """What is here already, oldest first, KAFKA_HOME's release included."""
+        found = [
+            Release(KafkaVersion.parse(path.name), path / "libs", "in the cache")
+            for path in self.cache.glob("*.*.*")
+            if (path / "whole").exists()
+        ]
+        given = _kafka_home()
+        return sorted([*found, *([given] if given else [])], key=lambda release: release.version)
+
+    async def resolve(self, wanted: str) -> Release:
+        """The release for '3.9.1', '3.9' (its newest patch), 'newest' or 'newest 4'.
+
+        Raises BadInput for a version that no one published, EnvironmentFailure where it cannot be had.
+        """
+        if wanted == "newest" or wanted.startswith("newest "):
+            return await self._newest(wanted.removeprefix("newest").strip())
+        if re.fullmatch(r"\d+\.\d+", wanted):
+            return await self._newest(wanted)
+        version = KafkaVersion.parse(wanted)
+        here = next((release for release in self.installed() if release.version == version), None)
+        try:
+            return here or await self._install(version, f"{version} was asked for")
+        except ArtifactMissing as error:
+            if f":{SERVER}:" in str(error):
+                raise BadInput(f"Kafka version {wanted!r}: expected a published release; {error}") from error
+            raise EnvironmentFailure(f"Kafka {version} is half published: {error}") from error
+
+    async def _newest(self, prefix: str) -> Release:
+        remembered = self._remembered(prefix)
+        if remembered:
+            return remembered
+        self.report(f"looking up the newest whole Kafka {prefix}".rstrip())
+        skipped: list[str] = []
+        for version in await self._candidates(prefix):
+            try:
+                release = await self._install(version, _why(version, prefix, skipped))
+            except ArtifactMissing as error:
+                skipped.append(f"{version}: {error}")
+                continue
+            self._remember(prefix, release)
+            return release
+        raise BadInput(f"Kafka version {prefix!r}: expected a published one, and there is no whole release like it")
+
+    async def _candidates(self, prefix: str) -> list[KafkaVersion]:
+        """Published versions that begin with prefix, newest first; a half published one is still among them."""
+        published = await self._maven().published_versions(GROUP, SERVER)
+        numbers = [tuple(map(int, text.split("."))) for text in published if re.fullmatch(r"\d+\.\d+\.\d+", text)]
+        stem = tuple(int(part) for part in prefix.split(".")) if prefix else ()
+        fitting = [number for number in numbers if number[: len(stem)] == stem and number[:2] >= OLDEST]
+        return sorted((KafkaVersion(*number) for number in fitting), reverse=True)
+
+    async def _install(self, version: KafkaVersion, why: str) -> Release:
+        """Fetch into a directory beside the final one, which appears only when whole."""
+        final = self.cache / str(version)
+        partial = self.cache / f".{version}.{os.getpid()}"
+        self.report(f"fetching Kafka {version}")
+        roots = [Coordinate(GROUP, name, str(version)) for name in (SERVER, TOOLS)]
+        try:
+            await self._maven().copy_jars(
+                [*roots, *(LOG4J2 if version.logs_with_log4j2 else RELOAD4J)], partial / "libs"
+            )
+            (partial / "whole").write_text(why + "\n")
+            if not final.exists():
+                partial.rename(final)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        return Release(version, final / "libs", why)
+
+    def _maven(self) -> Maven:
+        return Maven(self.cache.parent / "maven")
+
+    def _remembered(self, prefix: str) -> Release | None:
+        """The last answer to the same question, while it is fresh and its jars are here."""
+        note = self.cache / f"newest-{prefix or 'any'}.json"
+        if not note.exists():
+            return None
+        said = json.loads(note.read_text())
+        jars = self.cache / said["version"] / "libs"
+        if not jars.exists() or time.time() - said["asked_at"] > NEWEST_IS_GOOD_FOR_SECONDS:
+            return None
+        return Release(KafkaVersion.parse(said["version"]), jars, said["why"])
+
+    def _remember(self, prefix: str, release: Release) -> None:
+        note = self.cache / f"newest-{prefix or 'any'}.json"
+        note.write_text(json.dumps({"version": str(release.version), "why": release.why, "asked_at": time.time()}))
+
+
+def _why(version: KafkaVersion, prefix: str, skipped: list[str]) -> str:
+    reason = f"{version} is the newest whole release{f' of {prefix}' if prefix else ''}"
+    return f"{reason}; passed over: {'; '.join(skipped)}" if skipped else reason
+
+
+def _kafka_home() -> Release | None:
+    """The release that KAFKA_HOME names, if it is set."""
+    home = os.environ.get("KAFKA_HOME")
+    if not home:
+        return None
+    jars = Path(home, "libs")
+    names = [path.name for path in jars.glob("kafka_2.*.jar")]
+    match = next((m for name in names if (m := re.fullmatch(r"kafka_2\.\d+-(\d+\.\d+\.\d+)\.jar", name))), None)
+    if not match:
+        raise EnvironmentFailure(f"KAFKA_HOME={home}: expected an unpacked Kafka release with libs/kafka_2.13-*.jar")
+    return Release(KafkaVersion.parse(match.group(1)), jars, f"KAFKA_HOME={home}")

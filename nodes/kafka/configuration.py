@@ -1,0 +1,84 @@
+"""The server.properties of a node: pure text from values.
+
+Layouts: *controllers* (process.roles=controller, what quorum scenarios want) and *combined* (broker and controller in
+one process, with replication on a listener of its own so that a fault can cut it while heartbeats flow). Voters are
+static (kraft.version 0): every release from 3.3 on knows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from harness.model.hosts import HostView
+from harness.model.systems import CONTROLLER_PORT
+
+CLIENT_PORT = 9092
+REPLICATION_PORT = 9094
+
+
+class Layout(Enum):
+    """Which roles every node has."""
+
+    CONTROLLERS = "controllers"
+    COMBINED = "combined"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfiguration:
+    """What one node is told. overrides are properties by Kafka's names and win over everything else."""
+
+    layout: Layout
+    heap_mib: int
+    overrides: Mapping[str, str] = field(default_factory=dict)
+
+
+def voters(hosts: Mapping[int, HostView]) -> str:
+    """controller.quorum.voters for these hosts, e.g. 1@10.77.0.1:9093,2@10.77.0.2:9093."""
+    return ",".join(f"{node}@{host.address}:{CONTROLLER_PORT}" for node, host in sorted(hosts.items()))
+
+
+def server_properties(configuration: NodeConfiguration, host: HostView, hosts: Mapping[int, HostView]) -> str:
+    """The node's server.properties."""
+    properties = {
+        "node.id": str(host.node),
+        "controller.quorum.voters": voters(hosts),
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(host.directory / "data"),
+        "num.network.threads": "2",
+        "num.io.threads": "2",
+    }
+    if configuration.layout is Layout.CONTROLLERS:
+        properties |= _controller(host)
+    else:
+        properties |= _combined(host, len(hosts))
+    return "".join(f"{name}={value}\n" for name, value in {**properties, **configuration.overrides}.items())
+
+
+def _controller(host: HostView) -> dict[str, str]:
+    return {
+        "process.roles": "controller",
+        "listeners": f"CONTROLLER://{host.address}:{CONTROLLER_PORT}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
+    }
+
+
+def _combined(host: HostView, nodes: int) -> dict[str, str]:
+    ports = {"PLAINTEXT": CLIENT_PORT, "REPLICATION": REPLICATION_PORT}
+    advertised = ",".join(f"{name}://{host.address}:{port}" for name, port in ports.items())
+    copies = min(3, nodes)
+    return {
+        "process.roles": "broker,controller",
+        "listeners": f"{advertised},CONTROLLER://{host.address}:{CONTROLLER_PORT}",
+        "advertised.listeners": advertised,
+        "inter.broker.listener.name": "REPLICATION",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,REPLICATION:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "default.replication.factor": str(copies),
+        "min.insync.replicas": str(min(2, nodes)),
+        "offsets.topic.replication.factor": str(copies),
+        "transaction.state.log.replication.factor": str(copies),
+        "transaction.state.log.min.isr": str(min(2, nodes)),
+        "group.initial.rebalance.delay.ms": "0",
+        "auto.leader.rebalance.enable": "false",
+    }

@@ -1,0 +1,103 @@
+"""Real Apache Kafka as a system: formats its nodes' storage and says which command serves them.
+
+    system = KafkaSystem(release, Layout.CONTROLLERS, cluster_id)
+    await system.prepare(hosts.views)
+
+Nothing here starts a server: nodes.hosts.processes does, for every system alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.model import EnvironmentFailure
+from harness.model.hosts import HostView
+from harness.model.systems import NodeCommand, NodeFiles
+from nodes.hosts.commands import run
+from nodes.kafka.artifacts import Release
+from nodes.kafka.configuration import Layout, NodeConfiguration, server_properties
+
+HEAP_MIB = {Layout.CONTROLLERS: 128, Layout.COMBINED: 256}
+SMALL_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "-XX:-UsePerfData", "-Duser.timezone=UTC")
+FORMAT_SECONDS = 120.0
+
+LOG4J = """\
+log4j.rootLogger=INFO, stdout
+log4j.appender.stdout=org.apache.log4j.ConsoleAppender
+log4j.appender.stdout.layout=org.apache.log4j.PatternLayout
+log4j.appender.stdout.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
+LOG4J2 = """\
+appender.stdout.type=Console
+appender.stdout.name=stdout
+appender.stdout.layout.type=PatternLayout
+appender.stdout.layout.pattern=[%d] %p %m (%c)%n
+rootLogger.level=INFO
+rootLogger.appenderRef.stdout.ref=stdout
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSystem:
+    """A quorum of one release. overrides are properties for all nodes, node_overrides for single ones."""
+
+    release: Release
+    layout: Layout
+    cluster_id: str
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    node_overrides: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """E.g. 'kafka:3.9.1'."""
+        return f"kafka:{self.release.version}"
+
+    @property
+    def table(self) -> str:
+        """The transition table this release follows."""
+        return self.release.version.transition_table
+
+    async def prepare(self, hosts: Mapping[int, HostView]) -> None:
+        """Write every node's configuration and format its storage, all at once."""
+        if not shutil.which("java"):
+            raise EnvironmentFailure("formatting Kafka's storage: no java here; install openjdk-17-jre-headless")
+        for host in hosts.values():
+            self._configure(host, hosts)
+        await asyncio.gather(*(self._format(host) for host in hosts.values()))
+
+    def command(self, host: HostView) -> NodeCommand:
+        """The JVM that serves this node, logging to its standard output."""
+        heap = f"-Xmx{HEAP_MIB[self.layout]}m"
+        return NodeCommand(self._java(host, "-Xms64m", heap, "kafka.Kafka", str(_properties(host))))
+
+    def files(self, host: HostView) -> NodeFiles:
+        """This node's log and quorum-state."""
+        return NodeFiles(
+            host.directory / "server.log", host.directory / "data" / "__cluster_metadata-0" / "quorum-state"
+        )
+
+    def _configure(self, host: HostView, hosts: Mapping[int, HostView]) -> None:
+        overrides = {**self.overrides, **self.node_overrides.get(host.node, {})}
+        configuration = NodeConfiguration(self.layout, HEAP_MIB[self.layout], overrides)
+        _properties(host).write_text(server_properties(configuration, host, hosts))
+        _logging(host).write_text(LOG4J2 if self.release.version.logs_with_log4j2 else LOG4J)
+
+    async def _format(self, host: HostView) -> None:
+        tool = ["kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(_properties(host))]
+        await run(self._java(host, "-Xmx64m", *tool), timeout_seconds=FORMAT_SECONDS)
+
+    def _java(self, host: HostView, *arguments: str) -> list[str]:
+        style = "log4j2.configurationFile=" if self.release.version.logs_with_log4j2 else "log4j.configuration=file:"
+        return ["java", *SMALL_JVM, f"-D{style}{_logging(host)}", "-cp", f"{self.release.jars}/*", *arguments]
+
+
+def _properties(host: HostView) -> Path:
+    return host.directory / "server.properties"
+
+
+def _logging(host: HostView) -> Path:
+    return host.directory / "log4j.properties"

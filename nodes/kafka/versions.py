@@ -1,0 +1,62 @@
+"""Kafka's versions as values: order, what each can do, and which logging binding its artifacts lack.
+
+Sources of the capabilities: the KIPs and KAFKA issues named at each property.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from harness.model import BadInput
+
+OLDEST = (3, 3)
+"""The first release in which KRaft is ready for production."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class KafkaVersion:
+    """A released version, e.g. KafkaVersion(3, 9, 1)."""
+
+    major: int
+    minor: int
+    patch: int
+
+    @staticmethod
+    def parse(text: str) -> KafkaVersion:
+        """Raises BadInput for anything but MAJOR.MINOR.PATCH from 3.3 on."""
+        match = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", text)
+        if not match:
+            raise BadInput(f"Kafka version {text!r}: expected MAJOR.MINOR.PATCH, e.g. 3.9.1, or newest")
+        version = KafkaVersion(*(int(part) for part in match.groups()))
+        if (version.major, version.minor) < OLDEST:
+            raise BadInput(f"Kafka version {text!r}: expected 3.3.0 or later, the first with KRaft for production")
+        return version
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}"
+
+    @property
+    def has_pre_vote(self) -> bool:
+        """KIP-996, KAFKA-17641."""
+        return self >= KafkaVersion(4, 0, 0)
+
+    @property
+    def has_check_quorum(self) -> bool:
+        """KAFKA-15489."""
+        return self >= KafkaVersion(3, 7, 0)
+
+    @property
+    def controllers_answer_admin_clients(self) -> bool:
+        """KIP-919: --bootstrap-controller, and DescribeConfigs asked of a controller."""
+        return self >= KafkaVersion(3, 7, 0)
+
+    @property
+    def transition_table(self) -> str:
+        """The name of its table in harness.model.quorum_states.TABLES."""
+        return "kip-996" if self.has_pre_vote else "kip-595"
+
+    @property
+    def logs_with_log4j2(self) -> bool:
+        """KIP-653."""
+        return self >= KafkaVersion(4, 0, 0)
