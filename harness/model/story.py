@@ -1,0 +1,114 @@
+"""What the nemesis is to do, as values: a story is a sequence of steps that a reviewer can check against a KIP.
+
+A step is a deed's name and its JSON arguments, so that a plan on disk holds the story itself. Who is meant is said by role
+and settled when the step is carried out: `leader` is whom the quorum names then, `follower` any other node (the plan's
+seed draws), `n3` node 3, `cut off` and `down` whoever is so now.
+
+    story = [once(A_LEADER_IS_KNOWN), cut(one(FOLLOWERS)), for_(seconds(12)), heal(), for_(seconds(5))]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+MARK: Final = "mark"
+STORY_BEGINS: Final = "story"
+FINAL_READS: Final = "final"
+
+Who = str
+Ways = Literal["both", "out", "in"]
+
+LEADER: Final[Who] = "leader"
+FOLLOWERS: Final[Who] = "follower"
+CUT_OFF: Final[Who] = "cut off"
+DOWN: Final[Who] = "down"
+PAUSED: Final[Who] = "paused"
+
+A_LEADER_IS_KNOWN: Final = "a leader is known"
+ALL_FOLLOW_ONE_LEADER: Final = "all follow one leader"
+AWAIT_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One deed of the nemesis: f names it, value holds its arguments."""
+
+    f: str
+    value: Any = None
+
+
+def seconds(number: float) -> float:
+    """So that durations read as they are meant."""
+    return number
+
+
+def once(condition: str, within: float = AWAIT_SECONDS) -> Step:
+    """Wait until a condition holds; a run in which it does not is unknown."""
+    return Step("await", {"condition": condition, "within_seconds": within})
+
+
+def for_(duration_seconds: float) -> Step:
+    """Leave things as they are for a while."""
+    return Step("hold", duration_seconds)
+
+
+def one(who: Who) -> Who:
+    """A single node of that role."""
+    return who
+
+
+def cut(who: Who, ways: Ways = "both") -> Step:
+    """Cut the links between a node and all others: both ways, or only what it sends (out) or receives (in)."""
+    return Step("cut", {"who": who, "ways": ways})
+
+
+def only_links(pairs: Iterable[tuple[int, int]], leader_as: int) -> Step:
+    """Leave only these links up, both ways. Node numbers are roles: the leader plays leader_as."""
+    return Step("cut", {"only": sorted(sorted(pair) for pair in pairs), "leader_as": leader_as})
+
+
+def split(*groups: Iterable[int]) -> Step:
+    """Cut every link between nodes of different groups."""
+    return Step("cut", {"groups": [sorted(group) for group in groups]})
+
+
+def cut_links(links: Iterable[tuple[int, int]]) -> Step:
+    """Cut these directed links."""
+    return Step("cut", {"links": sorted(list(link) for link in links)})
+
+
+def heal() -> Step:
+    """Undo every fault that is in place: mend links, resume the paused, start the dead."""
+    return Step("heal")
+
+
+def kill(who: Who) -> Step:
+    """SIGKILL."""
+    return Step("kill", {"who": who})
+
+
+def stop(who: Who) -> Step:
+    """SIGTERM, and wait for the end."""
+    return Step("stop", {"who": who})
+
+
+def start(who: Who = DOWN) -> Step:
+    """Start again what is down."""
+    return Step("start", {"who": who})
+
+
+def pause(who: Who) -> Step:
+    """SIGSTOP."""
+    return Step("pause", {"who": who})
+
+
+def resume(who: Who = PAUSED) -> Step:
+    """SIGCONT."""
+    return Step("resume", {"who": who})
+
+
+def mark(text: str) -> Step:
+    """A row in the history that says where a part of the story begins."""
+    return Step(MARK, text)

@@ -1,0 +1,27 @@
+"""The outcomes that scenarios speak of, each a bound on a quantity of the checks.
+
+All are counted from the beginning of the story, so that the first election of a fresh quorum is none of them.
+"""
+
+from __future__ import annotations
+
+from harness.model.scenario import Expectation
+
+leader_deposed = Expectation("the leader is deposed", "leader_deposed", 1)
+
+
+def epochs_burned(at_least: int) -> Expectation:
+    """The epoch grows by so many or more."""
+    return Expectation(f"{at_least} or more epochs are burned", "epochs_burned", at_least)
+
+
+def leader_changes(at_least: int) -> Expectation:
+    """Leadership goes from one node to another so many times or more."""
+    return Expectation(f"leadership changes {at_least} or more times", "leader_changes", at_least)
+
+
+def two_leaders(at_least_ms: int) -> Expectation:
+    """One node answers as leader while another leads a later epoch, for so long or longer."""
+    return Expectation(
+        f"a deposed leader still answers as one for {at_least_ms / 1000:g} s or longer", "two_leaders_ms", at_least_ms
+    )

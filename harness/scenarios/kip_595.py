@@ -1,0 +1,29 @@
+"""KIP-595, leader progress timeout: a leader that no majority follows any more must notice."""
+
+from __future__ import annotations
+
+from harness.model.scenario import Scenario, Side, Source
+from harness.model.story import A_LEADER_IS_KNOWN, ALL_FOLLOW_ONE_LEADER, LEADER, cut, for_, heal, once, seconds
+from harness.scenarios.expectations import two_leaders
+
+KIP_595 = Source("KIP-595")
+
+LP_01 = Scenario(
+    id="LP-01",
+    title="A leader that was cut off goes on answering as leader",
+    question="How long does a cut-off leader claim to lead after the others elected another?",
+    source=KIP_595 / "Leader Progress Timeout",
+    nodes=3,
+    story=(
+        once(ALL_FOLLOW_ONE_LEADER),
+        cut(LEADER),
+        for_(seconds(12)),
+        heal(),
+        once(A_LEADER_IS_KNOWN),
+        for_(seconds(3)),
+    ),
+    bad=Side({"reference.check_quorum": "false"}, "3.6.2", shows=(two_leaders(at_least_ms=5000),)),
+    good=Side({}, "newest 4", never=(two_leaders(at_least_ms=3000),)),
+)
+
+SCENARIOS = (LP_01,)

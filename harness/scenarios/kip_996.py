@@ -1,0 +1,59 @@
+"""KIP-996, Pre-Vote: servers that disrupt a healthy quorum, and that no longer can."""
+
+from __future__ import annotations
+
+from harness.model.scenario import Scenario, Side, Source
+from harness.model.story import (
+    A_LEADER_IS_KNOWN,
+    ALL_FOLLOW_ONE_LEADER,
+    FOLLOWERS,
+    cut,
+    for_,
+    heal,
+    once,
+    one,
+    only_links,
+    seconds,
+)
+from harness.scenarios.expectations import epochs_burned, leader_changes, leader_deposed
+
+KIP_996 = Source("KIP-996")
+WITHOUT_PRE_VOTE = {"reference.pre_vote": "false"}
+
+PV_01 = Scenario(
+    id="PV-01",
+    title="A follower that was cut off deposes the leader when it comes back",
+    question="Does a follower that rejoins after 12 s depose a leader that served the majority all along?",
+    source=KIP_996 / "Disruptive server scenarios",
+    nodes=3,
+    story=(
+        once(ALL_FOLLOW_ONE_LEADER),
+        cut(one(FOLLOWERS)),
+        for_(seconds(12)),
+        heal(),
+        once(A_LEADER_IS_KNOWN),
+        for_(seconds(5)),
+    ),
+    bad=Side(WITHOUT_PRE_VOTE, "3.9.1", shows=(leader_deposed, epochs_burned(at_least=2))),
+    good=Side({}, "newest 4", never=(leader_deposed, epochs_burned(at_least=1))),
+)
+
+PV_02 = Scenario(
+    id="PV-02",
+    title="Two leaders take turns for ever where two followers each see only one of them",
+    question="With links 1-2, 1-3, 2-3, 2-4 and 3-5 alone, does the leader, 3, stay?",
+    source=KIP_996 / "Disruptive server scenarios",
+    nodes=5,
+    story=(
+        once(ALL_FOLLOW_ONE_LEADER),
+        only_links({(1, 2), (1, 3), (2, 3), (2, 4), (3, 5)}, leader_as=3),
+        for_(seconds(40)),
+        heal(),
+        once(A_LEADER_IS_KNOWN),
+        for_(seconds(3)),
+    ),
+    bad=Side(WITHOUT_PRE_VOTE, "3.9.1", shows=(leader_changes(at_least=3), epochs_burned(at_least=6))),
+    good=Side({}, "newest 4", never=(leader_deposed, epochs_burned(at_least=1))),
+)
+
+SCENARIOS = (PV_01, PV_02)

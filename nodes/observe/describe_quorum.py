@@ -1,0 +1,55 @@
+"""Asks a controller who leads, by DescribeQuorum (KIP-595).
+
+Each node is asked by itself: what a deposed leader still answers is exactly what one wants to see. Version 0 carries
+all that is used here and is served by every release from 3.3 on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kio.schema.describe_quorum.v0 import request as v0_request
+from kio.schema.describe_quorum.v0 import response as v0_response
+from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName
+from kio.static.primitive import i32
+
+from harness.model.session import Connection
+
+TOPIC = "__cluster_metadata"
+
+REQUEST = v0_request.DescribeQuorumRequest(
+    topics=(
+        v0_request.TopicData(
+            topic_name=TopicName(TOPIC), partitions=(v0_request.PartitionData(partition_index=i32(0)),)
+        ),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one node said. error is Kafka's name of it (`not_leader_or_follower`); without one, the node leads."""
+
+    error: str | None = None
+    leader: int | None = None
+    epoch: int | None = None
+    high_watermark: int | None = None
+    log_end_offset: int | None = None
+
+
+async def describe_quorum(connection: Connection, timeout_ms: int) -> Answer:
+    """One node's answer. Raises what the connection raises."""
+    response: v0_response.DescribeQuorumResponse = await connection.call(REQUEST, timeout_ms)
+    if response.error_code is not ErrorCode.none:
+        return Answer(response.error_code.name)
+    partition = response.topics[0].partitions[0]
+    if partition.error_code is not ErrorCode.none:
+        return Answer(partition.error_code.name)
+    return Answer(
+        None,
+        partition.leader_id,
+        partition.leader_epoch,
+        partition.high_watermark,
+        next((r.log_end_offset for r in partition.current_voters if r.replica_id == partition.leader_id), None),
+    )

@@ -1,0 +1,108 @@
+"""Reads the lines that Kafka's Raft client logs, in the words of every release from 3.3 on.
+
+Pure: text in, values out. The reference quorum logs in the same words, so this reads both. The state objects print
+themselves differently from release to release (`leaderId=3`, `leader=3`, `leaderId=OptionalInt[3]`; `votedId=3`,
+`votedKey=Optional[ReplicaKey(id=3, …)]`); a field that a line does not tell is None.
+
+    read_line("[…] INFO [RaftManager id=1] Completed transition to FollowerState(…epoch=2, leaderId=3…) from …", offset)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from harness.model.observation import Kind
+from harness.model.quorum_states import State
+
+_LINE = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] [A-Z]+ \[[A-Za-z]+ (?:id|nodeId)=\d+\] (.*)$")
+_TRANSITION = re.compile(r"^Completed transition to (?P<to>.*) from (?P<was>null|[A-Z][A-Za-z]*\(.*)$")
+_STATE = re.compile(r"^([A-Z][a-z]+)(?:State)?\(")
+_EPOCH = re.compile(r"\bepoch=(\d+)")
+_LEADER = re.compile(r"\bleader(?:Id)?=(?:OptionalInt\[)?(\d+)")
+_VOTED = re.compile(r"\bvoted(?:Id=|Key=Optional\[ReplicaKey\(id=)(\d+)")
+_LOCAL = re.compile(r"\blocal\w*=(?:\w+\(\w+=)*(\d+)")
+_HIGH_WATERMARK = re.compile(r"\bhighWatermark=Optional\[LogOffsetMetadata\(offset=(\d+)")
+_LOGGER = re.compile(r" \([a-z][\w.]*\.[A-Z]\w*\)$")
+
+NOTES = (
+    "Transitioning to Prospective state due to fetch timeout",
+    "Did not receive fetch request from the majority",
+    "Vote request",
+    "Truncated to offset",
+    "High watermark set to",
+    "Prospective received unsupported version error",
+    "Insufficient remaining votes",
+    "Election was not granted",
+    "Received endQuorumEpoch",
+    "Encountered fatal fault",
+)
+"""How lines begin that are kept as notes."""
+
+VOTED_UNTIL_3_8 = "Voted"
+"""The voted Unattached state's own name up to 3.8."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """One line of interest; wall_ns is the line's own time stamp in nanoseconds since the Unix epoch (UTC)."""
+
+    wall_ns: int
+    kind: Kind
+    state: str | None = None
+    previous: str | None = None
+    epoch: int | None = None
+    leader: int | None = None
+    voted: int | None = None
+    high_watermark: int | None = None
+    detail: str | None = None
+
+
+def read_line(line: str) -> LogEvent | None:
+    """The event a line tells of; None for a line of no interest."""
+    match = _LINE.match(line)
+    if not match:
+        return None
+    text = _LOGGER.sub("", match.group(2))
+    transition = _TRANSITION.match(text)
+    if transition:
+        return _transition(_wall_ns(match.group(1)), transition.group("to"), transition.group("was"))
+    if text.startswith(NOTES):
+        return LogEvent(_wall_ns(match.group(1)), "note", detail=text[:500])
+    return None
+
+
+def _transition(wall_ns: int, to: str, was: str) -> LogEvent | None:
+    state = _state(to)
+    if state is None:
+        return None
+    local = _number(_LOCAL, to)
+    return LogEvent(
+        wall_ns,
+        "transition",
+        state.value,
+        previous.value if (previous := _state(was)) else None,
+        _number(_EPOCH, to),
+        local if state in (State.LEADER, State.RESIGNED) else _number(_LEADER, to),
+        local if state is State.CANDIDATE else _number(_VOTED, to),
+        _number(_HIGH_WATERMARK, to),
+    )
+
+
+def _state(text: str) -> State | None:
+    match = _STATE.match(text)
+    name = match.group(1) if match else ""
+    if name == VOTED_UNTIL_3_8:
+        return State.UNATTACHED
+    return next((state for state in State if state.value == name), None)
+
+
+def _number(pattern: re.Pattern[str], text: str) -> int | None:
+    match = pattern.search(text)
+    return int(match.group(1)) if match else None
+
+
+def _wall_ns(stamp: str) -> int:
+    moment = datetime.strptime(stamp, "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1000) * 1_000_000

@@ -1,0 +1,142 @@
+"""Watches all nodes of a run and tells what they do as observations on the run's clock.
+
+Three watchers a node: its log (transitions, with the line's own time), its quorum-state file (what is durable, on
+change) and DescribeQuorum polls (what it claims). A claim is told at each poll, since its high watermark moves;
+denials and silences only when they begin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+
+from harness.model import Observation, PeerFailure
+from harness.model.observation import Kind
+from harness.model.session import Connection
+from harness.model.systems import NodeFiles
+from nodes.observe.describe_quorum import Answer, describe_quorum
+from nodes.observe.log_lines import LogEvent
+from nodes.observe.log_tail import LogTail
+from nodes.observe.quorum_state import QuorumState, read_quorum_state
+
+FILE_SECONDS = 0.1
+POLL_SECONDS = 0.2
+POLL_TIMEOUT_MS = 1000
+SILENCE = "silence"
+
+
+class QuorumWatch:
+    """The watchers of one run, from start() to stop(); who leads is kept for whoever asks."""
+
+    def __init__(
+        self, now_ns: Callable[[], int], wall_origin_ns: int, observe: Callable[[Observation], None]
+    ) -> None:
+        """now_ns gives run time; wall_origin_ns is the wall clock at the run's beginning, in Unix nanoseconds."""
+        self._now_ns = now_ns
+        self._wall_origin_ns = wall_origin_ns
+        self._observe = observe
+        self._tasks: list[asyncio.Task[None]] = []
+        self._tails: list[LogTail] = []
+        self._claims: dict[int, Answer] = {}
+        self._changed = asyncio.Condition()
+
+    def start(self, files: Mapping[int, NodeFiles], connections: Mapping[int, Connection]) -> None:
+        """Begin to watch these nodes."""
+        for node, paths in files.items():
+            tail = LogTail(paths.log, partial(self._tell_event, node))
+            self._tails.append(tail)
+            self._tasks.append(asyncio.create_task(tail.follow()))
+            self._tasks.append(asyncio.create_task(self._watch_file(node, paths)))
+        for node, connection in connections.items():
+            self._tasks.append(asyncio.create_task(self._poll(node, connection)))
+
+    async def stop(self) -> None:
+        """End the watchers and read the logs' rest; raises what a watcher failed with."""
+        for task in self._tasks:
+            task.cancel()
+        results = await asyncio.gather(*self._tasks, return_exceptions=True)
+        for tail in self._tails:
+            tail.read_rest()
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+
+    def leader(self) -> int | None:
+        """The node that claims to lead the highest epoch, by the last polls."""
+        claims = [(answer.epoch or 0, node) for node, answer in self._claims.items()]
+        return max(claims)[1] if claims else None
+
+    async def until(self, condition: Callable[[Mapping[int, Answer]], bool], timeout_seconds: float) -> bool:
+        """Wait until the nodes' latest claims satisfy a condition; False where they do not in time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_seconds), self._changed:
+                await self._changed.wait_for(lambda: condition(self._claims))
+                return True
+        return False
+
+    def _tell_event(self, node: int, event: LogEvent) -> None:
+        time_ns = event.wall_ns - self._wall_origin_ns
+        self._observe(
+            Observation(
+                *(time_ns, node, "log", event.kind, event.state, event.previous),
+                *(event.epoch, event.leader, event.voted, event.high_watermark, None, event.detail),
+            )
+        )
+
+    async def _watch_file(self, node: int, paths: NodeFiles) -> None:
+        last: QuorumState | None = None
+        while True:
+            now = read_quorum_state(paths.quorum_state)
+            if now and now != last:
+                last = now
+                self._observe(
+                    Observation(
+                        *(self._now_ns(), node, "quorum-state", "durable"),
+                        epoch=now.epoch,
+                        leader=now.leader,
+                        voted=now.voted,
+                    )
+                )
+            await asyncio.sleep(FILE_SECONDS)
+
+    async def _poll(self, node: int, connection: Connection) -> None:
+        last_words: str | None = None
+        while True:
+            words = await self._ask(node, connection, last_words)
+            last_words = words
+            async with self._changed:
+                self._changed.notify_all()
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _ask(self, node: int, connection: Connection, last_words: str | None) -> str | None:
+        """Poll once; the words of a denial or silence, None for a claim."""
+        try:
+            answer = await describe_quorum(connection, POLL_TIMEOUT_MS)
+        except PeerFailure:
+            answer = Answer(SILENCE)
+        now_ns = self._now_ns()
+        if answer.error is None:
+            self._claims[node] = answer
+            self._observe(_claim(now_ns, node, answer))
+            return None
+        self._claims.pop(node, None)
+        if answer.error != last_words:
+            self._observe(_denial(now_ns, node, answer.error))
+        return answer.error
+
+
+def _claim(now_ns: int, node: int, answer: Answer) -> Observation:
+    return Observation(
+        *(now_ns, node, "describe-quorum", "claim"),
+        epoch=answer.epoch,
+        leader=answer.leader,
+        high_watermark=answer.high_watermark,
+        log_end_offset=answer.log_end_offset,
+    )
+
+
+def _denial(now_ns: int, node: int, error: str) -> Observation:
+    kind: Kind = "silence" if error == SILENCE else "denial"
+    return Observation(now_ns, node, "describe-quorum", kind, detail=error)
