@@ -1,0 +1,40 @@
+"""What a workload is to the harness.
+
+A workload is pure but for its sessions: operation() maps a number and a draw to an invocation, and the composition
+makes generators of it. checks name the checks that judge its history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from harness.model import Op
+from harness.model.session import Connection, Session
+
+Connect = Callable[[int], Connection]
+"""A new connection to a node, opened at its first use."""
+
+MakeSession = Callable[[Sequence[int], Connect, int], Session]
+"""The session of a process, given the nodes, how to reach them, and the process's number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A workload by name; one without operations leaves the system alone.
+
+    final_operations are asked once everything is healed, each until it is ok, after the mark `final`.
+    """
+
+    name: str
+    summary: str
+    checks: tuple[str, ...]
+    operation: Callable[[int, int], Op] | None = None
+    final_operations: tuple[Op, ...] = ()
+    make_session: MakeSession | None = None
+    """None exactly where operation is."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether no client asks anything."""
+        return self.operation is None
