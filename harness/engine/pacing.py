@@ -1,0 +1,117 @@
+"""Generators that look at the time: sleep, time_limit, delay, stagger. All times are nanoseconds of the run's clock.
+
+    time_limit(seconds(60), stagger(milliseconds(5), writes, seed=3))
+
+What may live here: combinators that compare context.time_ns with a time they carry. What may not: clocks, waiting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.engine.generator import Context, Generator, Pending, Step, soonest
+from harness.engine.randomness import draw_below
+from harness.model import Op
+
+
+def seconds(number: float) -> int:
+    """Seconds as nanoseconds."""
+    return round(number * 1_000_000_000)
+
+
+def milliseconds(number: float) -> int:
+    """Milliseconds as nanoseconds."""
+    return round(number * 1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sleep:
+    """until_ns is None until the first question sets it."""
+
+    duration_ns: int
+    until_ns: int | None = None
+
+    def next(self, context: Context) -> Step | None:
+        until_ns = context.time_ns + self.duration_ns if self.until_ns is None else self.until_ns
+        return (Pending(until_ns), _Sleep(self.duration_ns, until_ns)) if context.time_ns < until_ns else None
+
+    def update(self, _context: Context, _event: Op) -> Generator:
+        return self
+
+
+def sleep(duration_ns: int) -> Generator:
+    """Nothing for a while, counted from when it is first asked; then it is exhausted."""
+    return _Sleep(duration_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class _TimeLimit:
+    """deadline_ns is None until the first question sets it."""
+
+    duration_ns: int
+    inner: Generator
+    deadline_ns: int | None = None
+
+    def next(self, context: Context) -> Step | None:
+        deadline_ns = context.time_ns + self.duration_ns if self.deadline_ns is None else self.deadline_ns
+        if context.time_ns >= deadline_ns or (step := self.inner.next(context)) is None:
+            return None
+        what, inner = step
+        if isinstance(what, Pending):
+            what = soonest((what, Pending(deadline_ns)))
+        return what, _TimeLimit(self.duration_ns, inner, deadline_ns)
+
+    def update(self, context: Context, event: Op) -> Generator:
+        return _TimeLimit(self.duration_ns, self.inner.update(context, event), self.deadline_ns)
+
+
+def time_limit(duration_ns: int, inner: Generator) -> Generator:
+    """inner for at most so long, counted from when it is first asked; operations begun by then may end later."""
+    return _TimeLimit(duration_ns, inner)
+
+
+@dataclass(frozen=True, slots=True)
+class _Paced:
+    """The next operation may begin at next_ns (None: at once); spread_ns is the width of the random interval."""
+
+    interval_ns: int
+    spread_ns: int
+    inner: Generator
+    seed: int
+    next_ns: int | None = None
+
+    def next(self, context: Context) -> Step | None:
+        if self.next_ns is not None and context.time_ns < self.next_ns:
+            return Pending(self.next_ns), self
+        step = self.inner.next(context)
+        if step is None or isinstance(step[0], Pending):
+            return step and (step[0], self._with(step[1], self.seed, self.next_ns))
+        return step[0], self._after(context.time_ns, step[1])
+
+    def _after(self, time_ns: int, inner: Generator) -> Generator:
+        if self.spread_ns == 0:
+            return self._with(inner, self.seed, time_ns + self.interval_ns)
+        wait_ns, seed = draw_below(self.spread_ns, self.seed)
+        due_ns = time_ns if self.next_ns is None else self.next_ns
+        return self._with(inner, seed, due_ns + wait_ns)
+
+    def _with(self, inner: Generator, seed: int, next_ns: int | None) -> Generator:
+        return _Paced(self.interval_ns, self.spread_ns, inner, seed, next_ns)
+
+    def update(self, context: Context, event: Op) -> Generator:
+        return self._with(self.inner.update(context, event), self.seed, self.next_ns)
+
+
+def delay(interval_ns: int, inner: Generator) -> Generator:
+    """At least interval_ns from the beginning of one operation to that of the next."""
+    return _Paced(interval_ns, 0, inner, seed=0)
+
+
+def stagger(mean_interval_ns: int, inner: Generator, *, seed: int) -> Generator:
+    """Operations at random intervals between none and twice the mean, whichever worker carries them out.
+
+    Intervals count from when an operation was due, so that the rate holds on average: what a stall held back is
+    made up for after it.
+    """
+    assert mean_interval_ns > 0, f"expected a positive interval, got {mean_interval_ns}"
+    return _Paced(mean_interval_ns, 2 * mean_interval_ns, inner, seed)

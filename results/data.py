@@ -1,0 +1,113 @@
+"""What a report shows, as values: report.py renders them, drawing/ draws them, sides.py makes them from a run.
+
+All times are nanoseconds since the run began. What may live here: frozen values. What may not: reading, drawing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from harness.model import Finding, Op, Quantity, Verdict
+from results.judgement import Expectation
+
+DOWN: Final = "Down"
+"""The state of a node without a running process, beside the members of quorum_states.State."""
+
+Outcome = Literal["ok", "fail", "info"]
+OUTCOMES: Final[tuple[Outcome, ...]] = ("ok", "fail", "info")
+
+
+@dataclass(frozen=True, slots=True)
+class StateSpan:
+    """A node was in a state (of quorum_states.State by value, or DOWN) of an epoch from start_ns to end_ns."""
+
+    node: int
+    state: str
+    epoch: int | None
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochStep:
+    """From time_ns on, a node knew of epoch."""
+
+    node: int
+    epoch: int
+    time_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class FaultBand:
+    """A fault was in place from start_ns to end_ns; a moment where both are the same."""
+
+    label: str
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyPoint:
+    """A client operation that began at time_ns took latency_ms to end in outcome."""
+
+    time_ns: int
+    latency_ms: float
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class SecondOfLoad:
+    """How many client operations ended how in the second that begins at `second`."""
+
+    second: int
+    ok: int
+    fail: int
+    info: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFinding:
+    """A finding with the operations around its witnesses, in index order."""
+
+    finding: Finding
+    ops: tuple[Op, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SideData:
+    """One run as the report shows it; name is `bad`, `good` or the run's own, system says what ran on the nodes."""
+
+    name: str
+    system: str
+    verdict: Verdict
+    summary: str
+    duration_ns: int
+    nodes: tuple[int, ...]
+    spans: tuple[StateSpan, ...] = ()
+    epochs: tuple[EpochStep, ...] = ()
+    faults: tuple[FaultBand, ...] = ()
+    latencies: tuple[LatencyPoint, ...] = ()
+    load: tuple[SecondOfLoad, ...] = ()
+    quantities: tuple[Quantity, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
+    findings: tuple[ShownFinding, ...] = ()
+    findings_total: int = 0
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportData:
+    """A whole report: the question it answers in one sentence, the answer in words, the sides, how to repeat it.
+
+    plan is the plan as JSON text, command the one command that repeats the run.
+    """
+
+    title: str
+    question: str
+    verdict: Verdict
+    answer: str
+    sides: tuple[SideData, ...]
+    plan: str
+    command: str

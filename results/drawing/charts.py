@@ -1,0 +1,105 @@
+"""What the clients felt: each operation's latency on a logarithmic scale, and completions a second.
+
+What may live here: the layout of these two pictures. What may not: reading, thinning out (load.py), colours.
+"""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from typing import Final
+
+from results.data import OUTCOMES, FaultBand, LatencyPoint, Outcome, SecondOfLoad, SideData
+from results.drawing.axis import LEFT, RIGHT, WIDTH, seconds_of, time_axis, time_scale
+from results.drawing.scale import Scale, ticks
+from results.drawing.svg import drawing, element, label, text_width, tooltip
+
+HEIGHT: Final = 172
+TOP: Final = 26
+BOTTOM: Final = HEIGHT - 26
+WORDS: Final[dict[Outcome, str]] = {"ok": "ok", "fail": "failed", "info": "unknown"}
+
+
+def latency_chart(side: SideData, duration_ns: int) -> ET.Element:
+    """Every point of a side's latencies, over the time at which its operation began."""
+    scale = time_scale(duration_ns)
+    low, high = _decades(side.latencies)
+    heights = Scale(low, high, BOTTOM, TOP)
+    grid = [_grid_line(f"{10.0**power:g} ms", heights(power)) for power in range(low, high + 1)]
+    points = [_point(point, scale, heights) for point in side.latencies]
+    title = f"Latency of client operations, {side.name}"
+    return _chart(title, "latency", side.faults, scale, [*grid, *points])
+
+
+def _decades(latencies: Sequence[LatencyPoint]) -> tuple[int, int]:
+    """The powers of ten, of milliseconds, between which all latencies lie."""
+    values = [max(point.latency_ms, 0.001) for point in latencies]
+    low = math.floor(math.log10(min(values)))
+    return low, max(low + 1, math.ceil(math.log10(max(values))))
+
+
+def _point(point: LatencyPoint, scale: Scale, heights: Scale) -> ET.Element:
+    told = f"{WORDS[point.outcome]} after {point.latency_ms:.1f} ms, begun at {seconds_of(point.time_ns)}"
+    return element(
+        "circle",
+        tooltip(told),
+        cx=scale(point.time_ns),
+        cy=heights(math.log10(max(point.latency_ms, 0.001))),
+        r=1.9,
+        class_=f"point {point.outcome}",
+    )
+
+
+def throughput_chart(side: SideData, duration_ns: int) -> ET.Element:
+    """Completions a second by outcome, as steps."""
+    scale = time_scale(duration_ns)
+    high = max(max(each.ok, each.fail, each.info) for each in side.load)
+    heights = Scale(0, max(high, 1), BOTTOM, TOP)
+    grid = [_grid_line(f"{count:g}", heights(count)) for count in ticks(max(high, 1), 4)]
+    steps = [_steps(outcome, side.load, scale, heights) for outcome in OUTCOMES]
+    title = f"Client operations completed a second, {side.name}"
+    return _chart(title, "operations a second", side.faults, scale, [*grid, *steps])
+
+
+def _steps(outcome: Outcome, load: Sequence[SecondOfLoad], scale: Scale, heights: Scale) -> ET.Element:
+    counts = [getattr(each, outcome) for each in load]
+    path = f"M{LEFT} {heights(counts[0]):.2f}"
+    for second, count in enumerate(counts):
+        path += f"V{heights(count):.2f}H{scale((second + 1) * 1e9):.2f}"
+    told = f"{WORDS[outcome]}: {sum(counts):,} in all"
+    return element("path", tooltip(told), d=path, class_=f"steps {outcome}")
+
+
+def _grid_line(text: str, y: float) -> ET.Element:
+    line = element("path", d=f"M{LEFT} {y:.2f}H{WIDTH - RIGHT}", class_="grid")
+    return element("g", line, label(text, LEFT - 8, y + 3.5, "tick", "end"))
+
+
+def _chart(title: str, name: str, faults: Sequence[FaultBand], scale: Scale, inner: Sequence[ET.Element]) -> ET.Element:
+    return drawing(title, WIDTH, HEIGHT, *_shades(faults, scale), *inner, *_key(name), time_axis(scale, BOTTOM))
+
+
+def _shades(faults: Sequence[FaultBand], scale: Scale) -> list[ET.Element]:
+    return [
+        element(
+            "rect",
+            tooltip(band.label),
+            x=scale(band.start_ns),
+            y=TOP,
+            width=max(scale(band.end_ns) - scale(band.start_ns), 1.0),
+            height=BOTTOM - TOP,
+            class_="fault",
+        )
+        for band in faults
+    ]
+
+
+def _key(name: str) -> list[ET.Element]:
+    key = [label(name, LEFT, 14, "tick")]
+    left = LEFT + text_width(name, 11) + 22
+    for outcome in OUTCOMES:
+        key.append(element("circle", cx=left, cy=10, r=3.5, class_=f"point {outcome}"))
+        key.append(label(WORDS[outcome], left + 8, 14, "tick"))
+        left += 8 + text_width(WORDS[outcome], 11) + 18
+    return key

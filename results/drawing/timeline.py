@@ -1,0 +1,202 @@
+"""The picture of a run: who was what in which epoch, while which faults were in place.
+
+A block a side, all on one time axis so that sides compare at a glance; in a block a row a node, coloured by state,
+with the epoch written above where it changes; fault bands shade all rows; below them the epochs as step lines.
+
+What may live here: the layout of this picture. What may not: reading, judging, colours (templates/drawing.css).
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from harness.model import Finding
+from results.data import DOWN, FaultBand, SideData, StateSpan
+from results.drawing.axis import LEFT, RIGHT, WIDTH, clip, seconds_of, time_axis, time_scale
+from results.drawing.epochs import EPOCHS_HEIGHT, epoch_lines
+from results.drawing.scale import Scale
+from results.drawing.svg import drawing, element, label, text_width, tooltip
+
+HEADER_HEIGHT: Final = 30
+LANE_HEIGHT: Final = 19
+ROW_HEIGHT: Final = 36
+BAR_HEIGHT: Final = 19
+AXIS_HEIGHT: Final = 24
+GAP: Final = 22
+LEGEND_HEIGHT: Final = 26
+WIDTH_MIN: Final = 2.5
+"""A candidacy can be over in a millisecond; it is drawn this wide so that it is seen."""
+
+QUIET_STATES: Final = ("Follower", "Unattached", DOWN)
+LEGEND: Final = ("Leader", "Prospective", "Candidate", "Resigned", "Follower", "Unattached", DOWN)
+
+
+def timeline(sides: Sequence[SideData]) -> ET.Element:
+    """The whole picture, as an svg element."""
+    scale = time_scale(max((side.duration_ns for side in sides), default=0))
+    epochs = [step.epoch for side in sides for step in side.epochs]
+    epochs_shown = range(min(epochs, default=0), max(epochs, default=0) + 1)
+    parts: list[ET.Element] = [_hatching()]
+    top = 4.0
+    for side in sides:
+        block, height = _block(side, scale, epochs_shown, top)
+        parts.append(block)
+        top += height + GAP
+    parts.append(_legend(sides, top - GAP / 2))
+    title = "Leadership over time: " + "; ".join(f"{side.name}, {side.system}, {side.verdict.value}" for side in sides)
+    return drawing(title, WIDTH, top - GAP / 2 + LEGEND_HEIGHT, *parts)
+
+
+def _block(side: SideData, scale: Scale, epochs_shown: range, top: float) -> tuple[ET.Element, float]:
+    lanes = fault_lanes(side.faults, scale)
+    rows_top = top + HEADER_HEIGHT + LANE_HEIGHT * (max(lanes, default=-1) + 1)
+    rows_bottom = rows_top + ROW_HEIGHT * len(side.nodes)
+    bottom = rows_bottom + (EPOCHS_HEIGHT if side.epochs else 0)
+    rows = [_row(node, side, scale, rows_top + ROW_HEIGHT * position) for position, node in enumerate(side.nodes)]
+    faults = [
+        _fault(band, scale, top + HEADER_HEIGHT + LANE_HEIGHT * lane, bottom)
+        for band, lane in zip(side.faults, lanes, strict=True)
+    ]
+    epochs = [epoch_lines(side, epochs_shown, scale, rows_bottom)] if side.epochs else []
+    block = element("g", _header(side, top), *faults, *rows, *epochs, time_axis(scale, bottom), class_="side")
+    return block, bottom + AXIS_HEIGHT - top
+
+
+def _header(side: SideData, top: float) -> ET.Element:
+    return element(
+        "text",
+        element("tspan", side.name, class_="side-name"),
+        element("tspan", side.system, dx=10, class_="label"),
+        element("tspan", side.verdict.value, dx=14, class_=f"verdict verdict-{side.verdict.value}"),
+        element("tspan", clip(side.summary, 110), dx=8, class_="label"),
+        x=4,
+        y=top + 16,
+    )
+
+
+def fault_lanes(faults: Sequence[FaultBand], scale: Scale) -> list[int]:
+    """For each band, the first lane in which neither it nor its label meets another."""
+    ends: list[float] = []
+    lanes: list[int] = []
+    for band in faults:
+        start = _label_start(band, scale)
+        lane = next((lane for lane, end in enumerate(ends) if end < start), len(ends))
+        ends[lane : lane + 1] = [max(start + text_width(band.label, 11) + 10, scale(band.end_ns) + 4)]
+        lanes.append(lane)
+    return lanes
+
+
+def _label_start(band: FaultBand, scale: Scale) -> float:
+    """Where a band begins, or further left where its label would leave the picture."""
+    return max(LEFT, min(scale(band.start_ns), WIDTH - RIGHT - text_width(band.label, 11)))
+
+
+def _fault(band: FaultBand, scale: Scale, lane_top: float, bottom: float) -> ET.Element:
+    start, end = scale(band.start_ns), scale(band.end_ns)
+    line_y, width = lane_top + LANE_HEIGHT - 4, max(end - start, 0.0)
+    when = f"{seconds_of(band.start_ns)} to {seconds_of(band.end_ns)}" if width else seconds_of(band.start_ns)
+    return element(
+        "g",
+        tooltip(f"{band.label}: {when}"),
+        element("rect", x=start, y=line_y, width=max(width, 1.0), height=bottom - line_y, class_="fault"),
+        element("path", d=f"M{start:.2f} {bottom:.2f}V{line_y:.2f}H{end:.2f}V{bottom:.2f}", class_="fault-edge"),
+        label(band.label, _label_start(band, scale) + 3, lane_top + LANE_HEIGHT - 7, "fault-label"),
+        class_="fault-band",
+    )
+
+
+def _row(node: int, side: SideData, scale: Scale, top: float) -> ET.Element:
+    bar_top = top + ROW_HEIGHT - BAR_HEIGHT
+    spans = [span for span in side.spans if span.node == node]
+    witnessed = [shown.finding for shown in side.findings if shown.finding.node == node]
+    # Brief spans last, so that a neighbour does not cover what is drawn wider than it was.
+    ordered = sorted(spans, key=lambda span: (span.state not in QUIET_STATES, span.start_ns))
+    return element(
+        "g",
+        label(f"n{node}", LEFT - 12, bar_top + 14, "node", "end"),
+        *[_bar(span, scale, bar_top) for span in ordered],
+        *_epoch_labels(spans, scale, bar_top),
+        *[_pointer(finding, scale, bar_top) for finding in witnessed if finding.time_ns is not None],
+        class_="row",
+    )
+
+
+def _pointer(finding: Finding, scale: Scale, bar_top: float) -> ET.Element:
+    """A wedge that points, from below, at where the node did what a finding speaks of."""
+    place = scale(finding.time_ns or 0)
+    told = tooltip(f"{finding.name}: {finding.message}")
+    return element("path", told, d=_wedge(place, bar_top + BAR_HEIGHT - 9), class_=f"pointer {finding.severity}")
+
+
+def _wedge(x: float, y: float) -> str:
+    return f"M{x:.2f} {y:.2f}l6 12h-12z"
+
+
+def _bar(span: StateSpan, scale: Scale, top: float) -> ET.Element:
+    start = scale(span.start_ns)
+    width = max(scale(span.end_ns) - start, WIDTH_MIN)
+    epoch = "" if span.epoch is None else f" in epoch {span.epoch}"
+    told = f"n{span.node}: {span.state}{epoch}, {seconds_of(span.start_ns)} to {seconds_of(span.end_ns)}"
+    bar = element(
+        "rect",
+        tooltip(told),
+        x=start,
+        y=top,
+        width=width,
+        height=BAR_HEIGHT,
+        rx=2,
+        class_=f"state {span.state.lower()}",
+    )
+    if span.state not in ("Leader", DOWN) or width < text_width(span.state, 11) + 12:
+        return bar
+    return element("g", bar, label(span.state.lower(), start + 7, top + 13.5, f"in-{span.state.lower()}"))
+
+
+def _epoch_labels(spans: Sequence[StateSpan], scale: Scale, bar_top: float) -> Iterator[ET.Element]:
+    """Each new epoch above its beginning; where they crowd, the latest is kept, for it is what the burst led to."""
+    free_until = float(WIDTH)
+    for span in reversed(_changes(spans)):
+        text, place = str(span.epoch), scale(span.start_ns)
+        if place + text_width(text, 10.5) + 3 > free_until:
+            continue
+        free_until = place
+        yield element("path", d=f"M{place:.2f} {bar_top - 11:.2f}V{bar_top:.2f}", class_="epoch-tick")
+        yield label(text, place + 3, bar_top - 3, "epoch-number")
+
+
+def _changes(spans: Sequence[StateSpan]) -> list[StateSpan]:
+    """The spans that begin an epoch other than the one before."""
+    changes: list[StateSpan] = []
+    for span in spans:
+        if span.epoch is not None and (not changes or changes[-1].epoch != span.epoch):
+            changes.append(span)
+    return changes
+
+
+def _legend(sides: Sequence[SideData], top: float) -> ET.Element:
+    present = {span.state for side in sides for span in side.spans}
+    samples = [(_box(f"state {state.lower()}"), state.lower()) for state in LEGEND if state in present]
+    if any(side.faults for side in sides):
+        samples.append((element("g", _box("fault"), element("path", d="M0 12V0H16V12", class_="fault-edge")), "fault"))
+    if any(shown.finding.node is not None for side in sides for shown in side.findings):
+        samples.append((element("path", d=_wedge(8, 0), class_="pointer invalid"), "finding"))
+    number = element("g", element("path", d="M3 0V12", class_="epoch-tick"), label("7", 6, 9, "epoch-number"))
+    samples.append((number, "epoch 7 begins for the node"))
+    entries, left = [], float(LEFT)
+    for sample, text in samples:
+        entry = element("g", sample, label(text, 22, 10.5), transform=f"translate({left:.2f} {top:.2f})")
+        entries.append(entry)
+        left += 22 + text_width(text, 12) + 22
+    return element("g", *entries, class_="legend")
+
+
+def _box(class_: str) -> ET.Element:
+    return element("rect", width=16, height=12, rx=2, class_=class_)
+
+
+def _hatching() -> ET.Element:
+    """The fill of a node that is down."""
+    lines = element("path", d="M0 6L6 0M-1 1L1 -1M5 7L7 5", class_="hatch")
+    return element("defs", element("pattern", lines, id="hatch", width=6, height=6, patternUnits="userSpaceOnUse"))

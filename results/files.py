@@ -1,0 +1,38 @@
+"""Small files written whole or not at all, and JSON read with one clear line for what is wrong with it.
+
+What may live here: reading and writing of text and JSON. What may not: what the files mean.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from harness.model import BadInput
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace the file in one step: a reader, or a crash, sees the old content or the new, never a part."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    with unfinished.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Replace the file by value as indented JSON."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """The file's value. Raises BadInput if the file is missing or not JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise BadInput(f"{path}: expected a JSON file, found none") from error
+    except ValueError as error:
+        raise BadInput(f"{path}: expected JSON, got what cannot be read as such: {error}") from error

@@ -1,0 +1,77 @@
+"""A judgement: what the checks and expectations said of a run, as a value and as verdict.json.
+
+What may live here: the value and its JSON. What may not: how a verdict is reached, or how it is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from harness.model import BadInput, Finding, Quantity, Verdict
+from results.files import read_json, write_json
+from results.store import RunDirectory
+
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What a scenario expects in words, what was measured, and whether they agree (None: it could not be told)."""
+
+    text: str
+    measured: str
+    met: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on one run or reproduction and everything it rests on.
+
+    name is the scenario's id or the workload's name, summary the verdict in a sentence. checks are the names of those
+    that ran. command repeats the run.
+    """
+
+    name: str
+    verdict: Verdict
+    summary: str
+    checks: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    quantities: tuple[Quantity, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
+
+
+def write_judgement(run: RunDirectory, judgement: Judgement) -> None:
+    """Write verdict.json, and the findings alone as findings.json."""
+    document = asdict(judgement) | {"verdict": judgement.verdict.value}
+    write_json(run.findings, document["findings"])
+    write_json(run.verdict, {"format": FORMAT, **document})
+
+
+def read_judgement(path: Path) -> Judgement:
+    """The judgement of a verdict.json. Raises BadInput if it is not one."""
+    document = read_json(path)
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise BadInput(f"{path}: expected a verdict of format {FORMAT}")
+    try:
+        return _parse(document)
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadInput(f"{path}: expected a verdict of format {FORMAT}, which this departs from: {error!r}") from error
+
+
+def _parse(document: dict[str, Any]) -> Judgement:
+    return Judgement(
+        name=document["name"],
+        verdict=Verdict(document["verdict"]),
+        summary=document["summary"],
+        checks=tuple(document["checks"]),
+        findings=tuple(Finding(**(each | {"witnesses": tuple(each["witnesses"])})) for each in document["findings"]),
+        quantities=tuple(Quantity(**each) for each in document["quantities"]),
+        expectations=tuple(Expectation(**each) for each in document["expectations"]),
+        versions=document["versions"],
+        command=document["command"],
+    )

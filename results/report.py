@@ -1,0 +1,82 @@
+"""The report: one HTML file that opens offline and without script, and the timeline alone as an SVG file.
+
+    write_report(run, ReportData(title="PV-01", question="…", sides=(read_side(run, "bad", "kafka:3.9"),), …))
+
+What may live here: rendering. What may not: judging, reading runs (sides.py), layout of pictures (drawing/).
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from harness.model import Op
+from results.data import ReportData, SideData
+from results.drawing.axis import clip
+from results.drawing.charts import latency_chart, throughput_chart
+from results.drawing.svg import element, markup
+from results.drawing.timeline import timeline
+from results.files import write_text
+from results.store import RunDirectory
+
+VALUE_LENGTH_MAX: Final = 120
+
+
+def write_report(run: RunDirectory, data: ReportData) -> None:
+    """Write report.html and timeline.svg into a run's directory."""
+    write_text(run.report, render_report(data))
+    write_text(run.timeline, render_timeline(data))
+
+
+def render_report(data: ReportData) -> str:
+    """The report as HTML."""
+    duration_ns = max((side.duration_ns for side in data.sides), default=0)
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            data=data,
+            timeline=Markup(markup(timeline(data.sides))),
+            charts=[_charts(side, duration_ns) for side in data.sides],
+        )
+    )
+
+
+def render_timeline(data: ReportData) -> str:
+    """The timeline as an SVG file of its own, with its colours."""
+    picture = timeline(data.sides)
+    style, _, _ = _environment().loader.get_source(_environment(), "drawing.css")  # type: ignore[union-attr]
+    picture.insert(1, element("style", style))
+    return markup(picture) + "\n"
+
+
+def _charts(side: SideData, duration_ns: int) -> list[Markup]:
+    """The charts of a side with client load; none without."""
+    if not side.load or not side.latencies:
+        return []
+    return [Markup(markup(chart(side, duration_ns))) for chart in (latency_chart, throughput_chart)]
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("results"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"seconds": _seconds, "value": _value}
+    return environment
+
+
+def _seconds(time_ns: int) -> str:
+    return f"{time_ns / 1e9:.3f}"
+
+
+def _value(op: Op) -> str:
+    return "" if op.value is None else clip(json.dumps(op.value, ensure_ascii=False), VALUE_LENGTH_MAX)

@@ -1,0 +1,79 @@
+"""One side of a report from a run's directory: its tables and its verdict as a SideData.
+
+What may live here: the way from files to values. What may not: drawing, Spark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.model import NEMESIS, Finding, Observation, Op
+from harness.model.tables import HISTORY, OBSERVATIONS
+from results.data import ShownFinding, SideData
+from results.faults import fault_bands
+from results.judgement import read_judgement
+from results.load import latency_points, load_by_second
+from results.spans import epoch_steps, state_spans
+from results.store import RunDirectory
+from results.tables import read_table
+
+FINDINGS_SHOWN: Final = 25
+WITNESSES_SHOWN: Final = 12
+OPS_AROUND: Final = 2
+"""How many operations before and after each witness are shown with it."""
+
+
+def read_side(run: RunDirectory, name: str, system: str) -> SideData:
+    """The run as a side of a report. Raises BadInput if it was not judged or a table of it cannot be read."""
+    judgement = read_judgement(run.verdict)
+    history = read_table(run.history, HISTORY)
+    observations = [Observation(**row) for row in read_table(run.observations, OBSERVATIONS).to_pylist()]
+    end_ns = max(_last_ns(history), max((seen.time_ns for seen in observations), default=0))
+    deeds = history.filter(pc.equal(history["process"], NEMESIS))
+    return SideData(
+        name=name,
+        system=system,
+        verdict=judgement.verdict,
+        summary=judgement.summary,
+        duration_ns=end_ns,
+        nodes=tuple(sorted({seen.node for seen in observations})),
+        spans=state_spans(observations, end_ns),
+        epochs=epoch_steps(observations),
+        faults=fault_bands(_ops(deeds), end_ns),
+        latencies=latency_points(history),
+        load=load_by_second(history),
+        quantities=judgement.quantities,
+        expectations=judgement.expectations,
+        findings=tuple(_shown(finding, history) for finding in judgement.findings[:FINDINGS_SHOWN]),
+        findings_total=len(judgement.findings),
+        versions=judgement.versions,
+    )
+
+
+def _last_ns(history: pa.Table) -> int:
+    return pc.max(history["time_ns"]).as_py() or 0
+
+
+def _ops(rows: pa.Table) -> Iterator[Op]:
+    for row in rows.to_pylist():
+        yield _op(row)
+
+
+def _op(row: dict[str, Any]) -> Op:
+    return Op(**row | {"value": None if row["value"] is None else json.loads(row["value"])})
+
+
+def _shown(finding: Finding, history: pa.Table) -> ShownFinding:
+    """The finding with its first witnesses and the rows around them; a row's index is its position."""
+    around = {
+        index
+        for witness in finding.witnesses[:WITNESSES_SHOWN]
+        for index in range(witness - OPS_AROUND, witness + OPS_AROUND + 1)
+        if 0 <= index < len(history)
+    }
+    return ShownFinding(finding, tuple(_ops(history.take(pa.array(sorted(around), pa.int64())))))

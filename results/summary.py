@@ -1,0 +1,44 @@
+"""The terminal's summary of a judgement: plain text that reads the same in a file, a pipe and a mail.
+
+What may live here: lines of text. What may not: colours, terminals, judging.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tabulate import tabulate
+
+from harness.model import Finding
+from results.judgement import Expectation, Judgement
+
+FINDINGS_SHOWN = 10
+
+
+def summary(judgement: Judgement) -> str:
+    """The verdict, the expectations, the findings, the quantities and the command, in this order."""
+    parts = [
+        f"{judgement.name}: {judgement.verdict.value.upper()}. {judgement.summary}",
+        _table(("expected", "measured", "met"), map(_expectation_row, judgement.expectations)),
+        _findings(judgement.findings),
+        _table(("quantity", "value", "unit"), ((q.name, f"{q.value:g}", q.unit) for q in judgement.quantities)),
+        f"Again: {judgement.command}" if judgement.command else "",
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _table(headers: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    listed = list(rows)
+    return tabulate(listed, headers=headers, disable_numparse=True, maxcolwidths=60) if listed else ""
+
+
+def _expectation_row(expectation: Expectation) -> tuple[str, ...]:
+    met = {True: "yes", False: "NO", None: "unknown"}[expectation.met]
+    return expectation.text, expectation.measured, met
+
+
+def _findings(findings: tuple[Finding, ...]) -> str:
+    lines = [f"{finding.severity}: {finding.name}: {finding.message}" for finding in findings[:FINDINGS_SHOWN]]
+    if len(findings) > FINDINGS_SHOWN:
+        lines.append(f"and {len(findings) - FINDINGS_SHOWN} more findings in verdict.json")
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""Tests of the engine; simulation.py is what they run generators on."""

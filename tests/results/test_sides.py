@@ -1,0 +1,192 @@
+"""From a run's tables to what a report shows, on literal histories and observations."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harness.engine import Recorder, VirtualClock
+from harness.model import NEMESIS, BadInput, Finding, Observation, Op, Verdict
+from harness.model.tables import HISTORY
+from results.data import EpochStep, FaultBand, LatencyPoint, SecondOfLoad, StateSpan
+from results.faults import fault_bands
+from results.judgement import Judgement, write_judgement
+from results.load import BUCKETS, latency_points, load_by_second
+from results.sides import read_side
+from results.spans import epoch_steps, state_spans
+from results.store import RunDirectory, new_run
+from results.tables import read_table
+
+
+def became(time_ns: int, node: int, previous: str, state: str, epoch: int) -> Observation:
+    return Observation(time_ns, node, "log", "transition", state, previous, epoch)
+
+
+def test_a_span_lasts_from_one_transition_to_the_next_or_the_end() -> None:
+    seen = [became(10, 1, "Unattached", "Candidate", 1), became(15, 1, "Candidate", "Leader", 1)]
+    assert state_spans(seen, end_ns=100) == (
+        StateSpan(1, "Unattached", None, 0, 10),
+        StateSpan(1, "Candidate", 1, 10, 15),
+        StateSpan(1, "Leader", 1, 15, 100),
+    )
+
+
+def test_a_node_is_down_from_its_end_to_its_start_and_then_what_it_came_from() -> None:
+    seen = [
+        Observation(0, 2, "process", "started"),
+        became(10, 2, "Unattached", "Follower", 3),
+        Observation(50, 2, "process", "stopped", detail="SIGKILL"),
+        Observation(70, 2, "process", "started"),
+        became(75, 2, "Unattached", "Follower", 4),
+    ]
+    assert state_spans(seen, end_ns=100) == (
+        StateSpan(2, "Unattached", None, 0, 10),
+        StateSpan(2, "Follower", 3, 10, 50),
+        StateSpan(2, "Down", None, 50, 70),
+        StateSpan(2, "Unattached", None, 70, 75),
+        StateSpan(2, "Follower", 4, 75, 100),
+    )
+
+
+def test_transitions_out_of_order_and_repeated_make_one_span() -> None:
+    seen = [became(30, 1, "Follower", "Follower", 1), became(10, 1, "Unattached", "Follower", 1)]
+    assert state_spans(seen, end_ns=40)[1:] == (StateSpan(1, "Follower", 1, 10, 40),)
+
+
+def test_epoch_steps_come_from_whatever_source_tells_an_epoch() -> None:
+    seen = [
+        became(10, 1, "Unattached", "Candidate", 1),
+        Observation(12, 1, "quorum-state", "durable", epoch=1),
+        Observation(30, 1, "describe-quorum", "claim", epoch=3),
+        Observation(31, 1, "describe-quorum", "silence"),
+    ]
+    assert epoch_steps(seen) == (EpochStep(1, 1, 10), EpochStep(1, 3, 30))
+
+
+def deed(time_ns: int, f: str, value: object = None, error: str | None = None) -> Op:
+    return Op("info", f, NEMESIS, value=value, error=error, time_ns=time_ns)
+
+
+def test_a_fault_lasts_from_its_deed_until_it_is_healed() -> None:
+    history = [
+        deed(10, "cut", {"nodes": [2]}),
+        deed(12, "cut", "n2 cut from all"),
+        Op("invoke", "write", 0, time_ns=20),
+        deed(30, "heal"),
+        deed(34, "heal"),
+    ]
+    assert fault_bands(history, end_ns=99) == (FaultBand("n2 cut from all", 10, 34),)
+
+
+def test_a_start_ends_a_kill_but_not_a_cut() -> None:
+    deeds = [("cut", "a"), ("cut", "a"), ("kill", "b"), ("kill", "b"), ("start", None), ("start", None)]
+    history = [deed(time_ns, f, value) for time_ns, (f, value) in enumerate(deeds, start=1)]
+    assert fault_bands(history, end_ns=99) == (FaultBand("a", 1, 99), FaultBand("b", 3, 6))
+
+
+def test_a_mark_is_a_moment() -> None:
+    assert fault_bands([deed(7, "mark", "reading back")], end_ns=99) == (FaultBand("reading back", 7, 7),)
+
+
+def test_a_label_is_bounded_and_tells_what_has_no_words() -> None:
+    [band] = fault_bands([deed(1, "skew", {"seconds": list(range(50))})], end_ns=9)
+    assert band.label.startswith('skew {"seconds": [0, 1,')
+    assert len(band.label) == 48
+
+
+def history_table(*rows: tuple[int, int, str]) -> pa.Table:
+    """Rows of (time_ns, process, type)."""
+    return pa.Table.from_pylist(
+        [
+            {"index": index, "time_ns": time_ns, "process": process, "type": kind, "f": "write"}
+            for index, (time_ns, process, kind) in enumerate(rows)
+        ],
+        schema=HISTORY,
+    )
+
+
+def test_latency_is_from_invocation_to_completion_of_the_same_process() -> None:
+    table = history_table(
+        (0, 0, "invoke"), (1_000_000, 1, "invoke"), (2_000_000, 1, "fail"), (5_000_000, 0, "ok"), (9, -1, "info")
+    )
+    assert set(latency_points(table)) == {LatencyPoint(0, 5.0, "ok"), LatencyPoint(1_000_000, 1.0, "fail")}
+
+
+def test_latencies_of_a_long_history_are_thinned_and_keep_the_slowest() -> None:
+    rows = []
+    for number in range(20_000):
+        rows += [(number * 1000, 0, "invoke"), (number * 1000 + (900 if number == 12_345 else 100), 0, "ok")]
+    points = latency_points(history_table(*rows))
+    assert len(points) <= 2 * BUCKETS
+    assert LatencyPoint(12_345_000, 0.0009, "ok") in points
+
+
+def test_load_counts_completions_by_second_and_keeps_idle_seconds() -> None:
+    second = 1_000_000_000
+    table = history_table((0, 0, "invoke"), (5, 0, "ok"), (6, 0, "invoke"), (2 * second, 0, "info"), (3, -1, "info"))
+    assert load_by_second(table) == (SecondOfLoad(0, 1, 0, 0), SecondOfLoad(1, 0, 0, 0), SecondOfLoad(2, 0, 0, 1))
+    assert load_by_second(history_table((3, -1, "info"))) == ()
+
+
+@pytest.fixture
+def judged_run(tmp_path: Path) -> RunDirectory:
+    """A recorded run of ten writes during a cut, judged to have lost the sixth."""
+    run = new_run(tmp_path, "PV-01", datetime(2026, 11, 21, tzinfo=UTC))
+    clock = VirtualClock()
+    with Recorder(run.path, clock) as recorder:
+        recorder.observe(became(5, 1, "Candidate", "Leader", 1))
+        for op in [deed(0, "cut"), deed(0, "cut", "n2 cut from all")]:
+            recorder.record(op)
+        for number in range(10):
+            clock.time_ns += 10
+            recorder.record(invocation := Op("invoke", "write", 0, "k1", {"n": number}))
+            clock.time_ns += 10
+            recorder.record(invocation.ok())
+    lost = Finding("appends", "lost-write", "invalid", "A write is lost.", witnesses=(12,))
+    write_judgement(run, Judgement("PV-01", Verdict.INVALID, "a write is lost", findings=(lost,) * 30))
+    return run
+
+
+def test_a_side_is_read_from_a_run_that_the_engine_recorded(judged_run: RunDirectory) -> None:
+    side = read_side(judged_run, "bad", "reference")
+    assert (side.verdict, side.duration_ns, side.nodes) == (Verdict.INVALID, 200, (1,))
+    assert side.spans[-1] == StateSpan(1, "Leader", 1, 5, 200)
+    assert side.faults == (FaultBand("n2 cut from all", 0, 200),)
+    assert side.load == (SecondOfLoad(0, 10, 0, 0),)
+    assert (len(side.findings), side.findings_total) == (25, 30)
+
+
+def test_a_finding_is_shown_with_the_operations_around_its_witness(judged_run: RunDirectory) -> None:
+    shown = read_side(judged_run, "bad", "reference").findings[0]
+    assert [(op.index, op.type, op.value) for op in shown.ops] == [
+        (10, "invoke", {"n": 4}),
+        (11, "ok", {"n": 4}),
+        (12, "invoke", {"n": 5}),
+        (13, "ok", {"n": 5}),
+        (14, "invoke", {"n": 6}),
+    ]
+
+
+def test_a_truncated_chunk_is_refused_by_name(judged_run: RunDirectory) -> None:
+    chunk = judged_run.history / "00000001.parquet"
+    chunk.write_bytes(chunk.read_bytes()[:-9])
+    with pytest.raises(BadInput, match=r"history/00000001\.parquet: expected a whole Parquet chunk"):
+        read_side(judged_run, "bad", "reference")
+
+
+def test_a_chunk_with_other_columns_is_refused_by_name(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"index": [1]}), tmp_path / "00000001.parquet")
+    with pytest.raises(
+        BadInput, match=r"00000001\.parquet: expected a whole Parquet chunk with the columns index, time"
+    ):
+        read_table(tmp_path, HISTORY)
+
+
+def test_a_run_that_was_not_judged_is_refused(tmp_path: Path) -> None:
+    run = new_run(tmp_path, "PV-01", datetime(2026, 11, 21, tzinfo=UTC))
+    with pytest.raises(BadInput, match=r"verdict\.json: expected a JSON file, found none"):
+        read_side(run, "bad", "reference")
