@@ -32,6 +32,11 @@ class UndoJournal:
         """Write down that a fault is undone."""
         self._append({"id": identifier, "healed": True})
 
+    def all_healed(self) -> None:
+        """Write down that every fault is undone, by whatever means."""
+        for identifier in _open(self._path):
+            self.healed(identifier)
+
     def _append(self, entry: dict[str, Any]) -> None:
         with self._path.open("ab") as file:
             file.write(json.dumps(entry).encode() + b"\n")
@@ -41,13 +46,17 @@ class UndoJournal:
 
 def pending(path: Path) -> list[UndoRecord]:
     """The faults of a journal that nobody has undone, latest first: the order in which to undo them."""
-    open_faults: dict[int, UndoRecord] = {}
+    return list(reversed(_open(path).values()))
+
+
+def _open(path: Path) -> dict[int, UndoRecord]:
+    faults: dict[int, UndoRecord] = {}
     for identifier, entry in _entries(path):
         if entry.get("healed"):
-            open_faults.pop(identifier, None)
+            faults.pop(identifier, None)
         else:
-            open_faults[identifier] = UndoRecord(entry["fault"], entry["kind"], entry["details"])
-    return list(reversed(open_faults.values()))
+            faults[identifier] = UndoRecord(entry["fault"], entry["kind"], entry["details"])
+    return faults
 
 
 def _entries(path: Path) -> list[tuple[int, dict[str, Any]]]:

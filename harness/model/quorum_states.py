@@ -171,7 +171,9 @@ OBSERVER = TransitionTable(
     ),
 )
 
-TABLES = {"kip-595": KIP_595, "kip-996": KIP_996}
+TableName = Literal["kip-595", "kip-996"]
+
+TABLES: dict[TableName, TransitionTable] = {"kip-595": KIP_595, "kip-996": KIP_996}
 """Tables by the name that a run's plan records; observers are judged by OBSERVER whatever the version."""
 
 START_STATES = frozenset({_U, _F, _C, _R})

@@ -1,8 +1,8 @@
 """What the nemesis is to do, as values: a story is a sequence of steps that a reviewer can check against a KIP.
 
-A step is a deed's name and its JSON arguments, so that a plan on disk holds the story itself. Who is meant is said by role
-and settled when the step is carried out: `leader` is whom the quorum names then, `follower` any other node (the plan's
-seed draws), `n3` node 3, `cut off` and `down` whoever is so now.
+A step is a deed's name and its JSON arguments, so that a plan on disk holds the story itself. Who is meant is said by
+role and settled when the step is carried out: `leader` is whom the quorum names then, `follower` any other node (the
+plan's seed draws), `n3` node 3, `cut off`, `down` and `paused` whoever is so now.
 
     story = [once(A_LEADER_IS_KNOWN), cut(one(FOLLOWERS)), for_(seconds(12)), heal(), for_(seconds(5))]
 """

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from harness.model.hosts import HostView
+from harness.model.quorum_states import TableName
 
 CONTROLLER_PORT = 9093
 
@@ -33,10 +34,15 @@ class NodeFiles:
 
 
 class System(Protocol):
-    """A recipe. label names it in reports (`kafka:3.9.1`), table names its transition table."""
+    """A recipe, e.g. labelled `kafka:3.9.1` with the table `kip-595`."""
 
-    label: str
-    table: str
+    @property
+    def label(self) -> str:
+        """What reports call it."""
+
+    @property
+    def table(self) -> TableName:
+        """The name of the transition table its nodes follow."""
 
     async def prepare(self, hosts: Mapping[int, HostView]) -> None:
         """Write configurations and format storage on every host. Raises EnvironmentFailure with the tool's words."""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from harness.model import EnvironmentFailure
 from harness.model.hosts import HostView
+from harness.model.quorum_states import TableName
 from harness.model.systems import NodeCommand, NodeFiles
 from nodes.hosts.commands import run
 from nodes.kafka.artifacts import Release
@@ -57,7 +58,7 @@ class KafkaSystem:
         return f"kafka:{self.release.version}"
 
     @property
-    def table(self) -> str:
+    def table(self) -> TableName:
         """The transition table this release follows."""
         return self.release.version.transition_table
 

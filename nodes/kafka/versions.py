@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 
 from harness.model import BadInput
+from harness.model.quorum_states import TableName
 
 OLDEST = (3, 3)
 """The first release in which KRaft is ready for production."""
@@ -52,7 +53,7 @@ class KafkaVersion:
         return self >= KafkaVersion(3, 7, 0)
 
     @property
-    def transition_table(self) -> str:
+    def transition_table(self) -> TableName:
         """The name of its table in harness.model.quorum_states.TABLES."""
         return "kip-996" if self.has_pre_vote else "kip-595"
 

@@ -16,6 +16,7 @@ from harness.model import Observation, PeerFailure
 from harness.model.observation import Kind
 from harness.model.session import Connection
 from harness.model.systems import NodeFiles
+from nodes.observe.conditions import CONDITIONS, QuorumView
 from nodes.observe.describe_quorum import Answer, describe_quorum
 from nodes.observe.log_lines import LogEvent
 from nodes.observe.log_tail import LogTail
@@ -30,20 +31,21 @@ SILENCE = "silence"
 class QuorumWatch:
     """The watchers of one run, from start() to stop(); who leads is kept for whoever asks."""
 
-    def __init__(
-        self, now_ns: Callable[[], int], wall_origin_ns: int, observe: Callable[[Observation], None]
-    ) -> None:
+    def __init__(self, now_ns: Callable[[], int], wall_origin_ns: int, observe: Callable[[Observation], None]) -> None:
         """now_ns gives run time; wall_origin_ns is the wall clock at the run's beginning, in Unix nanoseconds."""
         self._now_ns = now_ns
         self._wall_origin_ns = wall_origin_ns
         self._observe = observe
         self._tasks: list[asyncio.Task[None]] = []
         self._tails: list[LogTail] = []
+        self._nodes: tuple[int, ...] = ()
         self._claims: dict[int, Answer] = {}
+        self._transitions: dict[int, LogEvent] = {}
         self._changed = asyncio.Condition()
 
     def start(self, files: Mapping[int, NodeFiles], connections: Mapping[int, Connection]) -> None:
         """Begin to watch these nodes."""
+        self._nodes = tuple(files)
         for node, paths in files.items():
             tail = LogTail(paths.log, partial(self._tell_event, node))
             self._tails.append(tail)
@@ -63,20 +65,22 @@ class QuorumWatch:
             if isinstance(result, Exception):
                 raise result
 
-    def leader(self) -> int | None:
-        """The node that claims to lead the highest epoch, by the last polls."""
-        claims = [(answer.epoch or 0, node) for node, answer in self._claims.items()]
-        return max(claims)[1] if claims else None
+    def view(self) -> QuorumView:
+        """The nodes as last seen."""
+        return QuorumView(self._nodes, self._claims, self._transitions)
 
-    async def until(self, condition: Callable[[Mapping[int, Answer]], bool], timeout_seconds: float) -> bool:
-        """Wait until the nodes' latest claims satisfy a condition; False where they do not in time."""
+    async def until(self, condition: str, timeout_seconds: float) -> bool:
+        """Wait until a condition of nodes.observe.conditions holds; False where it does not in time."""
+        holds = CONDITIONS[condition]
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_seconds), self._changed:
-                await self._changed.wait_for(lambda: condition(self._claims))
+                await self._changed.wait_for(lambda: holds(self.view()))
                 return True
         return False
 
     def _tell_event(self, node: int, event: LogEvent) -> None:
+        if event.kind == "transition":
+            self._transitions[node] = event
         time_ns = event.wall_ns - self._wall_origin_ns
         self._observe(
             Observation(

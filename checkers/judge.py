@@ -1,0 +1,122 @@
+"""From a run's directory to its verdict: the one verb of this package.
+
+    judgement = judge(run_directory, ["register", "quorum"], JudgeSettings(table="kip-996"), spark_session())
+    judgement.verdict                     # Verdict.VALID, INVALID or UNKNOWN
+
+A check that crashes becomes an unknown finding that names it; it never ends the judgement of the others. Of each kind
+of finding only the first so many leave Spark, and one more finding says how many there were besides.
+
+To add a check: write a module with `findings` and perhaps `quantities` (checkers/contract.py), and name it in CHECKS.
+What may live here: running checks. What may not: a check.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as fn
+
+from checkers import availability, promised_reads, quorum, quorum_quantities, register
+from checkers.contract import Check, JudgeSettings
+from checkers.tables import open_tables
+from harness.model import BadInput, Finding, Quantity, Verdict
+from harness.model.finding import verdict_of
+
+CHECKS: Mapping[str, Check] = {
+    register.CHECK: Check(register.findings),
+    promised_reads.CHECK: Check(promised_reads.findings, promised_reads.quantities),
+    quorum.CHECK: Check(quorum.findings, quorum_quantities.quantities),
+    availability.CHECK: Check(availability.findings, availability.quantities),
+}
+
+FINDINGS_MAX = 100
+"""How many findings of one name leave Spark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the checks said of a run, and how long they took."""
+
+    findings: tuple[Finding, ...]
+    quantities: tuple[Quantity, ...]
+    verdict: Verdict
+    seconds: float
+
+
+def judge(
+    run_directory: Path,
+    checks: Sequence[str],
+    settings: JudgeSettings,
+    spark: SparkSession,
+    findings_max: int = FINDINGS_MAX,
+) -> Judgement:
+    """Judge the run with these checks. Raises BadInput for an unknown check, and for tables that are not whole."""
+    began = time.monotonic()
+    for name in checks:
+        if name not in CHECKS:
+            raise BadInput(f"check {name!r}: expected one of {', '.join(sorted(CHECKS))}")
+    history, observations = open_tables(spark, run_directory)
+    findings: list[Finding] = []
+    quantities: list[Quantity] = []
+    try:
+        for name in checks:
+            found, measured = run_check(name, CHECKS[name], history, observations, settings, findings_max)
+            findings += found
+            quantities += measured
+    finally:
+        history.unpersist()
+        observations.unpersist()
+    return Judgement(tuple(findings), tuple(quantities), verdict_of(findings), time.monotonic() - began)
+
+
+def run_check(
+    name: str, check: Check, history: DataFrame, observations: DataFrame, settings: JudgeSettings, findings_max: int
+) -> tuple[list[Finding], list[Quantity]]:
+    """One check's findings and quantities; a crash is a finding of its own."""
+    try:
+        found = collected(check.findings(history, observations, settings), findings_max)
+        if check.quantities is None:
+            return found, []
+        rows = check.quantities(history, observations, settings).collect()
+        return found, sorted((Quantity(**row.asDict()) for row in rows), key=lambda quantity: quantity.name)
+    except Exception as crash:  # noqa: BLE001 - whatever a check dies of, the other checks' word still counts
+        return [Finding(name, "check-crashed", "unknown", f"check {name} crashed: {last_words(crash)}")], []
+
+
+def collected(findings: DataFrame, findings_max: int) -> list[Finding]:
+    """The first findings of each name, then one for each name that has more."""
+    by_name = Window.partitionBy("name")
+    first = by_name.orderBy("time_ns", "witnesses", "key", "node", "message")
+    bounded = (
+        findings.withColumn("rank", fn.row_number().over(first))
+        .withColumn("all", fn.count("*").over(by_name))
+        .where(fn.col("rank") <= findings_max)
+    )
+    result = []
+    for row in sorted(bounded.collect(), key=lambda row: (row["name"], row["rank"])):
+        fields = row.asDict()
+        rank, total = fields.pop("rank"), fields.pop("all")
+        result.append(Finding(**fields | {"witnesses": tuple(fields["witnesses"])}))
+        if rank == findings_max < total:
+            more, last = total - rank, result[-1]
+            result.append(Finding(last.check, last.name, last.severity, f"and {more} more like these", count=more))
+    return result
+
+
+def last_words(crash: Exception) -> str:
+    """One line of a crash: the last line of a worker's traceback where there is one, else the first that Spark says."""
+    if not isinstance(crash, PySparkException):
+        return f"{type(crash).__name__}: {crash}"
+    lines = [line.strip() for line in str(crash).splitlines() if line.strip()] or ["no message"]
+    traceback = "Traceback (most recent call last):"
+    if traceback not in lines:
+        return lines[0]
+    # Java's own trace follows the worker's.
+    told = takewhile(lambda line: not line.startswith("at "), lines[lines.index(traceback) :])
+    return list(told)[-1]

@@ -1,0 +1,43 @@
+"""The codes that every kernel shares, and the pairing of each invocation with its completion.
+
+What may live here: what is true of rows before anything is asked of them. What may not: a judgement.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+Rows = np.ndarray
+"""One number for each row, or for each of what the function's docstring says."""
+
+INVOKE, OK, FAIL, INFO = 0, 1, 2, 3
+READ, WRITE, CAS = 0, 1, 2
+NIL = 0
+NOBODY = -1
+NEVER = np.int64(1) << np.int64(60)
+"""A row number after every row: when an operation that nobody saw end may yet take effect."""
+
+
+@njit(cache=True)
+def partners(kind: Rows, process: Rows, key: Rows, processes: int) -> Rows:
+    """For each row, the row of the operation's other end. A process has at most one operation open on a key."""
+    open_at = np.full(processes, NOBODY, np.int64)
+    partner = np.full(kind.shape[0], NOBODY, np.int64)
+    for row in range(kind.shape[0]):
+        who = process[row]
+        if kind[row] == INVOKE:
+            open_at[who] = row
+            continue
+        start = open_at[who]
+        if start != NOBODY and key[start] == key[row]:
+            partner[row] = start
+            partner[start] = row
+        open_at[who] = NOBODY
+    return partner
+
+
+@njit(inline="always")
+def outcome(kind: Rows, partner: Rows, row: int) -> int:
+    """How the operation invoked at this row ended; one without an end is INFO."""
+    return INFO if partner[row] == NOBODY else kind[partner[row]]

@@ -1,0 +1,178 @@
+"""The quorum's safety, from what nodes were seen to do (KIP-595, KIP-996 "QuorumState changes", Raft's figure 3).
+
+    two-leaders-in-one-epoch    an epoch has one leader
+    epoch-went-back             a node's epoch never decreases, restarts included
+    vote-changed                a node votes for one candidate in an epoch, restarts included
+    candidate-without-prospective, illegal-transition
+                                every transition is in the table of the version that ran, a start's state included
+    high-watermark-went-back    the high watermark never decreases: in a leader's claims, and from epoch to epoch
+
+`no-observations` (unknown): nothing was seen, so nothing can be said. A log line's time and the moment a file was read
+are known to different precision, so a node's epochs are compared within one source only. A log written under a clock
+that a fault set back is in disorder, and must not be judged by this check.
+
+What may live here: rules that a correct quorum never breaks. What may not: numbers, which are quorum_quantities.py's.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+from checkers.contract import JudgeSettings, finding
+from harness.model.quorum_states import OBSERVER, START_STATES, TABLES, State, Transition, TransitionTable
+
+CHECK = "quorum"
+IN_ORDER = ("time_ns", "position")
+
+
+def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
+    """Every broken rule, and whether anything was observed at all."""
+    rules = [
+        two_leaders(observations),
+        epoch_went_back(observations),
+        vote_changed(observations),
+        illegal_transitions(observations, settings),
+        high_watermark_went_back(observations),
+        no_observations(observations, settings),
+    ]
+    return reduce(DataFrame.unionAll, rules)
+
+
+def no_observations(observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
+    """One unknown if no node was seen in any epoch."""
+    none = observations.agg(fn.count("epoch").alias("seen")).where(fn.col("seen") == 0)
+    return finding(none, CHECK, "no-observations", fn.lit("no node was observed in any epoch"), severity="unknown")
+
+
+def leaderships(observations: DataFrame) -> DataFrame:
+    """(epoch, leader, since_ns): who led each epoch by anybody's word, and since when that was seen."""
+    itself = (fn.col("kind") == "claim") | ((fn.col("kind") == "transition") & (fn.col("state") == State.LEADER.value))
+    leader = fn.when(itself, fn.col("node")).otherwise(fn.col("leader"))
+    told = observations.select("epoch", leader.alias("leader"), "time_ns").where("epoch is not null and leader >= 0")
+    return told.groupBy("epoch", "leader").agg(fn.min("time_ns").alias("since_ns"))
+
+
+def two_leaders(observations: DataFrame) -> DataFrame:
+    """Epochs with several leaders; the node is the one seen last."""
+    led = leaderships(observations).groupBy("epoch")
+    several = led.agg(
+        fn.sort_array(fn.collect_set("leader")).alias("leaders"), fn.max(fn.struct("since_ns", "leader")).alias("last")
+    ).where(fn.size("leaders") > 1)
+    names = fn.concat_ws(", ", fn.col("leaders").cast("array<string>"))
+    message = fn.format_string("an epoch has one leader: epoch %d had nodes %s", "epoch", names)
+    last = fn.col("last")
+    return finding(several, CHECK, "two-leaders-in-one-epoch", message, node=last.leader, time_ns=last.since_ns)
+
+
+def epoch_went_back(observations: DataFrame) -> DataFrame:
+    """Rows whose epoch is below one that the same source told of the same node before."""
+    own = observations.where(fn.col("kind").isin("transition", "durable") & fn.col("epoch").isNotNull())
+    before = Window.partitionBy("node", "kind").orderBy(*IN_ORDER).rowsBetween(Window.unboundedPreceding, -1)
+    lower = own.withColumn("highest", fn.max("epoch").over(before)).where("epoch < highest")
+    text = "a node's epoch never decreases: node %d was in epoch %d and then in %d"
+    message = fn.format_string(text, "node", "highest", "epoch")
+    return finding(lower, CHECK, "epoch-went-back", message, node=fn.col("node"), time_ns=fn.col("time_ns"))
+
+
+def vote_changed(observations: DataFrame) -> DataFrame:
+    """Nodes seen to have voted for several candidates in one epoch."""
+    votes = observations.where(fn.col("kind").isin("transition", "durable") & (fn.col("voted") >= 0))
+    given = votes.groupBy("node", "epoch", "voted").agg(fn.min("time_ns").alias("since_ns"))
+    several = (
+        given.groupBy("node", "epoch")
+        .agg(fn.sort_array(fn.collect_list(fn.struct("since_ns", "voted"))).alias("votes"))
+        .where(fn.size("votes") > 1)
+    )
+    names = fn.concat_ws(", ", fn.col("votes.voted").cast("array<string>"))
+    text = "a node votes for one candidate in an epoch: in epoch %d node %d voted for %s"
+    message = fn.format_string(text, "epoch", "node", names)
+    second = fn.element_at("votes", 2).since_ns
+    return finding(several, CHECK, "vote-changed", message, node=fn.col("node"), time_ns=second)
+
+
+def illegal_transitions(observations: DataFrame, settings: JudgeSettings) -> DataFrame:
+    """Transitions that no row of the version's table explains, and processes that begin in no state to begin in."""
+    table = TABLES[settings.table]
+    is_observer = fn.col("node").isin(*settings.observers)
+    legal = fn.when(is_observer, explained(OBSERVER)).otherwise(explained(table))
+    begins = fn.col("source").isNull()
+    may_begin = fn.col("state").isin(*(state.value for state in START_STATES))
+    bad = steps(observations).where(~fn.when(begins, may_begin).otherwise(legal))
+    jumped = ~begins & (fn.col("state") == State.CANDIDATE.value) & (fn.col("source") != State.PROSPECTIVE.value)
+    name = fn.when(jumped & fn.lit(needs_prospective(table)), "candidate-without-prospective")
+    text = "every transition is in the table of %s: node %d went from %s (epoch %s) to %s (epoch %s)"
+    source, before = (
+        fn.coalesce("source", fn.lit("its start")),
+        fn.coalesce(fn.col("before").cast("string"), fn.lit("?")),
+    )
+    rules = fn.when(is_observer, OBSERVER.name).otherwise(table.name)
+    message = fn.format_string(text, rules, "node", source, before, "state", fn.col("epoch").cast("string"))
+    named = name.otherwise("illegal-transition")
+    return finding(bad, CHECK, named, message, node=fn.col("node"), time_ns=fn.col("time_ns"))
+
+
+def steps(observations: DataFrame) -> DataFrame:
+    """Each transition with the state and epoch it started from: `source`, null for a process's first, and `before`.
+
+    Where the lines between two transitions were missed, the epoch before is not known and `before` is null.
+    """
+    seen = observations.where(fn.col("kind").isin("transition", "started"))
+    in_order = Window.partitionBy("node").orderBy(*IN_ORDER)
+    # A start says nothing of state and epoch, so what comes after it has none to start from.
+    last_state, last_epoch = fn.lag("state").over(in_order), fn.lag("epoch").over(in_order)
+    source = fn.coalesce("previous", last_state)
+    followed = seen.withColumn("source", source).withColumn(
+        "before", fn.when(fn.col("source") == last_state, last_epoch)
+    )
+    return followed.where(fn.col("kind") == "transition").select(
+        "node", "time_ns", "source", "before", "state", "epoch"
+    )
+
+
+def explained(table: TransitionTable) -> Column:
+    """Whether some row of the table explains a step; an epoch that is not known speaks against none."""
+    return reduce(or_, (explains(row) for row in table.rows))
+
+
+def explains(row: Transition) -> Column:
+    """Whether this row of the table explains a step."""
+    before, after = fn.col("before"), fn.col("epoch")
+    admits = {
+        "same": after == before,
+        "next": after == before + 1,
+        "higher": after > before,
+        "same or higher": after >= before,
+    }[row.epoch]
+    ends = (fn.col("source") == row.source.value) & (fn.col("state") == row.target.value)
+    return ends & fn.coalesce(admits, fn.lit(True))
+
+
+def needs_prospective(table: TransitionTable) -> bool:
+    """Whether only a Prospective node becomes a Candidate: KIP-996's rule, as its table has it."""
+    return {row.source for row in table.rows if row.target is State.CANDIDATE} == {State.PROSPECTIVE}
+
+
+def high_watermark_went_back(observations: DataFrame) -> DataFrame:
+    """Claims below an earlier claim of the same leader, or below any claim of an earlier epoch.
+
+    The second needs no clock: what an earlier leader committed is in every later leader's log, and a leader claims no
+    high watermark before it has committed in its own epoch (KIP-595).
+    """
+    claims = observations.where((fn.col("kind") == "claim") & (fn.col("high_watermark") >= 0))
+    of_leader = Window.partitionBy("node", "epoch").orderBy(*IN_ORDER)
+    highest = fn.max("high_watermark")
+    own = claims.withColumn("own", highest.over(of_leader.rowsBetween(Window.unboundedPreceding, -1)))
+    epochs = claims.groupBy("epoch").agg(highest.alias("highest"))
+    earlier = epochs.select(
+        "epoch",
+        fn.max("highest").over(Window.orderBy("epoch").rowsBetween(Window.unboundedPreceding, -1)).alias("inherited"),
+    )
+    floor = fn.greatest("own", "inherited")
+    lower = own.join(earlier, on="epoch", how="inner").withColumn("floor", floor).where("high_watermark < floor")
+    text = "the high watermark never decreases: node %d claimed %d in epoch %d after %d had been claimed"
+    message = fn.format_string(text, "node", "high_watermark", "epoch", "floor")
+    return finding(lower, CHECK, "high-watermark-went-back", message, node=fn.col("node"), time_ns=fn.col("time_ns"))

@@ -1,0 +1,171 @@
+"""Deliberately plain twins of the quorum's rules and numbers, for the tests to compare with on random observations.
+
+They take lists of observations in the order of the record, follow the definitions in quorum.py and quorum_quantities.py
+word for word, and know nothing of Spark. What may live here: such twins. What may not: anything that a check calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from harness.model import Observation
+from harness.model.quorum_states import START_STATES, State, TransitionTable
+
+Found = tuple[str, int | None, int | None]
+"""A finding's name, node and time."""
+
+
+def in_time(observations: Sequence[Observation]) -> list[Observation]:
+    """By time; what has one time keeps the order of the record."""
+    return sorted(observations, key=lambda seen: seen.time_ns)
+
+
+def led(observations: Sequence[Observation]) -> dict[tuple[int, int], int]:
+    """(epoch, leader) → since when it was seen."""
+    since: dict[tuple[int, int], int] = {}
+    for seen in in_time(observations):
+        itself = seen.kind == "claim" or (seen.kind == "transition" and seen.state == "Leader")
+        leader = seen.node if itself else seen.leader
+        if seen.epoch is not None and leader is not None and leader >= 0:
+            since.setdefault((seen.epoch, leader), seen.time_ns)
+    return since
+
+
+def two_leaders(observations: Sequence[Observation]) -> list[Found]:
+    """Epochs with several leaders, with the one seen last."""
+    found: list[Found] = []
+    since = led(observations)
+    for epoch in {epoch for epoch, _ in since}:
+        leaders = [(time_ns, leader) for (other, leader), time_ns in since.items() if other == epoch]
+        if len(leaders) > 1:
+            time_ns, leader = max(leaders)
+            found.append(("two-leaders-in-one-epoch", leader, time_ns))
+    return found
+
+
+def epoch_went_back(observations: Sequence[Observation]) -> list[Found]:
+    """Rows below an epoch that the same source told of the same node before."""
+    highest: dict[tuple[int, str], int] = {}
+    found: list[Found] = []
+    for seen in in_time(observations):
+        if seen.kind in ("transition", "durable") and seen.epoch is not None:
+            before = highest.get((seen.node, seen.kind), seen.epoch)
+            if seen.epoch < before:
+                found.append(("epoch-went-back", seen.node, seen.time_ns))
+            highest[seen.node, seen.kind] = max(before, seen.epoch)
+    return found
+
+
+def vote_changed(observations: Sequence[Observation]) -> list[Found]:
+    """(node, epoch) pairs with several votes, at the time of the second."""
+    votes: dict[tuple[int, int | None], dict[int, int]] = {}
+    for seen in in_time(observations):
+        if seen.kind in ("transition", "durable") and seen.voted is not None and seen.voted >= 0:
+            votes.setdefault((seen.node, seen.epoch), {}).setdefault(seen.voted, seen.time_ns)
+    return [("vote-changed", node, sorted(given.values())[1]) for (node, _), given in votes.items() if len(given) > 1]
+
+
+def illegal_transitions(observations: Sequence[Observation], table: TransitionTable) -> list[Found]:
+    """Steps that the table does not explain."""
+    found: list[Found] = []
+    for node in {seen.node for seen in observations}:
+        last: Observation | None = None
+        for seen in in_time([seen for seen in observations if seen.node == node]):
+            if seen.kind == "transition":
+                source = seen.previous or (last.state if last else None)
+                before = last.epoch if last and last.state == source else None
+                if not legal(table, source, before, seen):
+                    jumped = source is not None and seen.state == "Candidate" and table.name.startswith("KIP-996")
+                    name = (
+                        "candidate-without-prospective" if jumped and source != "Prospective" else "illegal-transition"
+                    )
+                    found.append((name, node, seen.time_ns))
+            if seen.kind in ("transition", "started"):
+                last = seen
+    return found
+
+
+def legal(table: TransitionTable, source: str | None, epoch_before: int | None, seen: Observation) -> bool:
+    """Whether the table has the step, or the state is one to begin in; an unknown epoch speaks against none."""
+    target = State(seen.state)
+    if source is None:
+        return target in START_STATES
+    rows = [row for row in table.rows if row.source is State(source) and row.target is target]
+    if epoch_before is None or seen.epoch is None:
+        return bool(rows)
+    return any(row.admits(epoch_before, seen.epoch) for row in rows)
+
+
+def high_watermark_went_back(observations: Sequence[Observation]) -> list[Found]:
+    """Claims below an earlier one of the same leader, or below any of an earlier epoch."""
+    claims = [(seen.node, seen.epoch or 0, seen.high_watermark, seen.time_ns)
+              for seen in in_time(observations)
+              if seen.kind == "claim" and seen.high_watermark is not None and seen.high_watermark >= 0]  # fmt: skip
+    found: list[Found] = []
+    for index, (node, epoch, mark, time_ns) in enumerate(claims):
+        own = [other[2] for other in claims[:index] if other[:2] == (node, epoch)]
+        inherited = [other[2] for other in claims if other[1] < epoch]
+        if any(other > mark for other in own + inherited):
+            found.append(("high-watermark-went-back", node, time_ns))
+    return found
+
+
+def findings(observations: Sequence[Observation], table: TransitionTable) -> list[Found]:
+    """Every broken rule."""
+    return [
+        *two_leaders(observations),
+        *epoch_went_back(observations),
+        *vote_changed(observations),
+        *illegal_transitions(observations, table),
+        *high_watermark_went_back(observations),
+    ]
+
+
+def tenures(observations: Sequence[Observation], story_ns: int, end_ns: int) -> list[tuple[int, int, int, int]]:
+    """(begin, finish, node, epoch) of who led, from the story's mark on."""
+    times: dict[tuple[int, int], list[int]] = {}
+    for node in {seen.node for seen in observations}:
+        own = in_time([seen for seen in observations if seen.node == node])
+        states = [seen for seen in own if seen.kind in ("transition", "started", "stopped")]
+        for index, seen in enumerate(states):
+            if seen.kind == "transition" and seen.state == "Leader":
+                left = states[index + 1].time_ns if index + 1 < len(states) else end_ns
+                times.setdefault((node, seen.epoch or 0), []).extend([seen.time_ns, left])
+        for seen in own:
+            if seen.kind == "claim":
+                times.setdefault((node, seen.epoch or 0), []).append(seen.time_ns)
+    cut = [(max(min(at), story_ns), max(at), node, epoch) for (node, epoch), at in times.items()]
+    return sorted(tenure for tenure in cut if tenure[1] >= tenure[0])
+
+
+def two_leaders_ns(led_when: Sequence[tuple[int, int, int, int]]) -> int:
+    """The longest time that a node led while another led a higher epoch."""
+    overlaps = [
+        min(one[1], other[1]) - max(one[0], other[0])
+        for one in led_when
+        for other in led_when
+        if one[2] != other[2] and one[3] < other[3]
+    ]
+    return max([0, *overlaps])
+
+
+def no_leader_ns(led_when: Sequence[tuple[int, int, int, int]], story_ns: int, end_ns: int) -> int:
+    """The time in which nobody led, counted moment by moment between the edges of all tenures."""
+    edges = sorted({story_ns, end_ns, *(edge for tenure in led_when for edge in tenure[:2])})
+    return sum(
+        after - before
+        for before, after in pairwise(edges)
+        if before >= story_ns and not any(tenure[0] <= before and after <= tenure[1] for tenure in led_when)
+    )
+
+
+def commit_gap_ns(observations: Sequence[Observation], story_ns: int, end_ns: int) -> int:
+    """The longest time without a rise of the highest high watermark claimed."""
+    highest, rises = -1, []
+    for seen in in_time(observations):
+        if seen.kind == "claim" and (seen.high_watermark if seen.high_watermark is not None else -1) > highest:
+            highest = seen.high_watermark or 0
+            rises.append(seen.time_ns)
+    moments = [story_ns, *(rise for rise in rises if rise > story_ns), end_ns]
+    return max(after - before for before, after in pairwise(moments))

@@ -1,0 +1,112 @@
+"""The one Spark session that the checks run on: quiet, on loopback alone, and quick to start.
+
+A laptop's verdict is mostly the wait for a Java machine, so the settings are for a short life: the serial collector,
+the first compiler tier only, no web page, few shuffle partitions, no adaptive re-planning. The driver binds to
+127.0.0.1, so a machine without any route can judge. What the Java machine says goes to a file without a name and never
+to the user's terminal; a machine that does not start has its last words quoted in the error.
+
+    spark = spark_session()                                # this machine, every core
+    spark = spark_session(master="spark://host:7077")      # a cluster, which must have this package installed
+
+Where checkers/archive.py has written an archive of the loaded classes, the session maps it instead of loading the
+classes again. Without it everything works, only later.
+
+What may live here: how the session is started. What may not: anything about histories or checks.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from harness.model import EnvironmentFailure
+
+PACKAGES = Path(__file__).parent.parent
+SHUFFLE_PARTITIONS = 4
+QUICK_START = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto -Xlog:disable"
+"""-Xlog:disable: an archive that another Java wrote is ignored without a word on the user's terminal."""
+
+
+def spark_session(
+    master: str | None = None,
+    memory: str = "2g",
+    cache: Path | None = None,
+    archive: Path | None = None,
+    java_options: str = "",
+) -> SparkSession:
+    """The running session, or a new one; memory is the driver's heap, in Java's notation.
+
+    Raises EnvironmentFailure if no Java machine can be started.
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    cache = cache or cache_directory()
+    conf = settings(master or "local[*]", memory, archive or archive_file(cache), java_options)
+    session = SparkSession(start(conf))
+    session.sparkContext.setLogLevel("ERROR")
+    # Python's end of Spark prints a failed job's trace as well as raising it.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    return session
+
+
+def cache_directory() -> Path:
+    """$XDG_CACHE_HOME/splitbrain, by default ~/.cache/splitbrain."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "splitbrain"
+
+
+def archive_file(cache: Path) -> Path:
+    """The class archive for this Spark; a Java machine other than its writer ignores it."""
+    return cache / f"pyspark-{version('pyspark')}.jsa"
+
+
+def settings(master: str, memory: str, archive: Path, java_options: str) -> SparkConf:
+    """Every setting of ours, each for the reason the module gives."""
+    share = f"-XX:SharedArchiveFile={archive}" if archive.exists() else ""
+    log = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
+    return SparkConf().setAll(
+        [
+            ("spark.master", master),
+            ("spark.app.name", "splitbrain"),
+            ("spark.driver.host", "127.0.0.1"),
+            ("spark.driver.bindAddress", "127.0.0.1"),
+            ("spark.driver.memory", memory),
+            ("spark.driver.extraJavaOptions", f"{QUICK_START} {share} {log} {java_options}".strip()),
+            ("spark.ui.enabled", "false"),
+            ("spark.ui.showConsoleProgress", "false"),
+            ("spark.sql.adaptive.enabled", "false"),
+            ("spark.sql.codegen.wholeStage", "false"),
+            ("spark.sql.codegen.factoryMode", "NO_CODEGEN"),
+            # Else every call on a column walks Python's stack and tells Java where it was made.
+            ("spark.python.sql.dataFrameDebugging.enabled", "false"),
+            ("spark.sql.execution.arrow.pyspark.enabled", "true"),
+            ("spark.sql.execution.arrow.maxRecordsPerBatch", "100000"),
+            ("spark.sql.shuffle.partitions", str(SHUFFLE_PARTITIONS)),
+            ("spark.sql.session.timeZone", "UTC"),
+        ]
+    )
+
+
+def start(conf: SparkConf) -> SparkContext:
+    """A context in a Java machine of its own, with the machine's standard error kept off the terminal."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    paths = [str(PACKAGES), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+    with TemporaryFile("w+") as stderr:
+        try:
+            gateway = launch_gateway(conf, popen_kwargs={"stderr": stderr})
+        except PySparkRuntimeError as failure:
+            stderr.seek(0)
+            said = stderr.read().strip().splitlines() or [str(failure)]
+            raise EnvironmentFailure(f"Spark needs Java 17 or newer, and it did not start: {said[-1]}") from failure
+    return SparkContext(gateway=gateway, conf=conf)

@@ -1,0 +1,89 @@
+"""Opens a run's Parquet chunks as Spark tables, after making sure that they are whole.
+
+    history, observations = open_tables(spark, run_directory)
+
+A run directory holds history/*.parquet and observations/*.parquet. Chunks still being written (a name that begins with
+a dot or ends in .tmp) are left alone. Each footer is read first with pyarrow: a chunk that is truncated, of another
+shape, or absent from the middle of the history ends in one line that names it, not in a Spark trace.
+
+What may live here: the way from files to tables. What may not: a judgement.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from harness.model import BadInput
+from harness.model.tables import HISTORY, OBSERVATIONS
+
+SMALL_ROWS = 200_000
+
+
+def open_tables(spark: SparkSession, run_directory: Path) -> tuple[DataFrame, DataFrame]:
+    """The run's history and observations, each with its `position`. Raises BadInput as the module says."""
+    history = chunks(run_directory / "history", HISTORY)
+    if not history:
+        raise BadInput(f"{run_directory / 'history'}: expected the history's Parquet chunks, found none")
+    refuse_gaps(history)
+    observations = chunks(run_directory / "observations", OBSERVATIONS)
+    return table(spark, history, HISTORY), table(spark, observations, OBSERVATIONS)
+
+
+def chunks(directory: Path, schema: pa.Schema) -> list[Path]:
+    """The finished chunks in a directory, each one found whole and of this schema."""
+    files = sorted(file for file in directory.glob("*.parquet") if not file.name.startswith("."))
+    for file in files:
+        refuse_unlike(file, schema)
+    return files
+
+
+def refuse_unlike(file: Path, schema: pa.Schema) -> None:
+    """Raise BadInput unless the file's footer can be read and has the columns of schema."""
+    try:
+        found = parquet.read_schema(file)
+    except (OSError, pa.ArrowException) as failure:
+        reason = str(failure).splitlines()[0]
+        raise BadInput(f"{file}: expected a whole Parquet file, and its footer cannot be read: {reason}") from failure
+    for column in schema:
+        at = found.get_field_index(column.name)
+        if at < 0 or found.field(at).type != column.type:
+            kind = "no such column" if at < 0 else str(found.field(at).type)
+            raise BadInput(f"{file}: expected column {column.name} of type {column.type}, found {kind}")
+
+
+def refuse_gaps(files: list[Path]) -> None:
+    """Raise BadInput where the history's indexes do not run from 0 on without a gap from chunk to chunk."""
+    ranges = sorted((*index_range(file), file) for file in files if parquet.read_metadata(file).num_rows)
+    expected = 0
+    for first, last, rows, file in ranges:
+        if first != expected or last - first + 1 != rows:
+            raise BadInput(f"{file}: expected {rows} rows of history from index {expected} on, found {first} to {last}")
+        expected = last + 1
+
+
+def index_range(file: Path) -> tuple[int, int, int]:
+    """The lowest and highest history index in a chunk, and its number of rows."""
+    index = parquet.read_table(file, columns=["index"]).column("index")
+    numbers = index.to_numpy()
+    return int(numbers.min()), int(numbers.max()), len(numbers)
+
+
+def table(spark: SparkSession, files: list[Path], schema: pa.Schema) -> DataFrame:
+    """The chunks as one table, with the place of each row in the record: its chunk's name, then its row there."""
+    columns = from_arrow_schema(schema)
+    if not files:
+        empty = spark.createDataFrame([], columns)
+        return empty.withColumn("position", fn.lit(0))
+    # The schema is given, so that Spark starts no job to find it out.
+    table = spark.read.schema(columns).parquet(*map(str, files))
+    rows = table.select("*", fn.struct("_metadata.file_name", "_metadata.row_index").alias("position"))
+    # One partition satisfies every grouping and order, so that a small run is judged without a single shuffle; and
+    # it is read once. Who opened the tables lets go of them with unpersist().
+    small = sum(parquet.read_metadata(file).num_rows for file in files) <= SMALL_ROWS
+    return rows.coalesce(1).cache() if small else rows

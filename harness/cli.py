@@ -1,0 +1,233 @@
+"""The command line: `splitbrain COMMAND …`. Each command is a thin layer over one module of this package.
+
+Exit codes are Jepsen's: 0 valid, 1 invalid, 2 unknown, 254 usage, 255 internal error. An error that we foresaw is
+one line on standard error; one that we did not is a traceback, and exit 255.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from dataclasses import asdict
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from tabulate import tabulate
+
+from harness import doctor as doctoring
+from harness.check import check_paths, rewrite_report
+from harness.console import print_error, print_json, progress
+from harness.healing import heal_store
+from harness.kafka_commands import app as kafka_app
+from harness.model import BadInput, SplitbrainError, Verdict
+from harness.model.errors import EXIT_INTERNAL, EXIT_INVALID, EXIT_UNKNOWN, EXIT_USAGE, EXIT_VALID
+from harness.plan import read_request, request
+from harness.reproduce import Reproduction, new_seed, reproduce, sides_of
+from harness.run import run_request
+from harness.scenarios import CATALOGUE, scenario
+from harness.scenarios.description import describe
+from results.judgement import Judgement, read_judgement
+from results.store import RunDirectory, runs
+from results.summary import summary
+
+EXIT_OF = {Verdict.VALID: EXIT_VALID, Verdict.INVALID: EXIT_INVALID, Verdict.UNKNOWN: EXIT_UNKNOWN}
+INTERRUPTED = 130
+
+
+class Format(Enum):
+    """How results are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+StoreOption = Annotated[Path, typer.Option(envvar="SPLITBRAIN_STORE", help="Where runs are kept.")]
+FormatOption = Annotated[Format, typer.Option("--format", help="text, or one JSON object a line.")]
+MasterOption = Annotated[str | None, typer.Option(help="A Spark master to judge on, e.g. spark://host:7077.")]
+SeedOption = Annotated[int | None, typer.Option(min=0, help="Repeats every random choice; drawn if not given.")]
+STORE = Path("results/runs")
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, help=__doc__.splitlines()[0])
+app.add_typer(kafka_app, name="kafka")
+
+
+@app.command()
+def scenarios(what: str = typer.Argument("list"), identifier: str = typer.Argument("")) -> None:
+    """List the scenarios, or `show ID`."""
+    if what == "show":
+        print(describe(scenario(identifier)))
+    elif what == "list":
+        rows = [(s.id, s.title, str(s.source)) for s in CATALOGUE.values()]
+        print(tabulate(rows, headers=("id", "title", "source"), maxcolwidths=70))
+    else:
+        raise BadInput(f"scenarios {what!r}: expected list, or show ID")
+
+
+@app.command("reproduce")
+def reproduce_command(
+    identifiers: Annotated[list[str], typer.Argument(metavar="ID…", help="Scenarios, e.g. PV-01.")],
+    system: Annotated[str, typer.Option(help="reference, kafka or kafka:VERSION.")] = "reference",
+    side: Annotated[str, typer.Option(help="bad, good or both.")] = "both",
+    times: Annotated[int, typer.Option(min=1, max=1000, help="How often to play each side.")] = 1,
+    seed: SeedOption = None,
+    store: StoreOption = STORE,
+    master: MasterOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Play scenarios and see whether the anomaly shows on the bad side, and only there."""
+    wanted = [scenario(identifier) for identifier in identifiers]
+    judgements = []
+    for each in wanted:
+        what = Reproduction(each, system, tuple(sides_of(side)), times, new_seed() if seed is None else seed)
+        with progress() as report:
+            directory, judgement = reproduce(what, store, master, report)
+        _show(judgement, directory, output)
+        judgements.append(judgement)
+    raise typer.Exit(_exit_code(judgements))
+
+
+@app.command("run")
+def run_command(
+    plan: Annotated[Path | None, typer.Option(help="A plan in TOML; flags win over it.")] = None,
+    system: Annotated[str | None, typer.Option(help="reference, kafka or kafka:VERSION.")] = None,
+    workload: Annotated[str | None, typer.Option(help="idle or register.")] = None,
+    faults: Annotated[str | None, typer.Option(help="partition, kill, pause, or none; several with commas.")] = None,
+    nodes: Annotated[int | None, typer.Option(help="How many controllers.")] = None,
+    switch: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every node; repeat it.")] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds of faults and load.")] = None,
+    interval: Annotated[float | None, typer.Option(help="Mean seconds between faults.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Operations a second.")] = None,
+    concurrency: Annotated[int | None, typer.Option(help="Client processes.")] = None,
+    name: Annotated[str | None, typer.Option(help="What to call the run.")] = None,
+    seed: SeedOption = None,
+    store: StoreOption = STORE,
+    master: MasterOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Run a workload under a schedule of faults, and judge it."""
+    given: dict[str, Any] = {
+        "system": system,
+        "workload": workload,
+        "faults": faults.split(",") if faults is not None else None,
+        "nodes": nodes,
+        "switches": _switches(switch) if switch else None,
+        "time_limit_seconds": time_limit,
+        "interval_seconds": interval,
+        "rate_per_second": rate,
+        "concurrency": concurrency,
+        "name": name,
+        "seed": seed,
+    }
+    flags = {key: value for key, value in given.items() if value is not None}
+    asked = read_request(plan, flags) if plan else request(flags)
+    with progress() as report:
+        directory, judgement = run_request(asked, store, master, report)
+    _show(judgement, directory, output)
+    raise typer.Exit(_exit_code([judgement]))
+
+
+@app.command()
+def check(
+    paths: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run directories.")],
+    master: MasterOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Judge stored runs again."""
+    with progress() as report:
+        judged = list(check_paths(paths, master, report))
+    for directory, judgement in judged:
+        _show(judgement, directory, output)
+    raise typer.Exit(_exit_code([judgement for _, judgement in judged]))
+
+
+@app.command()
+def report(path: Annotated[Path, typer.Argument(metavar="RUN", help="A judged run.")]) -> None:
+    """Render a run's report again."""
+    print(rewrite_report(path))
+
+
+@app.command("runs")
+def runs_command(store: StoreOption = STORE, output: FormatOption = Format.TEXT) -> None:
+    """List the stored runs."""
+    listed = [_row(run) for run in runs(store)]
+    if output is Format.JSON:
+        for row in listed:
+            print_json(row)
+    else:
+        print(tabulate([row.values() for row in listed], headers=("run", "kind", "status", "verdict")))
+
+
+@app.command()
+def heal(store: StoreOption = STORE) -> None:
+    """Undo what runs left behind whose controller is gone; harmless when there is nothing."""
+    for line in heal_store(store):
+        print(line)
+
+
+@app.command()
+def doctor(output: FormatOption = Format.TEXT) -> None:
+    """Say what works on this machine, what does not, and the mend."""
+    findings = doctoring.examine()
+    if output is Format.JSON:
+        for finding in findings:
+            print_json(asdict(finding))
+    else:
+        print(doctoring.table(findings))
+    raise typer.Exit(EXIT_VALID if all(finding.works for finding in findings if finding.needed) else EXIT_INVALID)
+
+
+def main() -> None:
+    """The console command's entry point."""
+    command = typer.main.get_command(app)
+    try:
+        sys.exit(command.main(prog_name="splitbrain", standalone_mode=False) or EXIT_VALID)
+    except SplitbrainError as error:
+        print_error(str(error))
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        print_error("interrupted; what was recorded is kept")
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        sys.exit(EXIT_VALID)
+    except Exception as error:  # noqa: BLE001 - the last resort: the exit code must not be one that means a verdict
+        sys.exit(_unforeseen(error))
+
+
+def _unforeseen(error: Exception) -> int:
+    """Typer's own complaints about usage, told from all else by format_message: typer keeps their base private."""
+    if hasattr(error, "format_message"):
+        print_error(f"{error.format_message()} (see splitbrain --help)")
+        return EXIT_USAGE
+    traceback.print_exception(error)
+    return EXIT_INTERNAL
+
+
+def _show(judgement: Judgement, directory: RunDirectory, output: Format) -> None:
+    if output is Format.JSON:
+        shown = asdict(judgement) | {"verdict": judgement.verdict.value, "run": str(directory.path)}
+        print_json(shown)
+        return
+    print(summary(judgement))
+    print(f"\nReport: {directory.report}")
+
+
+def _exit_code(judgements: list[Judgement]) -> int:
+    """Invalid if any is, else unknown if any is."""
+    verdicts = {judgement.verdict for judgement in judgements}
+    worst = next((v for v in (Verdict.INVALID, Verdict.UNKNOWN) if v in verdicts), Verdict.VALID)
+    return EXIT_OF[worst]
+
+
+def _switches(given: list[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in given]
+    for name, equals, _ in pairs:
+        if not name or not equals:
+            raise BadInput(f"--switch {name!r}: expected NAME=VALUE, e.g. reference.pre_vote=false")
+    return {name: value for name, _, value in pairs}
+
+
+def _row(run: RunDirectory) -> dict[str, str]:
+    verdict = read_judgement(run.verdict).verdict.value if run.verdict.exists() else "-"
+    return {"run": run.name, "kind": run.kind, "status": run.status, "verdict": verdict}

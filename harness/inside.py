@@ -1,0 +1,174 @@
+"""The controller of one run, inside its sandbox: hosts, system, watchers, nemesis, clients, recorder, in this order.
+
+    python -m harness.inside results/runs/20261121T051700Z-…      (started by harness.launch, never by hand)
+
+It reads plan.json, carries the plan out and leaves the tables. What it is doing goes to standard output as JSON lines,
+`{"doing": …}`; the last line is `{"done": …}` or `{"failed": …, "exit_code": …}`. When standard input ends, whoever
+started it is gone or wants it to stop: it ends the run in good order, with everything recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from harness.engine.clock import RunClock
+from harness.engine.interpreter import Tally, interpret
+from harness.engine.recorder import Recorder
+from harness.model import Observation, SplitbrainError
+from harness.model.session import Connection, Session
+from harness.model.systems import CONTROLLER_PORT, System
+from harness.plan import Plan
+from harness.systems import build
+from harness.workloads import generator_of, workload_of
+from nemesis.journal import UndoJournal
+from nemesis.session import NemesisSession
+from nemesis.situation import Situation
+from nodes.hosts.links import NamespaceLinks
+from nodes.hosts.netns import NamespaceHosts
+from nodes.hosts.processes import NamespaceProcesses
+from nodes.observe.watch import QuorumWatch
+from nodes.wire.connection import WireConnection
+from results.store import RunDirectory
+
+
+def main() -> None:
+    """Carry out the plan of the run directory that the command line names."""
+    run = RunDirectory(Path(sys.argv[1]).absolute())
+    try:
+        tally = asyncio.run(conduct(Plan.read(run.plan), run))
+    except SplitbrainError as error:
+        tell(failed=str(error), exit_code=error.exit_code)
+        sys.exit(error.exit_code)
+    tell(done=asdict(tally))
+
+
+def tell(**line: Any) -> None:
+    """One JSON line for whoever started the run."""
+    print(json.dumps(line), flush=True)
+
+
+async def conduct(plan: Plan, run: RunDirectory) -> Tally:
+    """Carry out a plan in this sandbox, recording into the run's directory."""
+    clock = RunClock.started_now()
+    system = build(plan)
+    stop = asyncio.Event()
+    stopper = asyncio.create_task(_until_input_ends(stop))
+    try:
+        with Recorder(run.path, clock) as recorder:
+            return await _conduct(plan, run, system, clock, recorder, stop)
+    finally:
+        stopper.cancel()
+
+
+async def _conduct(
+    plan: Plan, run: RunDirectory, system: System, clock: RunClock, recorder: Recorder, stop: asyncio.Event
+) -> Tally:
+    async with AsyncExitStack() as stack:
+        tell(doing=f"making {plan.nodes} hosts")
+        hosts = await stack.enter_async_context(NamespaceHosts.up(run.path / "nodes", plan.nodes))
+        links = NamespaceLinks(hosts)
+        stack.callback(links.close)
+        tell(doing=f"preparing {system.label}")
+        await system.prepare(hosts.views)
+        processes = await stack.enter_async_context(_processes(hosts, system, clock, recorder))
+        watch = await stack.enter_async_context(_watch(hosts, system, clock, recorder))
+        nemesis = _nemesis(plan, run, links, processes, watch)
+        tell(doing=f"starting {system.label}")
+        for node in hosts.views:
+            await processes.start(node)
+        tell(doing="running")
+        return await _interpret(plan, hosts, nemesis, clock, recorder, stop)
+
+
+@asynccontextmanager
+async def _processes(
+    hosts: NamespaceHosts, system: System, clock: RunClock, recorder: Recorder
+) -> AsyncIterator[NamespaceProcesses]:
+    def tell_event(node: int, kind: str, how: str) -> None:
+        assert kind in ("started", "stopped")
+        kinds: dict[str, Any] = {"started": "started", "stopped": "stopped"}
+        recorder.observe(Observation(clock.now_ns(), node, "process", kinds[kind], detail=how or None))
+
+    processes = NamespaceProcesses(hosts, system, tell_event)
+    try:
+        yield processes
+    finally:
+        await processes.kill_all()
+
+
+@asynccontextmanager
+async def _watch(
+    hosts: NamespaceHosts, system: System, clock: RunClock, recorder: Recorder
+) -> AsyncIterator[QuorumWatch]:
+    watch = QuorumWatch(clock.now_ns, clock.wall_origin_ns, recorder.observe)
+    connections = {node: _connect(hosts, node, "splitbrain-watch") for node in hosts.views}
+    watch.start({node: system.files(view) for node, view in hosts.views.items()}, connections)
+    try:
+        yield watch
+    finally:
+        await watch.stop()
+        for connection in connections.values():
+            await connection.close()
+
+
+def _nemesis(
+    plan: Plan, run: RunDirectory, links: NamespaceLinks, processes: NamespaceProcesses, watch: QuorumWatch
+) -> NemesisSession:
+    drawn = random.Random(f"nemesis {plan.seed}")
+    nodes = tuple(range(1, plan.nodes + 1))
+    situation = Situation(nodes, links, processes, lambda: watch.view().leader(), drawn.randrange)
+    return NemesisSession(situation, UndoJournal(run.journal), watch.until)
+
+
+async def _interpret(
+    plan: Plan,
+    hosts: NamespaceHosts,
+    nemesis: NemesisSession,
+    clock: RunClock,
+    recorder: Recorder,
+    stop: asyncio.Event,
+) -> Tally:
+    """Run the plan's generator; the faults are healed whatever happens."""
+    workload = workload_of(plan)
+
+    async def open_session(process: int) -> Session:
+        assert workload.make_session is not None
+        return workload.make_session(
+            sorted(hosts.views), lambda node: _connect(hosts, node, f"splitbrain-{process}"), process
+        )
+
+    try:
+        return await interpret(
+            generator_of(plan, workload),
+            concurrency=plan.concurrency,
+            open_session=open_session,
+            nemesis=nemesis,
+            recorder=recorder,
+            clock=clock,
+            stop=stop,
+        )
+    finally:
+        await nemesis.close()
+
+
+def _connect(hosts: NamespaceHosts, node: int, client_id: str) -> Connection:
+    return WireConnection(hosts.views[node].address, CONTROLLER_PORT, client_id)
+
+
+async def _until_input_ends(stop: asyncio.Event) -> None:
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    await reader.read()
+    stop.set()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Starts the controller of a run in its sandbox and follows it to its end, from outside.
+
+The controller dies with us: by the lease of the sandbox if we are killed, in good order if its standard input closes.
+sandbox.json in the run's directory says which process to look for if we are gone; `splitbrain heal` reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from harness.model import BadInput, EnvironmentFailure, SplitbrainError
+from harness.model.errors import EXIT_USAGE
+from harness.plan import Plan
+from nodes.hosts.sandbox import Privilege, enclose
+from results.files import read_json, write_json, write_text
+from results.store import RunDirectory
+
+STOP_SECONDS = 60.0
+SANDBOX = "sandbox.json"
+OWNER = "owner.json"
+CONTROLLER_LOG = "controller.log"
+
+Report = Callable[[str], None]
+
+
+def carry_out(plan: Plan, run: RunDirectory, report: Report) -> dict[str, int]:
+    """Carry out a plan; returns how many client operations ended how. The run ends recorded or interrupted.
+
+    Raises what the controller failed with; KeyboardInterrupt passes once the controller has ended in good order.
+    """
+    write_text(run.plan, plan.model_dump_json(indent=2) + "\n")
+    own(run)
+    run.enter("running", datetime.now(UTC))
+    try:
+        tally = _follow(run, report)
+    except BaseException:
+        run.enter("interrupted", datetime.now(UTC))
+        raise
+    run.enter("recorded", datetime.now(UTC))
+    return tally
+
+
+def own(run: RunDirectory) -> None:
+    """Say in the run's directory that this process is carrying it out, for `splitbrain heal` to see."""
+    write_json(run.path / OWNER, {"pid": os.getpid(), "started_ticks": started_ticks(os.getpid())})
+
+
+def owner_is_alive(run: RunDirectory) -> bool:
+    """Whether the process that carries the run out is still there."""
+    return _recorded_process(run.path / OWNER) is not None
+
+
+def sandbox_process(run: RunDirectory) -> int | None:
+    """The pid of the run's sandbox while it lives."""
+    return _recorded_process(run.path / SANDBOX)
+
+
+def _recorded_process(path: Path) -> int | None:
+    if not path.exists():
+        return None
+    known = read_json(path)
+    alive = known["started_ticks"] is not None and started_ticks(known["pid"]) == known["started_ticks"]
+    return int(known["pid"]) if alive else None
+
+
+def _follow(run: RunDirectory, report: Report) -> dict[str, int]:
+    argv = enclose([sys.executable, "-m", "harness.inside", str(run.path)], Privilege.detect())
+    with (run.path / CONTROLLER_LOG).open("wb") as log, _controller(argv, log) as controller:
+        write_json(run.path / SANDBOX, {"pid": controller.pid, "started_ticks": started_ticks(controller.pid)})
+        assert controller.stdout is not None
+        last: dict[str, Any] = {}
+        for line in controller.stdout:
+            last = json.loads(line)
+            if "doing" in last:
+                report(last["doing"])
+    if "done" in last:
+        return dict(last["done"])
+    if "failed" in last:
+        raise _failure(last["failed"], last["exit_code"])
+    raise EnvironmentFailure(f"the run's controller ended early: {_last_line(run.path / CONTROLLER_LOG)}")
+
+
+@contextmanager
+def _controller(argv: list[str], log: Any) -> Iterator[subprocess.Popen[str]]:
+    """The controller's process; leaving the block closes its standard input and waits for its end."""
+    try:
+        controller = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+        )
+    except FileNotFoundError as error:
+        raise EnvironmentFailure(f"starting the controller: {error.filename} is missing; install util-linux") from error
+    try:
+        yield controller
+    finally:
+        assert controller.stdin is not None
+        controller.stdin.close()
+        try:
+            controller.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            controller.kill()
+            controller.wait()
+
+
+def started_ticks(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot (proc(5), field 22); no later process of its pid shares it."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def _failure(message: str, exit_code: int) -> SplitbrainError:
+    return BadInput(message) if exit_code == EXIT_USAGE else EnvironmentFailure(message)
+
+
+def _last_line(path: Path) -> str:
+    lines = path.read_text(errors="replace").strip().splitlines()
+    return f"{lines[-1]} ({path})" if lines else f"it said nothing ({path})"

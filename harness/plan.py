@@ -1,0 +1,112 @@
+"""A plan: all that one run needs to know, settled before it starts, stored in its directory, enough to repeat it.
+
+A user's request (flags, or a TOML file with the same names) is checked here and turned into a plan, in which nothing is
+open any more: the version that `newest` meant, the story that a schedule's seed drew, the seed itself.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harness.model import BadInput
+from harness.model.story import Step
+
+NODES_MAX = 9
+WorkloadName = Literal["idle", "register"]
+
+
+class StoryStep(BaseModel):
+    """harness.model.story.Step as it stands in a file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    f: str
+    value: Any = None
+
+    def step(self) -> Step:
+        """The step as a value."""
+        return Step(self.f, self.value)
+
+
+class Load(BaseModel):
+    """Which system, and what clients ask of it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    system: str = "reference"
+    switches: dict[str, str] = {}
+    nodes: int = Field(default=3, ge=1, le=NODES_MAX)
+    workload: WorkloadName = "idle"
+    concurrency: int = Field(default=5, ge=1, le=200)
+    rate_per_second: float = Field(default=100.0, gt=0, le=100_000)
+
+
+class Request(Load):
+    """What a user asks of `splitbrain run`: a load, and a schedule of faults or a story step by step."""
+
+    name: str = Field(default="run", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
+    seed: int | None = Field(default=None, ge=0)
+    faults: list[Literal["partition", "kill", "pause", "none"]] = ["partition"]
+    interval_seconds: float = Field(default=8.0, gt=0)
+    time_limit_seconds: float = Field(default=60.0, gt=0)
+    story: list[StoryStep] = []
+
+
+class Plan(Load):
+    """A run as it is carried out. scenario and side say which scenario it plays, if one."""
+
+    name: str
+    seed: int = Field(ge=0)
+    story: list[StoryStep]
+    scenario: str | None = None
+    side: str | None = None
+    versions: dict[str, str] = {}
+    command: str = ""
+
+    @staticmethod
+    def read(path: Path) -> Plan:
+        """The plan of a run directory. Raises BadInput where it is not one."""
+        try:
+            return Plan.model_validate_json(path.read_text())
+        except FileNotFoundError as error:
+            raise BadInput(f"{path}: expected a run's plan, there is no such file") from error
+        except ValidationError as error:
+            raise BadInput(f"{path}: {_first_problem(error)}") from error
+
+
+def read_request(path: Path, overrides: dict[str, Any]) -> Request:
+    """The request of a TOML file, with what flags say in its place. Raises BadInput naming file and key."""
+    try:
+        content = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise BadInput(f"{path}: expected a plan in TOML, {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: expected TOML: {error}") from error
+    return _checked(Request, {**content, **overrides}, str(path))
+
+
+def request(values: dict[str, Any]) -> Request:
+    """The request that flags alone make. Raises BadInput naming the flag."""
+    return _checked(Request, values, "flags")
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def _checked(model: type[Model], values: dict[str, Any], place: str) -> Model:
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise BadInput(f"{place}: {_first_problem(error)}") from error
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"]) or "top level"
+    known = f"; known keys are {', '.join(Request.model_fields)}" if first["type"] == "extra_forbidden" else ""
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return f"{where}: {first['msg']}, came {first['input']!r}{known}{more}"

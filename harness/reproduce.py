@@ -1,0 +1,109 @@
+"""Plays a scenario's sides, judges them together, and says whether the anomaly shows where it should and only there."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from harness.judging import judge_reproduction, judge_run, open_spark
+from harness.launch import carry_out, own
+from harness.model import BadInput
+from harness.model.scenario import Scenario, SideName
+from harness.plan import Plan, StoryStep
+from harness.systems import is_kafka, settle
+from results.judgement import Judgement
+from results.store import RunDirectory, new_run
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """What to play: a scenario on a system, which sides, how often, from which seed."""
+
+    scenario: Scenario
+    system: str
+    sides: tuple[SideName, ...]
+    times: int
+    seed: int
+
+    @property
+    def command(self) -> str:
+        """The command that repeats it."""
+        side = "" if len(self.sides) == 2 else f" --side {self.sides[0]}"
+        times = "" if self.times == 1 else f" --times {self.times}"
+        return f"splitbrain reproduce {self.scenario.id} --system {self.system}{side}{times} --seed {self.seed}"
+
+
+def reproduce(what: Reproduction, store: Path, master: str | None, report: Report) -> tuple[RunDirectory, Judgement]:
+    """Play all sides one after another, then judge them in one Spark session."""
+    plans = [asyncio.run(_plan(what, side, number, report)) for number in range(what.times) for side in what.sides]
+    family = what.system.partition(":")[0]
+    reproduction = new_run(store, f"{what.scenario.id}-{family}", datetime.now(UTC), "reproduction")
+    own(reproduction)
+    reproduction.enter("running", datetime.now(UTC))
+    try:
+        runs = [_play(plan, reproduction, report) for plan in plans]
+    except BaseException:
+        reproduction.enter("interrupted", datetime.now(UTC))
+        raise
+    reproduction.enter("recorded", datetime.now(UTC))
+    report("starting Spark")
+    spark = open_spark(master)
+    for run in runs:
+        report(f"judging {run.name}")
+        judge_run(run, spark)
+    return reproduction, judge_reproduction(reproduction, what.scenario, what.command)
+
+
+def _play(plan: Plan, reproduction: RunDirectory, report: Report) -> RunDirectory:
+    assert plan.side is not None
+    run = reproduction.new_side(plan.side, datetime.now(UTC))
+    carry_out(plan, run, lambda doing: report(f"{run.name} on {plan.system}: {doing}"))
+    return run
+
+
+async def _plan(what: Reproduction, name: SideName, number: int, report: Report) -> Plan:
+    side = what.scenario.side(name)
+    if is_kafka(what.system) and side.kafka is None:
+        raise BadInput(
+            f"scenario {what.scenario.id}: its {name} side is not to be had on Kafka; use --system reference"
+        )
+    system, versions = await settle(what.system, side.kafka or "", report)
+    return Plan(
+        name=what.scenario.id,
+        scenario=what.scenario.id,
+        side=name,
+        system=system,
+        switches={} if is_kafka(system) else dict(side.reference),
+        nodes=what.scenario.nodes,
+        workload=what.scenario.workload,  # type: ignore[arg-type]  # pydantic checks it
+        seed=what.seed + number,
+        story=[StoryStep(f=step.f, value=step.value) for step in what.scenario.story],
+        versions=versions | our_versions(),
+        command=what.command,
+    )
+
+
+def our_versions() -> dict[str, str]:
+    """What else took part in a run: splitbrain, Python and the kernel."""
+    return {"splitbrain": version("splitbrain"), "python": platform.python_version(), "kernel": platform.release()}
+
+
+def new_seed() -> int:
+    """A seed for who gave none; the report says which."""
+    return secrets.randbelow(2**31)
+
+
+def sides_of(word: str) -> Sequence[SideName]:
+    """The sides that `bad`, `good` or `both` means. Raises BadInput for another word."""
+    known: dict[str, Sequence[SideName]] = {"bad": ("bad",), "good": ("good",), "both": ("bad", "good")}
+    if word not in known:
+        raise BadInput(f"--side {word!r}: expected bad, good or both")
+    return known[word]

@@ -1,0 +1,60 @@
+"""A run on request: a workload under a schedule of faults, carried out and judged."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from harness.judging import judge_run, open_spark
+from harness.launch import carry_out
+from harness.model.story import ALL_FOLLOW_ONE_LEADER, once
+from harness.plan import Load, Plan, Request, StoryStep
+from harness.reproduce import new_seed, our_versions
+from harness.systems import build, settle
+from nemesis.schedule import random_story
+from results.judgement import Judgement
+from results.store import RunDirectory, new_run
+
+DEFAULT_KAFKA = "newest 4"
+Report = Callable[[str], None]
+
+
+def run_request(asked: Request, store: Path, master: str | None, report: Report) -> tuple[RunDirectory, Judgement]:
+    """Settle a request into a plan, carry it out, judge it."""
+    plan = asyncio.run(_settled(asked, report))
+    build(plan)
+    run = new_run(store, plan.name, datetime.now(UTC))
+    carry_out(plan, run, report)
+    report("starting Spark")
+    spark = open_spark(master)
+    report("judging")
+    return run, judge_run(run, spark)
+
+
+async def _settled(asked: Request, report: Report) -> Plan:
+    system, versions = await settle(asked.system, DEFAULT_KAFKA, report)
+    seed = new_seed() if asked.seed is None else asked.seed
+    drawn = random_story(asked.faults, seed, asked.time_limit_seconds, asked.interval_seconds, asked.nodes)
+    story = [step.step() for step in asked.story] or [once(ALL_FOLLOW_ONE_LEADER), *drawn]
+    settled = asked.model_copy(update={"system": system, "seed": seed})
+    return Plan(
+        **settled.model_dump(include=set(Load.model_fields)),
+        name=asked.name,
+        seed=seed,
+        story=[StoryStep(f=step.f, value=step.value) for step in story],
+        versions=versions | our_versions(),
+        command=_command(settled),
+    )
+
+
+def _command(settled: Request) -> str:
+    """The command that repeats the run; a story of the user's own is repeated from the stored plan's file."""
+    given = settled.model_dump(exclude={"story", "switches", "faults"}, exclude_none=True)
+    names = {"time_limit_seconds": "time-limit", "interval_seconds": "interval", "rate_per_second": "rate"}
+    flags = [f"--{names.get(key, key)} {shlex.quote(str(value))}" for key, value in given.items()]
+    flags += [f"--switch {shlex.quote(f'{name}={value}')}" for name, value in settled.switches.items()]
+    story = " --plan PLAN.toml" if settled.story else f" --faults {','.join(settled.faults)}"
+    return f"splitbrain run {' '.join(flags)}{story}"

@@ -1,0 +1,52 @@
+"""A scenario in words, for `splitbrain scenarios show ID`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from harness.model.scenario import Expectation, Scenario, Side
+from harness.model.story import Step
+
+
+def describe(scenario: Scenario) -> str:
+    """Title, question, source, story and both sides."""
+    lines = [
+        f"{scenario.id}: {scenario.title}",
+        "",
+        scenario.question,
+        f"Source: {scenario.source}. {scenario.nodes} controllers, workload {scenario.workload}.",
+        "",
+        "Story:",
+        *(f"  {number}. {_step(step)}" for number, step in enumerate(scenario.story, 1)),
+        "",
+        *_side("Bad", scenario.bad),
+        *_side("Good", scenario.good),
+        f"Play it: splitbrain reproduce {scenario.id} [--system kafka]",
+    ]
+    return "\n".join(lines)
+
+
+def _side(name: str, side: Side) -> Iterable[str]:
+    switches = ", ".join(f"{key}={value}" for key, value in side.reference.items()) or "as it is"
+    yield f"{name} side: reference {switches}; Kafka {side.kafka or 'not to be had'}"
+    yield from (f"  must show: {_words(expectation)}" for expectation in side.shows)
+    yield from (f"  must never show: {_words(expectation)}" for expectation in side.never)
+
+
+def _words(expectation: Expectation) -> str:
+    return f"{expectation.words} ({expectation.quantity} >= {expectation.at_least:g})"
+
+
+def _step(step: Step) -> str:
+    if step.f == "await":
+        return f"wait until {step.value['condition']}"
+    if step.f == "hold":
+        return f"hold for {step.value:g} s"
+    return f"{step.f} {_arguments(step.value)}".strip()
+
+
+def _arguments(value: Any) -> str:
+    if not isinstance(value, dict):
+        return "" if value is None else str(value)
+    return ", ".join(f"{name} {content}" for name, content in value.items())

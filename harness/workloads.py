@@ -1,0 +1,61 @@
+"""From a workload's name to the workload, and from a workload and a story to what the engine runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from harness.engine.combinators import alongside, phases, repeat, until_ok
+from harness.engine.generator import Generator, fixed, from_function
+from harness.engine.generator import mark as marked
+from harness.engine.pacing import seconds, sleep, stagger, time_limit
+from harness.engine.placement import clients, nemesis
+from harness.engine.randomness import split
+from harness.model import NEMESIS, Op
+from harness.model.story import FINAL_READS, MARK, STORY_BEGINS, Step, mark
+from harness.plan import Plan
+from harness.systems import is_kafka
+from workloads.idle import IDLE
+from workloads.register import register
+from workloads.workload import Workload
+
+FINAL_READS_SECONDS = 30.0
+
+
+def workload_of(plan: Plan) -> Workload:
+    """The plan's workload; on real Kafka registers are read at any node, at the leader elsewhere."""
+    if plan.workload == "idle":
+        return IDLE
+    return register("any node" if is_kafka(plan.system) else "leader")
+
+
+def generator_of(plan: Plan, workload: Workload) -> Generator:
+    """The whole run: wait for the quorum, the story with the clients beside it, then the final reads."""
+    waits, rest = _split([step.step() for step in plan.story])
+    told = nemesis(_sequence([mark(STORY_BEGINS), *rest]))
+    if workload.operation is None:
+        return phases(nemesis(_sequence(waits)), told)
+    interval_ns = seconds(1 / plan.rate_per_second)
+    asked = from_function(workload.operation, seed=split(plan.seed, 1))
+    load = clients(stagger(interval_ns, asked, seed=split(plan.seed, 2)))
+    reads = phases(*(until_ok(repeat(fixed(op))) for op in workload.final_operations))
+    final = time_limit(seconds(FINAL_READS_SECONDS), clients(reads))
+    return phases(nemesis(_sequence(waits)), alongside(told, load), marked(FINAL_READS), final)
+
+
+def _split(story: Sequence[Step]) -> tuple[list[Step], list[Step]]:
+    """What only waits for the quorum to be there, and the story proper."""
+    waits = list(takewhile(lambda step: step.f == "await", story))
+    return waits, list(story[len(waits) :])
+
+
+def _sequence(story: Sequence[Step]) -> Generator:
+    return phases(*(_step(step) for step in story))
+
+
+def _step(step: Step) -> Generator:
+    if step.f == "hold":
+        return sleep(seconds(step.value))
+    if step.f == MARK:
+        return marked(step.value)
+    return fixed(Op("invoke", step.f, NEMESIS, value=step.value))

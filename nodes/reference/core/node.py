@@ -1,0 +1,322 @@
+"""A node of the quorum, put together: events go in, effects come out.
+
+What may live here: who handles which event, and what each state wants to send. What may not: how anything is decided.
+
+    event ─► handle ─► elections, following, leadership ─► expire ─► advance ─► send ─► effects
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from kio.schema.errors import ErrorCode
+
+from harness.model.quorum_states import Cause
+from nodes.reference.core.context import Context
+from nodes.reference.core.elections import Elections
+from nodes.reference.core.events import (
+    Answered,
+    Arrived,
+    Draw,
+    Effect,
+    Event,
+    Failed,
+    Halt,
+    Reply,
+    RequestId,
+    Stopping,
+    Stored,
+)
+from nodes.reference.core.following import Following
+from nodes.reference.core.leadership import NO_CONTROLLER, Leadership
+from nodes.reference.core.log import Log
+from nodes.reference.core.messages import (
+    NO_NODE,
+    AlterRequest,
+    AlterResponse,
+    BeginQuorumEpochRequest,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    EndQuorumEpochRequest,
+    EpochResponse,
+    FetchRequest,
+    FetchResponse,
+    ReadRequest,
+    ReadResponse,
+    Response,
+    VoteRequest,
+    VoteResponse,
+)
+from nodes.reference.core.quorum import Quorum
+from nodes.reference.core.requests import Requests
+from nodes.reference.core.settings import NEVER_MS, Settings
+from nodes.reference.core.states import (
+    Candidate,
+    Follower,
+    Leader,
+    Nominee,
+    Prospective,
+    QuorumState,
+    Resigned,
+    Unattached,
+)
+
+
+class Node:
+    """One member of the quorum, voter or observer. What start-up has to say comes out of the first event."""
+
+    def __init__(self, settings: Settings, stored: Stored, draw: Draw, now_ms: int, wall_offset_ms: int = 0) -> None:
+        self._settings = settings
+        self._context = Context(settings, draw, Log(stored.log), wall_offset_ms, now_ms)
+        self._quorum = Quorum(self._context, stored.election)
+        self._elections = Elections(self._context, self._quorum)
+        self._following = Following(self._context, self._quorum)
+        self._requests = Requests(self._context)
+        self._leadership: Leadership | None = None
+        self._asking_for = self._quorum.state  # the state whose requests are under way
+        self._begin_ms = now_ms  # when BeginQuorumEpoch is next due
+        self._halt_ms = NEVER_MS  # when a graceful end stops waiting for others
+
+    @property
+    def state(self) -> QuorumState:
+        """The state the node is in, with its epoch and leader."""
+        return self._quorum.state
+
+    @property
+    def leader_id(self) -> int | None:
+        """The leader that clients should turn to; None while none is known or our own leadership is over."""
+        state = self._quorum.state
+        return None if isinstance(state, Resigned) else state.leader_id
+
+    @property
+    def log(self) -> Log:
+        """The log, to look at."""
+        return self._context.log
+
+    @property
+    def deadline_ms(self) -> int:
+        """When to hand in Tick, if nothing happens before."""
+        own = (self._quorum.state.deadline_ms, self._requests.deadline_ms, self._halt_ms)
+        if self._leadership is None:
+            return min(own)
+        return min(*own, self._leadership.deadline_ms, self._begin_ms)
+
+    def handle(self, event: Event, now_ms: int) -> list[Effect]:
+        """Take one event; what it returns is to be carried out in order."""
+        context = self._context
+        context.now_ms, context.turn = max(now_ms, context.now_ms), context.turn + 1
+        match event:
+            case Arrived():
+                self._arrived(event)
+            case Answered(peer, request_id, response):
+                self._answered(peer, request_id, response)
+            case Failed(peer, request_id, unsupported_version):
+                if self._requests.ended(peer, request_id, retry_later=True) and unsupported_version:
+                    self._elections.pre_vote_unsupported()
+            case Stopping():
+                self._stop()
+        self._advance()
+        return context.take_effects()
+
+    def _advance(self) -> None:
+        """What is due, whatever the event was."""
+        self._requests.expire()
+        self._follow_transitions()
+        while not self._is_stopping and self._elections.expire():
+            self._follow_transitions()
+        if self._leadership is not None:
+            if self._leadership.is_alone():
+                self._leadership.note_alone()
+                self._resign(Cause.CHECK_QUORUM)
+            else:
+                self._leadership.advance()
+        self._send_wanted()
+        self._halt_if_done()
+
+    def _follow_transitions(self) -> None:
+        """Begin and end leadership with the state, and drop requests that belong to a state left behind."""
+        state, asking = self._quorum.state, self._asking_for
+        if (state.kind, state.epoch, state.leader_id) != (asking.kind, asking.epoch, asking.leader_id):
+            self._requests.forget()
+        self._asking_for = state
+        if self._leadership is not None and not isinstance(state, Leader):
+            self._leadership.end(self._fetch_refused(ErrorCode.not_leader_or_follower))
+            self._leadership = None
+        if self._leadership is None and isinstance(state, Leader):
+            self._leadership = Leadership(self._context, state)
+            self._begin_ms = self._context.now_ms
+
+    def _arrived(self, event: Arrived) -> None:
+        request_id = event.request_id
+        match event.request:
+            case VoteRequest() as request:
+                self._reply(request_id, self._elections.answer_vote(request))
+            case BeginQuorumEpochRequest() as request:
+                self._reply(request_id, self._elections.answer_begin(request))
+            case EndQuorumEpochRequest() as request:
+                self._reply(request_id, self._elections.answer_end(request))
+            case FetchRequest() as request:
+                self._fetch_arrived(event, request)
+            case AlterRequest() as request:
+                self._write_arrived(request_id, request)
+            case ReadRequest() as request:
+                self._read_arrived(request_id, request)
+            case DescribeQuorumRequest():
+                self._reply(request_id, self._describe())
+
+    def _fetch_arrived(self, event: Arrived, request: FetchRequest) -> None:
+        error = self._fetch_error(request)
+        if error is not ErrorCode.none:
+            self._reply(event.request_id, self._fetch_refused(error))
+            return
+        assert self._leadership is not None
+        self._leadership.fetch(event, request)
+
+    def _fetch_error(self, request: FetchRequest) -> ErrorCode:
+        epoch = self._quorum.epoch
+        if request.cluster_id not in (None, self._settings.cluster_id):
+            return ErrorCode.inconsistent_cluster_id
+        if min(request.max_wait_ms, request.fetch_offset, request.last_fetched_epoch) < 0:
+            return ErrorCode.invalid_request
+        if request.last_fetched_epoch > request.epoch:
+            return ErrorCode.invalid_request
+        if request.epoch != epoch:
+            return ErrorCode.fenced_leader_epoch if request.epoch < epoch else ErrorCode.unknown_leader_epoch
+        return ErrorCode.none if self._leadership is not None else ErrorCode.not_leader_or_follower
+
+    def _fetch_refused(self, error: ErrorCode) -> FetchResponse:
+        state = self._quorum.state
+        return FetchResponse(error, NO_NODE if state.leader_id is None else state.leader_id, state.epoch)
+
+    def _write_arrived(self, request_id: RequestId, request: AlterRequest) -> None:
+        if self._leadership is None:
+            self._reply(request_id, AlterResponse(ErrorCode.not_controller, self._refusal()))
+        elif not request.changes:
+            self._reply(request_id, AlterResponse(ErrorCode.none))
+        else:
+            self._leadership.write(request_id, request)
+
+    def _read_arrived(self, request_id: RequestId, request: ReadRequest) -> None:
+        if self._settings.read_mode == "local":
+            values = self._context.registers.read(request.resources)
+            self._reply(request_id, ReadResponse(ErrorCode.none, values=values))
+        elif self._leadership is None:
+            self._reply(request_id, ReadResponse(ErrorCode.not_controller, self._refusal()))
+        else:
+            self._leadership.read(request_id, request)
+
+    def _refusal(self) -> str:
+        """Kafka's ControllerExceptions: by its text a client tells what never started from what was given up."""
+        return (
+            NO_CONTROLLER if self.leader_id is None else f"The active controller appears to be node {self.leader_id}."
+        )
+
+    def _describe(self) -> DescribeQuorumResponse:
+        if self._leadership is not None:
+            return self._leadership.describe()
+        return DescribeQuorumResponse(ErrorCode.not_leader_or_follower, NO_NODE, 0)
+
+    def _answered(self, peer: int, request_id: RequestId, response: Response) -> None:
+        if not self._requests.ended(peer, request_id, retry_later=False):
+            return
+        match response:
+            case VoteResponse():
+                self._elections.vote_answered(peer, response)
+            case FetchResponse():
+                stale = self._elections.superseded(response)
+                if stale or not self._following.take(response):
+                    self._requests.pause(peer)
+            case EpochResponse():
+                if not self._elections.superseded(response):
+                    self._acknowledged(peer)
+
+    def _acknowledged(self, peer: int) -> None:
+        state = self._quorum.state
+        if isinstance(state, Resigned):
+            self._quorum.update(dataclasses.replace(state, unacknowledged=state.unacknowledged - {peer}))
+
+    def _send_wanted(self) -> None:
+        """Send what the state wants to be asked or told, as far as peers are free."""
+        match self._quorum.state:
+            case Unattached():
+                self._look_for_leader()
+            case Follower(leader_id=leader_id):
+                self._send_to([leader_id])
+            case Prospective() | Candidate() as state:
+                if self._may_still_win(state):
+                    self._send_to(
+                        [voter for voter in self._settings.others if voter not in state.granted | state.rejected]
+                    )
+            case Leader():
+                self._make_leader_known()
+            case Resigned(unacknowledged=unacknowledged):
+                self._send_to(sorted(unacknowledged))
+
+    def _look_for_leader(self) -> None:
+        """KIP-996: who knows no leader fetches from any voter. Voters did not before it, observers always did."""
+        if self._settings.pre_vote or not self._settings.is_voter:
+            peer = self._requests.ready_among(self._settings.others)
+            if peer is not None:
+                self._requests.send(peer, self._following.request())
+
+    def _make_leader_known(self) -> None:
+        """BeginQuorumEpoch twice a fetch timeout, to those that do not fetch."""
+        if self._leadership is not None and self._context.now_ms >= self._begin_ms:
+            interval_ms = max(1, self._settings.fetch_timeout_ms // 2)
+            self._begin_ms = self._context.now_ms + interval_ms
+            self._send_to(self._leadership.silent_voters(self._context.now_ms - interval_ms))
+
+    def _send_to(self, peers: list[int]) -> None:
+        for peer in peers:
+            if self._requests.is_ready(peer):
+                self._requests.send(peer, self._wanted_of(peer))
+
+    def _wanted_of(self, peer: int) -> FetchRequest | VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest:
+        settings, state = self._settings, self._quorum.state
+        match state:
+            case Prospective() | Candidate():
+                return self._vote_request(state, peer)
+            case Leader():
+                return BeginQuorumEpochRequest(settings.cluster_id, settings.node_id, state.epoch)
+            case Resigned():
+                return EndQuorumEpochRequest(settings.cluster_id, settings.node_id, state.epoch, state.successors)
+        return self._following.request()
+
+    def _vote_request(self, state: Nominee, peer: int) -> VoteRequest:
+        log, settings = self._context.log, self._settings
+        is_pre_vote = isinstance(state, Prospective)
+        return VoteRequest(
+            settings.cluster_id, peer, settings.node_id, state.epoch, log.last_epoch, log.end_offset, is_pre_vote
+        )
+
+    def _may_still_win(self, state: Nominee) -> bool:
+        is_backing_off = isinstance(state, Candidate) and state.is_backing_off
+        return not is_backing_off and len(self._settings.voters) - len(state.rejected) >= self._settings.majority
+
+    def _resign(self, cause: Cause) -> None:
+        assert self._leadership is not None
+        successors = self._leadership.successors()
+        self._quorum.resign(cause, successors)
+        self._follow_transitions()
+
+    @property
+    def _is_stopping(self) -> bool:
+        return self._halt_ms != NEVER_MS
+
+    def _stop(self) -> None:
+        """A leader first tells the others, so that they need not wait for a timeout."""
+        self._context.note("Beginning graceful shutdown")
+        if self._leadership is not None:
+            self._resign(Cause.SHUTDOWN)
+        self._halt_ms = self._context.now_ms + self._settings.request_timeout_ms
+
+    def _halt_if_done(self) -> None:
+        if not self._is_stopping:
+            return
+        state = self._quorum.state
+        told_everyone = not (isinstance(state, Resigned) and state.unacknowledged)
+        if told_everyone or self._context.now_ms >= self._halt_ms:
+            self._context.emit(Halt())
+
+    def _reply(self, request_id: RequestId, response: Response) -> None:
+        self._context.emit(Reply(request_id, response))

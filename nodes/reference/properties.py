@@ -1,0 +1,160 @@
+"""A node's properties file: Kafka's own keys, and the switches of the reference quorum under `reference.`.
+
+What may live here: text to settings. What may not: anything that acts on them.
+
+Kafka's keys that the reference has no use for are left alone, as Kafka leaves unknown ones; a `reference.` key must be
+known. Raises BadInput, one line that names the file and the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.model import BadInput
+from nodes.reference.core.settings import FETCH_TIMEOUT_MS, MUTANTS, READ_MODES, Settings
+
+DEFAULT_CLUSTER_ID = "c3BsaXRicmFpbnF1b3J1bQ"
+
+_KAFKA_KEYS = {
+    "controller.quorum.fetch.timeout.ms": "fetch_timeout_ms",
+    "controller.quorum.election.timeout.ms": "election_timeout_ms",
+    "controller.quorum.election.backoff.max.ms": "election_backoff_max_ms",
+    "controller.quorum.request.timeout.ms": "request_timeout_ms",
+    "controller.quorum.retry.backoff.ms": "retry_backoff_ms",
+    "controller.quorum.append.linger.ms": "append_linger_ms",
+    "metadata.max.idle.interval.ms": "max_idle_interval_ms",
+}
+_SWITCHES = ("pre_vote", "check_quorum", "follower_denies_pre_vote")
+_PREFIX = "reference."
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """What the shell needs besides the core's settings: where to listen, whom to reach where, where the disk is."""
+
+    settings: Settings
+    listen: tuple[str, int]
+    voters: Mapping[int, tuple[str, int]]
+    directory: Path
+    seed: int
+
+
+class _Properties:
+    """The file's pairs, with errors that name file and key."""
+
+    def __init__(self, path: Path, values: Mapping[str, str]) -> None:
+        self._path, self.values = path, values
+
+    def error(self, key: str, expected: str) -> BadInput:
+        return BadInput(f"{self._path}: {key}: expected {expected}, got {self.values.get(key, 'nothing')!r}")
+
+    def get(self, key: str, expected: str, parse: Callable[[str], Any]) -> Any:
+        try:
+            return parse(self.values[key])
+        except (KeyError, ValueError) as error:
+            raise self.error(key, expected) from error
+
+    def milliseconds(self, key: str) -> int:
+        value = self.get(key, "milliseconds", int)
+        if value < 0:
+            raise self.error(key, "milliseconds")
+        return int(value)
+
+
+def load(path: Path) -> ServerConfig:
+    """Read a node's properties file."""
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read ({error.strerror})") from error
+    return parse(path, text)
+
+
+def parse(path: Path, text: str) -> ServerConfig:
+    """The configuration in the text of a properties file; path is for messages."""
+    properties = _Properties(path, dict(_pairs(path, text)))
+    voters = properties.get("controller.quorum.voters", "id@host:port,…", _voters)
+    node_id = properties.get("node.id", "a number", int)
+    listen = properties.get("listeners", "CONTROLLER://host:port", _listener)
+    key = "metadata.log.dir" if "metadata.log.dir" in properties.values else "log.dirs"
+    directory = Path(properties.get(key, "a directory", str).split(",")[0])
+    fields = _kafka_fields(properties) | _reference_fields(properties)
+    seed = fields.pop("seed", node_id)
+    endpoints = {voter: f"{host}:{port}" for voter, (host, port) in voters.items()}
+    cluster_id = properties.values.get("cluster.id", DEFAULT_CLUSTER_ID)
+    fields.setdefault("read_lease_ms", fields.get("fetch_timeout_ms", FETCH_TIMEOUT_MS) * 3 // 4)
+    settings = Settings(node_id, tuple(sorted(voters)), cluster_id, endpoints, **fields)
+    return ServerConfig(settings, listen, voters, directory, seed)
+
+
+def _pairs(path: Path, text: str) -> list[tuple[str, str]]:
+    pairs = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        stripped = line.strip()
+        if stripped and not stripped.startswith(("#", "!")):
+            key, separator, value = stripped.partition("=")
+            if not separator:
+                raise BadInput(f"{path}: line {number}: expected key=value, got {stripped!r}")
+            pairs.append((key.strip(), value.strip()))
+    return pairs
+
+
+def _kafka_fields(properties: _Properties) -> dict[str, Any]:
+    return {field: properties.milliseconds(key) for key, field in _KAFKA_KEYS.items() if key in properties.values}
+
+
+def _reference_fields(properties: _Properties) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for key in properties.values:
+        if key.startswith(_PREFIX):
+            fields[key.removeprefix(_PREFIX)] = _switch(properties, key)
+    return fields
+
+
+def _switch(properties: _Properties, key: str) -> Any:
+    name = key.removeprefix(_PREFIX)
+    if name in _SWITCHES:
+        return properties.get(key, "true or false", _boolean)
+    if name == "read_lease_ms":
+        return properties.milliseconds(key)
+    if name == "seed":
+        return properties.get(key, "a number", int)
+    choices = {"read_mode": READ_MODES, "mutant": MUTANTS}.get(name)
+    if choices is None:
+        known = ", ".join((*_SWITCHES, "read_lease_ms", "read_mode", "mutant", "seed"))
+        raise BadInput(f"{properties.error(key, f'one of the switches {known}')}")
+    return properties.get(key, f"one of {', '.join(choices)}", lambda value: _choice(choices, value))
+
+
+def _choice(choices: tuple[str, ...], value: str) -> str:
+    if value not in choices:
+        raise ValueError(value)
+    return value
+
+
+def _boolean(text: str) -> bool:
+    return {"true": True, "false": False}[text]
+
+
+def _voters(text: str) -> dict[int, tuple[str, int]]:
+    voters = {}
+    for entry in text.split(","):
+        node_id, _, endpoint = entry.partition("@")
+        voters[int(node_id)] = _endpoint(endpoint)
+    return voters
+
+
+def _listener(text: str) -> tuple[str, int]:
+    """The CONTROLLER listener, or the only one."""
+    listeners = dict(entry.split("://", 1) for entry in text.split(","))
+    return _endpoint(listeners.get("CONTROLLER", next(iter(listeners.values()))))
+
+
+def _endpoint(text: str) -> tuple[str, int]:
+    host, separator, port = text.rpartition(":")
+    if not separator:
+        raise ValueError(text)
+    return host, int(port)

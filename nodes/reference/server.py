@@ -1,0 +1,209 @@
+"""The shell of a node: a TCP server, a clock, a disk and peers around the sans-IO core.
+
+What may live here: carrying events in and effects out, in order. What may not: decisions of the protocol.
+
+Everything runs on one event loop, and effects are carried out before the next event is taken; what the core wants
+durable is durable before anything that follows it in the list leaves this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+import signal
+import socket
+import time
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from harness.model import EnvironmentFailure, PeerFailure
+from nodes.reference import apis
+from nodes.reference.core.events import (
+    AppendLog,
+    Arrived,
+    Effect,
+    Event,
+    Halt,
+    Note,
+    PersistElection,
+    Reply,
+    Send,
+    Stopping,
+    Tick,
+    TruncateLog,
+)
+from nodes.reference.core.messages import AlterResponse, ReadResponse, Response
+from nodes.reference.core.node import Node
+from nodes.reference.disk import Disk
+from nodes.reference.lines import log_line
+from nodes.reference.peers import Peers
+from nodes.reference.properties import ServerConfig
+from nodes.reference.translate import incoming, outgoing, refused
+from nodes.wire import codec
+
+_LATE_S = 0.0005
+
+
+def now_ms() -> int:
+    """The clock that drives the core; it does not go back."""
+    return time.monotonic_ns() // 1_000_000
+
+
+class Server:
+    """One node, from start to halt."""
+
+    def __init__(self, config: ServerConfig) -> None:
+        self._config, self._settings = config, config.settings
+        self._served = apis.served(config.settings)
+        self._disk = Disk(config.directory, config.settings, lambda text: self._note(Note(text)))
+        self._peers = Peers(self._settings.node_id, config.voters, self._settings.request_timeout_ms, self._step)
+        draw = random.Random(config.seed).randrange
+        wall_offset_ms = time.time_ns() // 1_000_000 - now_ms()
+        self._node = Node(self._settings, self._disk.load(), draw, now_ms(), wall_offset_ms)
+        self._waiting: dict[int, asyncio.Future[Response]] = {}
+        self._request_ids, self._connection_ids = itertools.count(), itertools.count()
+        self._timer: asyncio.TimerHandle | None = None
+        self._halted: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+
+    async def run(self) -> str | None:
+        """Serve until the core halts; returns why it had to, None after a graceful end."""
+        host, port = self._config.listen
+        try:
+            listener = await asyncio.start_server(self._serve, host, port, reuse_address=True)
+        except OSError as error:
+            raise EnvironmentFailure(f"listening on {host}:{port}: {error.strerror}") from error
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._step, Stopping())
+        self._step(Tick())
+        self._note(Note("Kafka Server started", "kafka.server.KafkaRaftServer"))
+        failure = await self._halted
+        listener.close()
+        await self._peers.close()
+        self._disk.close()
+        return failure
+
+    def _step(self, event: Event) -> None:
+        """Hand one event to the core and carry out what it wants."""
+        if self._halted.done():
+            return
+        for effect in self._node.handle(event, now_ms()):
+            self._carry_out(effect)
+            if self._halted.done():
+                return
+        self._set_timer()
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case PersistElection(election):
+                self._disk.persist(election)
+            case AppendLog(data):
+                self._disk.append(data)
+            case TruncateLog(end_bytes):
+                self._disk.truncate(end_bytes)
+            case Send():
+                self._peers.send(effect)
+            case Reply(request_id, response):
+                waiting = self._waiting.pop(request_id, None)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(response)
+            case Note():
+                self._note(effect)
+            case Halt(failure):
+                self._halted.set_result(failure)
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        delay_s = max(0, self._node.deadline_ms - now_ms()) / 1000
+        self._timer = loop.call_later(delay_s + _LATE_S, self._step, Tick())
+
+    def _note(self, note: Note) -> None:
+        print(log_line(note, self._settings.node_id, time.time_ns()), flush=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One client's connection: requests are taken as they come, and answered in their order."""
+        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        answers: asyncio.Queue[asyncio.Task[bytes]] = asyncio.Queue()
+        writing = asyncio.create_task(self._write(writer, answers))
+        connection = next(self._connection_ids)
+        try:
+            while True:
+                length = codec.frame_length(await reader.readexactly(4))
+                frame = await reader.readexactly(length)
+                answers.put_nowait(asyncio.create_task(self._answer(connection, frame)))
+        except (OSError, EOFError, PeerFailure, asyncio.CancelledError):
+            pass  # the client is gone or speaks another protocol, or the node ends: nothing to tell anyone
+        finally:
+            writing.cancel()
+            while not answers.empty():
+                answers.get_nowait().cancel()
+            writer.close()
+
+    async def _write(self, writer: asyncio.StreamWriter, answers: asyncio.Queue[asyncio.Task[bytes]]) -> None:
+        try:
+            while True:
+                writer.write(await (await answers.get()))
+                await writer.drain()
+        except (OSError, PeerFailure):
+            writer.close()
+        except Exception as defect:
+            # A defect of ours: a node that goes on half alive would be judged as if the protocol allowed it.
+            if not self._halted.done():
+                self._halted.set_exception(defect)
+            raise
+
+    async def _answer(self, connection: int, frame: bytes) -> bytes:
+        """The response to one request, as a frame. Raises PeerFailure for what cannot be answered."""
+        try:
+            request = codec.decode_request(frame)
+        except codec.UnknownVersion as unknown:
+            return self._refuse_version(unknown)
+        if request.api_version not in self._served.get(request.api_key, ()):
+            head = (request.api_key, request.api_version, request.correlation_id)
+            return self._refuse_version(codec.UnknownVersion(*head))
+        values = await self._values(connection, request)
+        response = codec.build(request.api_key, request.api_version, "response", values)
+        return codec.encode_response(response, request.correlation_id)
+
+    def _refuse_version(self, unknown: codec.UnknownVersion) -> bytes:
+        """KIP-511: ApiVersions of a version too new is answered in version 0; anything else closes the connection."""
+        if unknown.api_key != codec.API_VERSIONS:
+            raise unknown
+        values = apis.api_versions(self._served, ErrorCode.unsupported_version)
+        return codec.encode_response(codec.build(codec.API_VERSIONS, 0, "response", values), unknown.correlation_id)
+
+    async def _values(self, connection: int, frame: codec.RequestFrame) -> dict[str, Any]:
+        request, voters, leader_id = frame.request, self._config.voters, self._node.leader_id
+        match frame.api_key:
+            case codec.API_VERSIONS:
+                return apis.api_versions(self._served)
+            case codec.METADATA:
+                return apis.metadata(self._settings, voters, leader_id)
+            case codec.DESCRIBE_CLUSTER:
+                return apis.describe_cluster(self._settings, voters, leader_id, request)
+            case codec.INCREMENTAL_ALTER_CONFIGS:
+                altered = apis.alter_refusal(request) or await self._ask(connection, frame)
+                assert isinstance(altered, AlterResponse)
+                return apis.altered(request, altered)
+            case codec.DESCRIBE_CONFIGS:
+                read = await self._ask(connection, frame)
+                assert isinstance(read, ReadResponse)
+                return apis.described(request, read)
+        response = await self._ask(connection, frame)
+        return refused(frame.api_key, ErrorCode.invalid_request) if response is None else outgoing(response, voters)
+
+    async def _ask(self, connection: int, frame: codec.RequestFrame) -> Response | None:
+        """Put a request to the core and wait for its answer; None where it is not about our partition."""
+        request = incoming(frame.api_key, frame.request)
+        if request is None:
+            return None
+        request_id = next(self._request_ids)
+        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self._waiting[request_id] = answer
+        try:
+            self._step(Arrived(connection, request_id, request))
+            return await answer
+        finally:
+            self._waiting.pop(request_id, None)

@@ -1,0 +1,76 @@
+"""The reference quorum as a system: writes its nodes' configurations and says which command serves them.
+
+system = ReferenceSystem({"reference.pre_vote": "false"}, cluster_id, seed=7)
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.model.hosts import HostView
+from harness.model.quorum_states import TableName
+from harness.model.systems import CONTROLLER_PORT, NodeCommand, NodeFiles
+from nodes.reference.properties import DEFAULT_CLUSTER_ID, parse
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceSystem:
+    """A quorum of reference nodes. switches are its properties, by name, that differ from their defaults."""
+
+    switches: Mapping[str, str]
+    cluster_id: str
+    seed: int
+
+    @property
+    def label(self) -> str:
+        """E.g. 'reference (pre_vote=false)'."""
+        shown = ", ".join(f"{name.removeprefix('reference.')}={value}" for name, value in sorted(self.switches.items()))
+        return f"reference ({shown})" if shown else "reference"
+
+    @property
+    def table(self) -> TableName:
+        """The transition table its nodes execute."""
+        return "kip-595" if self.switches.get("reference.pre_vote") == "false" else "kip-996"
+
+    async def prepare(self, hosts: Mapping[int, HostView]) -> None:
+        """Write every node's properties; a node makes its log directory itself."""
+        voters = ",".join(f"{node}@{host.address}:{CONTROLLER_PORT}" for node, host in sorted(hosts.items()))
+        for host in hosts.values():
+            _properties(host).write_text(_server_properties(host, voters, self.cluster_id, self.seed, self.switches))
+
+    def command(self, host: HostView) -> NodeCommand:
+        """A Python process that logs to its standard output."""
+        return NodeCommand([sys.executable, "-P", "-m", "nodes.reference", str(_properties(host))])
+
+    def files(self, host: HostView) -> NodeFiles:
+        """This node's log and quorum-state."""
+        state = host.directory / "data" / "__cluster_metadata-0" / "quorum-state"
+        return NodeFiles(host.directory / "server.log", state)
+
+
+def check_switches(switches: Mapping[str, str]) -> None:
+    """Raises BadInput for a switch that the reference does not have, or a value it does not take."""
+    host = HostView(1, "127.0.0.1", "n1", Path("n1"))
+    voters = f"1@127.0.0.1:{CONTROLLER_PORT}"
+    parse(Path("switches"), _server_properties(host, voters, DEFAULT_CLUSTER_ID, 0, switches))
+
+
+def _server_properties(host: HostView, voters: str, cluster_id: str, seed: int, switches: Mapping[str, str]) -> str:
+    properties = {
+        "process.roles": "controller",
+        "node.id": str(host.node),
+        "cluster.id": cluster_id,
+        "controller.quorum.voters": voters,
+        "listeners": f"CONTROLLER://{host.address}:{CONTROLLER_PORT}",
+        "log.dirs": str(host.directory / "data"),
+        "reference.seed": str(seed + host.node),
+        **switches,
+    }
+    return "".join(f"{name}={value}\n" for name, value in properties.items())
+
+
+def _properties(host: HostView) -> Path:
+    return host.directory / "server.properties"

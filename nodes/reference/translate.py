@@ -1,0 +1,297 @@
+"""Between kio's entities and the core's messages, whatever the version on the wire.
+
+What may live here: pure functions. What may not: decisions; an error that only the wire can have (an unknown topic, a
+config that is no register) is answered here, everything else is the core's.
+
+`incoming` turns a client's or peer's request into the core's; `outgoing` gives the values of the response in every
+version at once, of which codec.build takes those that the version asked in has.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from nodes.reference.core.messages import (
+    NO_NODE,
+    AlterRequest,
+    BeginQuorumEpochRequest,
+    Change,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    EndQuorumEpochRequest,
+    EpochEnd,
+    EpochResponse,
+    FetchRequest,
+    FetchResponse,
+    ReadRequest,
+    ReplicaView,
+    Request,
+    Response,
+    VoteRequest,
+    VoteResponse,
+)
+from nodes.wire import codec
+
+TOPIC = "__cluster_metadata"
+TOPIC_ID = uuid.UUID(int=1)
+
+Endpoints = Mapping[int, tuple[str, int]]
+Values = dict[str, Any]
+
+LISTENER = "CONTROLLER"
+
+
+def peer_request(request: Request, endpoints: Endpoints) -> tuple[int, Values]:
+    """API key and values of a request of ours to a peer."""
+    match request:
+        case VoteRequest():
+            return codec.VOTE, _vote_values(request)
+        case BeginQuorumEpochRequest():
+            partition = {"leader_id": request.leader_id, "leader_epoch": request.epoch, "voter_directory_id": None}
+            values = _topics(partition) | _leader_endpoints(request.leader_id, endpoints)
+            return codec.BEGIN_QUORUM_EPOCH, values | {"cluster_id": request.cluster_id}
+        case EndQuorumEpochRequest():
+            return codec.END_QUORUM_EPOCH, _end_values(request, endpoints)
+        case FetchRequest():
+            return codec.FETCH, _fetch_values(request)
+    raise AssertionError(f"{type(request).__name__} is no request to a peer")
+
+
+def peer_response(response: Any) -> Response:
+    """What a peer answered."""
+    if response.__api_key__ == codec.FETCH:
+        return _fetch_response(response)
+    partition = _only_partition(response.topics)
+    error = response.error_code if partition is None else partition.error_code
+    leader_id, epoch = (NO_NODE, 0) if partition is None else (partition.leader_id, partition.leader_epoch)
+    if response.__api_key__ == codec.VOTE:
+        return VoteResponse(error, leader_id, epoch, partition is not None and partition.vote_granted)
+    return EpochResponse(error, leader_id, epoch)
+
+
+def incoming(api_key: int, request: Any) -> Request | None:
+    """The core's request; None where it names no partition of ours."""
+    match api_key:
+        case codec.INCREMENTAL_ALTER_CONFIGS:
+            return AlterRequest(tuple(change for resource in request.resources for change in _changes(resource)))
+        case codec.DESCRIBE_CONFIGS:
+            return ReadRequest(tuple(resource.resource_name for resource in request.resources))
+    partition = _only_partition(request.topics)
+    if partition is None:
+        return None
+    match api_key:
+        case codec.VOTE:
+            return VoteRequest(
+                request.cluster_id,
+                getattr(request, "voter_id", NO_NODE),
+                partition.replica_id,
+                partition.replica_epoch,
+                partition.last_offset_epoch,
+                partition.last_offset,
+                getattr(partition, "pre_vote", False),
+            )
+        case codec.BEGIN_QUORUM_EPOCH:
+            return BeginQuorumEpochRequest(request.cluster_id, partition.leader_id, partition.leader_epoch)
+        case codec.END_QUORUM_EPOCH:
+            successors = _successors(partition)
+            return EndQuorumEpochRequest(request.cluster_id, partition.leader_id, partition.leader_epoch, successors)
+        case codec.DESCRIBE_QUORUM:
+            return DescribeQuorumRequest()
+        case codec.FETCH:
+            return _fetch_request(request, partition)
+    raise AssertionError(f"api {api_key} is none of the core's")
+
+
+def outgoing(response: Response, endpoints: Endpoints) -> Values:
+    """The values of a response to a peer, or to DescribeQuorum, in every version."""
+    match response:
+        case FetchResponse():
+            return _fetch_response_values(response, endpoints)
+        case DescribeQuorumResponse():
+            return _describe_values(response, endpoints)
+        case VoteResponse() | EpochResponse():
+            if response.error is ErrorCode.inconsistent_cluster_id:
+                return {"error_code": response.error, "topics": []}
+            partition: Values = {"error_code": response.error, **_leader(response.leader_id, response.epoch)}
+            if isinstance(response, VoteResponse):
+                partition["vote_granted"] = response.granted
+            return _topics(partition) | {"error_code": ErrorCode.none} | _node_endpoints(response.leader_id, endpoints)
+    raise AssertionError(f"{type(response).__name__} is no response of this kind")
+
+
+def refused(api_key: int, error: ErrorCode) -> Values:
+    """The values of a response that is an error as a whole."""
+    empty: Values = {"responses": []} if api_key == codec.FETCH else {"topics": [], "nodes": [], "error_message": None}
+    return {"error_code": error, "throttle_time": 0} | empty
+
+
+def _only_partition(topics: Any) -> Any:
+    """The one partition of the one topic, if that is the metadata log's."""
+    if len(topics) != 1 or len(topics[0].partitions) != 1:
+        return None
+    topic = topics[0]
+    name = getattr(topic, "topic_name", None) or getattr(topic, "topic", None)
+    is_ours = name == TOPIC or getattr(topic, "topic_id", None) == TOPIC_ID
+    partition = topic.partitions[0]
+    index = getattr(partition, "partition_index", getattr(partition, "partition", None))
+    return partition if is_ours and index == 0 else None
+
+
+def _topics(partition: Values) -> Values:
+    return {"topics": [{"topic_name": TOPIC, "partitions": [{"partition_index": 0, **partition}]}]}
+
+
+def _leader(leader_id: int, epoch: int) -> Values:
+    return {"leader_id": leader_id, "leader_epoch": epoch}
+
+
+def _node_endpoints(leader_id: int, endpoints: Endpoints) -> Values:
+    if leader_id not in endpoints:
+        return {"node_endpoints": []}
+    host, port = endpoints[leader_id]
+    return {"node_endpoints": [{"node_id": leader_id, "host": host, "port": port, "rack": None}]}
+
+
+def _leader_endpoints(leader_id: int, endpoints: Endpoints) -> Values:
+    host, port = endpoints[leader_id]
+    return {"leader_endpoints": [{"name": LISTENER, "host": host, "port": port}]}
+
+
+def _vote_values(request: VoteRequest) -> Values:
+    partition = {
+        "replica_epoch": request.replica_epoch,
+        "replica_id": request.replica_id,
+        "replica_directory_id": None,
+        "voter_directory_id": None,
+        "last_offset_epoch": request.last_epoch,
+        "last_offset": request.end_offset,
+        "pre_vote": request.pre_vote,
+    }
+    return _topics(partition) | {"cluster_id": request.cluster_id, "voter_id": request.voter_id}
+
+
+def _end_values(request: EndQuorumEpochRequest, endpoints: Endpoints) -> Values:
+    candidates = [{"candidate_id": node, "candidate_directory_id": None} for node in request.successors]
+    partition = _leader(request.leader_id, request.epoch)
+    partition |= {"preferred_successors": request.successors, "preferred_candidates": candidates}
+    values = _topics(partition) | _leader_endpoints(request.leader_id, endpoints)
+    return values | {"cluster_id": request.cluster_id}
+
+
+def _successors(partition: Any) -> tuple[int, ...]:
+    if hasattr(partition, "preferred_successors"):
+        return tuple(partition.preferred_successors)
+    return tuple(candidate.candidate_id for candidate in partition.preferred_candidates)
+
+
+def _fetch_values(request: FetchRequest) -> Values:
+    partition = {
+        "partition": 0,
+        "current_leader_epoch": request.epoch,
+        "fetch_offset": request.fetch_offset,
+        "last_fetched_epoch": request.last_fetched_epoch,
+        "partition_max_bytes": request.max_bytes,
+    }
+    return {
+        "cluster_id": request.cluster_id,
+        "replica_id": request.replica_id,
+        "replica_state": {"replica_id": request.replica_id},
+        "max_wait": request.max_wait_ms,
+        "min_bytes": 0,
+        "max_bytes": request.max_bytes,
+        "topics": [{"topic": TOPIC, "topic_id": TOPIC_ID, "partitions": [partition]}],
+        "forgotten_topics_data": [],
+    }
+
+
+def _fetch_request(request: Any, partition: Any) -> FetchRequest:
+    replica_id = request.replica_state.replica_id if hasattr(request, "replica_state") else request.replica_id
+    return FetchRequest(
+        request.cluster_id,
+        replica_id,
+        partition.current_leader_epoch,
+        partition.fetch_offset,
+        partition.last_fetched_epoch,
+        int(request.max_wait.total_seconds() * 1000),
+        min(partition.partition_max_bytes, request.max_bytes),
+    )
+
+
+def _fetch_response(response: Any) -> FetchResponse:
+    partition = _only_partition(response.responses)
+    if partition is None:
+        return FetchResponse(response.error_code or ErrorCode.unknown_server_error, NO_NODE, 0)
+    diverging = None
+    if partition.diverging_epoch.epoch >= 0:
+        diverging = EpochEnd(partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset)
+    leader, records = partition.current_leader, partition.records
+    return FetchResponse(
+        partition.error_code,
+        leader.leader_id,
+        leader.leader_epoch,
+        partition.high_watermark,
+        diverging,
+        b"" if records is None else bytes(records),
+    )
+
+
+def _fetch_response_values(response: FetchResponse, endpoints: Endpoints) -> Values:
+    if response.error is ErrorCode.inconsistent_cluster_id:
+        return refused(codec.FETCH, response.error)
+    partition = {
+        "partition_index": 0,
+        "error_code": response.error,
+        "high_watermark": response.high_watermark,
+        "log_start_offset": 0,
+        "current_leader": _leader(response.leader_id, response.epoch),
+        "aborted_transactions": None,
+        "records": response.data,
+    }
+    if response.diverging is not None:
+        end = response.diverging
+        partition["diverging_epoch"] = {"epoch": end.epoch, "end_offset": end.end_offset}
+    topic = {"topic": TOPIC, "topic_id": TOPIC_ID, "partitions": [partition]}
+    values: Values = {"throttle_time": 0, "error_code": ErrorCode.none, "responses": [topic]}
+    return values | _node_endpoints(response.leader_id, endpoints)
+
+
+def _describe_values(response: DescribeQuorumResponse, endpoints: Endpoints) -> Values:
+    partition = {
+        "error_code": response.error,
+        "error_message": None,
+        **_leader(response.leader_id, response.epoch),
+        "high_watermark": response.high_watermark,
+        "current_voters": [_replica_values(view) for view in response.voters],
+        "observers": [_replica_values(view) for view in response.observers],
+    }
+    nodes = [
+        {"node_id": node, "listeners": [{"name": LISTENER, "host": host, "port": port}]}
+        for node, (host, port) in endpoints.items()
+    ]
+    is_leader = response.error is ErrorCode.none
+    return _topics(partition) | {
+        "error_code": ErrorCode.none,
+        "error_message": None,
+        "nodes": nodes if is_leader else [],
+    }
+
+
+def _replica_values(view: ReplicaView) -> Values:
+    return {
+        "replica_id": view.replica_id,
+        "replica_directory_id": None,
+        "log_end_offset": view.end_offset,
+        "last_fetch_timestamp": view.last_fetch_ms,
+        "last_caught_up_timestamp": view.last_caught_up_ms,
+    }
+
+
+def _changes(resource: Any) -> list[Change]:
+    return [
+        Change(resource.resource_name, config.name, None if config.config_operation == 1 else config.value)
+        for config in resource.configs
+    ]

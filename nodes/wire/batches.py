@@ -1,0 +1,165 @@
+"""Kafka's record batches (format v2), as they stand on disk and travel in Fetch.
+
+What may live here: pure functions between bytes and batches. What may not: files, sockets, clocks.
+
+A batch is a header of 61 bytes and its records; a log is batches end to end. Heads are read without touching the
+records, so that a large log can be walked quickly; a tail that is torn or fails its checksum ends the walk.
+
+    data = encode_batch([Record(b"k", b"v")], base_offset=5, leader_epoch=2, timestamp_ms=0)
+    [head] = heads(data)
+    records(data, head)                       # [Record(key=b"k", value=b"v")]
+
+Compressed batches are walked, not read. Sources: KIP-98 (message format), Kafka's DefaultRecordBatch.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from crc32c import crc32c
+
+from harness.model import PeerFailure
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_CRC_COVERS_FROM = 21
+_LENGTH_COVERS_FROM = 12
+_CONTROL = 0x20
+_CODEC = 0x07
+
+HEADER_BYTES = _HEADER.size
+assert HEADER_BYTES == 61
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Key and value of one record; its offset is its place in the batch."""
+
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHead:
+    """What a batch's header says, and where the batch stands (start, end) in the bytes that were walked."""
+
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    is_control: bool
+    is_compressed: bool
+    timestamp_ms: int
+    crc: int
+    record_count: int
+    start: int
+    end: int
+
+
+def encode_batch(
+    records: Sequence[Record], base_offset: int, leader_epoch: int, timestamp_ms: int, is_control: bool = False
+) -> bytes:
+    """One uncompressed batch without a producer, its records at consecutive offsets and all of one time stamp."""
+    assert records, "a batch has at least one record"
+    payload = b"".join(_encode_record(record, delta) for delta, record in enumerate(records))
+    attributes, last_delta = (_CONTROL if is_control else 0), len(records) - 1
+    tail = (attributes, last_delta, timestamp_ms, timestamp_ms, -1, -1, -1, len(records))
+    covered = struct.pack(">hiqqqhii", *tail) + payload
+    length = _CRC_COVERS_FROM - _LENGTH_COVERS_FROM + len(covered)
+    return struct.pack(">qiibI", base_offset, length, leader_epoch, 2, crc32c(covered)) + covered
+
+
+def heads(data: bytes) -> Iterator[BatchHead]:
+    """The headers of the whole batches at the beginning of data; stops where bytes end early or are no batch."""
+    start = 0
+    while start + HEADER_BYTES <= len(data):
+        base, length, epoch, magic, crc, attributes, last_delta, first_ms, *_, count = _HEADER.unpack_from(data, start)
+        end = start + _LENGTH_COVERS_FROM + length
+        if magic != 2 or length < HEADER_BYTES - _LENGTH_COVERS_FROM or end > len(data):
+            return
+        control, compressed = bool(attributes & _CONTROL), bool(attributes & _CODEC)
+        yield BatchHead(base, base + last_delta, epoch, control, compressed, first_ms, crc, count, start, end)
+        start = end
+
+
+def is_intact(data: bytes, head: BatchHead) -> bool:
+    """Whether the batch's checksum holds; the checksum does not cover base offset, length and leader epoch."""
+    return crc32c(memoryview(data)[head.start + _CRC_COVERS_FROM : head.end]) == head.crc
+
+
+def intact_heads(data: bytes) -> Iterator[BatchHead]:
+    """As heads, ending also at the first batch whose checksum fails."""
+    for head in heads(data):
+        if not is_intact(data, head):
+            return
+        yield head
+
+
+def intact_length(data: bytes) -> int:
+    """How many bytes at the beginning of data are whole, sound batches: what lies behind is a torn tail."""
+    length = 0
+    for head in intact_heads(data):
+        length = head.end
+    return length
+
+
+def records(data: bytes, head: BatchHead) -> list[Record]:
+    """The records of one uncompressed batch. Raises PeerFailure where they are compressed or torn."""
+    if head.is_compressed:
+        raise PeerFailure(f"reading the batch at offset {head.base_offset}: it is compressed, expected plain records")
+    try:
+        return list(_decode_records(data, head))
+    except IndexError as error:
+        message = f"reading the batch at offset {head.base_offset}: its records end early"
+        raise PeerFailure(message) from error
+
+
+def _decode_records(data: bytes, head: BatchHead) -> Iterator[Record]:
+    position = head.start + HEADER_BYTES
+    for _ in range(head.record_count):
+        length, position = _read_varint(data, position)
+        end = position + length
+        _, position = _read_varint(data, position + 1)
+        _, position = _read_varint(data, position)
+        key, position = _read_bytes(data, position)
+        value, _ = _read_bytes(data, position)
+        yield Record(key, value)
+        position = end
+
+
+def _encode_record(record: Record, offset_delta: int) -> bytes:
+    no_attributes, no_headers, same_time = b"\0", b"\0", b"\0"
+    body = no_attributes + same_time + _varint(offset_delta) + _prefixed(record.key) + _prefixed(record.value)
+    return _varint(len(body) + len(no_headers)) + body + no_headers
+
+
+def _prefixed(value: bytes | None) -> bytes:
+    return _varint(-1) if value is None else _varint(len(value)) + value
+
+
+def _varint(number: int) -> bytes:
+    """Zig-zag, seven bits a byte, least significant first."""
+    rest, out = (number << 1) ^ (number >> 63), bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def _read_varint(data: bytes, position: int) -> tuple[int, int]:
+    number, shift = 0, 0
+    while True:
+        byte = data[position]
+        position += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), position
+        shift += 7
+
+
+def _read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
+    length, position = _read_varint(data, position)
+    if length < 0:
+        return None, position
+    return data[position : position + length], position + length

@@ -1,0 +1,211 @@
+"""Requests and responses as frames, and frames as requests and responses.
+
+What may live here: pure functions between bytes and kio entities. What may not: sockets, clocks, waiting.
+
+kio has one class per message and version; they are many, so each is imported when first needed. `build` fills any of
+them from plain values, so that one description serves every version of a message: names that a version lacks are left
+out, mappings become nested entities, and milliseconds become the time spans kio asks for.
+
+    request = build(VOTE, 2, "request", {"cluster_id": "x", "voter_id": 2, "topics": [...]})
+    frame = encode_request(request, correlation_id=7, client_id="observer")
+
+Raises PeerFailure where bytes do not follow the protocol. Sources: KIP-511 (ApiVersions' header and its fallback).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import functools
+import importlib
+import io
+import struct
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader, entity_writer
+
+from harness.model import PeerFailure
+
+FETCH: Final = 1
+METADATA: Final = 3
+API_VERSIONS: Final = 18
+DESCRIBE_CONFIGS: Final = 32
+INCREMENTAL_ALTER_CONFIGS: Final = 44
+VOTE: Final = 52
+BEGIN_QUORUM_EPOCH: Final = 53
+END_QUORUM_EPOCH: Final = 54
+DESCRIBE_QUORUM: Final = 55
+DESCRIBE_CLUSTER: Final = 60
+
+FRAME_BYTES_MAX: Final = 100 * 1024 * 1024
+
+Kind = Literal["request", "response"]
+_HEAD = struct.Struct(">hhi")
+_LENGTH = struct.Struct(">i")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RequestFrame:
+    """A request as it came in: version is the one the client asked in, and the one to answer in."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    request: Any
+
+
+class UnknownVersion(PeerFailure):
+    """A frame of an API or version that kio does not have; head tells which, for an answer that refuses it."""
+
+    def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
+        super().__init__(f"decoding a request: api {api_key} has no version {api_version} here")
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+
+
+@functools.cache
+def _module_names() -> Mapping[int, str]:
+    from kio.schema.index import api_key_map  # a large module: only when the first message is looked up
+
+    return api_key_map
+
+
+@functools.cache
+def versions(api_key: int) -> range:
+    """The versions of an API that kio can speak; empty for an API it does not know."""
+    from kio.schema.index import schema_name_map
+
+    known = schema_name_map.get(_module_names().get(api_key, ""), {})
+    return range(min(known), max(known) + 1) if known else range(0)
+
+
+@functools.cache
+def message_type(api_key: int, version: int, kind: Kind) -> Any:
+    """kio's class for a message. Raises KeyError for an API or version it does not have."""
+    if version not in versions(api_key):
+        raise KeyError((api_key, version))
+    name = _module_names()[api_key]
+    module = importlib.import_module(f"kio.schema.{name}.v{version}.{kind}")
+    wanted = (name + kind).replace("_", "").lower()
+    return next(value for key, value in vars(module).items() if key.lower() == wanted)
+
+
+def build(api_key: int, version: int, kind: Kind, values: Mapping[str, Any]) -> Any:
+    """The message of this version, filled from plain values; names it does not have in this version are left out."""
+    return _filler(message_type(api_key, version, kind))(values)
+
+
+@functools.cache
+def _filler(entity: Any) -> Callable[[Mapping[str, Any]], Any]:
+    hints = typing.get_type_hints(entity)
+    fields = {field.name: _converter(hints[field.name]) for field in dataclasses.fields(entity)}
+
+    def fill(values: Mapping[str, Any]) -> Any:
+        return entity(**{name: convert(values[name]) for name, convert in fields.items() if name in values})
+
+    return fill
+
+
+def _converter(hint: Any) -> Callable[[Any], Any]:
+    """How a plain value becomes what a field of this type holds."""
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        convert = _converter(next(option for option in typing.get_args(hint) if option is not type(None)))
+        return lambda value: None if value is None else convert(value)
+    if typing.get_origin(hint) is tuple:
+        each = _converter(typing.get_args(hint)[0])
+        return lambda value: tuple(each(item) for item in value)
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return lambda value: value if dataclasses.is_dataclass(value) else _filler(hint)(value)
+    if isinstance(hint, type) and issubclass(hint, datetime.timedelta):
+        return lambda value: datetime.timedelta(milliseconds=value)
+    return lambda value: value
+
+
+def _encode(header: Any, message: Any) -> bytes:
+    buffer = io.BytesIO()
+    buffer.write(bytes(_LENGTH.size))
+    entity_writer(type(header))(buffer, header)
+    entity_writer(type(message))(buffer, message)
+    frame = buffer.getbuffer()
+    _LENGTH.pack_into(frame, 0, len(frame) - _LENGTH.size)
+    return bytes(frame)
+
+
+def _header(message: Any, **values: Any) -> Any:
+    schema = type(message).__header_schema__
+    return schema(**{field.name: values[field.name] for field in dataclasses.fields(schema)})
+
+
+def encode_request(request: Any, correlation_id: int, client_id: str) -> bytes:
+    """A whole frame, its length first."""
+    header = _header(
+        request,
+        request_api_key=request.__api_key__,
+        request_api_version=request.__version__,
+        correlation_id=correlation_id,
+        client_id=client_id,
+    )
+    return _encode(header, request)
+
+
+def encode_response(response: Any, correlation_id: int) -> bytes:
+    """A whole frame, its length first; kio gives ApiVersions the header v0 that KIP-511 asks for."""
+    return _encode(_header(response, correlation_id=correlation_id), response)
+
+
+def decode_request(frame: bytes) -> RequestFrame:
+    """The request in a frame (without its length). Raises UnknownVersion, or PeerFailure where it is torn."""
+    if len(frame) < _HEAD.size:
+        raise PeerFailure(f"decoding a request: a frame of {len(frame)} bytes is shorter than any header")
+    api_key, api_version, correlation_id = _HEAD.unpack_from(frame)
+    if api_version not in versions(api_key):
+        raise UnknownVersion(api_key, api_version, correlation_id)
+    entity = message_type(api_key, api_version, "request")
+    header, request = _decode(entity, frame, f"request of api {api_key} version {api_version}")
+    return RequestFrame(api_key, api_version, correlation_id, header.client_id, request)
+
+
+def decode_response(entity: Any, frame: bytes) -> tuple[int, Any]:
+    """Correlation id and response, given kio's class for the response that is due.
+
+    A refused ApiVersions is read as v0, whatever was asked (KIP-511).
+    """
+    if entity.__api_key__ == API_VERSIONS and _refuses_version(frame):
+        entity = message_type(API_VERSIONS, 0, "response")
+    header, response = _decode(entity, frame, entity.__name__)
+    return header.correlation_id, response
+
+
+def correlation_id_of(frame: bytes) -> int:
+    """The first field of every response."""
+    if len(frame) < _LENGTH.size:
+        raise PeerFailure(f"decoding a response: a frame of {len(frame)} bytes has no correlation id")
+    return int(_LENGTH.unpack_from(frame)[0])
+
+
+def frame_length(prefix: bytes) -> int:
+    """What the four bytes before a frame say. Raises PeerFailure for a length no peer of ours can mean."""
+    (length,) = _LENGTH.unpack(prefix)
+    if not 0 < length <= FRAME_BYTES_MAX:
+        raise PeerFailure(f"reading a frame: a length of {length} bytes, expected 1 to {FRAME_BYTES_MAX}")
+    return int(length)
+
+
+def _refuses_version(frame: bytes) -> bool:
+    return frame[4:6] == struct.pack(">h", ErrorCode.unsupported_version)
+
+
+def _decode(entity: Any, frame: bytes, what: str) -> tuple[Any, Any]:
+    # kio's readers raise errors of their own, of struct and of unicode on bytes that are cut or senseless.
+    try:
+        header, size = entity_reader(entity.__header_schema__)(frame, 0)
+        message, _ = entity_reader(entity)(frame, size)
+    except Exception as error:
+        raise PeerFailure(f"decoding a {what}: {len(frame)} bytes do not follow its schema ({error})") from error
+    return header, message

@@ -1,0 +1,66 @@
+"""One Spark session for all the tests of the checks, and a run directory written from ops and observations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+from pyspark.sql import SparkSession
+from small_histories import row
+
+from checkers.contract import JudgeSettings
+from checkers.judge import Judgement, judge
+from checkers.session import spark_session
+from harness.model import Observation, Op
+from harness.model.tables import HISTORY, OBSERVATIONS
+
+WriteRun = Callable[[Sequence[Op], Sequence[Observation]], Path]
+JudgeRun = Callable[..., Judgement]
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    session = spark_session(master="local[2]", memory="1g")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def write_run(tmp_path: Path) -> WriteRun:
+    """Writes the two tables of a run, each in two chunks where it has two rows, and returns the run's directory."""
+
+    def write(ops: Sequence[Op], observations: Sequence[Observation] = ()) -> Path:
+        write_chunks(tmp_path / "history", [row(op) for op in ops], HISTORY)
+        write_chunks(tmp_path / "observations", [asdict(seen) for seen in observations], OBSERVATIONS)
+        return tmp_path
+
+    return write
+
+
+def write_chunks(directory: Path, rows: list[dict], schema: pa.Schema) -> None:
+    directory.mkdir(exist_ok=True)
+    middle = len(rows) // 2
+    for name, chunk in (("0.parquet", rows[:middle]), ("1.parquet", rows[middle:])):
+        if chunk or name == "1.parquet":
+            parquet.write_table(pa.Table.from_pylist(chunk, schema), directory / name)
+
+
+@pytest.fixture
+def judge_run(spark: SparkSession, write_run: WriteRun) -> JudgeRun:
+    """Judges ops and observations with the named checks; settings by keyword."""
+
+    def judged(
+        checks: Sequence[str],
+        ops: Sequence[Op],
+        observations: Sequence[Observation] = (),
+        findings_max: int = 100,
+        **settings: Any,
+    ) -> Judgement:
+        return judge(write_run(ops, observations), checks, JudgeSettings(**settings), spark, findings_max)
+
+    return judged

@@ -1,0 +1,136 @@
+"""From a run's directory to its verdict: whole tables, bounded findings, crashes that stay unknown, numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import JudgeRun, WriteRun
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+from small_histories import MS, deed, history, read, write
+
+from checkers import judge as judging
+from checkers.contract import FINDING_SCHEMA, Check, JudgeSettings
+from checkers.judge import judge
+from harness.model import BadInput, Op, Verdict
+
+pytestmark = pytest.mark.spark
+
+OPS = history(*write(0, 1), *read(1, 1), *write(0, 2), *read(1, 2))
+
+
+def truncate(run: Path) -> Path:
+    file = run / "history" / "1.parquet"
+    file.write_bytes(file.read_bytes()[:-20])
+    return file
+
+
+def remove_the_first_chunk(run: Path) -> Path:
+    (run / "history" / "0.parquet").unlink()
+    return run / "history" / "1.parquet"
+
+
+def remove_every_chunk(run: Path) -> Path:
+    for file in (run / "history").iterdir():
+        file.unlink()
+    return run / "history"
+
+
+def put_another_table(run: Path) -> Path:
+    file = run / "observations" / "1.parquet"
+    file.write_bytes((run / "history" / "1.parquet").read_bytes())
+    return file
+
+
+@pytest.mark.parametrize("harm", [truncate, remove_the_first_chunk, remove_every_chunk, put_another_table])
+def test_a_table_that_is_not_whole_is_refused_by_name(
+    harm: Callable[[Path], Path], spark: SparkSession, write_run: WriteRun
+) -> None:
+    run = write_run(OPS, ())
+    named = harm(run)
+    with pytest.raises(BadInput, match="expected") as refusal:
+        judge(run, ["register"], JudgeSettings(), spark)
+    assert str(refusal.value).startswith(f"{named}: ")
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", [".2.parquet", "2.parquet.tmp"])
+def test_a_chunk_that_is_still_being_written_is_left_alone(name: str, spark: SparkSession, write_run: WriteRun) -> None:
+    run = write_run(OPS, ())
+    (run / "history" / name).write_bytes(b"half a chunk")
+    assert judge(run, ["register"], JudgeSettings(), spark).verdict is Verdict.VALID
+
+
+def test_an_unknown_check_is_refused_with_those_there_are(judge_run: JudgeRun) -> None:
+    with pytest.raises(BadInput, match=r"'registre': expected one of availability, promised-reads, quorum, register"):
+        judge_run(["registre"], OPS)
+
+
+def crash_here(*_: Any) -> DataFrame:
+    raise ArithmeticError("seven is not a number")
+
+
+def crash_in_a_worker(history_: DataFrame, *_: Any) -> DataFrame:
+    def refuse(_batches: Any) -> Any:
+        raise BadInput("history index 3: expected a pair")
+
+    return history_.mapInArrow(refuse, FINDING_SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("crash", "said"), [(crash_here, "seven is not a number"), (crash_in_a_worker, "history index 3: expected a pair")]
+)
+def test_a_crashed_check_is_unknown_and_the_others_still_judge(
+    crash: Any, said: str, judge_run: JudgeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "CHECKS", {**judging.CHECKS, "broken": Check(crash)})
+    judgement = judge_run(["broken", "register"], history(*read(0, 5)))
+    assert [(found.check, found.name) for found in judgement.findings] == [
+        ("broken", "check-crashed"),
+        ("register", "non-linearizable"),
+    ]
+    assert said in judgement.findings[0].message
+    assert "\n" not in judgement.findings[0].message
+
+
+def test_findings_are_bounded_and_the_rest_is_counted(judge_run: JudgeRun) -> None:
+    ops = history(*(op for key in range(7) for op in read(0, 5, key=f"k{key}")))
+    judgement = judge_run(["register"], ops, findings_max=3)
+    assert [found.count for found in judgement.findings] == [1, 1, 1, 4]
+    assert judgement.findings[-1].message == "and 4 more like these"
+
+
+def test_clients_are_measured_from_the_mark_on(judge_run: JudgeRun) -> None:
+    timed = [
+        (0, write(0, 1)[0]), (5, write(0, 1)[1]),
+        (10, deed("mark", "story")[1]), (20, deed("cut")[1]),
+        (30, read(1, 1)[0]), (34, read(1, 1)[1]),
+        (40, read(1, 1)[0]), (48, Op("info", "read", 1, "x")),
+        (90, deed("heal")[1]),
+        (91, read(2, 1)[0]), (97, read(2, 1)[1]), (110, deed("end")[1]),
+    ]  # fmt: skip
+    ops = history(*(Op(op.type, op.f, op.process, op.key, op.value, time_ns=ms * MS) for ms, op in timed))
+    judgement = judge_run(["availability"], ops)
+    assert {quantity.name: quantity.value for quantity in judgement.quantities} == pytest.approx(
+        {
+            "ok_count": 2, "fail_count": 0, "info_count": 1, "ok_per_second": 20,
+            "unavailable_ms_max": 63, "recovered": 1, "recover_ms": 7,
+            "latency_read_ms_p50": 5, "latency_read_ms_p95": 5.9, "latency_read_ms_p99": 5.98, "latency_read_ms_max": 6,
+        }
+    )  # fmt: skip
+
+
+def test_a_run_without_clients_has_no_clients_numbers(judge_run: JudgeRun) -> None:
+    judgement = judge_run(["availability"], history(*deed("cut"), *deed("heal")), idle=True)
+    assert (judgement.findings, judgement.quantities) == ((), ())
+
+
+def test_the_session_says_nothing_on_the_terminal_when_a_job_fails(
+    spark: SparkSession, capfd: pytest.CaptureFixture
+) -> None:
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        spark.range(3).select(fn.expr("1 / (id - id)")).collect()
+    assert capfd.readouterr() == ("", "")
