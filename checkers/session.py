@@ -84,8 +84,6 @@ def settings(master: str, memory: str, archive: Path, java_options: str) -> Spar
             ("spark.ui.enabled", "false"),
             ("spark.ui.showConsoleProgress", "false"),
             ("spark.sql.adaptive.enabled", "false"),
-            ("spark.sql.codegen.wholeStage", "false"),
-            ("spark.sql.codegen.factoryMode", "NO_CODEGEN"),
             # Else every call on a column walks Python's stack and tells Java where it was made.
             ("spark.python.sql.dataFrameDebugging.enabled", "false"),
             ("spark.sql.execution.arrow.pyspark.enabled", "true"),

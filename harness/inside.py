@@ -77,7 +77,7 @@ async def _conduct(
         links = NamespaceLinks(hosts)
         stack.callback(links.close)
         tell(doing=f"preparing {system.label}")
-        await system.prepare(hosts.views)
+        await asyncio.gather(*(system.prepare(view, hosts.views) for view in hosts.views.values()))
         processes = await stack.enter_async_context(_processes(hosts, system, clock, recorder))
         watch = await stack.enter_async_context(_watch(hosts, system, clock, recorder))
         nemesis = _nemesis(plan, run, links, processes, watch)

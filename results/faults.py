@@ -2,7 +2,8 @@
 
 A deed is two rows of process NEMESIS: begun, and done with its outcome. A fault's band begins when its deed begins
 and ends when the deed that ends it is done; ENDS says which deed ends which. Any deed that is not named there opens a
-band of its own, and a mark is a moment.
+band of its own, and a mark is a moment. Waiting is no fault,
+and the marks that the harness itself sets are no news.
 
 What may live here: pure functions on operations. What may not: reading files, drawing.
 """
@@ -14,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from harness.model import NEMESIS, Op
+from harness.model.story import FINAL_READS, MARK, STORY_BEGINS
 from results.data import FaultBand
 
 ENDS: Final[Mapping[str, frozenset[str] | None]] = {
@@ -23,6 +25,8 @@ ENDS: Final[Mapping[str, frozenset[str] | None]] = {
     "restart": frozenset({"kill", "stop"}),
     "resume": frozenset({"pause"}),
 }
+NO_FAULTS: Final = frozenset({"await"})
+OUR_MARKS: Final = (STORY_BEGINS, FINAL_READS)
 LABEL_LENGTH_MAX: Final = 48
 
 
@@ -32,9 +36,9 @@ def fault_bands(history: Iterable[Op], end_ns: int) -> tuple[FaultBand, ...]:
     in_place: list[tuple[Op, str]] = []
     begun: Op | None = None
     for op in history:
-        if op.process != NEMESIS:
+        if op.process != NEMESIS or op.f in NO_FAULTS or op.value in OUR_MARKS:
             continue
-        if op.f == "mark":
+        if op.f == MARK:
             bands.append(FaultBand(label_of(op), op.time_ns, op.time_ns))
         elif begun is None or begun.f != op.f:
             begun = op

@@ -44,8 +44,11 @@ class System(Protocol):
     def table(self) -> TableName:
         """The name of the transition table its nodes follow."""
 
-    async def prepare(self, hosts: Mapping[int, HostView]) -> None:
-        """Write configurations and format storage on every host. Raises EnvironmentFailure with the tool's words."""
+    async def prepare(self, host: HostView, hosts: Mapping[int, HostView]) -> None:
+        """Write one host's configuration and format its storage; hosts are all of the quorum.
+
+        Raises EnvironmentFailure with the tool's words.
+        """
 
     def command(self, host: HostView) -> NodeCommand:
         """The command that serves this node."""

@@ -1,14 +1,13 @@
 """Real Apache Kafka as a system: formats its nodes' storage and says which command serves them.
 
     system = KafkaSystem(release, Layout.CONTROLLERS, cluster_id)
-    await system.prepare(hosts.views)
+    await system.prepare(hosts.views[1], hosts.views)
 
 Nothing here starts a server: nodes.hosts.processes does, for every system alike.
 """
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -62,13 +61,12 @@ class KafkaSystem:
         """The transition table this release follows."""
         return self.release.version.transition_table
 
-    async def prepare(self, hosts: Mapping[int, HostView]) -> None:
-        """Write every node's configuration and format its storage, all at once."""
+    async def prepare(self, host: HostView, hosts: Mapping[int, HostView]) -> None:
+        """Write the node's configuration and format its storage."""
         if not shutil.which("java"):
             raise EnvironmentFailure("formatting Kafka's storage: no java here; install openjdk-17-jre-headless")
-        for host in hosts.values():
-            self._configure(host, hosts)
-        await asyncio.gather(*(self._format(host) for host in hosts.values()))
+        self._configure(host, hosts)
+        await self._format(host)
 
     def command(self, host: HostView) -> NodeCommand:
         """The JVM that serves this node, logging to its standard output."""

@@ -35,11 +35,10 @@ class ReferenceSystem:
         """The transition table its nodes execute."""
         return "kip-595" if self.switches.get("reference.pre_vote") == "false" else "kip-996"
 
-    async def prepare(self, hosts: Mapping[int, HostView]) -> None:
-        """Write every node's properties; a node makes its log directory itself."""
-        voters = ",".join(f"{node}@{host.address}:{CONTROLLER_PORT}" for node, host in sorted(hosts.items()))
-        for host in hosts.values():
-            _properties(host).write_text(_server_properties(host, voters, self.cluster_id, self.seed, self.switches))
+    async def prepare(self, host: HostView, hosts: Mapping[int, HostView]) -> None:
+        """Write the node's properties; a node makes its log directory itself."""
+        voters = ",".join(f"{node}@{each.address}:{CONTROLLER_PORT}" for node, each in sorted(hosts.items()))
+        _properties(host).write_text(_server_properties(host, voters, self.cluster_id, self.seed, self.switches))
 
     def command(self, host: HostView) -> NodeCommand:
         """A Python process that logs to its standard output."""

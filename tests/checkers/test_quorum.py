@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from conftest import JudgeRun
+from conftest import FindInRun, JudgeRun
 from small_histories import MS, deed, history
 
 from checkers import quorum_twins as twins
 from harness.model import Observation, Op, Verdict
+from harness.model.finding import verdict_of
 from harness.model.quorum_states import TABLES
 
 pytestmark = pytest.mark.spark
@@ -81,15 +82,15 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("observations", LEGAL.values(), ids=LEGAL.keys())
-def test_quorum_is_right_when(observations: list[Observation], judge_run: JudgeRun) -> None:
-    assert judge_run(["quorum"], history(*deed("heal")), observations).findings == ()
+def test_quorum_is_right_when(observations: list[Observation], find_in_run: FindInRun) -> None:
+    assert find_in_run("quorum", history(*deed("heal")), observations) == []
 
 
 @pytest.mark.parametrize(("planted", "found"), BROKEN.values(), ids=BROKEN.keys())
-def test_quorum_is_wrong_when(planted: list[Observation], found: tuple, judge_run: JudgeRun) -> None:
-    judgement = judge_run(["quorum"], history(*deed("heal")), [*ELECTION, *planted])
-    assert [(broken.name, broken.node, (broken.time_ns or 0) // MS) for broken in judgement.findings] == [found]
-    assert judgement.verdict is Verdict.INVALID
+def test_quorum_is_wrong_when(planted: list[Observation], found: tuple, find_in_run: FindInRun) -> None:
+    findings = find_in_run("quorum", history(*deed("heal")), [*ELECTION, *planted])
+    assert [(broken.name, broken.node, (broken.time_ns or 0) // MS) for broken in findings] == [found]
+    assert verdict_of(findings) is Verdict.INVALID
 
 
 def test_a_follower_may_become_a_candidate_before_kip_996(judge_run: JudgeRun) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import JudgeRun
+from conftest import FindInRun, JudgeRun
 from small_histories import deed, history, read, write
 
 from harness.model import Op, Verdict
@@ -112,9 +112,8 @@ PROMISES = {
 
 
 @pytest.mark.parametrize(("ops", "names"), PROMISES.values(), ids=PROMISES.keys())
-def test_promised_reads_when(ops: list[Op], names: list[str], judge_run: JudgeRun) -> None:
-    judgement = judge_run(["promised-reads"], history(*ops))
-    assert [finding.name for finding in judgement.findings] == names
+def test_promised_reads_when(ops: list[Op], names: list[str], find_in_run: FindInRun) -> None:
+    assert [finding.name for finding in find_in_run("promised-reads", history(*ops), [])] == names
 
 
 def test_staleness_is_counted_from_the_acknowledgement_of_a_newer_write(judge_run: JudgeRun) -> None:

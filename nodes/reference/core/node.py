@@ -96,7 +96,8 @@ class Node:
     @property
     def deadline_ms(self) -> int:
         """When to hand in Tick, if nothing happens before."""
-        own = (self._quorum.state.deadline_ms, self._requests.deadline_ms, self._halt_ms)
+        state_ms = NEVER_MS if self._is_stopping else self._quorum.state.deadline_ms
+        own = (state_ms, self._requests.deadline_ms, self._halt_ms)
         if self._leadership is None:
             return min(own)
         return min(*own, self._leadership.deadline_ms, self._begin_ms)

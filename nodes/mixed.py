@@ -1,0 +1,45 @@
+"""A quorum whose nodes run different systems: two releases of Kafka, or Kafka with a reference node in one seat.
+
+    MixedSystem({1: kafka_4, 2: kafka_4, 3: reference})
+
+All of them must have been given the same cluster id. What may live here: the choice of a node's recipe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.model.hosts import HostView
+from harness.model.quorum_states import TableName
+from harness.model.systems import NodeCommand, NodeFiles, System
+
+
+@dataclass(frozen=True, slots=True)
+class MixedSystem:
+    """harness.model.systems.System by node."""
+
+    systems: Mapping[int, System]
+
+    @property
+    def label(self) -> str:
+        """E.g. 'n1 kafka:4.3.1, n2 kafka:4.3.1, n3 reference'."""
+        return ", ".join(f"n{node} {system.label}" for node, system in sorted(self.systems.items()))
+
+    @property
+    def table(self) -> TableName:
+        """The one that admits old ways if any node has them: a 4.x node among older ones falls back to theirs."""
+        tables: set[TableName] = {system.table for system in self.systems.values()}
+        return "kip-595" if "kip-595" in tables else "kip-996"
+
+    async def prepare(self, host: HostView, hosts: Mapping[int, HostView]) -> None:
+        """As the node's own system does."""
+        await self.systems[host.node].prepare(host, hosts)
+
+    def command(self, host: HostView) -> NodeCommand:
+        """As the node's own system says."""
+        return self.systems[host.node].command(host)
+
+    def files(self, host: HostView) -> NodeFiles:
+        """As the node's own system says."""
+        return self.systems[host.node].files(host)
