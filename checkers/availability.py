@@ -1,8 +1,8 @@
 """How well clients were served: what succeeded, how fast, and the longest time in which nothing did.
 
 Counted from the story's mark on, over clients' operations: ok_count, fail_count, info_count; ok_per_second;
-unavailable_ms_max, the longest time without an ok; recovered and recover_ms, the first ok after the last heal;
-latency_F_ms_p50, _p95, _p99, _max of the operations of each f that ended in ok. Percentiles are exact.
+unavailable_ms_max, the longest time without an ok; clients_recovered and clients_recover_ms, the first ok after the
+last heal; latency_F_ms_p50, _p95, _p99, _max of the operations of each f that ended in ok. Percentiles are exact.
 
 Finding: `no-progress` (unknown), where a workload that was to do something never got an ok: such a run proves nothing.
 What may live here: these numbers. What may not: judgements of what was returned.
@@ -55,12 +55,12 @@ def counts(ends: DataFrame, moments: Moments) -> DataFrame:
     told = row.withColumns(
         {
             "ok_per_second": moments.per(fn.col("ok_count"), SECOND_NS),
-            "recovered": recovered,
-            "recover_ms": (fn.col("back_ns") - fn.lit(moments.healed_ns)) / MS_NS,
+            "clients_recovered": recovered,
+            "clients_recover_ms": (fn.col("back_ns") - fn.lit(moments.healed_ns)) / MS_NS,
         }
     )
     units = {"ok_count": "ops", "fail_count": "ops", "info_count": "ops", "ok_per_second": "ops/s"}
-    return quantities_of(told, CHECK, units | {"recovered": "runs", "recover_ms": "ms"})
+    return quantities_of(told, CHECK, units | {"clients_recovered": "runs", "clients_recover_ms": "ms"})
 
 
 def gaps(ends: DataFrame, moments: Moments) -> DataFrame:

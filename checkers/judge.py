@@ -22,13 +22,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 
-from checkers import availability, promised_reads, quorum, quorum_quantities, register
+from checkers import availability, deeds, promised_reads, quorum, quorum_quantities, register
 from checkers.contract import Check, JudgeSettings
 from checkers.tables import open_tables
 from harness.model import BadInput, Finding, Quantity, Verdict
 from harness.model.finding import verdict_of
 
 CHECKS: Mapping[str, Check] = {
+    deeds.CHECK: Check(deeds.findings),
     register.CHECK: Check(register.findings),
     promised_reads.CHECK: Check(promised_reads.findings, promised_reads.quantities),
     quorum.CHECK: Check(quorum.findings, quorum_quantities.quantities),

@@ -39,6 +39,7 @@ class Moments:
 def moments_of(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> Moments:
     """The run's moments: one job, and one row of it to the driver."""
     is_heal = fn.col("f").isin(*settings.heals) & (fn.col("process") == NEMESIS) & (fn.col("type") == "info")
+    is_heal &= fn.col("error").isNull()
     told = history.select(
         "time_ns",
         fn.when(is_mark("story"), fn.col("time_ns")).alias("story_ns"),

@@ -6,6 +6,7 @@ one line on standard error; one that we did not is a traceback, and exit 255.
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from dataclasses import asdict
@@ -180,6 +181,8 @@ def doctor(output: FormatOption = Format.TEXT) -> None:
 
 def main() -> None:
     """The console command's entry point."""
+    # Debian keeps ip and nft where only root's path leads; a user may run them too, in namespaces of his own.
+    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
     command = typer.main.get_command(app)
     try:
         sys.exit(command.main(prog_name="splitbrain", standalone_mode=False) or EXIT_VALID)

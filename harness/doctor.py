@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tabulate import tabulate
 
 from harness.model import EnvironmentFailure
-from nodes.hosts.sandbox import Privilege, probe
+from nodes.hosts.sandbox import INSTALL_TOOLS, TOOLS, Privilege, missing_tools, probe
 from nodes.kafka.artifacts import Library
 
 JAVA_NEEDED = 17
@@ -54,10 +54,9 @@ def _python() -> Capability:
 
 
 def _network_tools() -> Capability:
-    missing = [tool for tool in ("unshare", "nsenter", "setpriv", "ip", "nft") if not shutil.which(tool)]
-    said = f"missing: {', '.join(missing)}" if missing else "unshare, nsenter, setpriv, ip, nft"
-    mend = "as root: apt-get install -y util-linux iproute2 nftables"
-    return Capability("namespace tools", not missing, True, said, mend)
+    missing = missing_tools()
+    said = f"missing: {', '.join(missing)}" if missing else ", ".join(TOOLS)
+    return Capability("namespace tools", not missing, True, said, INSTALL_TOOLS)
 
 
 def _sandbox() -> Capability:

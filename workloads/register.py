@@ -137,7 +137,7 @@ def register(reads_at: ReadsAt) -> Workload:
     return Workload(
         name="register",
         summary=f"{KEYS} registers in the metadata log, read at {reads_at}",
-        checks=(judged, "quorum", "availability"),
+        checks=("deeds", judged, "quorum", "availability"),
         operation=operation,
         final_operations=tuple(Op("invoke", "read", key=f"r{number}") for number in range(KEYS)),
         make_session=lambda nodes, connect, process: RegisterSession(nodes, connect, process, reads_at),

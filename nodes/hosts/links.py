@@ -14,6 +14,7 @@ import os
 import socket
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from harness.model import EnvironmentFailure
@@ -36,6 +37,7 @@ class NamespaceLinks:
         self._hosts = hosts
         self._cut: frozenset[Link] = frozenset()
         self._probes: dict[int, socket.socket] = {}
+        self._round = 0  # of probes: one that arrives after its round has ended counts for nothing
 
     async def cut(self, links: Iterable[Link]) -> None:
         """Drop what travels on these links, besides what is dropped already."""
@@ -50,8 +52,9 @@ class NamespaceLinks:
         """Send one datagram on each link and see which arrive."""
         await self._open_probes()
         wanted = set(links)
-        for source, target in wanted:
-            self._probes[source].sendto(_token(source), (self._address(target), PROBE_PORT))
+        self._round += 1
+        for link in wanted:
+            self._send(link)
         arrived = await self._collect(wanted)
         return {link: link in arrived for link in wanted}
 
@@ -79,6 +82,12 @@ class NamespaceLinks:
                 where = self._hosts.network_namespace(node)
                 self._probes[node] = await asyncio.to_thread(_socket_in, where, view.address)
 
+    def _send(self, link: Link) -> None:
+        """Send a link's datagram; where the sender has no way to the receiver, it does not arrive."""
+        source, target = link
+        with suppress(OSError):
+            self._probes[source].sendto(f"{self._round} {source}".encode(), (self._address(target), PROBE_PORT))
+
     async def _collect(self, wanted: set[Link]) -> set[Link]:
         """The links whose datagram came, waiting until all did or ABSENCE_SECONDS went by."""
         arrived: set[Link] = set()
@@ -87,7 +96,9 @@ class NamespaceLinks:
         async def receive(node: int) -> None:
             expected = {link for link in wanted if link[1] == node}
             while not expected <= arrived:
-                arrived.add((int(await loop.sock_recv(self._probes[node], 64)), node))
+                round_number, source = map(int, (await loop.sock_recv(self._probes[node], 64)).split())
+                if round_number == self._round:
+                    arrived.add((source, node))
 
         waits = [asyncio.create_task(receive(node)) for node in {target for _, target in wanted}]
         _, pending = await asyncio.wait(waits, timeout=ABSENCE_SECONDS)
@@ -95,10 +106,6 @@ class NamespaceLinks:
             wait.cancel()
         await asyncio.gather(*waits, return_exceptions=True)
         return arrived & wanted
-
-
-def _token(node: int) -> bytes:
-    return str(node).encode()
 
 
 def _senders(links: Iterable[Link], node: int) -> list[int]:

@@ -11,11 +11,16 @@ by the same code.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Sequence
 from enum import Enum
 
 from harness.model import EnvironmentFailure
+
+TOOLS = ("unshare", "nsenter", "setpriv", "ip", "nft")
+PROBE_SECONDS = 20
+INSTALL_TOOLS = "as root: apt-get install -y util-linux iproute2 nftables"
 
 
 class Privilege(Enum):
@@ -44,15 +49,22 @@ def enclose(argv: Sequence[str], privilege: Privilege) -> list[str]:
     ]
 
 
+def missing_tools() -> list[str]:
+    """The programs that sandboxes and namespace hosts need and that are not on the path."""
+    return [tool for tool in TOOLS if not shutil.which(tool)]
+
+
 def probe(privilege: Privilege) -> None:
     """Make a sandbox with a bridge and an nft table and leave it again: raises EnvironmentFailure where that fails."""
+    missing = missing_tools()
+    if missing:
+        raise EnvironmentFailure(f"making namespaces: no {', '.join(missing)} on the path; {INSTALL_TOOLS}")
     script = "ip link add probe type bridge && nft add table ip probe && nft list tables >/dev/null"
+    argv = enclose(["sh", "-c", script], privilege)
     try:
-        result = subprocess.run(
-            enclose(["sh", "-c", script], privilege), capture_output=True, text=True, timeout=20, check=False
-        )
-    except FileNotFoundError as error:
-        raise EnvironmentFailure(f"making namespaces: {error.filename} is missing; install util-linux") from error
+        result = subprocess.run(argv, capture_output=True, text=True, timeout=PROBE_SECONDS, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise EnvironmentFailure(f"making namespaces: not done after {PROBE_SECONDS} s") from error
     if result.returncode:
         reason = (result.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise EnvironmentFailure(f"making namespaces by right of {privilege.value}: {reason}")

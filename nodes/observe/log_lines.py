@@ -2,9 +2,9 @@
 
 Pure: text in, values out. The reference quorum logs in the same words, so this reads both. The state objects print
 themselves differently from release to release (`leaderId=3`, `leader=3`, `leaderId=OptionalInt[3]`; `votedId=3`,
-`votedKey=Optional[ReplicaKey(id=3, …)]`); a field that a line does not tell is None.
+`votedKey=ReplicaKey(id=3, …)`, `votedKey=Optional[ReplicaKey(id=3, …)]`); a field that a line does not tell is None.
 
-    read_line("[…] INFO [RaftManager id=1] Completed transition to FollowerState(…epoch=2, leaderId=3…) from …", offset)
+    read_line("[…] INFO [RaftManager id=1] Completed transition to FollowerState(…epoch=2, leaderId=3…) from …")
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TRANSITION = re.compile(r"^Completed transition to (?P<to>.*) from (?P<was>null
 _STATE = re.compile(r"^([A-Z][a-z]+)(?:State)?\(")
 _EPOCH = re.compile(r"\bepoch=(\d+)")
 _LEADER = re.compile(r"\bleader(?:Id)?=(?:OptionalInt\[)?(\d+)")
-_VOTED = re.compile(r"\bvoted(?:Id=|Key=Optional\[ReplicaKey\(id=)(\d+)")
+_VOTED = re.compile(r"\bvoted(?:Id=|Key=(?:Optional\[)?ReplicaKey\(id=)(\d+)")
 _LOCAL = re.compile(r"\blocal\w*=(?:\w+\(\w+=)*(\d+)")
 _HIGH_WATERMARK = re.compile(r"\bhighWatermark=Optional\[LogOffsetMetadata\(offset=(\d+)")
 _LOGGER = re.compile(r" \([a-z][\w.]*\.[A-Z]\w*\)$")

@@ -6,7 +6,6 @@ Exit codes: 0 after a graceful end, 254 for bad input, 1 where the core must not
 from __future__ import annotations
 
 import asyncio
-import gc
 import sys
 from pathlib import Path
 
@@ -25,7 +24,6 @@ def main(arguments: list[str]) -> int:
         if len(arguments) != 1:
             raise BadInput(f"python -m nodes.reference: expected one properties file, got {len(arguments)} arguments")
         config = load(Path(arguments[0]))
-        gc.freeze()
         failure = asyncio.run(_serve(config))
     except SplitbrainError as error:
         print(error, file=sys.stderr)

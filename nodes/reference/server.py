@@ -43,8 +43,6 @@ from nodes.reference.properties import ServerConfig
 from nodes.reference.translate import incoming, outgoing, refused
 from nodes.wire import codec
 
-_LATE_S = 0.0005
-
 
 def now_ms() -> int:
     """The clock that drives the core; it does not go back."""
@@ -74,7 +72,8 @@ class Server:
             listener = await asyncio.start_server(self._serve, host, port, reuse_address=True)
         except OSError as error:
             raise EnvironmentFailure(f"listening on {host}:{port}: {error.strerror}") from error
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._step, Stopping())
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._step, Stopping())
         self._step(Tick())
         self._note(Note("Kafka Server started", "kafka.server.KafkaRaftServer"))
         failure = await self._halted
@@ -85,13 +84,26 @@ class Server:
 
     def _step(self, event: Event) -> None:
         """Hand one event to the core and carry out what it wants."""
-        if self._halted.done():
-            return
+        try:
+            if not self._halted.done():
+                self._take(event)
+        except OSError as error:
+            self._fail(EnvironmentFailure(f"writing to {self._config.directory}: {error.strerror}"))
+        except Exception as defect:
+            self._fail(defect)
+            raise
+
+    def _take(self, event: Event) -> None:
         for effect in self._node.handle(event, now_ms()):
             self._carry_out(effect)
             if self._halted.done():
                 return
         self._set_timer()
+
+    def _fail(self, reason: Exception) -> None:
+        """End the process: a node that goes on half alive would be judged as if the protocol allowed it."""
+        if not self._halted.done():
+            self._halted.set_exception(reason)
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
@@ -117,7 +129,7 @@ class Server:
             self._timer.cancel()
         loop = asyncio.get_running_loop()
         delay_s = max(0, self._node.deadline_ms - now_ms()) / 1000
-        self._timer = loop.call_later(delay_s + _LATE_S, self._step, Tick())
+        self._timer = loop.call_later(delay_s, self._step, Tick())
 
     def _note(self, note: Note) -> None:
         print(log_line(note, self._settings.node_id, time.time_ns()), flush=True)
@@ -149,9 +161,7 @@ class Server:
         except (OSError, PeerFailure):
             writer.close()
         except Exception as defect:
-            # A defect of ours: a node that goes on half alive would be judged as if the protocol allowed it.
-            if not self._halted.done():
-                self._halted.set_exception(defect)
+            self._fail(defect)
             raise
 
     async def _answer(self, connection: int, frame: bytes) -> bytes:

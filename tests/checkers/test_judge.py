@@ -15,7 +15,7 @@ from small_histories import MS, deed, history, read, write
 from checkers import judge as judging
 from checkers.contract import FINDING_SCHEMA, Check, JudgeSettings
 from checkers.judge import judge
-from harness.model import BadInput, Op, Verdict
+from harness.model import NEMESIS, BadInput, Op, Verdict
 
 pytestmark = pytest.mark.spark
 
@@ -65,7 +65,8 @@ def test_a_chunk_that_is_still_being_written_is_left_alone(name: str, spark: Spa
 
 
 def test_an_unknown_check_is_refused_with_those_there_are(judge_run: JudgeRun) -> None:
-    with pytest.raises(BadInput, match=r"'registre': expected one of availability, promised-reads, quorum, register"):
+    known = "availability, deeds, promised-reads, quorum, register"
+    with pytest.raises(BadInput, match=f"'registre': expected one of {known}"):
         judge_run(["registre"], OPS)
 
 
@@ -96,6 +97,13 @@ def test_a_crashed_check_is_unknown_and_the_others_still_judge(
     assert "\n" not in judgement.findings[0].message
 
 
+def test_a_deed_that_did_not_take_makes_the_run_unknown(judge_run: JudgeRun) -> None:
+    failed = Op("info", "cut", NEMESIS, error="links (1, 2) pass though cut")
+    judgement = judge_run(["deeds", "register"], history(*write(0, 1), *read(0, 1), failed, *deed("heal")))
+    assert [(found.name, found.witnesses) for found in judgement.findings] == [("deed-failed", (4,))]
+    assert judgement.verdict is Verdict.UNKNOWN
+
+
 def test_findings_are_bounded_and_the_rest_is_counted(judge_run: JudgeRun) -> None:
     ops = history(*(op for key in range(7) for op in read(0, 5, key=f"k{key}")))
     judgement = judge_run(["register"], ops, findings_max=3)
@@ -117,7 +125,7 @@ def test_clients_are_measured_from_the_mark_on(judge_run: JudgeRun) -> None:
     assert {quantity.name: quantity.value for quantity in judgement.quantities} == pytest.approx(
         {
             "ok_count": 2, "fail_count": 0, "info_count": 1, "ok_per_second": 20,
-            "unavailable_ms_max": 63, "recovered": 1, "recover_ms": 7,
+            "unavailable_ms_max": 63, "clients_recovered": 1, "clients_recover_ms": 7,
             "latency_read_ms_p50": 5, "latency_read_ms_p95": 5.9, "latency_read_ms_p99": 5.98, "latency_read_ms_max": 6,
         }
     )  # fmt: skip

@@ -38,8 +38,8 @@ from nodes.reference.core.messages import (
     ReadResponse,
     ReplicaView,
 )
+from nodes.reference.core.metadata_records import NO_OP, encode_config
 from nodes.reference.core.progress import NEVER_BEFORE_MS, Progress, majority_th
-from nodes.reference.core.registers import NO_OP, record_of
 from nodes.reference.core.settings import NEVER_MS
 from nodes.reference.core.states import Leader
 from nodes.wire.batches import Record, encode_batch
@@ -113,7 +113,7 @@ class Leadership:
 
     def write(self, request_id: RequestId, request: AlterRequest) -> None:
         """Take a write; it is answered when committed, or when leadership ends."""
-        self._lingering.append((request_id, [record_of(change) for change in request.changes]))
+        self._lingering.append((request_id, [encode_config(change) for change in request.changes]))
         self._flush_ms = min(self._flush_ms, self._context.now_ms + self._settings.append_linger_ms)
 
     def read(self, request_id: RequestId, request: ReadRequest) -> None:

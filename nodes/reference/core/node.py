@@ -11,7 +11,7 @@ import dataclasses
 
 from kio.schema.errors import ErrorCode
 
-from harness.model.quorum_states import Cause
+from harness.model.quorum_states import Cause, TransitionTable
 from nodes.reference.core.context import Context
 from nodes.reference.core.elections import Elections
 from nodes.reference.core.events import (
@@ -87,6 +87,11 @@ class Node:
         """The leader that clients should turn to; None while none is known or our own leadership is over."""
         state = self._quorum.state
         return None if isinstance(state, Resigned) else state.leader_id
+
+    @property
+    def table(self) -> TransitionTable:
+        """The transitions this node may take."""
+        return self._quorum.table
 
     @property
     def log(self) -> Log:

@@ -32,9 +32,8 @@ class Quorum:
         self._context, self._settings = context, context.settings
         self.table = (KIP_996 if self._settings.pre_vote else KIP_595) if self._settings.is_voter else OBSERVER
         self._durable = stored
-        self.promised_until_ms = self._promise_at_start(
-            stored
-        )  # before this moment we vote for nobody, ourselves included
+        # Before this moment the node votes for nobody, itself included.
+        self.promised_until_ms = self._promise_at_start(stored)
         self.state: QuorumState = self._initial(stored)
         self._settle(self.state, None)
 
@@ -42,10 +41,6 @@ class Quorum:
     def epoch(self) -> int:
         """The epoch of the state; never falls, restarts included."""
         return self.state.epoch
-
-    def has_row(self, cause: Cause) -> bool:
-        """Whether the cause moves a node out of the state it is in."""
-        return self.table.target(self.state.kind, cause) is not None
 
     def move(self, cause: Cause, epoch: int, leader_id: int | None = None, voted_id: int | None = None) -> None:
         """Take the table's step for this cause; leader_id and voted_id are what the cause taught us, if anything."""

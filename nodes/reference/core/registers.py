@@ -2,34 +2,17 @@
 
 What may live here: the meaning of records. What may not: when a record counts as committed (leadership says so).
 
-A write is one record: key `config`, value the JSON list [resource, config name, value or null for deleted]. An idle
-leader writes records of key `no-op`, without a value, so that the high watermark moves without load. Records of
-any other key, such as a real Kafka leader's, are left alone.
+A write is one ConfigRecord of Kafka's own (metadata_records.py); records of other kinds, such as a real Kafka leader
+writes besides, are left alone.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 
 from nodes.reference.core.log import Log
-from nodes.reference.core.messages import Change
+from nodes.reference.core.metadata_records import decode_config
 from nodes.wire.batches import Record
-
-_CONFIG = b"config"
-NO_OP = Record(b"no-op", None)
-
-
-def record_of(change: Change) -> Record:
-    """The record that says it."""
-    return Record(_CONFIG, json.dumps([change.resource, change.name, change.value]).encode())
-
-
-def change_of(record: Record) -> Change | None:
-    """What the record says, if it is one of ours."""
-    if record.key != _CONFIG or record.value is None:
-        return None
-    return Change(*json.loads(record.value))
 
 
 class Registers:
@@ -51,7 +34,7 @@ class Registers:
         return {resource: dict(self._values.get(resource, {})) for resource in resources}
 
     def _apply(self, record: Record) -> None:
-        change = change_of(record)
+        change = decode_config(record)
         if change is None:
             return
         configs = self._values.setdefault(change.resource, {})

@@ -1,0 +1,88 @@
+"""Kafka's own metadata records, as far as the reference writes and reads them: ConfigRecord and NoOpRecord.
+
+A metadata record has no key; its value is a frame version (1), the record's api key and version as unsigned varints,
+then the record in Kafka's flexible encoding (KIP-631, metadata/src/main/resources). A real Kafka node can so follow a
+reference leader, and the reference reads a real leader's configs.
+
+What may live here: bytes to values and back. What may not: what a record does (registers.py).
+"""
+
+from __future__ import annotations
+
+from harness.model import PeerFailure
+from nodes.reference.core.messages import Change
+from nodes.wire.batches import Record
+
+FRAME_VERSION = 1
+CONFIG_RECORD = 4
+NO_OP_RECORD = 20
+CLIENT_METRICS = 16
+_NO_TAGS = b"\x00"
+_CONFIG_HEADER = bytes([FRAME_VERSION, CONFIG_RECORD, 0])
+
+NO_OP = Record(None, bytes([FRAME_VERSION, NO_OP_RECORD, 0]) + _NO_TAGS)
+"""What an idle leader appends so that the high watermark moves without load (KIP-835)."""
+
+
+def encode_config(change: Change) -> Record:
+    """A ConfigRecord version 0 for a CLIENT_METRICS resource."""
+    strings = _string(change.resource) + _string(change.name) + _string(change.value)
+    return Record(None, _CONFIG_HEADER + bytes([CLIENT_METRICS]) + strings + _NO_TAGS)
+
+
+def decode_config(record: Record) -> Change | None:
+    """The change a record says, if it is a ConfigRecord for a CLIENT_METRICS resource.
+
+    Raises PeerFailure for a ConfigRecord that ends early.
+    """
+    value = record.value
+    if record.key is not None or value is None or not value.startswith(_CONFIG_HEADER):
+        return None
+    position = len(_CONFIG_HEADER)
+    if value[position : position + 1] != bytes([CLIENT_METRICS]):
+        return None
+    resource, position = _read_string(value, position + 1)
+    name, position = _read_string(value, position)
+    text, _ = _read_string(value, position)
+    return Change(resource or "", name or "", text)
+
+
+def _string(text: str | None) -> bytes:
+    """A compact string: its length plus one as a varint, 0 for null, then UTF-8."""
+    if text is None:
+        return _varint(0)
+    data = text.encode()
+    return _varint(len(data) + 1) + data
+
+
+def _read_string(data: bytes, position: int) -> tuple[str | None, int]:
+    length, position = _read_varint(data, position)
+    if length == 0:
+        return None, position
+    end = position + length - 1
+    if end > len(data):
+        raise PeerFailure(f"reading a ConfigRecord: a string of {length - 1} bytes ends after {len(data) - position}")
+    return data[position:end].decode(), end
+
+
+def _varint(number: int) -> bytes:
+    """Unsigned, seven bits a byte, the lowest first."""
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+def _read_varint(data: bytes, position: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        if position >= len(data):
+            raise PeerFailure(f"reading a ConfigRecord: a length ends after {len(data)} bytes")
+        byte = data[position]
+        position += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, position
+        shift += 7
