@@ -28,8 +28,8 @@ $(VENV)/.done: requirements.lock pyproject.toml bootstrap.sh
 
 # Rewrites requirements.lock from pyproject.toml; needs uv.
 lock:
-	uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
-	  --extra dev --python-version 3.11 pyproject.toml -o requirements.lock
+	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
+	  --extra dev --python-version 3.11 pyproject.toml -o requirements.lock >/dev/null
 
 benchmarks: setup
 	for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done

@@ -3,6 +3,9 @@
     two-leaders-in-one-epoch    an epoch has one leader
     epoch-went-back             a node's epoch never decreases, restarts included
     vote-changed                a node votes for one candidate in an epoch, restarts included
+    vote-forgotten              a vote on file stays there for its epoch (KIP-996 "FollowerState changes"; until then,
+                                becoming a follower dropped it, which a known leader makes harmless); a leader's
+                                own is implied by its leading, and Kafka 4 leaves it out
     candidate-without-prospective, illegal-transition
                                 every transition is in the table of the version that ran, a start's state included
     high-watermark-went-back    the high watermark never decreases: in a leader's claims, and from epoch to epoch
@@ -27,6 +30,7 @@ from harness.model.quorum_states import OBSERVER, START_STATES, TABLES, State, T
 
 CHECK = "quorum"
 IN_ORDER = ("time_ns", "position")
+KEEPS_VOTES = "kip-996"
 
 
 def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
@@ -35,6 +39,7 @@ def findings(history: DataFrame, observations: DataFrame, settings: JudgeSetting
         two_leaders(observations),
         epoch_went_back(observations),
         vote_changed(observations),
+        vote_forgotten(observations, settings),
         illegal_transitions(observations, settings),
         high_watermark_went_back(observations),
         no_observations(observations, settings),
@@ -92,6 +97,19 @@ def vote_changed(observations: DataFrame) -> DataFrame:
     message = fn.format_string(text, "epoch", "node", names)
     second = fn.element_at("votes", 2).since_ns
     return finding(several, CHECK, "vote-changed", message, node=fn.col("node"), time_ns=second)
+
+
+def vote_forgotten(observations: DataFrame, settings: JudgeSettings) -> DataFrame:
+    """Files in which a vote is gone while the epoch is the same, under the table whose versions keep it."""
+    files = observations.where((fn.col("kind") == "durable") & fn.lit(settings.table == KEEPS_VOTES))
+    before = Window.partitionBy("node", "epoch").orderBy(*IN_ORDER).rowsBetween(Window.unboundedPreceding, -1)
+    known = files.withColumn("given", fn.last(fn.when(fn.col("voted") >= 0, fn.col("voted")), True).over(before))
+    implied = fn.coalesce(fn.col("leader") == fn.col("node"), fn.lit(False))
+    gone = known.where((fn.coalesce("voted", fn.lit(-1)) < 0) & fn.col("given").isNotNull() & ~implied)
+    first = gone.groupBy("node", "epoch", "given").agg(fn.min("time_ns").alias("since_ns"))
+    text = "a vote on file stays there for its epoch: in epoch %d node %d had voted for %d, and then for nobody"
+    message = fn.format_string(text, "epoch", "node", "given")
+    return finding(first, CHECK, "vote-forgotten", message, node=fn.col("node"), time_ns=fn.col("since_ns"))
 
 
 def illegal_transitions(observations: DataFrame, settings: JudgeSettings) -> DataFrame:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from harness.model import Observation
-from harness.model.quorum_states import START_STATES, State, TransitionTable
+from harness.model.quorum_states import KIP_996, START_STATES, State, TransitionTable
 
 Found = tuple[str, int | None, int | None]
 """A finding's name, node and time."""
@@ -66,6 +66,20 @@ def vote_changed(observations: Sequence[Observation]) -> list[Found]:
     return [("vote-changed", node, sorted(given.values())[1]) for (node, _), given in votes.items() if len(given) > 1]
 
 
+def vote_forgotten(observations: Sequence[Observation]) -> list[Found]:
+    """The first file of a node and epoch without the vote of one before it, for each vote that was last given."""
+    found: dict[tuple[int, int | None, int], int] = {}
+    given: dict[tuple[int, int | None], int] = {}
+    for seen in in_time(observations):
+        if seen.kind != "durable":
+            continue
+        if seen.voted is not None and seen.voted >= 0:
+            given[seen.node, seen.epoch] = seen.voted
+        elif (seen.node, seen.epoch) in given and seen.leader != seen.node:
+            found.setdefault((seen.node, seen.epoch, given[seen.node, seen.epoch]), seen.time_ns)
+    return [("vote-forgotten", node, time_ns) for (node, _, _), time_ns in found.items()]
+
+
 def illegal_transitions(observations: Sequence[Observation], table: TransitionTable) -> list[Found]:
     """Steps that the table does not explain."""
     found: list[Found] = []
@@ -117,6 +131,7 @@ def findings(observations: Sequence[Observation], table: TransitionTable) -> lis
         *two_leaders(observations),
         *epoch_went_back(observations),
         *vote_changed(observations),
+        *(vote_forgotten(observations) if table is KIP_996 else []),
         *illegal_transitions(observations, table),
         *high_watermark_went_back(observations),
     ]

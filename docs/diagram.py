@@ -1,7 +1,7 @@
 """Draws the quorum's state machine into docs/architecture.md, from the tables that the reference core executes.
 
-    python docs/diagram.py            rewrite the diagrams
-    python docs/diagram.py --check    exit 1 if they are not what the tables say
+python docs/diagram.py            rewrite the diagrams
+python docs/diagram.py --check    exit 1 if they are not what the tables say
 """
 
 from __future__ import annotations

@@ -95,7 +95,8 @@ def run_command(
     system: Annotated[str | None, typer.Option(help="reference, kafka or kafka:VERSION.")] = None,
     workload: Annotated[str | None, typer.Option(help="idle or register.")] = None,
     faults: Annotated[str | None, typer.Option(help="partition, kill, pause, or none; several with commas.")] = None,
-    nodes: Annotated[int | None, typer.Option(help="How many controllers.")] = None,
+    nodes: Annotated[int | None, typer.Option(help="How many nodes, all of them voters.")] = None,
+    layout: Annotated[str | None, typer.Option(help="controllers, or combined with brokers (Kafka).")] = None,
     switch: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every node; repeat it.")] = None,
     time_limit: Annotated[float | None, typer.Option(help="Seconds of faults and load.")] = None,
     interval: Annotated[float | None, typer.Option(help="Mean seconds between faults.")] = None,
@@ -113,6 +114,7 @@ def run_command(
         "workload": workload,
         "faults": faults.split(",") if faults is not None else None,
         "nodes": nodes,
+        "layout": layout,
         "switches": _switches(switch) if switch else None,
         "time_limit_seconds": time_limit,
         "interval_seconds": interval,
@@ -183,19 +185,28 @@ def main() -> None:
     """The console command's entry point."""
     # Debian keeps ip and nft where only root's path leads; a user may run them too, in namespaces of his own.
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
-    command = typer.main.get_command(app)
+    sys.exit(_exit_code_of(typer.main.get_command(app)))
+
+
+def _exit_code_of(command: Any) -> int:
+    """Run the command and print what went wrong with it, if anything did."""
     try:
-        sys.exit(command.main(prog_name="splitbrain", standalone_mode=False) or EXIT_VALID)
+        code: int = command.main(prog_name="splitbrain", standalone_mode=False) or EXIT_VALID
     except SplitbrainError as error:
         print_error(str(error))
-        sys.exit(error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        print_error("interrupted; what was recorded is kept")
-        sys.exit(INTERRUPTED)
+        return error.exit_code
     except BrokenPipeError:
-        sys.exit(EXIT_VALID)
+        return EXIT_VALID
+    except OSError as error:
+        print_error(f"{error.filename or 'the machine'}: {error.strerror or error}")
+        return EXIT_INTERNAL
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last resort: the exit code must not be one that means a verdict
-        sys.exit(_unforeseen(error))
+        return _unforeseen(error)
+    if code == INTERRUPTED:  # by an exception or by this code, as releases of typer have it
+        print_error("interrupted; what was recorded is kept")
+    return code
 
 
 def _unforeseen(error: Exception) -> int:

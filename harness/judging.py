@@ -59,7 +59,7 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> Judgement:
     judgement = Judgement(
         name=run.name,
         verdict=verdict,
-        summary=_run_summary(verdict, findings),
+        summary=_run_summary(verdict, findings, expectations),
         checks=workload.checks,
         findings=findings,
         quantities=said.quantities,
@@ -144,13 +144,22 @@ def _compare(expectation: Expectation, measured: Mapping[str, float], expected: 
     return Judged(text, f"{expectation.quantity} = {value:g}", expectation.holds(value) is expected)
 
 
-def _run_summary(verdict: Verdict, findings: Sequence[Finding]) -> str:
+def _run_summary(verdict: Verdict, findings: Sequence[Finding], expectations: Sequence[Judged]) -> str:
     if verdict is Verdict.VALID:
-        return "Every check ran and found no broken guarantee."
+        return f"No broken guarantee. {_as_expected(expectations)}".strip()
     word = "broken guarantee" if verdict is Verdict.INVALID else "open question"
     weighty = [finding for finding in findings if finding.severity == verdict.value]
     names = ", ".join(sorted({finding.name for finding in weighty}))
     return f"{sum(finding.count for finding in weighty)} {word}{'s' if len(weighty) > 1 else ''}: {names}."
+
+
+def _as_expected(expectations: Sequence[Judged]) -> str:
+    """Whether a scenario's side went as documented, with what was measured; nothing for a run without a scenario."""
+    if not expectations:
+        return ""
+    fits = all(expectation.met for expectation in expectations)
+    measured = ", ".join(dict.fromkeys(expectation.measured for expectation in expectations))
+    return f"{'As documented' if fits else 'Not as documented'}: {measured}."
 
 
 def _reproduction_verdict(judgements: Sequence[Judgement]) -> Verdict:

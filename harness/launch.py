@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -42,10 +42,16 @@ def carry_out(plan: Plan, run: RunDirectory, report: Report) -> dict[str, int]:
     try:
         tally = _follow(run, report)
     except BaseException:
-        run.enter("interrupted", datetime.now(UTC))
+        interrupt(run)
         raise
     run.enter("recorded", datetime.now(UTC))
     return tally
+
+
+def interrupt(run: RunDirectory) -> None:
+    """Say that the run was interrupted; where the disk refuses even that, `splitbrain heal` says it later."""
+    with suppress(OSError):
+        run.enter("interrupted", datetime.now(UTC))
 
 
 def own(run: RunDirectory) -> None:

@@ -13,35 +13,23 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.model import BadInput
-from harness.model.story import Step
+from harness.story_steps import NODES_MAX, StoryStep
 
-NODES_MAX = 9
+SHOWN_CHARACTERS = 200
 WorkloadName = Literal["idle", "register"]
-
-
-class StoryStep(BaseModel):
-    """harness.model.story.Step as it stands in a file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    f: str
-    value: Any = None
-
-    def step(self) -> Step:
-        """The step as a value."""
-        return Step(self.f, self.value)
 
 
 class Load(BaseModel):
     """Which system, and what clients ask of it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     system: str = "reference"
     switches: dict[str, str] = {}
+    layout: Literal["controllers", "combined"] = "controllers"
     nodes: int = Field(default=3, ge=1, le=NODES_MAX)
     workload: WorkloadName = "idle"
-    concurrency: int = Field(default=5, ge=1, le=200)
+    concurrency: int = Field(default=6, ge=2, le=200)
     rate_per_second: float = Field(default=100.0, gt=0, le=100_000)
 
 
@@ -51,8 +39,8 @@ class Request(Load):
     name: str = Field(default="run", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
     seed: int | None = Field(default=None, ge=0)
     faults: list[Literal["partition", "kill", "pause", "none"]] = ["partition"]
-    interval_seconds: float = Field(default=8.0, gt=0)
-    time_limit_seconds: float = Field(default=60.0, gt=0)
+    interval_seconds: float = Field(default=8.0, ge=0.1, le=86_400)
+    time_limit_seconds: float = Field(default=60.0, gt=0, le=86_400)
     story: list[StoryStep] = []
 
 
@@ -109,4 +97,9 @@ def _first_problem(error: ValidationError) -> str:
     where = ".".join(str(part) for part in first["loc"]) or "top level"
     known = f"; known keys are {', '.join(Request.model_fields)}" if first["type"] == "extra_forbidden" else ""
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return f"{where}: {first['msg']}, came {first['input']!r}{known}{more}"
+    return f"{where}: {first['msg'].removeprefix('Value error, ')}, came {_short(first['input'])}{known}{more}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"

@@ -12,11 +12,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from harness.judging import judge_reproduction, judge_run, open_spark
-from harness.launch import carry_out, own
+from harness.launch import carry_out, interrupt, own
 from harness.model import BadInput
 from harness.model.scenario import Scenario, SideName
 from harness.plan import Plan, StoryStep
 from harness.systems import is_kafka, settle
+from nodes.hosts.sandbox import Privilege, probe
 from results.judgement import Judgement
 from results.store import RunDirectory, new_run
 
@@ -44,6 +45,7 @@ class Reproduction:
 def reproduce(what: Reproduction, store: Path, master: str | None, report: Report) -> tuple[RunDirectory, Judgement]:
     """Play all sides one after another, then judge them in one Spark session."""
     plans = [asyncio.run(_plan(what, side, number, report)) for number in range(what.times) for side in what.sides]
+    probe(Privilege.detect())
     family = what.system.partition(":")[0]
     reproduction = new_run(store, f"{what.scenario.id}-{family}", datetime.now(UTC), "reproduction")
     own(reproduction)
@@ -51,7 +53,7 @@ def reproduce(what: Reproduction, store: Path, master: str | None, report: Repor
     try:
         runs = [_play(plan, reproduction, report) for plan in plans]
     except BaseException:
-        reproduction.enter("interrupted", datetime.now(UTC))
+        interrupt(reproduction)
         raise
     reproduction.enter("recorded", datetime.now(UTC))
     report("starting Spark")

@@ -15,6 +15,7 @@ from harness.plan import Load, Plan, Request, StoryStep
 from harness.reproduce import new_seed, our_versions
 from harness.systems import build, settle
 from nemesis.schedule import random_story
+from nodes.hosts.sandbox import Privilege, probe
 from results.judgement import Judgement
 from results.store import RunDirectory, new_run
 
@@ -26,6 +27,7 @@ def run_request(asked: Request, store: Path, master: str | None, report: Report)
     """Settle a request into a plan, carry it out, judge it."""
     plan = asyncio.run(_settled(asked, report))
     build(plan)
+    probe(Privilege.detect())
     run = new_run(store, plan.name, datetime.now(UTC))
     carry_out(plan, run, report)
     report("starting Spark")

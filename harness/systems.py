@@ -45,12 +45,14 @@ def build(plan: Plan) -> System:
     cluster_id = _cluster_id(plan.seed)
     if not is_kafka(plan.system):
         check_switches(plan.switches)
+        if plan.layout != "controllers":
+            raise BadInput(f"layout {plan.layout}: expected controllers, the reference quorum has no brokers yet")
         return ReferenceSystem(plan.switches, cluster_id, plan.seed)
     version = KafkaVersion.parse(plan.system.partition(":")[2])
     release = next((release for release in Library.default().installed() if release.version == version), None)
     if release is None:
         raise BadInput(f"Kafka {version}: not on this machine; splitbrain kafka install {version}")
-    return KafkaSystem(release, Layout.CONTROLLERS, cluster_id, plan.switches)
+    return KafkaSystem(release, Layout(plan.layout), cluster_id, plan.switches)
 
 
 def _cluster_id(seed: int) -> str:

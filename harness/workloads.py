@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from harness.engine.combinators import alongside, phases, repeat, until_ok
-from harness.engine.generator import Generator, fixed, from_function
+from harness.engine.generator import Generator, OpFunction, fixed, from_function
 from harness.engine.generator import mark as marked
 from harness.engine.pacing import seconds, sleep, stagger, time_limit
-from harness.engine.placement import clients, nemesis
+from harness.engine.placement import clients, nemesis, reserve
 from harness.engine.randomness import split
 from harness.model import NEMESIS, Op
 from harness.model.story import FINAL_READS, MARK, STORY_BEGINS, Step, mark
@@ -33,14 +33,20 @@ def generator_of(plan: Plan, workload: Workload) -> Generator:
     """The whole run: wait for the quorum, the story with the clients beside it, then the final reads."""
     waits, rest = _split([step.step() for step in plan.story])
     told = nemesis(_sequence([mark(STORY_BEGINS), *rest]))
-    if workload.operation is None:
+    if workload.operation is None or workload.read is None:
         return phases(nemesis(_sequence(waits)), told)
-    interval_ns = seconds(1 / plan.rate_per_second)
-    asked = from_function(workload.operation, seed=split(plan.seed, 1))
-    load = clients(stagger(interval_ns, asked, seed=split(plan.seed, 2)))
+    load = clients(_load(plan, workload.operation, workload.read))
     reads = phases(*(until_ok(repeat(fixed(op))) for op in workload.final_operations))
     final = time_limit(seconds(FINAL_READS_SECONDS), clients(reads))
     return phases(nemesis(_sequence(waits)), alongside(told, load), marked(FINAL_READS), final)
+
+
+def _load(plan: Plan, operation: OpFunction, read: OpFunction) -> Generator:
+    """Half the processes read, the others do whatever the workload does, at the plan's rate in all."""
+    interval_ns = seconds(2 / plan.rate_per_second)
+    readers = stagger(interval_ns, from_function(read, seed=split(plan.seed, 1)), seed=split(plan.seed, 2))
+    others = stagger(interval_ns, from_function(operation, seed=split(plan.seed, 3)), seed=split(plan.seed, 4))
+    return reserve((plan.concurrency // 2, readers), rest=others)
 
 
 def _split(story: Sequence[Step]) -> tuple[list[Step], list[Step]]:

@@ -2,7 +2,7 @@
 
 One JSON line an entry, on the disk before record() returns: `{"id": 1, "fault": …, "kind": …, "details": …}` when a
 fault is about to be injected, `{"id": 1, "healed": true}` when it is undone. A line that a crash cut short is the last
-one and belongs to a fault that was never injected, so it counts for nothing.
+one and belongs to a fault that was never injected, so it counts for nothing; whoever writes next removes it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ class UndoJournal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        _remove_torn_line(path)
         self._last = max((identifier for identifier, _ in _entries(path)), default=0)
 
     def record(self, undo: UndoRecord) -> int:
@@ -57,6 +58,11 @@ def _open(path: Path) -> dict[int, UndoRecord]:
         else:
             faults[identifier] = UndoRecord(entry["fault"], entry["kind"], entry["details"])
     return faults
+
+
+def _remove_torn_line(path: Path) -> None:
+    if path.exists():
+        os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
 
 
 def _entries(path: Path) -> list[tuple[int, dict[str, Any]]]:

@@ -16,6 +16,7 @@ from harness.model.story import LEADER
 from nemesis.situation import Situation
 
 NAME = "cut"
+WORDS = {"both": "cut off", "out": "cannot send", "in": "cannot receive"}
 PARAMETERS = "who (with ways), only (with leader_as), groups, or links"
 
 
@@ -30,6 +31,9 @@ async def inject(situation: Situation, value: Mapping[str, Any]) -> dict[str, An
     Raises PeerFailure where a cut link still passes or another does not.
     """
     links, label = resolve(situation, value)
+    strangers = sorted({node for link in links for node in link} - set(situation.nodes))
+    if strangers:
+        raise BadInput(f"cut {dict(value)!r}: expected nodes 1 to {max(situation.nodes)}, came {strangers}")
     await situation.links.cut(links)
     await _prove(situation, links)
     return {"links": sorted(list(link) for link in links), "label": label}
@@ -69,12 +73,13 @@ def resolve(situation: Situation, value: Mapping[str, Any]) -> tuple[frozenset[L
 
 
 def _isolate(situation: Situation, value: Mapping[str, Any]) -> tuple[frozenset[Link], str]:
+    ways = value.get("ways", "both")
+    if ways not in WORDS:
+        raise BadInput(f"cut {dict(value)!r}: expected ways to be one of {', '.join(WORDS)}")
     (node,) = situation.whoever_is(value["who"])
     situation.cut_off = (node,)
-    ways = value.get("ways", "both")
     title = "leader " if value["who"] == LEADER else ""
-    words = {"both": "cut off", "out": "cannot send", "in": "cannot receive"}
-    return isolation(situation.nodes, node, ways), f"{title}n{node} {words[ways]}"
+    return isolation(situation.nodes, node, ways), f"{title}n{node} {WORDS[ways]}"
 
 
 def isolation(nodes: Iterable[int], node: int, ways: str) -> frozenset[Link]:

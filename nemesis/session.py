@@ -60,8 +60,10 @@ class NemesisSession:
         return value
 
     async def _heal(self) -> dict[str, Any]:
-        await partition.heal(self._situation)
-        await process.heal(self._situation)
+        try:
+            await partition.heal(self._situation)
+        finally:
+            await process.heal(self._situation)
         while self._open_faults:
             self._journal.healed(self._open_faults.pop())
         return {"label": "healed"}

@@ -33,8 +33,7 @@ class Situation:
         if who == LEADER:
             return (self.the_leader(),)
         if who == FOLLOWERS:
-            others = [node for node in self._in_state("running") if node != self.the_leader()]
-            return (others[self.draw(len(others))],)
+            return (self._a_follower(),)
         return (self._named(who),)
 
     def the_leader(self) -> int:
@@ -43,6 +42,13 @@ class Situation:
         if leader is None:
             raise PeerFailure("choosing the leader: no node claims to lead just now")
         return leader
+
+    def _a_follower(self) -> int:
+        leader = self.the_leader()
+        others = [node for node in self._in_state("running") if node != leader]
+        if not others:
+            raise PeerFailure(f"choosing a follower: no node runs beside n{leader}, which leads")
+        return others[self.draw(len(others))]
 
     def _in_state(self, state: str) -> tuple[int, ...]:
         return tuple(node for node in self.nodes if self.processes.state(node) == state)

@@ -30,7 +30,8 @@ CLIENT_METRICS = i8(16)
 CONFIG = "metrics"
 SET = i8(0)
 KEYS = 8
-TIMEOUT_MS = 3000
+TIMEOUT_MS = 1000
+"""Shorter than the time in which a deposed leader notices, so that writers move on while readers still ask it."""
 
 ReadsAt = Literal["leader", "any node"]
 
@@ -41,6 +42,11 @@ def operation(number: int, drawn: int) -> Op:
     if (drawn // KEYS) % 2:
         return Op("invoke", "read", key=key)
     return Op("invoke", "write", key=key, value=number)
+
+
+def read(_number: int, drawn: int) -> Op:
+    """A read of one of KEYS keys."""
+    return Op("invoke", "read", key=f"r{drawn % KEYS}")
 
 
 class RegisterSession:
@@ -139,6 +145,7 @@ def register(reads_at: ReadsAt) -> Workload:
         summary=f"{KEYS} registers in the metadata log, read at {reads_at}",
         checks=("deeds", judged, "quorum", "availability"),
         operation=operation,
+        read=read,
         final_operations=tuple(Op("invoke", "read", key=f"r{number}") for number in range(KEYS)),
         make_session=lambda nodes, connect, process: RegisterSession(nodes, connect, process, reads_at),
     )

@@ -23,16 +23,19 @@ MakeSession = Callable[[Sequence[int], Connect, int], Session]
 class Workload:
     """A workload by name; one without operations leaves the system alone.
 
-    final_operations are asked once everything is healed, each until it is ok, after the mark `final`.
+    read gives the operations of half the processes, which so stay with a node that goes on answering though no write
+    would return from it. final_operations are asked once everything is healed, each until it is ok, after the mark
+    `final`.
     """
 
     name: str
     summary: str
     checks: tuple[str, ...]
     operation: Callable[[int, int], Op] | None = None
+    read: Callable[[int, int], Op] | None = None
     final_operations: tuple[Op, ...] = ()
     make_session: MakeSession | None = None
-    """None exactly where operation is."""
+    """None, as read is, exactly where operation is."""
 
     @property
     def idle(self) -> bool:

@@ -71,8 +71,8 @@ class Library:
         Raises BadInput for a version that no one published, EnvironmentFailure where it cannot be had.
         """
         if wanted == "newest" or wanted.startswith("newest "):
-            return await self._newest(wanted.removeprefix("newest").strip())
-        if re.fullmatch(r"\d+\.\d+", wanted):
+            return await self._newest(_line(wanted))
+        if re.fullmatch(r"[0-9]+\.[0-9]+", wanted):
             return await self._newest(wanted)
         version = KafkaVersion.parse(wanted)
         here = next((release for release in self.installed() if release.version == version), None)
@@ -141,6 +141,14 @@ class Library:
     def _remember(self, prefix: str, release: Release) -> None:
         note = self.cache / f"newest-{prefix or 'any'}.json"
         note.write_text(json.dumps({"version": str(release.version), "why": release.why, "asked_at": time.time()}))
+
+
+def _line(wanted: str) -> str:
+    """The line of releases whose newest is wanted: '4' of 'newest 4', all of them where none is named."""
+    line = wanted.removeprefix("newest").strip()
+    if not re.fullmatch(r"([0-9]+(\.[0-9]+)?)?", line):
+        raise BadInput(f"Kafka version {wanted!r}: expected newest, 'newest MAJOR' or 'newest MAJOR.MINOR'")
+    return line
 
 
 def _why(version: KafkaVersion, prefix: str, skipped: list[str]) -> str:

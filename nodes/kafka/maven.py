@@ -103,12 +103,14 @@ def _dependency(root: Coordinate) -> str:
 
 
 def _failure(output: str) -> EnvironmentFailure:
-    """Maven's first error line, as the kind of failure it is."""
-    lines = [line.removeprefix("[ERROR] ").strip() for line in output.splitlines() if "[ERROR]" in line]
-    line = re.sub(r"\x1b\[[0-9;]*m", "", lines[0]) if lines else "no reason given"
-    if re.search(r"Could not find artifact|No versions available", line):
-        missing = re.search(r"(?:artifact|available for) (\S+)", line)
-        return ArtifactMissing(f"fetching Kafka: {missing.group(1) if missing else line} is not published")
-    if re.search(r"Unknown host|Connection refused|Network is unreachable|timed out|offline", line, re.IGNORECASE):
+    """What Maven's error lines mean; older releases say it all in the first, newer ones in the lines after it."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
+    lines = [line.removeprefix("[ERROR] ").strip() for line in plain.splitlines() if "[ERROR]" in line]
+    text = " ".join(lines) or "no reason given"
+    missing = re.search(r"Could not find artifact (\S+)", text)
+    if missing:
+        return ArtifactMissing(f"fetching Kafka: {missing.group(1)} is not published")
+    # Of a range that holds every version there is always one, so none means that no repository has answered.
+    if re.search(r"Could not transfer|No versions available|offline mode", text):
         return EnvironmentFailure("fetching Kafka: no network to Maven's repositories; give KAFKA_HOME, or try later")
-    return EnvironmentFailure(f"fetching Kafka: Maven says: {line[:300]}")
+    return EnvironmentFailure(f"fetching Kafka: Maven says: {text[:300]}")

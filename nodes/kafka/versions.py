@@ -26,7 +26,7 @@ class KafkaVersion:
     @staticmethod
     def parse(text: str) -> KafkaVersion:
         """Raises BadInput for anything but MAJOR.MINOR.PATCH from 3.3 on."""
-        match = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", text)
+        match = re.fullmatch(r"([0-9]+)\.([0-9]+)\.([0-9]+)", text)
         if not match:
             raise BadInput(f"Kafka version {text!r}: expected MAJOR.MINOR.PATCH, e.g. 3.9.1, or newest")
         version = KafkaVersion(*(int(part) for part in match.groups()))

@@ -25,7 +25,7 @@ class QuorumState:
 def read_quorum_state(path: Path) -> QuorumState | None:
     """The file's content, None where there is no file. Raises PeerFailure where it is not a quorum-state."""
     try:
-        text = path.read_text()
+        text = path.read_text(errors="replace")
     except FileNotFoundError:
         return None
     try:

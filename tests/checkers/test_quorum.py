@@ -53,6 +53,7 @@ LEGAL = {
     ],
     "lines of the log were missed": [*ELECTION, transition(9, 2, "Prospective", "Candidate", 7, voted=2)],
     "a file is read while the log runs ahead": [*ELECTION, durable(9, 2, 0), durable(10, 2, 1, leader=1)],
+    "a leader's file leaves its own vote out": [*ELECTION, durable(9, 1, 1, voted=1), durable(10, 1, 1, leader=1)],
     "a later leader has a higher mark": [*ELECTION, claim(6, 2, 2, 11), claim(7, 1, 1, 10)],
 }  # fmt: skip
 
@@ -64,6 +65,7 @@ BROKEN = {
     ),
     "a file's epoch goes back": ([durable(8, 2, 1), durable(9, 2, 0)], ("epoch-went-back", 2, 9)),
     "a vote changes in the file": ([durable(8, 2, 1, voted=1), durable(9, 2, 1, voted=3)], ("vote-changed", 2, 9)),
+    "a vote is gone from the file": ([durable(8, 2, 1, voted=1), durable(9, 2, 1)], ("vote-forgotten", 2, 9)),
     "a vote changes between file and log": ([durable(9, 1, 1, voted=3)], ("vote-changed", 1, 9)),
     "a follower becomes a candidate": (
         [transition(9, 2, "Follower", "Candidate", 2)], ("candidate-without-prospective", 2, 9),

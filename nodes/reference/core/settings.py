@@ -46,7 +46,7 @@ class Settings:
     fetch_wait_max_ms: int = 500
     append_linger_ms: int = 0
     max_idle_interval_ms: int = 500
-    read_mode: ReadMode = "lease"
+    read_mode: ReadMode = "read-index"
     read_lease_ms: int = FETCH_TIMEOUT_MS * 3 // 4
     mutant: Mutant | None = None
 

@@ -1,0 +1,69 @@
+"""A network and processes that only remember what was done to them, and the situation of a quorum of three on top."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pytest
+
+from harness.model.hosts import Link
+from nemesis.situation import Situation
+
+
+class FakeLinks:
+    """Links that do what they are told, but for the leaking, which pass always, and the dead, which never do."""
+
+    def __init__(self) -> None:
+        self.down: set[Link] = set()
+        self.leaking: set[Link] = set()
+        self.dead: set[Link] = set()
+        self.on_cut = lambda: None
+
+    async def cut(self, links: Iterable[Link]) -> None:
+        self.on_cut()
+        self.down |= set(links)
+
+    async def mend(self) -> None:
+        self.down.clear()
+
+    async def passes(self, links: Iterable[Link]) -> Mapping[Link, bool]:
+        failing = (self.down - self.leaking) | self.dead
+        return {link: link not in failing for link in links}
+
+
+class FakeProcesses:
+    """Processes by state; a node in `stuck` stays as it is whatever is done to it."""
+
+    def __init__(self, nodes: Iterable[int]) -> None:
+        self.states = dict.fromkeys(nodes, "running")
+        self.stuck: set[int] = set()
+        self.deeds: list[tuple[str, int]] = []
+
+    def _become(self, deed: str, node: int, state: str) -> None:
+        self.deeds.append((deed, node))
+        if node not in self.stuck:
+            self.states[node] = state
+
+    async def start(self, node: int) -> None:
+        self._become("start", node, "running")
+
+    async def kill(self, node: int) -> None:
+        self._become("kill", node, "gone")
+
+    async def stop(self, node: int) -> None:
+        self._become("stop", node, "gone")
+
+    async def pause(self, node: int) -> None:
+        self._become("pause", node, "paused")
+
+    async def resume(self, node: int) -> None:
+        self._become("resume", node, "running")
+
+    def state(self, node: int) -> str:
+        return self.states[node]
+
+
+@pytest.fixture
+def situation() -> Situation:
+    """Nodes 1 to 3, led by node 2; the draw is always the last."""
+    return Situation((1, 2, 3), FakeLinks(), FakeProcesses((1, 2, 3)), lambda: 2, lambda below: below - 1)

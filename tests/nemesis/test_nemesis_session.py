@@ -1,0 +1,162 @@
+"""The nemesis as a session: what it does, what it writes down before it does it, and how a deed that failed ends."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from harness.model import NEMESIS, Op, PeerFailure
+from harness.model.story import (
+    A_LEADER_IS_KNOWN,
+    FOLLOWERS,
+    LEADER,
+    Step,
+    cut,
+    heal,
+    kill,
+    once,
+    pause,
+    resume,
+    start,
+    stop,
+)
+from nemesis.journal import UndoJournal, pending
+from nemesis.session import NemesisSession
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "journal.jsonl"
+
+
+@pytest.fixture
+def known():
+    return [A_LEADER_IS_KNOWN]
+
+
+@pytest.fixture
+def play(situation, path, known):
+    """Carries out steps one after another; returns their completions."""
+
+    async def until(condition, _seconds):
+        return condition in known
+
+    session = NemesisSession(situation, UndoJournal(path), until)
+
+    async def one_by_one(steps):
+        return [await session.invoke(Op("invoke", step.f, NEMESIS, value=step.value)) for step in steps]
+
+    return lambda *steps: asyncio.run(one_by_one(steps))
+
+
+def test_a_cut_is_in_the_journal_before_any_link_is(play, situation, path):
+    seen = []
+    situation.links.on_cut = lambda: seen.append([undo.kind for undo in pending(path)])
+    play(cut(LEADER))
+    assert seen == [["mend-links"]]
+    assert situation.links.down == {(2, 1), (2, 3), (1, 2), (3, 2)}
+
+
+def test_the_completion_says_what_was_done_to_whom(play):
+    done, _ = play(cut(FOLLOWERS, "out"), heal())
+    assert (done.type, done.process, done.error) == ("info", NEMESIS, None)
+    assert done.value == {"links": [[3, 1], [3, 2]], "label": "n3 cannot send"}
+
+
+def test_heal_mends_resumes_and_starts_and_crosses_everything_out(play, situation, path):
+    play(cut("n1"), pause("n3"), kill("n2"))
+    assert [undo.fault for undo in pending(path)] == ["kill", "pause", "cut"]
+    (healed,) = play(heal())
+    assert healed.error is None
+    assert situation.links.down == set()
+    assert set(situation.processes.states.values()) == {"running"}
+    assert pending(path) == []
+
+
+def test_healing_when_all_is_well_does_nothing(play, situation, path):
+    assert [op.error for op in play(heal(), heal())] == [None, None]
+    assert situation.processes.deeds == []
+    assert pending(path) == []
+
+
+def test_a_cut_that_does_not_bite_ends_with_its_error_and_heals(play, situation, path):
+    situation.links.leaking = {(1, 2)}
+    failed, healed = play(cut("n1", "out"), heal())
+    assert (failed.type, failed.value) == ("info", {"who": "n1", "ways": "out"})
+    assert failed.error is not None
+    assert "links [(1, 2)] pass though cut" in failed.error
+    assert healed.error is None
+    assert (situation.links.down, pending(path)) == (set(), [])
+
+
+def test_a_cut_that_hits_more_than_it_should_ends_with_its_error(play, situation):
+    situation.links.dead = {(2, 3)}
+    (failed,) = play(cut("n1", "out"))
+    assert failed.error is not None
+    assert "links [(2, 3)] do not though not cut" in failed.error
+
+
+def test_a_fault_that_does_not_heal_stays_in_the_journal_and_keeps_none_other_from_healing(play, situation, path):
+    play(cut("n1"), pause("n3"))
+    situation.links.dead = {(2, 3)}
+    (failed,) = play(heal())
+    assert failed.error is not None
+    assert situation.processes.states[3] == "running"
+    assert len(pending(path)) == 2
+
+
+@pytest.mark.parametrize(("step", "state"), [(kill("n1"), "gone"), (stop("n1"), "gone"), (pause("n1"), "paused")])
+def test_a_process_fault_is_proved_by_what_the_kernel_says(play, situation, step, state):
+    play(step)
+    assert situation.processes.states[1] == state
+    situation.processes.stuck = {3}
+    (failed,) = play(Step(step.f, {"who": "n3"}))
+    assert failed.error == f"{step.f} n3: it is running, expected {state}"
+
+
+def test_start_and_resume_are_undoings_and_need_none(play, situation, path):
+    play(kill("n1"), pause("n3"))
+    started, resumed = play(start(), resume())
+    assert (started.value, resumed.value) == (
+        {"nodes": [1], "label": "n1 started"},
+        {"nodes": [3], "label": "n3 resumed"},
+    )
+    assert set(situation.processes.states.values()) == {"running"}
+    assert len(pending(path)) == 2
+
+
+def test_an_awaited_condition_that_does_not_come_is_an_error_with_its_time(play, known):
+    known.clear()
+    (failed,) = play(once(A_LEADER_IS_KNOWN, within=7))
+    assert failed.error == "awaiting that a leader is known: not so within 7 s"
+
+
+def test_an_unknown_deed_is_an_error_that_names_those_there_are(play):
+    (failed,) = play(Step("dance"))
+    assert failed.error == "deed 'dance': expected await, heal, cut, kill, stop, pause, start, resume"
+
+
+@pytest.mark.parametrize("links", [[[1, 9]], [[0, 1]]])
+def test_a_cut_between_nodes_that_are_not_there_cuts_nothing(play, situation, links):
+    (failed,) = play(Step("cut", {"links": links}))
+    assert failed.error is not None
+    assert "expected nodes 1 to 3" in failed.error
+    assert situation.links.down == set()
+
+
+def test_closing_the_session_heals(situation, path, known):
+    async def until(condition, _seconds):
+        return condition in known
+
+    async def scene():
+        session = NemesisSession(situation, UndoJournal(path), until)
+        await session.invoke(Op("invoke", "cut", NEMESIS, value=cut("n1").value))
+        situation.links.dead = {(2, 3)}
+        with pytest.raises(PeerFailure, match=r"\(2, 3\)"):
+            await session.close()
+        situation.links.dead = set()
+        await session.close()
+
+    asyncio.run(scene())
+    assert pending(path) == []

@@ -1,0 +1,46 @@
+"""Versions as values: their order and what each can do."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.model import BadInput
+from nodes.kafka.versions import KafkaVersion
+
+
+def test_versions_are_ordered_by_number_and_not_by_text():
+    texts = ["3.10.0", "3.9.1", "4.0.0", "3.9.10", "3.9.2"]
+    assert [str(version) for version in sorted(map(KafkaVersion.parse, texts))] == [
+        *("3.9.1", "3.9.2", "3.9.10", "3.10.0", "4.0.0")
+    ]
+
+
+CAPABILITIES = {
+    # version: check quorum, admin clients at controllers, pre-vote, log4j 2, table
+    "3.3.0": (False, False, False, False, "kip-595"),
+    "3.6.2": (False, False, False, False, "kip-595"),
+    "3.7.0": (True, True, False, False, "kip-595"),
+    "3.9.2": (True, True, False, False, "kip-595"),
+    "4.0.0": (True, True, True, True, "kip-996"),
+    "4.3.1": (True, True, True, True, "kip-996"),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), CAPABILITIES.items(), ids=CAPABILITIES)
+def test_a_capability_comes_with_the_release_its_kip_says(text, expected):
+    version = KafkaVersion.parse(text)
+    admin = version.controllers_answer_admin_clients
+    table = version.transition_table
+    assert (version.has_check_quorum, admin, version.has_pre_vote, version.logs_with_log4j2, table) == expected
+
+
+@pytest.mark.parametrize("text", ["3.2.3", "2.8.0", "0.0.0"])
+def test_a_release_before_kraft_was_ready_is_refused_with_the_reason(text):
+    with pytest.raises(BadInput, match=r"expected 3\.3\.0 or later"):
+        KafkaVersion.parse(text)
+
+
+@pytest.mark.parametrize("text", ["", "4", "4.0", "4.0.0.0", "v4.0.0", "4.0.0-rc1", " 4.0.0", "4.0.0\n", "\u0664.0.0"])
+def test_what_is_no_version_is_refused(text):
+    with pytest.raises(BadInput, match=r"expected MAJOR\.MINOR\.PATCH"):
+        KafkaVersion.parse(text)

@@ -1,0 +1,64 @@
+"""server.properties of both layouts, as text that a reader of Kafka's documentation can check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.model.hosts import HostView
+from nodes.kafka.configuration import Layout, NodeConfiguration, server_properties
+
+HOSTS = {node: HostView(node, f"10.77.0.{node}", f"n{node}", Path(f"/runs/n{node}")) for node in (2, 1, 3)}
+
+CONTROLLER = """\
+node.id=1
+controller.quorum.voters=1@10.77.0.1:9093,2@10.77.0.2:9093,3@10.77.0.3:9093
+controller.listener.names=CONTROLLER
+log.dirs=/runs/n1/data
+num.network.threads=2
+num.io.threads=2
+process.roles=controller
+listeners=CONTROLLER://10.77.0.1:9093
+listener.security.protocol.map=CONTROLLER:PLAINTEXT
+"""
+
+COMBINED = """\
+node.id=2
+controller.quorum.voters=1@10.77.0.1:9093,2@10.77.0.2:9093,3@10.77.0.3:9093
+controller.listener.names=CONTROLLER
+log.dirs=/runs/n2/data
+num.network.threads=2
+num.io.threads=2
+process.roles=broker,controller
+listeners=PLAINTEXT://10.77.0.2:9092,REPLICATION://10.77.0.2:9094,CONTROLLER://10.77.0.2:9093
+advertised.listeners=PLAINTEXT://10.77.0.2:9092,REPLICATION://10.77.0.2:9094
+inter.broker.listener.name=REPLICATION
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,REPLICATION:PLAINTEXT,CONTROLLER:PLAINTEXT
+default.replication.factor=3
+min.insync.replicas=2
+offsets.topic.replication.factor=3
+transaction.state.log.replication.factor=3
+transaction.state.log.min.isr=2
+group.initial.rebalance.delay.ms=0
+auto.leader.rebalance.enable=false
+"""
+
+
+def test_a_controller_is_configured_as_documented():
+    assert server_properties(NodeConfiguration(Layout.CONTROLLERS, 128), HOSTS[1], HOSTS) == CONTROLLER
+
+
+def test_a_combined_node_replicates_on_a_listener_of_its_own():
+    assert server_properties(NodeConfiguration(Layout.COMBINED, 256), HOSTS[2], HOSTS) == COMBINED
+
+
+def test_one_node_alone_replicates_to_itself():
+    text = server_properties(NodeConfiguration(Layout.COMBINED, 256), HOSTS[1], {1: HOSTS[1]})
+    assert "default.replication.factor=1\nmin.insync.replicas=1\n" in text
+
+
+def test_overrides_win_over_everything_and_stand_once():
+    overrides = {"num.io.threads": "9", "controller.quorum.fetch.timeout.ms": "500"}
+    text = server_properties(NodeConfiguration(Layout.CONTROLLERS, 128, overrides), HOSTS[1], HOSTS)
+    assert (
+        text == CONTROLLER.replace("num.io.threads=2", "num.io.threads=9") + "controller.quorum.fetch.timeout.ms=500\n"
+    )

@@ -1,0 +1,131 @@
+"""Lines that Kafka 3.6.2, 3.9.1 and 4.3.1 logged, and the events they tell."""
+
+from __future__ import annotations
+
+import pytest
+
+from nodes.observe.log_lines import LogEvent, read_line
+
+NODE_3 = "ReplicaKey(id=3, directoryId=LF5WtW3YqBctg9Jow_mqnw)"
+HW_14 = "highWatermark=Optional[LogOffsetMetadata(offset=14, metadata=Optional.empty)]"
+ENDPOINTS = "leaderEndpoints=Endpoints(endpoints={ListenerName(CONTROLLER)=10.77.0.3/<unresolved>:9093})"
+
+START_3_6 = "Unattached(epoch=0, voters=[1, 2, 3], electionTimeoutMs=1745)"
+VOTED_3_6 = "Voted(epoch=1, votedId=3, voters=[1, 2, 3], electionTimeoutMs=1871)"
+FOLLOWER_3_6 = (
+    "FollowerState(fetchTimeoutMs=2000, epoch=1, leaderId=3, voters=[1, 2, 3], highWatermark=Optional.empty, "
+    "fetchingSnapshot=Optional.empty)"
+)
+CANDIDATE_3_6 = (
+    "CandidateState(localId=1, epoch=2, retries=1, voteStates={1=GRANTED, 2=UNRECORDED, 3=UNRECORDED}, "
+    f"{HW_14}, electionTimeoutMs=1741)"
+)
+LEADER_3_6 = (
+    "Leader(localId=3, epoch=1, epochStartOffset=0, highWatermark=Optional.empty, voterStates={1=ReplicaState("
+    "nodeId=1, endOffset=Optional.empty, lastFetchTimestamp=-1, lastCaughtUpTimestamp=-1, "
+    "hasAcknowledgedLeader=false)})"
+)
+UNATTACHED_3_9 = (
+    "Unattached(epoch=1, votedKey=null, voters=[1, 2, 3], electionTimeoutMs=63, highWatermark=Optional.empty)"
+)
+VOTED_3_9 = (
+    "Unattached(epoch=1, votedKey=ReplicaKey(id=3, directoryId=Optional[969KPymwRjeZQX7pZcEOGg]), voters=[1, 2, 3], "
+    "electionTimeoutMs=1543, highWatermark=Optional.empty)"
+)
+CANDIDATE_3_9 = (
+    "CandidateState(localId=1, localDirectoryId=nZmeHYNkEc75TmbPjWCwyw,epoch=2, retries=1, "
+    f"voteStates={{1=org.apache.kafka.raft.CandidateState$VoterState@2975c0b6}}, {HW_14}, electionTimeoutMs=1275)"
+)
+LEADER_3_9 = (
+    "Leader(localReplicaKey=ReplicaKey(id=3, directoryId=Optional[969KPymwRjeZQX7pZcEOGg]), epoch=1, "
+    "epochStartOffset=0, highWatermark=Optional.empty, voterStates={1=ReplicaState(replicaKey=ReplicaKey(id=1, "
+    "directoryId=Optional.empty))})"
+)
+UNATTACHED_4 = (
+    "UnattachedState(epoch=1, leaderId=OptionalInt.empty, votedKey=Optional.empty, voters=[1, 2, 3], "
+    "electionTimeoutMs=1170, highWatermark=Optional.empty)"
+)
+VOTED_4 = (
+    f"UnattachedState(epoch=1, leaderId=OptionalInt.empty, votedKey=Optional[{NODE_3}], voters=[1, 2, 3], "
+    "electionTimeoutMs=1606, highWatermark=Optional.empty)"
+)
+FOLLOWER_4 = (
+    f"FollowerState(fetchTimeoutMs=2000, epoch=1, leader=3, {ENDPOINTS}, votedKey=Optional[{NODE_3}], "
+    f"voters=[1, 2, 3], {HW_14}, fetchingSnapshot=Optional.empty)"
+)
+PROSPECTIVE_4 = (
+    f"ProspectiveState(epoch=1, leaderId=OptionalInt[3], votedKey=Optional[{NODE_3}], "
+    "epochElection=EpochElection[voterStates={1=VoterState(replicaKey=ReplicaKey(id=1, directoryId=<undefined>), "
+    f"state=GRANTED)}}], electionTimeoutMs=1840, {HW_14})"
+)
+LEADER_4 = (
+    "Leader(localVoterNode=VoterNode(voterKey=ReplicaKey(id=1, directoryId=z29lgWqaFnCzboD3P0tcOA), "
+    "listeners=Endpoints(endpoints={ListenerName(CONTROLLER)=10.77.0.1/<unresolved>:9093}), "
+    "supportedKRaftVersion=SupportedVersionRange[min_version:0, max_version:1]), epoch=1, epochStartOffset=0, "
+    "highWatermark=Optional.empty, voterStates={2=ReplicaState(replicaKey=ReplicaKey(id=2, directoryId=<undefined>))})"
+)
+
+TRANSITIONS = {
+    # name: to, from, then state, previous, epoch, leader, voted, high watermark
+    "3.6 starts": (START_3_6, "null", "Unattached", None, 0, None, None, None),
+    "3.6 votes": (VOTED_3_6, START_3_6, "Unattached", "Unattached", 1, None, 3, None),
+    "3.6 follows": (FOLLOWER_3_6, VOTED_3_6, "Follower", "Unattached", 1, 3, None, None),
+    "3.6 stands": (CANDIDATE_3_6, FOLLOWER_3_6, "Candidate", "Follower", 2, None, 1, 14),
+    "3.6 leads": (LEADER_3_6, CANDIDATE_3_6, "Leader", "Candidate", 1, 3, None, None),
+    "3.9 loses sight": (UNATTACHED_3_9, CANDIDATE_3_9, "Unattached", "Candidate", 1, None, None, None),
+    "3.9 votes": (VOTED_3_9, UNATTACHED_3_9, "Unattached", "Unattached", 1, None, 3, None),
+    "3.9 stands": (CANDIDATE_3_9, FOLLOWER_3_6, "Candidate", "Follower", 2, None, 1, 14),
+    "3.9 leads": (LEADER_3_9, CANDIDATE_3_9, "Leader", "Candidate", 1, 3, None, None),
+    "4 votes": (VOTED_4, UNATTACHED_4, "Unattached", "Unattached", 1, None, 3, None),
+    "4 follows": (FOLLOWER_4, VOTED_4, "Follower", "Unattached", 1, 3, 3, 14),
+    "4 doubts": (PROSPECTIVE_4, FOLLOWER_4, "Prospective", "Follower", 1, 3, 3, 14),
+    "4 is reassured": (FOLLOWER_4, PROSPECTIVE_4, "Follower", "Prospective", 1, 3, 3, 14),
+    "4 leads": (LEADER_4, PROSPECTIVE_4, "Leader", "Prospective", 1, 1, None, None),
+}
+
+
+def logged(words: str, logger: str = "org.apache.kafka.raft.QuorumState", level: str = "INFO") -> str:
+    return f"[2026-11-21 05:38:29,157] {level} [RaftManager id=1] {words} ({logger})"
+
+
+@pytest.mark.parametrize(("to", "was", *"sperhw"), TRANSITIONS.values(), ids=TRANSITIONS)
+def test_a_transition_is_read_in_the_words_of_each_release(to, was, s, p, e, r, h, w):
+    event = read_line(logged(f"Completed transition to {to} from {was}"))
+    assert event is not None
+    assert (event.kind, event.state, event.previous) == ("transition", s, p)
+    assert (event.epoch, event.leader, event.voted, event.high_watermark) == (e, r, h, w)
+
+
+def test_the_line_s_own_time_stamp_is_utc_to_the_millisecond():
+    event = read_line(logged(f"Completed transition to {START_3_6} from null"))
+    assert event is not None
+    assert event.wall_ns == 1_795_239_509_157_000_000
+
+
+NOTES = (
+    "Transitioning to Prospective state due to fetch timeout",
+    "Insufficient remaining votes to become leader (rejected by [2, 3]). We will backoff before retrying",
+    "High watermark set to Optional[LogOffsetMetadata(offset=1, metadata=Optional.empty)] for the first time",
+    "Vote request VoteRequestData(clusterId='9QAAAAAAAAAAAAAAAAAAAA', topics=[]) with epoch 1 is granted",
+)
+
+
+@pytest.mark.parametrize("words", NOTES, ids=lambda words: words[:24])
+def test_lines_that_explain_an_election_are_kept_as_notes_without_their_logger(words):
+    event = read_line(logged(words, "org.apache.kafka.raft.KafkaRaftClient"))
+    assert event == LogEvent(1_795_239_509_157_000_000, "note", detail=words)
+
+
+OF_NO_INTEREST = {
+    "an attempt": logged(f"Attempting durable transition to {LEADER_4} from {PROSPECTIVE_4}"),
+    "an unknown state": logged("Completed transition to Retired(epoch=4) from null"),
+    "another component": "[2026-11-21 05:38:29,157] INFO Starting controller (kafka.server.ControllerServer)",
+    "a stack trace": "\tat org.apache.kafka.raft.KafkaRaftClient.poll(KafkaRaftClient.java:3400)",
+    "half a line": "[2026-11-21 05:38:29,157] INFO [RaftManager id=1] Completed transition to Follo",
+    "an empty line": "",
+}
+
+
+@pytest.mark.parametrize("line", OF_NO_INTEREST.values(), ids=OF_NO_INTEREST)
+def test_other_lines_tell_nothing(line):
+    assert read_line(line) is None

@@ -1,0 +1,81 @@
+"""The quorum-state file in both its versions, and what stories wait for."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.model import PeerFailure
+from harness.model.story import A_LEADER_IS_KNOWN, ALL_FOLLOW_ONE_LEADER
+from nodes.observe.conditions import CONDITIONS, QuorumView
+from nodes.observe.describe_quorum import Answer
+from nodes.observe.log_lines import LogEvent
+from nodes.observe.quorum_state import QuorumState, read_quorum_state
+
+VERSION_0 = (
+    '{"clusterId":"","leaderId":3,"leaderEpoch":10,"votedId":-1,"appliedOffset":0,'
+    '"currentVoters":[{"voterId":1},{"voterId":2},{"voterId":3}],"data_version":0}'
+)
+VERSION_1 = '{"leaderId":-1,"leaderEpoch":4,"votedId":2,"votedDirectoryId":"LF5WtW3YqBctg9Jow_mqnw","data_version":1}'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(VERSION_0, QuorumState(10, leader=3, voted=None)), (VERSION_1, QuorumState(4, leader=None, voted=2))],
+    ids=["version 0", "version 1"],
+)
+def test_both_versions_are_read(tmp_path, text, expected):
+    path = tmp_path / "quorum-state"
+    path.write_text(text)
+    assert read_quorum_state(path) == expected
+
+
+def test_a_node_that_has_promised_nothing_yet_has_no_file(tmp_path):
+    assert read_quorum_state(tmp_path / "quorum-state") is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"null", b'{"leaderId":3}', b'{"leaderEpoch":"x","leaderId":1,"votedId":1}', b"\xff\xfe\x00"],
+    ids=["empty", "cut short", "a list", "null", "fields missing", "no number", "binary"],
+)
+def test_what_is_no_quorum_state_is_the_peer_s_failure_in_one_line(tmp_path, content):
+    path = tmp_path / "quorum-state"
+    path.write_bytes(content)
+    with pytest.raises(PeerFailure, match="expected Kafka's quorum-state") as raised:
+        read_quorum_state(path)
+    assert str(path) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def claim(leader, epoch, high_watermark=5):
+    return Answer(None, leader, epoch, high_watermark)
+
+
+def following(leader, epoch, state="Follower"):
+    return LogEvent(0, "transition", state, None, epoch, leader)
+
+
+SETTLED = {1: following(3, 2), 2: following(3, 2), 3: following(3, 2, "Leader")}
+VIEWS = {
+    # name: claims, transitions, then whether a leader is known and whether all follow one
+    "nobody claims": ({}, SETTLED, False, False),
+    "a leader without a high watermark": ({3: claim(3, 2, -1)}, SETTLED, False, False),
+    "all follow": ({3: claim(3, 2)}, SETTLED, True, True),
+    "one follows in an earlier epoch": ({3: claim(3, 2)}, {**SETTLED, 2: following(3, 1)}, True, False),
+    "one follows another": ({3: claim(3, 2)}, {**SETTLED, 2: following(1, 2)}, True, False),
+    "one stands for election": ({3: claim(3, 2)}, {**SETTLED, 2: following(3, 2, "Prospective")}, True, False),
+    "one has said nothing": ({3: claim(3, 2)}, {1: following(3, 2)}, True, False),
+    "a deposed leader claims too": ({1: claim(1, 1), 3: claim(3, 2)}, SETTLED, True, True),
+}
+
+
+@pytest.mark.parametrize(("claims", "transitions", "known", "settled"), VIEWS.values(), ids=VIEWS)
+def test_a_condition_holds_exactly_where_its_words_say(claims, transitions, known, settled):
+    view = QuorumView((1, 2, 3), claims, transitions)
+    assert CONDITIONS[A_LEADER_IS_KNOWN](view) is known
+    assert CONDITIONS[ALL_FOLLOW_ONE_LEADER](view) is settled
+
+
+def test_of_two_claims_the_higher_epoch_leads():
+    assert QuorumView((1, 2), {1: claim(1, 4), 2: claim(2, 3)}, {}).leader() == 1
+    assert QuorumView((1, 2), {}, {}).leader() is None
