@@ -1,0 +1,76 @@
+"""What `splitbrain heal` ends and what it never touches: processes are known by pid and start time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from datetime import UTC, datetime
+
+import pytest
+
+from harness.healing import heal_store
+from harness.launch import OWNER, SANDBOX, own, started_ticks
+from harness.model.hosts import UndoRecord
+from nemesis.journal import UndoJournal, pending
+from results.files import write_json
+from results.store import new_run
+
+NOBODY = {"pid": 2**22 + 1, "started_ticks": 1}
+"""A process that cannot be: its pid is beyond the kernel's limit."""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run that says it is running, with one fault open; its owner is gone."""
+    run = new_run(tmp_path, "left", datetime.now(UTC))
+    run.enter("running", datetime.now(UTC))
+    write_json(run.path / OWNER, NOBODY)
+    UndoJournal(run.journal).record(UndoRecord("kill", "start", {"nodes": [1]}))
+    return run
+
+
+@pytest.fixture
+def bystander():
+    with subprocess.Popen(["sleep", "60"]) as process:
+        yield process
+        process.kill()
+
+
+def heal(run):
+    return list(heal_store(run.path.parent))
+
+
+def test_a_sandbox_that_outlived_its_command_is_ended(run, bystander):
+    write_json(run.path / SANDBOX, {"pid": bystander.pid, "started_ticks": started_ticks(bystander.pid)})
+    assert heal(run)[0] == f"{run.name}: ended its sandbox, process {bystander.pid}, and all in it"
+    assert bystander.wait(5) == -signal.SIGKILL
+
+
+def test_a_process_that_only_has_the_sandbox_s_pid_is_never_touched(run, bystander):
+    write_json(run.path / SANDBOX, {"pid": bystander.pid, "started_ticks": (started_ticks(bystander.pid) or 0) - 1})
+    (line,) = heal(run)
+    assert line.startswith(f"{run.name}: interrupted, 1 open faults gone with its sandbox")
+    assert bystander.poll() is None
+
+
+def test_a_run_whose_command_lives_is_left_alone(run):
+    own(run)
+    assert heal(run) == ["nothing to heal"]
+    assert (run.status, len(pending(run.journal))) == ("running", 1)
+
+
+def test_healing_crosses_out_the_faults_and_says_so_once(run):
+    assert len(heal(run)) == 1
+    assert (run.status, pending(run.journal)) == ("interrupted", [])
+    assert heal(run) == ["nothing to heal"]
+
+
+def test_a_run_that_never_came_to_own_itself_is_healed_too(tmp_path):
+    run = new_run(tmp_path, "unborn", datetime.now(UTC))
+    assert heal(run)[0].startswith(f"{run.name}: interrupted")
+
+
+def test_a_damaged_owner_file_does_not_pass_for_a_living_command(run):
+    write_json(run.path / OWNER, {"pid": os.getpid(), "started_ticks": None})
+    assert len(heal(run)) == 1
