@@ -72,6 +72,7 @@ def reproduce_command(
     system: Annotated[str, typer.Option(help="reference, kafka or kafka:VERSION.")] = "reference",
     side: Annotated[str, typer.Option(help="bad, good or both.")] = "both",
     times: Annotated[int, typer.Option(min=1, max=1000, help="How often to play each side.")] = 1,
+    switch: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every node of both sides.")] = None,
     seed: SeedOption = None,
     store: StoreOption = STORE,
     master: MasterOption = None,
@@ -81,7 +82,8 @@ def reproduce_command(
     wanted = [scenario(identifier) for identifier in identifiers]
     judgements = []
     for each in wanted:
-        what = Reproduction(each, system, tuple(sides_of(side)), times, new_seed() if seed is None else seed)
+        from_seed = new_seed() if seed is None else seed
+        what = Reproduction(each, system, tuple(sides_of(side)), times, from_seed, _switches(switch or []))
         with progress() as report:
             directory, judgement = reproduce(what, store, master, report)
         _show(judgement, directory, output)

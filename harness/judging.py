@@ -101,7 +101,11 @@ def write_run_report(run: RunDirectory) -> None:
     judgement = read_judgement(run.verdict)
     title = plan.scenario or plan.name
     side = read_side(run, plan.side or plan.name, build(plan).label)
-    question = CATALOGUE[plan.scenario].question if plan.scenario else f"Does {plan.workload} hold on {plan.system}?"
+    question = (
+        CATALOGUE[plan.scenario].question
+        if plan.scenario
+        else f"Does {plan.system} keep its promises to the {plan.workload} workload under these faults?"
+    )
     text = run.plan.read_text()
     write_report(run, ReportData(title, question, judgement.verdict, judgement.summary, (side,), text, plan.command))
 

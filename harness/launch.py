@@ -116,11 +116,15 @@ def _controller(argv: list[str], log: Any) -> Iterator[subprocess.Popen[str]]:
 
 
 def started_ticks(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot (proc(5), field 22); no later process of its pid shares it."""
+    """When a process started, in clock ticks since boot (proc(5), field 22); no later process of its pid shares it.
+
+    None where there is none, or only what is left of one until its parent, perhaps a container's, looks at it.
+    """
     try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
+    return None if fields[0] in "ZX" else int(fields[19])
 
 
 def _failure(message: str, exit_code: int) -> SplitbrainError:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import platform
 import secrets
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -26,20 +26,26 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """What to play: a scenario on a system, which sides, how often, from which seed."""
+    """What to play: a scenario on a system, which sides, how often, from which seed.
+
+    switches win over those of the sides: what a fix in question would change can so be tried on a documented story.
+    """
 
     scenario: Scenario
     system: str
     sides: tuple[SideName, ...]
     times: int
     seed: int
+    switches: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def command(self) -> str:
         """The command that repeats it."""
         side = "" if len(self.sides) == 2 else f" --side {self.sides[0]}"
         times = "" if self.times == 1 else f" --times {self.times}"
-        return f"splitbrain reproduce {self.scenario.id} --system {self.system}{side}{times} --seed {self.seed}"
+        switches = "".join(f" --switch {name}={value}" for name, value in self.switches.items())
+        what = f"{self.scenario.id} --system {self.system}{side}{times}{switches}"
+        return f"splitbrain reproduce {what} --seed {self.seed}"
 
 
 def reproduce(what: Reproduction, store: Path, master: str | None, report: Report) -> tuple[RunDirectory, Judgement]:
@@ -83,7 +89,7 @@ async def _plan(what: Reproduction, name: SideName, number: int, report: Report)
         scenario=what.scenario.id,
         side=name,
         system=system,
-        switches={} if is_kafka(system) else dict(side.reference),
+        switches={**({} if is_kafka(system) else side.reference), **what.switches},
         nodes=what.scenario.nodes,
         workload=what.scenario.workload,  # type: ignore[arg-type]  # pydantic checks it
         seed=what.seed + number,

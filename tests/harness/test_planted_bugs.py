@@ -1,4 +1,4 @@
-"""The tester is tested: each mutant of the reference quorum is found by the checks under random faults, on real processes.
+"""The tester is tested: the checks find each mutant of the reference quorum under random faults, on real processes.
 
 The runs are the product's own command; two at a time, since most of a run is waiting.
 """
