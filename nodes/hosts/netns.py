@@ -2,7 +2,7 @@
 
 A holder process keeps a node's namespaces; whatever runs on the node enters them by nsenter. All nodes hang on one
 bridge in the controller's own network namespace, which has an address there too: control never passes a cut link.
-Call this inside a sandbox (nodes.hosts.sandbox), whose end takes everything down; down() does it in order.
+Call this inside a sandbox (nodes.hosts.sandbox), whose end takes down whatever leaving the block could not.
 
     async with NamespaceHosts.up(directory, nodes=5) as hosts:
         hosts.views[1].address      # '10.77.0.1'
@@ -22,10 +22,11 @@ from nodes.hosts.commands import run
 SUBNET = "10.77.0"
 CONTROLLER_ADDRESS = f"{SUBNET}.254"
 NODES_MAX = 200
+BRIDGE = "splitbrain0"
 
 
 class NamespaceHosts:
-    """The nodes' namespaces, from up() to down()."""
+    """The nodes' namespaces, inside the block that up() opens."""
 
     def __init__(self, views: dict[int, HostView], holders: dict[int, asyncio.subprocess.Process]) -> None:
         self.views = views
@@ -43,9 +44,12 @@ class NamespaceHosts:
         hosts = cls(views, holders)
         try:
             await hosts._connect()
-            yield hosts
+            try:
+                yield hosts
+            finally:
+                await hosts._disconnect()
         finally:
-            await hosts.down()
+            await hosts._release()
 
     def enter(self, node: int, argv: Sequence[str]) -> list[str]:
         """The command that runs argv on the node. nsenter becomes argv, so its pid is argv's."""
@@ -56,14 +60,6 @@ class NamespaceHosts:
         """The node's network namespace, to be opened and entered with setns."""
         return Path(f"/proc/{self._holders[node].pid}/ns/net")
 
-    async def down(self) -> None:
-        """End the holders and remove the bridge; what runs on a node must have been ended before."""
-        for holder in self._holders.values():
-            if holder.returncode is None:
-                holder.kill()
-        await asyncio.gather(*(holder.wait() for holder in self._holders.values()))
-        await run(["ip", "link", "delete", "splitbrain0"])
-
     async def _connect(self) -> None:
         """One ip -batch for the bridge and the cables, one in each node for its end."""
         await run(["ip", "-batch", "-"], _bridge_batch({node: holder.pid for node, holder in self._holders.items()}))
@@ -73,6 +69,18 @@ class NamespaceHosts:
                 for node, view in self.views.items()
             )
         )
+
+    async def _disconnect(self) -> None:
+        """Remove cables and bridge, which the kernel would free only some time after the namespaces they end in."""
+        links = [*(f"v{node}" for node in self.views), BRIDGE]
+        await run(["ip", "-batch", "-"], "".join(f"link delete {link}\n" for link in links))
+
+    async def _release(self) -> None:
+        """End the holders, and with them the namespaces; what runs on a node must have been ended before."""
+        for holder in self._holders.values():
+            if holder.returncode is None:
+                holder.kill()
+        await asyncio.gather(*(holder.wait() for holder in self._holders.values()))
 
 
 def _view(directory: Path, node: int) -> HostView:
@@ -102,12 +110,12 @@ async def _hold(view: HostView) -> asyncio.subprocess.Process:
 def _bridge_batch(holders: dict[int, int]) -> str:
     lines = [
         "link set lo up",
-        "link add splitbrain0 type bridge stp_state 0 forward_delay 0",
-        f"addr add {CONTROLLER_ADDRESS}/24 dev splitbrain0",
-        "link set splitbrain0 up",
+        f"link add {BRIDGE} type bridge stp_state 0 forward_delay 0",
+        f"addr add {CONTROLLER_ADDRESS}/24 dev {BRIDGE}",
+        f"link set {BRIDGE} up",
     ]
     for node, pid in holders.items():
-        lines += [f"link add v{node} type veth peer name eth0 netns {pid}", f"link set v{node} master splitbrain0 up"]
+        lines += [f"link add v{node} type veth peer name eth0 netns {pid}", f"link set v{node} master {BRIDGE} up"]
     return "\n".join(lines) + "\n"
 
 
