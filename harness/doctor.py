@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tabulate import tabulate
 
 from harness.model import EnvironmentFailure
+from harness.preflight import INSTALL_JAVA
 from nodes.hosts.sandbox import INSTALL_TOOLS, TOOLS, Privilege, missing_tools, probe
 from nodes.kafka.artifacts import Library
 
@@ -70,13 +71,12 @@ def _sandbox() -> Capability:
 
 
 def _java() -> Capability:
-    mend = "as root: apt-get install -y openjdk-17-jre-headless"
     if not shutil.which("java"):
-        return Capability("Java (Spark, Kafka)", False, True, "no java on the path", mend)
+        return Capability("Java (Spark, Kafka)", False, True, "no java on the path", INSTALL_JAVA)
     said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
     match = re.search(r'version "(\d+)', said)
     works = match is not None and int(match.group(1)) >= JAVA_NEEDED
-    return Capability("Java (Spark, Kafka)", works, True, (said.splitlines() or ["it said nothing"])[0], mend)
+    return Capability("Java (Spark, Kafka)", works, True, (said.splitlines() or ["it said nothing"])[0], INSTALL_JAVA)
 
 
 def _maven() -> Capability:

@@ -16,8 +16,8 @@ from harness.launch import carry_out, interrupt, own
 from harness.model import BadInput
 from harness.model.scenario import Scenario, SideName
 from harness.plan import Plan, StoryStep
+from harness.preflight import preflight
 from harness.systems import is_kafka, settle
-from nodes.hosts.sandbox import Privilege, probe
 from results.judgement import Judgement
 from results.store import RunDirectory, new_run
 
@@ -51,7 +51,7 @@ class Reproduction:
 def reproduce(what: Reproduction, store: Path, master: str | None, report: Report) -> tuple[RunDirectory, Judgement]:
     """Play all sides one after another, then judge them in one Spark session."""
     plans = [asyncio.run(_plan(what, side, number, report)) for number in range(what.times) for side in what.sides]
-    probe(Privilege.detect())
+    preflight()
     family = what.system.partition(":")[0]
     reproduction = new_run(store, f"{what.scenario.id}-{family}", datetime.now(UTC), "reproduction")
     own(reproduction)

@@ -12,10 +12,10 @@ from harness.judging import judge_run, open_spark
 from harness.launch import carry_out
 from harness.model.story import ALL_FOLLOW_ONE_LEADER, once
 from harness.plan import Load, Plan, Request, StoryStep
+from harness.preflight import preflight
 from harness.reproduce import new_seed, our_versions
 from harness.systems import build, settle
 from nemesis.schedule import random_story
-from nodes.hosts.sandbox import Privilege, probe
 from results.judgement import Judgement
 from results.store import RunDirectory, new_run
 
@@ -27,7 +27,7 @@ def run_request(asked: Request, store: Path, master: str | None, report: Report)
     """Settle a request into a plan, carry it out, judge it."""
     plan = asyncio.run(_settled(asked, report))
     build(plan)
-    probe(Privilege.detect())
+    preflight()
     run = new_run(store, plan.name, datetime.now(UTC))
     carry_out(plan, run, report)
     report("starting Spark")

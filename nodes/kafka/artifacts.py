@@ -15,7 +15,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.model import BadInput, EnvironmentFailure
@@ -88,8 +88,12 @@ class Library:
         if remembered:
             return remembered
         self.report(f"looking up the newest whole Kafka {prefix}".rstrip())
+        try:
+            candidates = await self._candidates(prefix)
+        except EnvironmentFailure as unreachable:
+            return self._newest_here(prefix, unreachable)
         skipped: list[str] = []
-        for version in await self._candidates(prefix):
+        for version in candidates:
             try:
                 release = await self._install(version, _why(version, prefix, skipped))
             except ArtifactMissing as error:
@@ -99,13 +103,20 @@ class Library:
             return release
         raise BadInput(f"Kafka version {prefix!r}: expected a published one, and there is no whole release like it")
 
+    def _newest_here(self, prefix: str, unreachable: EnvironmentFailure) -> Release:
+        """Where nobody can be asked what is newest, the newest of what is here, saying so; raises where nothing is."""
+        fitting = [release for release in self.installed() if _begins_with(release.version, prefix)]
+        if not fitting:
+            raise unreachable
+        newest = fitting[-1]
+        return replace(newest, why=f"{newest.version} is the newest on this machine; {unreachable}")
+
     async def _candidates(self, prefix: str) -> list[KafkaVersion]:
         """Published versions that begin with prefix, newest first; a half published one is still among them."""
         published = await self._maven().published_versions(GROUP, SERVER)
         numbers = [tuple(map(int, text.split("."))) for text in published if re.fullmatch(r"\d+\.\d+\.\d+", text)]
-        stem = tuple(int(part) for part in prefix.split(".")) if prefix else ()
-        fitting = [number for number in numbers if number[: len(stem)] == stem and number[:2] >= OLDEST]
-        return sorted((KafkaVersion(*number) for number in fitting), reverse=True)
+        versions = [KafkaVersion(*number) for number in numbers if number[:2] >= OLDEST]
+        return sorted((version for version in versions if _begins_with(version, prefix)), reverse=True)
 
     async def _install(self, version: KafkaVersion, why: str) -> Release:
         """Fetch into a directory beside the final one, which appears only when whole."""
@@ -149,6 +160,10 @@ def _line(wanted: str) -> str:
     if not re.fullmatch(r"([0-9]+(\.[0-9]+)?)?", line):
         raise BadInput(f"Kafka version {wanted!r}: expected newest, 'newest MAJOR' or 'newest MAJOR.MINOR'")
     return line
+
+
+def _begins_with(version: KafkaVersion, prefix: str) -> bool:
+    return f"{version}.".startswith(f"{prefix}." if prefix else "")
 
 
 def _why(version: KafkaVersion, prefix: str, skipped: list[str]) -> str:

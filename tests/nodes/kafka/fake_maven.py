@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-CENTRAL = "central (https://repo.maven.apache.org/maven2)"
+CENTRAL = "central (https://repository.example)"
 OLD_STYLE = (
     "[ERROR] Failed to execute goal on project resolve: Could not resolve dependencies for project x:resolve:jar:1: {}"
 )

@@ -128,6 +128,18 @@ def test_without_network_the_user_is_told_so_and_nothing_is_left_in_the_cache(li
     assert not library.cache.exists() or not list(library.cache.iterdir())
 
 
+@pytest.mark.usefixtures("maven")
+def test_without_network_newest_is_the_newest_that_is_here_and_says_so(tmp_path, library, monkeypatch):
+    (tmp_path / "libs").mkdir()
+    (tmp_path / "libs" / "kafka_2.13-4.1.0.jar").touch()
+    monkeypatch.setenv("KAFKA_HOME", str(tmp_path))
+    release = resolve(library, "newest 4")
+    assert str(release.version) == "4.1.0"
+    assert release.why.startswith("4.1.0 is the newest on this machine; fetching Kafka: no network")
+    with pytest.raises(EnvironmentFailure, match="no network"):
+        resolve(library, "newest 3")
+
+
 def test_kafka_home_is_a_release_like_any_other(tmp_path, maven, library, monkeypatch):
     (tmp_path / "libs").mkdir()
     (tmp_path / "libs" / "kafka_2.13-3.8.1.jar").touch()
