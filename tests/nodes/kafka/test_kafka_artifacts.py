@@ -159,7 +159,7 @@ def test_maven_s_newer_words_over_several_lines_are_read_too():
     failure = _failure(
         "[ERROR] Failed to execute goal on project resolve: Could not resolve dependencies for project x:y:1\n"
         "[ERROR] dependency: org.apache.kafka:kafka-tools:jar:4.2.0 (compile)\n"
-        "[ERROR] \tCould not find artifact org.apache.kafka:kafka-tools:jar:4.2.0 in central (https://repo.maven.org)\n"
+        "[ERROR] \tCould not find artifact org.apache.kafka:kafka-tools:jar:4.2.0 in central (https://repository.example)\n"
     )
     assert isinstance(failure, ArtifactMissing)
     assert "org.apache.kafka:kafka-tools:jar:4.2.0 is not published" in str(failure)
