@@ -25,7 +25,9 @@ from nodes.hosts.netns import NamespaceHosts
 TABLE = "splitbrain"
 PROBE_PORT = 9
 ABSENCE_SECONDS = 0.1
-"""How long a probe may be missing before its link counts as cut; a passing one takes well under a millisecond."""
+"""How long a probe may be missing on a link that is cut; a passing one takes well under a millisecond."""
+PRESENCE_SECONDS = 2.0
+"""How long probes are sent on a link that is not cut before it counts as dead: a busy machine is no partition."""
 
 CLONE_NEWNET = 0x40000000
 
@@ -49,14 +51,17 @@ class NamespaceLinks:
         await self._apply(frozenset())
 
     async def passes(self, links: Iterable[Link]) -> Mapping[Link, bool]:
-        """Send one datagram on each link and see which arrive."""
+        """Send datagrams on each link and see which arrive; where we did not cut, for a while."""
         await self._open_probes()
-        wanted = set(links)
+        wanted, arrived = set(links), set[Link]()
         self._round += 1
-        for link in wanted:
-            self._send(link)
-        arrived = await self._collect(wanted)
-        return {link: link in arrived for link in wanted}
+        deadline = asyncio.get_running_loop().time() + PRESENCE_SECONDS
+        while True:
+            for link in wanted - arrived:
+                self._send(link)
+            arrived |= await self._collect(wanted - arrived)
+            if wanted - self._cut <= arrived or asyncio.get_running_loop().time() > deadline:
+                return {link: link in arrived for link in wanted}
 
     def close(self) -> None:
         """Close the probes' sockets."""

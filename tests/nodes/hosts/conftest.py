@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from harness.launch import started_ticks
 from nodes.hosts.sandbox import Privilege, enclose
 
 ROOT = Path(__file__).parents[3]
@@ -95,12 +96,23 @@ def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
 
 @pytest.fixture
 def alive_in() -> Callable[[list[str]], list[int]]:
-    """The machine's processes that are in any of these namespaces."""
+    """Which of the processes that were in these namespaces at the first call are alive.
+
+    The kernel gives a freed namespace's number to the next one, so that a later process in it may be somebody else's.
+    """
+    first_seen: dict[tuple[str, ...], set[tuple[int, int | None]]] = {}
 
     def alive(namespaces: list[str]) -> list[int]:
-        return sorted({pid for pid in _pids() for kind in ("net", "pid") if _namespace(pid, kind) in namespaces})
+        known = first_seen.setdefault(tuple(namespaces), set(_members(namespaces)))
+        return sorted(pid for pid, ticks in known if started_ticks(pid) == ticks)
 
     return alive
+
+
+def _members(namespaces: list[str]) -> Iterator[tuple[int, int | None]]:
+    for pid in _pids():
+        if any(_namespace(pid, kind) in namespaces for kind in ("net", "pid")):
+            yield pid, started_ticks(pid)
 
 
 def _pids() -> list[int]:

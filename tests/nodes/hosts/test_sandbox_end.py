@@ -45,6 +45,7 @@ def test_nothing_is_left_after_a_scene_ended_well(stage, alive_in):
 
 def test_nothing_is_left_after_an_exception(stage, alive_in):
     with stage.begin("cut_apart") as (process, told):
+        assert len(alive_in(told["namespaces"])) >= 4
         _, errors = process.communicate("fail\n", timeout=END_SECONDS)
         assert process.returncode == 1
         assert "told to fail" in errors
@@ -54,6 +55,7 @@ def test_nothing_is_left_after_an_exception(stage, alive_in):
 
 def test_nothing_is_left_when_the_sandbox_itself_is_killed(stage, alive_in):
     with stage.begin("cut_apart") as (process, told):
+        assert len(alive_in(told["namespaces"])) >= 4
         process.kill()
         wait_until(lambda: alive_in(told["namespaces"]) == [], "no process is left in the sandbox")
     assert machine_is_clean()
