@@ -1,7 +1,8 @@
 """What a check is: its settings, its two functions, and the shape of what they return.
 
-A check reads the two tables of a run and returns findings; where it has numbers, a second function returns quantities.
-Both end in a `select` of the contract's columns, which `finding` and `quantity` below spell once for all.
+A check reads two tables of a run, history and observations unless it names others, and returns findings; where it has
+numbers, a second function returns quantities. Both end in a `select` of the contract's columns, which `finding` and
+`quantity` below spell once for all.
 
     def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
         lost = history.where(...)
@@ -13,7 +14,7 @@ recorded. What may live here: the contract. What may not: a check.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -28,6 +29,8 @@ FINDING_SCHEMA = from_arrow_schema(FINDINGS)
 QUANTITY_SCHEMA = from_arrow_schema(QUANTITIES)
 
 Semantics = Literal["strict", "knossos"]
+TableName = Literal["history", "observations", "batches"]
+Tables = Mapping[TableName, DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +54,16 @@ class JudgeSettings:
 
 
 CheckFunction = Callable[[DataFrame, DataFrame, JudgeSettings], DataFrame]
-"""history, observations, settings → rows of the contract."""
+"""The two tables that the check reads, settings → rows of the contract."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A named check: what broke, and what was measured if anything is."""
+    """A named check: what broke, what was measured if anything is, and the two tables that both are told from."""
 
     findings: CheckFunction
     quantities: CheckFunction | None = None
+    reads: tuple[TableName, TableName] = ("history", "observations")
 
 
 def finding(
@@ -67,7 +71,7 @@ def finding(
     check: str,
     name: str | Column,
     message: Column,
-    severity: Severity = "invalid",
+    severity: Severity | Column = "invalid",
     key: Column | None = None,
     node: Column | None = None,
     time_ns: Column | None = None,
@@ -78,7 +82,7 @@ def finding(
     return frame.select(
         fn.lit(check).alias("check"),
         (fn.lit(name) if isinstance(name, str) else name).alias("name"),
-        fn.lit(severity).alias("severity"),
+        (fn.lit(severity) if isinstance(severity, str) else severity).alias("severity"),
         message.alias("message"),
         (nothing if key is None else key).cast("string").alias("key"),
         (nothing if node is None else node).cast("int").alias("node"),

@@ -22,8 +22,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 
-from checkers import availability, deeds, promised_reads, quorum, quorum_quantities, register
-from checkers.contract import Check, JudgeSettings
+from checkers import availability, deeds, divergence, promised_reads, quorum, quorum_quantities, register
+from checkers.contract import Check, JudgeSettings, Tables
 from checkers.tables import open_tables
 from harness.model import BadInput, Finding, Quantity, Verdict
 from harness.model.finding import verdict_of
@@ -33,6 +33,7 @@ CHECKS: Mapping[str, Check] = {
     register.CHECK: Check(register.findings),
     promised_reads.CHECK: Check(promised_reads.findings, promised_reads.quantities),
     quorum.CHECK: Check(quorum.findings, quorum_quantities.quantities),
+    divergence.CHECK: Check(divergence.findings, reads=("batches", "observations")),
     availability.CHECK: Check(availability.findings, availability.quantities),
 }
 
@@ -62,29 +63,30 @@ def judge(
     for name in checks:
         if name not in CHECKS:
             raise BadInput(f"check {name!r}: expected one of {', '.join(sorted(CHECKS))}")
-    history, observations = open_tables(spark, run_directory)
+    tables = open_tables(spark, run_directory)
     findings: list[Finding] = []
     quantities: list[Quantity] = []
     try:
         for name in checks:
-            found, measured = run_check(name, CHECKS[name], history, observations, settings, findings_max)
+            found, measured = run_check(name, CHECKS[name], tables, settings, findings_max)
             findings += found
             quantities += measured
     finally:
-        history.unpersist()
-        observations.unpersist()
+        for table in tables.values():
+            table.unpersist()
     return Judgement(tuple(findings), tuple(quantities), verdict_of(findings), time.monotonic() - began)
 
 
 def run_check(
-    name: str, check: Check, history: DataFrame, observations: DataFrame, settings: JudgeSettings, findings_max: int
+    name: str, check: Check, tables: Tables, settings: JudgeSettings, findings_max: int
 ) -> tuple[list[Finding], list[Quantity]]:
     """One check's findings and quantities; a crash is a finding of its own."""
+    first, second = (tables[table] for table in check.reads)
     try:
-        found = collected(check.findings(history, observations, settings), findings_max)
+        found = collected(check.findings(first, second, settings), findings_max)
         if check.quantities is None:
             return found, []
-        rows = check.quantities(history, observations, settings).collect()
+        rows = check.quantities(first, second, settings).collect()
         return found, sorted((Quantity(**row.asDict()) for row in rows), key=lambda quantity: quantity.name)
     except Exception as crash:  # noqa: BLE001 - whatever a check dies of, the other checks' word still counts
         return [Finding(name, "check-crashed", "unknown", f"check {name} crashed: {last_words(crash)}")], []

@@ -1,8 +1,10 @@
 """Opens a run's Parquet chunks as Spark tables, after making sure that they are whole.
 
-    history, observations = open_tables(spark, run_directory)
+    tables = open_tables(spark, run_directory)
+    tables["history"]
 
-A run directory holds history/*.parquet and observations/*.parquet. Chunks still being written (a name that begins with
+A run directory holds history/*.parquet, observations/*.parquet and batches/*.parquet; only the first must be there,
+and a table without chunks is empty. Chunks still being written (a name that begins with
 a dot or ends in .tmp) are left alone. Each footer is read first with pyarrow: a chunk that is truncated, of another
 shape, or absent from the middle of the history ends in one line that names it, not in a Spark trace.
 
@@ -19,21 +21,27 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from checkers.contract import Tables
 from harness.model import BadInput
-from harness.model.tables import HISTORY, OBSERVATIONS
+from harness.model.tables import BATCHES, HISTORY, OBSERVATIONS
 
 SMALL_ROWS = 200_000
 
 
-def open_tables(spark: SparkSession, run_directory: Path) -> tuple[DataFrame, DataFrame]:
-    """The run's history and observations, each with its `position`. Raises BadInput as the module says."""
+def open_tables(spark: SparkSession, run_directory: Path) -> Tables:
+    """The run's tables by name, each with its `position`. Raises BadInput as the module says."""
     history = chunks(run_directory / "history", HISTORY)
     if not history:
         raise BadInput(f"{run_directory / 'history'}: expected the history's Parquet chunks, found none")
     refuse_gaps(history)
-    compile_queries(spark, not is_small(history))
     observations = chunks(run_directory / "observations", OBSERVATIONS)
-    return table(spark, history, HISTORY), table(spark, observations, OBSERVATIONS)
+    batches = chunks(run_directory / "batches", BATCHES)
+    compile_queries(spark, not (is_small(history) and is_small(batches)))
+    return {
+        "history": table(spark, history, HISTORY),
+        "observations": table(spark, observations, OBSERVATIONS),
+        "batches": table(spark, batches, BATCHES),
+    }
 
 
 def chunks(directory: Path, schema: pa.Schema) -> list[Path]:

@@ -15,16 +15,18 @@ import random
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
 
 from harness.engine.clock import RunClock
 from harness.engine.interpreter import Tally, interpret
 from harness.engine.recorder import Recorder
-from harness.model import Observation, SplitbrainError
+from harness.engine.records import write_chunk
+from harness.model import EnvironmentFailure, Observation, SplitbrainError
 from harness.model.session import Connection, Session
 from harness.model.systems import CONTROLLER_PORT, System
+from harness.model.tables import BATCHES
 from harness.plan import Plan
 from harness.systems import build
 from harness.workloads import generator_of, workload_of
@@ -34,6 +36,7 @@ from nemesis.situation import Situation
 from nodes.hosts.links import NamespaceLinks
 from nodes.hosts.netns import NamespaceHosts
 from nodes.hosts.processes import NamespaceProcesses
+from nodes.observe.log_batches import read_log
 from nodes.observe.watch import QuorumWatch
 from nodes.wire.connection import WireConnection
 from results.store import RunDirectory
@@ -78,6 +81,8 @@ async def _conduct(
         stack.callback(links.close)
         tell(doing=f"preparing {system.label}")
         await asyncio.gather(*(system.prepare(view, hosts.views) for view in hosts.views.values()))
+        # What is entered after this is left before it: the servers have ended when their logs are read.
+        stack.callback(_keep_batches, hosts, system, run)
         processes = await stack.enter_async_context(_processes(hosts, system, clock, recorder))
         watch = await stack.enter_async_context(_watch(hosts, system, clock, recorder))
         nemesis = _nemesis(plan, run, links, processes, watch)
@@ -102,6 +107,19 @@ async def _processes(
         yield processes
     finally:
         await processes.kill_all()
+
+
+def _keep_batches(hosts: NamespaceHosts, system: System, run: RunDirectory) -> None:
+    """Store the batches of every node's log, for the check that compares them; nothing where no node began a log."""
+    logs = {node: system.files(view).quorum_state.parent for node, view in hosts.views.items()}
+    folder = run.path / "batches"
+    try:
+        rows = [astuple(batch) for node, log in logs.items() for batch in read_log(node, log)]
+        if rows:
+            folder.mkdir(exist_ok=True)
+            write_chunk(folder / "00000001.parquet", BATCHES, rows)
+    except OSError as error:
+        raise EnvironmentFailure(f"{folder}: cannot keep the nodes' batches: {error.strerror}") from error
 
 
 @asynccontextmanager

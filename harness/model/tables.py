@@ -1,7 +1,8 @@
 """The columns of the tables every run leaves, as Arrow schemas.
 
-history: one row an Op, in index order. observations: one row an Observation. value is JSON text (null for none), so
-that one schema serves every workload and every history imported from elsewhere.
+history: one row an Op, in index order. observations: one row an Observation. batches: one row a LoggedBatch, each
+node's in the order of its log. value is JSON text (null for none), so that one schema serves every workload and every
+history imported from elsewhere.
 """
 
 from __future__ import annotations
@@ -36,6 +37,23 @@ OBSERVATIONS = pa.schema(
         ("high_watermark", pa.int64()),
         ("log_end_offset", pa.int64()),
         ("detail", pa.string()),
+    ]
+)
+
+BATCHES = pa.schema(
+    [
+        ("node", pa.int32()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("base_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("leader_epoch", pa.int32()),
+        ("crc", pa.int64()),
+        ("producer_id", pa.int64()),
+        ("producer_epoch", pa.int32()),
+        ("base_sequence", pa.int32()),
+        ("control", pa.bool_()),
+        ("intact", pa.bool_()),
     ]
 )
 

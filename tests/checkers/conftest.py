@@ -18,9 +18,10 @@ from checkers.judge import CHECKS, FINDINGS_MAX, Judgement, collected, judge
 from checkers.session import spark_session
 from checkers.tables import open_tables
 from harness.model import Finding, Observation, Op
-from harness.model.tables import HISTORY, OBSERVATIONS
+from harness.model.logged_batch import LoggedBatch
+from harness.model.tables import BATCHES, HISTORY, OBSERVATIONS
 
-WriteRun = Callable[[Sequence[Op], Sequence[Observation]], Path]
+WriteRun = Callable[..., Path]
 JudgeRun = Callable[..., Judgement]
 FindInRun = Callable[..., list[Finding]]
 
@@ -34,11 +35,16 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture
 def write_run(tmp_path: Path) -> WriteRun:
-    """Writes the two tables of a run, each in two chunks where it has two rows, and returns the run's directory."""
+    """Writes the tables of a run, each in two chunks where it has two rows, and returns the run's directory.
 
-    def write(ops: Sequence[Op], observations: Sequence[Observation] = ()) -> Path:
+    Without batches there is no such table, as in runs that end too soon for one.
+    """
+
+    def write(ops: Sequence[Op], observations: Sequence[Observation] = (), batches: Sequence[LoggedBatch] = ()) -> Path:
         write_chunks(tmp_path / "history", [row(op) for op in ops], HISTORY)
         write_chunks(tmp_path / "observations", [asdict(seen) for seen in observations], OBSERVATIONS)
+        if batches:
+            write_chunks(tmp_path / "batches", [asdict(batch) for batch in batches], BATCHES)
         return tmp_path
 
     return write
@@ -60,20 +66,28 @@ def judge_run(spark: SparkSession, write_run: WriteRun) -> JudgeRun:
         checks: Sequence[str],
         ops: Sequence[Op],
         observations: Sequence[Observation] = (),
+        batches: Sequence[LoggedBatch] = (),
         findings_max: int = 100,
         **settings: Any,
     ) -> Judgement:
-        return judge(write_run(ops, observations), checks, JudgeSettings(**settings), spark, findings_max)
+        return judge(write_run(ops, observations, batches), checks, JudgeSettings(**settings), spark, findings_max)
 
     return judged
 
 
 @pytest.fixture
 def find_in_run(spark: SparkSession, write_run: WriteRun) -> FindInRun:
-    """The findings alone of one check on ops and observations: a third of a judgement's time."""
+    """The findings alone of one check on ops, observations and batches: a third of a judgement's time."""
 
-    def found(check: str, ops: Sequence[Op], observations: Sequence[Observation]) -> list[Finding]:
-        history, seen = open_tables(spark, write_run(ops, observations))
-        return collected(CHECKS[check].findings(history, seen, JudgeSettings()), FINDINGS_MAX)
+    def found(
+        name: str,
+        ops: Sequence[Op],
+        observations: Sequence[Observation],
+        batches: Sequence[LoggedBatch] = (),
+        **settings: Any,
+    ) -> list[Finding]:
+        tables, check = open_tables(spark, write_run(ops, observations, batches)), CHECKS[name]
+        first, second = (tables[table] for table in check.reads)
+        return collected(check.findings(first, second, JudgeSettings(**settings)), FINDINGS_MAX)
 
     return found

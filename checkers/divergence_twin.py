@@ -1,0 +1,111 @@
+"""A deliberately plain twin of the divergence check, for the tests to compare with on random logs.
+
+It takes the batches of one partition in the order of their logs, the high watermark and the voters, follows the
+definitions in divergence.py word for word, offset by offset, and knows nothing of Spark. What may live here: such a
+twin. What may not: anything that a check calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations, groupby, pairwise
+
+from harness.model.logged_batch import LoggedBatch
+
+Found = tuple[str, tuple[int, ...]]
+"""A finding's name, and the numbers of its message in order."""
+
+
+def log_of(node: int, batches: Sequence[LoggedBatch]) -> list[LoggedBatch]:
+    """The node's batches, in the order of its log."""
+    return [batch for batch in batches if batch.node == node]
+
+
+def start_of(log: Sequence[LoggedBatch]) -> int:
+    """The first offset in a log; 0 where it is empty."""
+    return min((batch.base_offset for batch in log), default=0)
+
+
+def end_of(log: Sequence[LoggedBatch]) -> int:
+    """The offset behind the last in a log."""
+    return max((batch.last_offset + 1 for batch in log), default=0)
+
+
+def version(batch: LoggedBatch | None) -> tuple[int, ...]:
+    """What stands at a batch's offset; nothing where no batch begins."""
+    return (batch.leader_epoch, batch.last_offset, batch.crc) if batch else ()
+
+
+def differing_pairs(batches: Sequence[LoggedBatch], high_watermark: int) -> list[Found]:
+    """Every two logs, offset by offset: the first difference, and the highest offset whose epoch they agree on."""
+    found: list[Found] = []
+    for left, right in combinations(sorted({batch.node for batch in batches}), 2):
+        logs = log_of(left, batches), log_of(right, batches)
+        both = range(max(map(start_of, logs)), min(map(end_of, logs)))
+        left_log, right_log = ({batch.base_offset: batch for batch in log} for log in logs)
+        views = [(offset, version(left_log.get(offset)), version(right_log.get(offset))) for offset in both]
+        first = next(((offset, left, *one, right, *other) for offset, one, other in views if one != other), None)
+        agreed = max((offset for offset, one, other in views if one and other and one[0] == other[0]), default=-1)
+        if first is None:
+            continue
+        if agreed >= first[0]:
+            found.append(("diverged-logs", (left, right, agreed, *first)))
+        elif first[0] < high_watermark:
+            found.append(("diverging-tail", first))
+    return found
+
+
+def committed_records_missing(
+    batches: Sequence[LoggedBatch], high_watermark: int, voters: Sequence[int]
+) -> list[Found]:
+    """Runs of offsets below the high watermark without a version that a majority of the voters holds."""
+    needed = len(voters) // 2 + 1
+    logs = [log_of(voter, batches) for voter in voters]
+    missing = [offset for offset in range(high_watermark) if most_alike(offset, logs) < needed]
+    # Offsets of one run have the same distance to their place among all that are missing.
+    runs = [[offset for _, offset in run] for _, run in groupby(enumerate(missing), lambda at: at[1] - at[0])]
+    return [("committed-record-missing", (high_watermark, len(voters), needed, run[0], run[-1])) for run in runs]
+
+
+def most_alike(offset: int, logs: Sequence[Sequence[LoggedBatch]]) -> int:
+    """How many logs hold the offset in the version that most hold, those whose snapshot covers it counted to each."""
+    starts = [start_of(log) for log in logs]
+    counts = [sum(start > offset for start in starts)]
+    for batch in [batch for log in logs for batch in log if batch.base_offset <= offset <= batch.last_offset]:
+        alike = [log for log in logs if any(has(batch, other) for other in log)]
+        counts.append(len(alike) + sum(start > batch.last_offset for start in starts))
+    return max(counts)
+
+
+def has(batch: LoggedBatch, other: LoggedBatch) -> bool:
+    """Whether two batches are one, and sound."""
+    return batch.intact and other.intact and batch.base_offset == other.base_offset and version(batch) == version(other)
+
+
+def leader_epoch_went_back(batches: Sequence[LoggedBatch]) -> list[Found]:
+    """Batches of a lower epoch than their predecessor's."""
+    return [
+        ("leader-epoch-went-back", (after.base_offset, node, after.leader_epoch, before.leader_epoch))
+        for node in {batch.node for batch in batches}
+        for before, after in pairwise(log_of(node, batches))
+        if after.leader_epoch < before.leader_epoch
+    ]
+
+
+def corrupt_batches(batches: Sequence[LoggedBatch]) -> list[Found]:
+    """Batches without their checksum."""
+    return [
+        ("corrupt-batch", (batch.node, batch.base_offset, batch.last_offset, batch.leader_epoch, batch.crc))
+        for batch in batches
+        if not batch.intact
+    ]
+
+
+def findings(batches: Sequence[LoggedBatch], high_watermark: int, voters: Sequence[int]) -> list[Found]:
+    """Every broken rule, and the tails yet to be cut."""
+    return [
+        *differing_pairs(batches, high_watermark),
+        *committed_records_missing(batches, high_watermark, voters),
+        *leader_epoch_went_back(batches),
+        *corrupt_batches(batches),
+    ]

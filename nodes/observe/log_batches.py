@@ -1,0 +1,60 @@
+"""Reads the batches of a partition's log from a node's directory, for comparing replicas when the run is over.
+
+    batches = list(read_log(1, data / "__cluster_metadata-0"))
+
+Segments (`*.log`) are read in the order of their names, which are offsets. Bytes behind the last sound batch are a tail
+that a crash has torn, and no batch; a batch whose checksum fails with a sound one behind it is told as not intact. The
+server must have ended: a log that is being written has no one moment.
+
+What may live here: the way from files to LoggedBatch. What may not: comparing them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.model.logged_batch import LoggedBatch
+from nodes.wire.batches import BatchHead, heads, is_intact
+
+_PRODUCER = struct.Struct(">qhi")
+_PRODUCER_FROM = 43
+"""Where a batch's header holds the producer's id, epoch and first sequence (KIP-98)."""
+
+
+def read_log(node: int, folder: Path) -> Iterator[LoggedBatch]:
+    """The node's batches in one partition's folder, e.g. `__cluster_metadata-0`, in order; none without a folder.
+
+    Raises OSError where a file cannot be read.
+    """
+    unsound: list[LoggedBatch] = []
+    for segment in sorted(folder.glob("*.log")):
+        data = segment.read_bytes()
+        for head in heads(data):
+            batch = _logged(node, folder.name, data, head)
+            if not batch.intact:
+                unsound.append(batch)
+                continue
+            yield from unsound
+            unsound.clear()
+            yield batch
+
+
+def _logged(node: int, folder: str, data: bytes, head: BatchHead) -> LoggedBatch:
+    topic, _, partition = folder.rpartition("-")
+    producer_id, producer_epoch, base_sequence = _PRODUCER.unpack_from(data, head.start + _PRODUCER_FROM)
+    return LoggedBatch(
+        node=node,
+        topic=topic,
+        partition=int(partition),
+        base_offset=head.base_offset,
+        last_offset=head.last_offset,
+        leader_epoch=head.leader_epoch,
+        crc=head.crc,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        control=head.is_control,
+        intact=is_intact(data, head),
+    )

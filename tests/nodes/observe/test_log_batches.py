@@ -1,0 +1,81 @@
+"""Logs on disk as batches: over segments, with torn tails left out and corrupt batches told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.model.logged_batch import LoggedBatch
+from nodes.observe.log_batches import read_log
+from nodes.wire.batches import HEADER_BYTES, Record, encode_batch
+
+ONE = [Record(b"key", b"value")]
+FIRST = encode_batch(ONE, base_offset=0, leader_epoch=1, timestamp_ms=0, is_control=True)
+SECOND = encode_batch([*ONE, *ONE], base_offset=1, leader_epoch=1, timestamp_ms=7)
+THIRD = encode_batch(ONE, base_offset=3, leader_epoch=2, timestamp_ms=9)
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    return folder
+
+
+def write_segment(partition: Path, base_offset: int, *content: bytes) -> None:
+    (partition / f"{base_offset:020d}.log").write_bytes(b"".join(content))
+
+
+def flipped(batch: bytes) -> bytes:
+    """The batch with one bit of its first record turned."""
+    return batch[: HEADER_BYTES + 2] + bytes([batch[HEADER_BYTES + 2] ^ 1]) + batch[HEADER_BYTES + 3 :]
+
+
+def offsets(partition: Path) -> list[tuple[int, bool]]:
+    return [(batch.base_offset, batch.intact) for batch in read_log(1, partition)]
+
+
+def test_a_batch_is_told_with_all_that_its_header_says(partition: Path) -> None:
+    write_segment(partition, 0, FIRST, SECOND)
+    first, second = read_log(2, partition)
+    stored = [int.from_bytes(batch[17:21], "big") for batch in (FIRST, SECOND)]
+    assert first == LoggedBatch(2, "__cluster_metadata", 0, 0, 0, 1, stored[0], -1, -1, -1, control=True, intact=True)
+    assert second == LoggedBatch(2, "__cluster_metadata", 0, 1, 2, 1, stored[1], -1, -1, -1, control=False, intact=True)
+
+
+def test_a_producers_id_epoch_and_sequence_are_told(partition: Path) -> None:
+    # KIP-98: producerId at byte 43, producerEpoch at 51, baseSequence at 53; the checksum, at 17, is now wrong.
+    produced = SECOND[:43] + (700).to_bytes(8, "big") + (5).to_bytes(2, "big") + (31).to_bytes(4, "big") + SECOND[57:]
+    write_segment(partition, 0, FIRST, produced, THIRD)
+    batch = list(read_log(1, partition))[1]
+    assert (batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.intact) == (700, 5, 31, False)
+
+
+def test_segments_follow_each_other_by_offset_and_deleted_ones_are_passed_over(partition: Path) -> None:
+    write_segment(partition, 3, THIRD)
+    write_segment(partition, 0, FIRST, SECOND)
+    (partition / f"{0:020d}.log.deleted").write_bytes(FIRST)
+    assert offsets(partition) == [(0, True), (1, True), (3, True)]
+
+
+def test_a_torn_tail_is_no_batch_wherever_it_is_torn(partition: Path) -> None:
+    for cut in range(len(SECOND)):
+        write_segment(partition, 0, FIRST, SECOND[:cut])
+        assert offsets(partition) == [(0, True)]
+
+
+def test_an_unsound_batch_at_the_end_is_a_torn_tail(partition: Path) -> None:
+    write_segment(partition, 0, FIRST, flipped(SECOND))
+    assert offsets(partition) == [(0, True)]
+
+
+@pytest.mark.parametrize("segments", [{0: FIRST + flipped(SECOND) + THIRD}, {0: FIRST + flipped(SECOND), 3: THIRD}])
+def test_an_unsound_batch_with_a_sound_one_behind_it_is_told(partition: Path, segments: dict[int, bytes]) -> None:
+    for base_offset, content in segments.items():
+        write_segment(partition, base_offset, content)
+    assert offsets(partition) == [(0, True), (1, False), (3, True)]
+
+
+def test_a_node_that_never_began_a_log_has_no_batches(tmp_path: Path) -> None:
+    assert list(read_log(1, tmp_path / "__cluster_metadata-0")) == []
