@@ -1,0 +1,97 @@
+"""The proxy's control channel: one JSON line asks, one JSON line answers, over a Unix socket that the starter holds.
+
+What may live here: requests to the proxy as values, and their answers. What may not: how the proxy carries them out.
+
+The first line tells where the nodes are; rows is the record's file or null, origin_ns the monotonic time that the rows'
+times count from. Then requests in any number. Each with its answer:
+
+    {"places": [{"node", "address", "namespace"}, …],
+     "seed", "rows", "origin_ns"}                          {"ports": {node: port}}
+    {"replace": [rule, …]}                                 {}
+    {"counts": true}                                       {"counts": {name: [matched, acted, holding]}}
+    {"accepted": [[address, port], …], "within_seconds"}   {"accepted": [[address, port], …]}
+
+A request that cannot be carried out is answered {"error": words}. When the socket closes, the proxy ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.model import BadInput
+from harness.model.rpc import RpcRule, RuleCount
+from nodes.proxy.channel import Surroundings
+from nodes.proxy.lane import Clockwork
+from nodes.proxy.record import RowFile
+from nodes.proxy.rules import RuleBook
+from nodes.proxy.server import Place, Proxy
+
+LINE_BYTES_MAX = 1 << 20
+
+
+async def serve(control: socket.socket) -> None:
+    """Be the proxy until the control socket closes."""
+    reader, writer = await asyncio.open_unix_connection(sock=control, limit=LINE_BYTES_MAX)
+    first = await reader.readline()
+    if not first:
+        return
+    beginning = json.loads(first)
+    rows = _rows(beginning)
+    proxy = Proxy(_places(beginning), _surroundings(beginning, rows))
+    writer.write(_line({"ports": await proxy.listen()}))
+    while request := await reader.readline():
+        writer.write(_line(await _answer(proxy, json.loads(request))))
+    if rows is not None:
+        rows.flush()
+
+
+async def _answer(proxy: Proxy, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        return await _carry_out(proxy, request)
+    except BadInput as error:
+        return {"error": str(error)}
+
+
+async def _carry_out(proxy: Proxy, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "replace" in request:
+        proxy.replace([RpcRule.from_json(rule) for rule in request["replace"]])
+        return {}
+    if "counts" in request:
+        return {"counts": {name: _told(count) for name, count in proxy.counts().items()}}
+    if "accepted" in request:
+        peers = [(address, port) for address, port in request["accepted"]]
+        return {"accepted": await proxy.accepted_among(peers, request["within_seconds"])}
+    raise BadInput(f"asking the proxy {dict(request)!r}: expected replace, counts or accepted")
+
+
+def _told(count: RuleCount) -> list[int]:
+    return [count.matched, count.acted, count.holding]
+
+
+def _places(beginning: Mapping[str, Any]) -> list[Place]:
+    return [Place(place["node"], place["address"], Path(place["namespace"])) for place in beginning["places"]]
+
+
+def _rows(beginning: Mapping[str, Any]) -> RowFile | None:
+    loop = asyncio.get_running_loop()
+    return RowFile(Path(beginning["rows"]), loop.call_later) if beginning["rows"] else None
+
+
+def _surroundings(beginning: Mapping[str, Any], rows: RowFile | None) -> Surroundings:
+    loop, origin_ns = asyncio.get_running_loop(), beginning["origin_ns"]
+    return Surroundings(
+        RuleBook(beginning["seed"]),
+        Clockwork(loop.time, loop.call_at),
+        lambda: time.monotonic_ns() - origin_ns,
+        rows.tell if rows is not None else None,
+    )
+
+
+def _line(answer: Mapping[str, Any]) -> bytes:
+    return json.dumps(answer).encode() + b"\n"
