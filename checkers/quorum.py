@@ -11,8 +11,8 @@
     high-watermark-went-back    the high watermark never decreases: in a leader's claims, and from epoch to epoch
 
 `no-observations` (unknown): nothing was seen, so nothing can be said. A log line's time and the moment a file was read
-are known to different precision, so a node's epochs are compared within one source only. A log written under a clock
-that a fault set back is in disorder, and must not be judged by this check.
+are known to different precision, so a node's epochs are compared within one source only. Where a clock fault
+made a log's stamps worthless, its lines carry the times at which they were read, in order.
 
 What may live here: rules that a correct quorum never breaks. What may not: numbers, which are quorum_quantities.py's.
 """

@@ -33,6 +33,8 @@ from harness.workloads import generator_of, workload_of
 from nemesis.journal import UndoJournal
 from nemesis.session import NemesisSession
 from nemesis.situation import Situation
+from nodes.clocks.line_times import LineTimes
+from nodes.clocks.process_clocks import ProcessClocks
 from nodes.hosts.links import NamespaceLinks
 from nodes.hosts.netns import NamespaceHosts
 from nodes.hosts.processes import NamespaceProcesses
@@ -126,7 +128,8 @@ def _keep_batches(hosts: NamespaceHosts, system: System, run: RunDirectory) -> N
 async def _watch(
     hosts: NamespaceHosts, system: System, clock: RunClock, recorder: Recorder
 ) -> AsyncIterator[QuorumWatch]:
-    watch = QuorumWatch(clock.now_ns, clock.wall_origin_ns, recorder.observe)
+    line_times = LineTimes(clock.now_ns, recorder.observe)
+    watch = QuorumWatch(clock.now_ns, clock.wall_origin_ns, line_times.observe)
     connections = {node: _connect(hosts, node, "splitbrain-watch") for node in hosts.views}
     watch.start({node: system.files(view) for node, view in hosts.views.items()}, connections)
     try:
@@ -142,7 +145,8 @@ def _nemesis(
 ) -> NemesisSession:
     drawn = random.Random(f"nemesis {plan.seed}")
     nodes = tuple(range(1, plan.nodes + 1))
-    situation = Situation(nodes, links, processes, lambda: watch.view().leader(), drawn.randrange)
+    clocks = ProcessClocks(processes.pid)
+    situation = Situation(nodes, links, processes, lambda: watch.view().leader(), drawn.randrange, clocks=clocks)
     return NemesisSession(situation, UndoJournal(run.journal), watch.until)
 
 

@@ -38,7 +38,7 @@ class Request(Load):
 
     name: str = Field(default="run", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
     seed: int | None = Field(default=None, ge=0)
-    faults: list[Literal["partition", "kill", "pause", "none"]] = ["partition"]
+    faults: list[Literal["partition", "kill", "pause", "clock", "none"]] = ["partition"]
     interval_seconds: float = Field(default=8.0, ge=0.1, le=86_400)
     time_limit_seconds: float = Field(default=60.0, gt=0, le=86_400)
     story: list[StoryStep] = []

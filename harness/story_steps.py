@@ -11,13 +11,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
+from harness.model.hosts import Clock
 from harness.model.story import MARK, Step
 
 NODES_MAX = 9
+MOVED_SECONDS_MAX = 1e8
+"""How far a clock may be moved: three years, within what the clocks of nodes can show."""
 
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Node = Annotated[int, Field(ge=1, le=NODES_MAX)]
-Who = Annotated[str, Field(pattern=r"^(leader|follower|cut off|down|paused|n[1-9])$")]
+Who = Annotated[str, Field(pattern=r"^(leader|follower|cut off|down|paused|skewed|n[1-9])$")]
+ClockNames = Annotated[list[Clock], Field(min_length=1)]
 Pairs = Annotated[list[tuple[Node, Node]], Field(min_length=1)]
 
 
@@ -32,6 +36,16 @@ class _Await(_Arguments):
 
 class _OnNode(_Arguments):
     who: Who
+
+
+class _Skew(_OnNode):
+    offset_seconds: Annotated[float, Field(ge=-MOVED_SECONDS_MAX, le=MOVED_SECONDS_MAX)]
+    clocks: ClockNames = ["realtime"]
+
+
+class _Drift(_OnNode):
+    rate: Annotated[float, Field(ge=0, le=10)]
+    clocks: ClockNames = ["realtime", "monotonic"]
 
 
 class _Isolation(_OnNode):
@@ -56,7 +70,9 @@ DEEDS: Mapping[str, Any] = {
     "await": _Await,
     "hold": Seconds,
     "heal": None,
-    **dict.fromkeys(("kill", "stop", "start", "pause", "resume"), _OnNode),
+    **dict.fromkeys(("kill", "stop", "start", "pause", "resume", "reset_clock"), _OnNode),
+    "skew": _Skew,
+    "drift": _Drift,
     MARK: str,
 }
 

@@ -17,16 +17,21 @@ from harness.model.story import (
     Step,
     Ways,
     cut,
+    drift,
     for_,
     heal,
     kill,
     once,
     pause,
+    skew,
     split,
 )
 
 CALM_SHARE = 0.4
 """The part of an interval that is free of faults."""
+
+RATES = (0.2, 0.5, 0.8, 1.25, 2.0)
+"""Of drifting clocks; none so fast that a JVM, whose waits a fast clock prolongs, stalls for longer than the fault."""
 
 
 def random_story(
@@ -64,8 +69,16 @@ def _on_someone(deed: Callable[[str], Step]) -> Callable[[random.Random, int], l
     return lambda drawn, _nodes: [deed(drawn.choice([LEADER, FOLLOWERS]))]
 
 
+def _clock(drawn: random.Random, _nodes: int) -> list[Step]:
+    """A leap of up to two minutes either way, or clocks that go too slow or too fast."""
+    who = drawn.choice([LEADER, FOLLOWERS])
+    shapes = [skew(who, round(drawn.choice([-1, 1]) * drawn.uniform(0.1, 120), 3)), drift(who, drawn.choice(RATES))]
+    return [drawn.choice(shapes)]
+
+
 FAULTS: dict[str, Callable[[random.Random, int], list[Step]]] = {
     "partition": _partition,
     "kill": _on_someone(kill),
     "pause": _on_someone(pause),
+    "clock": _clock,
 }

@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.model import BadInput, Op, PeerFailure, SplitbrainError
 from harness.model.hosts import UndoRecord
-from nemesis import partition, process
+from nemesis import clock, partition, process
 from nemesis.journal import UndoJournal
 from nemesis.situation import Situation
 
@@ -52,7 +52,11 @@ class NemesisSession:
             nodes = self._situation.whoever_is(value["who"])
             self._record(process.undo_record(f, nodes))
             return await process.carry_out(self._situation, f, nodes)
-        raise BadInput(f"deed {f!r}: expected await, heal, cut, {', '.join(process.DEEDS)}")
+        if f in clock.DEEDS:
+            nodes = self._situation.whoever_is(value["who"])
+            self._record(clock.undo_record(f, nodes))
+            return await clock.carry_out(self._situation, f, nodes, value)
+        raise BadInput(f"deed {f!r}: expected await, heal, cut, {', '.join([*process.DEEDS, *clock.DEEDS])}")
 
     async def _await(self, value: Mapping[str, Any]) -> Any:
         if not await self._until(value["condition"], value["within_seconds"]):
@@ -63,7 +67,10 @@ class NemesisSession:
         try:
             await partition.heal(self._situation)
         finally:
-            await process.heal(self._situation)
+            try:
+                await clock.heal(self._situation)  # before the dead are started, whose new clocks are true
+            finally:
+                await process.heal(self._situation)
         while self._open_faults:
             self._journal.healed(self._open_faults.pop())
         return {"label": "healed"}

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from harness.model import BadInput, PeerFailure
-from harness.model.hosts import Links, Processes
-from harness.model.story import CUT_OFF, DOWN, FOLLOWERS, LEADER, PAUSED, Who
+from harness.model.hosts import Clocks, Links, Processes
+from harness.model.story import CUT_OFF, DOWN, FOLLOWERS, LEADER, PAUSED, SKEWED, Who
 
 
 @dataclass(slots=True)
@@ -15,7 +15,8 @@ class Situation:
     """The run as its nemesis sees it.
 
     leader() names whom the quorum holds for its leader, None while there is none; draw(n) is a number below n from the
-    plan's seed. cut_off is who the last cut isolated.
+    plan's seed. cut_off is who the last cut isolated, skewed whose clocks were moved. clocks is None
+    where hosts cannot move them.
     """
 
     nodes: tuple[int, ...]
@@ -24,12 +25,15 @@ class Situation:
     leader: Callable[[], int | None]
     draw: Callable[[int], int]
     cut_off: tuple[int, ...] = field(default=())
+    clocks: Clocks | None = None
+    skewed: tuple[int, ...] = ()
 
     def whoever_is(self, who: Who) -> tuple[int, ...]:
         """The nodes a role means now. Raises PeerFailure where nobody fits, BadInput for an unknown role."""
-        if who in (CUT_OFF, DOWN, PAUSED):
-            states = {DOWN: "gone", PAUSED: "paused"}
-            return self.cut_off if who == CUT_OFF else self._in_state(states[who])
+        if who in (CUT_OFF, SKEWED):
+            return self.cut_off if who == CUT_OFF else self.skewed
+        if who in (DOWN, PAUSED):
+            return self._in_state({DOWN: "gone", PAUSED: "paused"}[who])
         if who == LEADER:
             return (self.the_leader(),)
         if who == FOLLOWERS:
@@ -57,5 +61,5 @@ class Situation:
         number = who.removeprefix("n")
         if not number.isdigit() or int(number) not in self.nodes:
             names = ", ".join(f"n{node}" for node in self.nodes)
-            raise BadInput(f"node {who!r}: expected leader, follower, cut off, down, paused or one of {names}")
+            raise BadInput(f"node {who!r}: expected leader, follower, cut off, down, paused, skewed or one of {names}")
         return int(number)

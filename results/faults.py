@@ -24,6 +24,7 @@ ENDS: Final[Mapping[str, frozenset[str] | None]] = {
     "start": frozenset({"kill", "stop"}),
     "restart": frozenset({"kill", "stop"}),
     "resume": frozenset({"pause"}),
+    "reset_clock": frozenset({"skew", "drift"}),
 }
 NO_FAULTS: Final = frozenset({"await"})
 OUR_MARKS: Final = (STORY_BEGINS, FINAL_READS)

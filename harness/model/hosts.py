@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 Link = tuple[int, int]
 """A directed link: what (a, b) names is the traffic that a sends and b receives."""
@@ -58,6 +58,39 @@ class Processes(Protocol):
 
     def state(self, node: int) -> str:
         """'running', 'paused' or 'gone', as the kernel tells it."""
+
+
+Clock = Literal["realtime", "monotonic"]
+"""What time it is, and how much time has passed: the two clocks that servers read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockReading:
+    """What a clock showed a process, beside the true time of that clock at the same moment."""
+
+    true_ns: int
+    shown_ns: int
+
+    @property
+    def offset_ns(self) -> int:
+        """How far the clock is ahead; negative where it is behind."""
+        return self.shown_ns - self.true_ns
+
+
+class Clocks(Protocol):
+    """The clocks that the nodes' processes read; a process started later reads true ones."""
+
+    async def skew(self, node: int, clocks: Iterable[Clock], offset_ns: int) -> None:
+        """From now on these clocks show the true time and offset_ns more, whatever they showed before."""
+
+    async def drift(self, node: int, clocks: Iterable[Clock], rate: float) -> None:
+        """From now on these clocks go at this rate (1 as they should, 0.2 five times too slow), without a leap."""
+
+    async def reset(self, node: int) -> None:
+        """The process reads true clocks again, and nothing of ours is left in it; harmless where none is."""
+
+    async def read(self, node: int) -> Mapping[Clock, ClockReading]:
+        """What the process is shown, by the code that it reads its clocks with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,9 @@ Kind = Literal[
 class Observation:
     """One thing seen of one node.
 
-    time_ns counts from the run's beginning on the run's clock: for log lines, the line's own time stamp moved
-    there; for files and polls, the moment of the answer. state and previous are members of
-    harness.model.quorum_states.State, by value.
+    time_ns counts from the run's beginning on the run's clock: for log lines, the line's own time stamp moved there
+    (or the moment it was read, where a clock fault made the stamp worthless); for files and polls, the moment of the
+    answer. state and previous are members of harness.model.quorum_states.State, by value.
     """
 
     time_ns: int

@@ -2,7 +2,7 @@
 
 A step is a deed's name and its JSON arguments, so that a plan on disk holds the story itself. Who is meant is said by
 role and settled when the step is carried out: `leader` is whom the quorum names then, `follower` any other node (the
-plan's seed draws), `n3` node 3, `cut off`, `down` and `paused` whoever is so now.
+plan's seed draws), `n3` node 3, `cut off`, `down`, `paused` and `skewed` (whose clocks were moved) whoever is so now.
 
     story = [once(A_LEADER_IS_KNOWN), cut(one(FOLLOWERS)), for_(seconds(12)), heal(), for_(seconds(5))]
 """
@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+from harness.model.hosts import Clock
 
 MARK: Final = "mark"
 STORY_BEGINS: Final = "story"
@@ -25,6 +27,7 @@ FOLLOWERS: Final[Who] = "follower"
 CUT_OFF: Final[Who] = "cut off"
 DOWN: Final[Who] = "down"
 PAUSED: Final[Who] = "paused"
+SKEWED: Final[Who] = "skewed"
 
 A_LEADER_IS_KNOWN: Final = "a leader is known"
 ALL_FOLLOW_ONE_LEADER: Final = "all follow one leader"
@@ -80,7 +83,7 @@ def cut_links(links: Iterable[tuple[int, int]]) -> Step:
 
 
 def heal() -> Step:
-    """Undo every fault that is in place: mend links, resume the paused, start the dead."""
+    """Undo every fault that is in place: mend links, reset clocks, resume the paused, start the dead."""
     return Step("heal")
 
 
@@ -107,6 +110,27 @@ def pause(who: Who) -> Step:
 def resume(who: Who = PAUSED) -> Step:
     """SIGCONT."""
     return Step("resume", {"who": who})
+
+
+def skew(who: Who, offset_seconds: float, clocks: Iterable[Clock] = ("realtime",)) -> Step:
+    """The node's clocks show so much more (or less) than the true time."""
+    return Step("skew", {"who": who, "offset_seconds": offset_seconds, "clocks": list(clocks)})
+
+
+def drift(who: Who, rate: float, clocks: Iterable[Clock] = ("realtime", "monotonic")) -> Step:
+    """The node's clocks go at this rate from what they show now on: 1 is as they should, 0.2 five times too slow."""
+    return Step("drift", {"who": who, "rate": rate, "clocks": list(clocks)})
+
+
+def reset_clock(who: Who = SKEWED) -> Step:
+    """The node's clocks show the true time again."""
+    return Step("reset_clock", {"who": who})
+
+
+def strobe(who: Who, offset_seconds: float, period_seconds: float, times: int) -> list[Step]:
+    """So many times a leap of the realtime clock and, half a period later, one back."""
+    half = for_(period_seconds / 2)
+    return [skew(who, offset_seconds), half, skew(SKEWED, 0), half] * times
 
 
 def mark(text: str) -> Step:

@@ -76,6 +76,12 @@ class NamespaceProcesses:
         letter = _state_letter(process.pid)
         return {"T": "paused", "t": "paused", "Z": "gone", "X": "gone", "": "gone"}.get(letter, "running")
 
+    def pid(self, node: int) -> int:
+        """The server's process. Raises PeerFailure where it is gone."""
+        if self.state(node) == "gone":
+            raise PeerFailure(f"finding n{node}'s process: it is gone")
+        return self._running[node].pid
+
     def resident_bytes(self, node: int) -> int:
         """Resident memory of a running server."""
         pages = int(Path(f"/proc/{self._running[node].pid}/statm").read_text().split()[1])

@@ -19,7 +19,10 @@ PLANS = {
     "no number": ("rate_per_second = nan", "rate_per_second: Input should be"),
     "a negative seed": ("seed = -1", "seed: Input should be greater than or equal to 0"),
     "an unknown workload": ('workload = "banking"', "workload: Input should be 'idle' or 'register', came 'banking'"),
-    "an unknown fault": ('faults = ["gremlins"]', "faults.0: Input should be 'partition', 'kill', 'pause' or 'none'"),
+    "an unknown fault": (
+        'faults = ["gremlins"]',
+        "faults.0: Input should be 'partition', 'kill', 'pause', 'clock' or 'none'",
+    ),
     "a name that is a path": ('name = "../../etc"', "name: String should match pattern"),
     "an unknown deed": ('story = [{f = "dance"}]', "story.0: deed 'dance': expected one of cut, await, hold"),
     "a hold without time": ('story = [{f = "hold"}]', "story.0: hold: Input should be a valid number"),

@@ -134,7 +134,10 @@ def test_an_awaited_condition_that_does_not_come_is_an_error_with_its_time(play,
 
 def test_an_unknown_deed_is_an_error_that_names_those_there_are(play):
     (failed,) = play(Step("dance"))
-    assert failed.error == "deed 'dance': expected await, heal, cut, kill, stop, pause, start, resume"
+    assert (
+        failed.error
+        == "deed 'dance': expected await, heal, cut, kill, stop, pause, start, resume, skew, drift, reset_clock"
+    )
 
 
 @pytest.mark.parametrize("links", [[[1, 9]], [[0, 1]]])

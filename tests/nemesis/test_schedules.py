@@ -9,7 +9,7 @@ from nemesis.schedule import FAULTS, random_story
 
 seeds = st.integers(0, 2**31)
 kinds = st.lists(st.sampled_from(sorted(FAULTS)), min_size=1, unique=True)
-FAULT_DEEDS = {"cut", "kill", "pause"}
+FAULT_DEEDS = {"cut", "kill", "pause", "skew", "drift"}
 
 
 @given(seeds, kinds)
