@@ -24,6 +24,7 @@ from harness.engine.interpreter import Tally, interpret
 from harness.engine.recorder import Recorder
 from harness.engine.records import write_chunk
 from harness.model import EnvironmentFailure, Observation, SplitbrainError
+from harness.model.rpc import DISTURB
 from harness.model.session import Connection, Session
 from harness.model.systems import CONTROLLER_PORT, System
 from harness.model.tables import BATCHES
@@ -40,6 +41,7 @@ from nodes.hosts.netns import NamespaceHosts
 from nodes.hosts.processes import NamespaceProcesses
 from nodes.observe.log_batches import read_log
 from nodes.observe.watch import QuorumWatch
+from nodes.proxy.rpcs import NamespaceRpcs, Recording
 from nodes.wire.connection import WireConnection
 from results.store import RunDirectory
 
@@ -83,11 +85,12 @@ async def _conduct(
         stack.callback(links.close)
         tell(doing=f"preparing {system.label}")
         await asyncio.gather(*(system.prepare(view, hosts.views) for view in hosts.views.values()))
+        rpcs = await stack.enter_async_context(_proxy(plan, run, hosts, clock))
         # What is entered after this is left before it: the servers have ended when their logs are read.
         stack.callback(_keep_batches, hosts, system, run)
         processes = await stack.enter_async_context(_processes(hosts, system, clock, recorder))
         watch = await stack.enter_async_context(_watch(hosts, system, clock, recorder))
-        nemesis = _nemesis(plan, run, links, processes, watch)
+        nemesis = _nemesis(plan, run, links, processes, watch, rpcs)
         tell(doing=f"starting {system.label}")
         for node in hosts.views:
             await processes.start(node)
@@ -140,13 +143,33 @@ async def _watch(
             await connection.close()
 
 
+@asynccontextmanager
+async def _proxy(
+    plan: Plan, run: RunDirectory, hosts: NamespaceHosts, clock: RunClock
+) -> AsyncIterator[NamespaceRpcs | None]:
+    """The proxy between the nodes, with a record of all that passes, where the story disturbs RPCs; none elsewhere."""
+    if all(step.f != DISTURB for step in plan.story):
+        yield None
+        return
+    recording = Recording(run.path / "rpcs.jsonl", clock.monotonic_origin_ns)
+    async with NamespaceRpcs.up(hosts, seed=plan.seed, recording=recording) as rpcs:
+        yield rpcs
+
+
 def _nemesis(
-    plan: Plan, run: RunDirectory, links: NamespaceLinks, processes: NamespaceProcesses, watch: QuorumWatch
+    plan: Plan,
+    run: RunDirectory,
+    links: NamespaceLinks,
+    processes: NamespaceProcesses,
+    watch: QuorumWatch,
+    rpcs: NamespaceRpcs | None,
 ) -> NemesisSession:
     drawn = random.Random(f"nemesis {plan.seed}")
     nodes = tuple(range(1, plan.nodes + 1))
     clocks = ProcessClocks(processes.pid)
-    situation = Situation(nodes, links, processes, lambda: watch.view().leader(), drawn.randrange, clocks=clocks)
+    situation = Situation(
+        nodes, links, processes, lambda: watch.view().leader(), drawn.randrange, clocks=clocks, rpcs=rpcs
+    )
     return NemesisSession(situation, UndoJournal(run.journal), watch.until)
 
 

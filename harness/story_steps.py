@@ -9,9 +9,11 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
+from harness.model import BadInput
 from harness.model.hosts import Clock
+from harness.model.rpc import DISTURB, RpcRule
 from harness.model.story import MARK, Step
 
 NODES_MAX = 9
@@ -57,6 +59,20 @@ class _Only(_Arguments):
     leader_as: Node
 
 
+class _Disturbance(_Arguments):
+    rules: Annotated[list[dict[str, Any]], Field(min_length=1)]
+
+    @field_validator("rules")
+    @classmethod
+    def _are_rules(cls, rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        try:
+            for rule in rules:
+                RpcRule.from_json(rule)
+        except BadInput as error:
+            raise ValueError(str(error)) from error
+        return rules
+
+
 class _Groups(_Arguments):
     groups: Annotated[list[list[Node]], Field(min_length=2)]
 
@@ -73,6 +89,7 @@ DEEDS: Mapping[str, Any] = {
     **dict.fromkeys(("kill", "stop", "start", "pause", "resume", "reset_clock"), _OnNode),
     "skew": _Skew,
     "drift": _Drift,
+    DISTURB: _Disturbance,
     MARK: str,
 }
 

@@ -7,11 +7,13 @@ do what it says ends with its error in the history, and the run it belongs to is
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from typing import Any
 
-from harness.model import BadInput, Op, PeerFailure, SplitbrainError
+from harness.model import BadInput, EnvironmentFailure, Op, PeerFailure, SplitbrainError
 from harness.model.hosts import UndoRecord
-from nemesis import clock, partition, process
+from harness.model.rpc import Rpcs
+from nemesis import clock, partition, process, rpc
 from nemesis.journal import UndoJournal
 from nemesis.situation import Situation
 
@@ -56,7 +58,15 @@ class NemesisSession:
             nodes = self._situation.whoever_is(value["who"])
             self._record(clock.undo_record(f, nodes))
             return await clock.carry_out(self._situation, f, nodes, value)
-        raise BadInput(f"deed {f!r}: expected await, heal, cut, {', '.join([*process.DEEDS, *clock.DEEDS])}")
+        if f == rpc.NAME:
+            self._record(rpc.undo_record(self._situation))
+            return await rpc.inject(self._proxy(), self._situation, value)
+        raise BadInput(f"deed {f!r}: expected await, heal, cut, rpc, {', '.join([*process.DEEDS, *clock.DEEDS])}")
+
+    def _proxy(self) -> Rpcs:
+        if self._situation.rpcs is None:
+            raise EnvironmentFailure("disturbing RPCs: no proxy stands between the nodes of this run")
+        return self._situation.rpcs
 
     async def _await(self, value: Mapping[str, Any]) -> Any:
         if not await self._until(value["condition"], value["within_seconds"]):
@@ -64,13 +74,13 @@ class NemesisSession:
         return value
 
     async def _heal(self) -> dict[str, Any]:
-        try:
-            await partition.heal(self._situation)
-        finally:
-            try:
-                await clock.heal(self._situation)  # before the dead are started, whose new clocks are true
-            finally:
-                await process.heal(self._situation)
+        """Undo each kind of fault, whatever becomes of the others; the dead, whose new clocks are true, come last."""
+        async with AsyncExitStack() as last_first:
+            last_first.push_async_callback(process.heal, self._situation)
+            last_first.push_async_callback(clock.heal, self._situation)
+            if self._situation.rpcs is not None:
+                last_first.push_async_callback(rpc.heal, self._situation.rpcs, self._situation)
+            last_first.push_async_callback(partition.heal, self._situation)
         while self._open_faults:
             self._journal.healed(self._open_faults.pop())
         return {"label": "healed"}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from harness.model import BadInput, PeerFailure
 from harness.model.hosts import Clocks, Links, Processes
+from harness.model.rpc import Rpcs
 from harness.model.story import CUT_OFF, DOWN, FOLLOWERS, LEADER, PAUSED, SKEWED, Who
 
 
@@ -15,8 +16,8 @@ class Situation:
     """The run as its nemesis sees it.
 
     leader() names whom the quorum holds for its leader, None while there is none; draw(n) is a number below n from the
-    plan's seed. cut_off is who the last cut isolated, skewed whose clocks were moved. clocks is None
-    where hosts cannot move them.
+    plan's seed. cut_off is who the last cut isolated, skewed whose clocks were moved. clocks and rpcs are None where
+    hosts cannot move clocks, or no proxy stands between the nodes.
     """
 
     nodes: tuple[int, ...]
@@ -26,6 +27,7 @@ class Situation:
     draw: Callable[[int], int]
     cut_off: tuple[int, ...] = field(default=())
     clocks: Clocks | None = None
+    rpcs: Rpcs | None = None
     skewed: tuple[int, ...] = ()
 
     def whoever_is(self, who: Who) -> tuple[int, ...]:

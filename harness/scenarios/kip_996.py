@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.model.rpc import HOLD, Api, RpcMatch, RpcRule, disturb
 from harness.model.scenario import Scenario, Side, Source
 from harness.model.story import (
     A_LEADER_IS_KNOWN,
@@ -56,4 +57,18 @@ PV_02 = Scenario(
     good=Side({}, "newest 4", never=(leader_deposed, epochs_burned(at_least=1))),
 )
 
-SCENARIOS = (PV_01, PV_02)
+FETCHES_OF_A_FOLLOWER = RpcRule("fetch answers", RpcMatch((Api.FETCH,), "response", targets=(FOLLOWERS,)), HOLD)
+HICCUP = (disturb(FETCHES_OF_A_FOLLOWER), for_(seconds(2.6)), heal(), once(A_LEADER_IS_KNOWN), for_(seconds(4)))
+
+PV_03 = Scenario(
+    id="PV-03",
+    title="Fetch requests that time out now and then force one election each",
+    question="Does a follower whose fetch answers are late for once disturb the quorum?",
+    source=KIP_996 / "Disruptive server scenarios",
+    nodes=3,
+    story=(once(ALL_FOLLOW_ONE_LEADER), *HICCUP, *HICCUP, *HICCUP),
+    bad=Side(WITHOUT_PRE_VOTE, "3.9.1", shows=(epochs_burned(at_least=2),)),
+    good=Side({}, "newest 4", never=(leader_deposed, epochs_burned(at_least=1))),
+)
+
+SCENARIOS = (PV_01, PV_02, PV_03)

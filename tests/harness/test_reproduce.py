@@ -23,7 +23,7 @@ def reproduce(store: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.netns
 @pytest.mark.spark
 @pytest.mark.timeout(500)
-@pytest.mark.parametrize("identifier", ["PV-01", "PV-02", "LP-01"])
+@pytest.mark.parametrize("identifier", ["PV-01", "PV-02", "PV-03", "LP-01"])
 def test_scenario_reproduces_on_the_reference_quorum(identifier: str, tmp_path: Path) -> None:
     played = reproduce(tmp_path, identifier)
     assert played.returncode == 0, played.stdout + played.stderr

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from harness.model import NEMESIS, Op, PeerFailure
+from harness.model.rpc import DROP, Api, RpcMatch, RpcRule, disturb
 from harness.model.story import (
     A_LEADER_IS_KNOWN,
     FOLLOWERS,
@@ -136,7 +137,7 @@ def test_an_unknown_deed_is_an_error_that_names_those_there_are(play):
     (failed,) = play(Step("dance"))
     assert (
         failed.error
-        == "deed 'dance': expected await, heal, cut, kill, stop, pause, start, resume, skew, drift, reset_clock"
+        == "deed 'dance': expected await, heal, cut, rpc, kill, stop, pause, start, resume, skew, drift, reset_clock"
     )
 
 
@@ -163,3 +164,8 @@ def test_closing_the_session_heals(situation, path, known):
 
     asyncio.run(scene())
     assert pending(path) == []
+
+
+def test_rpcs_cannot_be_disturbed_where_no_proxy_stands_between_the_nodes(play):
+    (failed,) = play(disturb(RpcRule("votes", RpcMatch((Api.VOTE,)), DROP)))
+    assert failed.error == "disturbing RPCs: no proxy stands between the nodes of this run"
