@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.model.scenario import Scenario, Side, Source
 from harness.model.story import A_LEADER_IS_KNOWN, ALL_FOLLOW_ONE_LEADER, LEADER, cut, for_, heal, once, seconds
-from harness.scenarios.expectations import two_leaders
+from harness.scenarios.expectations import epochs_burned, leader_changes, two_leaders
 
 KIP_595 = Source("KIP-595")
 
@@ -26,4 +26,22 @@ LP_01 = Scenario(
     good=Side({}, "newest 4", never=(two_leaders(at_least_ms=3000),)),
 )
 
-SCENARIOS = (LP_01,)
+LP_05 = Scenario(
+    id="LP-05",
+    title="A leader that was cut off comes back with an inflated epoch and forces an election",
+    question="Does a deposed leader that rejoins after 20 s depose the leader that the others elected meanwhile?",
+    source=KIP_595 / "Leader Progress Timeout",
+    nodes=3,
+    story=(
+        once(ALL_FOLLOW_ONE_LEADER),
+        cut(LEADER),
+        for_(seconds(20)),
+        heal(),
+        once(A_LEADER_IS_KNOWN),
+        for_(seconds(5)),
+    ),
+    bad=Side({"reference.pre_vote": "false"}, "3.9.1", shows=(leader_changes(at_least=2), epochs_burned(at_least=6))),
+    good=Side({}, "newest 4", never=(leader_changes(at_least=2), epochs_burned(at_least=6))),
+)
+
+SCENARIOS = (LP_01, LP_05)

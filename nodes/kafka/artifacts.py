@@ -58,7 +58,7 @@ class Library:
     def installed(self) -> list[Release]:
         """What is here already, oldest first, KAFKA_HOME's release included."""
         found = [
-            Release(KafkaVersion.parse(path.name), path / "libs", "in the cache")
+            Release(KafkaVersion.parse(path.name), path / "libs", (path / "whole").read_text().strip())
             for path in self.cache.glob("*.*.*")
             if (path / "whole").exists()
         ]
