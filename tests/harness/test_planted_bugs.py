@@ -36,10 +36,11 @@ PLANTED: Mapping[str, list[str]] = {
     "nothing": [*LEASE, "reference.read_lease_ms=1500", "--faults", "partition"],
 }
 FINDS = {
-    "vote forgotten over a restart": "vote-forgotten",
-    "half is a majority": "two-leaders-in-one-epoch",
-    "no truncation": "diverged-logs",
-    "a lease longer than the fetch timeout": "non-linearizable",
+    "vote forgotten over a restart": {"vote-forgotten"},
+    # Which of its harms a split quorum does first, chance decides.
+    "half is a majority": {"two-leaders-in-one-epoch", "non-linearizable", "diverged-logs"},
+    "no truncation": {"diverged-logs"},
+    "a lease longer than the fetch timeout": {"non-linearizable"},
 }
 SECONDS_MAX = 120
 
@@ -67,4 +68,4 @@ def test_planted_bug_is_found_and_nothing_else_is(bug: str, outcomes: Mapping[st
     exit_code, judged = outcomes[bug]
     names = {finding["name"] for finding in judged["findings"] if finding["severity"] == "invalid"}
     assert exit_code == (1 if bug in FINDS else 0), judged["findings"]
-    assert FINDS.get(bug) in names if bug in FINDS else not names
+    assert names & FINDS[bug] if bug in FINDS else not names
