@@ -6,7 +6,6 @@ one line on standard error; one that we did not is a traceback, and exit 255.
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from dataclasses import asdict
@@ -29,6 +28,7 @@ from harness.reproduce import Reproduction, new_seed, reproduce, sides_of
 from harness.run import run_request
 from harness.scenarios import CATALOGUE, scenario
 from harness.scenarios.description import describe
+from nodes.hosts.sandbox import widen_path
 from results.judgement import Judgement, read_judgement
 from results.store import RunDirectory, runs
 from results.summary import summary
@@ -185,8 +185,7 @@ def doctor(output: FormatOption = Format.TEXT) -> None:
 
 def main() -> None:
     """The console command's entry point."""
-    # Debian keeps ip and nft where only root's path leads; a user may run them too, in namespaces of his own.
-    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+    widen_path()
     sys.exit(_exit_code_of(typer.main.get_command(app)))
 
 

@@ -49,6 +49,11 @@ def enclose(argv: Sequence[str], privilege: Privilege) -> list[str]:
     ]
 
 
+def widen_path() -> None:
+    """Let this process and its children find ip and nft, which Debian keeps where only root's path leads."""
+    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+
+
 def missing_tools() -> list[str]:
     """The programs that sandboxes and namespace hosts need and that are not on the path."""
     return [tool for tool in TOOLS if not shutil.which(tool)]
