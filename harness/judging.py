@@ -15,8 +15,8 @@ from harness.model import Finding, Verdict
 from harness.model.finding import verdict_of
 from harness.model.scenario import Expectation, Scenario
 from harness.plan import Plan
-from harness.scenarios import CATALOGUE
-from harness.systems import build
+from harness.scenarios import scenario
+from harness.systems import name_and_table
 from harness.workloads import workload_of
 from results.data import ReportData
 from results.files import write_text
@@ -50,8 +50,8 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> Judgement:
 
     plan = Plan.read(run.plan)
     workload = workload_of(plan)
-    system = build(plan)
-    settings = JudgeSettings(table=system.table, idle=workload.idle)
+    _, table = name_and_table(plan)
+    settings = JudgeSettings(table=table, idle=workload.idle)
     said = judge(run.path, workload.checks, settings, spark)
     expectations = _expectations(plan, {quantity.name: quantity.value for quantity in said.quantities})
     findings = (*said.findings, *_interrupted(run))
@@ -100,9 +100,9 @@ def write_run_report(run: RunDirectory) -> None:
     plan = Plan.read(run.plan)
     judgement = read_judgement(run.verdict)
     title = plan.scenario or plan.name
-    side = read_side(run, plan.side or plan.name, build(plan).label)
+    side = read_side(run, plan.side or plan.name, name_and_table(plan)[0])
     question = (
-        CATALOGUE[plan.scenario].question
+        scenario(plan.scenario).question
         if plan.scenario
         else f"Does {plan.system} keep its promises to the {plan.workload} workload under these faults?"
     )
@@ -115,7 +115,7 @@ def write_reproduction_report(reproduction: RunDirectory, scenario: Scenario, ju
     shown = [run for run in reproduction.sides() if run.name.endswith("-1")]
     plans = [Plan.read(run.plan) for run in shown]
     sides = tuple(
-        read_side(run, plan.side or run.name, build(plan).label) for run, plan in zip(shown, plans, strict=True)
+        read_side(run, plan.side or run.name, name_and_table(plan)[0]) for run, plan in zip(shown, plans, strict=True)
     )
     title = f"{scenario.id}: {scenario.title}"
     plan_text = "[" + ",\n".join(run.plan.read_text() for run in shown) + "]\n"
@@ -135,7 +135,7 @@ def _interrupted(run: RunDirectory) -> tuple[Finding, ...]:
 def _expectations(plan: Plan, measured: Mapping[str, float]) -> tuple[Judged, ...]:
     if plan.scenario is None:
         return ()
-    side = CATALOGUE[plan.scenario].side("bad" if plan.side == "bad" else "good")
+    side = scenario(plan.scenario).side("bad" if plan.side == "bad" else "good")
     shows = [_compare(expectation, measured, True) for expectation in side.shows]
     return (*shows, *(_compare(expectation, measured, False) for expectation in side.never))
 

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 
 from harness.model import BadInput
+from harness.model.quorum_states import TableName
 from harness.model.systems import System
 from harness.plan import Plan
 from nodes.kafka.artifacts import Library
@@ -53,6 +54,14 @@ def build(plan: Plan) -> System:
     if release is None:
         raise BadInput(f"Kafka {version}: not on this machine; splitbrain kafka install {version}")
     return KafkaSystem(release, Layout(plan.layout), cluster_id, plan.switches)
+
+
+def name_and_table(plan: Plan) -> tuple[str, TableName]:
+    """What a plan's system is called, and the transition table it follows: all that judging needs, artifacts or not."""
+    if not is_kafka(plan.system):
+        reference = ReferenceSystem(plan.switches, _cluster_id(plan.seed), plan.seed)
+        return reference.label, reference.table
+    return plan.system, KafkaVersion.parse(plan.system.partition(":")[2]).transition_table
 
 
 def _cluster_id(seed: int) -> str:
