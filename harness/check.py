@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from harness.healing import heal_before_judging
 from harness.judging import judge_reproduction, judge_run, open_spark, write_reproduction_report, write_run_report
 from harness.model import BadInput
 from harness.plan import Plan
@@ -18,6 +19,9 @@ Report = Callable[[str], None]
 def check_paths(paths: Sequence[Path], master: str | None, report: Report) -> Iterator[tuple[RunDirectory, Judgement]]:
     """Judge each run or reproduction, all in one Spark session. Raises BadInput for a path that is neither."""
     directories = [_run_directory(path) for path in paths]
+    for directory in directories:
+        for line in heal_before_judging(directory):
+            report(line)
     report("starting Spark")
     spark = open_spark(master)
     for directory in directories:

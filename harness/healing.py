@@ -10,26 +10,45 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.launch import owner_is_alive, sandbox_process, started_ticks
-from harness.model import EnvironmentFailure
+from harness.model import BadInput, EnvironmentFailure
 from nemesis.journal import UndoJournal, pending
-from results.store import RunDirectory, runs
+from results.store import RunDirectory, Status, runs
 
 END_SECONDS = 30.0
 
 
 def heal_store(store: Path) -> Iterator[str]:
     """Heal every run of a store that is said to be running and whose command is gone; a line for each thing done."""
-    directories = [run for each in runs(store) for run in [*_sides(each), each]]
-    abandoned = [run for run in directories if run.status in ("created", "running") and not owner_is_alive(run)]
+    abandoned = _abandoned(store, ("created", "running"))
     for run in abandoned:
         yield from _heal(run)
     if not abandoned:
         yield "nothing to heal"
+
+
+def heal_before_a_run(store: Path) -> Iterator[str]:
+    """The same before a new run, silent where there is nothing, and with no eye on runs that may just be beginning."""
+    for run in _abandoned(store, ("running",)):
+        yield from _heal(run)
+
+
+def heal_before_judging(directory: RunDirectory) -> Iterator[str]:
+    """Heal one run or reproduction if it was abandoned. Raises BadInput where somebody still carries it out."""
+    for run in [*_sides(directory), directory]:
+        if run.status == "running":
+            if owner_is_alive(run):
+                raise BadInput(f"{run.path}: expected a run that has ended, it is still being carried out")
+            yield from _heal(run)
+
+
+def _abandoned(store: Path, statuses: Container[Status]) -> list[RunDirectory]:
+    directories = [run for each in runs(store) for run in [*_sides(each), each]]
+    return [run for run in directories if run.status in statuses and not owner_is_alive(run)]
 
 
 def _sides(directory: RunDirectory) -> list[RunDirectory]:

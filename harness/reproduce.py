@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from harness.healing import heal_before_a_run
 from harness.judging import judge_reproduction, judge_run, open_spark
 from harness.launch import carry_out, interrupt, own
 from harness.model import BadInput
@@ -52,6 +53,8 @@ def reproduce(what: Reproduction, store: Path, master: str | None, report: Repor
     """Play all sides one after another, then judge them in one Spark session."""
     plans = [asyncio.run(_plan(what, side, number, report)) for number in range(what.times) for side in what.sides]
     preflight()
+    for line in heal_before_a_run(store):
+        report(line)
     family = what.system.partition(":")[0]
     reproduction = new_run(store, f"{what.scenario.id}-{family}", datetime.now(UTC), "reproduction")
     own(reproduction)

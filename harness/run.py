@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from harness.healing import heal_before_a_run
 from harness.judging import judge_run, open_spark
 from harness.launch import carry_out
 from harness.model.story import ALL_FOLLOW_ONE_LEADER, once
@@ -28,6 +29,8 @@ def run_request(asked: Request, store: Path, master: str | None, report: Report)
     plan = asyncio.run(_settled(asked, report))
     build(plan)
     preflight()
+    for line in heal_before_a_run(store):
+        report(line)
     run = new_run(store, plan.name, datetime.now(UTC))
     carry_out(plan, run, report)
     report("starting Spark")

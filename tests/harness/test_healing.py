@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from harness.healing import heal_store
+from harness.healing import heal_before_a_run, heal_before_judging, heal_store
 from harness.launch import OWNER, SANDBOX, own, started_ticks
+from harness.model import BadInput
 from harness.model.hosts import UndoRecord
 from nemesis.journal import UndoJournal, pending
 from results.files import write_json
@@ -74,3 +75,22 @@ def test_a_run_that_never_came_to_own_itself_is_healed_too(tmp_path):
 def test_a_damaged_owner_file_does_not_pass_for_a_living_command(run):
     write_json(run.path / OWNER, {"pid": os.getpid(), "started_ticks": None})
     assert len(heal(run)) == 1
+
+
+def test_a_new_run_heals_an_abandoned_one_and_leaves_one_that_just_begins(tmp_path):
+    now = datetime.now(UTC)
+    abandoned, beginning = new_run(tmp_path, "abandoned", now), new_run(tmp_path, "beginning", now)
+    abandoned.enter("running", now)
+    assert [line.split(":")[0] for line in heal_before_a_run(tmp_path)] == [abandoned.name]
+    assert (abandoned.status, beginning.status) == ("interrupted", "created")
+    assert list(heal_before_a_run(tmp_path / "nowhere")) == []
+
+
+def test_a_run_that_is_still_carried_out_is_not_judged(tmp_path):
+    now = datetime.now(UTC)
+    run = new_run(tmp_path, "busy", now)
+    own(run)
+    run.enter("running", now)
+    with pytest.raises(BadInput, match="expected a run that has ended"):
+        list(heal_before_judging(run))
+    assert run.status == "running"

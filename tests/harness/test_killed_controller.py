@@ -108,9 +108,11 @@ def test_what_was_recorded_is_a_prefix_of_the_history_without_gaps(aftermath):
     assert max(lengths) > 100
 
 
-def test_heal_says_what_it_did_and_a_second_time_there_is_nothing_to_heal(aftermath):
+def test_a_later_run_or_heal_settles_every_killed_one_and_a_second_time_there_is_nothing_to_heal(aftermath):
     told = {line.partition(":")[0] for line in aftermath.healed}
-    assert told == {run.name for run in aftermath.runs}
+    assert told
+    assert told <= {run.name for run in aftermath.runs}
+    assert {run.status for run in aftermath.runs} <= {"interrupted", "judged"}
     assert aftermath.healed_again == ["nothing to heal"]
 
 
