@@ -38,7 +38,7 @@ from nodes.clocks.line_times import LineTimes
 from nodes.clocks.process_clocks import ProcessClocks
 from nodes.hosts.links import NamespaceLinks
 from nodes.hosts.netns import NamespaceHosts
-from nodes.hosts.processes import NamespaceProcesses
+from nodes.hosts.processes import ChildProcesses
 from nodes.observe.log_batches import read_log
 from nodes.observe.watch import QuorumWatch
 from nodes.proxy.rpcs import NamespaceRpcs, Recording
@@ -84,7 +84,7 @@ async def _conduct(
         links = NamespaceLinks(hosts)
         stack.callback(links.close)
         tell(doing=f"preparing {system.label}")
-        await asyncio.gather(*(system.prepare(view, hosts.views) for view in hosts.views.values()))
+        await asyncio.gather(*(system.prepare(hosts.host(view.node), hosts.views) for view in hosts.views.values()))
         rpcs = await stack.enter_async_context(_proxy(plan, run, hosts, clock))
         # What is entered after this is left before it: the servers have ended when their logs are read.
         stack.callback(_keep_batches, hosts, system, run)
@@ -101,13 +101,13 @@ async def _conduct(
 @asynccontextmanager
 async def _processes(
     hosts: NamespaceHosts, system: System, clock: RunClock, recorder: Recorder
-) -> AsyncIterator[NamespaceProcesses]:
+) -> AsyncIterator[ChildProcesses]:
     def tell_event(node: int, kind: str, how: str) -> None:
         assert kind in ("started", "stopped")
         kinds: dict[str, Any] = {"started": "started", "stopped": "stopped"}
         recorder.observe(Observation(clock.now_ns(), node, "process", kinds[kind], detail=how or None))
 
-    processes = NamespaceProcesses(hosts, system, tell_event)
+    processes = ChildProcesses(hosts, system, tell_event)
     try:
         yield processes
     finally:
@@ -160,7 +160,7 @@ def _nemesis(
     plan: Plan,
     run: RunDirectory,
     links: NamespaceLinks,
-    processes: NamespaceProcesses,
+    processes: ChildProcesses,
     watch: QuorumWatch,
     rpcs: NamespaceRpcs | None,
 ) -> NemesisSession:

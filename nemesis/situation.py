@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from harness.model import BadInput, PeerFailure
+from harness.model.disks import Disks
 from harness.model.hosts import Clocks, Links, Processes
+from harness.model.packets import Packets
 from harness.model.rpc import Rpcs
 from harness.model.story import CUT_OFF, DOWN, FOLLOWERS, LEADER, PAUSED, SKEWED, Who
 
@@ -28,6 +30,8 @@ class Situation:
     cut_off: tuple[int, ...] = field(default=())
     clocks: Clocks | None = None
     rpcs: Rpcs | None = None
+    packets: Packets | None = None
+    disks: Disks | None = None
     skewed: tuple[int, ...] = ()
 
     def whoever_is(self, who: Who) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.model.hosts import HostView
+from harness.model.hosts import Host, HostView
 from harness.model.quorum_states import TableName
 from harness.model.systems import NodeCommand, NodeFiles, System
 
@@ -32,9 +32,9 @@ class MixedSystem:
         tables: set[TableName] = {system.table for system in self.systems.values()}
         return "kip-595" if "kip-595" in tables else "kip-996"
 
-    async def prepare(self, host: HostView, hosts: Mapping[int, HostView]) -> None:
+    async def prepare(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         """As the node's own system does."""
-        await self.systems[host.node].prepare(host, hosts)
+        await self.systems[host.view.node].prepare(host, hosts)
 
     def command(self, host: HostView) -> NodeCommand:
         """As the node's own system says."""

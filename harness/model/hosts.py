@@ -1,12 +1,13 @@
 """What a host can do for a fault, a system or an observer, whatever kind of host it is.
 
-A host is where one node lives. A fault asks for the capability it needs (Links, Processes) and is reported unavailable
-where a host kind does not have it. Nodes are numbered from 1, as in controller.quorum.voters.
+A host is where one node lives. A fault asks for the capability it needs (Links, Processes, Clocks; Packets and Disks in
+modules of their own) and is reported unavailable where a host kind does not have it. Nodes are numbered from 1, as in
+controller.quorum.voters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -15,14 +16,54 @@ Link = tuple[int, int]
 """A directed link: what (a, b) names is the traffic that a sends and b receives."""
 
 
+HostKind = Literal["netns", "local", "docker", "ssh"]
+
+
 @dataclass(frozen=True, slots=True)
 class HostView:
-    """What is known of a host without asking it: node number, IPv4 address, name, and the node's directory."""
+    """What is known of a host without asking it.
+
+    address is the IPv4 address that other nodes and clients dial; directory is the node's own, as its server sees it.
+    listens is where the server binds, if that is not address: behind a proxy of ours it is another one, and it is what
+    the controller dials. mirror is where the controller reads what is in directory, if that is not directory itself.
+    """
 
     node: int
     address: str
     hostname: str
     directory: Path
+    listens: str = ""
+    mirror: Path = Path()
+
+    @property
+    def bound(self) -> str:
+        """The IPv4 address that the server binds and that the controller dials."""
+        return self.listens or self.address
+
+    @property
+    def readable(self) -> Path:
+        """The directory's content as the controller reads it."""
+        return self.directory if self.mirror == Path() else self.mirror
+
+
+class Host(Protocol):
+    """One host that is up: its files and short commands, by the paths that its server sees."""
+
+    @property
+    def view(self) -> HostView:
+        """Its node, addresses and directory."""
+
+    async def write(self, path: Path, text: str) -> None:
+        """Write a small file, folders on its way included. Raises EnvironmentFailure."""
+
+    async def run(self, argv: Sequence[str], timeout_seconds: float = 60.0) -> str:
+        """Run a short command there; its standard output. Raises EnvironmentFailure with the command's last line."""
+
+    async def put(self, source: Path, target: Path) -> None:
+        """Copy a file or a folder of the controller's to the host. Raises EnvironmentFailure."""
+
+    async def get(self, source: Path, target: Path) -> None:
+        """Copy a file or a folder of the host's to the controller. Raises EnvironmentFailure."""
 
 
 class Links(Protocol):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from harness.model.hosts import HostView
+from harness.model.hosts import Host, HostView
 from harness.model.quorum_states import TableName
 
 CONTROLLER_PORT = 9093
@@ -44,7 +44,7 @@ class System(Protocol):
     def table(self) -> TableName:
         """The name of the transition table its nodes follow."""
 
-    async def prepare(self, host: HostView, hosts: Mapping[int, HostView]) -> None:
+    async def prepare(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         """Write one host's configuration and format its storage; hosts are all of the quorum.
 
         Raises EnvironmentFailure with the tool's words.

@@ -20,7 +20,7 @@ from pathlib import Path
 from harness.model import EnvironmentFailure
 from harness.model.hosts import Link
 from nodes.hosts.commands import run
-from nodes.hosts.netns import NamespaceHosts
+from nodes.hosts.kinds import NamespacedHosts
 
 TABLE = "splitbrain"
 PROBE_PORT = 9
@@ -33,9 +33,9 @@ CLONE_NEWNET = 0x40000000
 
 
 class NamespaceLinks:
-    """The Links capability of namespace hosts."""
+    """The Links capability of hosts that have network namespaces."""
 
-    def __init__(self, hosts: NamespaceHosts) -> None:
+    def __init__(self, hosts: NamespacedHosts) -> None:
         self._hosts = hosts
         self._cut: frozenset[Link] = frozenset()
         self._probes: dict[int, socket.socket] = {}

@@ -18,6 +18,7 @@ from pathlib import Path
 from harness.model import EnvironmentFailure
 from harness.model.hosts import HostView
 from nodes.hosts.commands import run
+from nodes.hosts.kinds import SameMachineHost
 
 SUBNET = "10.77.0"
 CONTROLLER_ADDRESS = f"{SUBNET}.254"
@@ -50,6 +51,15 @@ class NamespaceHosts:
                 await hosts._disconnect()
         finally:
             await hosts._release()
+
+    @property
+    def controller_address(self) -> str:
+        """The controller's own address on the nodes' network."""
+        return CONTROLLER_ADDRESS
+
+    def host(self, node: int) -> SameMachineHost:
+        """The node's files and short commands."""
+        return SameMachineHost(self.views[node])
 
     def enter(self, node: int, argv: Sequence[str]) -> list[str]:
         """The command that runs argv on the node. nsenter becomes argv, so its pid is argv's."""

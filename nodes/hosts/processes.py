@@ -1,4 +1,4 @@
-"""The nodes' server processes on namespace hosts: start, kill, stop, pause, resume, and what the kernel says of them.
+"""The nodes' servers as the controller's children: start, kill, stop, pause, resume, and what the kernel says of them.
 
 A server's standard output and error go to `server.log` in its host's directory, appended over restarts. Each start and
 end is told to `on_event`, so that observers know which log lines belong to which life of a node.
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.model import PeerFailure
 from harness.model.systems import System
-from nodes.hosts.netns import NamespaceHosts
+from nodes.hosts.kinds import EnterableHosts
 
 LOG_NAME = "server.log"
 SIGNAL_SECONDS = 10.0
@@ -23,10 +23,10 @@ ProcessEvent = Callable[[int, str, str], None]
 """Called with node, 'started' or 'stopped', and how."""
 
 
-class NamespaceProcesses:
-    """The Processes capability of namespace hosts."""
+class ChildProcesses:
+    """The Processes capability of hosts on which the controller's children run."""
 
-    def __init__(self, hosts: NamespaceHosts, system: System, on_event: ProcessEvent) -> None:
+    def __init__(self, hosts: EnterableHosts, system: System, on_event: ProcessEvent) -> None:
         self._hosts = hosts
         self._system = system
         self._on_event = on_event

@@ -59,7 +59,7 @@ def server_properties(configuration: NodeConfiguration, host: HostView, hosts: M
 def _controller(host: HostView) -> dict[str, str]:
     return {
         "process.roles": "controller",
-        "listeners": f"CONTROLLER://{host.address}:{CONTROLLER_PORT}",
+        "listeners": f"CONTROLLER://{host.bound}:{CONTROLLER_PORT}",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
     }
 

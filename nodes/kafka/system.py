@@ -1,23 +1,20 @@
 """Real Apache Kafka as a system: formats its nodes' storage and says which command serves them.
 
     system = KafkaSystem(release, Layout.CONTROLLERS, cluster_id)
-    await system.prepare(hosts.views[1], hosts.views)
+    await system.prepare(host, hosts.views)
 
 Nothing here starts a server: nodes.hosts.processes does, for every system alike.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.model import EnvironmentFailure
-from harness.model.hosts import HostView
+from harness.model.hosts import Host, HostView
 from harness.model.quorum_states import TableName
 from harness.model.systems import NodeCommand, NodeFiles
-from nodes.hosts.commands import run
 from nodes.kafka.artifacts import Release
 from nodes.kafka.configuration import Layout, NodeConfiguration, server_properties
 
@@ -61,11 +58,9 @@ class KafkaSystem:
         """The transition table this release follows."""
         return self.release.version.transition_table
 
-    async def prepare(self, host: HostView, hosts: Mapping[int, HostView]) -> None:
+    async def prepare(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         """Write the node's configuration and format its storage."""
-        if not shutil.which("java"):
-            raise EnvironmentFailure("formatting Kafka's storage: no java here; install openjdk-17-jre-headless")
-        self._configure(host, hosts)
+        await self._configure(host, hosts)
         await self._format(host)
 
     def command(self, host: HostView) -> NodeCommand:
@@ -76,18 +71,19 @@ class KafkaSystem:
     def files(self, host: HostView) -> NodeFiles:
         """This node's log and quorum-state."""
         return NodeFiles(
-            host.directory / "server.log", host.directory / "data" / "__cluster_metadata-0" / "quorum-state"
+            host.readable / "server.log", host.readable / "data" / "__cluster_metadata-0" / "quorum-state"
         )
 
-    def _configure(self, host: HostView, hosts: Mapping[int, HostView]) -> None:
-        overrides = {**self.overrides, **self.node_overrides.get(host.node, {})}
+    async def _configure(self, host: Host, hosts: Mapping[int, HostView]) -> None:
+        view = host.view
+        overrides = {**self.overrides, **self.node_overrides.get(view.node, {})}
         configuration = NodeConfiguration(self.layout, HEAP_MIB[self.layout], overrides)
-        _properties(host).write_text(server_properties(configuration, host, hosts))
-        _logging(host).write_text(LOG4J2 if self.release.version.logs_with_log4j2 else LOG4J)
+        await host.write(_properties(view), server_properties(configuration, view, hosts))
+        await host.write(_logging(view), LOG4J2 if self.release.version.logs_with_log4j2 else LOG4J)
 
-    async def _format(self, host: HostView) -> None:
-        tool = ["kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(_properties(host))]
-        await run(self._java(host, "-Xmx64m", *tool), timeout_seconds=FORMAT_SECONDS)
+    async def _format(self, host: Host) -> None:
+        tool = ["kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(_properties(host.view))]
+        await host.run(self._java(host.view, "-Xmx64m", *tool), timeout_seconds=FORMAT_SECONDS)
 
     def _java(self, host: HostView, *arguments: str) -> list[str]:
         style = "log4j2.configurationFile=" if self.release.version.logs_with_log4j2 else "log4j.configuration=file:"

@@ -23,7 +23,7 @@ from harness.model import EnvironmentFailure
 from harness.model.hosts import Link
 from harness.model.rpc import CLIENTS, RpcRule, RuleCount, Way
 from harness.model.systems import CONTROLLER_PORT
-from nodes.hosts.netns import CONTROLLER_ADDRESS, NamespaceHosts
+from nodes.hosts.kinds import NamespacedHosts
 from nodes.proxy.interception import intercept, let_go
 from nodes.proxy.namespaces import Endpoint, Namespace, outgoing
 from nodes.proxy.process import ProxyProcess
@@ -44,11 +44,12 @@ class NamespaceRpcs:
     """harness.model.rpc.Rpcs for namespace hosts, from up() to the end of its block."""
 
     def __init__(
-        self, hosts: NamespaceHosts, ports: Sequence[int], seed: int, recording: Recording | None, clients: bool
+        self, hosts: NamespacedHosts, ports: Sequence[int], seed: int, recording: Recording | None, clients: bool
     ) -> None:
         self._hosts, self._ports, self._seed, self._recording = hosts, ports, seed, recording
         self._sources = [*([CLIENTS] if clients else []), *hosts.views]
-        self._addresses = {node: view.address for node, view in hosts.views.items()} | {CLIENTS: CONTROLLER_ADDRESS}
+        self._addresses = {CLIENTS: hosts.controller_address}
+        self._addresses |= {node: view.address for node, view in hosts.views.items()}
         self._namespaces = {node: Namespace(self._namespace(node)) for node in (CLIENTS, *hosts.views)}
         self._proxy: ProxyProcess | None = None
 
@@ -56,7 +57,7 @@ class NamespaceRpcs:
     @asynccontextmanager
     async def up(
         cls,
-        hosts: NamespaceHosts,
+        hosts: NamespacedHosts,
         ports: Sequence[int] = (CONTROLLER_PORT,),
         seed: int = 0,
         recording: Recording | None = None,

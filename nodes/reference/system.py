@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.model.hosts import HostView
+from harness.model.hosts import Host, HostView
 from harness.model.quorum_states import TableName
 from harness.model.systems import CONTROLLER_PORT, NodeCommand, NodeFiles
 from nodes.reference.properties import DEFAULT_CLUSTER_ID, parse
@@ -35,10 +35,11 @@ class ReferenceSystem:
         """The transition table its nodes execute."""
         return "kip-595" if self.switches.get("reference.pre_vote") == "false" else "kip-996"
 
-    async def prepare(self, host: HostView, hosts: Mapping[int, HostView]) -> None:
+    async def prepare(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         """Write the node's properties; a node makes its log directory itself."""
         voters = ",".join(f"{node}@{each.address}:{CONTROLLER_PORT}" for node, each in sorted(hosts.items()))
-        _properties(host).write_text(_server_properties(host, voters, self.cluster_id, self.seed, self.switches))
+        text = _server_properties(host.view, voters, self.cluster_id, self.seed, self.switches)
+        await host.write(_properties(host.view), text)
 
     def command(self, host: HostView) -> NodeCommand:
         """A Python process that logs to its standard output."""
@@ -46,8 +47,8 @@ class ReferenceSystem:
 
     def files(self, host: HostView) -> NodeFiles:
         """This node's log and quorum-state."""
-        state = host.directory / "data" / "__cluster_metadata-0" / "quorum-state"
-        return NodeFiles(host.directory / "server.log", state)
+        state = host.readable / "data" / "__cluster_metadata-0" / "quorum-state"
+        return NodeFiles(host.readable / "server.log", state)
 
 
 def check_switches(switches: Mapping[str, str]) -> None:
@@ -63,7 +64,7 @@ def _server_properties(host: HostView, voters: str, cluster_id: str, seed: int, 
         "node.id": str(host.node),
         "cluster.id": cluster_id,
         "controller.quorum.voters": voters,
-        "listeners": f"CONTROLLER://{host.address}:{CONTROLLER_PORT}",
+        "listeners": f"CONTROLLER://{host.bound}:{CONTROLLER_PORT}",
         "log.dirs": str(host.directory / "data"),
         "reference.seed": str(seed + host.node),
         **switches,

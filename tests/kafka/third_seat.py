@@ -16,7 +16,7 @@ from pathlib import Path
 
 from harness.model import Observation
 from nodes.hosts.netns import NamespaceHosts
-from nodes.hosts.processes import NamespaceProcesses
+from nodes.hosts.processes import ChildProcesses
 from nodes.kafka.artifacts import Library
 from nodes.kafka.configuration import Layout
 from nodes.kafka.system import KafkaSystem
@@ -38,11 +38,11 @@ async def play(directory: Path, version: str) -> dict[str, object]:
     seen: list[Observation] = []
     loop = asyncio.get_running_loop()
     async with NamespaceHosts.up(directory, 3) as hosts:
-        await asyncio.gather(*(system.prepare(view, hosts.views) for view in hosts.views.values()))
+        await asyncio.gather(*(system.prepare(hosts.host(view.node), hosts.views) for view in hosts.views.values()))
         watch = QuorumWatch(lambda: int(loop.time() * 1e9), 0, seen.append)
         connections = {node: WireConnection(view.address, 9093, "judge") for node, view in hosts.views.items()}
         watch.start({node: system.files(view) for node, view in hosts.views.items()}, connections)
-        processes = NamespaceProcesses(hosts, system, lambda *_: None)
+        processes = ChildProcesses(hosts, system, lambda *_: None)
         try:
             for node in hosts.views:
                 await processes.start(node)
@@ -54,7 +54,7 @@ async def play(directory: Path, version: str) -> dict[str, object]:
                 await connection.close()
 
 
-async def _story(watch: QuorumWatch, processes: NamespaceProcesses) -> dict[str, object]:
+async def _story(watch: QuorumWatch, processes: ChildProcesses) -> dict[str, object]:
     followed = await watch.until("all follow one leader", 60)
     first = watch.view().leader()
     assert first in (1, 2), f"expected a real node to lead first, n{first} does"

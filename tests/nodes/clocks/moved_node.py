@@ -24,7 +24,7 @@ from harness.model.quorum_states import TableName
 from harness.model.systems import NodeCommand, NodeFiles
 from nodes.clocks.process_clocks import ProcessClocks
 from nodes.hosts.netns import NamespaceHosts
-from nodes.hosts.processes import NamespaceProcesses
+from nodes.hosts.processes import ChildProcesses
 
 SECOND_NS = 1_000_000_000
 DEADLINE_SECONDS = 10.0
@@ -69,7 +69,7 @@ async def own_words(log: Path) -> dict[str, float]:
 async def play(directory: Path) -> dict[str, Any]:
     """Each deed in turn, and what the clocks showed after it."""
     async with NamespaceHosts.up(directory, nodes=1) as hosts:
-        servers = NamespaceProcesses(hosts, Clockwork(), lambda *_: None)
+        servers = ChildProcesses(hosts, Clockwork(), lambda *_: None)
         clocks = ProcessClocks(servers.pid)
         told: dict[str, Any] = {}
 

@@ -26,7 +26,7 @@ from harness.model.systems import NodeCommand, NodeFiles
 from nodes.hosts.commands import run
 from nodes.hosts.links import PROBE_PORT, NamespaceLinks
 from nodes.hosts.netns import NamespaceHosts
-from nodes.hosts.processes import NamespaceProcesses
+from nodes.hosts.processes import ChildProcesses
 
 SERVES = "echo ready; exec sleep infinity"
 STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.05; done"
@@ -148,7 +148,7 @@ async def processes(directory: Path) -> None:
     events: list[list[Any]] = []
     async with NamespaceHosts.up(directory, nodes=3) as hosts:
         system = ShellSystem((SERVES, STUBBORN, FAILS))
-        servers = NamespaceProcesses(hosts, system, lambda *event: events.append(list(event)))
+        servers = ChildProcesses(hosts, system, lambda *event: events.append(list(event)))
         states = [servers.state(1)]
         for deed in (servers.start, servers.pause, servers.resume, servers.stop, servers.start, servers.kill):
             if deed == servers.stop:
@@ -173,7 +173,7 @@ async def crash(directory: Path) -> None:
     """A server that someone else kills."""
     events: list[list[Any]] = []
     async with NamespaceHosts.up(directory, nodes=1) as hosts:
-        servers = NamespaceProcesses(hosts, ShellSystem((SERVES,)), lambda *event: events.append(list(event)))
+        servers = ChildProcesses(hosts, ShellSystem((SERVES,)), lambda *event: events.append(list(event)))
         await servers.start(1)
         await until(lambda: "ready" in said(hosts, 1), "n1 serves")
         (server,) = [pid for pid in pids_in(hosts, 1) if _is_server(pid)]
@@ -201,7 +201,7 @@ async def _inhabited(directory: Path, cut_all: bool) -> None:
     """Three hosts with servers, one of them paused; tells their namespaces and stays until standard input ends."""
     async with NamespaceHosts.up(directory, nodes=3) as hosts:
         links = NamespaceLinks(hosts)
-        servers = NamespaceProcesses(hosts, ShellSystem((SERVES,) * 3), lambda *_: None)
+        servers = ChildProcesses(hosts, ShellSystem((SERVES,) * 3), lambda *_: None)
         try:
             for node in hosts.views:
                 await servers.start(node)

@@ -27,7 +27,7 @@ from nemesis.situation import Situation
 from nodes.hosts.commands import run
 from nodes.hosts.links import NamespaceLinks
 from nodes.hosts.netns import NamespaceHosts
-from nodes.hosts.processes import NamespaceProcesses
+from nodes.hosts.processes import ChildProcesses
 from nodes.observe.watch import QuorumWatch
 from nodes.proxy.namespaces import Namespace, outgoing
 from nodes.proxy.record import read_rows
@@ -47,7 +47,7 @@ class Quorum:
     """Three reference nodes that talk through the proxy, watched."""
 
     hosts: NamespaceHosts
-    processes: NamespaceProcesses
+    processes: ChildProcesses
     watch: QuorumWatch
     rpcs: NamespaceRpcs
     seen: list[Observation]
@@ -106,9 +106,9 @@ async def quorum(directory: Path, recording: Recording | None = None, **switches
     seen: list[Observation] = []
     watch = QuorumWatch(time.monotonic_ns, time.time_ns() - time.monotonic_ns(), seen.append)
     async with NamespaceHosts.up(directory, 3) as hosts, NamespaceRpcs.up(hosts, recording=recording) as rpcs:
-        processes = NamespaceProcesses(hosts, system, lambda *_: None)
+        processes = ChildProcesses(hosts, system, lambda *_: None)
         for view in hosts.views.values():
-            await system.prepare(view, hosts.views)
+            await system.prepare(hosts.host(view.node), hosts.views)
             await processes.start(view.node)
         connections = {node: WireConnection(view.address, 9093, "judge") for node, view in hosts.views.items()}
         watch.start({node: system.files(view) for node, view in hosts.views.items()}, connections)

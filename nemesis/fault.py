@@ -1,0 +1,56 @@
+"""What a fault is: a value that says what it is called, takes, needs and does; one small file a fault ends in one.
+
+    FAULT = Fault(name="partition", deeds={"cut": Cut}, aim=…, undo=…, carry_out=…, heal=…, draw=…, trial=…)
+
+What may live here: the shape. What may not: any fault. A deed is carried out in four steps, always in this order: its
+aim is settled (roles become nodes, chances are drawn), what undoes it goes to the journal, it is put in place, and its
+effect is proved. Healing undoes all deeds of a fault, proves that, and is harmless where there is none.
+
+To add one: write its file, name it in nemesis.faults, and say in docs/faults.md what it needs.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from harness.model.hosts import UndoRecord
+from harness.model.story import Step
+from nemesis.situation import Situation
+
+Aimed = Mapping[str, Any]
+"""A deed's arguments with nothing left open: JSON, with the nodes it befalls under `nodes` where it befalls nodes."""
+
+
+class Arguments(BaseModel):
+    """What a deed takes; a deed's own class says it in fields with ranges, which plans and the JSON Schema check."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One way to break something.
+
+    deeds maps each deed's name to the type of its arguments (anything that pydantic can check; None takes none).
+    missing says why the fault cannot be had in this situation, None where it can. aim may raise BadInput for arguments
+    that mean nothing, PeerFailure where nobody fits a role. undo is None for a deed that undoes another. carry_out
+    injects, proves the effect and returns what was done, with a `label` for the report; it raises PeerFailure where
+    the effect is not there. heal undoes and proves. draw gives the deeds of one random strike, for schedules. trial is
+    a strike that shows the fault at work within seconds, for `splitbrain faults test`.
+    """
+
+    name: str
+    words: str
+    deeds: Mapping[str, Any]
+    missing: Callable[[Situation], str | None]
+    aim: Callable[[Situation, str, Any], Aimed]
+    undo: Callable[[str, Aimed], UndoRecord | None]
+    carry_out: Callable[[Situation, str, Aimed], Awaitable[dict[str, Any]]]
+    heal: Callable[[Situation], Awaitable[Any]]
+    draw: Callable[[random.Random, int], list[Step]] | None = None
+    trial: tuple[Step, ...] = ()
