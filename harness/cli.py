@@ -28,6 +28,7 @@ from harness.reproduce import Reproduction, new_seed, reproduce, sides_of
 from harness.run import run_request
 from harness.scenarios import CATALOGUE, scenario
 from harness.scenarios.description import describe
+from nemesis.faults import BY_NAME
 from nodes.hosts.sandbox import widen_path
 from results.judgement import Judgement, read_judgement
 from results.store import RunDirectory, runs
@@ -96,7 +97,13 @@ def run_command(
     plan: Annotated[Path | None, typer.Option(help="A plan in TOML; flags win over it.")] = None,
     system: Annotated[str | None, typer.Option(help="reference, kafka or kafka:VERSION.")] = None,
     workload: Annotated[str | None, typer.Option(help="idle or register.")] = None,
-    faults: Annotated[str | None, typer.Option(help="partition, kill, pause, or none; several with commas.")] = None,
+    faults: Annotated[str | None, typer.Option(help=f"{', '.join(BY_NAME)}, or none; several with commas.")] = None,
+    weight: Annotated[list[str] | None, typer.Option(help="FAULT=NUMBER: how likely; 1 if not given.")] = None,
+    at_once: Annotated[int | None, typer.Option(help="How many different faults may be in place together.")] = None,
+    floor: Annotated[int | None, typer.Option(help="How many nodes kills and pauses leave running.")] = None,
+    hosts: Annotated[str | None, typer.Option(help="netns, local, docker or ssh.")] = None,
+    inventory: Annotated[Path | None, typer.Option(help="The ssh machines, in TOML.")] = None,
+    disk: Annotated[str | None, typer.Option(help="What logs are on: directory, tmpfs, ext4, xfs.")] = None,
     nodes: Annotated[int | None, typer.Option(help="How many nodes, all of them voters.")] = None,
     layout: Annotated[str | None, typer.Option(help="controllers, or combined with brokers (Kafka).")] = None,
     switch: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every node; repeat it.")] = None,
@@ -115,6 +122,12 @@ def run_command(
         "system": system,
         "workload": workload,
         "faults": faults.split(",") if faults is not None else None,
+        "weights": _pairs(weight, "--weight", "partition=2") if weight else None,
+        "at_once": at_once,
+        "floor": floor,
+        "hosts": hosts,
+        "inventory": str(inventory) if inventory else None,
+        "disk": disk,
         "nodes": nodes,
         "layout": layout,
         "switches": _switches(switch) if switch else None,
@@ -235,12 +248,16 @@ def _exit_code(judgements: list[Judgement]) -> int:
     return EXIT_OF[worst]
 
 
-def _switches(given: list[str]) -> dict[str, str]:
+def _pairs(given: list[str], flag: str, example: str) -> dict[str, str]:
     pairs = [text.partition("=") for text in given]
     for name, equals, _ in pairs:
         if not name or not equals:
-            raise BadInput(f"--switch {name!r}: expected NAME=VALUE, e.g. reference.pre_vote=false")
+            raise BadInput(f"{flag} {name!r}: expected NAME=VALUE, e.g. {example}")
     return {name: value for name, _, value in pairs}
+
+
+def _switches(given: list[str]) -> dict[str, str]:
+    return _pairs(given, "--switch", "reference.pre_vote=false")
 
 
 def _row(run: RunDirectory) -> dict[str, str]:

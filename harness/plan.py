@@ -8,22 +8,40 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from harness.model import BadInput
-from harness.story_steps import NODES_MAX, StoryStep
+from harness.model.disks import FileSystem
+from harness.model.hosts import HostKind
+from harness.story_steps import StoryStep
+from nemesis.arguments import NODES_MAX
+from nemesis.faults import BY_NAME
 
 SHOWN_CHARACTERS = 200
 WorkloadName = Literal["idle", "register"]
+NO_FAULTS = "none"
+
+
+def _is_fault(name: str) -> str:
+    if name not in BY_NAME and name != NO_FAULTS:
+        raise ValueError(f"expected {', '.join(BY_NAME)} or {NO_FAULTS}")
+    return name
+
+
+FaultName = Annotated[str, AfterValidator(_is_fault), WithJsonSchema({"enum": [*BY_NAME, NO_FAULTS]})]
 
 
 class Load(BaseModel):
-    """Which system, and what clients ask of it."""
+    """Which system, on which hosts, and what clients ask of it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
+    hosts: HostKind = "netns"
+    inventory: str | None = None
+    disk: FileSystem = "directory"
+    disk_mib: int = Field(default=256, ge=16, le=65_536)
     system: str = "reference"
     switches: dict[str, str] = {}
     layout: Literal["controllers", "combined"] = "controllers"
@@ -31,6 +49,7 @@ class Load(BaseModel):
     workload: WorkloadName = "idle"
     concurrency: int = Field(default=6, ge=2, le=200)
     rate_per_second: float = Field(default=100.0, gt=0, le=100_000)
+    floor: int = Field(default=0, ge=0, le=NODES_MAX)
 
 
 class Request(Load):
@@ -38,7 +57,9 @@ class Request(Load):
 
     name: str = Field(default="run", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
     seed: int | None = Field(default=None, ge=0)
-    faults: list[Literal["partition", "kill", "pause", "clock", "none"]] = ["partition"]
+    faults: list[FaultName] = ["partition"]
+    weights: dict[FaultName, Annotated[float, Field(gt=0, le=1000)]] = {}
+    at_once: int = Field(default=1, ge=1, le=8)
     interval_seconds: float = Field(default=8.0, ge=0.1, le=86_400)
     time_limit_seconds: float = Field(default=60.0, gt=0, le=86_400)
     story: list[StoryStep] = []

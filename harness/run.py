@@ -12,11 +12,11 @@ from harness.healing import heal_before_a_run
 from harness.judging import judge_run, open_spark
 from harness.launch import carry_out
 from harness.model.story import ALL_FOLLOW_ONE_LEADER, once
-from harness.plan import Load, Plan, Request, StoryStep
+from harness.plan import NO_FAULTS, Load, Plan, Request, StoryStep
 from harness.preflight import preflight
 from harness.reproduce import new_seed, our_versions
 from harness.systems import build, settle
-from nemesis.schedule import random_story
+from nemesis.schedule import Mix, random_story
 from results.judgement import Judgement
 from results.store import RunDirectory, new_run
 
@@ -42,7 +42,8 @@ def run_request(asked: Request, store: Path, master: str | None, report: Report)
 async def _settled(asked: Request, report: Report) -> Plan:
     system, versions = await settle(asked.system, DEFAULT_KAFKA, report)
     seed = new_seed() if asked.seed is None else asked.seed
-    drawn = random_story(asked.faults, seed, asked.time_limit_seconds, asked.interval_seconds, asked.nodes)
+    mix = Mix({name: asked.weights.get(name, 1.0) for name in asked.faults if name != NO_FAULTS}, asked.at_once)
+    drawn = random_story(mix, seed, asked.time_limit_seconds, asked.interval_seconds, asked.nodes)
     story = [step.step() for step in asked.story] or [once(ALL_FOLLOW_ONE_LEADER), *drawn]
     settled = asked.model_copy(update={"system": system, "seed": seed})
     return Plan(
@@ -57,9 +58,11 @@ async def _settled(asked: Request, report: Report) -> Plan:
 
 def _command(settled: Request) -> str:
     """The command that repeats the run; a story of the user's own is repeated from the stored plan's file."""
-    given = settled.model_dump(exclude={"story", "switches", "faults"}, exclude_none=True)
+    given = settled.model_dump(exclude={"story", "switches", "faults", "weights"}, exclude_none=True)
     names = {"time_limit_seconds": "time-limit", "interval_seconds": "interval", "rate_per_second": "rate"}
+    names["at_once"] = "at-once"
     flags = [f"--{names.get(key, key)} {shlex.quote(str(value))}" for key, value in given.items()]
     flags += [f"--switch {shlex.quote(f'{name}={value}')}" for name, value in settled.switches.items()]
+    flags += [f"--weight {name}={weight:g}" for name, weight in settled.weights.items()]
     story = " --plan PLAN.toml" if settled.story else f" --faults {','.join(settled.faults)}"
     return f"splitbrain run {' '.join(flags)}{story}"

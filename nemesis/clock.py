@@ -12,38 +12,77 @@ reference's timers and leases go by the monotonic clock.
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from harness.model import BadInput, EnvironmentFailure, PeerFailure
+from pydantic import Field
+
+from harness.model import BadInput, PeerFailure
 from harness.model.hosts import Clock, Clocks, UndoRecord
+from harness.model.story import FOLLOWERS, LEADER, Step, drift, for_, skew, strobe
+from nemesis.arguments import OnNodes
+from nemesis.fault import Aimed, Fault
 from nemesis.situation import Situation
 
-DEEDS = ("skew", "drift", "reset_clock")
 SECOND_NS = 1_000_000_000
 OFFSET_TOLERANCE_NS = 2_000_000
 RATE_TOLERANCE = 0.005
 PROVABLE_SECONDS = 0.01
 PROVABLE_RATE = 0.02
+MOVED_SECONDS_MAX = 1e8
+"""How far a clock may be moved: three years, within what the clocks of nodes can show."""
+RATE_MAX = 10
+DRAWN_RATES = (0.2, 0.5, 0.8, 1.25, 2.0)
+"""None so fast that a JVM, whose waits a fast clock prolongs, stalls for longer than the fault."""
 RATE_WINDOW_NS = 20_000_000
 """How long a rate is watched before it is believed; readings are microseconds off at most."""
 
 
-def undo_record(f: str, nodes: tuple[int, ...]) -> UndoRecord | None:
+ClockNames = Annotated[tuple[Clock, ...], Field(min_length=1)]
+
+
+class Skew(OnNodes):
+    """How far ahead, or behind if negative."""
+
+    offset_seconds: Annotated[float, Field(ge=-MOVED_SECONDS_MAX, le=MOVED_SECONDS_MAX)]
+    clocks: ClockNames = ("realtime",)
+
+
+class Drift(OnNodes):
+    """How fast: 1 is as it should be."""
+
+    rate: Annotated[float, Field(ge=0, le=RATE_MAX)]
+    clocks: ClockNames = ("realtime", "monotonic")
+
+
+def aim(situation: Situation, f: str, value: Mapping[str, Any]) -> Aimed:
+    """The nodes that are meant, and by how much. Raises BadInput for a fault too small to prove."""
+    if f == "skew" and 0 < abs(value["offset_seconds"]) < PROVABLE_SECONDS:
+        seconds = value["offset_seconds"]
+        raise BadInput(f"skew by {seconds:g} s: expected 0 or at least {PROVABLE_SECONDS:g} s, less cannot be proved")
+    if f == "drift" and 0 < abs(value["rate"] - 1) < PROVABLE_RATE:
+        raise BadInput(
+            f"drift at rate {value['rate']:g}: expected one that differs from 1 by {PROVABLE_RATE:g} or more"
+        )
+    return {**value, "nodes": list(situation.whoever_is(value["who"]))}
+
+
+def undo(f: str, aimed: Aimed) -> UndoRecord | None:
     """Resetting undoes any of them; None where the deed itself resets."""
-    return None if f == "reset_clock" else UndoRecord(f, "reset-clocks", {"nodes": list(nodes)})
+    return None if f == "reset_clock" else UndoRecord(f, "reset-clocks", {"nodes": aimed["nodes"]})
 
 
-async def carry_out(situation: Situation, f: str, nodes: tuple[int, ...], value: Mapping[str, Any]) -> dict[str, Any]:
+async def carry_out(situation: Situation, f: str, aimed: Aimed) -> dict[str, Any]:
     """Do it to each node; returns the nodes and a label for the report.
 
-    Raises BadInput for a fault too small to prove, EnvironmentFailure where this kind of host cannot move clocks,
-    PeerFailure where a process is not shown what it should be.
+    Raises PeerFailure where a process is not shown what it should be.
     """
-    clocks = _clocks(situation, f)
+    clocks, nodes = situation.clocks, aimed["nodes"]
+    assert clocks is not None
     deed = {"skew": _skew, "drift": _drift, "reset_clock": _reset}[f]
     situation.skewed = tuple(sorted({*situation.skewed, *nodes}))
-    words = [await deed(clocks, node, value) for node in nodes]
+    words = [await deed(clocks, node, aimed) for node in nodes]
     if f == "reset_clock":
         situation.skewed = tuple(node for node in situation.skewed if node not in nodes)
     return {"nodes": list(nodes), "label": ", ".join(words) or "no clock to reset"}
@@ -53,22 +92,12 @@ async def heal(situation: Situation) -> None:
     """Reset every clock that was moved; a process that has ended took its clocks with it."""
     alive = tuple(node for node in situation.skewed if situation.processes.state(node) != "gone")
     if alive:
-        await carry_out(situation, "reset_clock", alive, {})
+        await carry_out(situation, "reset_clock", {"nodes": list(alive)})
     situation.skewed = ()
-
-
-def _clocks(situation: Situation, f: str) -> Clocks:
-    if situation.clocks is None:
-        raise EnvironmentFailure(
-            f"{f}: hosts of this kind cannot move a process's clock; use hosts that are namespaces"
-        )
-    return situation.clocks
 
 
 async def _skew(clocks: Clocks, node: int, value: Mapping[str, Any]) -> str:
     seconds = float(value["offset_seconds"])
-    if 0 < abs(seconds) < PROVABLE_SECONDS:
-        raise BadInput(f"skew by {seconds:g} s: expected 0 or at least {PROVABLE_SECONDS:g} s, less cannot be proved")
     which: list[Clock] = value.get("clocks", ["realtime"])
     offset_ns = round(seconds * SECOND_NS)
     await clocks.skew(node, which, offset_ns)
@@ -78,8 +107,6 @@ async def _skew(clocks: Clocks, node: int, value: Mapping[str, Any]) -> str:
 
 async def _drift(clocks: Clocks, node: int, value: Mapping[str, Any]) -> str:
     rate = float(value["rate"])
-    if 0 < abs(rate - 1) < PROVABLE_RATE:
-        raise BadInput(f"drift at rate {rate:g}: expected one that differs from 1 by {PROVABLE_RATE:g} or more")
     which: list[Clock] = value.get("clocks", ["realtime", "monotonic"])
     await clocks.drift(node, which, rate)
     await _prove_rate(clocks, node, which, rate)
@@ -118,3 +145,25 @@ async def _prove_rate(clocks: Clocks, node: int, which: list[Clock], rate: float
 
 def _names(which: list[Clock]) -> str:
     return "clocks" if len(which) > 1 else f"{which[0]} clock"
+
+
+def draw(drawn: random.Random, _nodes: int) -> list[Step]:
+    """A leap of up to two minutes either way, leaps to and fro, or clocks that go too slow or too fast."""
+    who = drawn.choice([LEADER, FOLLOWERS])
+    leap = round(drawn.choice([-1, 1]) * drawn.uniform(0.1, 120), 3)
+    strikes = [[skew(who, leap)], [drift(who, drawn.choice(DRAWN_RATES))], strobe(who, leap, 0.4, 3)]
+    return drawn.choice(strikes)
+
+
+FAULT = Fault(
+    name="clock",
+    words="a node's clocks leap, jump to and fro, or go too slow or too fast, while its process runs",
+    deeds={"skew": Skew, "drift": Drift, "reset_clock": OnNodes},
+    missing=lambda situation: situation.why_lacking("clocks"),
+    aim=aim,
+    undo=undo,
+    carry_out=carry_out,
+    heal=heal,
+    draw=draw,
+    trial=(skew("n1", 30), drift("n2", 0.5), for_(0.2)),
+)

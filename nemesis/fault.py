@@ -16,8 +16,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from harness.model.hosts import UndoRecord
 from harness.model.story import Step
 from nemesis.situation import Situation
@@ -26,17 +24,11 @@ Aimed = Mapping[str, Any]
 """A deed's arguments with nothing left open: JSON, with the nodes it befalls under `nodes` where it befalls nodes."""
 
 
-class Arguments(BaseModel):
-    """What a deed takes; a deed's own class says it in fields with ranges, which plans and the JSON Schema check."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One way to break something.
 
-    deeds maps each deed's name to the type of its arguments (anything that pydantic can check; None takes none).
+    deeds maps each deed's name to the type of its arguments (nemesis.arguments), which plans are checked against.
     missing says why the fault cannot be had in this situation, None where it can. aim may raise BadInput for arguments
     that mean nothing, PeerFailure where nobody fits a role. undo is None for a deed that undoes another. carry_out
     injects, proves the effect and returns what was done, with a `label` for the report; it raises PeerFailure where
@@ -52,5 +44,5 @@ class Fault:
     undo: Callable[[str, Aimed], UndoRecord | None]
     carry_out: Callable[[Situation, str, Aimed], Awaitable[dict[str, Any]]]
     heal: Callable[[Situation], Awaitable[Any]]
-    draw: Callable[[random.Random, int], list[Step]] | None = None
-    trial: tuple[Step, ...] = ()
+    draw: Callable[[random.Random, int], list[Step]]
+    trial: tuple[Step, ...]

@@ -9,44 +9,88 @@ only afterwards, so healing asks for the counters first, and fails for a fault t
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import permutations
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, field_validator
 
 from harness.model import BadInput, EnvironmentFailure, PeerFailure
 from harness.model.hosts import Link, UndoRecord
-from harness.model.rpc import CLIENTS, DISTURB, RpcRule, Rpcs, RuleCount
+from harness.model.rpc import (
+    CLIENTS,
+    DISTURB,
+    HOLD,
+    Api,
+    RpcAction,
+    RpcMatch,
+    RpcRule,
+    Rpcs,
+    RuleCount,
+    delay,
+    disturb,
+)
+from harness.model.story import FOLLOWERS, Step, for_
+from nemesis.arguments import Arguments
+from nemesis.fault import Aimed, Fault
 from nemesis.situation import Situation
 
 NAME = DISTURB
 
 
-def undo_record(situation: Situation) -> UndoRecord:
+class Disturbance(Arguments):
+    """Rules as harness.model.rpc.RpcRule takes them from JSON."""
+
+    rules: Annotated[list[dict[str, Any]], Field(min_length=1)]
+
+    @field_validator("rules")
+    @classmethod
+    def _are_rules(cls, rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        try:
+            for rule in rules:
+                RpcRule.from_json(rule)
+        except BadInput as error:
+            raise ValueError(str(error)) from error
+        return rules
+
+
+def aim(situation: Situation, _f: str, value: Mapping[str, Any]) -> Aimed:
+    """The rules with node numbers in the place of roles. Raises BadInput for a rule that makes no sense."""
+    return {"rules": [rule.to_json() for rule in resolve(situation, value)]}
+
+
+def undo(f: str, aimed: Aimed) -> UndoRecord:
     """Removing all rules, or the redirect where the proxy is gone, undoes any."""
-    return UndoRecord(NAME, "remove-rpc-rules", {"nodes": list(situation.nodes)})
+    return UndoRecord(f, "remove-rpc-rules", {"rules": [rule["name"] for rule in aimed["rules"]]})
 
 
-async def inject(rpcs: Rpcs, situation: Situation, value: Mapping[str, Any]) -> dict[str, Any]:
+async def carry_out(situation: Situation, _f: str, aimed: Aimed) -> dict[str, Any]:
     """Put the rules in place and prove that what they speak of passes by them; returns them and a label.
 
-    Raises PeerFailure where a link goes around the proxy, BadInput for a rule that makes no sense.
+    Raises PeerFailure where a link goes around the proxy.
     """
-    rules = resolve(situation, value)
+    rpcs = situation.rpcs
+    assert rpcs is not None
+    rules = [RpcRule.from_json(rule) for rule in aimed["rules"]]
     await rpcs.replace(rules)
     ways = await rpcs.ways(links_of(rules, situation.nodes))
     astray = sorted(f"n{a}>n{b} {way}" for (a, b), way in ways.items() if way != "through")
     if astray:
         raise PeerFailure(f"proving the RPC rules: expected connections through the proxy, came {', '.join(astray)}")
     label = ", ".join(f"{rule.action.do} {rule.name}" for rule in rules)
-    return {"rules": [rule.to_json() for rule in rules], "label": label}
+    return {"rules": aimed["rules"], "label": label}
 
 
-async def heal(rpcs: Rpcs, situation: Situation) -> dict[str, Any]:
+async def heal(situation: Situation) -> dict[str, Any]:
     """Remove every rule and prove that nodes reach each other; returns the counters that the rules had in the end.
 
     Raises PeerFailure where a way is still barred, and where a rule never acted: its fault was no test.
     """
+    rpcs = situation.rpcs
+    if rpcs is None:
+        return {"counts": {}}
     counts = await _last_counts(rpcs)
     await rpcs.clear()
     ways = await rpcs.ways(permutations(situation.nodes, 2))
@@ -102,3 +146,26 @@ def _named(rule: RpcRule) -> list[int]:
 def _number(node: int | str) -> int:
     assert isinstance(node, int), f"role {node!r} was not settled"
     return node
+
+
+def draw(drawn: random.Random, _nodes: int) -> list[Step]:
+    """Fetches are what a quorum always has on the wire: some are lost, late, doubled, cut short or held back."""
+    probability = drawn.choice([0.1, 0.3, 0.6])
+    actions: list[RpcAction] = [RpcAction("drop"), RpcAction("close"), delay(drawn.choice([50, 300, 1500])), HOLD]
+    match = RpcMatch((Api.FETCH,), "response", targets=drawn.choice([(), (FOLLOWERS,)]), probability=probability)
+    action = drawn.choice(actions)
+    return [disturb(RpcRule(f"{action.do} {probability:.0%} of fetch answers", match, action))]
+
+
+FAULT = Fault(
+    name="rpc",
+    words="single RPCs between nodes are dropped, held, delayed, doubled, answered with errors, or cut short",
+    deeds={DISTURB: Disturbance},
+    missing=lambda situation: situation.why_lacking("rpcs"),
+    aim=aim,
+    undo=undo,
+    carry_out=carry_out,
+    heal=heal,
+    draw=draw,
+    trial=(disturb(RpcRule("late fetches", RpcMatch((Api.FETCH,)), delay(20))), for_(1.2)),
+)

@@ -7,13 +7,10 @@ do what it says ends with its error in the history, and the run it belongs to is
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
 from typing import Any
 
 from harness.model import BadInput, EnvironmentFailure, Op, PeerFailure, SplitbrainError
-from harness.model.hosts import UndoRecord
-from harness.model.rpc import Rpcs
-from nemesis import clock, partition, process, rpc
+from nemesis.faults import BY_DEED, FAULTS
 from nemesis.journal import UndoJournal
 from nemesis.situation import Situation
 
@@ -47,26 +44,17 @@ class NemesisSession:
             return await self._await(value)
         if f == "heal":
             return await self._heal()
-        if f == partition.NAME:
-            self._record(partition.undo_record(self._situation))
-            return await partition.inject(self._situation, value)
-        if f in process.DEEDS:
-            nodes = self._situation.whoever_is(value["who"])
-            self._record(process.undo_record(f, nodes))
-            return await process.carry_out(self._situation, f, nodes)
-        if f in clock.DEEDS:
-            nodes = self._situation.whoever_is(value["who"])
-            self._record(clock.undo_record(f, nodes))
-            return await clock.carry_out(self._situation, f, nodes, value)
-        if f == rpc.NAME:
-            self._record(rpc.undo_record(self._situation))
-            return await rpc.inject(self._proxy(), self._situation, value)
-        raise BadInput(f"deed {f!r}: expected await, heal, cut, rpc, {', '.join([*process.DEEDS, *clock.DEEDS])}")
-
-    def _proxy(self) -> Rpcs:
-        if self._situation.rpcs is None:
-            raise EnvironmentFailure("disturbing RPCs: no proxy stands between the nodes of this run")
-        return self._situation.rpcs
+        fault = BY_DEED.get(f)
+        if fault is None:
+            raise BadInput(f"deed {f!r}: expected await, heal, {', '.join(BY_DEED)}")
+        reason = fault.missing(self._situation)
+        if reason:
+            raise EnvironmentFailure(f"{f}: {reason}")
+        aimed = fault.aim(self._situation, f, value)
+        undo = fault.undo(f, aimed)
+        if undo:
+            self._open_faults.append(self._journal.record(undo))
+        return await fault.carry_out(self._situation, f, aimed)
 
     async def _await(self, value: Mapping[str, Any]) -> Any:
         if not await self._until(value["condition"], value["within_seconds"]):
@@ -74,17 +62,18 @@ class NemesisSession:
         return value
 
     async def _heal(self) -> dict[str, Any]:
-        """Undo each kind of fault, whatever becomes of the others; the dead, whose new clocks are true, come last."""
-        async with AsyncExitStack() as last_first:
-            last_first.push_async_callback(process.heal, self._situation)
-            last_first.push_async_callback(clock.heal, self._situation)
-            if self._situation.rpcs is not None:
-                last_first.push_async_callback(rpc.heal, self._situation.rpcs, self._situation)
-            last_first.push_async_callback(partition.heal, self._situation)
+        """Undo each fault, whatever becomes of the others, in the order in which they are named.
+
+        Raises PeerFailure with every reason where one could not be undone.
+        """
+        problems: list[str] = []
+        for fault in FAULTS:
+            try:
+                await fault.heal(self._situation)
+            except SplitbrainError as error:
+                problems.append(str(error))
+        if problems:
+            raise PeerFailure("; ".join(problems))
         while self._open_faults:
             self._journal.healed(self._open_faults.pop())
         return {"label": "healed"}
-
-    def _record(self, undo: UndoRecord | None) -> None:
-        if undo:
-            self._open_faults.append(self._journal.record(undo))

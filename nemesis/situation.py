@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.model import BadInput, PeerFailure
 from harness.model.disks import Disks
-from harness.model.hosts import Clocks, Links, Processes
+from harness.model.hosts import Clocks, Link, Links, Processes
 from harness.model.packets import Packets
 from harness.model.rpc import Rpcs
-from harness.model.story import CUT_OFF, DOWN, FOLLOWERS, LEADER, PAUSED, SKEWED, Who
+from harness.model.story import (
+    ALL,
+    CUT_OFF,
+    DOWN,
+    FOLLOWERS,
+    LEADER,
+    MAJORITY,
+    MINORITY,
+    ONE,
+    PAUSED,
+    ROLES,
+    SKEWED,
+    Who,
+)
 
 
 @dataclass(slots=True)
@@ -18,8 +31,9 @@ class Situation:
     """The run as its nemesis sees it.
 
     leader() names whom the quorum holds for its leader, None while there is none; draw(n) is a number below n from the
-    plan's seed. cut_off is who the last cut isolated, skewed whose clocks were moved. clocks and rpcs are None where
-    hosts cannot move clocks, or no proxy stands between the nodes.
+    plan's seed. cut_off is who the last cut isolated, cut_links what is cut, skewed whose clocks were moved. A
+    capability that may be None is so where these hosts lack it, and `lacking` says why, by its name here. floor is how
+    many nodes a fault of processes must leave running.
     """
 
     nodes: tuple[int, ...]
@@ -33,6 +47,9 @@ class Situation:
     packets: Packets | None = None
     disks: Disks | None = None
     skewed: tuple[int, ...] = ()
+    cut_links: frozenset[Link] = frozenset()
+    floor: int = 0
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
     def whoever_is(self, who: Who) -> tuple[int, ...]:
         """The nodes a role means now. Raises PeerFailure where nobody fits, BadInput for an unknown role."""
@@ -44,6 +61,10 @@ class Situation:
             return (self.the_leader(),)
         if who == FOLLOWERS:
             return (self._a_follower(),)
+        if who in (ONE, MINORITY, MAJORITY, ALL):
+            count = len(self.nodes)
+            sizes = {ONE: 1, MINORITY: (count - 1) // 2, MAJORITY: count // 2 + 1, ALL: count}
+            return tuple(sorted(self.shuffled(self._in_state("running"))[: sizes[who]]))
         return (self._named(who),)
 
     def the_leader(self) -> int:
@@ -52,6 +73,24 @@ class Situation:
         if leader is None:
             raise PeerFailure("choosing the leader: no node claims to lead just now")
         return leader
+
+    def shuffled(self, nodes: Sequence[int] | None = None) -> tuple[int, ...]:
+        """All nodes, or these, in an order from the plan's seed."""
+        left = list(self.nodes if nodes is None else nodes)
+        return tuple(left.pop(self.draw(len(left))) for _ in range(len(left)))
+
+    def above_the_floor(self, nodes: Sequence[int]) -> tuple[int, ...]:
+        """As many of these nodes, from the first, as may stop running, those that do not run already among them."""
+        running = self._in_state("running")
+        spare = max(0, len(running) - self.floor)
+        taken = [node for node in nodes if node in running][:spare]
+        return tuple(node for node in nodes if node not in running or node in taken)
+
+    def why_lacking(self, capability: str) -> str | None:
+        """None where these hosts have a capability, else the reason."""
+        if getattr(self, capability) is not None:
+            return None
+        return self.lacking.get(capability, f"hosts of this kind have no {capability}")
 
     def _a_follower(self) -> int:
         leader = self.the_leader()
@@ -67,5 +106,6 @@ class Situation:
         number = who.removeprefix("n")
         if not number.isdigit() or int(number) not in self.nodes:
             names = ", ".join(f"n{node}" for node in self.nodes)
-            raise BadInput(f"node {who!r}: expected leader, follower, cut off, down, paused, skewed or one of {names}")
+            roles = ", ".join(ROLES)
+            raise BadInput(f"node {who!r}: expected {roles} or one of {names}")
         return int(number)

@@ -72,8 +72,8 @@ class Links(Protocol):
     async def cut(self, links: Iterable[Link]) -> None:
         """Drop what travels on these links, besides what is dropped already."""
 
-    async def mend(self) -> None:
-        """Let everything through again; harmless when nothing is cut."""
+    async def mend(self, links: Iterable[Link] | None = None) -> None:
+        """Let these links through again, or everything; harmless where nothing is cut."""
 
     async def passes(self, links: Iterable[Link]) -> Mapping[Link, bool]:
         """Try each link with real traffic: whether what the first node sends reaches the second."""

@@ -1,16 +1,21 @@
-"""What may befall the packets of a link, and the capability of hosts to make it so.
+"""What may befall the packets of a link, the capability of hosts to make it so, and the step of a story that asks it.
 
 A shape speaks of what one node sends to another (harness.model.hosts.Link); both directions are two links. All
 probabilities are of single packets and independent of one another.
+
+    packets(PacketShape(delay_ms=50, jitter_ms=10, distribution="normal"), who=LEADER, ways="out")
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import asdict, dataclass
+from typing import Final, Literal, Protocol
 
 from harness.model.hosts import Link
+from harness.model.story import Step, Ways, Who
+
+PACKETS: Final = "packets"
 
 Distribution = Literal["uniform", "normal", "pareto"]
 
@@ -20,8 +25,8 @@ class PacketShape:
     """What befalls a link's packets; the default lets them pass as they are.
 
     delay_ms is the mean of the added delay, jitter_ms its half width (uniform) or standard deviation (normal, pareto);
-    reorder is the probability that a packet skips the delay. corrupt flips one bit. rate_kbit_per_second bounds the
-    bandwidth, None does not.
+    delays are independent, so that jitter alone lets packets overtake. reorder is the probability that a packet skips
+    the delay. corrupt flips one bit. rate_kbit_per_second bounds the bandwidth, None does not.
     """
 
     delay_ms: float = 0.0
@@ -33,20 +38,27 @@ class PacketShape:
     corrupt: float = 0.0
     rate_kbit_per_second: float | None = None
 
+    @property
+    def slowest_ms(self) -> float:
+        """A delay that next to no packet exceeds, queues before a bounded bandwidth left aside."""
+        return self.delay_ms + self.jitter_ms * (1 if self.distribution == "uniform" else 8)
+
 
 @dataclass(frozen=True, slots=True)
 class PacketReading:
-    """What probes on a link came to: how many were sent, arrived whole, arrived twice, arrived damaged, out of turn.
+    """What became of numbered datagrams that were sent on a link one right after the other.
 
-    delays_ms are the one-way times of those that arrived.
+    sent counts them all, arrived those that came at least once, whole or damaged; duplicated those that came more than
+    once, damaged those that came with a wrong bit. delays_ms are the one-way times of what came, in order of arrival.
+    kbit_per_second is the rate at which they came, headers included; None where fewer than two did.
     """
 
     sent: int
     arrived: int
     duplicated: int
     damaged: int
-    reordered: int
     delays_ms: tuple[float, ...]
+    kbit_per_second: float | None
 
 
 class Packets(Protocol):
@@ -56,11 +68,26 @@ class Packets(Protocol):
     def technique(self) -> str:
         """How it is done here, for the report: e.g. 'tc netem' or 'user-space switch'."""
 
+    @property
+    def shapes(self) -> Mapping[Link, PacketShape]:
+        """The links that have a shape just now."""
+
     async def shape(self, links: Iterable[Link], shape: PacketShape) -> None:
         """From now on these links have this shape, in place of any they had. Raises EnvironmentFailure."""
 
     async def clear(self) -> None:
         """All links let packets pass as they are; harmless where they do."""
 
-    async def read(self, links: Iterable[Link], probes: int) -> Mapping[Link, PacketReading]:
+    async def read(self, probes: Mapping[Link, int]) -> Mapping[Link, PacketReading]:
         """Send so many numbered datagrams on each link and see what becomes of them."""
+
+
+def packets(
+    shape: PacketShape, who: Who | None = None, ways: Ways = "both", links: Iterable[Link] | None = None
+) -> Step:
+    """Treat the packets of these links so; or of those between a node and all others; or of all."""
+    default = asdict(PacketShape())
+    value: dict[str, object] = {name: each for name, each in asdict(shape).items() if each != default[name]}
+    if links is not None:
+        return Step(PACKETS, {**value, "links": sorted(list(link) for link in links)})
+    return Step(PACKETS, {**value, "who": who, "ways": ways} if who is not None else value)

@@ -2,16 +2,17 @@
 
 A step is a deed's name and its JSON arguments, so that a plan on disk holds the story itself. Who is meant is said by
 role and settled when the step is carried out: `leader` is whom the quorum names then, `follower` any other node (the
-plan's seed draws), `n3` node 3, `cut off`, `down`, `paused` and `skewed` (whose clocks were moved) whoever is so now.
+plan's seed draws), `one`, `minority`, `majority` and `all` so many of those that run, `n3` node 3, `cut off`, `down`,
+`paused` and `skewed` (whose clocks were moved) whoever is so now.
 
     story = [once(A_LEADER_IS_KNOWN), cut(one(FOLLOWERS)), for_(seconds(12)), heal(), for_(seconds(5))]
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from harness.model.hosts import Clock
 
@@ -28,6 +29,14 @@ CUT_OFF: Final[Who] = "cut off"
 DOWN: Final[Who] = "down"
 PAUSED: Final[Who] = "paused"
 SKEWED: Final[Who] = "skewed"
+ONE: Final[Who] = "one"
+MINORITY: Final[Who] = "minority"
+MAJORITY: Final[Who] = "majority"
+ALL: Final[Who] = "all"
+ROLES: Final = (LEADER, FOLLOWERS, ONE, MINORITY, MAJORITY, ALL, CUT_OFF, DOWN, PAUSED, SKEWED)
+
+Shape = Literal["halves", "random halves", "majorities ring", "bridge", "minority", "primaries"]
+SHAPES: Final[tuple[Shape, ...]] = get_args(Shape)
 
 A_LEADER_IS_KNOWN: Final = "a leader is known"
 ALL_FOLLOW_ONE_LEADER: Final = "all follow one leader"
@@ -82,6 +91,37 @@ def cut_links(links: Iterable[tuple[int, int]]) -> Step:
     return Step("cut", {"links": sorted(list(link) for link in links)})
 
 
+def partition(shape: Shape, ways: Ways = "both") -> Step:
+    """Cut the network into a shape: halves in order of number or at random, a ring in which each node sees another
+    majority, two halves with one node as a bridge, a random minority, or whoever claims to lead (primaries).
+
+    One way of a shape cuts only what its first part sends (out) or receives (in); a ring has no parts.
+    """
+    return Step("cut", {"shape": shape, "ways": ways})
+
+
+def mend(links: Iterable[tuple[int, int]]) -> Step:
+    """Let these directed links pass again, whatever else is cut."""
+    return Step("mend", {"links": sorted(list(link) for link in links)})
+
+
+def swizzle(order: Sequence[int], healing: Sequence[int], nodes: int, pause_seconds: float) -> list[Step]:
+    """Cut nodes off one by one in one order, then let them come back one by one in another."""
+    apart: set[int] = set()
+    story: list[Step] = []
+    for node in order:
+        apart.add(node)
+        story += [cut_links(_around(node, range(1, nodes + 1))), for_(pause_seconds)]
+    for node in healing:
+        apart.remove(node)
+        story += [mend(_around(node, set(range(1, nodes + 1)) - apart)), for_(pause_seconds)]
+    return story
+
+
+def _around(node: int, others: Iterable[int]) -> list[tuple[int, int]]:
+    return [link for other in others if other != node for link in ((node, other), (other, node))]
+
+
 def heal() -> Step:
     """Undo every fault that is in place: mend links, reset clocks, resume the paused, start the dead."""
     return Step("heal")
@@ -125,6 +165,21 @@ def drift(who: Who, rate: float, clocks: Iterable[Clock] = ("realtime", "monoton
 def reset_clock(who: Who = SKEWED) -> Step:
     """The node's clocks show the true time again."""
     return Step("reset_clock", {"who": who})
+
+
+def restart(who: Who) -> list[Step]:
+    """SIGTERM, the end, and a start."""
+    return [stop(who), start()]
+
+
+def rolling_restart(nodes: Iterable[int], within: float = AWAIT_SECONDS) -> list[Step]:
+    """Each node in turn: stopped, started, and waited for until all follow one leader again."""
+    return [step for node in nodes for step in (*restart(f"n{node}"), once(ALL_FOLLOW_ONE_LEADER, within))]
+
+
+def crash_loop(who: Who, times: int, up_seconds: float) -> list[Step]:
+    """So many times a SIGKILL, a start, and a short life."""
+    return [kill(who), start(), for_(up_seconds)] * times
 
 
 def strobe(who: Who, offset_seconds: float, period_seconds: float, times: int) -> list[Step]:

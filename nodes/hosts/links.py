@@ -46,9 +46,9 @@ class NamespaceLinks:
         wanted = self._cut | frozenset(links)
         await self._apply(wanted)
 
-    async def mend(self) -> None:
-        """Delete every table of ours; harmless when nothing is cut."""
-        await self._apply(frozenset())
+    async def mend(self, links: Iterable[Link] | None = None) -> None:
+        """Let these links through again, or all, with no table of ours left; harmless when nothing is cut."""
+        await self._apply(frozenset() if links is None else self._cut - frozenset(links))
 
     async def passes(self, links: Iterable[Link]) -> Mapping[Link, bool]:
         """Send datagrams on each link and see which arrive; where we did not cut, for a while."""

@@ -135,10 +135,8 @@ def test_an_awaited_condition_that_does_not_come_is_an_error_with_its_time(play,
 
 def test_an_unknown_deed_is_an_error_that_names_those_there_are(play):
     (failed,) = play(Step("dance"))
-    assert (
-        failed.error
-        == "deed 'dance': expected await, heal, cut, rpc, kill, stop, pause, start, resume, skew, drift, reset_clock"
-    )
+    assert failed.error is not None
+    assert failed.error.startswith("deed 'dance': expected await, heal, cut, mend, rpc, ")
 
 
 @pytest.mark.parametrize("links", [[[1, 9]], [[0, 1]]])
@@ -168,4 +166,4 @@ def test_closing_the_session_heals(situation, path, known):
 
 def test_rpcs_cannot_be_disturbed_where_no_proxy_stands_between_the_nodes(play):
     (failed,) = play(disturb(RpcRule("votes", RpcMatch((Api.VOTE,)), DROP)))
-    assert failed.error == "disturbing RPCs: no proxy stands between the nodes of this run"
+    assert failed.error == "rpc: hosts of this kind have no rpcs"

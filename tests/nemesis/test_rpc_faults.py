@@ -77,7 +77,13 @@ def rpcs() -> FakeRpcs:
 def inject(rpcs: FakeRpcs, situation: Situation, *rules: RpcRule) -> dict[str, Any]:
     """Inject the deed as it comes from a plan on disk."""
     value = json.loads(json.dumps(disturb(*rules).value))
-    return asyncio.run(rpc.inject(rpcs, situation, value))
+    situation.rpcs = rpcs
+    return asyncio.run(rpc.carry_out(situation, "rpc", rpc.aim(situation, "rpc", value)))
+
+
+def mend(rpcs: FakeRpcs, situation: Situation) -> dict[str, Any]:
+    situation.rpcs = rpcs
+    return asyncio.run(rpc.heal(situation))
 
 
 def test_roles_are_settled_and_the_links_are_those_on_which_the_requests_travel(
@@ -124,21 +130,21 @@ def test_a_link_that_meets_no_rule_fails_the_deed(rpcs: FakeRpcs, situation: Sit
 def test_heal_removes_all_rules_and_tells_how_often_they_acted(rpcs: FakeRpcs, situation: Situation) -> None:
     inject(rpcs, situation, HELD_FETCHES)
     rpcs.tally["held-fetches"] = RuleCount(matched=3, acted=2)
-    healed = asyncio.run(rpc.heal(rpcs, situation))
+    healed = mend(rpcs, situation)
     assert healed == {"counts": {"held-fetches": {"matched": 3, "acted": 2}}}
     assert (rpcs.rules, rpcs.deeds) == ([], ["replace", "clear"])
 
 
 def test_healing_twice_is_as_good_as_once(rpcs: FakeRpcs, situation: Situation) -> None:
     for _ in range(2):
-        assert asyncio.run(rpc.heal(rpcs, situation)) == {"counts": {}}
+        assert mend(rpcs, situation) == {"counts": {}}
 
 
 def test_a_rule_that_never_acted_is_healed_and_told(rpcs: FakeRpcs, situation: Situation) -> None:
     inject(rpcs, situation, HELD_FETCHES, NO_PRE_VOTE)
     rpcs.tally["held-fetches"] = RuleCount(matched=3, acted=2)
     with pytest.raises(PeerFailure, match="no-pre-vote never had a message to act on"):
-        asyncio.run(rpc.heal(rpcs, situation))
+        mend(rpcs, situation)
     assert rpcs.rules == []
 
 
@@ -147,15 +153,15 @@ def test_heal_goes_on_where_the_proxy_is_gone_and_fails_where_a_way_is_still_bar
 ) -> None:
     rpcs.is_gone = True
     rpcs.astray[(1, 2)] = "around"
-    assert asyncio.run(rpc.heal(rpcs, situation)) == {"counts": {}}
+    assert mend(rpcs, situation) == {"counts": {}}
     rpcs.astray[(1, 2)] = "nowhere"
     with pytest.raises(PeerFailure, match="n1>n2 still lead to a proxy that is gone"):
-        asyncio.run(rpc.heal(rpcs, situation))
+        mend(rpcs, situation)
 
 
 def test_undo_record_survives_in_the_journal(tmp_path: Path, situation: Situation) -> None:
     path = tmp_path / "undo.jsonl"
-    record = rpc.undo_record(situation)
+    record = rpc.undo("rpc", rpc.aim(situation, "rpc", disturb(HELD_FETCHES).value))
     UndoJournal(path).record(record)
     assert pending(path) == [record]
 
@@ -177,12 +183,11 @@ def test_undo_record_survives_in_the_journal(tmp_path: Path, situation: Situatio
     ],
 )
 def test_a_deed_that_makes_no_sense_is_bad_input_in_one_line(
-    rpcs: FakeRpcs, situation: Situation, value: dict[str, Any], message: str
+    situation: Situation, value: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(BadInput, match=message.replace("|", r"\|")) as caught:
-        asyncio.run(rpc.inject(rpcs, situation, value))
+        rpc.aim(situation, "rpc", value)
     assert "\n" not in str(caught.value)
-    assert rpcs.deeds == []
 
 
 @pytest.mark.parametrize(

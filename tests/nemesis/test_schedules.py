@@ -1,56 +1,95 @@
-"""Random schedules: repeatable by seed, healed after every fault, as long as asked."""
+"""Random schedules: repeatable by seed, healed after each rotation, as long as asked, in the mix that was asked for."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemesis.schedule import FAULTS, random_story
+from harness.model.story import Step
+from harness.story_steps import StoryStep
+from nemesis.faults import BY_DEED, BY_NAME
+from nemesis.schedule import Mix, random_story
 
 seeds = st.integers(0, 2**31)
-kinds = st.lists(st.sampled_from(sorted(FAULTS)), min_size=1, unique=True)
-FAULT_DEEDS = {"cut", "kill", "pause", "skew", "drift"}
+mixes = st.builds(
+    Mix,
+    st.dictionaries(st.sampled_from(sorted(BY_NAME)), st.floats(0.1, 10), min_size=1),
+    st.integers(1, 4),
+)
 
 
-@given(seeds, kinds)
-def test_the_same_seed_tells_the_same_story(seed, faults):
-    assert random_story(faults, seed, 60, 8, 5) == random_story(faults, seed, 60, 8, 5)
+def rotations(story: list[Step]) -> list[list[str]]:
+    """The deeds before each heal, without the holds."""
+    told: list[list[str]] = [[]]
+    for step in story:
+        if step.f == "heal":
+            told.append([])
+        elif step.f != "hold":
+            told[-1].append(step.f)
+    return told
+
+
+@given(seeds, mixes)
+def test_the_same_seed_tells_the_same_story(seed, mix):
+    assert random_story(mix, seed, 60, 8, 5) == random_story(mix, seed, 60, 8, 5)
 
 
 def test_different_seeds_tell_different_stories():
-    stories = [random_story(["partition", "kill"], seed, 60, 8, 5) for seed in range(20)]
+    stories = [random_story(Mix({"partition": 1, "kill": 1}), seed, 60, 8, 5) for seed in range(20)]
     assert len({str(story) for story in stories}) == 20
 
 
-@given(seeds, kinds)
-def test_every_fault_holds_for_a_while_and_is_healed_before_the_next(seed, faults):
-    *told, awaited, settled = random_story(faults, seed, 60, 8, 5)
-    assert (awaited.f, settled.f) == ("await", "hold")
-    deeds = [step.f for step in told]
-    assert set(deeds[0::4]) <= FAULT_DEEDS
-    assert deeds[1::4] == deeds[3::4] == ["hold"] * (len(deeds) // 4)
-    assert deeds[2::4] == ["heal"] * (len(deeds) // 4)
+@given(seeds, mixes)
+def test_each_rotation_has_faults_of_the_mix_and_is_healed_before_the_next(seed, mix):
+    *told, last = rotations(random_story(mix, seed, 60, 8, 5))
+    assert last == ["await"]
+    for deeds in told:
+        names = {BY_DEED[deed].name for deed in deeds if deed != "await"}
+        assert names
+        assert names <= set(mix.weights)
 
 
-@given(seeds, kinds, st.floats(1, 300), st.floats(1, 30))
-def test_a_story_is_about_as_long_as_asked(seed, faults, duration, interval):
-    *told, _, _ = random_story(faults, seed, duration, interval, 3)
-    held = sum(step.value for step in told if step.f == "hold")
-    assert duration - 0.01 * len(told) <= held <= duration + 1.5 * interval + 0.01 * len(told)
+@given(seeds, mixes)
+def test_a_story_of_a_schedule_is_one_that_a_plan_takes(seed, mix):
+    for step in random_story(mix, seed, 30, 8, 5):
+        assert StoryStep(f=step.f, value=step.value).step() == step
+
+
+@given(seeds, st.floats(1, 300), st.floats(1, 30))
+def test_a_story_is_about_as_long_as_asked(seed, duration, interval):
+    *told, _, _ = random_story(Mix({"clock": 1, "rpc": 1}, 1), seed, duration, interval, 3)
+    calm = [step.value for step, before in zip(told[1:], told, strict=False) if before.f == "heal"]
+    held = sum(calm) / 0.4
+    assert duration - 0.05 * len(told) <= held <= duration + 1.5 * interval + 0.05 * len(told)
 
 
 @given(seeds)
-def test_only_the_kinds_asked_for_are_drawn(seed):
-    assert {step.f for step in random_story(["kill"], seed, 60, 8, 3)} & FAULT_DEEDS == {"kill"}
+def test_no_more_faults_than_asked_for_are_in_place_together(seed):
+    mix = Mix(dict.fromkeys(["partition", "pause", "clock", "rpc"], 1.0), at_once=2)
+    *told, _ = rotations(random_story(mix, seed, 60, 8, 5))
+    assert max(len({BY_DEED[deed].name for deed in deeds}) for deeds in told) <= 2
+
+
+def test_some_rotations_mix_faults_where_that_is_asked_for():
+    mix = Mix({"partition": 1.0, "pause": 1.0}, at_once=2)
+    told = [deeds for seed in range(20) for deeds in rotations(random_story(mix, seed, 60, 8, 5))[:-1]]
+    assert {len({BY_DEED[deed].name for deed in deeds}) for deeds in told} == {1, 2}
+
+
+def test_the_heavier_fault_strikes_more_often():
+    told = [random_story(Mix({"pause": 9.0, "clock": 1.0}), seed, 60, 8, 3) for seed in range(40)]
+    count = Counter(BY_DEED[deeds[0]].name for story in told for deeds in rotations(story)[:-1])
+    assert count["pause"] > 5 * count["clock"]
 
 
 def test_halves_name_every_node_once():
-    stories = [random_story(["partition"], seed, 60, 8, 5) for seed in range(20)]
-    cuts = [step.value for story in stories for step in story if step.f == "cut"]
-    splits = [value["groups"] for value in cuts if "groups" in value]
+    stories = [random_story(Mix({"partition": 1}), seed, 60, 8, 5) for seed in range(20)]
+    splits = [step.value["groups"] for story in stories for step in story if step.f == "cut" and "groups" in step.value]
     assert splits
     assert all(sorted(some + others) == [1, 2, 3, 4, 5] for some, others in splits)
 
 
 def test_no_faults_means_time_without_faults():
-    assert [step.f for step in random_story(["none"], 7, 60, 8, 3)] == ["hold"]
+    assert [step.f for step in random_story(Mix({}), 7, 60, 8, 3)] == ["hold"]

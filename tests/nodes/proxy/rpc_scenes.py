@@ -55,7 +55,8 @@ class Quorum:
     @property
     def situation(self) -> Situation:
         nodes = tuple(self.hosts.views)
-        return Situation(nodes, NamespaceLinks(self.hosts), self.processes, self.leader, lambda _below: 0)
+        links = NamespaceLinks(self.hosts)
+        return Situation(nodes, links, self.processes, self.leader, lambda _below: 0, rpcs=self.rpcs)
 
     def leader(self) -> int | None:
         return self.watch.view().leader()
@@ -129,15 +130,20 @@ def held_fetches() -> Mapping[str, Any]:
     return disturb(RpcRule("held-fetches", match, HOLD)).value
 
 
+async def inject(situation: Situation, deed: Any) -> dict[str, Any]:
+    """Put a deed's rules in place."""
+    return await rpc.carry_out(situation, rpc.NAME, rpc.aim(situation, rpc.NAME, deed))
+
+
 async def _hold_fetches(played: Quorum, until: Callable[[int, int], bool]) -> dict[str, Any]:
     """Hold a follower's Fetch responses until so, given the follower and where its observations begin; then heal."""
     before, began, situation = played.epoch(), len(played.seen), played.situation
     leader = await played.settled()
-    done = await rpc.inject(played.rpcs, situation, held_fetches())
+    done = await inject(situation, held_fetches())
     (follower,) = done["rules"][0]["match"]["targets"]
     await played.until(lambda: until(follower, began), "the follower misses its leader")
     holding = (await played.rpcs.counts())["held-fetches"].holding
-    healed = await rpc.heal(played.rpcs, situation)
+    healed = await rpc.heal(situation)
     after = await played.settled()
     burned = played.epoch() - before
     acted = healed["counts"]["held-fetches"]["acted"]
@@ -173,7 +179,7 @@ async def _no_pre_vote(directory: Path, action: RpcAction) -> dict[str, Any]:
         await played.acted("pre-votes", times=4)
         meanwhile = {state for node in (1, 2, 3) for state in played.states_of(node, began)}
         burned = played.epoch() - before
-        healed = await rpc.heal(played.rpcs, played.situation)
+        healed = await rpc.heal(played.situation)
         await played.until(lambda: played.leader() not in (None, leader), "another leads")
         return {"meanwhile": sorted(meanwhile), "burned": burned, "acted": healed["counts"]["pre-votes"]["acted"] >= 4}
 
@@ -195,11 +201,11 @@ async def nothing_matches(directory: Path) -> dict[str, Any]:
     async with quorum(directory) as played:
         leader, before = await played.settled(), played.epoch()
         deed = disturb(RpcRule("end-txn", RpcMatch((Api.END_TXN,)), DROP)).value
-        await rpc.inject(played.rpcs, played.situation, deed)
+        await inject(played.situation, deed)
         commits = await played.commits()
         counts = await played.rpcs.counts()
         try:
-            await rpc.heal(played.rpcs, played.situation)
+            await rpc.heal(played.situation)
             verdict = "healed"
         except PeerFailure as failure:
             verdict = str(failure)
@@ -222,14 +228,14 @@ async def proxy_killed(directory: Path) -> dict[str, Any]:
         os.kill(played.rpcs.pid, signal.SIGKILL)
         await played.until(lambda: played.rpcs.pid is None, "the proxy is gone")
         await look("killed")
-        await rpc.heal(played.rpcs, played.situation)
+        await rpc.heal(played.situation)
         await look("healed")
         await played.settled()
         commits = await played.commits()
         await played.rpcs.replace([RpcRule("slow", RpcMatch((Api.FETCH,)), delay(1))])
         await look("with another")
         await played.acted("slow", times=5)
-        await rpc.heal(played.rpcs, played.situation)
+        await rpc.heal(played.situation)
         await played.settled()
         return {"ways": ways, "commits": commits}
 

@@ -1,0 +1,16 @@
+"""Every fault there is, in the order in which healing undoes them: one line each.
+
+The network comes first, so that what follows can be proved over it; processes come last, as whoever is down or paused
+can then start on a whole disk, with true clocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nemesis import clock, partition, process, rpc
+from nemesis.fault import Fault
+
+FAULTS: tuple[Fault, ...] = (partition.FAULT, rpc.FAULT, clock.FAULT, process.PAUSE, process.KILL)
+BY_NAME: Mapping[str, Fault] = {fault.name: fault for fault in FAULTS}
+BY_DEED: Mapping[str, Fault] = {deed: fault for fault in FAULTS for deed in fault.deeds}
