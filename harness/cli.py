@@ -45,6 +45,17 @@ class Format(Enum):
     JSON = "json"
 
 
+class HostKinds(Enum):
+    """Where nodes live."""
+
+    NETNS = "netns"
+    LOCAL = "local"
+    DOCKER = "docker"
+    SSH = "ssh"
+
+
+HostsOption = Annotated[HostKinds, typer.Option(help="Where nodes live.")]
+InventoryOption = Annotated[Path | None, typer.Option(help="The machines of --hosts ssh, in TOML.")]
 StoreOption = Annotated[Path, typer.Option(envvar="SPLITBRAIN_STORE", help="Where runs are kept.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="text, or one JSON object a line.")]
 MasterOption = Annotated[str | None, typer.Option(help="A Spark master to judge on, e.g. spark://host:7077.")]
@@ -74,6 +85,8 @@ def reproduce_command(
     side: Annotated[str, typer.Option(help="bad, good or both.")] = "both",
     times: Annotated[int, typer.Option(min=1, max=1000, help="How often to play each side.")] = 1,
     switch: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every node of both sides.")] = None,
+    hosts: HostsOption = HostKinds.NETNS,
+    inventory: InventoryOption = None,
     seed: SeedOption = None,
     store: StoreOption = STORE,
     master: MasterOption = None,
@@ -84,7 +97,8 @@ def reproduce_command(
     judgements = []
     for each in wanted:
         from_seed = new_seed() if seed is None else seed
-        what = Reproduction(each, system, tuple(sides_of(side)), times, from_seed, _switches(switch or []))
+        sides, switches = tuple(sides_of(side)), _switches(switch or [])
+        what = Reproduction(each, system, sides, times, from_seed, switches, hosts.value, _absolute(inventory))
         with progress() as report:
             directory, judgement = reproduce(what, store, master, report)
         _show(judgement, directory, output)
@@ -101,8 +115,9 @@ def run_command(
     weight: Annotated[list[str] | None, typer.Option(help="FAULT=NUMBER: how likely; 1 if not given.")] = None,
     at_once: Annotated[int | None, typer.Option(help="How many different faults may be in place together.")] = None,
     floor: Annotated[int | None, typer.Option(help="How many nodes kills and pauses leave running.")] = None,
-    hosts: Annotated[str | None, typer.Option(help="netns, local, docker or ssh.")] = None,
-    inventory: Annotated[Path | None, typer.Option(help="The ssh machines, in TOML.")] = None,
+    hosts: HostsOption = HostKinds.NETNS,
+    inventory: InventoryOption = None,
+    disk_mib: Annotated[int | None, typer.Option(help="The size of a disk that is not a directory, in MiB.")] = None,
     disk: Annotated[str | None, typer.Option(help="What logs are on: directory, tmpfs, ext4, xfs.")] = None,
     nodes: Annotated[int | None, typer.Option(help="How many nodes, all of them voters.")] = None,
     layout: Annotated[str | None, typer.Option(help="controllers, or combined with brokers (Kafka).")] = None,
@@ -125,9 +140,10 @@ def run_command(
         "weights": _pairs(weight, "--weight", "partition=2") if weight else None,
         "at_once": at_once,
         "floor": floor,
-        "hosts": hosts,
-        "inventory": str(inventory) if inventory else None,
+        "hosts": hosts.value,
+        "inventory": _absolute(inventory),
         "disk": disk,
+        "disk_mib": disk_mib,
         "nodes": nodes,
         "layout": layout,
         "switches": _switches(switch) if switch else None,
@@ -258,6 +274,10 @@ def _pairs(given: list[str], flag: str, example: str) -> dict[str, str]:
 
 def _switches(given: list[str]) -> dict[str, str]:
     return _pairs(given, "--switch", "reference.pre_vote=false")
+
+
+def _absolute(path: Path | None) -> str | None:
+    return str(path.absolute()) if path else None
 
 
 def _row(run: RunDirectory) -> dict[str, str]:

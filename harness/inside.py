@@ -1,4 +1,4 @@
-"""The controller of one run, inside its sandbox: hosts, system, watchers, nemesis, clients, recorder, in this order.
+"""The controller of one run, where its hosts are: hosts, system, watchers, nemesis, clients, recorder, in this order.
 
     python -m harness.inside results/runs/20261121T051700Z-…      (started by harness.launch, never by hand)
 
@@ -13,7 +13,7 @@ import asyncio
 import json
 import random
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, astuple
 from pathlib import Path
@@ -23,10 +23,11 @@ from harness.engine.clock import RunClock
 from harness.engine.interpreter import Tally, interpret
 from harness.engine.recorder import Recorder
 from harness.engine.records import write_chunk
+from harness.hosting import Ground, ServerProcesses, hosting
 from harness.model import EnvironmentFailure, Observation, SplitbrainError
-from harness.model.rpc import DISTURB
-from harness.model.session import Connection, Session
-from harness.model.systems import CONTROLLER_PORT, System
+from harness.model.hosts import HostView
+from harness.model.session import Session
+from harness.model.systems import System
 from harness.model.tables import BATCHES
 from harness.plan import Plan
 from harness.systems import build
@@ -35,14 +36,8 @@ from nemesis.journal import UndoJournal
 from nemesis.session import NemesisSession
 from nemesis.situation import Situation
 from nodes.clocks.line_times import LineTimes
-from nodes.clocks.process_clocks import ProcessClocks
-from nodes.hosts.links import NamespaceLinks
-from nodes.hosts.netns import NamespaceHosts
-from nodes.hosts.processes import ChildProcesses
 from nodes.observe.log_batches import read_log
 from nodes.observe.watch import QuorumWatch
-from nodes.proxy.rpcs import NamespaceRpcs, Recording
-from nodes.wire.connection import WireConnection
 from results.store import RunDirectory
 
 
@@ -63,7 +58,7 @@ def tell(**line: Any) -> None:
 
 
 async def conduct(plan: Plan, run: RunDirectory) -> Tally:
-    """Carry out a plan in this sandbox, recording into the run's directory."""
+    """Carry out a plan, recording into the run's directory."""
     clock = RunClock.started_now()
     system = build(plan)
     stop = asyncio.Event()
@@ -80,43 +75,40 @@ async def _conduct(
 ) -> Tally:
     async with AsyncExitStack() as stack:
         tell(doing=f"making {plan.nodes} hosts")
-        hosts = await stack.enter_async_context(NamespaceHosts.up(run.path / "nodes", plan.nodes))
-        links = NamespaceLinks(hosts)
-        stack.callback(links.close)
+        ground = await stack.enter_async_context(hosting(plan, run, clock))
         tell(doing=f"preparing {system.label}")
-        await asyncio.gather(*(system.prepare(hosts.host(view.node), hosts.views) for view in hosts.views.values()))
-        rpcs = await stack.enter_async_context(_proxy(plan, run, hosts, clock))
+        await asyncio.gather(*(system.prepare(ground.host(node), ground.views) for node in ground.views))
         # What is entered after this is left before it: the servers have ended when their logs are read.
-        stack.callback(_keep_batches, hosts, system, run)
-        processes = await stack.enter_async_context(_processes(hosts, system, clock, recorder))
-        watch = await stack.enter_async_context(_watch(hosts, system, clock, recorder))
-        nemesis = _nemesis(plan, run, links, processes, watch, rpcs)
+        stack.callback(_keep_batches, ground.views, system, run)
+        processes = await stack.enter_async_context(_processes(ground, system, clock, recorder))
+        watch = await stack.enter_async_context(_watch(ground, system, clock, recorder))
+        nemesis = _nemesis(plan, run, ground, processes, watch)
         tell(doing=f"starting {system.label}")
-        for node in hosts.views:
+        for node in ground.views:
             await processes.start(node)
         tell(doing="running")
-        return await _interpret(plan, hosts, nemesis, clock, recorder, stop)
+        return await _interpret(plan, ground, nemesis, clock, recorder, stop)
 
 
 @asynccontextmanager
 async def _processes(
-    hosts: NamespaceHosts, system: System, clock: RunClock, recorder: Recorder
-) -> AsyncIterator[ChildProcesses]:
+    ground: Ground, system: System, clock: RunClock, recorder: Recorder
+) -> AsyncIterator[ServerProcesses]:
     def tell_event(node: int, kind: str, how: str) -> None:
         assert kind in ("started", "stopped")
         kinds: dict[str, Any] = {"started": "started", "stopped": "stopped"}
         recorder.observe(Observation(clock.now_ns(), node, "process", kinds[kind], detail=how or None))
 
-    processes = ChildProcesses(hosts, system, tell_event)
+    processes = ground.processes(system, tell_event)
     try:
         yield processes
     finally:
         await processes.kill_all()
 
 
-def _keep_batches(hosts: NamespaceHosts, system: System, run: RunDirectory) -> None:
+def _keep_batches(views: Mapping[int, HostView], system: System, run: RunDirectory) -> None:
     """Store the batches of every node's log, for the check that compares them; nothing where no node began a log."""
-    logs = {node: system.files(view).quorum_state.parent for node, view in hosts.views.items()}
+    logs = {node: system.files(view).quorum_state.parent for node, view in views.items()}
     folder = run.path / "batches"
     try:
         rows = [astuple(batch) for node, log in logs.items() for batch in read_log(node, log)]
@@ -128,13 +120,11 @@ def _keep_batches(hosts: NamespaceHosts, system: System, run: RunDirectory) -> N
 
 
 @asynccontextmanager
-async def _watch(
-    hosts: NamespaceHosts, system: System, clock: RunClock, recorder: Recorder
-) -> AsyncIterator[QuorumWatch]:
+async def _watch(ground: Ground, system: System, clock: RunClock, recorder: Recorder) -> AsyncIterator[QuorumWatch]:
     line_times = LineTimes(clock.now_ns, recorder.observe)
     watch = QuorumWatch(clock.now_ns, clock.wall_origin_ns, line_times.observe)
-    connections = {node: _connect(hosts, node, "splitbrain-watch") for node in hosts.views}
-    watch.start({node: system.files(view) for node, view in hosts.views.items()}, connections)
+    connections = {node: ground.connect(node, "splitbrain-watch") for node in ground.views}
+    watch.start({node: system.files(view) for node, view in ground.views.items()}, connections)
     try:
         yield watch
     finally:
@@ -143,43 +133,28 @@ async def _watch(
             await connection.close()
 
 
-@asynccontextmanager
-async def _proxy(
-    plan: Plan, run: RunDirectory, hosts: NamespaceHosts, clock: RunClock
-) -> AsyncIterator[NamespaceRpcs | None]:
-    """The proxy between the nodes, with a record of all that passes, where the story disturbs RPCs; none elsewhere."""
-    if all(step.f != DISTURB for step in plan.story):
-        yield None
-        return
-    recording = Recording(run.path / "rpcs.jsonl", clock.monotonic_origin_ns)
-    async with NamespaceRpcs.up(hosts, seed=plan.seed, recording=recording) as rpcs:
-        yield rpcs
-
-
 def _nemesis(
-    plan: Plan,
-    run: RunDirectory,
-    links: NamespaceLinks,
-    processes: ChildProcesses,
-    watch: QuorumWatch,
-    rpcs: NamespaceRpcs | None,
+    plan: Plan, run: RunDirectory, ground: Ground, processes: ServerProcesses, watch: QuorumWatch
 ) -> NemesisSession:
     drawn = random.Random(f"nemesis {plan.seed}")
-    nodes = tuple(range(1, plan.nodes + 1))
-    clocks = ProcessClocks(processes.pid)
     situation = Situation(
-        nodes, links, processes, lambda: watch.view().leader(), drawn.randrange, clocks=clocks, rpcs=rpcs
+        tuple(range(1, plan.nodes + 1)),
+        ground.links,
+        processes,
+        lambda: watch.view().leader(),
+        drawn.randrange,
+        clocks=ground.clocks(processes) if ground.clocks else None,
+        rpcs=ground.rpcs,
+        packets=ground.packets,
+        disks=ground.disks,
+        floor=plan.floor,
+        lacking=ground.lacking,
     )
     return NemesisSession(situation, UndoJournal(run.journal), watch.until)
 
 
 async def _interpret(
-    plan: Plan,
-    hosts: NamespaceHosts,
-    nemesis: NemesisSession,
-    clock: RunClock,
-    recorder: Recorder,
-    stop: asyncio.Event,
+    plan: Plan, ground: Ground, nemesis: NemesisSession, clock: RunClock, recorder: Recorder, stop: asyncio.Event
 ) -> Tally:
     """Run the plan's generator; the faults are healed whatever happens."""
     workload = workload_of(plan)
@@ -187,7 +162,7 @@ async def _interpret(
     async def open_session(process: int) -> Session:
         assert workload.make_session is not None
         return workload.make_session(
-            sorted(hosts.views), lambda node: _connect(hosts, node, f"splitbrain-{process}"), process
+            sorted(ground.views), lambda node: ground.connect(node, f"splitbrain-{process}"), process
         )
 
     try:
@@ -202,10 +177,6 @@ async def _interpret(
         )
     finally:
         await nemesis.close()
-
-
-def _connect(hosts: NamespaceHosts, node: int, client_id: str) -> Connection:
-    return WireConnection(hosts.views[node].address, CONTROLLER_PORT, client_id)
 
 
 async def _until_input_ends(stop: asyncio.Event) -> None:

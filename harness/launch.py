@@ -16,10 +16,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from harness.hosting import CONTROLLED_OUTSIDE
 from harness.model import BadInput, EnvironmentFailure, SplitbrainError
 from harness.model.errors import EXIT_USAGE
 from harness.plan import Plan
-from nodes.hosts.sandbox import Privilege, enclose
+from nodes.hosts.sandbox import Privilege, enclose, tie
 from results.files import read_json, write_json, write_text
 from results.store import RunDirectory
 
@@ -78,7 +79,9 @@ def _recorded_process(path: Path) -> int | None:
 
 
 def _follow(run: RunDirectory, report: Report) -> dict[str, int]:
-    argv = enclose([sys.executable, "-m", "harness.inside", str(run.path)], Privilege.detect())
+    inside = [sys.executable, "-m", "harness.inside", str(run.path)]
+    is_outside = Plan.read(run.plan).hosts in CONTROLLED_OUTSIDE
+    argv = tie(inside) if is_outside else enclose(inside, Privilege.detect())
     with (run.path / CONTROLLER_LOG).open("wb") as log, _controller(argv, log) as controller:
         write_json(run.path / SANDBOX, {"pid": controller.pid, "started_ticks": started_ticks(controller.pid)})
         assert controller.stdout is not None

@@ -15,6 +15,7 @@ from harness.healing import heal_before_a_run
 from harness.judging import judge_reproduction, judge_run, open_spark
 from harness.launch import carry_out, interrupt, own
 from harness.model import BadInput
+from harness.model.hosts import HostKind
 from harness.model.scenario import Scenario, SideName
 from harness.plan import Plan, StoryStep
 from harness.preflight import preflight
@@ -38,6 +39,8 @@ class Reproduction:
     times: int
     seed: int
     switches: Mapping[str, str] = field(default_factory=dict)
+    hosts: HostKind = "netns"
+    inventory: str | None = None
 
     @property
     def command(self) -> str:
@@ -45,7 +48,9 @@ class Reproduction:
         side = "" if len(self.sides) == 2 else f" --side {self.sides[0]}"
         times = "" if self.times == 1 else f" --times {self.times}"
         switches = "".join(f" --switch {name}={value}" for name, value in self.switches.items())
-        what = f"{self.scenario.id} --system {self.system}{side}{times}{switches}"
+        hosts = "" if self.hosts == "netns" else f" --hosts {self.hosts}"
+        hosts += f" --inventory {self.inventory}" if self.inventory else ""
+        what = f"{self.scenario.id} --system {self.system}{hosts}{side}{times}{switches}"
         return f"splitbrain reproduce {what} --seed {self.seed}"
 
 
@@ -93,6 +98,8 @@ async def _plan(what: Reproduction, name: SideName, number: int, report: Report)
         side=name,
         system=system,
         switches={**({} if is_kafka(system) else side.reference), **what.switches},
+        hosts=what.hosts,
+        inventory=what.inventory,
         nodes=what.scenario.nodes,
         workload=what.scenario.workload,  # type: ignore[arg-type]  # pydantic checks it
         seed=what.seed + number,

@@ -56,12 +56,14 @@ async def _settled(asked: Request, report: Report) -> Plan:
     )
 
 
+FLAGS = {"time_limit_seconds": "time-limit", "interval_seconds": "interval", "rate_per_second": "rate"}
+LISTS = frozenset({"story", "switches", "faults", "weights"})
+
+
 def _command(settled: Request) -> str:
     """The command that repeats the run; a story of the user's own is repeated from the stored plan's file."""
-    given = settled.model_dump(exclude={"story", "switches", "faults", "weights"}, exclude_none=True)
-    names = {"time_limit_seconds": "time-limit", "interval_seconds": "interval", "rate_per_second": "rate"}
-    names["at_once"] = "at-once"
-    flags = [f"--{names.get(key, key)} {shlex.quote(str(value))}" for key, value in given.items()]
+    given = settled.model_dump(exclude=set(LISTS), exclude_defaults=True)
+    flags = [f"--{FLAGS.get(key, key).replace('_', '-')} {shlex.quote(str(value))}" for key, value in given.items()]
     flags += [f"--switch {shlex.quote(f'{name}={value}')}" for name, value in settled.switches.items()]
     flags += [f"--weight {name}={weight:g}" for name, weight in settled.weights.items()]
     story = " --plan PLAN.toml" if settled.story else f" --faults {','.join(settled.faults)}"

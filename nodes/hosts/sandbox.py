@@ -49,6 +49,11 @@ def enclose(argv: Sequence[str], privilege: Privilege) -> list[str]:
     ]
 
 
+def tie(argv: Sequence[str]) -> list[str]:
+    """The command that runs argv as it is and, where setpriv is, dies with its parent."""
+    return [*(["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []), *argv]
+
+
 def widen_path() -> None:
     """Let this process and its children find ip and nft, which Debian keeps where only root's path leads."""
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])

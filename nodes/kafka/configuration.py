@@ -27,11 +27,16 @@ class Layout(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NodeConfiguration:
-    """What one node is told. overrides are properties by Kafka's names and win over everything else."""
+    """What one node is told. overrides are properties by Kafka's names and win over everything else.
+
+    Where a node is known by another address than it binds, a release that can (from 3.9 on, as then peers learn
+    controllers' endpoints from each other) is told so for its controller's listener too.
+    """
 
     layout: Layout
     heap_mib: int
     overrides: Mapping[str, str] = field(default_factory=dict)
+    advertises_controllers: bool = True
 
 
 def voters(hosts: Mapping[int, HostView]) -> str:
@@ -53,6 +58,10 @@ def server_properties(configuration: NodeConfiguration, host: HostView, hosts: M
         properties |= _controller(host)
     else:
         properties |= _combined(host, len(hosts))
+    if host.listens and configuration.advertises_controllers:
+        known = [properties["advertised.listeners"]] if "advertised.listeners" in properties else []
+        known.append(f"CONTROLLER://{host.address}:{CONTROLLER_PORT}")
+        properties["advertised.listeners"] = ",".join(known)
     return "".join(f"{name}={value}\n" for name, value in {**properties, **configuration.overrides}.items())
 
 
@@ -67,10 +76,11 @@ def _controller(host: HostView) -> dict[str, str]:
 def _combined(host: HostView, nodes: int) -> dict[str, str]:
     ports = {"PLAINTEXT": CLIENT_PORT, "REPLICATION": REPLICATION_PORT}
     advertised = ",".join(f"{name}://{host.address}:{port}" for name, port in ports.items())
+    bound = ",".join(f"{name}://{host.bound}:{port}" for name, port in ports.items())
     copies = min(3, nodes)
     return {
         "process.roles": "broker,controller",
-        "listeners": f"{advertised},CONTROLLER://{host.address}:{CONTROLLER_PORT}",
+        "listeners": f"{bound},CONTROLLER://{host.bound}:{CONTROLLER_PORT}",
         "advertised.listeners": advertised,
         "inter.broker.listener.name": "REPLICATION",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,REPLICATION:PLAINTEXT,CONTROLLER:PLAINTEXT",

@@ -77,7 +77,8 @@ class KafkaSystem:
     async def _configure(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         view = host.view
         overrides = {**self.overrides, **self.node_overrides.get(view.node, {})}
-        configuration = NodeConfiguration(self.layout, HEAP_MIB[self.layout], overrides)
+        advertises = self.release.version.advertises_controllers
+        configuration = NodeConfiguration(self.layout, HEAP_MIB[self.layout], overrides, advertises)
         await host.write(_properties(view), server_properties(configuration, view, hosts))
         await host.write(_logging(view), LOG4J2 if self.release.version.logs_with_log4j2 else LOG4J)
 

@@ -53,6 +53,11 @@ class KafkaVersion:
         return self >= KafkaVersion(3, 7, 0)
 
     @property
+    def advertises_controllers(self) -> bool:
+        """KIP-853: advertised.listeners may name a controller's listener."""
+        return self >= KafkaVersion(3, 9, 0)
+
+    @property
     def transition_table(self) -> TableName:
         """The name of its table in harness.model.quorum_states.TABLES."""
         return "kip-996" if self.has_pre_vote else "kip-595"

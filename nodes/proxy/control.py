@@ -7,6 +7,8 @@ times count from. Then requests in any number. Each with its answer:
 
     {"places": [{"node", "address", "namespace"}, …],
      "seed", "rows", "origin_ns"}                          {"ports": {node: port}}
+      or for doors {"node", "address", "bound", "ports"}
+    {"claim": [address, port], "node"}                     {}
     {"replace": [rule, …]}                                 {}
     {"counts": true}                                       {"counts": {name: [matched, acted, holding]}}
     {"accepted": [[address, port], …], "within_seconds"}   {"accepted": [[address, port], …]}
@@ -28,9 +30,10 @@ from harness.model import BadInput
 from harness.model.rpc import RpcRule, RuleCount
 from nodes.proxy.channel import Surroundings
 from nodes.proxy.lane import Clockwork
+from nodes.proxy.places import Dialers, Door, Place, Redirect
 from nodes.proxy.record import RowFile
 from nodes.proxy.rules import RuleBook
-from nodes.proxy.server import Place, Proxy
+from nodes.proxy.server import Proxy
 
 LINE_BYTES_MAX = 1 << 20
 
@@ -43,15 +46,27 @@ async def serve(control: socket.socket) -> None:
         return
     beginning = json.loads(first)
     rows = _rows(beginning)
-    proxy = Proxy(_places(beginning), _surroundings(beginning, rows))
-    writer.write(_line({"ports": await proxy.listen()}))
+    dialers = Dialers()
+    proxy = Proxy(_places(beginning, dialers), _surroundings(beginning, rows))
+    writer.write(_line(await _begin(proxy)))
     while request := await reader.readline():
-        writer.write(_line(await _answer(proxy, json.loads(request))))
+        writer.write(_line(await _answer(proxy, dialers, json.loads(request))))
     if rows is not None:
         rows.flush()
 
 
-async def _answer(proxy: Proxy, request: Mapping[str, Any]) -> Mapping[str, Any]:
+async def _begin(proxy: Proxy) -> Mapping[str, Any]:
+    try:
+        return {"ports": await proxy.listen()}
+    except OSError as error:
+        return {"error": f"listening for nodes: {error.strerror}"}
+
+
+async def _answer(proxy: Proxy, dialers: Dialers, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "claim" in request:
+        address, port = request["claim"]
+        dialers.claims[(address, port)] = request["node"]
+        return {}
     try:
         return await _carry_out(proxy, request)
     except BadInput as error:
@@ -74,8 +89,17 @@ def _told(count: RuleCount) -> list[int]:
     return [count.matched, count.acted, count.holding]
 
 
-def _places(beginning: Mapping[str, Any]) -> list[Place]:
-    return [Place(place["node"], place["address"], Path(place["namespace"])) for place in beginning["places"]]
+def _places(beginning: Mapping[str, Any], dialers: Dialers) -> dict[int, Place]:
+    told = beginning["places"]
+    nodes = {each["address"]: each["node"] for each in told}
+    bound = {each["node"]: each["bound"] for each in told if "bound" in each}
+    return {each["node"]: _place(each, nodes, bound, dialers) for each in told}
+
+
+def _place(told: Mapping[str, Any], nodes: Mapping[str, int], bound: Mapping[int, str], dialers: Dialers) -> Place:
+    if "namespace" in told:
+        return Redirect(told["node"], told["address"], Path(told["namespace"]), nodes)
+    return Door(told["node"], told["address"], told["ports"], bound, dialers)
 
 
 def _rows(beginning: Mapping[str, Any]) -> RowFile | None:

@@ -1,4 +1,4 @@
-"""The proxy's shell: sockets in every node's namespace around channels.
+"""The proxy's shell: sockets at every node's place around channels.
 
 What may live here: accepting, connecting, carrying bytes. What may not: what becomes of a message; the channel says.
 """
@@ -11,29 +11,20 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from harness.model import PeerFailure
+from harness.model.hosts import Link
 from harness.model.rpc import RpcRule, RuleCount
 from nodes.proxy.channel import Channel, Surroundings
-from nodes.proxy.namespaces import Endpoint, Namespace, listener, original_destination, outgoing
+from nodes.proxy.namespaces import Endpoint
+from nodes.proxy.places import Place
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _WRITE_BUFFER_BYTES = 1 << 20
 
 MEMORY_SECONDS = 5.0
 """How long a client that came is remembered after it has gone: longer than a probe takes to ask for it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a node is: its number, its own address, and its network namespace."""
-
-    node: int
-    address: str
-    namespace: Path
 
 
 class _End(asyncio.Protocol):
@@ -114,14 +105,14 @@ class _Connection:
     def accepted(self, accepted: socket.socket) -> None:
         """The client's end is open; see where it wants to go."""
         try:
-            self._client_endpoint, target = accepted.getpeername(), original_destination(accepted)
-            link = (self._place.node, self._proxy.node_at(target[0]))
+            self._client_endpoint = accepted.getpeername()
+            link, target = self._place.way(accepted)
         except (OSError, KeyError):
-            self._reset_client()  # whoever it is was not redirected to us
+            self._reset_client()  # whoever it is came astray, or has left already
             return
         self._channel = Channel(link, self._proxy.shared, self.client, self.server, self.abort)
         self._proxy.began(self, self._client_endpoint)
-        self._connecting = asyncio.create_task(self._connect(target))
+        self._connecting = asyncio.create_task(self._connect(link, target))
 
     def from_client(self, data: bytes) -> None:
         """Bytes of the client's; before the server is reached they are not under way, and meet no rule."""
@@ -152,10 +143,9 @@ class _Connection:
         if not self.client.is_open and not self.server.is_open:
             self._proxy.ended(self, self._client_endpoint)
 
-    async def _connect(self, target: Endpoint) -> None:
+    async def _connect(self, link: Link, target: Endpoint) -> None:
         loop = asyncio.get_running_loop()
-        make = partial(outgoing, self._place.address, marked=True)
-        upstream = await self._proxy.namespaces[self._place.node].make(make)
+        upstream = await self._place.outgoing(link)
         try:
             await loop.sock_connect(upstream, target)
             await loop.create_connection(lambda: self.server, sock=upstream)
@@ -191,27 +181,22 @@ class _Accepted(_End):
 class Proxy:
     """All connections of all nodes, under one book of rules."""
 
-    def __init__(self, places: Sequence[Place], shared: Surroundings) -> None:
+    def __init__(self, places: Mapping[int, Place], shared: Surroundings) -> None:
         self.shared = shared
         self._connections: set[_Connection] = set()
         self._came: set[Endpoint] = set()  # the clients' ends of connections that are open, or were a moment ago
         self._another_came = asyncio.Event()
         self._places = places
-        self._nodes = {place.address: place.node for place in places}
-        self.namespaces = {place.node: Namespace(place.namespace) for place in places}
 
     async def listen(self) -> Mapping[int, int]:
-        """Accept in every namespace; the port of each, by node."""
+        """Accept at every place; the first port of each, by node."""
         loop, ports = asyncio.get_running_loop(), {}
-        for place in self._places:
-            listening = await self.namespaces[place.node].make(listener)
-            ports[place.node] = int(listening.getsockname()[1])
-            await loop.create_server(partial(self._accept, place), sock=listening)
+        for node, place in self._places.items():
+            listening = await place.listen()
+            ports[node] = int(listening[0].getsockname()[1])
+            for each in listening:
+                await loop.create_server(partial(self._accept, place), sock=each)
         return ports
-
-    def node_at(self, address: str) -> int:
-        """Raises KeyError for an address that is no node's."""
-        return self._nodes[address]
 
     def replace(self, rules: Sequence[RpcRule]) -> None:
         """Put these rules in the place of all others. Raises BadInput for one that cannot be carried out."""
