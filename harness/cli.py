@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import traceback
 from dataclasses import asdict
-from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,10 +18,25 @@ from tabulate import tabulate
 from harness import doctor as doctoring
 from harness.check import check_paths, rewrite_report
 from harness.console import print_error, print_json, progress
+from harness.fault_commands import app as faults_app
 from harness.healing import heal_store
 from harness.kafka_commands import app as kafka_app
 from harness.model import BadInput, SplitbrainError, Verdict
 from harness.model.errors import EXIT_INTERNAL, EXIT_INVALID, EXIT_UNKNOWN, EXIT_USAGE, EXIT_VALID
+from harness.options import (
+    STORE,
+    DiskMibOption,
+    DiskOption,
+    Format,
+    FormatOption,
+    HostKinds,
+    HostsOption,
+    InventoryOption,
+    MasterOption,
+    SeedOption,
+    StoreOption,
+    absolute,
+)
 from harness.plan import read_request, request
 from harness.reproduce import Reproduction, new_seed, reproduce, sides_of
 from harness.run import run_request
@@ -38,32 +52,9 @@ EXIT_OF = {Verdict.VALID: EXIT_VALID, Verdict.INVALID: EXIT_INVALID, Verdict.UNK
 INTERRUPTED = 130
 
 
-class Format(Enum):
-    """How results are printed."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class HostKinds(Enum):
-    """Where nodes live."""
-
-    NETNS = "netns"
-    LOCAL = "local"
-    DOCKER = "docker"
-    SSH = "ssh"
-
-
-HostsOption = Annotated[HostKinds, typer.Option(help="Where nodes live.")]
-InventoryOption = Annotated[Path | None, typer.Option(help="The machines of --hosts ssh, in TOML.")]
-StoreOption = Annotated[Path, typer.Option(envvar="SPLITBRAIN_STORE", help="Where runs are kept.")]
-FormatOption = Annotated[Format, typer.Option("--format", help="text, or one JSON object a line.")]
-MasterOption = Annotated[str | None, typer.Option(help="A Spark master to judge on, e.g. spark://host:7077.")]
-SeedOption = Annotated[int | None, typer.Option(min=0, help="Repeats every random choice; drawn if not given.")]
-STORE = Path("results/runs")
-
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, help=__doc__.splitlines()[0])
 app.add_typer(kafka_app, name="kafka")
+app.add_typer(faults_app, name="faults")
 
 
 @app.command()
@@ -98,7 +89,7 @@ def reproduce_command(
     for each in wanted:
         from_seed = new_seed() if seed is None else seed
         sides, switches = tuple(sides_of(side)), _switches(switch or [])
-        what = Reproduction(each, system, sides, times, from_seed, switches, hosts.value, _absolute(inventory))
+        what = Reproduction(each, system, sides, times, from_seed, switches, hosts.value, absolute(inventory))
         with progress() as report:
             directory, judgement = reproduce(what, store, master, report)
         _show(judgement, directory, output)
@@ -117,8 +108,8 @@ def run_command(
     floor: Annotated[int | None, typer.Option(help="How many nodes kills and pauses leave running.")] = None,
     hosts: HostsOption = HostKinds.NETNS,
     inventory: InventoryOption = None,
-    disk_mib: Annotated[int | None, typer.Option(help="The size of a disk that is not a directory, in MiB.")] = None,
-    disk: Annotated[str | None, typer.Option(help="What logs are on: directory, tmpfs, ext4, xfs.")] = None,
+    disk_mib: DiskMibOption = None,
+    disk: DiskOption = None,
     nodes: Annotated[int | None, typer.Option(help="How many nodes, all of them voters.")] = None,
     layout: Annotated[str | None, typer.Option(help="controllers, or combined with brokers (Kafka).")] = None,
     switch: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every node; repeat it.")] = None,
@@ -141,8 +132,8 @@ def run_command(
         "at_once": at_once,
         "floor": floor,
         "hosts": hosts.value,
-        "inventory": _absolute(inventory),
-        "disk": disk,
+        "inventory": absolute(inventory),
+        "disk": disk.value if disk else None,
         "disk_mib": disk_mib,
         "nodes": nodes,
         "layout": layout,
@@ -274,10 +265,6 @@ def _pairs(given: list[str], flag: str, example: str) -> dict[str, str]:
 
 def _switches(given: list[str]) -> dict[str, str]:
     return _pairs(given, "--switch", "reference.pre_vote=false")
-
-
-def _absolute(path: Path | None) -> str | None:
-    return str(path.absolute()) if path else None
 
 
 def _row(run: RunDirectory) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 What may live here: which parts make up a kind of host. What may not: how any of them works (nodes).
 
-    async with hosting(plan, run, clock) as ground:
+    async with hosting(plan, run, system, clock) as ground:
         ground.processes(system, tell)      # and links, clocks, packets, disks, rpcs, or why there are none
 
 Only namespace hosts live in a sandbox; the controller of any other kind runs on the machine itself.
@@ -69,14 +69,16 @@ class Ground:
 
 
 @asynccontextmanager
-async def hosting(plan: Plan, run: RunDirectory, clock: RunClock) -> AsyncIterator[Ground]:
+async def hosting(plan: Plan, run: RunDirectory, system: System, clock: RunClock) -> AsyncIterator[Ground]:
     """Bring up the plan's hosts; they are gone at the end of the block."""
     recording = Recording(run.path / "rpcs.jsonl", clock.monotonic_origin_ns)
     async with AsyncExitStack() as stack:
-        yield await _KINDS[plan.hosts](stack, plan, run, recording)
+        yield await _KINDS[plan.hosts](stack, plan, run, system, recording)
 
 
-async def _namespaces(stack: AsyncExitStack, plan: Plan, run: RunDirectory, recording: Recording) -> Ground:
+async def _namespaces(
+    stack: AsyncExitStack, plan: Plan, run: RunDirectory, _system: System, recording: Recording
+) -> Ground:
     hosts = await stack.enter_async_context(NamespaceHosts.up(run.path / "nodes", plan.nodes))
     links = NamespaceLinks(hosts)
     stack.callback(links.close)
@@ -95,7 +97,7 @@ async def _namespaces(stack: AsyncExitStack, plan: Plan, run: RunDirectory, reco
     )
 
 
-async def _local(stack: AsyncExitStack, plan: Plan, run: RunDirectory, recording: Recording) -> Ground:
+async def _local(stack: AsyncExitStack, plan: Plan, run: RunDirectory, _system: System, recording: Recording) -> Ground:
     hosts = await stack.enter_async_context(LocalHosts.up(run.path / "nodes", plan.nodes))
     doors = await stack.enter_async_context(Doors.up(hosts.views, _ports(plan), plan.seed, recording))
     return Ground(
@@ -119,7 +121,7 @@ def _ports(plan: Plan) -> Sequence[int]:
     return (CONTROLLER_PORT,) if plan.layout == "controllers" else (9092, CONTROLLER_PORT, 9094)
 
 
-_KINDS: Mapping[HostKind, Callable[[AsyncExitStack, Plan, RunDirectory, Recording], Awaitable[Ground]]] = {
+_KINDS: Mapping[HostKind, Callable[[AsyncExitStack, Plan, RunDirectory, System, Recording], Awaitable[Ground]]] = {
     "netns": _namespaces,
     "local": _local,
 }

@@ -13,7 +13,7 @@ import asyncio
 import json
 import random
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, astuple
 from pathlib import Path
@@ -75,14 +75,15 @@ async def _conduct(
 ) -> Tally:
     async with AsyncExitStack() as stack:
         tell(doing=f"making {plan.nodes} hosts")
-        ground = await stack.enter_async_context(hosting(plan, run, clock))
+        ground = await stack.enter_async_context(hosting(plan, run, system, clock))
         tell(doing=f"preparing {system.label}")
         await asyncio.gather(*(system.prepare(ground.host(node), ground.views) for node in ground.views))
         # What is entered after this is left before it: the servers have ended when their logs are read.
         stack.callback(_keep_batches, ground.views, system, run)
         processes = await stack.enter_async_context(_processes(ground, system, clock, recorder))
         watch = await stack.enter_async_context(_watch(ground, system, clock, recorder))
-        nemesis = _nemesis(plan, run, ground, processes, watch)
+        situation = situation_of(plan, ground, processes, lambda: watch.view().leader())
+        nemesis = NemesisSession(situation, UndoJournal(run.journal), watch.until)
         tell(doing=f"starting {system.label}")
         for node in ground.views:
             await processes.start(node)
@@ -133,15 +134,14 @@ async def _watch(ground: Ground, system: System, clock: RunClock, recorder: Reco
             await connection.close()
 
 
-def _nemesis(
-    plan: Plan, run: RunDirectory, ground: Ground, processes: ServerProcesses, watch: QuorumWatch
-) -> NemesisSession:
+def situation_of(plan: Plan, ground: Ground, processes: ServerProcesses, leader: Callable[[], int | None]) -> Situation:
+    """The ground as its nemesis sees it."""
     drawn = random.Random(f"nemesis {plan.seed}")
-    situation = Situation(
+    return Situation(
         tuple(range(1, plan.nodes + 1)),
         ground.links,
         processes,
-        lambda: watch.view().leader(),
+        leader,
         drawn.randrange,
         clocks=ground.clocks(processes) if ground.clocks else None,
         rpcs=ground.rpcs,
@@ -150,7 +150,6 @@ def _nemesis(
         floor=plan.floor,
         lacking=ground.lacking,
     )
-    return NemesisSession(situation, UndoJournal(run.journal), watch.until)
 
 
 async def _interpret(

@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,10 +78,14 @@ def _recorded_process(path: Path) -> int | None:
     return int(known["pid"]) if alive else None
 
 
+def controller_command(plan: Plan, arguments: Sequence[str]) -> list[str]:
+    """The command that runs our Python where the plan's hosts are controlled from, and dies with us."""
+    argv = [sys.executable, *arguments]
+    return tie(argv) if plan.hosts in CONTROLLED_OUTSIDE else enclose(argv, Privilege.detect())
+
+
 def _follow(run: RunDirectory, report: Report) -> dict[str, int]:
-    inside = [sys.executable, "-m", "harness.inside", str(run.path)]
-    is_outside = Plan.read(run.plan).hosts in CONTROLLED_OUTSIDE
-    argv = tie(inside) if is_outside else enclose(inside, Privilege.detect())
+    argv = controller_command(Plan.read(run.plan), ["-m", "harness.inside", str(run.path)])
     with (run.path / CONTROLLER_LOG).open("wb") as log, _controller(argv, log) as controller:
         write_json(run.path / SANDBOX, {"pid": controller.pid, "started_ticks": started_ticks(controller.pid)})
         assert controller.stdout is not None

@@ -28,6 +28,8 @@ NODE_VARIABLE = "SPLITBRAIN_NODE"
 """The environment variable that says which node a process on a local host serves."""
 
 _BACKLOG = 128
+_MAPPED = f"{'0' * 16}{struct.unpack('=I', bytes([0, 0, 255, 255]))[0]:08X}"
+"""How /proc/net/tcp6 begins an IPv4 address."""
 
 
 class Place(Protocol):
@@ -130,13 +132,17 @@ async def outgoing_claimed(address: str) -> socket.socket:
 
 
 def _inode(peer: Endpoint) -> str:
-    """The inode of the socket whose local end is peer (proc_net_tcp). Raises KeyError where there is none."""
+    """The inode of the socket whose local end is peer (proc_net_tcp). Raises KeyError where there is none.
+
+    A JVM's sockets are of IPv6 and carry such an address in IPv6's clothes.
+    """
     packed = struct.unpack("=I", socket.inet_aton(peer[0]))[0]
     wanted = f"{packed:08X}:{peer[1]:04X}"
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        fields = line.split()
-        if fields[1] == wanted and fields[9] != "0":
-            return fields[9]
+    for table, clothes in (("tcp", ""), ("tcp6", _MAPPED)):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[1] == clothes + wanted and fields[9] != "0":
+                return fields[9]
     raise KeyError(peer)
 
 

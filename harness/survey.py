@@ -1,0 +1,45 @@
+"""Which faults can be had on a kind of host here: brings two hosts up, asks every fault, and takes the hosts down.
+
+    python -m harness.survey results/…/survey      (started by harness.fault_trials, never by hand)
+
+Prints one JSON line: each fault's name, and why it cannot be had, or null.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from harness.engine.clock import RunClock
+from harness.hosting import hosting
+from harness.inside import situation_of
+from harness.model import SplitbrainError
+from harness.plan import Plan
+from harness.systems import build
+from nemesis.faults import FAULTS
+from results.store import RunDirectory
+
+
+def main() -> None:
+    """Survey the hosts of the plan in the directory that the command line names."""
+    run = RunDirectory(Path(sys.argv[1]).absolute())
+    plan = Plan.read(run.plan)
+    try:
+        reasons = asyncio.run(reasons_on(plan, run))
+    except SplitbrainError as error:
+        reasons = dict.fromkeys((fault.name for fault in FAULTS), str(error))
+    print(json.dumps(reasons))
+
+
+async def reasons_on(plan: Plan, run: RunDirectory) -> dict[str, str | None]:
+    """Why each fault cannot be had on the plan's hosts; None where it can. Raises EnvironmentFailure without hosts."""
+    async with hosting(plan, run, build(plan), RunClock.started_now()) as ground:
+        processes = ground.processes(build(plan), lambda *_: None)
+        situation = situation_of(plan, ground, processes, lambda: None)
+        return {fault.name: fault.missing(situation) for fault in FAULTS}
+
+
+if __name__ == "__main__":
+    main()
