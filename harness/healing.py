@@ -2,7 +2,8 @@
 
 On namespace hosts nothing outlives the sandbox, which the kernel takes down with its first process; what may be left
 is that process itself, if something kept it alive. It is known by pid and start time, so that no other process is
-ever touched.
+ever touched. Containers and machines are undone by what the journal says of them (harness.undoing), which the run's
+guardian has most likely done already.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from harness.launch import owner_is_alive, sandbox_process, started_ticks
 from harness.model import BadInput, EnvironmentFailure
+from harness.undoing import HOSTS, undo_hosts
 from nemesis.journal import UndoJournal, pending
 from results.store import RunDirectory, Status, runs
 
@@ -59,11 +61,15 @@ def _heal(run: RunDirectory) -> Iterator[str]:
     process = sandbox_process(run)
     if process is not None:
         _end(process)
-        yield f"{run.name}: ended its sandbox, process {process}, and all in it"
-    left = len(pending(run.journal))
+        yield f"{run.name}: ended its controller, process {process}, and all in it"
+    open_faults = pending(run.journal)
+    for record in open_faults:
+        if record.fault == HOSTS:
+            yield f"{run.name}: {undo_hosts(record)}"
+    left = sum(record.fault != HOSTS for record in open_faults)
     UndoJournal(run.journal).all_healed()
     run.enter("interrupted", datetime.now(UTC))
-    yield f"{run.name}: interrupted, {left} open faults gone with its sandbox; what it recorded can be checked"
+    yield f"{run.name}: interrupted, {left} open faults gone with its hosts; what it recorded can be checked"
 
 
 def _end(pid: int) -> None:

@@ -23,7 +23,8 @@ from harness.engine.clock import RunClock
 from harness.engine.interpreter import Tally, interpret
 from harness.engine.recorder import Recorder
 from harness.engine.records import write_chunk
-from harness.hosting import Ground, ServerProcesses, hosting
+from harness.grounds import Ground
+from harness.hosting import hosting
 from harness.model import EnvironmentFailure, Observation, SplitbrainError
 from harness.model.hosts import HostView
 from harness.model.session import Session
@@ -36,6 +37,7 @@ from nemesis.journal import UndoJournal
 from nemesis.session import NemesisSession
 from nemesis.situation import Situation
 from nodes.clocks.line_times import LineTimes
+from nodes.hosts.processes import ServerProcesses
 from nodes.observe.log_batches import read_log
 from nodes.observe.watch import QuorumWatch
 from results.store import RunDirectory
@@ -75,15 +77,17 @@ async def _conduct(
 ) -> Tally:
     async with AsyncExitStack() as stack:
         tell(doing=f"making {plan.nodes} hosts")
-        ground = await stack.enter_async_context(hosting(plan, run, system, clock))
+        journal = UndoJournal(run.journal)
+        ground = await stack.enter_async_context(hosting(plan, run, system, clock, journal))
         tell(doing=f"preparing {system.label}")
         await asyncio.gather(*(system.prepare(ground.host(node), ground.views) for node in ground.views))
         # What is entered after this is left before it: the servers have ended when their logs are read.
         stack.callback(_keep_batches, ground.views, system, run)
+        stack.push_async_callback(ground.bring_home)
         processes = await stack.enter_async_context(_processes(ground, system, clock, recorder))
         watch = await stack.enter_async_context(_watch(ground, system, clock, recorder))
         situation = situation_of(plan, ground, processes, lambda: watch.view().leader())
-        nemesis = NemesisSession(situation, UndoJournal(run.journal), watch.until)
+        nemesis = NemesisSession(situation, journal, watch.until)
         tell(doing=f"starting {system.label}")
         for node in ground.views:
             await processes.start(node)
@@ -146,7 +150,7 @@ def situation_of(plan: Plan, ground: Ground, processes: ServerProcesses, leader:
         clocks=ground.clocks(processes) if ground.clocks else None,
         rpcs=ground.rpcs,
         packets=ground.packets,
-        disks=ground.disks,
+        disks=ground.disks(processes) if ground.disks else None,
         floor=plan.floor,
         lacking=ground.lacking,
     )

@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness.hosting import CONTROLLED_OUTSIDE
 from harness.model import BadInput, EnvironmentFailure, SplitbrainError
 from harness.model.errors import EXIT_USAGE
 from harness.plan import Plan
@@ -81,7 +80,7 @@ def _recorded_process(path: Path) -> int | None:
 def controller_command(plan: Plan, arguments: Sequence[str]) -> list[str]:
     """The command that runs our Python where the plan's hosts are controlled from, and dies with us."""
     argv = [sys.executable, *arguments]
-    return tie(argv) if plan.hosts in CONTROLLED_OUTSIDE else enclose(argv, Privilege.detect())
+    return enclose(argv, Privilege.detect()) if plan.hosts == "netns" else tie(argv)
 
 
 def _follow(run: RunDirectory, report: Report) -> dict[str, int]:

@@ -19,6 +19,7 @@ from harness.model import SplitbrainError
 from harness.plan import Plan
 from harness.systems import build
 from nemesis.faults import FAULTS
+from nemesis.journal import UndoJournal
 from results.store import RunDirectory
 
 
@@ -35,7 +36,8 @@ def main() -> None:
 
 async def reasons_on(plan: Plan, run: RunDirectory) -> dict[str, str | None]:
     """Why each fault cannot be had on the plan's hosts; None where it can. Raises EnvironmentFailure without hosts."""
-    async with hosting(plan, run, build(plan), RunClock.started_now()) as ground:
+    journal = UndoJournal(run.journal)
+    async with hosting(plan, run, build(plan), RunClock.started_now(), journal) as ground:
         processes = ground.processes(build(plan), lambda *_: None)
         situation = situation_of(plan, ground, processes, lambda: None)
         return {fault.name: fault.missing(situation) for fault in FAULTS}

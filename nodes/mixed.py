@@ -7,8 +7,9 @@ All of them must have been given the same cluster id. What may live here: the ch
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from harness.model.hosts import Host, HostView
 from harness.model.quorum_states import TableName
@@ -35,6 +36,11 @@ class MixedSystem:
     async def prepare(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         """As the node's own system does."""
         await self.systems[host.view.node].prepare(host, hosts)
+
+    @property
+    def reads(self) -> Sequence[Path]:
+        """Whatever any of the nodes' systems reads."""
+        return tuple(dict.fromkeys(path for system in self.systems.values() for path in system.reads))
 
     def command(self, host: HostView) -> NodeCommand:
         """As the node's own system says."""

@@ -48,6 +48,11 @@ class RunDirectory:
         return self.path.name
 
     @property
+    def label(self) -> str:
+        """A name for what the run makes elsewhere: unique to it, a reproduction's sides told apart."""
+        return self.name if self.path.parent.name == "runs" else f"{self.path.parent.name}-{self.name}"
+
+    @property
     def plan(self) -> Path:
         return self.path / "plan.json"
 

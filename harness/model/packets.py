@@ -17,6 +17,9 @@ from harness.model.story import Step, Ways, Who
 
 PACKETS: Final = "packets"
 
+PROBE_FRAME_BITS: Final = 442 * 8
+"""The size of a numbered datagram on the wire, headers included."""
+
 Distribution = Literal["uniform", "normal", "pareto"]
 
 
@@ -48,9 +51,9 @@ class PacketShape:
 class PacketReading:
     """What became of numbered datagrams that were sent on a link one right after the other.
 
-    sent counts them all, arrived those that came at least once, whole or damaged; duplicated those that came more than
-    once, damaged those that came with a wrong bit. delays_ms are the one-way times of what came, in order of arrival.
-    kbit_per_second is the rate at which they came, headers included; None where fewer than two did.
+    sent counts them all, arrived those that came whole at least once, duplicated those that came so more than once,
+    damaged the datagrams with a wrong bit. delays_ms are the one-way times of what came whole, in order of arrival.
+    kbit_per_second is the rate at which all came, headers included; None where fewer than two did.
     """
 
     sent: int

@@ -50,6 +50,10 @@ class System(Protocol):
         Raises EnvironmentFailure with the tool's words.
         """
 
+    @property
+    def reads(self) -> Sequence[Path]:
+        """Folders of the controller's that its nodes read, e.g. a release's jars; hosts have them by these paths."""
+
     def command(self, host: HostView) -> NodeCommand:
         """The command that serves this node."""
 

@@ -75,7 +75,7 @@ class NamespaceLinks:
         self._cut = wanted
 
     async def _load(self, node: int, senders: list[int]) -> None:
-        rules = _rules([self._address(sender) for sender in senders])
+        rules = drop_rules([self._address(sender) for sender in senders])
         await run(self._hosts.enter(node, ["nft", "-j", "-f", "-"]), json.dumps(rules))
 
     def _address(self, node: int) -> str:
@@ -117,7 +117,7 @@ def _senders(links: Iterable[Link], node: int) -> list[int]:
     return sorted(source for source, target in links if target == node)
 
 
-def _rules(addresses: list[str]) -> dict[str, object]:
+def drop_rules(addresses: list[str]) -> dict[str, object]:
     """nft's JSON: forget our table, and where anything is cut, make it anew with the senders to drop."""
     table = {"family": "ip", "name": TABLE}
     forget: list[dict[str, object]] = [{"add": {"table": table}}, {"delete": {"table": table}}]

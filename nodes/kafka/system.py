@@ -8,7 +8,7 @@ Nothing here starts a server: nodes.hosts.processes does, for every system alike
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -63,6 +63,11 @@ class KafkaSystem:
         await self._configure(host, hosts)
         await self._format(host)
 
+    @property
+    def reads(self) -> Sequence[Path]:
+        """The release's jars."""
+        return (self.release.jars,)
+
     def command(self, host: HostView) -> NodeCommand:
         """The JVM that serves this node, logging to its standard output."""
         heap = f"-Xmx{HEAP_MIB[self.layout]}m"
@@ -70,9 +75,7 @@ class KafkaSystem:
 
     def files(self, host: HostView) -> NodeFiles:
         """This node's log and quorum-state."""
-        return NodeFiles(
-            host.readable / "server.log", host.readable / "data" / "__cluster_metadata-0" / "quorum-state"
-        )
+        return NodeFiles(host.readable / "server.log", host.readable / "data" / "__cluster_metadata-0" / "quorum-state")
 
     async def _configure(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         view = host.view

@@ -6,7 +6,7 @@ system = ReferenceSystem({"reference.pre_vote": "false"}, cluster_id, seed=7)
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +40,11 @@ class ReferenceSystem:
         voters = ",".join(f"{node}@{each.address}:{CONTROLLER_PORT}" for node, each in sorted(hosts.items()))
         text = _server_properties(host.view, voters, self.cluster_id, self.seed, self.switches)
         await host.write(_properties(host.view), text)
+
+    @property
+    def reads(self) -> Sequence[Path]:
+        """Nothing but this package and its interpreter."""
+        return ()
 
     def command(self, host: HostView) -> NodeCommand:
         """A Python process that logs to its standard output."""

@@ -44,14 +44,14 @@ def heal(run):
 
 def test_a_sandbox_that_outlived_its_command_is_ended(run, bystander):
     write_json(run.path / SANDBOX, {"pid": bystander.pid, "started_ticks": started_ticks(bystander.pid)})
-    assert heal(run)[0] == f"{run.name}: ended its sandbox, process {bystander.pid}, and all in it"
+    assert heal(run)[0] == f"{run.name}: ended its controller, process {bystander.pid}, and all in it"
     assert bystander.wait(5) == -signal.SIGKILL
 
 
 def test_a_process_that_only_has_the_sandbox_s_pid_is_never_touched(run, bystander):
     write_json(run.path / SANDBOX, {"pid": bystander.pid, "started_ticks": (started_ticks(bystander.pid) or 0) - 1})
     (line,) = heal(run)
-    assert line.startswith(f"{run.name}: interrupted, 1 open faults gone with its sandbox")
+    assert line.startswith(f"{run.name}: interrupted, 1 open faults gone with its hosts")
     assert bystander.poll() is None
 
 
