@@ -1,7 +1,7 @@
 # The README's two commands, `make demo` and `make test`, and what they need.
 # Each does all the set-up by itself; a second call finds it done.
 
-.PHONY: demo test lint setup lock benchmarks clean
+.PHONY: demo test test-docker lint setup lock benchmarks clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,6 +11,10 @@ demo: setup
 
 test: setup lint
 	$(BIN)/pytest
+
+# The tests of container hosts, beside Docker's engine, or one of their own where none answers (as root).
+test-docker: setup
+	tests/nodes/hosts/docker_engine.sh $(BIN)/pytest tests/nodes/hosts/test_docker_hosts.py tests/harness/test_grounds.py
 
 lint: setup
 	$(BIN)/ruff check .
