@@ -33,7 +33,7 @@ async def hosting(
     plan: Plan, run: RunDirectory, system: System, clock: RunClock, journal: UndoJournal
 ) -> AsyncIterator[Ground]:
     """Bring up the plan's hosts; they are gone at the end of the block."""
-    setting = Setting(plan, run, system, Recording(run.path / "rpcs.jsonl", clock.monotonic_origin_ns))
+    setting = Setting(plan, run, system, Recording(run.rpc_record, clock.monotonic_origin_ns))
     async with AsyncExitStack() as stack:
         if plan.hosts in OUTLIVING:
             details = {"label": run.label, "inventory": plan.inventory or ""}

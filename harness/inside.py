@@ -29,7 +29,7 @@ from harness.model import EnvironmentFailure, Observation, SplitbrainError
 from harness.model.hosts import HostView
 from harness.model.session import Session
 from harness.model.systems import System
-from harness.model.tables import BATCHES
+from harness.model.tables import BATCHES, RPCS
 from harness.plan import Plan
 from harness.systems import build
 from harness.workloads import generator_of, workload_of
@@ -40,6 +40,7 @@ from nodes.clocks.line_times import LineTimes
 from nodes.hosts.processes import ServerProcesses
 from nodes.observe.log_batches import read_log
 from nodes.observe.watch import QuorumWatch
+from nodes.proxy.record import read_rows
 from results.store import RunDirectory
 
 
@@ -83,6 +84,7 @@ async def _conduct(
         await asyncio.gather(*(system.prepare(ground.host(node), ground.views) for node in ground.views))
         # What is entered after this is left before it: the servers have ended when their logs are read.
         stack.callback(_keep_batches, ground.views, system, run)
+        stack.callback(_keep_rpcs, run)
         stack.push_async_callback(ground.bring_home)
         processes = await stack.enter_async_context(_processes(ground, system, clock, recorder))
         watch = await stack.enter_async_context(_watch(ground, system, clock, recorder))
@@ -122,6 +124,15 @@ def _keep_batches(views: Mapping[int, HostView], system: System, run: RunDirecto
             write_chunk(folder / "00000001.parquet", BATCHES, rows)
     except OSError as error:
         raise EnvironmentFailure(f"{folder}: cannot keep the nodes' batches: {error.strerror}") from error
+
+
+def _keep_rpcs(run: RunDirectory) -> None:
+    """Store the proxy's record as a table, if a proxy stood between the nodes."""
+    if run.rpc_record.exists():
+        rows = [astuple(row) for row in read_rows(run.rpc_record)]
+        if rows:
+            run.rpcs.mkdir(exist_ok=True)
+            write_chunk(run.rpcs / "00000001.parquet", RPCS, rows)
 
 
 @asynccontextmanager

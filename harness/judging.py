@@ -16,7 +16,7 @@ from harness.model.finding import verdict_of
 from harness.model.scenario import Expectation, Scenario
 from harness.plan import Plan
 from harness.scenarios import scenario
-from harness.systems import name_and_table
+from harness.systems import name_of, tables_of
 from harness.workloads import workload_of
 from results.data import ReportData
 from results.files import write_text
@@ -50,8 +50,7 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> Judgement:
 
     plan = Plan.read(run.plan)
     workload = workload_of(plan)
-    _, table = name_and_table(plan)
-    settings = JudgeSettings(table=table, idle=workload.idle)
+    settings = JudgeSettings(tables=tables_of(plan), idle=workload.idle)
     said = judge(run.path, workload.checks, settings, spark)
     expectations = _expectations(plan, {quantity.name: quantity.value for quantity in said.quantities})
     findings = (*said.findings, *_interrupted(run))
@@ -100,7 +99,7 @@ def write_run_report(run: RunDirectory) -> None:
     plan = Plan.read(run.plan)
     judgement = read_judgement(run.verdict)
     title = plan.scenario or plan.name
-    side = read_side(run, plan.side or plan.name, name_and_table(plan)[0])
+    side = read_side(run, plan.side or plan.name, name_of(plan))
     question = (
         scenario(plan.scenario).question
         if plan.scenario
@@ -114,9 +113,7 @@ def write_reproduction_report(reproduction: RunDirectory, scenario: Scenario, ju
     """Render a reproduction's report: of each side the first run, bad above good."""
     shown = [run for run in reproduction.sides() if run.name.endswith("-1")]
     plans = [Plan.read(run.plan) for run in shown]
-    sides = tuple(
-        read_side(run, plan.side or run.name, name_and_table(plan)[0]) for run, plan in zip(shown, plans, strict=True)
-    )
+    sides = tuple(read_side(run, plan.side or run.name, name_of(plan)) for run, plan in zip(shown, plans, strict=True))
     title = f"{scenario.id}: {scenario.title}"
     plan_text = "[" + ",\n".join(run.plan.read_text() for run in shown) + "]\n"
     data = ReportData(

@@ -66,11 +66,16 @@ class Request(Load):
 
 
 class Plan(Load):
-    """A run as it is carried out. scenario and side say which scenario it plays, if one."""
+    """A run as it is carried out. scenario and side say which scenario it plays, if one.
+
+    node_switches are those of single nodes; node_systems names the nodes that run another system than the plan's.
+    """
 
     name: str
     seed: int = Field(ge=0)
     story: list[StoryStep]
+    node_switches: dict[int, dict[str, str]] = {}
+    node_systems: dict[int, str] = {}
     scenario: str | None = None
     side: str | None = None
     versions: dict[str, str] = {}

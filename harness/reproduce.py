@@ -19,7 +19,7 @@ from harness.model.hosts import HostKind
 from harness.model.scenario import Scenario, SideName
 from harness.plan import Plan, StoryStep
 from harness.preflight import preflight
-from harness.systems import is_kafka, settle
+from harness.systems import KAFKA, is_kafka, is_switch, settle
 from results.judgement import Judgement
 from results.store import RunDirectory, new_run
 
@@ -92,6 +92,7 @@ async def _plan(what: Reproduction, name: SideName, number: int, report: Report)
             f"scenario {what.scenario.id}: its {name} side is not to be had on Kafka; use --system reference"
         )
     system, versions = await settle(what.system, side.kafka or "", report)
+    others = side.kafka_of_node if is_kafka(system) else {}
     return Plan(
         name=what.scenario.id,
         scenario=what.scenario.id,
@@ -100,6 +101,8 @@ async def _plan(what: Reproduction, name: SideName, number: int, report: Report)
         switches={**({} if is_kafka(system) else side.reference), **what.switches},
         hosts=what.hosts,
         inventory=what.inventory,
+        node_switches={node: _of_node(what, own) for node, own in side.of_node.items()},
+        node_systems={node: (await settle(KAFKA, wanted, report))[0] for node, wanted in others.items()},
         nodes=what.scenario.nodes,
         workload=what.scenario.workload,  # type: ignore[arg-type]  # pydantic checks it
         seed=what.seed + number,
@@ -107,6 +110,12 @@ async def _plan(what: Reproduction, name: SideName, number: int, report: Report)
         versions=versions | our_versions(),
         command=what.command,
     )
+
+
+def _of_node(what: Reproduction, own: Mapping[str, str]) -> dict[str, str]:
+    """A node's own switches: on real Kafka the properties alone, and none that the user gave for all nodes."""
+    known = {name: value for name, value in own.items() if name not in what.switches}
+    return {name: value for name, value in known.items() if not (is_kafka(what.system) and is_switch(name))}
 
 
 def our_versions() -> dict[str, str]:

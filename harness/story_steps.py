@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from harness.model.story import MARK, Step
+from harness.model.story import CONDITION, MARK, Step
 from nemesis.arguments import Arguments, Seconds
 from nemesis.faults import BY_DEED
 
 
 class _Await(Arguments):
-    condition: Literal["a leader is known", "all follow one leader"]
+    condition: Annotated[str, Field(pattern=rf"^({CONDITION})$")]
     within_seconds: Seconds
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from harness.model import BadInput
 from harness.model.quorum_states import TableName
@@ -13,7 +13,9 @@ from harness.plan import Plan
 from nodes.kafka.artifacts import Library
 from nodes.kafka.configuration import Layout
 from nodes.kafka.system import KafkaSystem
+from nodes.kafka.system import label as kafka_label
 from nodes.kafka.versions import KafkaVersion
+from nodes.mixed import MixedSystem, label
 from nodes.reference.system import ReferenceSystem, check_switches
 
 REFERENCE = "reference"
@@ -27,6 +29,11 @@ def is_kafka(system: str) -> bool:
     if family not in (REFERENCE, KAFKA) or (family == REFERENCE and version):
         raise BadInput(f"system {system!r}: {EXPECTED}")
     return family == KAFKA
+
+
+def is_switch(name: str) -> bool:
+    """Whether a property is one of the reference's own, which Kafka does not know."""
+    return name.startswith(f"{REFERENCE}.")
 
 
 async def settle(system: str, default_version: str, report: Callable[[str], None]) -> tuple[str, dict[str, str]]:
@@ -43,25 +50,62 @@ async def settle(system: str, default_version: str, report: Callable[[str], None
 
 def build(plan: Plan) -> System:
     """The recipe for a plan's settled system. Raises BadInput for a switch that the system does not know."""
-    cluster_id = _cluster_id(plan.seed)
-    if not is_kafka(plan.system):
-        check_switches(plan.switches)
+    seats = _seats(plan)
+    versions = {_version(system) for system, _ in seats.values() if is_kafka(system)}
+    systems = {node: _recipe(plan, system, switches, versions) for node, (system, switches) in seats.items()}
+    first, *others = systems.values()
+    return first if all(other == first for other in others) else MixedSystem(systems)
+
+
+def name_of(plan: Plan) -> str:
+    """What a plan's system is called; no artifacts are needed for it."""
+    return label({node: _name(plan, system, switches) for node, (system, switches) in _seats(plan).items()})
+
+
+def tables_of(plan: Plan) -> dict[int, TableName]:
+    """The transition table that each node follows; no artifacts are needed for it."""
+    return {node: _table(plan, system, switches) for node, (system, switches) in _seats(plan).items()}
+
+
+Switches = Mapping[str, str]
+
+
+def _seats(plan: Plan) -> dict[int, tuple[str, Switches]]:
+    """Each node's system by name, and its switches."""
+    return {
+        node: (plan.node_systems.get(node, plan.system), {**plan.switches, **plan.node_switches.get(node, {})})
+        for node in range(1, plan.nodes + 1)
+    }
+
+
+def _recipe(plan: Plan, system: str, switches: Switches, versions: set[KafkaVersion]) -> System:
+    if not is_kafka(system):
+        check_switches(switches)
         if plan.layout != "controllers":
             raise BadInput(f"layout {plan.layout}: expected controllers, the reference quorum has no brokers yet")
-        return ReferenceSystem(plan.switches, cluster_id, plan.seed)
-    version = KafkaVersion.parse(plan.system.partition(":")[2])
+        return _reference(plan, switches)
+    version, oldest = _version(system), min(versions)
     release = next((release for release in Library.default().installed() if release.version == version), None)
     if release is None:
         raise BadInput(f"Kafka {version}: not on this machine; splitbrain kafka install {version}")
-    return KafkaSystem(release, Layout(plan.layout), cluster_id, plan.switches)
+    older = oldest if oldest < version else None
+    return KafkaSystem(release, Layout(plan.layout), _cluster_id(plan.seed), switches, older)
 
 
-def name_and_table(plan: Plan) -> tuple[str, TableName]:
-    """What a plan's system is called, and the transition table it follows: all that judging needs, artifacts or not."""
-    if not is_kafka(plan.system):
-        reference = ReferenceSystem(plan.switches, _cluster_id(plan.seed), plan.seed)
-        return reference.label, reference.table
-    return plan.system, KafkaVersion.parse(plan.system.partition(":")[2]).transition_table
+def _reference(plan: Plan, switches: Switches) -> ReferenceSystem:
+    return ReferenceSystem(switches, _cluster_id(plan.seed), plan.seed)
+
+
+def _version(system: str) -> KafkaVersion:
+    return KafkaVersion.parse(system.partition(":")[2])
+
+
+def _name(plan: Plan, system: str, switches: Switches) -> str:
+    return kafka_label(_version(system), switches) if is_kafka(system) else _reference(plan, switches).label
+
+
+def _table(plan: Plan, system: str, switches: Switches) -> TableName:
+    return _version(system).transition_table if is_kafka(system) else _reference(plan, switches).table
 
 
 def _cluster_id(seed: int) -> str:

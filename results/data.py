@@ -76,6 +76,28 @@ class ShownFinding:
 
 
 @dataclass(frozen=True, slots=True)
+class Message:
+    """A message from one node to another as it came by the proxy; action is what a rule did, or `pass`."""
+
+    time_ns: int
+    source: int
+    target: int
+    direction: str
+    action: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCount:
+    """How many requests of a name met this action, and their bytes in all."""
+
+    name: str
+    action: str
+    count: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class SideData:
     """One run as the report shows it; name is `bad`, `good` or the run's own, system says what ran on the nodes."""
 
@@ -92,6 +114,9 @@ class SideData:
     load: tuple[SecondOfLoad, ...] = ()
     quantities: tuple[Quantity, ...] = ()
     expectations: tuple[Expectation, ...] = ()
+    messages: tuple[Message, ...] = ()
+    messages_total: int = 0
+    message_counts: tuple[MessageCount, ...] = ()
     findings: tuple[ShownFinding, ...] = ()
     findings_total: int = 0
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -18,6 +18,7 @@ from harness.model import Op
 from results.data import ReportData, SideData
 from results.drawing.axis import clip
 from results.drawing.charts import latency_chart, throughput_chart
+from results.drawing.messages import sequence
 from results.drawing.svg import element, markup
 from results.drawing.timeline import timeline
 from results.files import write_text
@@ -42,6 +43,7 @@ def render_report(data: ReportData) -> str:
             data=data,
             timeline=Markup(markup(timeline(data.sides))),
             charts=[_charts(side, duration_ns) for side in data.sides],
+            sequences=[Markup(markup(sequence(side))) if side.messages else None for side in data.sides],
         )
     )
 

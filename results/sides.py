@@ -13,11 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.model import NEMESIS, Finding, Observation, Op
-from harness.model.tables import HISTORY, OBSERVATIONS
+from harness.model.story import STORY_BEGINS
+from harness.model.tables import HISTORY, OBSERVATIONS, RPCS
 from results.data import ShownFinding, SideData
 from results.faults import fault_bands
 from results.judgement import read_judgement
 from results.load import latency_points, load_by_second
+from results.messages import counted_messages, shown_messages, telling_rows
 from results.spans import epoch_steps, state_spans
 from results.store import RunDirectory
 from results.tables import read_table
@@ -35,6 +37,8 @@ def read_side(run: RunDirectory, name: str, system: str) -> SideData:
     observations = [Observation(**row) for row in read_table(run.observations, OBSERVATIONS).to_pylist()]
     end_ns = max(_last_ns(history), max((seen.time_ns for seen in observations), default=0))
     deeds = history.filter(pc.equal(history["process"], NEMESIS))
+    rpcs = read_table(run.rpcs, RPCS)
+    telling = telling_rows(rpcs, _story_begins_ns(deeds))
     return SideData(
         name=name,
         system=system,
@@ -49,10 +53,19 @@ def read_side(run: RunDirectory, name: str, system: str) -> SideData:
         load=load_by_second(history),
         quantities=judgement.quantities,
         expectations=judgement.expectations,
+        messages=shown_messages(telling),
+        messages_total=len(telling),
+        message_counts=counted_messages(rpcs),
         findings=tuple(_shown(finding, history) for finding in judgement.findings[:FINDINGS_SHOWN]),
         findings_total=len(judgement.findings),
         versions=judgement.versions,
     )
+
+
+def _story_begins_ns(deeds: pa.Table) -> int:
+    """When the story began; 0 where none did."""
+    marks = deeds.filter(pc.equal(deeds["value"], json.dumps(STORY_BEGINS)))
+    return pc.min(marks["time_ns"]).as_py() or 0
 
 
 def _last_ns(history: pa.Table) -> int:

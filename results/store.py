@@ -69,6 +69,14 @@ class RunDirectory:
         return self.path / "observations"
 
     @property
+    def rpc_record(self) -> Path:
+        return self.path / "rpcs.jsonl"
+
+    @property
+    def rpcs(self) -> Path:
+        return self.path / "rpcs"
+
+    @property
     def journal(self) -> Path:
         return self.path / "journal.jsonl"
 

@@ -47,13 +47,17 @@ class Side:
     """One side of a scenario.
 
     reference holds the switches of the reference system by their property names, kafka a version as one asks for it
-    ('3.9.1', 'newest 4'); None where the side cannot be had on real Kafka.
+    ('3.9.1', 'newest 4'); None where the side cannot be had on real Kafka. of_node holds properties of single nodes by
+    Kafka's names, for either system, and switches of the reference's nodes; kafka_of_node the nodes that run another
+    version than the others.
     """
 
     reference: Mapping[str, str] = field(default_factory=dict)
     kafka: str | None = None
     shows: tuple[Expectation, ...] = ()
     never: tuple[Expectation, ...] = ()
+    of_node: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    kafka_of_node: Mapping[int, str] = field(default_factory=dict)
 
 
 SideName = Literal["bad", "good"]

@@ -40,6 +40,11 @@ SHAPES: Final[tuple[Shape, ...]] = get_args(Shape)
 
 A_LEADER_IS_KNOWN: Final = "a leader is known"
 ALL_FOLLOW_ONE_LEADER: Final = "all follow one leader"
+CONDITION: Final = (
+    rf"{A_LEADER_IS_KNOWN}|{ALL_FOLLOW_ONE_LEADER}|all follow n[1-9]|n[1-9] stands aside|n[1-9] is a candidate"
+)
+"""What can be waited for, as a regular expression."""
+
 AWAIT_SECONDS = 60.0
 
 
@@ -59,6 +64,21 @@ def seconds(number: float) -> float:
 def once(condition: str, within: float = AWAIT_SECONDS) -> Step:
     """Wait until a condition holds; a run in which it does not is unknown."""
     return Step("await", {"condition": condition, "within_seconds": within})
+
+
+def all_follow(node: int) -> str:
+    """The condition that this node leads and everyone follows it."""
+    return f"all follow n{node}"
+
+
+def stands_aside(node: int) -> str:
+    """The condition that another node than this one leads."""
+    return f"n{node} stands aside"
+
+
+def is_a_candidate(node: int) -> str:
+    """The condition that this node asks for votes."""
+    return f"n{node} is a candidate"
 
 
 def for_(duration_seconds: float) -> Step:

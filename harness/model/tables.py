@@ -1,8 +1,8 @@
 """The columns of the tables every run leaves, as Arrow schemas.
 
 history: one row an Op, in index order. observations: one row an Observation. batches: one row a LoggedBatch, each
-node's in the order of its log. value is JSON text (null for none), so that one schema serves every workload and every
-history imported from elsewhere.
+node's in the order of its log. rpcs: one row an RpcRow, where a proxy stood between the nodes. value is JSON text (null
+for none), so that one schema serves every workload and every history imported from elsewhere.
 """
 
 from __future__ import annotations
@@ -54,6 +54,23 @@ BATCHES = pa.schema(
         ("base_sequence", pa.int32()),
         ("control", pa.bool_()),
         ("intact", pa.bool_()),
+    ]
+)
+
+RPCS = pa.schema(
+    [
+        ("time_ns", pa.int64()),
+        ("source", pa.int32()),
+        ("target", pa.int32()),
+        ("api_key", pa.int32()),
+        ("api_version", pa.int32()),
+        ("correlation_id", pa.int64()),
+        ("direction", pa.string()),
+        ("size_bytes", pa.int64()),
+        ("pre_vote", pa.bool_()),
+        ("epoch", pa.int32()),
+        ("granted", pa.bool_()),
+        ("action", pa.string()),
     ]
 )
 

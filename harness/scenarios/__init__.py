@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from harness.model import BadInput
 from harness.model.scenario import Scenario
-from harness.scenarios import kip_595, kip_996
+from harness.scenarios import kip_595, kip_996, kip_996_elections
 
-CATALOGUE: dict[str, Scenario] = {s.id: s for module in (kip_996, kip_595) for s in module.SCENARIOS}
+MODULES = (kip_996, kip_996_elections, kip_595)
+CATALOGUE: dict[str, Scenario] = {s.id: s for module in MODULES for s in module.SCENARIOS}
 
 
 def scenario(identifier: str) -> Scenario:

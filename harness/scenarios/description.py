@@ -22,14 +22,23 @@ def describe(scenario: Scenario) -> str:
         "",
         *_side("Bad", scenario.bad),
         *_side("Good", scenario.good),
-        f"Play it: splitbrain reproduce {scenario.id} [--system kafka]",
+        f"Play it: splitbrain reproduce {scenario.id} [--system kafka{_only_side(scenario)}]",
     ]
     return "\n".join(lines)
 
 
+def _only_side(scenario: Scenario) -> str:
+    """The flag that leaves out the side that is not to be had on Kafka, if there is one."""
+    to_be_had = [name for name, side in (("bad", scenario.bad), ("good", scenario.good)) if side.kafka is not None]
+    return f" --side {to_be_had[0]}" if len(to_be_had) == 1 else ""
+
+
 def _side(name: str, side: Side) -> Iterable[str]:
     switches = ", ".join(f"{key}={value}" for key, value in side.reference.items()) or "as it is"
-    yield f"{name} side: reference {switches}; Kafka {side.kafka or 'not to be had'}"
+    versions = [side.kafka or "not to be had", *(f"{text} on n{node}" for node, text in side.kafka_of_node.items())]
+    yield f"{name} side: reference {switches}; Kafka {', '.join(versions)}"
+    for node, own in side.of_node.items():
+        yield f"  n{node} has {', '.join(f'{key}={value}' for key, value in own.items())}"
     yield from (f"  must show: {_words(expectation)}" for expectation in side.shows)
     yield from (f"  must never show: {_words(expectation)}" for expectation in side.never)
 

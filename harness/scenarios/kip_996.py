@@ -15,6 +15,7 @@ from harness.model.story import (
     one,
     only_links,
     seconds,
+    stands_aside,
 )
 from harness.scenarios.expectations import epochs_burned, leader_changes, leader_deposed
 
@@ -71,4 +72,17 @@ PV_03 = Scenario(
     good=Side({}, "newest 4", never=(leader_deposed, epochs_burned(at_least=1))),
 )
 
-SCENARIOS = (PV_01, PV_02, PV_03)
+LOW = "controller.quorum.fetch.timeout.ms"
+
+PV_04 = Scenario(
+    id="PV-04",
+    title="A voter whose fetch timeout is below the leader's long poll inflates the epoch for ever",
+    question="Is there peace with a fetch timeout of 100 ms on n3, where an idle leader answers after 500 ms?",
+    source=KIP_996 / "Disruptive server scenarios",
+    nodes=3,
+    story=(once(stands_aside(3)), for_(seconds(15))),
+    bad=Side(WITHOUT_PRE_VOTE, "3.9.1", shows=(epochs_burned(at_least=6),), of_node={3: {LOW: "100"}}),
+    good=Side({}, "newest 4", never=(leader_deposed, epochs_burned(at_least=1)), of_node={3: {LOW: "100"}}),
+)
+
+SCENARIOS = (PV_01, PV_02, PV_03, PV_04)

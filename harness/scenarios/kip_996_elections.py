@@ -1,0 +1,220 @@
+"""KIP-996, Pre-Vote: elections themselves, as they are asked for, granted, lost and found again.
+
+Where a story needs the same node in the same role from beginning to end, `first_leader` sees to who leads: the others
+wait longer before the first election. Such a story waits until all follow that node, and is unknown where they do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from harness.model.rpc import DROP, HOLD, Api, RpcMatch, RpcRule, disturb
+from harness.model.scenario import Scenario, Side
+from harness.model.story import (
+    A_LEADER_IS_KNOWN,
+    ALL_FOLLOW_ONE_LEADER,
+    LEADER,
+    all_follow,
+    cut,
+    for_,
+    heal,
+    is_a_candidate,
+    kill,
+    once,
+    only_links,
+    seconds,
+    stands_aside,
+    start,
+)
+from harness.scenarios.expectations import (
+    commit_gap,
+    epochs_burned,
+    epochs_burned_until_heal,
+    leader_changes,
+    leader_changes_until_heal,
+    leader_deposed,
+    no_leader,
+)
+from harness.scenarios.kip_996 import KIP_996, WITHOUT_PRE_VOTE
+
+ELECTION_TIMEOUT = "controller.quorum.election.timeout.ms"
+FETCH_TIMEOUT = "controller.quorum.fetch.timeout.ms"
+IDLE_INTERVAL = "metadata.max.idle.interval.ms"
+
+OfNode = Mapping[int, Mapping[str, str]]
+
+
+def first_leader(leader: int, nodes: int, others_ms: int = 2000) -> OfNode:
+    """Timeouts by which this node is the first to stand for election."""
+    return {node: {ELECTION_TIMEOUT: "500" if node == leader else str(others_ms)} for node in range(1, nodes + 1)}
+
+
+def along(*parts: OfNode) -> OfNode:
+    """All of these properties together."""
+    nodes = {node for part in parts for node in part}
+    return {node: {name: text for part in parts for name, text in part.get(node, {}).items()} for node in nodes}
+
+
+def votes(name: str, sources: Iterable[int], targets: Iterable[int] = (), pre_vote: bool | None = None) -> RpcRule:
+    """Vote requests of these nodes to those are lost."""
+    return RpcRule(name, RpcMatch((Api.VOTE,), "request", tuple(sources), tuple(targets), pre_vote), DROP)
+
+
+# n1 never hears of its election, so that there is time to cut it off as a candidate; n3 does not stand in its way.
+VOTES_OF_N1 = votes("votes of n1", sources=(1,), pre_vote=False)
+CAMPAIGN_OF_N3 = votes("the campaign of n3", sources=(3,))
+
+PV_11 = Scenario(
+    id="PV-11",
+    title="A candidate that is cut off goes on raising its epoch",
+    question="How far does the epoch of n1 grow in 20 s, cut off just when it became a candidate?",
+    source=KIP_996 / "New ProspectiveState",
+    nodes=3,
+    story=(
+        once(all_follow(2)),
+        disturb(VOTES_OF_N1, CAMPAIGN_OF_N3),
+        kill("n2"),
+        once(is_a_candidate(1)),
+        cut("n1"),
+        start(),
+        for_(seconds(20)),
+        heal(),
+        once(A_LEADER_IS_KNOWN),
+        for_(seconds(3)),
+    ),
+    bad=Side(WITHOUT_PRE_VOTE, "3.9.1", shows=(epochs_burned_until_heal(5),), of_node=first_leader(2, nodes=3)),
+    good=Side({}, "newest 4", never=(epochs_burned_until_heal(4),), of_node=first_leader(2, nodes=3)),
+)
+
+# The older voters would wait half a minute before they campaign: until then a new leader can only be n1's doing.
+OLD = {node: {"reference.pre_vote": "false", FETCH_TIMEOUT: "30000"} for node in (2, 3)}
+OLD_AND_NEW = along(OLD, {1: {ELECTION_TIMEOUT: "4000"}})
+WAITS_FOR_EVER = {"reference.mutant": "pre-vote-without-fallback"}
+
+PV_25 = Scenario(
+    id="PV-25",
+    title="A prospective among older voters waits for ever for pre-votes that they do not know",
+    question="n1 knows Pre-Vote, n2 and n3 do not: does n1 replace a leader that was killed?",
+    source=KIP_996 / "Compatibility",
+    nodes=3,
+    story=(
+        once(ALL_FOLLOW_ONE_LEADER),
+        once(stands_aside(1)),
+        kill(LEADER),
+        for_(seconds(12)),
+        heal(),
+        once(A_LEADER_IS_KNOWN),
+        for_(seconds(3)),
+    ),
+    bad=Side(WAITS_FOR_EVER, None, shows=(no_leader(at_least_ms=10_000),), of_node=OLD_AND_NEW),
+    good=Side({}, "3.9.1", never=(no_leader(8000),), of_node=OLD_AND_NEW, kafka_of_node={1: "newest 4"}),
+)
+
+# n1 asks for pre-votes when the others no longer follow, and has two grants at once, which make it a candidate; the
+# third comes when its calls for votes are out, of which only n3's is answered: with n5's it would make three of five.
+OTHERS_CAMPAIGN = votes("campaigns of the others", sources=(2, 3, 4, 5))
+TWO_VOTES = votes("votes of n4 and n5", sources=(1,), targets=(4, 5), pre_vote=False)
+LATE = RpcRule("a late pre-vote", RpcMatch((Api.VOTE,), "response", (5,), (1,), pre_vote=True), HOLD)
+N1_ASKS_LAST = along(first_leader(2, nodes=5), {1: {FETCH_TIMEOUT: "3500"}})
+
+PV_26 = Scenario(
+    id="PV-26",
+    title="A pre-vote that comes late is counted as a vote",
+    question="Is n1 elected by its own vote, that of n3, and the pre-vote of n5, where n4 and n5 never hear its call?",
+    source=KIP_996 / "Pre-Vote response handling",
+    nodes=5,
+    story=(
+        once(all_follow(2)),
+        disturb(OTHERS_CAMPAIGN, TWO_VOTES, LATE),
+        kill("n2"),
+        once(is_a_candidate(1)),
+        disturb(OTHERS_CAMPAIGN, TWO_VOTES),
+        for_(seconds(8)),
+        heal(),
+        once(A_LEADER_IS_KNOWN),
+        for_(seconds(3)),
+    ),
+    bad=Side(
+        {"reference.mutant": "pre-vote-counted-as-vote"},
+        None,
+        shows=(leader_changes_until_heal(1),),
+        of_node=N1_ASKS_LAST,
+    ),
+    good=Side({}, "newest 4", never=(leader_changes_until_heal(1),), of_node=N1_ASKS_LAST),
+)
+
+# 5 is cut off from everyone, so that a majority of the others takes the vote of 2, which still fetches from the leader.
+PV_28 = Scenario(
+    id="PV-28",
+    title="A leader that serves one follower of four keeps that one from electing another",
+    question="Leader 1 sees only 2, and 3 and 4 need the vote of 2: is there a new leader, and when?",
+    source=KIP_996 / "Can Pre-Vote prevent a quorum from electing a leader?",
+    nodes=5,
+    story=(
+        once(ALL_FOLLOW_ONE_LEADER),
+        only_links({(1, 2), (2, 3), (2, 4), (3, 4)}, leader_as=1),
+        for_(seconds(15)),
+        heal(),
+        once(A_LEADER_IS_KNOWN),
+        for_(seconds(3)),
+    ),
+    bad=Side({"reference.check_quorum": "false"}, None, shows=(commit_gap(at_least_ms=14_000),)),
+    good=Side({}, "newest 4", never=(commit_gap(at_least_ms=12_000),)),
+)
+
+# An idle leader appends nothing: whoever was cut off has a log as long as the others', and may be voted for.
+EQUAL_LOGS = {node: {IDLE_INTERVAL: "0"} for node in (1, 2, 3)}
+FLICKER = (only_links({(1, 3), (2, 3)}, leader_as=1), for_(seconds(5)), heal(), for_(seconds(2.5)))
+
+PV_29 = Scenario(
+    id="PV-29",
+    title="Leadership bounces between two servers whose link is flaky",
+    question="The link of leader 1 and 2 flickers, 3 sees both, and all logs are equal: does 1 go on leading?",
+    source=KIP_996 / "Why do we need Followers to reject Pre-Vote requests?",
+    nodes=3,
+    story=(once(ALL_FOLLOW_ONE_LEADER), *FLICKER, *FLICKER, *FLICKER, once(A_LEADER_IS_KNOWN)),
+    bad=Side(
+        {"reference.follower_denies_pre_vote": "false"},
+        "3.9.1",
+        shows=(leader_deposed, leader_changes(at_least=2)),
+        of_node=EQUAL_LOGS,
+    ),
+    good=Side({}, "newest 4", never=(leader_deposed, epochs_burned(at_least=1)), of_node=EQUAL_LOGS),
+)
+
+# The KIP has a leader step down that "is unable to send FETCH responses" to a majority; Kafka counts the requests that
+# come in (KAFKA-15489, LeaderState.updateCheckQuorumForFollowingVoter). A follower that hears nothing fetches again
+# after its request timeout, 2 s, for as long as it follows, and stops to ask for pre-votes for one election timeout.
+# Kafka 4.3.1: with a fetch timeout of 4 s the leader never steps down, and nothing is committed for 25 s, until all is
+# healed. With the default of 2 s a follower fetches once and then asks, so that requests come 3 to 4 s apart, and Check
+# Quorum, after 3 s, saves the quorum by a hair. Where answers to three of four followers are lost they are a majority:
+# they elect another, whose call for votes deposes the old leader within 0.7 s (two_leaders_ms = 622).
+UNHEARD = RpcRule("fetch answers of n2", RpcMatch((Api.FETCH,), "response", (2,), (3, 4)), DROP)
+
+RETRIES = along(first_leader(2, nodes=5, others_ms=1500), {node: {FETCH_TIMEOUT: "4000"} for node in range(1, 6)})
+
+PV_38 = Scenario(
+    id="PV-38",
+    title="Check Quorum counts fetches that came in, so a leader whose answers are lost stays and blocks the quorum",
+    question="Where n3 and n4 never hear leader n2 again, and need the vote of n1, which does: does n2 step down?",
+    source=KIP_996 / "Can Pre-Vote prevent a quorum from electing a leader?",
+    nodes=5,
+    story=(
+        once(all_follow(2)),
+        cut("n5"),
+        disturb(UNHEARD),
+        for_(seconds(25)),
+        heal(),
+        once(A_LEADER_IS_KNOWN),
+        for_(seconds(3)),
+    ),
+    bad=Side({}, "newest 4", shows=(commit_gap(at_least_ms=20_000),), of_node=RETRIES),
+    good=Side(
+        {"reference.check_quorum_counts": "responses"},
+        None,
+        never=(commit_gap(at_least_ms=15_000),),
+        of_node=RETRIES,
+    ),
+)
+
+SCENARIOS = (PV_11, PV_25, PV_26, PV_28, PV_29, PV_38)
