@@ -23,6 +23,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from harness.model.finding import Severity
+from harness.model.quorum_states import TableName as TransitionTableName
 from harness.model.tables import FINDINGS, QUANTITIES
 
 FINDING_SCHEMA = from_arrow_schema(FINDINGS)
@@ -37,14 +38,15 @@ Tables = Mapping[TableName, DataFrame]
 class JudgeSettings:
     """What a judgement takes for granted of the run.
 
-    table: the transition table of the version that ran. observers: nodes that cannot vote, judged by the observers'
-    table. semantics: strict reads a nil as the initial value and a failed compare-and-set as an observation; knossos
-    lets a nil read and a failed compare-and-set be. idle: the workload was meant to do nothing. search_steps: what the
-    search may spend on one key before it says unknown. heals, wipes: the nemesis's words for undoing a fault and for
-    emptying a node's disk.
+    table: the transition table of the version that ran. tables: that of single nodes, where it is another. observers:
+    nodes that cannot vote, judged by the observers' table. semantics: strict reads a nil as the initial value and a
+    failed compare-and-set as an observation; knossos lets a nil read and a failed compare-and-set be. idle: the
+    workload was meant to do nothing. search_steps: what the search may spend on one key before it says unknown. heals,
+    wipes: the nemesis's words for undoing a fault and for emptying a node's disk.
     """
 
-    table: Literal["kip-595", "kip-996"] = "kip-996"
+    table: TransitionTableName = "kip-996"
+    tables: Mapping[int, TransitionTableName] = field(default_factory=dict)
     observers: frozenset[int] = frozenset()
     semantics: Semantics = "strict"
     idle: bool = False

@@ -30,6 +30,10 @@ class Moments:
         """The earliest of these moments that is not before the last heal; null where nothing healed."""
         return fn.min(fn.when(time_ns >= fn.lit(self.healed_ns), time_ns))
 
+    def until_heal(self, time_ns: Column) -> Column:
+        """Whether a moment is not after the last heal; null where nothing healed, so that nothing is counted."""
+        return time_ns <= fn.lit(self.healed_ns)
+
     def per(self, number: Column, unit_ns: int) -> Column:
         """The number for each such unit of the time from the story's mark to the end; null where there is none."""
         span = self.end_ns - self.story_ns

@@ -19,6 +19,7 @@ What may live here: rules that a correct quorum never breaks. What may not: numb
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from operator import or_
 
@@ -26,11 +27,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from checkers.contract import JudgeSettings, finding
-from harness.model.quorum_states import OBSERVER, START_STATES, TABLES, State, Transition, TransitionTable
+from harness.model.quorum_states import KIP_996, OBSERVER, START_STATES, TABLES, State, Transition, TransitionTable
 
 CHECK = "quorum"
 IN_ORDER = ("time_ns", "position")
-KEEPS_VOTES = "kip-996"
 
 
 def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
@@ -100,8 +100,9 @@ def vote_changed(observations: DataFrame) -> DataFrame:
 
 
 def vote_forgotten(observations: DataFrame, settings: JudgeSettings) -> DataFrame:
-    """Files in which a vote is gone while the epoch is the same, under the table whose versions keep it."""
-    files = observations.where((fn.col("kind") == "durable") & fn.lit(settings.table == KEEPS_VOTES))
+    """Files in which a vote is gone while the epoch is the same, of nodes whose versions keep it."""
+    keeps = by_table(settings, lambda table: fn.lit(table is KIP_996))
+    files = observations.where((fn.col("kind") == "durable") & keeps)
     before = Window.partitionBy("node", "epoch").orderBy(*IN_ORDER).rowsBetween(Window.unboundedPreceding, -1)
     known = files.withColumn("given", fn.last(fn.when(fn.col("voted") >= 0, fn.col("voted")), True).over(before))
     implied = fn.coalesce(fn.col("leader") == fn.col("node"), fn.lit(False))
@@ -114,23 +115,33 @@ def vote_forgotten(observations: DataFrame, settings: JudgeSettings) -> DataFram
 
 def illegal_transitions(observations: DataFrame, settings: JudgeSettings) -> DataFrame:
     """Transitions that no row of the version's table explains, and processes that begin in no state to begin in."""
-    table = TABLES[settings.table]
-    is_observer = fn.col("node").isin(*settings.observers)
-    legal = fn.when(is_observer, explained(OBSERVER)).otherwise(explained(table))
+    legal = by_table(settings, explained)
     begins = fn.col("source").isNull()
     may_begin = fn.col("state").isin(*(state.value for state in START_STATES))
     bad = steps(observations).where(~fn.when(begins, may_begin).otherwise(legal))
     jumped = ~begins & (fn.col("state") == State.CANDIDATE.value) & (fn.col("source") != State.PROSPECTIVE.value)
-    name = fn.when(jumped & fn.lit(needs_prospective(table)), "candidate-without-prospective")
+    must_ask_first = by_table(settings, lambda table: fn.lit(needs_prospective(table)))
+    name = fn.when(jumped & must_ask_first, "candidate-without-prospective")
     text = "every transition is in the table of %s: node %d went from %s (epoch %s) to %s (epoch %s)"
     source, before = (
         fn.coalesce("source", fn.lit("its start")),
         fn.coalesce(fn.col("before").cast("string"), fn.lit("?")),
     )
-    rules = fn.when(is_observer, OBSERVER.name).otherwise(table.name)
+    rules = by_table(settings, lambda table: fn.lit(table.name))
     message = fn.format_string(text, rules, "node", source, before, "state", fn.col("epoch").cast("string"))
     named = name.otherwise("illegal-transition")
     return finding(bad, CHECK, named, message, node=fn.col("node"), time_ns=fn.col("time_ns"))
+
+
+def by_table(settings: JudgeSettings, value: Callable[[TransitionTable], Column]) -> Column:
+    """What follows from the table that a row's node is judged by."""
+    common = TABLES[settings.table]
+    own = {node: TABLES[name] for node, name in settings.tables.items()} | dict.fromkeys(settings.observers, OBSERVER)
+    chosen = value(common)
+    for table in {table: None for table in own.values() if table is not common}:
+        theirs = [node for node, each in own.items() if each is table]
+        chosen = fn.when(fn.col("node").isin(theirs), value(table)).otherwise(chosen)
+    return chosen
 
 
 def steps(observations: DataFrame) -> DataFrame:

@@ -1,7 +1,9 @@
 """The quorum's numbers: how much a disruption disrupted, counted from the story's mark on.
 
     epochs_burned, epochs_per_minute            epochs begun since
+    epochs_burned_until_heal                    those begun before the last heal, while faults were in place
     leader_changes, leader_changes_per_minute   (leader, epoch) pairs that began to lead since
+    leader_changes_until_heal                   those before the last heal
     leader_deposed                              1 if the leader at the mark was followed by another, or by a later self
     two_leaders_ms                              longest time a node led while another led a higher epoch
     no_leader_ms                                total time in which no node led
@@ -46,26 +48,39 @@ def quantities(history: DataFrame, observations: DataFrame, settings: JudgeSetti
 
 
 def epochs(observations: DataFrame, moments: Moments) -> DataFrame:
-    """Epochs begun since the mark; where none was seen before it, since the first that was seen."""
+    """Epochs begun since the mark; where none was seen before it, since the lowest that was seen."""
     before = fn.max(fn.when(fn.col("time_ns") <= moments.story_ns, fn.col("epoch")))
-    burned = observations.agg((fn.max("epoch") - fn.coalesce(before, fn.min("epoch"))).alias("epochs_burned"))
-    row = burned.withColumn("epochs_per_minute", moments.per(fn.col("epochs_burned"), MINUTE_NS))
-    return quantities_of(row, CHECK, {"epochs_burned": "epochs", "epochs_per_minute": "epochs/min"})
+    known = fn.coalesce(before, fn.min("epoch"))
+    at_heal = fn.max(fn.when(moments.until_heal(fn.col("time_ns")), fn.col("epoch")))
+    row = observations.agg(
+        (fn.max("epoch") - known).alias("epochs_burned"), (at_heal - known).alias("epochs_burned_until_heal")
+    ).withColumn("epochs_per_minute", moments.per(fn.col("epochs_burned"), MINUTE_NS))
+    units = {"epochs_burned": "epochs", "epochs_per_minute": "epochs/min", "epochs_burned_until_heal": "epochs"}
+    return quantities_of(row, CHECK, units)
 
 
 def leaders(observations: DataFrame, moments: Moments) -> DataFrame:
     """Leaders that began since the mark, and whether the one at the mark had a successor."""
     later = fn.col("since_ns") > moments.story_ns
+    at_heal = later & moments.until_heal(fn.col("since_ns"))
     counted = leaderships(observations).agg(
-        fn.sum(later.cast("int")).alias("leader_changes"), fn.sum((~later).cast("int")).alias("led_before")
+        fn.sum(later.cast("int")).alias("leader_changes"),
+        fn.sum(at_heal.cast("int")).alias("leader_changes_until_heal"),
+        fn.sum((~later).cast("int")).alias("led_before"),
     )
     changes = fn.col("leader_changes")
     row = counted.select(
         changes,
+        "leader_changes_until_heal",
         moments.per(changes, MINUTE_NS).alias("leader_changes_per_minute"),
         fn.when(fn.col("led_before") > 0, (changes > 0).cast("int")).alias("leader_deposed"),
     )
-    units = {"leader_changes": "changes", "leader_changes_per_minute": "changes/min", "leader_deposed": "leaders"}
+    units = {
+        "leader_changes": "changes",
+        "leader_changes_until_heal": "changes",
+        "leader_changes_per_minute": "changes/min",
+        "leader_deposed": "leaders",
+    }
     return quantities_of(row, CHECK, units)
 
 

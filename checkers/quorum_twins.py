@@ -154,6 +154,20 @@ def tenures(observations: Sequence[Observation], story_ns: int, end_ns: int) -> 
     return sorted(tenure for tenure in cut if tenure[1] >= tenure[0])
 
 
+def epochs_burned(observations: Sequence[Observation], story_ns: int, until_ns: int) -> int:
+    """How far the highest epoch grew from the story's mark to a moment."""
+    seen = [(each.time_ns, each.epoch) for each in observations if each.epoch is not None]
+    before = [epoch for time_ns, epoch in seen if time_ns <= story_ns]
+    return max(epoch for time_ns, epoch in seen if time_ns <= until_ns) - max(
+        before, default=min(epoch for _, epoch in seen)
+    )
+
+
+def leader_changes(observations: Sequence[Observation], story_ns: int, until_ns: int) -> int:
+    """How many (epoch, leader) pairs were first seen after the mark and no later than a moment."""
+    return sum(story_ns < since_ns <= until_ns for since_ns in led(observations).values())
+
+
 def two_leaders_ns(led_when: Sequence[tuple[int, int, int, int]]) -> int:
     """The longest time that a node led while another led a higher epoch."""
     overlaps = [

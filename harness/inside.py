@@ -38,10 +38,13 @@ from nemesis.session import NemesisSession
 from nemesis.situation import Situation
 from nodes.clocks.line_times import LineTimes
 from nodes.hosts.processes import ServerProcesses
+from nodes.kafka.membership import KafkaMembership
 from nodes.observe.log_batches import read_log
 from nodes.observe.watch import QuorumWatch
 from nodes.proxy.record import read_rows
 from results.store import RunDirectory
+
+NO_BROKERS = "only a Kafka whose nodes are brokers too has members that change; use --layout combined"
 
 
 def main() -> None:
@@ -89,6 +92,7 @@ async def _conduct(
         processes = await stack.enter_async_context(_processes(ground, system, clock, recorder))
         watch = await stack.enter_async_context(_watch(ground, system, clock, recorder))
         situation = situation_of(plan, ground, processes, lambda: watch.view().leader())
+        situation.membership = await stack.enter_async_context(_membership(plan, ground, watch))
         nemesis = NemesisSession(situation, journal, watch.until)
         tell(doing=f"starting {system.label}")
         for node in ground.views:
@@ -149,6 +153,20 @@ async def _watch(ground: Ground, system: System, clock: RunClock, recorder: Reco
             await connection.close()
 
 
+@asynccontextmanager
+async def _membership(plan: Plan, ground: Ground, watch: QuorumWatch) -> AsyncIterator[KafkaMembership | None]:
+    """Who can change the members of a quorum that has brokers; None where it has none."""
+    if plan.layout != "combined":
+        yield None
+        return
+    addresses = {node: view.address for node, view in ground.views.items()}
+    membership = KafkaMembership(addresses, ground.connect, lambda: watch.view().leader())
+    try:
+        yield membership
+    finally:
+        await membership.close()
+
+
 def situation_of(plan: Plan, ground: Ground, processes: ServerProcesses, leader: Callable[[], int | None]) -> Situation:
     """The ground as its nemesis sees it."""
     drawn = random.Random(f"nemesis {plan.seed}")
@@ -163,7 +181,7 @@ def situation_of(plan: Plan, ground: Ground, processes: ServerProcesses, leader:
         packets=ground.packets,
         disks=ground.disks(processes) if ground.disks else None,
         floor=plan.floor,
-        lacking=ground.lacking,
+        lacking={"membership": NO_BROKERS, **ground.lacking},
     )
 
 

@@ -46,6 +46,7 @@ class Load(BaseModel):
     switches: dict[str, str] = {}
     layout: Literal["controllers", "combined"] = "controllers"
     nodes: int = Field(default=3, ge=1, le=NODES_MAX)
+    voters: int | None = Field(default=None, ge=1, le=NODES_MAX)
     workload: WorkloadName = "idle"
     concurrency: int = Field(default=6, ge=2, le=200)
     rate_per_second: float = Field(default=100.0, gt=0, le=100_000)

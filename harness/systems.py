@@ -83,13 +83,27 @@ def _recipe(plan: Plan, system: str, switches: Switches, versions: set[KafkaVers
         check_switches(switches)
         if plan.layout != "controllers":
             raise BadInput(f"layout {plan.layout}: expected controllers, the reference quorum has no brokers yet")
+        if plan.voters is not None:
+            raise BadInput(f"voters {plan.voters}: expected none with the reference quorum, its voters never change")
         return _reference(plan, switches)
     version, oldest = _version(system), min(versions)
     release = next((release for release in Library.default().installed() if release.version == version), None)
     if release is None:
         raise BadInput(f"Kafka {version}: not on this machine; splitbrain kafka install {version}")
     older = oldest if oldest < version else None
-    return KafkaSystem(release, Layout(plan.layout), _cluster_id(plan.seed), switches, older)
+    voters = _first_voters(plan, version)
+    return KafkaSystem(release, Layout(plan.layout), _cluster_id(plan.seed), switches, older, voters)
+
+
+def _first_voters(plan: Plan, version: KafkaVersion) -> dict[int, str] | None:
+    """The first nodes, with a directory id each, where a plan says how many vote at first: in a dynamic quorum."""
+    if plan.voters is None:
+        return None
+    if plan.voters > plan.nodes:
+        raise BadInput(f"voters {plan.voters}: expected at most as many as nodes, {plan.nodes}")
+    if not version.has_dynamic_quorum:
+        raise BadInput(f"voters {plan.voters}: expected Kafka 3.9 or later, whose voters can change (KIP-853)")
+    return {node: _uuid(f"directory {plan.seed} {node}") for node in range(1, plan.voters + 1)}
 
 
 def _reference(plan: Plan, switches: Switches) -> ReferenceSystem:
@@ -109,6 +123,10 @@ def _table(plan: Plan, system: str, switches: Switches) -> TableName:
 
 
 def _cluster_id(seed: int) -> str:
+    return _uuid(f"cluster {seed}")
+
+
+def _uuid(seed: str) -> str:
     """Sixteen bytes in Kafka's base64, from the seed; never with a dash first, which its tools take for a flag."""
-    raw = random.Random(f"cluster {seed}").randbytes(16)
+    raw = random.Random(seed).randbytes(16)
     return base64.urlsafe_b64encode(bytes([raw[0] & 0x7F]) + raw[1:]).decode().rstrip("=")

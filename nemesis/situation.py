@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from harness.model import BadInput, PeerFailure
 from harness.model.disks import Disks
 from harness.model.hosts import Clocks, Link, Links, Processes
+from harness.model.membership import Change, Membership
 from harness.model.packets import Packets
 from harness.model.rpc import Rpcs
 from harness.model.story import (
@@ -33,7 +34,8 @@ class Situation:
     leader() names whom the quorum holds for its leader, None while there is none; draw(n) is a number below n from the
     plan's seed. cut_off is who the last cut isolated, cut_links what is cut, skewed whose clocks were moved. A
     capability that may be None is so where these hosts lack it, and `lacking` says why, by its name here. floor is how
-    many nodes a fault of processes must leave running.
+    many nodes a fault of processes must leave running, pending what was asked of the membership and is
+    yet to be seen, by voter or partition, unanswered those of them whose request had no answer.
     """
 
     nodes: tuple[int, ...]
@@ -49,6 +51,9 @@ class Situation:
     skewed: tuple[int, ...] = ()
     cut_links: frozenset[Link] = frozenset()
     floor: int = 0
+    membership: Membership | None = None
+    pending: dict[str, Change] = field(default_factory=dict)
+    unanswered: set[str] = field(default_factory=set)
     lacking: Mapping[str, str] = field(default_factory=dict)
 
     def whoever_is(self, who: Who) -> tuple[int, ...]:

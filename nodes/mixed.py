@@ -1,4 +1,4 @@
-"""A quorum whose nodes run different systems: two releases of Kafka, or Kafka with a reference node in one seat.
+"""A quorum whose nodes differ: two releases of Kafka, a reference node in a seat of Kafka's, single nodes' switches.
 
     MixedSystem({1: kafka_4, 2: kafka_4, 3: reference})
 
@@ -24,8 +24,8 @@ class MixedSystem:
 
     @property
     def label(self) -> str:
-        """E.g. 'n1 kafka:4.3.1, n2 kafka:4.3.1, n3 reference'."""
-        return ", ".join(f"n{node} {system.label}" for node, system in sorted(self.systems.items()))
+        """E.g. 'n1 n2 kafka:4.3.1, n3 reference'."""
+        return label({node: system.label for node, system in self.systems.items()})
 
     @property
     def table(self) -> TableName:
@@ -49,3 +49,11 @@ class MixedSystem:
     def files(self, host: HostView) -> NodeFiles:
         """As the node's own system says."""
         return self.systems[host.node].files(host)
+
+
+def label(labels: Mapping[int, str]) -> str:
+    """What nodes of these labels are called together: the one label of all, or each with the nodes that bear it."""
+    nodes: dict[str, list[str]] = {}
+    for node, each in sorted(labels.items()):
+        nodes.setdefault(each, []).append(f"n{node}")
+    return next(iter(nodes)) if len(nodes) == 1 else ", ".join(f"{' '.join(who)} {each}" for each, who in nodes.items())

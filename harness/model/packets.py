@@ -49,7 +49,7 @@ class PacketShape:
 
 @dataclass(frozen=True, slots=True)
 class PacketReading:
-    """What became of numbered datagrams that were sent on a link one right after the other.
+    """What became of numbered datagrams that were sent on a link.
 
     sent counts them all, arrived those that came whole at least once, duplicated those that came so more than once,
     damaged the datagrams with a wrong bit. delays_ms are the one-way times of what came whole, in order of arrival.
@@ -82,7 +82,10 @@ class Packets(Protocol):
         """All links let packets pass as they are; harmless where they do."""
 
     async def read(self, probes: Mapping[Link, int]) -> Mapping[Link, PacketReading]:
-        """Send so many numbered datagrams on each link and see what becomes of them."""
+        """Send so many numbered datagrams on each link and see what becomes of them.
+
+        Where the bandwidth is bounded they leave one right after the other, elsewhere at an even pace.
+        """
 
 
 def packets(

@@ -6,7 +6,7 @@ system that speaks Kafka's protocol.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from harness.model.errors import PeerFailure
@@ -29,6 +29,9 @@ class Connection(Protocol):
 
         Raises NotSent where the node cannot be reached, NoAnswer where the answer does not come in timeout_ms.
         """
+
+    async def call_latest(self, api_key: int, values: Mapping[str, Any], timeout_ms: int) -> Any:
+        """As call, with the request filled from plain values in the newest version that both sides know."""
 
     async def close(self) -> None:
         """Close the connection; a later call opens it again."""

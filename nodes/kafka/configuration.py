@@ -2,7 +2,7 @@
 
 Layouts: *controllers* (process.roles=controller, what quorum scenarios want) and *combined* (broker and controller in
 one process, with replication on a listener of its own so that a fault can cut it while heartbeats flow). Voters are
-static (kraft.version 0): every release from 3.3 on knows them.
+static (kraft.version 0), which every release from 3.3 on knows, or dynamic (KIP-853, kraft.version 1, from 3.9 on).
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class NodeConfiguration:
     heap_mib: int
     overrides: Mapping[str, str] = field(default_factory=dict)
     advertises_controllers: bool = True
+    dynamic_quorum: bool = False
 
 
 def voters(hosts: Mapping[int, HostView]) -> str:
@@ -44,11 +45,22 @@ def voters(hosts: Mapping[int, HostView]) -> str:
     return ",".join(f"{node}@{host.address}:{CONTROLLER_PORT}" for node, host in sorted(hosts.items()))
 
 
+def bootstrap_servers(hosts: Mapping[int, HostView]) -> str:
+    """controller.quorum.bootstrap.servers for these hosts: where a node of a dynamic quorum finds the leader."""
+    return ",".join(f"{host.address}:{CONTROLLER_PORT}" for _, host in sorted(hosts.items()))
+
+
+def _quorum(configuration: NodeConfiguration, hosts: Mapping[int, HostView]) -> dict[str, str]:
+    if configuration.dynamic_quorum:
+        return {"controller.quorum.bootstrap.servers": bootstrap_servers(hosts)}
+    return {"controller.quorum.voters": voters(hosts)}
+
+
 def server_properties(configuration: NodeConfiguration, host: HostView, hosts: Mapping[int, HostView]) -> str:
     """The node's server.properties."""
     properties = {
         "node.id": str(host.node),
-        "controller.quorum.voters": voters(hosts),
+        **_quorum(configuration, hosts),
         "controller.listener.names": "CONTROLLER",
         "log.dirs": str(host.directory / "data"),
         "num.network.threads": "2",

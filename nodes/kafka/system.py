@@ -14,9 +14,10 @@ from pathlib import Path
 
 from harness.model.hosts import Host, HostView
 from harness.model.quorum_states import TableName
-from harness.model.systems import NodeCommand, NodeFiles
+from harness.model.systems import CONTROLLER_PORT, NodeCommand, NodeFiles
 from nodes.kafka.artifacts import Release
 from nodes.kafka.configuration import Layout, NodeConfiguration, server_properties
+from nodes.kafka.versions import KafkaVersion
 
 HEAP_MIB = {Layout.CONTROLLERS: 128, Layout.COMBINED: 256}
 SMALL_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "-XX:-UsePerfData", "-Duser.timezone=UTC")
@@ -40,18 +41,24 @@ rootLogger.appenderRef.stdout.ref=stdout
 
 @dataclass(frozen=True, slots=True)
 class KafkaSystem:
-    """A quorum of one release. overrides are properties for all nodes, node_overrides for single ones."""
+    """Nodes of one release. overrides are properties; metadata_release is that of the oldest node, where not this one.
+
+    A node beside older ones is formatted for their release, or its records would be unreadable to them. initial_voters
+    are those of a dynamic quorum (KIP-853), each with its directory id; the other nodes are observers that may join.
+    Without, all nodes are the voters of a static one.
+    """
 
     release: Release
     layout: Layout
     cluster_id: str
     overrides: Mapping[str, str] = field(default_factory=dict)
-    node_overrides: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    metadata_release: KafkaVersion | None = None
+    initial_voters: Mapping[int, str] | None = None
 
     @property
     def label(self) -> str:
         """E.g. 'kafka:3.9.1'."""
-        return f"kafka:{self.release.version}"
+        return label(self.release.version, self.overrides)
 
     @property
     def table(self) -> TableName:
@@ -61,7 +68,7 @@ class KafkaSystem:
     async def prepare(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         """Write the node's configuration and format its storage."""
         await self._configure(host, hosts)
-        await self._format(host)
+        await self._format(host, hosts)
 
     @property
     def reads(self) -> Sequence[Path]:
@@ -79,19 +86,38 @@ class KafkaSystem:
 
     async def _configure(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         view = host.view
-        overrides = {**self.overrides, **self.node_overrides.get(view.node, {})}
         advertises = self.release.version.advertises_controllers
-        configuration = NodeConfiguration(self.layout, HEAP_MIB[self.layout], overrides, advertises)
+        configuration = NodeConfiguration(
+            self.layout, HEAP_MIB[self.layout], self.overrides, advertises, self.initial_voters is not None
+        )
         await host.write(_properties(view), server_properties(configuration, view, hosts))
         await host.write(_logging(view), LOG4J2 if self.release.version.logs_with_log4j2 else LOG4J)
 
-    async def _format(self, host: Host) -> None:
+    async def _format(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         tool = ["kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(_properties(host.view))]
+        if self.metadata_release is not None:
+            tool += ["--release-version", f"{self.metadata_release.major}.{self.metadata_release.minor}"]
+        if self.initial_voters is not None:
+            tool += _first_quorum(host.view.node, self.initial_voters, hosts)
         await host.run(self._java(host.view, "-Xmx64m", *tool), timeout_seconds=FORMAT_SECONDS)
 
     def _java(self, host: HostView, *arguments: str) -> list[str]:
         style = "log4j2.configurationFile=" if self.release.version.logs_with_log4j2 else "log4j.configuration=file:"
         return ["java", *SMALL_JVM, f"-D{style}{_logging(host)}", "-cp", f"{self.release.jars}/*", *arguments]
+
+
+def label(version: KafkaVersion, overrides: Mapping[str, str]) -> str:
+    """What a node of this version and with these properties is called, e.g. 'kafka:3.9.1 (a.timeout.ms=100)'."""
+    shown = ", ".join(f"{name}={value}" for name, value in sorted(overrides.items()))
+    return f"kafka:{version} ({shown})" if shown else f"kafka:{version}"
+
+
+def _first_quorum(node: int, voters: Mapping[int, str], hosts: Mapping[int, HostView]) -> list[str]:
+    """What the storage tool is told of a dynamic quorum: its voters to be, or that this node waits to be added."""
+    if node not in voters:
+        return ["--no-initial-controllers"]
+    told = (f"{voter}@{hosts[voter].address}:{CONTROLLER_PORT}:{directory}" for voter, directory in voters.items())
+    return ["--initial-controllers", ",".join(told)]
 
 
 def _properties(host: HostView) -> Path:

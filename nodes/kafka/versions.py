@@ -58,6 +58,11 @@ class KafkaVersion:
         return self >= KafkaVersion(3, 9, 0)
 
     @property
+    def has_dynamic_quorum(self) -> bool:
+        """KIP-853: voters that can be added and removed."""
+        return self >= KafkaVersion(3, 9, 0)
+
+    @property
     def transition_table(self) -> TableName:
         """The name of its table in harness.model.quorum_states.TABLES."""
         return "kip-996" if self.has_pre_vote else "kip-595"

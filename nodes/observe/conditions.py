@@ -1,10 +1,11 @@
 """Conditions of a quorum that a run can wait for, by the names that stories use.
 
-Each is a pure function of what the nodes last claimed and which state each last entered.
+Each is a pure function of what the nodes last claimed and which state each last entered; some are about one node.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -46,7 +47,36 @@ def all_follow_one_leader(view: QuorumView) -> bool:
     )
 
 
+def all_follow(view: QuorumView, node: int) -> bool:
+    """This node is the one leader that all follow."""
+    return view.leader() == node and all_follow_one_leader(view)
+
+
+def stands_aside(view: QuorumView, node: int) -> bool:
+    """A leader is known, and it is another node."""
+    return a_leader_is_known(view) and view.leader() != node
+
+
+def is_a_candidate(view: QuorumView, node: int) -> bool:
+    """The last state that this node entered is Candidate."""
+    last = view.transitions.get(node)
+    return last is not None and last.state == State.CANDIDATE.value
+
+
 CONDITIONS: Mapping[str, Callable[[QuorumView], bool]] = {
     A_LEADER_IS_KNOWN: a_leader_is_known,
     ALL_FOLLOW_ONE_LEADER: all_follow_one_leader,
 }
+OF_A_NODE: Mapping[str, Callable[[QuorumView, int], bool]] = {
+    "all follow n#": all_follow,
+    "n# stands aside": stands_aside,
+    "n# is a candidate": is_a_candidate,
+}
+
+
+def holds(condition: str, view: QuorumView) -> bool:
+    """Whether the condition of this name holds; the names are those that harness.model.story makes."""
+    if condition in CONDITIONS:
+        return CONDITIONS[condition](view)
+    node = int(re.findall(r"\bn(\d)\b", condition)[0])
+    return OF_A_NODE[condition.replace(f"n{node}", "n#")](view, node)

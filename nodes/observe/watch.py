@@ -16,7 +16,7 @@ from harness.model import Observation, PeerFailure
 from harness.model.observation import Kind
 from harness.model.session import Connection
 from harness.model.systems import NodeFiles
-from nodes.observe.conditions import CONDITIONS, QuorumView
+from nodes.observe.conditions import QuorumView, holds
 from nodes.observe.describe_quorum import Answer, describe_quorum
 from nodes.observe.log_lines import LogEvent
 from nodes.observe.log_tail import LogTail
@@ -71,10 +71,9 @@ class QuorumWatch:
 
     async def until(self, condition: str, timeout_seconds: float) -> bool:
         """Wait until a condition of nodes.observe.conditions holds; False where it does not in time."""
-        holds = CONDITIONS[condition]
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_seconds), self._changed:
-                await self._changed.wait_for(lambda: holds(self.view()))
+                await self._changed.wait_for(lambda: holds(condition, self.view()))
                 return True
         return False
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.model import BadInput
-from nodes.reference.core.settings import FETCH_TIMEOUT_MS, MUTANTS, READ_MODES, Settings
+from nodes.reference.core.settings import COUNTED, FETCH_TIMEOUT_MS, MUTANTS, READ_MODES, Settings
 
 DEFAULT_CLUSTER_ID = "c3BsaXRicmFpbnF1b3J1bQ"
 
@@ -27,7 +27,8 @@ _KAFKA_KEYS = {
     "controller.quorum.append.linger.ms": "append_linger_ms",
     "metadata.max.idle.interval.ms": "max_idle_interval_ms",
 }
-_SWITCHES = ("pre_vote", "check_quorum", "follower_denies_pre_vote")
+_SWITCHES = ("pre_vote", "check_quorum", "follower_denies_pre_vote", "new_disk_votes")
+_CHOICES = {"read_mode": READ_MODES, "mutant": MUTANTS, "check_quorum_counts": COUNTED}
 _PREFIX = "reference."
 
 
@@ -122,9 +123,9 @@ def _switch(properties: _Properties, key: str) -> Any:
         return properties.milliseconds(key)
     if name == "seed":
         return properties.get(key, "a number", int)
-    choices = {"read_mode": READ_MODES, "mutant": MUTANTS}.get(name)
+    choices = _CHOICES.get(name)
     if choices is None:
-        known = ", ".join((*_SWITCHES, "read_lease_ms", "read_mode", "mutant", "seed"))
+        known = ", ".join((*_SWITCHES, *_CHOICES, "read_lease_ms", "seed"))
         raise BadInput(f"{properties.error(key, f'one of the switches {known}')}")
     return properties.get(key, f"one of {', '.join(choices)}", lambda value: _choice(choices, value))
 

@@ -100,6 +100,22 @@ def test_a_follower_may_become_a_candidate_before_kip_996(judge_run: JudgeRun) -
     assert judge_run(["quorum"], history(*deed("heal")), steps, table="kip-595").findings == ()
 
 
+def test_each_node_of_a_mixed_quorum_is_judged_by_its_own_table(judge_run: JudgeRun) -> None:
+    steps = [
+        step
+        for node in (1, 2)
+        for step in (
+            transition(1, node, None, "Unattached", 0),
+            transition(2, node, "Unattached", "Candidate", 1),
+            durable(3, node, 1, voted=node),
+            durable(4, node, 1),
+        )
+    ]
+    judgement = judge_run(["quorum"], history(*deed("heal")), steps, tables={1: "kip-996", 2: "kip-595"})
+    found = sorted((broken.name, broken.node) for broken in judgement.findings)
+    assert found == [("candidate-without-prospective", 1), ("vote-forgotten", 1)]
+
+
 def test_an_observer_is_judged_by_its_own_table(judge_run: JudgeRun) -> None:
     steps = [transition(1, 4, None, "Unattached", 0), transition(2, 4, "Unattached", "Prospective", 0)]
     judgement = judge_run(["quorum"], history(*deed("heal")), steps, observers=frozenset({4}))
@@ -139,6 +155,8 @@ def test_a_disruption_is_measured_from_the_mark_on(judge_run: JudgeRun) -> None:
             "epochs_burned": 3,
             "leader_changes": 1,
             "leader_deposed": 1,
+            "epochs_burned_until_heal": 1,
+            "leader_changes_until_heal": 1,
             "epochs_per_minute": 180,
             "leader_changes_per_minute": 60,
             "two_leaders_ms": 80,
@@ -205,8 +223,12 @@ def test_numbers_agree_with_their_twins(seed: int, judge_run: JudgeRun) -> None:
     source = random.Random(seed)
     observations = [*random_observations(source, 25, 1, 1, 1), claim(40, 1, 1, 1)]
     story, end = 10 * MS, 40 * MS
-    found = numbers(judge_run, history(*at(10, *deed("mark", "story"))), observations)
+    healed = at(25, *deed("heal"))
+    found = numbers(judge_run, history(*at(10, *deed("mark", "story")), *healed), observations)
     led = twins.tenures(observations, story, end)
     assert found["two_leaders_ms"] * MS == pytest.approx(twins.two_leaders_ns(led))
     assert found["no_leader_ms"] * MS == pytest.approx(twins.no_leader_ns(led, story, end))
     assert found["commit_gap_ms"] * MS == pytest.approx(twins.commit_gap_ns(observations, story, end))
+    for suffix, until in (("", end), ("_until_heal", 25 * MS)):
+        assert found[f"epochs_burned{suffix}"] == twins.epochs_burned(observations, story, until)
+        assert found[f"leader_changes{suffix}"] == twins.leader_changes(observations, story, until)

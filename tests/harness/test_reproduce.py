@@ -23,7 +23,7 @@ def reproduce(store: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.netns
 @pytest.mark.spark
 @pytest.mark.timeout(500)
-@pytest.mark.parametrize("identifier", ["PV-01", "PV-02", "PV-03", "LP-01"])
+@pytest.mark.parametrize("identifier", ["PV-01", "PV-02", "PV-03", "PV-04", "PV-26", "LP-01"])
 def test_scenario_reproduces_on_the_reference_quorum(identifier: str, tmp_path: Path) -> None:
     played = reproduce(tmp_path, identifier)
     assert played.returncode == 0, played.stdout + played.stderr
@@ -46,6 +46,17 @@ def test_rejoining_follower_deposes_kafka_3_9s_leader_and_not_the_newest_4s(tmp_
     versions = json.loads(played.stdout)["versions"]
     assert versions["bad-1 kafka"] == "3.9.1"
     assert versions["good-1 kafka"].startswith("4.")
+
+
+@pytest.mark.kafka
+@pytest.mark.netns
+@pytest.mark.spark
+@pytest.mark.timeout(500)
+def test_prospective_among_older_kafka_voters_falls_back_and_is_elected(tmp_path: Path) -> None:
+    played = reproduce(tmp_path, "PV-25", "--side", "good", "--system", "kafka")
+    assert played.returncode == 0, played.stdout + played.stderr
+    (log,) = tmp_path.glob("*/good-1/nodes/n1/server.log")
+    assert "Prospective received unsupported version error" in log.read_text()
 
 
 @pytest.mark.netns

@@ -98,7 +98,8 @@ class Elections:
         """Count a vote, unless it belongs to an election that is over."""
         if response.error is ErrorCode.unsupported_version:
             self.pre_vote_unsupported()
-        if self.superseded(response):
+        late = self._settings.mutant == "pre-vote-counted-as-vote" and isinstance(self._quorum.state, Candidate)
+        if self.superseded(response) and not late:
             return
         state = self._quorum.state
         if response.error is ErrorCode.none and isinstance(state, Nominee):
@@ -118,7 +119,7 @@ class Elections:
 
     def pre_vote_unsupported(self) -> None:
         """A voter of an older release: ask for standard votes at once, as before KIP-996."""
-        if isinstance(self._quorum.state, Prospective):
+        if isinstance(self._quorum.state, Prospective) and self._settings.mutant != "pre-vote-without-fallback":
             self._context.note(
                 f"Prospective received unsupported version error in vote response in epoch {self._quorum.epoch}, "
                 "transitioning to Candidate state immediately since at least one voter doesn't support PreVote."
@@ -216,6 +217,8 @@ class Elections:
     def _grants(self, request: VoteRequest) -> bool:
         log, state = self._context.log, self._quorum.state
         is_up_to_date = (request.last_epoch, request.end_offset) >= (log.last_epoch, log.end_offset)
+        if self._quorum.has_new_disk and request.end_offset > 0 and not self._settings.new_disk_votes:
+            return False
         if request.pre_vote:
             return is_up_to_date and self._may_grant_pre_vote()
         if self._context.now_ms < self._quorum.promised_until_ms or not self._settings.is_voter:

@@ -50,6 +50,8 @@ class Following:
         elif not self._append(response.data):
             return False
         self._commit(response.high_watermark)
+        if 0 <= response.high_watermark <= self._context.log.end_offset:
+            self._quorum.has_new_disk = False
         now_ms, settings = self._context.now_ms, self._settings
         self._quorum.promised_until_ms = now_ms + settings.vote_promise_ms
         deadline_ms = now_ms + settings.fetch_timeout_ms

@@ -104,8 +104,9 @@ class Leadership:
             )
             return
         progress = self._progress(request.replica_id)
-        progress.fetched(arrived.connection, request.fetch_offset, log.end_offset, self._context.now_ms)
-        self._count_for_check_quorum(request.replica_id)
+        confirms = progress.fetched(arrived.connection, request.fetch_offset, log.end_offset, self._context.now_ms)
+        if confirms or self._settings.check_quorum_counts == "requests":
+            self._count_for_check_quorum(request.replica_id)
         self._advance_high_watermark()
         parked = _ParkedFetch(arrived, request, self._context.now_ms + request.max_wait_ms)
         if not self._answer_fetch(parked):

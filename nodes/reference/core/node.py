@@ -142,7 +142,7 @@ class Node:
     def _follow_transitions(self) -> None:
         """Begin and end leadership with the state, and drop requests that belong to a state left behind."""
         state, asking = self._quorum.state, self._asking_for
-        if (state.kind, state.epoch, state.leader_id) != (asking.kind, asking.epoch, asking.leader_id):
+        if self._matters_no_more(asking):
             self._requests.forget()
         self._asking_for = state
         if self._leadership is not None and not isinstance(state, Leader):
@@ -151,6 +151,13 @@ class Node:
         if self._leadership is None and isinstance(state, Leader):
             self._leadership = Leadership(self._context, state)
             self._begin_ms = self._context.now_ms
+
+    def _matters_no_more(self, asking: QuorumState) -> bool:
+        """Whether what was asked in that state is of no use in this one; the mutant of PV-26 keeps its pre-votes."""
+        state = self._quorum.state
+        if self._settings.mutant == "pre-vote-counted-as-vote" and isinstance(state, Candidate):
+            return not isinstance(asking, Nominee)
+        return (state.kind, state.epoch, state.leader_id) != (asking.kind, asking.epoch, asking.leader_id)
 
     def _arrived(self, event: Arrived) -> None:
         request_id = event.request_id

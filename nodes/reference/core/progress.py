@@ -30,9 +30,10 @@ class Progress:
     _sent_on: int = -1
     _leader_end_at_fetch: int = 0
 
-    def fetched(self, connection: int, end_offset: int, leader_end_offset: int, now_ms: int) -> None:
-        """A valid fetch came in."""
-        if connection == self._sent_on:
+    def fetched(self, connection: int, end_offset: int, leader_end_offset: int, now_ms: int) -> bool:
+        """A valid fetch came in; whether it confirms that the response before it was received."""
+        confirms = connection == self._sent_on
+        if confirms:
             self.confirmed_ms, self.confirmed_turn = self._sent_ms, self._sent_turn
         if end_offset >= leader_end_offset:
             self.last_caught_up_ms = now_ms
@@ -40,6 +41,7 @@ class Progress:
             self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
         self.end_offset, self.last_fetch_ms = end_offset, now_ms
         self._leader_end_at_fetch = leader_end_offset
+        return confirms
 
     def responded(self, connection: int, high_watermark: int, now_ms: int, turn: int) -> None:
         """A successful response goes out."""

@@ -34,6 +34,8 @@ class Quorum:
         self._durable = stored
         # Before this moment the node votes for nobody, itself included.
         self.promised_until_ms = self._promise_at_start(stored)
+        # The node began with nothing, and has neither led nor caught up with a leader since.
+        self.has_new_disk = stored.epoch == 0 and context.log.end_offset == 0
         self.state: QuorumState = self._initial(stored)
         self._settle(self.state, None)
 
@@ -113,6 +115,7 @@ class Quorum:
                 return self._candidate(epoch, left.retries + 1 if isinstance(left, Candidate) else 1)
             case State.LEADER:
                 assert isinstance(left, Candidate), "only a candidate is elected"
+                self.has_new_disk = False
                 return Leader(epoch, self._settings.node_id, voted_id, self._context.log.end_offset, left.granted)
             case State.RESIGNED:
                 raise AssertionError("a leader resigns by resign")

@@ -10,10 +10,18 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 ReadMode = Literal["lease", "read-index", "local"]
-Mutant = Literal["vote-forgotten-on-restart", "half-is-a-majority", "no-truncation"]
+Mutant = Literal[
+    "vote-forgotten-on-restart",
+    "half-is-a-majority",
+    "no-truncation",
+    "pre-vote-counted-as-vote",
+    "pre-vote-without-fallback",
+]
+Counted = Literal["requests", "responses"]
 
 READ_MODES: tuple[str, ...] = get_args(ReadMode)
 MUTANTS: tuple[str, ...] = get_args(Mutant)
+COUNTED: tuple[str, ...] = get_args(Counted)
 
 FETCH_TIMEOUT_MS = 2000
 """Kafka's default of controller.quorum.fetch.timeout.ms."""
@@ -27,8 +35,14 @@ class Settings:
     """What a node is told at its start and never changes.
 
     voters are the quorum's members in order of id; a node whose id is not among them is an observer. endpoints
-    (host:port by id) are for logs alone. Mutants, and the catalogue rows that catch them: vote-forgotten-on-restart
-    (PV-15), half-is-a-majority (every row's single leader), no-truncation (LD-01).
+    (host:port by id) are for logs alone. check_quorum_counts says what Check Quorum takes for a sign of life: fetch
+    requests that came in, as Kafka does, or fetch responses known to have been received, as KIP-996 has it (PV-38).
+
+    new_disk_votes=false is KIP-996's remedy for lost disks (PV-32): a voter that starts with nothing grants no vote to
+    a log that holds anything until it has caught up with a leader; it does not remember this over a restart.
+
+    Mutants, and the catalogue rows that catch them: vote-forgotten-on-restart (PV-15), half-is-a-majority (every row's
+    single leader), no-truncation (LD-01), pre-vote-counted-as-vote (PV-26), pre-vote-without-fallback (PV-25).
     """
 
     node_id: int
@@ -37,7 +51,9 @@ class Settings:
     endpoints: Mapping[int, str] = field(default_factory=dict)
     pre_vote: bool = True
     check_quorum: bool = True
+    check_quorum_counts: Counted = "requests"
     follower_denies_pre_vote: bool = True
+    new_disk_votes: bool = True
     fetch_timeout_ms: int = FETCH_TIMEOUT_MS
     election_timeout_ms: int = 1000
     election_backoff_max_ms: int = 1000

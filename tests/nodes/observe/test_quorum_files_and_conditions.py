@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from harness.model import PeerFailure
-from harness.model.story import A_LEADER_IS_KNOWN, ALL_FOLLOW_ONE_LEADER
-from nodes.observe.conditions import CONDITIONS, QuorumView
+from harness.model.story import (
+    A_LEADER_IS_KNOWN,
+    ALL_FOLLOW_ONE_LEADER,
+    CONDITION,
+    all_follow,
+    is_a_candidate,
+    stands_aside,
+)
+from nodes.observe.conditions import QuorumView, holds
 from nodes.observe.describe_quorum import Answer
 from nodes.observe.log_lines import LogEvent
 from nodes.observe.quorum_state import QuorumState, read_quorum_state
@@ -72,8 +81,29 @@ VIEWS = {
 @pytest.mark.parametrize(("claims", "transitions", "known", "settled"), VIEWS.values(), ids=VIEWS)
 def test_a_condition_holds_exactly_where_its_words_say(claims, transitions, known, settled):
     view = QuorumView((1, 2, 3), claims, transitions)
-    assert CONDITIONS[A_LEADER_IS_KNOWN](view) is known
-    assert CONDITIONS[ALL_FOLLOW_ONE_LEADER](view) is settled
+    assert holds(A_LEADER_IS_KNOWN, view) is known
+    assert holds(ALL_FOLLOW_ONE_LEADER, view) is settled
+    assert holds(all_follow(3), view) is settled
+    assert not holds(all_follow(1), view)
+
+
+def test_a_node_stands_aside_while_another_leads():
+    view = QuorumView((1, 2, 3), {3: claim(3, 2)}, SETTLED)
+    assert [holds(stands_aside(node), view) for node in (1, 2, 3)] == [True, True, False]
+    assert not holds(stands_aside(1), QuorumView((1, 2, 3), {}, SETTLED))
+
+
+def test_a_node_is_a_candidate_from_its_last_transition_on():
+    view = QuorumView((1, 2, 3), {}, {1: following(None, 3, "Candidate"), 2: following(3, 2, "Prospective")})
+    assert [holds(is_a_candidate(node), view) for node in (1, 2, 3)] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    "condition", [A_LEADER_IS_KNOWN, ALL_FOLLOW_ONE_LEADER, all_follow(9), stands_aside(1), is_a_candidate(3)]
+)
+def test_what_a_story_can_wait_for_is_what_a_plan_may_hold(condition):
+    assert re.fullmatch(CONDITION, condition)
+    assert not holds(condition, QuorumView((1, 2, 3), {}, {}))
 
 
 def test_of_two_claims_the_higher_epoch_leads():

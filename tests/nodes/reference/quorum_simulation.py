@@ -26,6 +26,10 @@ _STEP = re.compile(
 )
 
 
+Treat = Callable[[int, int, Any, bool], int | None]
+"""(sender, receiver, request, is_response) → how many milliseconds later that message comes; None loses it."""
+
+
 @dataclass
 class Ticket:
     """One client request and, once it came, its response."""
@@ -63,6 +67,7 @@ class Simulation:
         self._connections: dict[tuple[int, int], int] = {}
         self._under_way: dict[tuple[int, int], int] = {}
         self._replies: dict[tuple[int, int], Callable[[Any], None]] = {}
+        self.treat: Treat = lambda _sender, _receiver, _request, _is_response: 0
         self.now_ms = 0
         self.leaders: dict[int, set[int]] = {}  # by epoch, who ever led it
         self.steps: list[tuple[int, State | None, State, int, int]] = []  # node, from, to, epoch before and after
@@ -88,6 +93,12 @@ class Simulation:
     def crash(self, node_id: int) -> None:
         """Kill a node; what was durable stays."""
         self.members[node_id].node = None
+
+    def lose_disk(self, node_id: int) -> None:
+        """Put a new disk into a node that is down."""
+        member = self.members[node_id]
+        assert member.node is None, f"node {node_id} runs"
+        member.election, member.log = events.Election(), bytearray()
 
     def stop(self, node_id: int) -> None:
         """Ask a node to end gracefully."""
@@ -250,11 +261,17 @@ class Simulation:
 
         def arrive() -> None:
             if self._delivers(sender, receiver) and self.members[receiver].node is not None:
-                reply = lambda response: self._later(self._random.randint(1, 5), lambda: come_back(response))  # noqa: E731
-                self._replies[(receiver, served_id)] = reply
+                self._replies[(receiver, served_id)] = lambda response: self._travel(
+                    self.treat(receiver, sender, request, True), lambda: come_back(response)
+                )
                 self._hand(receiver, events.Arrived(connection, served_id, request))
 
-        self._later(self._random.randint(1, 5), arrive)
+        self._travel(self.treat(sender, receiver, request, False), arrive)
+
+    def _travel(self, extra_ms: int | None, arrive: Callable[[], None]) -> None:
+        delay_ms = self._random.randint(1, 5)
+        if extra_ms is not None:
+            self._later(delay_ms + extra_ms, arrive)
 
     def _note(self, node_id: int, member: Member, text: str) -> None:
         step = _STEP.match(text)

@@ -1,0 +1,70 @@
+"""What a scenario's side becomes in a plan, on either system."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from harness import reproduce
+from harness.model.scenario import Scenario, Side, Source
+from harness.plan import Plan
+from harness.reproduce import Reproduction
+from harness.systems import build
+from nodes.kafka.artifacts import Library, Release
+from nodes.kafka.system import KafkaSystem
+from nodes.kafka.versions import KafkaVersion
+from nodes.mixed import MixedSystem
+
+OF_NODE = {2: {"reference.pre_vote": "false", "a.timeout.ms": "100"}}
+SIDE = Side({"reference.check_quorum": "false"}, "3.9.1", of_node=OF_NODE, kafka_of_node={1: "4.3.1"})
+SCENARIO = Scenario("PV-00", "A title", "A question?", Source("KIP-996"), 2, (), bad=SIDE, good=SIDE)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    releases = [Release(KafkaVersion.parse(text), tmp_path / text, "here") for text in ("3.9.1", "4.3.1")]
+
+    async def resolve(_library: Library, wanted: str) -> Release:
+        return next(release for release in releases if str(release.version) == wanted)
+
+    monkeypatch.setattr(Library, "resolve", resolve)
+    monkeypatch.setattr(Library, "installed", lambda _library: releases)
+
+
+def plan(system: str, **switches: str) -> Plan:
+    what = Reproduction(SCENARIO, system, ("bad",), 1, 7, switches=switches)
+    return asyncio.run(reproduce._plan(what, "bad", 0, lambda _line: None))
+
+
+def test_reference_nodes_have_the_side_s_switches_and_their_own() -> None:
+    made = plan("reference")
+    assert (made.switches, made.node_switches, made.node_systems) == (SIDE.reference, OF_NODE, {})
+
+
+def test_kafka_nodes_have_kafkas_properties_alone_and_their_own_versions() -> None:
+    made = plan("kafka")
+    assert (made.system, made.switches) == ("kafka:3.9.1", {})
+    assert (made.node_switches, made.node_systems) == ({2: {"a.timeout.ms": "100"}}, {1: "kafka:4.3.1"})
+
+
+def test_the_user_s_switch_wins_over_a_node_s_own() -> None:
+    made = plan("reference", **{"a.timeout.ms": "5"})
+    assert made.node_switches == {2: {"reference.pre_vote": "false"}}
+    assert made.switches["a.timeout.ms"] == "5"
+
+
+def test_a_newer_node_beside_older_ones_is_formatted_for_their_release() -> None:
+    system = build(plan("kafka"))
+    assert isinstance(system, MixedSystem)
+    releases = {}
+    for node, each in system.systems.items():
+        assert isinstance(each, KafkaSystem)
+        releases[node] = (str(each.release.version), each.metadata_release and str(each.metadata_release))
+    assert releases == {1: ("4.3.1", "3.9.1"), 2: ("3.9.1", None)}
+    assert len({each.cluster_id for each in system.systems.values() if isinstance(each, KafkaSystem)}) == 1
+
+
+def test_nodes_that_are_alike_are_one_system() -> None:
+    assert isinstance(build(Plan(name="alike", system="kafka:3.9.1", seed=1, story=[])), KafkaSystem)
