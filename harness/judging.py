@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from harness.model import Finding, Verdict
 from harness.model.finding import verdict_of
-from harness.model.scenario import Expectation, Scenario
+from harness.model.scenario import Expectation, Scenario, SideName
 from harness.plan import Plan
 from harness.scenarios import scenario
 from harness.systems import name_of, tables_of
@@ -52,8 +52,8 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> Judgement:
     workload = workload_of(plan)
     settings = JudgeSettings(tables=tables_of(plan), idle=workload.idle)
     said = judge(run.path, workload.checks, settings, spark)
-    expectations = _expectations(plan, {quantity.name: quantity.value for quantity in said.quantities})
     findings = (*said.findings, *_interrupted(run))
+    expectations = _expectations(plan, {quantity.name: quantity.value for quantity in said.quantities}, findings)
     verdict = verdict_of(findings)
     judgement = Judgement(
         name=run.name,
@@ -76,7 +76,7 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> Judgement:
 def judge_reproduction(reproduction: RunDirectory, scenario: Scenario, command: str) -> Judgement:
     """Judge a reproduction by its side runs, which must have been judged; writes what judge_run does."""
     sides = [(side, read_judgement(side.verdict)) for side in reproduction.sides()]
-    verdict = _reproduction_verdict([judgement for _, judgement in sides])
+    verdict = reproduction_verdict(scenario, [(side.name, judgement) for side, judgement in sides])
     judgement = Judgement(
         name=scenario.id,
         verdict=verdict,
@@ -129,12 +129,18 @@ def _interrupted(run: RunDirectory) -> tuple[Finding, ...]:
     return (Finding("run", "interrupted", "unknown", message),)
 
 
-def _expectations(plan: Plan, measured: Mapping[str, float]) -> tuple[Judged, ...]:
+def _expectations(plan: Plan, measured: Mapping[str, float], findings: Sequence[Finding]) -> tuple[Judged, ...]:
     if plan.scenario is None:
         return ()
     side = scenario(plan.scenario).side("bad" if plan.side == "bad" else "good")
+    breaks = [_broken(name, findings) for name in side.breaks]
     shows = [_compare(expectation, measured, True) for expectation in side.shows]
-    return (*shows, *(_compare(expectation, measured, False) for expectation in side.never))
+    return (*breaks, *shows, *(_compare(expectation, measured, False) for expectation in side.never))
+
+
+def _broken(name: str, findings: Sequence[Finding]) -> Judged:
+    count = sum(finding.count for finding in findings if finding.name == name)
+    return Judged(f"a guarantee is broken: {name}", f"{count} findings", count > 0)
 
 
 def _compare(expectation: Expectation, measured: Mapping[str, float], expected: bool) -> Judged:
@@ -163,13 +169,25 @@ def _as_expected(expectations: Sequence[Judged]) -> str:
     return f"{'As documented' if fits else 'Not as documented'}: {measured}."
 
 
-def _reproduction_verdict(judgements: Sequence[Judgement]) -> Verdict:
-    """Unknown where any run is, or an expectation could not be told; else whether all expectations are met."""
-    met = [expectation.met for judgement in judgements for expectation in judgement.expectations]
-    verdicts = {judgement.verdict for judgement in judgements}
+def reproduction_verdict(scenario: Scenario, sides: Sequence[tuple[str, Judgement]]) -> Verdict:
+    """Unknown where any run is, or an expectation could not be told; else whether all expectations are met.
+
+    Runs come with their names, `bad-1`; what a run breaks as its side is meant to does not speak against it.
+    """
+    met = [expectation.met for _, judgement in sides for expectation in judgement.expectations]
+    verdicts = {_verdict_beside(scenario.side(_side_of(name)).breaks, judgement) for name, judgement in sides}
     if Verdict.INVALID in verdicts or False in met:
         return Verdict.INVALID
     return Verdict.UNKNOWN if Verdict.UNKNOWN in verdicts or None in met else Verdict.VALID
+
+
+def _side_of(run_name: str) -> SideName:
+    return "bad" if run_name.startswith("bad-") else "good"
+
+
+def _verdict_beside(breaks: Sequence[str], judgement: Judgement) -> Verdict:
+    """What a run's findings but these make of it."""
+    return verdict_of(finding for finding in judgement.findings if finding.name not in breaks)
 
 
 def _reproduction_summary(verdict: Verdict, sides: Sequence[tuple[RunDirectory, Judgement]]) -> str:

@@ -1,5 +1,35 @@
 """What holds for every test: programs are found as the command finds them, whoever runs the tests."""
 
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
 from nodes.hosts.sandbox import widen_path
 
 widen_path()
+
+SSHD_PACKAGES = ("openssh-server", "libwrap0")
+
+
+@pytest.fixture(scope="session")
+def sshd(tmp_path_factory) -> dict[str, str]:
+    """Settings that lead to an sshd: the machine's, or Debian's unpacked beside the tests and not installed."""
+    if os.geteuid() != 0:
+        pytest.skip("a real sshd needs root: it becomes other users")
+    installed = shutil.which("sshd")
+    if installed:
+        return {"SPLITBRAIN_TEST_SSHD": installed}
+    home = tmp_path_factory.mktemp("sshd")
+    home.chmod(0o755)
+    try:
+        subprocess.run(["apt-get", "download", "-q", *SSHD_PACKAGES], cwd=home, check=True, capture_output=True)
+        for package in home.glob("*.deb"):
+            subprocess.run(["dpkg-deb", "--extract", package, home], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no sshd here and apt-get gives none; as root: apt-get install -y openssh-server")
+    libraries = os.pathsep.join({str(path.parent) for path in home.rglob("libwrap.so*")})
+    return {"SPLITBRAIN_TEST_SSHD": str(home / "usr/sbin/sshd"), "LD_LIBRARY_PATH": libraries}

@@ -3,7 +3,8 @@
     PV_01 = Scenario(id="PV-01", …, bad=Side(…, shows=(leader_deposed,)), good=Side(…, never=(leader_deposed,)))
 
 An expectation speaks of a quantity that the checks measure. On the bad side each of `shows` must hold; on the good side
-none of `never` may. Guarantees that hold on both sides whatever happens are the checks' business, not an expectation's.
+none of `never` may. Guarantees are the checks' business, not an expectation's: a side that breaks one has not gone as
+documented, but for those that its `breaks` names, each of which it must break.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Side:
     reference holds the switches of the reference system by their property names, kafka a version as one asks for it
     ('3.9.1', 'newest 4'); None where the side cannot be had on real Kafka. of_node holds properties of single nodes by
     Kafka's names, for either system, and switches of the reference's nodes; kafka_of_node the nodes that run another
-    version than the others.
+    version than the others. breaks are names of findings.
     """
 
     reference: Mapping[str, str] = field(default_factory=dict)
@@ -58,6 +59,7 @@ class Side:
     never: tuple[Expectation, ...] = ()
     of_node: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     kafka_of_node: Mapping[int, str] = field(default_factory=dict)
+    breaks: tuple[str, ...] = ()
 
 
 SideName = Literal["bad", "good"]

@@ -39,6 +39,7 @@ def _side(name: str, side: Side) -> Iterable[str]:
     yield f"{name} side: reference {switches}; Kafka {', '.join(versions)}"
     for node, own in side.of_node.items():
         yield f"  n{node} has {', '.join(f'{key}={value}' for key, value in own.items())}"
+    yield from (f"  must break a guarantee: {name}" for name in side.breaks)
     yield from (f"  must show: {_words(expectation)}" for expectation in side.shows)
     yield from (f"  must never show: {_words(expectation)}" for expectation in side.never)
 

@@ -13,6 +13,7 @@ from harness.model.scenario import Scenario, Side
 from harness.model.story import (
     A_LEADER_IS_KNOWN,
     ALL_FOLLOW_ONE_LEADER,
+    FOLLOWERS,
     LEADER,
     all_follow,
     cut,
@@ -60,6 +61,9 @@ def votes(name: str, sources: Iterable[int], targets: Iterable[int] = (), pre_vo
     return RpcRule(name, RpcMatch((Api.VOTE,), "request", tuple(sources), tuple(targets), pre_vote), DROP)
 
 
+CATCHES_UP = for_(seconds(1))
+"""Whoever has just begun to follow needs a moment for the log, or nobody will vote for it."""
+
 # n1 never hears of its election, so that there is time to cut it off as a candidate; n3 does not stand in its way.
 VOTES_OF_N1 = votes("votes of n1", sources=(1,), pre_vote=False)
 CAMPAIGN_OF_N3 = votes("the campaign of n3", sources=(3,), targets=(1,))
@@ -73,6 +77,7 @@ PV_11 = Scenario(
     nodes=3,
     story=(
         once(all_follow(2)),
+        CATCHES_UP,
         disturb(VOTES_OF_N1, CAMPAIGN_OF_N3),
         kill("n2"),
         once(is_a_candidate(1)),
@@ -85,6 +90,19 @@ PV_11 = Scenario(
     ),
     bad=Side(WITHOUT_PRE_VOTE, "3.9.1", shows=(epochs_burned_until_heal(5),), of_node=N2_FIRST),
     good=Side({}, "newest 4", never=(epochs_burned_until_heal(4),), of_node=N2_FIRST),
+)
+
+FOLLOWER_RESTARTS = (kill(FOLLOWERS), start(), once(ALL_FOLLOW_ONE_LEADER), for_(seconds(1)))
+
+PV_15 = Scenario(
+    id="PV-15",
+    title="A voter forgets over a restart whom it voted for, and may vote twice in an epoch",
+    question="Does each voter's file still name its vote after a kill and a start?",
+    source=KIP_996 / "FollowerState changes",
+    nodes=3,
+    story=(once(ALL_FOLLOW_ONE_LEADER), *FOLLOWER_RESTARTS * 4),
+    bad=Side({"reference.mutant": "vote-forgotten-on-restart"}, None, breaks=("vote-forgotten",)),
+    good=Side({}, "newest 4"),
 )
 
 # The older voters would wait half a minute before they campaign: until then a new leader can only be n1's doing.
@@ -101,6 +119,7 @@ PV_25 = Scenario(
     story=(
         once(ALL_FOLLOW_ONE_LEADER),
         once(stands_aside(1)),
+        CATCHES_UP,
         kill(LEADER),
         for_(seconds(12)),
         heal(),
@@ -126,6 +145,7 @@ PV_26 = Scenario(
     nodes=5,
     story=(
         once(all_follow(2)),
+        CATCHES_UP,
         disturb(OTHERS_CAMPAIGN, TWO_VOTES, LATE),
         kill("n2"),
         once(is_a_candidate(1)),
@@ -218,4 +238,4 @@ PV_38 = Scenario(
     ),
 )
 
-SCENARIOS = (PV_11, PV_25, PV_26, PV_28, PV_29, PV_38)
+SCENARIOS = (PV_11, PV_15, PV_25, PV_26, PV_28, PV_29, PV_38)

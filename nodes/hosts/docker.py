@@ -72,7 +72,7 @@ class DockerHost:
                 raise EnvironmentFailure(f"running {' '.join(argv)}: not done after {timeout_seconds:g} s") from error
             code = (await asyncio.to_thread(self.api.exec_inspect, execution))["ExitCode"]
         if code:
-            lines = (err or out or b"it wrote nothing").decode(errors="replace").strip().splitlines()
+            lines = (err or out or b"").decode(errors="replace").strip().splitlines() or ["it wrote nothing"]
             raise EnvironmentFailure(f"running {' '.join(argv)}: exit {code}: {lines[-1]}")
         return (out or b"").decode(errors="replace")
 
@@ -206,7 +206,6 @@ class _Recipe:
                 hostname=view.hostname,
                 stdin_open=True,
                 labels={LABEL: self.label},
-                environment={LABEL.upper(): self.label},
                 host_config=api.create_host_config(
                     auto_remove=True, network_mode=network, mounts=_mounts(view.directory, self.read_only)
                 ),
@@ -217,20 +216,24 @@ class _Recipe:
             lease = api.attach_socket(container, params={"stdin": 1, "stream": 1})
             api.start(container)
             pid = api.inspect_container(container)["State"]["Pid"]
-        self._check_here(view, pid)
+        _check_here(view, container, pid)
         return Container(container, pid, lease)
 
-    def _check_here(self, view: HostView, pid: int) -> None:
-        """An engine on another machine, or in a virtual one, tells pids that are somebody else's here."""
-        try:
-            environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        except OSError:
-            environment = []
-        if f"{LABEL.upper()}={self.label}".encode() not in environment:
-            raise EnvironmentFailure(
-                f"entering {view.hostname}'s container: its process {pid} is not one of this machine's; "
-                "Docker's engine must run where splitbrain does"
-            )
+
+def _check_here(view: HostView, container: str, pid: int) -> None:
+    """An engine on another machine, or in a virtual one, tells pids that are somebody else's here, or nobody's.
+
+    A control group is named after the container, and its first process is in it before it runs.
+    """
+    try:
+        groups = Path(f"/proc/{pid}/cgroup").read_text()
+    except OSError:
+        groups = ""
+    if container not in groups:
+        raise EnvironmentFailure(
+            f"entering {view.hostname}'s container: its process {pid} is not one of this machine's; "
+            "Docker's engine must run where splitbrain does"
+        )
 
 
 def _mounted(more: Iterable[Path]) -> list[Path]:

@@ -21,6 +21,8 @@ from harness.model import BadInput, EnvironmentFailure
 LABEL = "splitbrain"
 LABEL_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 REMOVAL_SECONDS = 30.0
+ANSWER_SECONDS = 300
+"""How long the engine may be silent within an answer: longer than any command that a host is asked to run."""
 DEFAULT_ENGINE = "unix:///var/run/docker.sock"
 START_ENGINE = "as root: apt-get install -y docker.io, or set DOCKER_HOST to the engine's socket"
 
@@ -30,7 +32,7 @@ def engine() -> Iterator[docker.DockerClient]:
     """A client of the engine that DOCKER_HOST names. Raises EnvironmentFailure where none answers."""
     client = None
     try:
-        client = docker.from_env()
+        client = docker.from_env(timeout=ANSWER_SECONDS)
         client.ping()
     except (DockerException, OSError) as error:
         if client is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from nemesis.journal import pending
 from results.store import runs
 
 SCENE = Path(__file__).with_name("ground_scene.py")
+MACHINES = Path(__file__).parents[1] / "nodes" / "hosts" / "beside_machines.py"
 KINDS = ["netns", "local", "docker"]
 SCENE_SECONDS = 120
 pytestmark = [pytest.mark.netns, pytest.mark.timeout(180)]
@@ -43,17 +45,45 @@ def kind(request):
 def told(kind, tmp_path):
     """What the play on hosts of this kind told."""
     argv = controller_command(plan_of(kind, None), [str(SCENE), kind, str(tmp_path / "run")])
-    path = f"{SCENE.parent}:{environment()['PYTHONPATH']}"
-    said = subprocess.run(
-        argv, capture_output=True, text=True, timeout=SCENE_SECONDS, check=False, env=environment(PYTHONPATH=path)
-    )
-    assert said.returncode == 0, said.stderr[-3000:]
-    yield json.loads(said.stdout)
+    yield play(argv, tmp_path)
     assert processes_naming(tmp_path) == []
     assert pending(tmp_path / "run" / "journal.jsonl") == []
 
 
+@pytest.fixture
+def told_over_ssh(sshd, tmp_path):
+    """The same of machines: real sshd's in the namespaces of a sandbox, in which the controller is too."""
+    argv = [sys.executable, str(MACHINES), "3", str(tmp_path / "m"), sys.executable, str(SCENE), "ssh"]
+    yield play([*argv, str(tmp_path / "run"), "INVENTORY"], tmp_path, **sshd)
+    assert pending(tmp_path / "run" / "journal.jsonl") == []
+
+
+def play(argv, tmp_path, **settings):
+    """Run a play to its end; what it told."""
+    path = f"{SCENE.parent}:{environment()['PYTHONPATH']}"
+    there = environment(PYTHONPATH=path, **settings)
+    said = subprocess.run(
+        argv, capture_output=True, text=True, timeout=SCENE_SECONDS, check=False, env=there, cwd=tmp_path
+    )
+    assert said.returncode == 0, said.stderr[-3000:]
+    return json.loads(said.stdout)
+
+
 def test_every_kind_of_host_does_the_same(told):
+    conforms(told)
+    assert told["rpcs"] == ["through"]
+    moved, reset = told["clock_ms"]
+    assert abs(moved - 5000) <= 2
+    assert abs(reset) <= 2
+
+
+def test_machines_do_the_same_and_say_what_they_cannot(told_over_ssh):
+    conforms(told_over_ssh)
+    assert "on its own machine only" in told_over_ssh["rpcs"]
+    assert "on its own machine only" in told_over_ssh["clock_ms"]
+
+
+def conforms(told):
     assert told["files"] == {"seen": "written\n", "quoted": "$(id); `id` 'x' \"y\"", "same": "True"}
     assert told["states"] == ["running", "gone", "paused", "running", "gone"]
     assert told["dead"] == {
@@ -62,10 +92,6 @@ def test_every_kind_of_host_does_the_same(told):
         "the other way": [[2, 1]],
         "mended twice": [],
     }
-    assert told["rpcs"] == ["through"]
-    moved, reset = told["clock_ms"]
-    assert abs(moved - 5000) <= 2
-    assert abs(reset) <= 2
     assert [1, "stopped", "SIGKILL"] in told["events"]
     assert [each for each in told["events"] if each[0] == 2][:2] == [[2, "started", ""], [2, "stopped", "exit 0"]]
     assert told["transitions"] == [1, 2, 3]

@@ -1,0 +1,150 @@
+"""The inventory: which machines SSH hosts are made of, read from TOML and checked before any of them is dialled.
+
+Node N is the N-th entry. What every entry has in common may stand once under [defaults]:
+
+    [defaults]
+    user = "root"
+    key = "~/.ssh/id_ed25519"
+
+    [[hosts]]
+    name = "alpha"
+    address = "192.0.2.11"
+
+Nothing here is run, opened or resolved. Patterns let through only what plainly is a name, an address or a path, so that
+no value means anything to a shell.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import sys
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from harness.model import BadInput
+
+NODES_MAX = 200
+SHOWN_CHARACTERS = 200
+
+
+def _plain(path: str) -> str:
+    if ".." in Path(path).parts:
+        raise ValueError("expected a path without '..'")
+    return path
+
+
+def _ipv4(address: str) -> str:
+    try:
+        return str(ipaddress.IPv4Address(address))
+    except ValueError as error:
+        raise ValueError("expected an IPv4 address") from error
+
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$")]
+User = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_-]{0,31}$")]
+LocalPath = Annotated[str, Field(pattern=r"^~?/[A-Za-z0-9._/+@-]*$"), AfterValidator(_plain)]
+RemotePath = Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/+@-]+$"), AfterValidator(_plain)]
+HostKey = Annotated[str, Field(pattern=r"^[a-z0-9@.-]{1,64} [A-Za-z0-9+/]{16,4096}={0,2}$")]
+
+
+class InventoryHost(BaseModel):
+    """One machine: how it is reached, how it proves who it is, and where its node lives.
+
+    It proves itself by host_key (one line as ssh-keyscan tells it, without the name), else by the known_hosts file; any
+    other machine is refused unless accept_unknown asks for less. sudo says that root's commands go through `sudo -n`.
+    python is an interpreter there that has splitbrain installed; node_address is what other nodes dial, if not address.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    name: Name
+    address: Address
+    user: User
+    key: LocalPath
+    port: int = Field(default=22, ge=1, le=65_535)
+    known_hosts: LocalPath = "~/.ssh/known_hosts"
+    host_key: HostKey | None = None
+    accept_unknown: bool = False
+    sudo: bool = False
+    directory: RemotePath = "/var/tmp/splitbrain"
+    python: RemotePath = sys.executable
+    node_address: Annotated[str, AfterValidator(_ipv4)] | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> InventoryHost:
+        if self.host_key is not None and self.accept_unknown:
+            raise ValueError("expected host_key or accept_unknown, not both")
+        if self.node_address is None:
+            try:
+                _ipv4(self.address)
+            except ValueError as error:
+                raise ValueError("expected node_address, an IPv4 address, where address is a name") from error
+        return self
+
+    @property
+    def dialled(self) -> str:
+        """The IPv4 address that other nodes and clients dial."""
+        return self.node_address or self.address
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.user}@{self.address}:{self.port})"
+
+
+class Inventory(BaseModel):
+    """The machines of a quorum, in the order of its nodes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    hosts: list[InventoryHost] = Field(min_length=1, max_length=NODES_MAX)
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Inventory:
+        for what, values in (
+            ("name", [host.name for host in self.hosts]),
+            ("node address", [host.dialled for host in self.hosts]),
+        ):
+            twice = sorted({value for value in values if values.count(value) > 1})
+            if twice:
+                raise ValueError(f"expected each {what} once, {twice[0]!r} came more often")
+        return self
+
+    @staticmethod
+    def read(path: Path) -> Inventory:
+        """The inventory of a TOML file. Raises BadInput naming file and key."""
+        try:
+            content = tomllib.loads(path.read_text())
+        except OSError as error:
+            raise BadInput(f"{path}: expected an inventory in TOML: {error.strerror}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise BadInput(f"{path}: expected TOML: {error}") from error
+        try:
+            return Inventory.model_validate(_filled_in(content))
+        except ValidationError as error:
+            raise BadInput(f"{path}: {_first_problem(error)}") from error
+
+
+def _filled_in(content: dict[str, Any]) -> dict[str, Any]:
+    """The same with [defaults] in every host that does not say otherwise."""
+    defaults, hosts = content.get("defaults", {}), content.get("hosts")
+    if not isinstance(defaults, dict) or not isinstance(hosts, list):
+        return content
+    rest = {key: value for key, value in content.items() if key != "defaults"}
+    return {**rest, "hosts": [{**defaults, **host} if isinstance(host, dict) else host for host in hosts]}
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"]) or "hosts"
+    known = f"; known keys are {', '.join(InventoryHost.model_fields)}" if first["type"] == "extra_forbidden" else ""
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    came = "" if isinstance(first["input"], dict | BaseModel) else f", came {_short(first['input'])}"
+    return f"{where}: {first['msg'].removeprefix('Value error, ')}{came}{known}{more}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"

@@ -1,0 +1,56 @@
+"""How a node's storage is formatted: as its own release, or as an older one that it stands beside."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.model.hosts import HostView
+from nodes.kafka.artifacts import Release
+from nodes.kafka.configuration import Layout
+from nodes.kafka.system import KafkaSystem
+from nodes.kafka.versions import KafkaVersion
+
+VIEW = HostView(1, "10.77.0.1", "n1", Path("/runs/n1"))
+
+
+class RecordedHost:
+    """A host that only notes what it is asked to run."""
+
+    def __init__(self) -> None:
+        self.view = VIEW
+        self.ran: list[Sequence[str]] = []
+
+    async def write(self, path: Path, text: str) -> None:
+        """Nothing is written."""
+
+    async def run(self, argv: Sequence[str], timeout_seconds: float = 60.0) -> str:
+        """Note it."""
+        assert timeout_seconds > 0
+        self.ran.append(argv)
+        return ""
+
+    async def put(self, source: Path, target: Path) -> None:
+        """Nothing is copied."""
+
+    async def get(self, source: Path, target: Path) -> None:
+        """Nothing is copied."""
+
+
+@pytest.mark.parametrize(
+    ("beside", "asked"),
+    [(None, []), (KafkaVersion(3, 9, 1), ["--release-version", "3.9"])],
+    ids=["alone", "beside 3.9.1"],
+)
+def test_storage_is_formatted_for_the_oldest_node_of_the_quorum(
+    beside: KafkaVersion | None, asked: list[str], tmp_path: Path
+) -> None:
+    release = Release(KafkaVersion(4, 3, 1), tmp_path, "here")
+    host = RecordedHost()
+    system = KafkaSystem(release, Layout.CONTROLLERS, "9QAAAAAAAAAAAAAAAAAAAA", {}, beside)
+    asyncio.run(system.prepare(host, {1: VIEW}))
+    (argv,) = host.ran
+    assert list(argv[argv.index("-c") + 2 :]) == asked
