@@ -52,7 +52,7 @@ class JudgeSettings:
     idle: bool = False
     search_steps: int = 2_000_000
     heals: frozenset[str] = field(default=frozenset({"heal", "mend", "start", "resume"}))
-    wipes: frozenset[str] = field(default=frozenset({"wipe"}))
+    wipes: frozenset[str] = field(default=frozenset({"wipe", "lose_disk"}))
 
 
 CheckFunction = Callable[[DataFrame, DataFrame, JudgeSettings], DataFrame]

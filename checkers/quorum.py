@@ -1,11 +1,12 @@
 """The quorum's safety, from what nodes were seen to do (KIP-595, KIP-996 "QuorumState changes", Raft's figure 3).
 
     two-leaders-in-one-epoch    an epoch has one leader
-    epoch-went-back             a node's epoch never decreases, restarts included
+    epoch-went-back             a node's epoch never decreases, restarts included, while it keeps its disk
     vote-changed                a node votes for one candidate in an epoch, restarts included
-    vote-forgotten              a vote on file stays there for its epoch (KIP-996 "FollowerState changes"; until then,
-                                becoming a follower dropped it, which a known leader makes harmless); a leader's
-                                own is implied by its leading, and Kafka 4 leaves it out
+    vote-forgotten              a vote on file stays there for its epoch, while the node keeps its disk (KIP-996
+                                "FollowerState changes"; until then, becoming a follower dropped it, which a known
+                                leader makes harmless); a leader's own is implied by its leading, and Kafka 4 leaves
+                                it out
     candidate-without-prospective, illegal-transition
                                 every transition is in the table of the version that ran, a start's state included
     high-watermark-went-back    the high watermark never decreases: in a leader's claims, and from epoch to epoch
@@ -27,19 +28,21 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from checkers.contract import JudgeSettings, finding
+from harness.model import NEMESIS
 from harness.model.quorum_states import KIP_996, OBSERVER, START_STATES, TABLES, State, Transition, TransitionTable
 
 CHECK = "quorum"
 IN_ORDER = ("time_ns", "position")
 
 
-def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
+def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
     """Every broken rule, and whether anything was observed at all."""
+    lived = lives(history, observations, settings)
     rules = [
         two_leaders(observations),
-        epoch_went_back(observations),
+        epoch_went_back(lived),
         vote_changed(observations),
-        vote_forgotten(observations, settings),
+        vote_forgotten(lived, settings),
         illegal_transitions(observations, settings),
         high_watermark_went_back(observations),
         no_observations(observations, settings),
@@ -51,6 +54,18 @@ def no_observations(observations: DataFrame, settings: JudgeSettings) -> DataFra
     """One unknown if no node was seen in any epoch."""
     none = observations.agg(fn.count("epoch").alias("seen")).where(fn.col("seen") == 0)
     return finding(none, CHECK, "no-observations", fn.lit("no node was observed in any epoch"), severity="unknown")
+
+
+def lives(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
+    """The observations, each with its `life`: how often the nemesis had emptied its node's disk before."""
+    is_wipe = (fn.col("process") == NEMESIS) & (fn.col("type") == "info") & fn.col("f").isin(*settings.wipes)
+    nodes = fn.from_json(fn.get_json_object("value", "$.nodes"), "array<int>")
+    wipes = history.where(is_wipe & fn.col("error").isNull()).select(
+        fn.explode(nodes).alias("node"), "time_ns", fn.lit(1).alias("wiped")
+    )
+    told = observations.withColumn("wiped", fn.lit(0)).unionByName(wipes, allowMissingColumns=True)
+    so_far = Window.partitionBy("node").orderBy(*IN_ORDER).rowsBetween(Window.unboundedPreceding, 0)
+    return told.withColumn("life", fn.sum("wiped").over(so_far)).where("wiped = 0").drop("wiped")
 
 
 def leaderships(observations: DataFrame) -> DataFrame:
@@ -74,9 +89,9 @@ def two_leaders(observations: DataFrame) -> DataFrame:
 
 
 def epoch_went_back(observations: DataFrame) -> DataFrame:
-    """Rows whose epoch is below one that the same source told of the same node before."""
+    """Rows whose epoch is below one that the same source told of the same node and disk before."""
     own = observations.where(fn.col("kind").isin("transition", "durable") & fn.col("epoch").isNotNull())
-    before = Window.partitionBy("node", "kind").orderBy(*IN_ORDER).rowsBetween(Window.unboundedPreceding, -1)
+    before = Window.partitionBy("node", "life", "kind").orderBy(*IN_ORDER).rowsBetween(Window.unboundedPreceding, -1)
     lower = own.withColumn("highest", fn.max("epoch").over(before)).where("epoch < highest")
     text = "a node's epoch never decreases: node %d was in epoch %d and then in %d"
     message = fn.format_string(text, "node", "highest", "epoch")
@@ -103,7 +118,7 @@ def vote_forgotten(observations: DataFrame, settings: JudgeSettings) -> DataFram
     """Files in which a vote is gone while the epoch is the same, of nodes whose versions keep it."""
     keeps = by_table(settings, lambda table: fn.lit(table is KIP_996))
     files = observations.where((fn.col("kind") == "durable") & keeps)
-    before = Window.partitionBy("node", "epoch").orderBy(*IN_ORDER).rowsBetween(Window.unboundedPreceding, -1)
+    before = Window.partitionBy("node", "life", "epoch").orderBy(*IN_ORDER).rowsBetween(Window.unboundedPreceding, -1)
     known = files.withColumn("given", fn.last(fn.when(fn.col("voted") >= 0, fn.col("voted")), True).over(before))
     implied = fn.coalesce(fn.col("leader") == fn.col("node"), fn.lit(False))
     gone = known.where((fn.coalesce("voted", fn.lit(-1)) < 0) & fn.col("given").isNotNull() & ~implied)

@@ -44,16 +44,22 @@ def two_leaders(observations: Sequence[Observation]) -> list[Found]:
     return found
 
 
-def epoch_went_back(observations: Sequence[Observation]) -> list[Found]:
-    """Rows below an epoch that the same source told of the same node before."""
-    highest: dict[tuple[int, str], int] = {}
+def life(seen: Observation, wiped: Sequence[tuple[int, int]]) -> int:
+    """How often its node's disk had been emptied by then; wiped are nodes and times."""
+    return sum(node == seen.node and time_ns <= seen.time_ns for node, time_ns in wiped)
+
+
+def epoch_went_back(observations: Sequence[Observation], wiped: Sequence[tuple[int, int]] = ()) -> list[Found]:
+    """Rows below an epoch that the same source told of the same node and disk before."""
+    highest: dict[tuple[int, int, str], int] = {}
     found: list[Found] = []
     for seen in in_time(observations):
         if seen.kind in ("transition", "durable") and seen.epoch is not None:
-            before = highest.get((seen.node, seen.kind), seen.epoch)
+            own = (seen.node, life(seen, wiped), seen.kind)
+            before = highest.get(own, seen.epoch)
             if seen.epoch < before:
                 found.append(("epoch-went-back", seen.node, seen.time_ns))
-            highest[seen.node, seen.kind] = max(before, seen.epoch)
+            highest[own] = max(before, seen.epoch)
     return found
 
 
@@ -66,17 +72,18 @@ def vote_changed(observations: Sequence[Observation]) -> list[Found]:
     return [("vote-changed", node, sorted(given.values())[1]) for (node, _), given in votes.items() if len(given) > 1]
 
 
-def vote_forgotten(observations: Sequence[Observation]) -> list[Found]:
+def vote_forgotten(observations: Sequence[Observation], wiped: Sequence[tuple[int, int]] = ()) -> list[Found]:
     """The first file of a node and epoch without the vote of one before it, for each vote that was last given."""
     found: dict[tuple[int, int | None, int], int] = {}
-    given: dict[tuple[int, int | None], int] = {}
+    given: dict[tuple[int, int, int | None], int] = {}
     for seen in in_time(observations):
         if seen.kind != "durable":
             continue
+        own = (seen.node, life(seen, wiped), seen.epoch)
         if seen.voted is not None and seen.voted >= 0:
-            given[seen.node, seen.epoch] = seen.voted
-        elif (seen.node, seen.epoch) in given and seen.leader != seen.node:
-            found.setdefault((seen.node, seen.epoch, given[seen.node, seen.epoch]), seen.time_ns)
+            given[own] = seen.voted
+        elif own in given and seen.leader != seen.node:
+            found.setdefault((seen.node, seen.epoch, given[own]), seen.time_ns)
     return [("vote-forgotten", node, time_ns) for (node, _, _), time_ns in found.items()]
 
 
@@ -125,13 +132,15 @@ def high_watermark_went_back(observations: Sequence[Observation]) -> list[Found]
     return found
 
 
-def findings(observations: Sequence[Observation], table: TransitionTable) -> list[Found]:
+def findings(
+    observations: Sequence[Observation], table: TransitionTable, wiped: Sequence[tuple[int, int]] = ()
+) -> list[Found]:
     """Every broken rule."""
     return [
         *two_leaders(observations),
-        *epoch_went_back(observations),
+        *epoch_went_back(observations, wiped),
         *vote_changed(observations),
-        *(vote_forgotten(observations) if table is KIP_996 else []),
+        *(vote_forgotten(observations, wiped) if table is KIP_996 else []),
         *illegal_transitions(observations, table),
         *high_watermark_went_back(observations),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -15,10 +15,11 @@ from harness.console import progress
 from harness.fault_trials import Ground, Trial, attempt, survey
 from harness.model.errors import EXIT_INVALID
 from harness.options import DiskKinds, DiskOption, HostKinds, InventoryOption, absolute
+from nemesis.fault import Fault
 from nemesis.faults import FAULTS
 
 HostsOption = Annotated[list[HostKinds] | None, typer.Option(help="Kinds of host; repeat it. All but ssh otherwise.")]
-WIDTHS = [12, 14, 10, 10, 70]
+WIDTHS = [12, 40, 14, 10, 10, 60]
 
 app = typer.Typer(invoke_without_command=True, help="What can be broken here, and whether breaking and mending works.")
 
@@ -30,16 +31,29 @@ def faults(
     """List every fault with, for this machine, `available` or the reason why not."""
     if context.invoked_subcommand:
         return
-    grounds = _grounds(hosts, disk, inventory)
     with _store() as store, progress() as report:
         rows = []
-        for ground in grounds:
+        for ground in _grounds(hosts, disk, inventory):
             report(f"{ground.name}: looking")
             reasons = survey(ground, store)
-            rows += [(fault.name, ground.name, reasons[fault.name] or "available") for fault in FAULTS]
-    print(tabulate([(fault.name, ", ".join(fault.deeds), fault.words) for fault in FAULTS], ("fault", "deeds", "what")))
+            rows += [row for fault in FAULTS for row in _availability(fault, ground.name, reasons)]
+    print(
+        tabulate(
+            [(fault.name, ", ".join(fault.deeds), fault.words) for fault in FAULTS],
+            ("fault", "deeds", "what"),
+            maxcolwidths=[12, 40, 70],
+        )
+    )
     print()
-    print(tabulate(rows, headers=("fault", "hosts", "here"), maxcolwidths=[12, 16, 90]))
+    print(tabulate(rows, headers=("fault", "hosts", "deeds", "here"), maxcolwidths=[12, 16, 40, 70]))
+
+
+def _availability(fault: Fault, ground: str, reasons: Mapping[str, str | None]) -> list[tuple[str, str, str, str]]:
+    """A line for what is available of a fault, and one for each reason why some of it is not."""
+    grouped: dict[str, list[str]] = {}
+    for deed in fault.deeds:
+        grouped.setdefault(reasons[deed] or "available", []).append(deed)
+    return [(fault.name, ground, ", ".join(deeds), reason) for reason, deeds in grouped.items()]
 
 
 @app.command("test")
@@ -54,14 +68,26 @@ def trial_command(hosts: HostsOption = None, disk: DiskOption = None, inventory:
 
 def table(trials: Sequence[Trial]) -> str:
     """The trials for a terminal; times in milliseconds."""
-    rows = [(t.fault, t.ground, _ms(t.injected_ms), _ms(t.healed_ms), _outcome(t)) for t in trials]
-    headers = ("fault", "hosts", "injected ms", "healed ms", "outcome")
+    tried = [trial for trial in trials if not trial.missing]
+    rows = [(t.fault, t.what, t.ground, _ms(t.injected_ms), _ms(t.healed_ms), _outcome(t)) for t in tried]
+    rows += _unavailable(trials)
+    headers = ("fault", "what", "hosts", "injected ms", "healed ms", "outcome")
     return tabulate(rows, headers=headers, maxcolwidths=WIDTHS, disable_numparse=True)
 
 
+def _unavailable(trials: Sequence[Trial]) -> list[tuple[str, ...]]:
+    """A line for each reason why something of a fault cannot be had."""
+    deeds: dict[tuple[str, str, str], dict[str, None]] = {}
+    for trial in trials:
+        if trial.missing:
+            deeds.setdefault((trial.fault, trial.ground, trial.missing), {})[trial.what] = None
+    return [
+        (fault, ", ".join(names), ground, "", "", f"unavailable: {reason}")
+        for (fault, ground, reason), names in deeds.items()
+    ]
+
+
 def _outcome(trial: Trial) -> str:
-    if trial.missing:
-        return f"unavailable: {trial.missing}"
     return f"FAILED: {trial.failed}" if trial.failed else "proved, healed"
 
 

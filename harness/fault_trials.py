@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 from harness.engine.records import read_history
@@ -20,7 +21,7 @@ from harness.launch import carry_out, controller_command
 from harness.model import NEMESIS, Op
 from harness.model.disks import FileSystem
 from harness.model.hosts import HostKind
-from harness.model.story import ALL_FOLLOW_ONE_LEADER, MARK, Step, heal, mark, once
+from harness.model.story import ALL_FOLLOW_ONE_LEADER, MARK, STORY_BEGINS, Step, heal, mark, once
 from harness.plan import Plan, StoryStep
 from nemesis.fault import Fault
 from nemesis.faults import BY_DEED, FAULTS
@@ -48,9 +49,13 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What became of one fault: why it cannot be had, what failed, or how long it took to put in place and to undo."""
+    """What became of one strike: why it cannot be had, what failed, or how long putting it in place and undoing took.
+
+    what is how the nemesis words what it did, or the deed that cannot be had.
+    """
 
     fault: str
+    what: str
     ground: str
     missing: str | None = None
     failed: str | None = None
@@ -58,40 +63,52 @@ class Trial:
     healed_ms: float | None = None
 
 
+Strike = tuple[Fault, tuple[Step, ...]]
+STRIKES: tuple[Strike, ...] = tuple((fault, steps) for fault in FAULTS for steps in fault.trials)
+
+
 def survey(ground: Ground, store: Path) -> dict[str, str | None]:
-    """Why each fault cannot be had on this ground, None where it can."""
+    """Why each deed cannot be had on this ground, None where it can."""
     run = new_run(store, "survey", datetime.now(UTC))
-    plan = _plan(ground, [step for fault in FAULTS for step in fault.trial])
+    plan = _plan(ground, [step for _, steps in STRIKES for step in steps])
     write_text(run.plan, plan.model_dump_json(indent=2) + "\n")
     argv = controller_command(plan, ["-m", "harness.survey", str(run.path)])
     try:
         said = subprocess.run(argv, capture_output=True, text=True, timeout=SURVEY_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return dict.fromkeys((fault.name for fault in FAULTS), f"{ground.hosts} hosts: {error}")
+        return dict.fromkeys(BY_DEED, f"{ground.hosts} hosts: {error}")
     if said.returncode:
         last = (said.stderr.strip().splitlines() or ["no reason given"])[-1]
-        return dict.fromkeys((fault.name for fault in FAULTS), last)
+        return dict.fromkeys(BY_DEED, last)
     reasons: dict[str, str | None] = json.loads(said.stdout)
     return reasons
 
 
 def attempt(ground: Ground, store: Path, report: Callable[[str], None]) -> list[Trial]:
-    """Inject, prove and heal every fault on this ground."""
+    """Inject, prove and heal every strike on this ground."""
     report(f"{ground.name}: looking")
     reasons = survey(ground, store)
-    wanted = [fault for fault in FAULTS if reasons[fault.name] is None]
-    trials = [Trial(name, ground.name, missing=reason) for name, reason in reasons.items() if reason]
+    missing = {number: reason for number, (_, steps) in enumerate(STRIKES) if (reason := reasons[steps[0].f])}
+    wanted = [number for number in range(len(STRIKES)) if number not in missing]
     if not wanted:
-        return trials
+        return [_missing(ground, number, missing[number]) for number in sorted(missing)]
     run = new_run(store, "faults", datetime.now(UTC))
     carry_out(_plan(ground, _story(wanted)), run, lambda doing: report(f"{ground.name}: {doing}"))
     tried = _outcomes(ground, [op for op in read_history(run.history) if op.process == NEMESIS])
-    return sorted([*trials, *tried], key=lambda trial: list(reasons).index(trial.fault))
+    return [
+        _missing(ground, number, missing[number]) if number in missing else tried[number]
+        for number in range(len(STRIKES))
+    ]
 
 
-def _story(faults: Sequence[Fault]) -> list[Step]:
+def _missing(ground: Ground, number: int, reason: str) -> Trial:
+    fault, steps = STRIKES[number]
+    return Trial(fault.name, steps[0].f, ground.name, missing=reason)
+
+
+def _story(numbers: Iterable[int]) -> list[Step]:
     ready = once(ALL_FOLLOW_ONE_LEADER)
-    return [ready, *(step for fault in faults for step in (mark(fault.name), *fault.trial, heal(), ready))]
+    return [ready, *(step for number in numbers for step in (mark(f"{number}"), *STRIKES[number][1], heal(), ready))]
 
 
 def _plan(ground: Ground, story: Iterable[Step]) -> Plan:
@@ -106,20 +123,25 @@ def _plan(ground: Ground, story: Iterable[Step]) -> Plan:
     )
 
 
-def _outcomes(ground: Ground, history: Sequence[Op]) -> list[Trial]:
-    """A trial for each mark: the sum of its deeds' times, and of its heal's."""
-    trials: list[Trial] = []
-    name, invoked, injected_ms, problems = "", None, 0.0, list[str]()
-    for op in history:
-        if op.f == MARK and op.value in {fault.name for fault in FAULTS}:
-            name, injected_ms, problems = str(op.value), 0.0, []
-        elif invoked is None or invoked.f != op.f:
-            invoked = op
-        else:
-            took_ms, invoked = (op.time_ns - invoked.time_ns) / MS, None
-            problems += [op.error] if op.error else []
-            injected_ms += took_ms if op.f in BY_DEED else 0.0
-            if op.f == "heal" and name:
-                trials.append(Trial(name, ground.name, None, "; ".join(problems) or None, injected_ms, took_ms))
-                name = ""
-    return trials
+def _outcomes(ground: Ground, history: Sequence[Op]) -> dict[int, Trial]:
+    """A trial by its mark: how long its slowest deed took, and its heal; a strike that came to no heal failed."""
+    marks = [place for place, op in enumerate(history) if op.f == MARK and op.value != STORY_BEGINS]
+    parts = [history[start:end] for start, end in pairwise([*marks, len(history)])]
+    return {int(part[0].value): _outcome(ground, int(part[0].value), part[1:]) for part in parts}
+
+
+def _outcome(ground: Ground, number: int, rows: Sequence[Op]) -> Trial:
+    fault, steps = STRIKES[number]
+    ended = [(begun, done) for begun, done in zip(rows[::2], rows[1::2], strict=False)]
+    deeds = [(begun, done) for begun, done in ended if done.f in BY_DEED]
+    heals = [(begun, done) for begun, done in ended if done.f == "heal"]
+    problems = [done.error for _, done in ended if done.error] or ([] if heals else ["the run ended before it healed"])
+    told = deeds[0][1].value if deeds and not deeds[0][1].error else {}
+    return Trial(
+        fault.name,
+        str(told.get("label", steps[0].f)),
+        ground.name,
+        failed="; ".join(problems) or None,
+        injected_ms=max(((done.time_ns - begun.time_ns) / MS for begun, done in deeds), default=None),
+        healed_ms=max(((done.time_ns - begun.time_ns) / MS for begun, done in heals), default=None),
+    )

@@ -179,7 +179,7 @@ def situation_of(plan: Plan, ground: Ground, processes: ServerProcesses, leader:
         clocks=ground.clocks(processes) if ground.clocks else None,
         rpcs=ground.rpcs,
         packets=ground.packets,
-        disks=ground.disks(processes) if ground.disks else None,
+        disks=ground.disks,
         floor=plan.floor,
         lacking={"membership": NO_BROKERS, **ground.lacking},
     )

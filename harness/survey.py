@@ -2,7 +2,7 @@
 
     python -m harness.survey results/…/survey      (started by harness.fault_trials, never by hand)
 
-Prints one JSON line: each fault's name, and why it cannot be had, or null.
+Prints one JSON line: each deed, and why it cannot be had, or null.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.inside import situation_of
 from harness.model import SplitbrainError
 from harness.plan import Plan
 from harness.systems import build
-from nemesis.faults import FAULTS
+from nemesis.faults import BY_DEED
 from nemesis.journal import UndoJournal
 from results.store import RunDirectory
 
@@ -30,17 +30,17 @@ def main() -> None:
     try:
         reasons = asyncio.run(reasons_on(plan, run))
     except SplitbrainError as error:
-        reasons = dict.fromkeys((fault.name for fault in FAULTS), str(error))
+        reasons = dict.fromkeys(BY_DEED, str(error))
     print(json.dumps(reasons))
 
 
 async def reasons_on(plan: Plan, run: RunDirectory) -> dict[str, str | None]:
-    """Why each fault cannot be had on the plan's hosts; None where it can. Raises EnvironmentFailure without hosts."""
+    """Why each deed cannot be had on the plan's hosts; None where it can. Raises EnvironmentFailure without hosts."""
     journal = UndoJournal(run.journal)
     async with hosting(plan, run, build(plan), RunClock.started_now(), journal) as ground:
         processes = ground.processes(build(plan), lambda *_: None)
         situation = situation_of(plan, ground, processes, lambda: None)
-        return {fault.name: fault.missing(situation) for fault in FAULTS}
+        return {deed: fault.missing(situation, deed) for deed, fault in BY_DEED.items()}
 
 
 if __name__ == "__main__":

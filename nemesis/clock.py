@@ -159,11 +159,11 @@ FAULT = Fault(
     name="clock",
     words="a node's clocks leap, jump to and fro, or go too slow or too fast, while its process runs",
     deeds={"skew": Skew, "drift": Drift, "reset_clock": OnNodes},
-    missing=lambda situation: situation.why_lacking("clocks"),
+    missing=lambda situation, _deed: situation.why_lacking("clocks"),
     aim=aim,
     undo=undo,
     carry_out=carry_out,
     heal=heal,
     draw=draw,
-    trial=(skew("n1", 30), drift("n2", 0.5), for_(0.2)),
+    trials=((skew("n1", 30), for_(0.2)), (drift("n2", 0.5), for_(0.2)), (*strobe("n3", -2, 0.2, 2),)),
 )

@@ -1,6 +1,6 @@
 """What a fault is: a value that says what it is called, takes, needs and does; one small file a fault ends in one.
 
-    FAULT = Fault(name="partition", deeds={"cut": Cut}, aim=…, undo=…, carry_out=…, heal=…, draw=…, trial=…)
+    FAULT = Fault(name="partition", deeds={"cut": Cut}, aim=…, undo=…, carry_out=…, heal=…, draw=…, trials=…)
 
 What may live here: the shape. What may not: any fault. A deed is carried out in four steps, always in this order: its
 aim is settled (roles become nodes, chances are drawn), what undoes it goes to the journal, it is put in place, and its
@@ -29,20 +29,20 @@ class Fault:
     """One way to break something.
 
     deeds maps each deed's name to the type of its arguments (nemesis.arguments), which plans are checked against.
-    missing says why the fault cannot be had in this situation, None where it can. aim may raise BadInput for arguments
+    missing says why a deed cannot be had in this situation, None where it can. aim may raise BadInput for arguments
     that mean nothing, PeerFailure where nobody fits a role. undo is None for a deed that undoes another. carry_out
     injects, proves the effect and returns what was done, with a `label` for the report; it raises PeerFailure where
-    the effect is not there. heal undoes and proves. draw gives the deeds of one random strike, for schedules. trial is
-    a strike that shows the fault at work within seconds, for `splitbrain faults test`.
+    the effect is not there. heal undoes and proves. draw gives the deeds of one random strike, for schedules. trials
+    are strikes that show the fault at work within seconds, for `splitbrain faults test`.
     """
 
     name: str
     words: str
     deeds: Mapping[str, Any]
-    missing: Callable[[Situation], str | None]
+    missing: Callable[[Situation, str], str | None]
     aim: Callable[[Situation, str, Any], Aimed]
     undo: Callable[[str, Aimed], UndoRecord | None]
     carry_out: Callable[[Situation, str, Aimed], Awaitable[dict[str, Any]]]
     heal: Callable[[Situation], Awaitable[Any]]
     draw: Callable[[random.Random, int], list[Step]]
-    trial: tuple[Step, ...]
+    trials: tuple[tuple[Step, ...], ...]

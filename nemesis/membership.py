@@ -192,11 +192,11 @@ FAULT = Fault(
         "elect": Elect,
         "settle": Settle,
     },
-    missing=lambda situation: situation.why_lacking("membership"),
+    missing=lambda situation, _deed: situation.why_lacking("membership"),
     aim=aim,
     undo=lambda _f, _aimed: None,
     carry_out=carry_out,
     heal=heal,
     draw=draw,
-    trial=(remove_voter("n3"), for_(0.5)),
+    trials=((remove_voter("n3"), for_(0.5)), (Step("elect", {"how": "preferred"}), for_(0.2))),
 )

@@ -195,11 +195,16 @@ FAULT = Fault(
     name="partition",
     words="packets between nodes are dropped: one node, halves, a ring, a bridge, any links; both ways or one way",
     deeds={"cut": Cut, "mend": Links},
-    missing=lambda _situation: None,
+    missing=lambda _situation, _deed: None,
     aim=aim,
     undo=undo,
     carry_out=carry_out,
     heal=heal,
     draw=draw,
-    trial=(partition("bridge"), for_(0.2)),
+    trials=(
+        (cut("n1"), for_(0.2)),
+        (cut("n1", "out"), for_(0.2)),
+        (partition("bridge"), for_(0.2)),
+        (*swizzle([1, 2], [2, 1], 3, 0.2),),
+    ),
 )

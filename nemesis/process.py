@@ -27,6 +27,7 @@ from harness.model.story import (
     kill,
     pause,
     restart,
+    stop,
 )
 from nemesis.arguments import OnNodes
 from nemesis.fault import Aimed, Fault
@@ -99,23 +100,23 @@ KILL = Fault(
     name="kill",
     words="servers end by SIGKILL or SIGTERM: one, a minority, all, restarted, or crashing again and again",
     deeds={"kill": OnNodes, "stop": OnNodes, "start": OnNodes},
-    missing=lambda _situation: None,
+    missing=lambda _situation, _deed: None,
     aim=aim,
     undo=undo,
     carry_out=carry_out,
     heal=heal,
     draw=_killing,
-    trial=(kill("n1"), for_(0.2)),
+    trials=((kill("n1"), for_(0.2)), (stop("n2"), for_(0.2)), (kill(ALL), for_(0.2))),
 )
 PAUSE = Fault(
     name="pause",
     words="servers stand still by SIGSTOP, their connections open",
     deeds={"pause": OnNodes, "resume": OnNodes},
-    missing=lambda _situation: None,
+    missing=lambda _situation, _deed: None,
     aim=aim,
     undo=undo,
     carry_out=carry_out,
     heal=heal,
     draw=_pausing,
-    trial=(pause("n1"), for_(0.2)),
+    trials=((pause("n1"), for_(0.2)),),
 )

@@ -21,7 +21,9 @@ from harness.model import BadInput, EnvironmentFailure, PeerFailure
 from harness.model.hosts import Link, UndoRecord
 from harness.model.rpc import (
     CLIENTS,
+    CLOSE,
     DISTURB,
+    DUPLICATE,
     HOLD,
     Api,
     RpcAction,
@@ -29,6 +31,7 @@ from harness.model.rpc import (
     RpcRule,
     Rpcs,
     RuleCount,
+    answer,
     delay,
     disturb,
 )
@@ -38,6 +41,7 @@ from nemesis.fault import Aimed, Fault
 from nemesis.situation import Situation
 
 NAME = DISTURB
+NOT_LEADER_OR_FOLLOWER = 6
 
 
 class Disturbance(Arguments):
@@ -157,15 +161,17 @@ def draw(drawn: random.Random, _nodes: int) -> list[Step]:
     return [disturb(RpcRule(f"{action.do} {probability:.0%} of fetch answers", match, action))]
 
 
+TRIED = (RpcAction("drop"), HOLD, delay(20), DUPLICATE, answer(NOT_LEADER_OR_FOLLOWER), CLOSE)
+
 FAULT = Fault(
     name="rpc",
     words="single RPCs between nodes are dropped, held, delayed, doubled, answered with errors, or cut short",
     deeds={DISTURB: Disturbance},
-    missing=lambda situation: situation.why_lacking("rpcs"),
+    missing=lambda situation, _deed: situation.why_lacking("rpcs"),
     aim=aim,
     undo=undo,
     carry_out=carry_out,
     heal=heal,
     draw=draw,
-    trial=(disturb(RpcRule("late fetches", RpcMatch((Api.FETCH,)), delay(20))), for_(1.2)),
+    trials=tuple((disturb(RpcRule(f"fetches: {each.do}", RpcMatch((Api.FETCH,)), each)), for_(1.5)) for each in TRIED),
 )

@@ -47,7 +47,7 @@ class NemesisSession:
         fault = BY_DEED.get(f)
         if fault is None:
             raise BadInput(f"deed {f!r}: expected await, heal, {', '.join(BY_DEED)}")
-        reason = fault.missing(self._situation)
+        reason = fault.missing(self._situation, f)
         if reason:
             raise EnvironmentFailure(f"{f}: {reason}")
         aimed = fault.aim(self._situation, f, value)

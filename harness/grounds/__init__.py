@@ -8,7 +8,7 @@ others. What may live here: which parts make up a kind of host. What may not: ho
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -28,6 +28,7 @@ from nodes.wire.connection import WireConnection
 from results.store import RunDirectory
 
 NO_PROXY = "no proxy stands between the nodes of this run, as its story disturbs no RPC"
+NOT_ASKED = "nothing stands ready for it in this run, as its story has none"
 BROKER_PORTS = (9092, 9094)
 
 
@@ -40,10 +41,9 @@ class Setting:
     system: System
     recording: Recording
 
-    @property
-    def disturbs(self) -> bool:
-        """Whether the story disturbs RPCs; where a proxy can be done without, it is brought up for those alone."""
-        return any(step.f == DISTURB for step in self.plan.story)
+    def has(self, deeds: Collection[str]) -> bool:
+        """Whether the story has any of these deeds; what only they need is brought up for those alone."""
+        return any(step.f in deeds for step in self.plan.story)
 
     @property
     def ports(self) -> Sequence[int]:
@@ -68,7 +68,7 @@ class Ground:
     processes: Callable[[System, ProcessEvent], ServerProcesses]
     clocks: Callable[[ServerProcesses], Clocks] | None = None
     packets: Packets | None = None
-    disks: Callable[[ServerProcesses], Disks] | None = None
+    disks: Disks | None = None
     rpcs: Rpcs | None = None
     lacking: dict[str, str] = field(default_factory=dict)
     bring_home: Callable[[], Awaitable[None]] = _nothing_to_bring
@@ -92,7 +92,7 @@ async def namespaced(stack: AsyncExitStack, setting: Setting, hosts: NamespacedH
     """The links of hosts with network namespaces, and a proxy between them where the story disturbs RPCs."""
     links = NamespaceLinks(hosts)
     stack.callback(links.close)
-    if not setting.disturbs:
+    if not setting.has({DISTURB}):
         return links, None
     proxy = NamespaceRpcs.up(hosts, setting.ports, setting.plan.seed, setting.recording)
     return links, await stack.enter_async_context(proxy)

@@ -11,6 +11,11 @@ from nodes.hosts.docker import DockerHosts
 from nodes.hosts.docker_engine import heal
 from nodes.hosts.docker_processes import DockerProcesses
 
+LACKING = {
+    "packets": "packets are treated on the bridge of namespace hosts; use those",
+    "disks": "a container's files are the controller's own; use namespace hosts for disks of their own",
+}
+
 
 async def up(stack: AsyncExitStack, setting: Setting) -> Ground:
     """Bring the hosts up."""
@@ -25,7 +30,7 @@ async def up(stack: AsyncExitStack, setting: Setting) -> Ground:
         lambda system, tell: DockerProcesses(hosts, system, tell),
         clocks=lambda processes: ProcessClocks(processes.pid),
         rpcs=rpcs,
-        lacking={"rpcs": NO_PROXY},
+        lacking={"rpcs": NO_PROXY, **LACKING},
     )
 
 

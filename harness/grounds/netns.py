@@ -4,22 +4,46 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
-from harness.grounds import NO_PROXY, Ground, Setting, namespaced
+from harness.grounds import NO_PROXY, NOT_ASKED, Ground, Setting, namespaced
+from harness.model.disks import AT_REST, LAYERED, LIVE
+from harness.model.packets import PACKETS
 from nodes.clocks.process_clocks import ProcessClocks
+from nodes.hosts.disks import Make, NamespaceDisks
 from nodes.hosts.netns import NamespaceHosts
+from nodes.hosts.packets import NamespacePackets
 from nodes.hosts.processes import ChildProcesses
 
 
 async def up(stack: AsyncExitStack, setting: Setting) -> Ground:
     """Bring the hosts up."""
-    hosts = await stack.enter_async_context(NamespaceHosts.up(setting.run.path / "nodes", setting.plan.nodes))
+    plan = setting.plan
+    hosts = await stack.enter_async_context(NamespaceHosts.up(setting.run.path / "nodes", plan.nodes))
     links, rpcs = await namespaced(stack, setting, hosts)
+    packets = None
+    if setting.has({PACKETS}):
+        packets = await stack.enter_async_context(NamespacePackets.up(hosts, plan.seed))
+    disks = await _disks(stack, setting, hosts)
     return Ground(
         hosts.views,
         hosts.host,
         links,
         lambda system, tell: ChildProcesses(hosts, system, tell),
         clocks=lambda processes: ProcessClocks(processes.pid),
+        packets=packets,
+        disks=disks,
         rpcs=rpcs,
-        lacking={"rpcs": NO_PROXY},
+        lacking={"rpcs": NO_PROXY, "packets": NOT_ASKED, "disks": NOT_ASKED},
     )
+
+
+async def _disks(stack: AsyncExitStack, setting: Setting, hosts: NamespaceHosts) -> NamespaceDisks | None:
+    """The nodes' own disks, where the plan asks for a kind of its own or its story does something to them."""
+    plan, system = setting.plan, setting.system
+    if plan.disk == "directory" and not setting.has({*AT_REST, *LIVE}):
+        return None
+
+    async def reformat(node: int) -> None:
+        await system.prepare(hosts.host(node), hosts.views)
+
+    make = Make(plan.disk, plan.disk_mib, layered=setting.has(LAYERED))
+    return await stack.enter_async_context(NamespaceDisks.up(hosts, make, reformat, plan.seed))

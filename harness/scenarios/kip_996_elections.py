@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from harness.model.disks import lose_disk
 from harness.model.rpc import DROP, HOLD, Api, RpcMatch, RpcRule, disturb
 from harness.model.scenario import Scenario, Side
 from harness.model.story import (
@@ -17,10 +18,12 @@ from harness.model.story import (
     LEADER,
     all_follow,
     cut,
+    cut_links,
     for_,
     heal,
     is_a_candidate,
     kill,
+    mend,
     once,
     only_links,
     seconds,
@@ -203,6 +206,31 @@ PV_29 = Scenario(
     good=Side({}, "newest 4", never=(leader_deposed, epochs_burned(at_least=1)), of_node=EQUAL_LOGS),
 )
 
+# n2 and n3 commit what n1 never sees; n3 comes back with nothing when it is n2's turn to be cut off. On Kafka 4.3.1 n2,
+# once it hears of the new leader, ends itself: it would have to truncate what is committed.
+PV_32 = Scenario(
+    id="PV-32",
+    title="A voter with a new disk elects a laggard, and what was committed is lost",
+    question="Is n1, cut off while n2 and n3 committed, elected with the vote of n3, whose disk is new?",
+    source=KIP_996 / "Covering disk loss scenario in scope",
+    nodes=3,
+    story=(
+        once(all_follow(2)),
+        cut("n1"),
+        for_(seconds(4)),
+        lose_disk("n3"),
+        mend([(1, 3), (3, 1)]),
+        cut_links([(2, 3), (3, 2)]),
+        start("n3"),
+        for_(seconds(15)),
+        heal(),
+        once(A_LEADER_IS_KNOWN),
+        for_(seconds(4)),
+    ),
+    bad=Side({}, "newest 4", breaks=("high-watermark-went-back",), of_node=N2_FIRST),
+    good=Side({"reference.new_disk_votes": "false"}, None, of_node=N2_FIRST),
+)
+
 # The KIP has a leader step down that "is unable to send FETCH responses" to a majority; Kafka counts the requests that
 # come in (KAFKA-15489, LeaderState.updateCheckQuorumForFollowingVoter). A follower that hears nothing fetches again
 # after its request timeout, 2 s, as long as it follows, and then asks for pre-votes for one election timeout instead.
@@ -238,4 +266,4 @@ PV_38 = Scenario(
     ),
 )
 
-SCENARIOS = (PV_11, PV_15, PV_25, PV_26, PV_28, PV_29, PV_38)
+SCENARIOS = (PV_11, PV_15, PV_25, PV_26, PV_28, PV_29, PV_32, PV_38)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from harness.model import EnvironmentFailure
@@ -41,6 +42,8 @@ class NamespaceHosts:
         views = {node: _view(directory, node) for node in range(1, nodes + 1)}
         for view in views.values():
             view.directory.mkdir(parents=True, exist_ok=True)
+        # What the controller mounts below it later is seen on the nodes too; what a node mounts, on that node alone.
+        await run(["mount", "--bind", "--make-shared", str(directory), str(directory)])
         holders = dict(zip(views, await asyncio.gather(*(_hold(view) for view in views.values())), strict=True))
         hosts = cls(views, holders)
         try:
@@ -51,6 +54,7 @@ class NamespaceHosts:
                 await hosts._disconnect()
         finally:
             await hosts._release()
+            await run(["umount", "--lazy", str(directory)])
 
     @property
     def controller_address(self) -> str:
@@ -60,6 +64,10 @@ class NamespaceHosts:
     def host(self, node: int) -> SameMachineHost:
         """The node's files and short commands."""
         return SameMachineHost(self.views[node])
+
+    def read_at(self, node: int, mirror: Path) -> None:
+        """From now on the controller reads the node's directory there (HostView.mirror)."""
+        self.views[node] = replace(self.views[node], mirror=mirror)
 
     def enter(self, node: int, argv: Sequence[str]) -> list[str]:
         """The command that runs argv on the node. nsenter becomes argv, so its pid is argv's."""
@@ -101,7 +109,7 @@ async def _hold(view: HostView) -> asyncio.subprocess.Process:
     """A process that holds the node's namespaces open; returns once they are there."""
     script = 'hostname "$1" && echo ready && exec sleep infinity'
     holder = await asyncio.create_subprocess_exec(
-        *["unshare", "--net", "--mount", "--uts", "--propagation", "private", "--"],
+        *["unshare", "--net", "--mount", "--uts", "--propagation", "slave", "--"],
         *["sh", "-c", script, "hold", view.hostname],
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,

@@ -91,7 +91,7 @@ class QuorumWatch:
     async def _watch_file(self, node: int, paths: NodeFiles) -> None:
         last: QuorumState | None = None
         while True:
-            now = read_quorum_state(paths.quorum_state)
+            now = _durable(paths)
             if now and now != last:
                 last = now
                 self._observe(
@@ -128,6 +128,14 @@ class QuorumWatch:
         if answer.error != last_words:
             self._observe(_denial(now_ns, node, answer.error))
         return answer.error
+
+
+def _durable(paths: NodeFiles) -> QuorumState | None:
+    """What the node keeps; None where it keeps nothing, or a fault has made it unreadable."""
+    try:
+        return read_quorum_state(paths.quorum_state)
+    except PeerFailure:
+        return None
 
 
 def _claim(now_ns: int, node: int, answer: Answer) -> Observation:

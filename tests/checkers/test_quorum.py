@@ -123,6 +123,17 @@ def test_an_observer_is_judged_by_its_own_table(judge_run: JudgeRun) -> None:
     assert "observers" in judgement.findings[0].message
 
 
+@pytest.mark.parametrize(
+    ("node", "broken"), [(2, []), (3, ["epoch-went-back", "vote-forgotten"])], ids=["its disk", "another's"]
+)
+def test_a_node_may_begin_anew_only_where_its_disk_was_lost(
+    node: int, broken: list[str], find_in_run: FindInRun
+) -> None:
+    seen = [*ELECTION, durable(6, 2, 1, voted=1), durable(9, 2, 0), durable(10, 2, 1)]
+    ops = history(*at(8, *deed("lose_disk", {"nodes": [node]})))
+    assert sorted(each.name for each in find_in_run("quorum", ops, seen)) == broken
+
+
 def test_a_run_without_observations_is_unknown(judge_run: JudgeRun) -> None:
     judgement = judge_run(["quorum"], history(*deed("heal")))
     assert [(broken.name, broken.severity) for broken in judgement.findings] == [("no-observations", "unknown")]
@@ -212,9 +223,11 @@ def test_rules_agree_with_their_twins_on_what_makes_no_sense(table: str, judge_r
         for seen in random_observations(source, source.randint(2, 8), 10 * run, 10 * run, 10 * run)
     ]
     # Two chunks hold the record, in order: rows of one time are told apart by their place in it.
-    judgement = judge_run(["quorum"], history(*deed("heal")), observations, table=table, findings_max=10**6)
+    wiped = [(10 * run + source.randrange(3), source.randint(1, 40) * MS) for run in range(0, 300, 3)]
+    ops = history(*(op for node, ns in wiped for op in at(ns // MS, *deed("lose_disk", {"nodes": [node]}))))
+    judgement = judge_run(["quorum"], ops, observations, table=table, findings_max=10**6)
     found = sorted((broken.name, broken.node, broken.time_ns) for broken in judgement.findings)
-    assert found == sorted(twins.findings(observations, TABLES[table]))
+    assert found == sorted(twins.findings(observations, TABLES[table], wiped))
     assert len({name for name, _, _ in found}) >= 5
 
 

@@ -136,7 +136,7 @@ def test_an_awaited_condition_that_does_not_come_is_an_error_with_its_time(play,
 def test_an_unknown_deed_is_an_error_that_names_those_there_are(play):
     (failed,) = play(Step("dance"))
     assert failed.error is not None
-    assert failed.error.startswith("deed 'dance': expected await, heal, cut, mend, rpc, ")
+    assert failed.error.startswith("deed 'dance': expected await, heal, packets, cut, mend, ")
 
 
 @pytest.mark.parametrize("links", [[[1, 9]], [[0, 1]]])
