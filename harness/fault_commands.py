@@ -69,7 +69,9 @@ def trial_command(hosts: HostsOption = None, disk: DiskOption = None, inventory:
 def table(trials: Sequence[Trial]) -> str:
     """The trials for a terminal; times in milliseconds."""
     tried = [trial for trial in trials if not trial.missing]
-    rows = [(t.fault, t.what, t.ground, _ms(t.injected_ms), _ms(t.healed_ms), _outcome(t)) for t in tried]
+    rows: list[tuple[str, ...]] = [
+        (t.fault, t.what, t.ground, _ms(t.injected_ms), _ms(t.healed_ms), _outcome(t)) for t in tried
+    ]
     rows += _unavailable(trials)
     headers = ("fault", "what", "hosts", "injected ms", "healed ms", "outcome")
     return tabulate(rows, headers=headers, maxcolwidths=WIDTHS, disable_numparse=True)

@@ -31,7 +31,7 @@ from harness.model.session import Session
 from harness.model.systems import System
 from harness.model.tables import BATCHES, RPCS
 from harness.plan import Plan
-from harness.systems import build
+from harness.recipes import ChangingSystem, NodeRecipes
 from harness.workloads import generator_of, workload_of
 from nemesis.journal import UndoJournal
 from nemesis.session import NemesisSession
@@ -66,7 +66,7 @@ def tell(**line: Any) -> None:
 async def conduct(plan: Plan, run: RunDirectory) -> Tally:
     """Carry out a plan, recording into the run's directory."""
     clock = RunClock.started_now()
-    system = build(plan)
+    system = ChangingSystem(plan)
     stop = asyncio.Event()
     stopper = asyncio.create_task(_until_input_ends(stop))
     try:
@@ -77,7 +77,7 @@ async def conduct(plan: Plan, run: RunDirectory) -> Tally:
 
 
 async def _conduct(
-    plan: Plan, run: RunDirectory, system: System, clock: RunClock, recorder: Recorder, stop: asyncio.Event
+    plan: Plan, run: RunDirectory, system: ChangingSystem, clock: RunClock, recorder: Recorder, stop: asyncio.Event
 ) -> Tally:
     async with AsyncExitStack() as stack:
         tell(doing=f"making {plan.nodes} hosts")
@@ -92,6 +92,7 @@ async def _conduct(
         processes = await stack.enter_async_context(_processes(ground, system, clock, recorder))
         watch = await stack.enter_async_context(_watch(ground, system, clock, recorder))
         situation = situation_of(plan, ground, processes, lambda: watch.view().leader())
+        situation.recipes = NodeRecipes(system, ground)
         situation.membership = await stack.enter_async_context(_membership(plan, ground, watch))
         nemesis = NemesisSession(situation, journal, watch.until)
         tell(doing=f"starting {system.label}")

@@ -17,6 +17,7 @@ from harness.hosting import hosting
 from harness.inside import situation_of
 from harness.model import SplitbrainError
 from harness.plan import Plan
+from harness.recipes import ChangingSystem, NodeRecipes
 from harness.systems import build
 from nemesis.faults import BY_DEED
 from nemesis.journal import UndoJournal
@@ -40,6 +41,7 @@ async def reasons_on(plan: Plan, run: RunDirectory) -> dict[str, str | None]:
     async with hosting(plan, run, build(plan), RunClock.started_now(), journal) as ground:
         processes = ground.processes(build(plan), lambda *_: None)
         situation = situation_of(plan, ground, processes, lambda: None)
+        situation.recipes = NodeRecipes(ChangingSystem(plan), ground)
         return {deed: fault.missing(situation, deed) for deed, fault in BY_DEED.items()}
 
 

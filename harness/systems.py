@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from harness.model import BadInput
 from harness.model.quorum_states import TableName
+from harness.model.story import CHANGE_VERSION
 from harness.model.systems import System
 from harness.plan import Plan
+from harness.story_steps import StoryStep
 from nodes.kafka.artifacts import Library
 from nodes.kafka.configuration import Layout
 from nodes.kafka.system import KafkaSystem
@@ -21,6 +23,9 @@ from nodes.reference.system import ReferenceSystem, check_switches
 REFERENCE = "reference"
 KAFKA = "kafka"
 EXPECTED = "expected reference, kafka or kafka:VERSION"
+
+
+Switches = Mapping[str, str]
 
 
 def is_kafka(system: str) -> bool:
@@ -57,6 +62,19 @@ def build(plan: Plan) -> System:
     return first if all(other == first for other in others) else MixedSystem(systems)
 
 
+def recipe_of(plan: Plan, node: int, switches: Switches, system: str | None) -> System:
+    """A node's recipe with these switches besides its own, or of another system. Raises BadInput, as build does."""
+    seats = _seats(plan)
+    own, own_switches = seats[node]
+    versions = {_version(each) for each, _ in seats.values() if is_kafka(each)}
+    return _recipe(plan, system or own, {**own_switches, **switches}, versions)
+
+
+def versions_in(story: Iterable[StoryStep]) -> list[str]:
+    """The systems that a story's changes of version name."""
+    return [step.value["system"] for step in story if step.f == CHANGE_VERSION]
+
+
 def name_of(plan: Plan) -> str:
     """What a plan's system is called; no artifacts are needed for it."""
     return label({node: _name(plan, system, switches) for node, (system, switches) in _seats(plan).items()})
@@ -64,10 +82,9 @@ def name_of(plan: Plan) -> str:
 
 def tables_of(plan: Plan) -> dict[int, TableName]:
     """The transition table that each node follows; no artifacts are needed for it."""
+    if versions_in(plan.story):
+        return dict.fromkeys(_seats(plan), "either")
     return {node: _table(plan, system, switches) for node, (system, switches) in _seats(plan).items()}
-
-
-Switches = Mapping[str, str]
 
 
 def _seats(plan: Plan) -> dict[int, tuple[str, Switches]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nemesis import clock, disk, membership, packets, partition, process, rpc
+from nemesis import change, clock, disk, membership, packets, partition, process, rpc
 from nemesis.fault import Fault
 
 FAULTS: tuple[Fault, ...] = (
@@ -20,6 +20,7 @@ FAULTS: tuple[Fault, ...] = (
     disk.FAULT,
     process.PAUSE,
     process.KILL,
+    change.FAULT,
     membership.FAULT,
 )
 BY_NAME: Mapping[str, Fault] = {fault.name: fault for fault in FAULTS}

@@ -25,6 +25,7 @@ from harness.model.story import (
     SKEWED,
     Who,
 )
+from harness.model.systems import Recipes
 
 
 @dataclass(slots=True)
@@ -52,6 +53,7 @@ class Situation:
     cut_links: frozenset[Link] = frozenset()
     floor: int = 0
     membership: Membership | None = None
+    recipes: Recipes | None = None
     pending: dict[str, Change] = field(default_factory=dict)
     unanswered: set[str] = field(default_factory=set)
     lacking: Mapping[str, str] = field(default_factory=dict)

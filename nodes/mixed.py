@@ -33,6 +33,10 @@ class MixedSystem:
         tables: set[TableName] = {system.table for system in self.systems.values()}
         return "kip-595" if "kip-595" in tables else "kip-996"
 
+    async def configure(self, host: Host, hosts: Mapping[int, HostView]) -> None:
+        """As the node's own system does."""
+        await self.systems[host.view.node].configure(host, hosts)
+
     async def prepare(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         """As the node's own system does."""
         await self.systems[host.view.node].prepare(host, hosts)

@@ -10,7 +10,7 @@ plan's seed draws), `one`, `minority`, `majority` and `all` so many of those tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
@@ -19,6 +19,7 @@ from harness.model.hosts import Clock
 MARK: Final = "mark"
 STORY_BEGINS: Final = "story"
 FINAL_READS: Final = "final"
+CHANGE_VERSION: Final = "change_version"
 
 Who = str
 Ways = Literal["both", "out", "in"]
@@ -190,6 +191,16 @@ def reset_clock(who: Who = SKEWED) -> Step:
 def restart(who: Who) -> list[Step]:
     """SIGTERM, the end, and a start."""
     return [stop(who), start()]
+
+
+def configure(who: Who, switches: Mapping[str, str]) -> Step:
+    """Stop the node, change these of its properties, and start it."""
+    return Step("configure", {"who": who, "switches": dict(switches)})
+
+
+def change_version(who: Who, system: str) -> Step:
+    """Stop the node and start it as another release, e.g. kafka:4.3.1."""
+    return Step(CHANGE_VERSION, {"who": who, "system": system})
 
 
 def rolling_restart(nodes: Iterable[int], within: float = AWAIT_SECONDS) -> list[Step]:

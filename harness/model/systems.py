@@ -44,6 +44,9 @@ class System(Protocol):
     def table(self) -> TableName:
         """The name of the transition table its nodes follow."""
 
+    async def configure(self, host: Host, hosts: Mapping[int, HostView]) -> None:
+        """Write one host's configuration, and nothing else. Raises EnvironmentFailure."""
+
     async def prepare(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         """Write one host's configuration and format its storage; hosts are all of the quorum.
 
@@ -59,3 +62,20 @@ class System(Protocol):
 
     def files(self, host: HostView) -> NodeFiles:
         """This node's log and quorum-state."""
+
+
+class Recipes(Protocol):
+    """The nodes' systems as they are just now, each of which can be another while its node is down."""
+
+    @property
+    def changed(self) -> tuple[int, ...]:
+        """The nodes whose system is not the one that the run began with."""
+
+    async def change(self, node: int, switches: Mapping[str, str], system: str | None) -> str:
+        """From its next start on, a node has these switches besides its own, or another release; what it is called.
+
+        Raises BadInput for a switch or system that there is not, EnvironmentFailure for a configuration not written.
+        """
+
+    async def restore(self, node: int) -> None:
+        """From its next start on, the node is as the run began with it; harmless where it is."""

@@ -67,7 +67,7 @@ class KafkaSystem:
 
     async def prepare(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         """Write the node's configuration and format its storage."""
-        await self._configure(host, hosts)
+        await self.configure(host, hosts)
         await self._format(host, hosts)
 
     @property
@@ -84,7 +84,8 @@ class KafkaSystem:
         """This node's log and quorum-state."""
         return NodeFiles(host.readable / "server.log", host.readable / "data" / "__cluster_metadata-0" / "quorum-state")
 
-    async def _configure(self, host: Host, hosts: Mapping[int, HostView]) -> None:
+    async def configure(self, host: Host, hosts: Mapping[int, HostView]) -> None:
+        """Write the node's configuration."""
         view = host.view
         advertises = self.release.version.advertises_controllers
         configuration = NodeConfiguration(

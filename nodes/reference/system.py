@@ -37,6 +37,10 @@ class ReferenceSystem:
 
     async def prepare(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         """Write the node's properties; a node makes its log directory itself."""
+        await self.configure(host, hosts)
+
+    async def configure(self, host: Host, hosts: Mapping[int, HostView]) -> None:
+        """Write the node's properties."""
         voters = ",".join(f"{node}@{each.address}:{CONTROLLER_PORT}" for node, each in sorted(hosts.items()))
         text = _server_properties(host.view, voters, self.cluster_id, self.seed, self.switches)
         await host.write(_properties(host.view), text)
