@@ -43,6 +43,7 @@ from nodes.observe.log_batches import read_log
 from nodes.observe.watch import QuorumWatch
 from nodes.proxy.record import read_rows
 from results.store import RunDirectory
+from workloads.workload import Reach
 
 NO_BROKERS = "only a Kafka whose nodes are brokers too has members that change; use --layout combined"
 
@@ -89,8 +90,10 @@ async def _conduct(
         stack.callback(_keep_batches, ground.views, system, run)
         stack.callback(_keep_rpcs, run)
         stack.push_async_callback(ground.bring_home)
-        processes = await stack.enter_async_context(_processes(ground, system, clock, recorder))
-        watch = await stack.enter_async_context(_watch(ground, system, clock, recorder))
+        line_times = LineTimes(clock.now_ns, recorder.observe)
+        watch = QuorumWatch(clock.now_ns, clock.wall_origin_ns, line_times.observe)
+        processes = await stack.enter_async_context(_processes(ground, system, clock, recorder, watch.forget))
+        await stack.enter_async_context(_watching(watch, ground, system))
         situation = situation_of(plan, ground, processes, lambda: watch.view().leader())
         situation.recipes = NodeRecipes(system, ground)
         situation.membership = await stack.enter_async_context(_membership(plan, ground, watch))
@@ -104,12 +107,13 @@ async def _conduct(
 
 @asynccontextmanager
 async def _processes(
-    ground: Ground, system: System, clock: RunClock, recorder: Recorder
+    ground: Ground, system: System, clock: RunClock, recorder: Recorder, forget: Callable[[int], None]
 ) -> AsyncIterator[ServerProcesses]:
     def tell_event(node: int, kind: str, how: str) -> None:
         assert kind in ("started", "stopped")
         kinds: dict[str, Any] = {"started": "started", "stopped": "stopped"}
         recorder.observe(Observation(clock.now_ns(), node, "process", kinds[kind], detail=how or None))
+        forget(node)
 
     processes = ground.processes(system, tell_event)
     try:
@@ -141,13 +145,11 @@ def _keep_rpcs(run: RunDirectory) -> None:
 
 
 @asynccontextmanager
-async def _watch(ground: Ground, system: System, clock: RunClock, recorder: Recorder) -> AsyncIterator[QuorumWatch]:
-    line_times = LineTimes(clock.now_ns, recorder.observe)
-    watch = QuorumWatch(clock.now_ns, clock.wall_origin_ns, line_times.observe)
+async def _watching(watch: QuorumWatch, ground: Ground, system: System) -> AsyncIterator[None]:
     connections = {node: ground.connect(node, "splitbrain-watch") for node in ground.views}
     watch.start({node: system.files(view) for node, view in ground.views.items()}, connections)
     try:
-        yield watch
+        yield
     finally:
         await watch.stop()
         for connection in connections.values():
@@ -194,11 +196,13 @@ async def _interpret(
 
     async def open_session(process: int) -> Session:
         assert workload.make_session is not None
-        return workload.make_session(
-            sorted(ground.views), lambda node: ground.connect(node, f"splitbrain-{process}"), process
-        )
+        return workload.make_session(_reach(ground, f"splitbrain-{process}"), process)
 
     try:
+        if workload.prepare is not None:
+            tell(doing=f"preparing workload {workload.name}")
+            await workload.prepare(_reach(ground, "splitbrain-prepares"))
+            tell(doing="running")
         return await interpret(
             generator_of(plan, workload),
             concurrency=plan.concurrency,
@@ -210,6 +214,11 @@ async def _interpret(
         )
     finally:
         await nemesis.close()
+
+
+def _reach(ground: Ground, client_id: str) -> Reach:
+    addresses = {node: view.address for node, view in ground.views.items()}
+    return Reach(lambda node: ground.connect(node, client_id), addresses)
 
 
 async def _until_input_ends(stop: asyncio.Event) -> None:

@@ -20,7 +20,7 @@ from nemesis.arguments import NODES_MAX
 from nemesis.faults import BY_NAME
 
 SHOWN_CHARACTERS = 200
-WorkloadName = Literal["idle", "register"]
+WorkloadName = Literal["idle", "log", "register"]
 NO_FAULTS = "none"
 
 
@@ -48,6 +48,7 @@ class Load(BaseModel):
     nodes: int = Field(default=3, ge=1, le=NODES_MAX)
     voters: int | None = Field(default=None, ge=1, le=NODES_MAX)
     workload: WorkloadName = "idle"
+    workload_options: dict[str, str] = {}
     concurrency: int = Field(default=6, ge=2, le=200)
     rate_per_second: float = Field(default=100.0, gt=0, le=100_000)
     floor: int = Field(default=0, ge=0, le=NODES_MAX)

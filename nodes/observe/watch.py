@@ -37,7 +37,7 @@ class QuorumWatch:
         self._wall_origin_ns = wall_origin_ns
         self._observe = observe
         self._tasks: list[asyncio.Task[None]] = []
-        self._tails: list[LogTail] = []
+        self._tails: dict[int, LogTail] = {}
         self._nodes: tuple[int, ...] = ()
         self._claims: dict[int, Answer] = {}
         self._transitions: dict[int, LogEvent] = {}
@@ -48,7 +48,7 @@ class QuorumWatch:
         self._nodes = tuple(files)
         for node, paths in files.items():
             tail = LogTail(paths.log, partial(self._tell_event, node))
-            self._tails.append(tail)
+            self._tails[node] = tail
             self._tasks.append(asyncio.create_task(tail.follow()))
             self._tasks.append(asyncio.create_task(self._watch_file(node, paths)))
         for node, connection in connections.items():
@@ -59,11 +59,18 @@ class QuorumWatch:
         for task in self._tasks:
             task.cancel()
         results = await asyncio.gather(*self._tasks, return_exceptions=True)
-        for tail in self._tails:
+        for tail in self._tails.values():
             tail.read_rest()
         for result in results:
             if isinstance(result, Exception):
                 raise result
+
+    def forget(self, node: int) -> None:
+        """A life of the node has ended, or one begins: what was seen of it is no longer so, its last words neither."""
+        if node in self._tails:
+            self._tails[node].read_rest()
+        self._claims.pop(node, None)
+        self._transitions.pop(node, None)
 
     def view(self) -> QuorumView:
         """The nodes as last seen."""
