@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,6 +21,8 @@ from harness.check import check_paths, rewrite_report
 from harness.console import print_error, print_json, progress
 from harness.fault_commands import app as faults_app
 from harness.healing import heal_store
+from harness.histories.exporting import exported
+from harness.histories.judging import FileVerdict, HeldTo, check_files
 from harness.kafka_commands import app as kafka_app
 from harness.model import BadInput, SplitbrainError, Verdict
 from harness.model.errors import EXIT_INTERNAL, EXIT_INVALID, EXIT_UNKNOWN, EXIT_USAGE, EXIT_VALID
@@ -27,6 +30,7 @@ from harness.options import (
     STORE,
     DiskMibOption,
     DiskOption,
+    ExportFormat,
     Format,
     FormatOption,
     HostKinds,
@@ -34,6 +38,8 @@ from harness.options import (
     InventoryOption,
     MasterOption,
     SeedOption,
+    Semantics,
+    SemanticsOption,
     StoreOption,
     absolute,
 )
@@ -101,7 +107,7 @@ def reproduce_command(
 def run_command(
     plan: Annotated[Path | None, typer.Option(help="A plan in TOML; flags win over it.")] = None,
     system: Annotated[str | None, typer.Option(help="reference, kafka or kafka:VERSION.")] = None,
-    workload: Annotated[str | None, typer.Option(help="idle or register.")] = None,
+    workload: Annotated[str | None, typer.Option(help="idle, register, or log (Kafka).")] = None,
     faults: Annotated[str | None, typer.Option(help=f"{', '.join(BY_NAME)}, or none; several with commas.")] = None,
     weight: Annotated[list[str] | None, typer.Option(help="FAULT=NUMBER: how likely; 1 if not given.")] = None,
     at_once: Annotated[int | None, typer.Option(help="How many different faults may be in place together.")] = None,
@@ -109,11 +115,18 @@ def run_command(
     hosts: HostsOption = HostKinds.NETNS,
     inventory: InventoryOption = None,
     disk_mib: DiskMibOption = None,
+    memory_mib: Annotated[
+        int | None, typer.Option(help="The most memory a node's server may use, in MiB (root).")
+    ] = None,
+    cpus: Annotated[
+        float | None, typer.Option(help="The most processors it may use, 0.5 for half of one (root).")
+    ] = None,
     disk: DiskOption = None,
     nodes: Annotated[int | None, typer.Option(help="How many nodes, all of them voters.")] = None,
     voters: Annotated[int | None, typer.Option(help="How many vote at first, in a quorum whose voters change.")] = None,
     layout: Annotated[str | None, typer.Option(help="controllers, or combined with brokers (Kafka).")] = None,
     switch: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every node; repeat it.")] = None,
+    option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the workload; repeat it.")] = None,
     time_limit: Annotated[float | None, typer.Option(help="Seconds of faults and load.")] = None,
     interval: Annotated[float | None, typer.Option(help="Mean seconds between faults.")] = None,
     rate: Annotated[float | None, typer.Option(help="Operations a second.")] = None,
@@ -136,10 +149,13 @@ def run_command(
         "inventory": absolute(inventory),
         "disk": disk.value if disk else None,
         "disk_mib": disk_mib,
+        "memory_mib": memory_mib,
+        "cpus": cpus,
         "nodes": nodes,
         "voters": voters,
         "layout": layout,
         "switches": _switches(switch) if switch else None,
+        "workload_options": _pairs(option, "--option", "acks=1") if option else None,
         "time_limit_seconds": time_limit,
         "interval_seconds": interval,
         "rate_per_second": rate,
@@ -157,16 +173,49 @@ def run_command(
 
 @app.command()
 def check(
-    paths: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run directories.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Run directories; with --model, histories.")],
+    model: Annotated[str | None, typer.Option(help="What histories from elsewhere are held to, e.g. register.")] = None,
+    semantics: SemanticsOption = None,
+    initial: Annotated[
+        str | None, typer.Option(help="What the model holds at first, as JSON; nil if not given.")
+    ] = None,
+    skip_malformed: Annotated[bool, typer.Option("--skip-malformed", help="Count malformed rows and go on.")] = False,
     master: MasterOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Judge stored runs again."""
+    """Judge stored runs again, or histories from elsewhere by a model."""
+    if model is not None:
+        held_to = HeldTo(model, (semantics or Semantics.STRICT).value, initial, skip_malformed)
+        raise typer.Exit(_check_files(paths, held_to, master, output))
+    if semantics or initial is not None or skip_malformed:
+        raise BadInput("--semantics, --initial and --skip-malformed: expected --model with them, e.g. --model register")
     with progress() as report:
         judged = list(check_paths(paths, master, report))
     for directory, judgement in judged:
         _show(judgement, directory, output)
     raise typer.Exit(_exit_code([judgement for _, judgement in judged]))
+
+
+def _check_files(paths: list[Path], held_to: HeldTo, master: str | None, output: Format) -> int:
+    with progress() as report:
+        verdicts = list(check_files(paths, held_to, master, report))
+    for verdict in verdicts:
+        if output is Format.JSON:
+            print_json(verdict.as_json())
+        else:
+            print(verdict.as_text())
+    return _exit_code(verdicts)
+
+
+@app.command()
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")],
+    output: Annotated[ExportFormat, typer.Option("--format", help="edn or jsonl.")] = ExportFormat.EDN,
+    independent: Annotated[bool, typer.Option("--independent", help="Values as [key value], Jepsen's way.")] = False,
+) -> None:
+    """Print a run's history for other checkers, an operation a line."""
+    for line in exported(run, output is ExportFormat.EDN, independent):
+        print(line)
 
 
 @app.command()
@@ -250,7 +299,7 @@ def _show(judgement: Judgement, directory: RunDirectory, output: Format) -> None
     print(f"\nReport: {directory.report}")
 
 
-def _exit_code(judgements: list[Judgement]) -> int:
+def _exit_code(judgements: Sequence[Judgement | FileVerdict]) -> int:
     """Invalid if any is, else unknown if any is."""
     verdicts = {judgement.verdict for judgement in judgements}
     worst = next((v for v in (Verdict.INVALID, Verdict.UNKNOWN) if v in verdicts), Verdict.VALID)

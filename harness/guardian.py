@@ -1,9 +1,10 @@
 """Watches over hosts that outlive their controller: when the controller dies, whatever the cause, it undoes them.
 
-    python -m harness.guardian results/runs/…      (started by the controller, never by hand)
+    python -m harness.guardian results/runs/…      (started by harness.launch, never by hand)
 
-It is a process of its own, in a session of its own, that reads its standard input until that ends. A controller that
-ends in good order has crossed its hosts out in the journal by then, and there is nothing to do.
+It is a process of its own, in a session of its own, that reads its standard input until that ends: then whoever carried
+the run out is done with it, or dead, and the controller ends too. One that ends in good order has crossed its hosts out
+in the journal by then, and there is nothing to do.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from harness.alive import sandbox_process
 from harness.model import SplitbrainError
 from harness.model.hosts import UndoRecord
 from harness.undoing import HOSTS, undo_hosts
@@ -23,6 +25,8 @@ from results.store import RunDirectory
 
 TRIES = 5
 PAUSE_SECONDS = 2.0
+CONTROLLER_SECONDS = 60.0
+"""How long a controller may take to end in good order once whoever started it is gone."""
 GUARDIAN_LOG = "guardian.log"
 
 
@@ -44,6 +48,9 @@ def main() -> None:
     """Wait until the controller is gone, then undo the hosts that the journal of its run still holds."""
     run = RunDirectory(Path(sys.argv[1]).absolute())
     sys.stdin.buffer.read()
+    deadline = time.monotonic() + CONTROLLER_SECONDS
+    while sandbox_process(run) is not None and time.monotonic() < deadline:
+        time.sleep(0.05)
     for _ in range(TRIES):
         records = [record for record in pending(run.journal) if record.fault == HOSTS]
         if all(_is_undone(record) for record in records):

@@ -15,7 +15,7 @@ from collections.abc import Container, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.launch import owner_is_alive, sandbox_process, started_ticks
+from harness.alive import owner_is_alive, sandbox_process, started_ticks
 from harness.model import BadInput, EnvironmentFailure
 from harness.undoing import HOSTS, undo_hosts
 from nemesis.journal import UndoJournal, pending

@@ -4,7 +4,8 @@
         ground.processes(system, tell)      # and links, clocks, packets, disks, rpcs, or why there are none
 
 Namespace hosts end with their sandbox, and local ones with the controller, whose children they are; containers and
-machines are on their own: they are in the journal, and watched over by a guardian, before the first is there.
+machines are on their own, and so are cgroups: they are in the journal before the first is there, and a guardian
+(harness.launch starts it) undoes them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from typing import cast
 
 from harness.engine.clock import RunClock
 from harness.grounds import Ground, GroundModule, Setting
-from harness.guardian import guarded
 from harness.model.hosts import HostKind, UndoRecord
 from harness.model.systems import System
 from harness.plan import Plan
@@ -28,6 +28,11 @@ from results.store import RunDirectory
 OUTLIVING: tuple[HostKind, ...] = ("docker", "ssh")
 
 
+def outlives(plan: Plan) -> bool:
+    """Whether anything of the plan's hosts may be there after their controller: machines, containers, cgroups."""
+    return plan.hosts in OUTLIVING or plan.memory_mib is not None or plan.cpus is not None
+
+
 @asynccontextmanager
 async def hosting(
     plan: Plan, run: RunDirectory, system: System, clock: RunClock, journal: UndoJournal
@@ -35,16 +40,15 @@ async def hosting(
     """Bring up the plan's hosts; they are gone at the end of the block."""
     setting = Setting(plan, run, system, Recording(run.rpc_record, clock.monotonic_origin_ns))
     async with AsyncExitStack() as stack:
-        if plan.hosts in OUTLIVING:
+        if outlives(plan):
             details = {"label": run.label, "inventory": plan.inventory or ""}
-            stack.enter_context(_watched_over(journal, UndoRecord(HOSTS, plan.hosts, details), run))
+            stack.enter_context(_written_down(journal, UndoRecord(HOSTS, plan.hosts, details)))
         ground = cast(GroundModule, import_module(f"harness.grounds.{plan.hosts}"))
         yield await ground.up(stack, setting)
 
 
 @contextmanager
-def _watched_over(journal: UndoJournal, undo: UndoRecord, run: RunDirectory) -> Iterator[None]:
+def _written_down(journal: UndoJournal, undo: UndoRecord) -> Iterator[None]:
     entry = journal.record(undo)
-    with guarded(run):
-        yield
-        journal.healed(entry)
+    yield
+    journal.healed(entry)

@@ -7,25 +7,25 @@ sandbox.json in the run's directory says which process to look for if we are gon
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from harness.alive import SANDBOX, own, started_ticks
+from harness.guardian import guarded
+from harness.hosting import outlives
 from harness.model import BadInput, EnvironmentFailure, SplitbrainError
 from harness.model.errors import EXIT_USAGE
 from harness.plan import Plan
 from nodes.hosts.sandbox import Privilege, enclose, tie
-from results.files import read_json, write_json, write_text
+from results.files import write_json, write_text
 from results.store import RunDirectory
 
 STOP_SECONDS = 60.0
-SANDBOX = "sandbox.json"
-OWNER = "owner.json"
 CONTROLLER_LOG = "controller.log"
 
 Report = Callable[[str], None]
@@ -40,7 +40,8 @@ def carry_out(plan: Plan, run: RunDirectory, report: Report) -> dict[str, int]:
     own(run)
     run.enter("running", datetime.now(UTC))
     try:
-        tally = _follow(run, report)
+        with guarded(run) if outlives(plan) else nullcontext():
+            tally = _follow(run, report)
     except BaseException:
         interrupt(run)
         raise
@@ -52,29 +53,6 @@ def interrupt(run: RunDirectory) -> None:
     """Say that the run was interrupted; where the disk refuses even that, `splitbrain heal` says it later."""
     with suppress(OSError):
         run.enter("interrupted", datetime.now(UTC))
-
-
-def own(run: RunDirectory) -> None:
-    """Say in the run's directory that this process is carrying it out, for `splitbrain heal` to see."""
-    write_json(run.path / OWNER, {"pid": os.getpid(), "started_ticks": started_ticks(os.getpid())})
-
-
-def owner_is_alive(run: RunDirectory) -> bool:
-    """Whether the process that carries the run out is still there."""
-    return _recorded_process(run.path / OWNER) is not None
-
-
-def sandbox_process(run: RunDirectory) -> int | None:
-    """The pid of the run's sandbox while it lives."""
-    return _recorded_process(run.path / SANDBOX)
-
-
-def _recorded_process(path: Path) -> int | None:
-    if not path.exists():
-        return None
-    known = read_json(path)
-    alive = known["started_ticks"] is not None and started_ticks(known["pid"]) == known["started_ticks"]
-    return int(known["pid"]) if alive else None
 
 
 def controller_command(plan: Plan, arguments: Sequence[str]) -> list[str]:
@@ -119,18 +97,6 @@ def _controller(argv: list[str], log: Any) -> Iterator[subprocess.Popen[str]]:
         except subprocess.TimeoutExpired:
             controller.kill()
             controller.wait()
-
-
-def started_ticks(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot (proc(5), field 22); no later process of its pid shares it.
-
-    None where there is none, or only what is left of one until its parent, perhaps a container's, looks at it.
-    """
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return None if fields[0] in "ZX" else int(fields[19])
 
 
 def _failure(message: str, exit_code: int) -> SplitbrainError:

@@ -25,6 +25,23 @@ class HostKinds(Enum):
     SSH = "ssh"
 
 
+class Semantics(Enum):
+    """What a nil read and a failed compare-and-set say: observations, or nothing."""
+
+    STRICT = "strict"
+    KNOSSOS = "knossos"
+
+
+class ExportFormat(Enum):
+    """How a history is written for others."""
+
+    EDN = "edn"
+    JSONL = "jsonl"
+
+
+SemanticsOption = Annotated[
+    Semantics | None, typer.Option(help="What a nil read and a failed cas say; strict if not given.")
+]
 HostsOption = Annotated[HostKinds, typer.Option(help="Where nodes live.")]
 InventoryOption = Annotated[Path | None, typer.Option(help="The machines of --hosts ssh, in TOML.")]
 StoreOption = Annotated[Path, typer.Option(envvar="SPLITBRAIN_STORE", help="Where runs are kept.")]

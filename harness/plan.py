@@ -42,6 +42,8 @@ class Load(BaseModel):
     inventory: str | None = None
     disk: FileSystem = "directory"
     disk_mib: int = Field(default=256, ge=16, le=65_536)
+    memory_mib: int | None = Field(default=None, ge=16, le=1 << 20)
+    cpus: float | None = Field(default=None, ge=0.01, le=1024)
     system: str = "reference"
     switches: dict[str, str] = {}
     layout: Literal["controllers", "combined"] = "controllers"

@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from harness.alive import own
 from harness.healing import heal_before_a_run
 from harness.judging import judge_reproduction, judge_run, open_spark
-from harness.launch import carry_out, interrupt, own
+from harness.launch import carry_out, interrupt
 from harness.model import BadInput
 from harness.model.hosts import HostKind
 from harness.model.scenario import Scenario, SideName

@@ -16,6 +16,7 @@ from harness.plan import NO_FAULTS, Load, Plan, Request, StoryStep
 from harness.preflight import preflight
 from harness.reproduce import new_seed, our_versions
 from harness.systems import build, settle
+from harness.workloads import workload_of
 from nemesis.schedule import Mix, random_story
 from results.judgement import Judgement
 from results.store import RunDirectory, new_run
@@ -28,6 +29,7 @@ def run_request(asked: Request, store: Path, master: str | None, report: Report)
     """Settle a request into a plan, carry it out, judge it."""
     plan = asyncio.run(_settled(asked, report))
     build(plan)
+    workload_of(plan)
     preflight()
     for line in heal_before_a_run(store):
         report(line)
@@ -57,7 +59,7 @@ async def _settled(asked: Request, report: Report) -> Plan:
 
 
 FLAGS = {"time_limit_seconds": "time-limit", "interval_seconds": "interval", "rate_per_second": "rate"}
-LISTS = frozenset({"story", "switches", "faults", "weights"})
+LISTS = frozenset({"story", "switches", "faults", "weights", "workload_options"})
 
 
 def _command(settled: Request) -> str:
@@ -65,6 +67,7 @@ def _command(settled: Request) -> str:
     given = settled.model_dump(exclude=set(LISTS), exclude_defaults=True)
     flags = [f"--{FLAGS.get(key, key).replace('_', '-')} {shlex.quote(str(value))}" for key, value in given.items()]
     flags += [f"--switch {shlex.quote(f'{name}={value}')}" for name, value in settled.switches.items()]
+    flags += [f"--option {shlex.quote(f'{name}={value}')}" for name, value in settled.workload_options.items()]
     flags += [f"--weight {name}={weight:g}" for name, weight in settled.weights.items()]
     story = " --plan PLAN.toml" if settled.story else f" --faults {','.join(settled.faults)}"
     return f"splitbrain run {' '.join(flags)}{story}"

@@ -11,11 +11,12 @@ from harness.engine.generator import mark as marked
 from harness.engine.pacing import seconds, sleep, stagger, time_limit
 from harness.engine.placement import clients, nemesis, reserve
 from harness.engine.randomness import split
-from harness.model import NEMESIS, Op
+from harness.model import NEMESIS, BadInput, Op
 from harness.model.story import FINAL_READS, MARK, STORY_BEGINS, Step, mark
 from harness.plan import Plan
 from harness.systems import is_kafka
 from workloads.idle import IDLE
+from workloads.log import log
 from workloads.register import register
 from workloads.workload import Workload
 
@@ -23,7 +24,19 @@ FINAL_READS_SECONDS = 30.0
 
 
 def workload_of(plan: Plan) -> Workload:
-    """The plan's workload; on real Kafka registers are read at any node, at the leader elsewhere."""
+    """The plan's workload; on real Kafka registers are read at any node, at the leader elsewhere.
+
+    Raises BadInput where the system cannot serve it, and for options that it does not know.
+    """
+    if plan.workload == "log":
+        if not is_kafka(plan.system) or plan.layout != "combined":
+            raise BadInput(
+                f"workload log: expected --system kafka --layout combined, came --system {plan.system} "
+                f"--layout {plan.layout}, whose nodes are no brokers"
+            )
+        return log(plan.workload_options)
+    if plan.workload_options:
+        raise BadInput(f"workload {plan.workload}: expected no options, came {', '.join(plan.workload_options)}")
     if plan.workload == "idle":
         return IDLE
     return register("any node" if is_kafka(plan.system) else "leader")

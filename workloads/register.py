@@ -147,5 +147,5 @@ def register(reads_at: ReadsAt) -> Workload:
         operation=operation,
         read=read,
         final_operations=tuple(Op("invoke", "read", key=f"r{number}") for number in range(KEYS)),
-        make_session=lambda nodes, connect, process: RegisterSession(nodes, connect, process, reads_at),
+        make_session=lambda reach, process: RegisterSession(reach.nodes, reach.connect, process, reads_at),
     )

@@ -6,7 +6,7 @@ makes generators of it. checks name the checks that judge its history.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.model import Op
@@ -15,8 +15,25 @@ from harness.model.session import Connection, Session
 Connect = Callable[[int], Connection]
 """A new connection to a node, opened at its first use."""
 
-MakeSession = Callable[[Sequence[int], Connect, int], Session]
-"""The session of a process, given the nodes, how to reach them, and the process's number."""
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How a workload reaches the nodes: connections of ours, and the addresses that clients of Kafka's own dial."""
+
+    connect: Connect
+    addresses: Mapping[int, str]
+
+    @property
+    def nodes(self) -> Sequence[int]:
+        """The nodes' numbers, in order."""
+        return sorted(self.addresses)
+
+
+MakeSession = Callable[[Reach, int], Session]
+"""The session of a process, given how to reach the nodes, and the process's number."""
+
+Prepare = Callable[[Reach], Awaitable[None]]
+"""What must be there before clients begin; raises PeerFailure where it does not come about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +42,7 @@ class Workload:
 
     read gives the operations of half the processes, which so stay with a node that goes on answering though no write
     would return from it. final_operations are asked once everything is healed, each until it is ok, after the mark
-    `final`.
+    `final`. prepare is carried out before anything else is asked.
     """
 
     name: str
@@ -36,6 +53,7 @@ class Workload:
     final_operations: tuple[Op, ...] = ()
     make_session: MakeSession | None = None
     """None, as read is, exactly where operation is."""
+    prepare: Prepare | None = None
 
     @property
     def idle(self) -> bool:

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from harness.alive import OWNER, SANDBOX, own, started_ticks
 from harness.healing import heal_before_a_run, heal_before_judging, heal_store
-from harness.launch import OWNER, SANDBOX, own, started_ticks
 from harness.model import BadInput
 from harness.model.hosts import UndoRecord
 from nemesis.journal import UndoJournal, pending

@@ -29,18 +29,20 @@ pytestmark = [pytest.mark.netns, pytest.mark.timeout(600 if "SPLITBRAIN_KILLS" i
 
 AT_A_TIME = 4
 LOOPS = Path("/sys/block")
+CGROUPS = Path("/sys/fs/cgroup")
 PROCESSES_WHEN_RUNNING = 5  # unshare, the controller and three nodes name the run's directory; others are beside them
 POINTS = {
     # point: the file of a run that says it has come there, and up to how many seconds after that to kill
     "started": (None, 1.5),
     "has a sandbox": ("sandbox.json", 1.0),
     "has recorded": ("history/*.parquet", 2.0),
-    "is under faults": ("journal.jsonl", 3.0),
+    "is under faults": ("journal.jsonl", 6.0),
 }
 FAULTS = [name for name in BY_NAME if name != "membership"]  # it takes a Kafka with brokers
 DISK = "ext4" if os.geteuid() == 0 else "tmpfs"
 FLAGS = ["--system", "reference", "--workload", "register", "--faults", ",".join(FAULTS), "--at-once", "2"]
 FLAGS += ["--interval", "1", "--disk", DISK, "--disk-mib", "32"]
+FLAGS += ["--memory-mib", "512"] if os.geteuid() == 0 else []  # a cgroup outlives its sandbox
 LOAD = ["--time-limit", "60", "--rate", "50", "--concurrency", "4"]
 EACH = int(os.environ.get("SPLITBRAIN_KILLS", "5"))
 KILLS = [f"{point} {number}" for point in POINTS for number in range(EACH)]
@@ -56,6 +58,10 @@ class Aftermath:
     left: list[list[str]]
     healed: list[str]
     healed_again: list[str]
+
+    def ours(self, name: str) -> bool:
+        """Whether a name is of one of these runs."""
+        return any(run.label in name for run in self.runs)
 
     @property
     def runs(self) -> list[RunDirectory]:
@@ -103,7 +109,7 @@ def test_the_kills_reach_from_the_start_up_into_the_faults(aftermath):
     assert len(faulty) >= EACH
     assert min(aftermath.before[2 * EACH :]) >= PROCESSES_WHEN_RUNNING
     deeds = {json.loads(line).get("fault") for run in faulty for line in run.journal.read_text().splitlines()}
-    assert len(deeds) >= 5, deeds
+    assert len(deeds) >= 4, deeds
 
 
 def test_the_kernel_ends_every_process_of_a_run_whose_command_was_killed(aftermath):
@@ -111,7 +117,8 @@ def test_the_kernel_ends_every_process_of_a_run_whose_command_was_killed(afterma
     assert processes_naming(aftermath.store) == []
 
 
-def test_no_mount_loop_device_rule_or_link_is_left(aftermath):
+def test_no_mount_loop_device_rule_link_or_cgroup_is_left(aftermath):
+    assert [path for path in CGROUPS.glob("*/splitbrain-*") if aftermath.ours(path.name)] == []
     assert str(aftermath.store) not in Path("/proc/mounts").read_text()
     assert str(aftermath.store) not in "".join(path.read_text() for path in LOOPS.glob("loop*/loop/backing_file"))
     for command, ours in ((["nft", "list", "tables"], "splitbrain"), (["ip", "-o", "link"], "splitbrain0")):
@@ -126,7 +133,7 @@ def test_what_was_recorded_is_a_prefix_of_the_history_without_gaps(aftermath):
             ops = list(read_history(run.history))
             assert [op.index for op in ops] == list(range(len(ops)))
             lengths.append(len(ops))
-    assert max(lengths) > 100
+    assert max(lengths) > 50
 
 
 def test_a_later_run_or_heal_settles_every_killed_one_and_a_second_time_there_is_nothing_to_heal(aftermath):

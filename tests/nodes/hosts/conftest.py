@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from harness.launch import started_ticks
+from harness.alive import started_ticks
 from nodes.hosts.sandbox import Privilege, enclose
 
 ROOT = Path(__file__).parents[3]

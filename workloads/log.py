@@ -1,0 +1,91 @@
+"""Kafka's log as its clients see it: a topic of a few partitions, sent to and polled while brokers come and go.
+
+    send   key log-2, value 7                    → ok {"offset": 41, "value": 7}
+    poll   no key                                → ok {"log-0": [[12, 3], …], …}: what is new to this process
+    assign no key                                → ok: this process reads every partition from its beginning again
+    drain  key log-2, once everything is healed  → ok [[0, 1], …]: the whole partition, up to its end
+
+Values are unique, so that every record names its send; half the processes send, the others poll. Options, by name:
+`acks` (all, 1), `idempotence` (true, false), `isolation` (read_uncommitted, read_committed).
+
+What may live here: what is asked, by name and value. What may not: how it is asked (log_session.py, log_topic.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.model import BadInput, Op
+from workloads.log_session import LogSession
+from workloads.log_topic import PARTITIONS, create, name_of
+from workloads.workload import Workload
+
+POLLS_AN_ASSIGNMENT = 500
+"""How many polls there are for each time that a process begins again at the beginning."""
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "acks": ("all", "1"),
+    "idempotence": ("false", "true"),
+    "isolation": ("read_uncommitted", "read_committed"),
+}
+"""What each option may be, the default first."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """The workload's options; each is one of CHOICES."""
+
+    acks: str = "all"
+    idempotence: str = "false"
+    isolation: str = "read_uncommitted"
+
+    @staticmethod
+    def of(given: Mapping[str, str]) -> LogOptions:
+        """Raises BadInput for an option that there is not, and for a value or a pair of values that cannot be."""
+        for name, value in given.items():
+            if name not in CHOICES:
+                raise BadInput(f"workload option {name!r}: expected one of {', '.join(CHOICES)}")
+            if value not in CHOICES[name]:
+                raise BadInput(f"workload option {name}={value}: expected {' or '.join(CHOICES[name])}")
+        options = LogOptions(**given)
+        if options.idempotence == "true" and options.acks != "all":
+            raise BadInput(f"workload option acks={options.acks}: expected all, as an idempotent producer needs it")
+        return options
+
+    @property
+    def producer(self) -> dict[str, str | int]:
+        """librdkafka's settings: a retry would be another send, but for one that the broker knows again (KIP-98)."""
+        idempotent = self.idempotence == "true"
+        retries = {} if idempotent else {"message.send.max.retries": 0}
+        return {"acks": self.acks, "enable.idempotence": idempotent, **retries}
+
+    @property
+    def consumer(self) -> dict[str, str | int]:
+        """librdkafka's settings."""
+        return {"isolation.level": self.isolation}
+
+
+def send(number: int, drawn: int) -> Op:
+    """The number-th send, to the partition that is drawn; number is the value."""
+    return Op("invoke", "send", key=name_of(drawn % PARTITIONS), value=number)
+
+
+def poll(_number: int, drawn: int) -> Op:
+    """A poll; now and then, by the draw, a new beginning."""
+    return Op("invoke", "poll" if drawn % POLLS_AN_ASSIGNMENT else "assign")
+
+
+def log(given: Mapping[str, str]) -> Workload:
+    """The workload with these options. Raises BadInput for those that there are not."""
+    options = LogOptions.of(given)
+    return Workload(
+        name="log",
+        summary=f"a log of {PARTITIONS} partitions, acks={options.acks}, {options.isolation}",
+        checks=("deeds", "log", "quorum", "divergence", "availability"),
+        operation=send,
+        read=poll,
+        final_operations=tuple(Op("invoke", "drain", key=name_of(number)) for number in range(PARTITIONS)),
+        make_session=lambda reach, _process: LogSession(reach.addresses, options.producer, options.consumer),
+        prepare=lambda reach: create(reach.addresses),
+    )
