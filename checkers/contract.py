@@ -41,8 +41,9 @@ class JudgeSettings:
     table: the transition table of the version that ran. tables: that of single nodes, where it is another. observers:
     nodes that cannot vote, judged by the observers' table. semantics: strict reads a nil as the initial value and a
     failed compare-and-set as an observation; knossos lets a nil read and a failed compare-and-set be. idle: the
-    workload was meant to do nothing. search_steps: what the search may spend on one key before it says unknown. heals,
-    wipes: the nemesis's words for undoing a fault and for emptying a node's disk.
+    workload was meant to do nothing. search_steps: what the search may spend on one key before it says unknown.
+    initial: the JSON of what a model holds at first, None for nil. heals, wipes: the nemesis's words for undoing a
+    fault and for emptying a node's disk.
     """
 
     table: TransitionTableName = "kip-996"
@@ -50,7 +51,8 @@ class JudgeSettings:
     observers: frozenset[int] = frozenset()
     semantics: Semantics = "strict"
     idle: bool = False
-    search_steps: int = 2_000_000
+    search_steps: int = 20_000_000
+    initial: str | None = None
     heals: frozenset[str] = field(default=frozenset({"heal", "mend", "start", "resume"}))
     wipes: frozenset[str] = field(default=frozenset({"wipe", "lose_disk"}))
 

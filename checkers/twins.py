@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from checkers.kernels.search import READ_OF, REFUSED_SWAP, SWAP, WRITE_OF
+from checkers.kernels.steps import READ_OF, REFUSED_SWAP, SWAP, WRITE_OF
 
 
 class Operation(NamedTuple):

@@ -1,0 +1,235 @@
+"""One partition's log as its clients saw it: which of the guarantees of a log broke, and between which events.
+
+An event is one record in one operation: that it was sent, that its send ended so, that a poll or a drain returned it.
+Every function takes the events of one key in order of index, then of place in the operation, and returns witnesses: an
+array of pairs of event rows, NOBODY for a second that there is not. Everything is vectorized: sorts and running
+maxima, O(n log n) in all.
+
+What may live here: numpy. What may not: words, severities, Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from checkers.kernels.rows import NOBODY, Rows
+
+SENT, ACKED, FAILED, UNKNOWN, POLLED, POLLED_BADLY, DRAINED = range(7)
+"""What an event says of its record; the last three that it was read, POLLED_BADLY by a poll that did not end in ok."""
+
+NOTHING = -1
+"""The offset of a send that tells none, and of a drain that found an empty log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """One key's events. index is the row of history that tells it, call the row of the operation's invocation.
+
+    assignment counts the assignments that the process had had; subscribed says whether the last left it to its group.
+    """
+
+    index: Rows
+    call: Rows
+    process: Rows
+    assignment: Rows
+    subscribed: Rows
+    what: Rows
+    offset: Rows
+    value: Rows
+
+
+class Log:
+    """The events, and what several guarantees need to know of them. Values have dense numbers from 0 on."""
+
+    def __init__(self, events: Events) -> None:
+        self.events = events
+        what, placed = events.what, events.offset != NOTHING
+        known_values, self.value = np.unique(events.value, return_inverse=True)
+        self.values = len(known_values)
+        self.acked = np.flatnonzero(what == ACKED)
+        self.polled = np.flatnonzero((what == POLLED) & placed)
+        self.read = np.flatnonzero(np.isin(what, (POLLED, DRAINED)) & placed)
+        self.shown = np.flatnonzero((what >= POLLED) & placed)
+        self.drains = np.flatnonzero(what == DRAINED)
+        self.first_sent = self.first(np.flatnonzero(what == SENT))
+        self.first_acked = self.first(self.acked)
+        self.first_failed = self.first(np.flatnonzero(what == FAILED))
+        self.first_read = self.first(self.read)
+        self.first_shown = self.first(self.shown)
+        told = (what == ACKED) | (what == UNKNOWN) & (self.first_shown != NOBODY)[self.value]
+        self.placed = np.flatnonzero(placed & (told | (what >= POLLED)))
+        self.offsets = np.unique(events.offset[self.placed])
+
+    def first(self, rows: Rows) -> Rows:
+        """For each value, the first of these rows that is of it."""
+        first = np.full(self.values, NOBODY, np.int64)
+        first[self.value[rows[::-1]]] = rows[::-1]
+        return first
+
+    def rank(self, rows: Rows) -> Rows:
+        """The places of these rows' offsets among all that are known."""
+        return np.searchsorted(self.offsets, self.events.offset[rows])
+
+
+def breaches(events: Events) -> Iterator[tuple[str, Rows]]:
+    """Every finding's name with its witnesses; where values were sent twice that alone, as all else rests on them."""
+    log = Log(events)
+    again = repeated_sends(log)
+    if len(again):
+        yield "values-not-unique", again
+        return
+    yield "inconsistent-offsets", told_twice(log, events.offset, log.value)
+    yield "duplicate", told_twice(log, log.value, events.offset)
+    yield "lost-write", lost_writes(log)
+    yield "unseen", unseen(log)
+    yield "not-drained", not_drained(log)
+    yield "aborted-read", paired(log.first_failed, log.first_read)
+    yield "phantom-read", phantom_reads(log)
+    inside, between = steps(log, log.read, log.polled)
+    yield "int-poll-skip", skips(log, inside)
+    yield "int-nonmonotonic-poll", steps_back(log, inside)
+    yield "poll-skip", skips(log, between)
+    yield "nonmonotonic-poll", steps_back(log, between)
+    told = log.acked[events.offset[log.acked] != NOTHING]
+    inside, between = steps(log, told, told)
+    yield "int-send-skip", skips(log, inside)
+    yield "int-nonmonotonic-send", steps_back(log, inside)
+    yield "nonmonotonic-send", steps_back(log, between)
+    yield "nonlinearizable-log", np.concatenate((out_of_order(log, told), cut_short(log, told)))
+
+
+def pairs(first: Rows, second: Rows) -> Rows:
+    """Two columns of rows."""
+    return np.column_stack((first, second))
+
+
+def paired(first: Rows, second: Rows) -> Rows:
+    """The pairs of which both are there."""
+    both = (first != NOBODY) & (second != NOBODY)
+    return pairs(first[both], second[both])
+
+
+def repeated_sends(log: Log) -> Rows:
+    """The first two sends of each value that was sent more than once."""
+    sends = np.flatnonzero(log.events.what == SENT)
+    later = sends[log.first_sent[log.value[sends]] != sends]
+    return paired(log.first_sent, log.first(later))
+
+
+def told_twice(log: Log, of: Rows, differing: Rows) -> Rows:
+    """For each of what `of` numbers that is told with two or more of what differs, who told the first two of them."""
+    rows = log.placed[np.lexsort((log.placed, differing[log.placed], of[log.placed]))]
+    fresh = np.ones(len(rows), bool)
+    fresh[1:] = (np.diff(of[rows]) != 0) | (np.diff(differing[rows]) != 0)
+    firsts = np.sort(rows[fresh])
+    firsts = firsts[np.argsort(of[firsts], kind="stable")]
+    same = np.diff(of[firsts]) == 0
+    starts = same & np.append(True, ~same[:-1])[: len(same)]
+    return pairs(firsts[:-1][starts], firsts[1:][starts])
+
+
+def lost_writes(log: Log) -> Rows:
+    """Acknowledged values that no ok read returned, at or below the highest offset that one did; and who read that."""
+    if not len(log.read):
+        return pairs(log.read, log.read)
+    highest = log.read[np.argmax(log.events.offset[log.read])]
+    never = log.first_acked[(log.first_acked != NOBODY) & (log.first_read == NOBODY)]
+    offset = log.events.offset[never]
+    lost = never[(offset != NOTHING) & (offset <= log.events.offset[highest])]
+    return pairs(lost, np.full_like(lost, highest))
+
+
+def last_drain(log: Log) -> tuple[int, int]:
+    """The row of the drain that was begun last, and when that was; NOBODY and -1 where none returned."""
+    if not len(log.drains):
+        return NOBODY, -1
+    row = log.drains[np.argmax(log.events.call[log.drains])]
+    return int(row), int(log.events.call[row])
+
+
+def unseen(log: Log) -> Rows:
+    """Values acknowledged before the last drain began that neither it nor any other ok read returned; and the drain."""
+    drain, began = last_drain(log)
+    never = log.first_acked[(log.first_acked != NOBODY) & (log.first_read == NOBODY)]
+    missing = never[log.events.index[never] < began]
+    return pairs(missing, np.full_like(missing, drain))
+
+
+def not_drained(log: Log) -> Rows:
+    """The last acknowledgement, where the last drain began before it."""
+    _, began = last_drain(log)
+    late = log.acked[log.events.index[log.acked] > began][-1:]
+    return pairs(late, np.full_like(late, NOBODY))
+
+
+def phantom_reads(log: Log) -> Rows:
+    """Values that were read, in whatever way, though nobody had begun to send them; and their sends, if any."""
+    read = log.first_shown
+    sent = log.first_sent
+    early = (read != NOBODY) & ((sent == NOBODY) | (log.events.index[read] < log.events.index[sent]))
+    return pairs(read[early], sent[early])
+
+
+def steps(log: Log, within: Rows, across: Rows) -> tuple[Rows, Rows]:
+    """Neighbours inside one operation, and from one operation of a process to its next under the same assignment."""
+    events = log.events
+    inside = pairs(within[:-1], within[1:])[np.diff(events.index[within]) == 0]
+    by_process = across[np.argsort(events.process[across], kind="stable")]
+    same = np.diff(events.process[by_process]) == 0
+    same &= np.diff(events.assignment[by_process]) == 0
+    same &= np.diff(events.index[by_process]) != 0
+    return inside, pairs(by_process[:-1], by_process[1:])[same]
+
+
+def skips(log: Log, neighbours: Rows) -> Rows:
+    """Those between whom a known offset lies."""
+    return neighbours[log.rank(neighbours[:, 1]) - log.rank(neighbours[:, 0]) > 1]
+
+
+def steps_back(log: Log, neighbours: Rows) -> Rows:
+    """Those of whom the second is not behind the first."""
+    return neighbours[log.rank(neighbours[:, 1]) < log.rank(neighbours[:, 0]) + 1]
+
+
+def out_of_order(log: Log, told: Rows) -> Rows:
+    """Records that were begun to be sent after another at a larger offset was acknowledged; that other comes first.
+
+    The order of a log is that of its offsets, so one pass with a running maximum decides (a rank scan): where a send
+    did not end in ok, its offset is the first that a read shows.
+    """
+    events = log.events
+    unended = (log.first_acked == NOBODY) & (log.first_failed == NOBODY)
+    place = np.where(unended, log.first_shown, log.first_acked)
+    has_place = (place != NOBODY) & (log.first_sent != NOBODY)
+    place, began = place[has_place], events.index[log.first_sent[has_place]]
+    begun_after = np.searchsorted(events.index[told], began)
+    late = (begun_after > 0) & (events.offset[place] != NOTHING)
+    place, begun_after = place[late], begun_after[late]
+    highest = running_maximum(events.offset[told])[begun_after - 1]
+    broken = events.offset[told[highest]] > events.offset[place]
+    order = np.argsort(place[broken])
+    return pairs(told[highest[broken]], place[broken])[order]
+
+
+def cut_short(log: Log, told: Rows) -> Rows:
+    """Drains that do not reach an offset that was acknowledged or read before they began; that offset comes first."""
+    events = log.events
+    known = np.union1d(told, log.read)
+    lasts = log.drains[np.diff(events.index[log.drains], append=NOTHING) != 0]
+    known_before = np.searchsorted(events.index[known], events.call[lasts])
+    lasts, known_before = lasts[known_before > 0], known_before[known_before > 0]
+    highest = known[running_maximum(events.offset[known])[known_before - 1]]
+    starts = np.searchsorted(events.index, events.index[lasts])
+    ends = [events.offset[start : last + 1].max() for start, last in zip(starts, lasts, strict=True)]
+    short = np.array(ends, np.int64) < events.offset[highest]
+    return pairs(highest[short], lasts[short])
+
+
+def running_maximum(numbers: Rows) -> Rows:
+    """For each number, where the first of the largest so far is."""
+    largest = np.maximum.accumulate(numbers)
+    is_new = np.diff(largest, prepend=NOTHING - 1) > 0
+    return np.maximum.accumulate(np.where(is_new, np.arange(len(numbers)), 0))

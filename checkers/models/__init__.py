@@ -1,0 +1,25 @@
+"""What a history is held to: the models of linearizability, by name.
+
+To add one: a file that says what its operations are called and which kernel judges them, and its line in MODELS.
+What may live here: models. What may not: kernels, Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from checkers.models import grow_set, key_value, lock, queue, register
+from checkers.models.model import Model
+from harness.model import BadInput
+
+MODELS: Mapping[str, Model] = {
+    model.name: model
+    for model in (register.REGISTER, register.CAS_REGISTER, key_value.KEY_VALUE, lock.MUTEX, grow_set.SET, queue.QUEUE)
+}
+
+
+def model_named(name: str) -> Model:
+    """The model. Raises BadInput for a name that is none's."""
+    if name not in MODELS:
+        raise BadInput(f"model {name!r}: expected one of {', '.join(sorted(MODELS))}")
+    return MODELS[name]

@@ -1,0 +1,45 @@
+"""What a model is: a name, the words of its operations, and the function that judges whole keys of them.
+
+What may live here: that shape. What may not: a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from checkers.contract import JudgeSettings
+from checkers.keyed import Keys
+from harness.model.finding import Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a key is not valid: a finding's name, severity and message, and the rows of the keys that witness it."""
+
+    name: str
+    severity: Severity
+    message: str
+    rows: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was said of one key: by which algorithm, of how many operations, and what is wrong if anything is."""
+
+    algorithm: str
+    operations: int
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """fs: the words of the operations, a word's place its code. The first returns a value (where the model has no such
+    operation it is empty), the others carry one. judge: an outcome for each key, in order. takes_initial: whether it
+    may hold something at first.
+    """
+
+    name: str
+    fs: tuple[str, ...]
+    judge: Callable[[Keys, JudgeSettings], list[Outcome]]
+    takes_initial: bool = True
