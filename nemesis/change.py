@@ -56,8 +56,7 @@ async def carry_out(situation: Situation, f: str, aimed: Aimed) -> dict[str, Any
         await _down(situation, node)
         label = await recipes.change(node, aimed.get("switches", {}), aimed.get("system"))
         await _up(situation, node, f)
-        told = "".join(f" {name}={setting}" for name, setting in aimed.get("switches", {}).items())
-        words.append(f"n{node} is {label}{told}")
+        words.append(f"n{node} is {label}")
     return {"nodes": aimed["nodes"], "label": ", ".join(words)}
 
 
