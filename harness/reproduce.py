@@ -58,7 +58,7 @@ class Reproduction:
 def reproduce(what: Reproduction, store: Path, master: str | None, report: Report) -> tuple[RunDirectory, Judgement]:
     """Play all sides one after another, then judge them in one Spark session."""
     plans = [asyncio.run(_plan(what, side, number, report)) for number in range(what.times) for side in what.sides]
-    preflight()
+    preflight(what.hosts)
     for line in heal_before_a_run(store):
         report(line)
     family = what.system.partition(":")[0]

@@ -30,7 +30,7 @@ def run_request(asked: Request, store: Path, master: str | None, report: Report)
     plan = asyncio.run(_settled(asked, report))
     build(plan)
     workload_of(plan)
-    preflight()
+    preflight(plan.hosts)
     for line in heal_before_a_run(store):
         report(line)
     run = new_run(store, plan.name, datetime.now(UTC))

@@ -2,7 +2,7 @@
 
 Read: nil, booleans, numbers (N and M too), strings, characters, keywords, symbols, lists, vectors, sets, maps, `;`
 comments and `#_` discards; of a tagged form its value. A reader of full EDN takes 0.3 ms an operation, so that a
-history of 10⁵ would wait a minute; this one takes a fiftieth.
+history of 10⁵ would wait a minute; this one takes a sixteenth.
 
     for line, form in forms(text): …        # a vector or list around all of them is seen through
 

@@ -100,6 +100,15 @@ def has_independent_keys(rows: Sequence[dict[str, Any]]) -> bool:
     )
 
 
+def refuse_value(row: dict[str, Any], fs: Sequence[str]) -> None:
+    """Raise Malformed where the value is none that the operation can have."""
+    value = row["value"]
+    if row["f"] == "cas" and row["type"] == "invoke" and not is_pair(value):
+        raise Malformed(f"expected a cas value [old, new], found {shown(value)}")
+    if "add" in fs and row["f"] == "read" and row["type"] == "ok" and not isinstance(value, list | None):
+        raise Malformed(f"expected a read's value to be a list of the set's elements, found {shown(value)}")
+
+
 def is_pair(value: Any) -> bool:
     """Whether this is a list of two."""
     return isinstance(value, list) and len(value) == 2

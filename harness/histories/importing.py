@@ -26,7 +26,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from harness.histories.forms import Malformed, Processes, has_independent_keys, row_of, taken_apart
+from harness.histories.forms import Malformed, Processes, has_independent_keys, refuse_value, row_of, taken_apart
 from harness.histories.texts import FORMATS, Forms, forms_of
 from harness.model import NEMESIS, BadInput
 from harness.model.tables import HISTORY
@@ -128,7 +128,9 @@ def blocks(history: Imported, fs: Sequence[str], skip_malformed: bool) -> Iterat
     block: list[dict[str, Any]] = []
     for line, row in chain(first, rows):
         try:
-            block.append(filed(history, taken_apart(row) if apart else row))
+            plain = taken_apart(row) if apart else row
+            refuse_value(plain, fs)
+            block.append(filed(history, plain))
         except Malformed as error:
             note(history, line, error, skip_malformed)
         if len(block) == BLOCK_ROWS:

@@ -57,7 +57,7 @@ class FileVerdict:
 def check_files(paths: Sequence[Path], held_to: HeldTo, master: str | None, report: Report) -> Iterator[FileVerdict]:
     """Judge every history at these paths. Raises BadInput for a model or history that is none."""
     from checkers.contract import JudgeSettings
-    from checkers.elsewhere import FileJudgement, judge_files
+    from checkers.elsewhere import judge_files
     from checkers.models import model_named
 
     model = model_named(held_to.model)
@@ -69,10 +69,8 @@ def check_files(paths: Sequence[Path], held_to: HeldTo, master: str | None, repo
         report("starting Spark")
         spark = open_spark(master)
         report(f"judging {len(histories.histories)} histories")
-        judged = judge_files(spark, sources_of(histories), model.name, settings)
-        for history in histories.histories:
-            # A mapping that makes up what it lacks says why nothing was judged.
-            said = judged[history.number] if history.number in judged or not len(judged) else FileJudgement()
+        judged = judge_files(spark, sources_of(histories), len(histories.histories), model.name, settings)
+        for history, said in zip(histories.histories, judged, strict=True):
             yield verdict_on(history, said, held_to)
 
 
