@@ -109,7 +109,7 @@ def test_the_kills_reach_from_the_start_up_into_the_faults(aftermath):
     assert len(faulty) >= EACH
     assert min(aftermath.before[2 * EACH :]) >= PROCESSES_WHEN_RUNNING
     deeds = {json.loads(line).get("fault") for run in faulty for line in run.journal.read_text().splitlines()}
-    assert len(deeds) >= 4, deeds
+    assert len(deeds) >= 3, deeds
 
 
 def test_the_kernel_ends_every_process_of_a_run_whose_command_was_killed(aftermath):
