@@ -28,9 +28,10 @@ from checkers.contract import JudgeSettings
 from checkers.judge import judge
 from checkers.kernels import search, zones
 from checkers.kernels.rows import NEVER, NIL
+from checkers.kernels.steps import NO_TEXTS
 from checkers.keyed import Keys, keys_of
+from checkers.operations import register_operations
 from checkers.session import archive_file, cache_directory, spark_session
-from checkers.swaps import operations
 from harness.model.tables import HISTORY
 
 OPERATIONS = 1_000_000
@@ -109,14 +110,14 @@ def kernels() -> list[list]:
     def run_zones() -> None:
         zones.judge_registers(large.starts, large.kind, large.f, large.value, large.partner, len(large.texts) + 1)
 
-    columns = operations(large, 0)
+    columns = register_operations(large).of(0)
     plain = [
         twins.Operation(int(call), None if back == NEVER else int(back), int(code), int(a), int(b))
-        for call, back, code, a, b in operations(small, 0).T
+        for call, back, code, a, b in zip(*register_operations(small).of(0), strict=True)
     ]
     run_zones()
     fast = seconds(run_zones) / 200_000
-    searched = seconds(lambda: search.search(*columns, NIL, 10**7)) / 200_000
+    searched = seconds(lambda: search.search(columns, NO_TEXTS, NIL, 10**7, 1 << 30)) / 200_000
     twin = seconds(lambda: twins.linearizable(plain)) / 60
     return [
         ["zones kernel, ns an op", fast * 1e9, 1.0],

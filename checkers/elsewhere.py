@@ -1,7 +1,7 @@
 """Judges histories that came from elsewhere, many in one go: their keys are keys of one great history on Spark.
 
-    judged = judge_files(spark, [Source(Path("histories.parquet"))], "cas-register", JudgeSettings())
-    judged[0].verdict
+    judged = judge_files(spark, [Source((Path("histories.parquet"),))], 102, "cas-register", JudgeSettings())
+    judged[7].findings
 
 What may live here: many files' verdicts. What may not: how files are read, and how a key is judged.
 """
@@ -50,9 +50,9 @@ class FileJudgement:
 
 
 def judge_files(
-    spark: SparkSession, sources: Sequence[Source], model_name: str, settings: JudgeSettings
-) -> Mapping[int, FileJudgement]:
-    """Each file's judgement, by its number; a file without operations of the model's has none.
+    spark: SparkSession, sources: Sequence[Source], files: int, model_name: str, settings: JudgeSettings
+) -> list[FileJudgement]:
+    """Each file's judgement, by its number from 0; of a file without operations of the model's an empty one.
 
     Raises BadInput for an unknown model.
     """
@@ -61,11 +61,11 @@ def judge_files(
     compile_queries(spark, not all(is_small(list(source.tables)) for source in sources))
     rows = outcomes(history, model, CHECK, settings).cache()
     try:
-        return collected(rows)
+        found = collected(rows)
+        return [found.get(number, FileJudgement()) for number in range(files)]
     except Exception as crash:  # noqa: BLE001 - whatever a check dies of is a finding of every file it was to judge
         message = f"check {CHECK} crashed: {last_words(crash)}"
-        finding = Finding(CHECK, "check-crashed", "unknown", message)
-        return defaultdict(lambda: FileJudgement(findings=(finding,)))
+        return [FileJudgement(findings=(Finding(CHECK, "check-crashed", "unknown", message),))] * files
     finally:
         rows.unpersist()
 

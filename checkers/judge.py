@@ -22,7 +22,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 
-from checkers import availability, deeds, divergence, log, promised_reads, quorum, quorum_quantities, register
+from checkers import (
+    availability,
+    deeds,
+    divergence,
+    log,
+    promised_reads,
+    quorum,
+    quorum_quantities,
+    register,
+    transactions,
+)
 from checkers.contract import Check, JudgeSettings, Tables
 from checkers.tables import open_tables
 from harness.model import BadInput, Finding, Quantity, Verdict
@@ -33,6 +43,7 @@ CHECKS: Mapping[str, Check] = {
     register.CHECK: Check(register.findings),
     promised_reads.CHECK: Check(promised_reads.findings, promised_reads.quantities),
     log.CHECK: Check(log.findings),
+    transactions.CHECK: Check(transactions.findings, transactions.quantities),
     quorum.CHECK: Check(quorum.findings, quorum_quantities.quantities),
     divergence.CHECK: Check(divergence.findings, reads=("batches", "observations")),
     availability.CHECK: Check(availability.findings, availability.quantities),

@@ -6,15 +6,15 @@ partition; delta is how much it grows from one record to the next.
 
     inconsistent-offsets    an offset holds one value: here sends and reads tell two
     duplicate               a value is at one offset: here they tell two
-    lost-write              an acknowledged value at or below the highest offset read is read by somebody
+    lost-write              an acknowledged value at or below the highest offset read is read by somebody; one that was
+                            read (brokers show what is committed) is in the last drain that began after that
     unseen                  an acknowledged value is read by somebody, once the partition was drained after it
     aborted-read            no value is read whose send failed
     phantom-read            no value is read before somebody began to send it
     poll-skip               from one poll of a process to its next, delta is not above 1; int-: inside an operation
     nonmonotonic-poll       … is not below 1; int-: inside an operation
     nonmonotonic-send       from one acknowledged send of a process to its next, delta is not below 1; int-: inside one
-    nonlinearizable-log     a send that begins after another was acknowledged gets the larger offset; a drain that
-                            begins after a record was acknowledged or read reaches its offset
+    nonlinearizable-log     a send that begins after another was acknowledged gets the larger offset
     int-send-skip           (tolerated) records of one send stand together; no producer promises that
     values-not-unique, not-drained, no-progress (unknown): what could not be judged, and why
 
@@ -52,8 +52,8 @@ STRICT = {"mode": "FAILFAST"}
 MESSAGES = {
     "inconsistent-offsets": "an offset holds one value: {0}, but {1}",
     "duplicate": "a value is at one offset: {0}, but {1}",
-    "lost-write": "acknowledged writes are read by whoever reads beyond them: {0}, and nobody read it, but {1}",
-    "unseen": "acknowledged writes are in the log: {0}, and nobody read it, the last {1} included",
+    "lost-write": "what was acknowledged or read stays in the log: {0}, but the {reader} went on without it",
+    "unseen": "what was acknowledged is in the log: {0}, but nobody read it, and the {reader} went on without it",
     "aborted-read": "a send that failed leaves nothing in the log: {0}, but {1}",
     "phantom-read": "reads return only what was sent: nobody had begun to send it, but {0}",
     "int-poll-skip": "one operation reads every record in turn: {0}, then {1}, with a known record between",
@@ -63,11 +63,11 @@ MESSAGES = {
     "int-send-skip": "one send's records stand together: {0}, then {1}, with a known record between",
     "int-nonmonotonic-send": "one send's records are in order: {0}, then {1}",
     "nonmonotonic-send": "a process's sends are in order: {0}, then {1}",
-    "nonlinearizable-log": "a log grows at its end, in the order of time: {0}, and only then began what this says: {1}",
+    "nonlinearizable-log": "a send that begins after another was acknowledged stands behind it: {0}, before {1} began",
     "values-not-unique": "records are told apart by their values, and a value was sent twice: {0}, and {1}",
     "not-drained": "nothing tells whether what was acknowledged is in the log: no drain began, and returned, after {0}",
 }
-"""By finding: the guarantee in words, and the two events that break it."""
+"""By finding: the guarantee in words, and the two events that break it; reader is the second's operation alone."""
 
 UNKNOWN = frozenset({"values-not-unique", "not-drained"})
 TOLERATED = frozenset({"int-send-skip"})
@@ -194,11 +194,12 @@ def row(key: str, name: str, told: kernel.Events, witnesses: Rows) -> dict:
     """One finding as a row of the contract."""
     ends = [int(at) for at in witnesses if at != NOBODY]
     indexes = {int(index[at]) for at in ends for index in (told.call, told.index)}
+    reader = f"{WORDS[int(told.what[ends[-1]])].split()[0]} {span(told, ends[-1])}"
     return {
         "check": CHECK,
         "name": name,
         "severity": severity(name, bool(told.subscribed[ends[-1]])),
-        "message": f"key {key}: {MESSAGES[name].format(*(describe(told, at) for at in ends))}",
+        "message": f"key {key}: {MESSAGES[name].format(*(describe(told, at) for at in ends), reader=reader)}",
         "key": key,
         "witnesses": sorted(indexes),
         "count": 1,
@@ -214,8 +215,11 @@ def severity(name: str, subscribed: bool) -> Severity:
 
 def describe(told: kernel.Events, at: int) -> str:
     """An event in words, e.g. `send of 3 was acknowledged at offset 7 (index 4 to 9)`."""
-    what, call, index = int(told.what[at]), int(told.call[at]), int(told.index[at])
-    words = WORDS[what] if told.offset[at] != kernel.NOTHING or what < kernel.POLLED else "drain found nothing"
-    span = f"index {call} to {index}" if call != index else f"index {index}"
     offset = "none" if told.offset[at] == kernel.NOTHING else told.offset[at]
-    return f"{words.format(value=told.value[at], offset=offset)} ({span})"
+    return f"{WORDS[int(told.what[at])].format(value=told.value[at], offset=offset)} {span(told, at)}"
+
+
+def span(told: kernel.Events, at: int) -> str:
+    """Where an event's operation is in the history, e.g. `(index 4 to 9)`."""
+    call, index = told.call[at], told.index[at]
+    return f"(index {call} to {index})" if call != index else f"(index {index})"

@@ -78,7 +78,7 @@ def drains_of(key: str, ops: Sequence[Op]) -> list[tuple[int, int]]:
 def findings_of(key: str, told: Sequence[Told], drains: Sequence[tuple[int, int]]) -> Iterator[Found]:
     """Every finding of one key."""
     again = repeated(told)
-    for name, severity, *ends in again or [*rules(told), *undrained(told, drains), *cut_short(told, drains)]:
+    for name, severity, *ends in again or [*rules(told), *undrained(told, drains), *vanished(told, drains)]:
         yield key, name, severity, tuple(sorted({index for end in ends for index in span(end)}))
 
 
@@ -146,7 +146,8 @@ def fates(told: Sequence[Told]) -> Iterator[tuple]:
 
 def orders(told: Sequence[Told]) -> Iterator[tuple]:
     """Records out of their order, in an operation, from one of a process to its next, and in real time."""
-    ranks = {offset: rank for rank, offset in enumerate(sorted({one.offset or 0 for one in placed(told)}))}
+    known = sorted({one.offset for one in placed(told) if one.offset is not None})
+    ranks: dict[int | None, int] = {offset: rank for rank, offset in enumerate(known)}
     acked = [one for one in told if one.sent("ok") and one.offset is not None]
     reads = [one for one in told if one.is_read]
     polls = [one for one in reads if one.op.f == "poll"]
@@ -188,15 +189,15 @@ def late(told: Sequence[Told], acked: Sequence[Told]) -> Iterator[tuple]:
             yield "nonlinearizable-log", "invalid", highest, known[0]
 
 
-def cut_short(told: Sequence[Told], drains: Sequence[tuple[int, int]]) -> Iterator[tuple]:
-    """Drains that do not reach an offset that was acknowledged or read before they began."""
-    known = [one for one in told if one.offset is not None and (one.sent("ok") or one.is_read)]
-    for call, end in drains:
-        before = [one for one in known if one.op.index < call]
-        highest = max(before, key=lambda one: one.offset or 0, default=None)
-        reached = max((one.offset or 0 for one in told if one.op.index == end), default=-1)
-        if highest is not None and (highest.offset or 0) > reached:
-            yield "nonlinearizable-log", "invalid", highest, (call, end)
+def vanished(told: Sequence[Told], drains: Sequence[tuple[int, int]]) -> Iterator[tuple]:
+    """Values that were acknowledged or read before the last drain began, and read, though not by it."""
+    last = max(drains, default=(-1, -1))
+    for value in {one.value for one in told if one.is_read}:
+        mine = [one for one in told if one.value == value]
+        drained = [one for one in mine if one.op.index == last[1]]
+        proof = next((one for one in mine if one.sent("ok")), next(one for one in mine if one.is_read))
+        if not drained and proof.op.index < last[0]:
+            yield "lost-write", "invalid", proof, last
 
 
 def undrained(told: Sequence[Told], drains: Sequence[tuple[int, int]]) -> Iterator[tuple]:

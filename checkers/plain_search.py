@@ -7,13 +7,17 @@ What may live here: this search. What may not: a model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
-State = TypeVar("State", bound=Hashable)
+State = tuple[int, ...]
+"""What a model holds, e.g. a queue's values."""
 
 EXHAUSTED = -1
 """In place of the steps spent: every order was tried."""
+
+MEMBERS_A_STEP = 16
+"""How many members of a state to remember, or steps to look past, cost as much as one step."""
 
 
 class Step(NamedTuple):
@@ -24,6 +28,16 @@ class Step(NamedTuple):
     asked: Any
 
 
+class Place(NamedTuple):
+    """How far an order got: every step before `low` is placed, and of those from there on the ones in `later`; every
+    return before `at` is behind it; and the state."""
+
+    low: int
+    later: int
+    at: int
+    held: State
+
+
 def plain_search(
     steps: Sequence[Step], initial: State, applied: Callable[[Step, State], State | None], steps_max: int
 ) -> tuple[bool, int, int]:
@@ -32,30 +46,48 @@ def plain_search(
     applied gives the state after a step, None where the step does not fit. Returns whether an order was found, the
     step that no order got past, and the steps spent, EXHAUSTED if nothing is left to try.
     """
-    returning = sorted(
-        (at for at, step in enumerate(steps) if step.back is not None), key=lambda at: steps[at].back or 0
-    )
-    stack: list[tuple[int, int, State]] = [(0, 0, initial)]
-    seen: set[tuple[int, State]] = set()
+    returned = [at for at, step in enumerate(steps) if step.back is not None]
+    queue = sorted(returned, key=lambda at: steps[at].back or 0)
+    stack = [Place(0, 0, 0, initial)]
+    seen: set[Place] = set()
     spent, furthest = 0, 0
     while stack:
-        placed, at, held = stack.pop()
-        while at < len(returning) and placed >> returning[at] & 1:
-            at += 1
-        furthest = max(furthest, at)
-        if at == len(returning):
+        place = settled(stack.pop(), queue)
+        furthest = max(furthest, place.at)
+        if place.at == len(queue):
             return True, -1, spent
-        if (placed, held) in seen:
+        if place in seen:
             continue
-        seen.add((placed, held))
-        end = steps[returning[at]].back or 0
-        for one, step in reversed(list(enumerate(steps))):
-            if step.call >= end or placed >> one & 1:
-                continue
-            spent += 1
-            after = applied(step, held)
-            if after is not None and not (step.back is None and after == held):
-                stack.append((placed | 1 << one, at, after))
+        seen.add(place)
+        spent += 1 + (len(place.held) + place.later.bit_length()) // MEMBERS_A_STEP
+        end = steps[queue[place.at]].back or 0
+        following = list(followers(place, steps, end, applied))
+        spent += len(following)
+        stack += reversed(following)
         if spent > steps_max:
-            return False, returning[furthest], spent
-    return False, returning[furthest], EXHAUSTED
+            return False, queue[furthest], spent
+    return False, queue[furthest], EXHAUSTED
+
+
+def settled(place: Place, queue: Sequence[int]) -> Place:
+    """The place after the returns whose steps are placed, and after the steps that all are."""
+    low, later, at, held = place
+    while at < len(queue) and (queue[at] < low or later >> (queue[at] - low) & 1):
+        at += 1
+    while later & 1:
+        low, later = low + 1, later >> 1
+    return Place(low, later, at, held)
+
+
+def followers(
+    place: Place, steps: Sequence[Step], end: int, applied: Callable[[Step, State], State | None]
+) -> Iterator[Place]:
+    """The places one step on: any step invoked before the next return."""
+    for one in range(place.low, len(steps)):
+        if steps[one].call >= end:
+            return
+        if place.later >> (one - place.low) & 1:
+            continue
+        after = applied(steps[one], place.held)
+        if after is not None and not (steps[one].back is None and after == place.held):
+            yield Place(place.low, place.later | 1 << (one - place.low), place.at, after)

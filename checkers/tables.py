@@ -22,6 +22,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from checkers.contract import Tables
+from checkers.session import SHUFFLE_PARTITIONS
 from harness.model import BadInput
 from harness.model.tables import BATCHES, HISTORY, OBSERVATIONS
 
@@ -106,3 +107,5 @@ def compile_queries(spark: SparkSession, worth_it: bool) -> None:
     """Let Spark compile each query to Java code: a tenth of a large run's time, and most of a small one's."""
     spark.conf.set("spark.sql.codegen.wholeStage", str(worth_it).lower())
     spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if worth_it else "NO_CODEGEN")
+    # Each partition beyond the first is a Python worker to start.
+    spark.conf.set("spark.sql.shuffle.partitions", str(SHUFFLE_PARTITIONS if worth_it else 1))

@@ -38,6 +38,7 @@ from nemesis.session import NemesisSession
 from nemesis.situation import Situation
 from nodes.clocks.line_times import LineTimes
 from nodes.hosts.processes import ServerProcesses
+from nodes.kafka.configuration import CLIENT_PORT
 from nodes.kafka.membership import KafkaMembership
 from nodes.observe.log_batches import read_log
 from nodes.observe.watch import QuorumWatch
@@ -218,7 +219,11 @@ async def _interpret(
 
 def _reach(ground: Ground, client_id: str) -> Reach:
     addresses = {node: view.address for node, view in ground.views.items()}
-    return Reach(lambda node: ground.connect(node, client_id), addresses)
+    return Reach(
+        lambda node: ground.connect(node, client_id),
+        addresses,
+        lambda node: ground.connect(node, client_id, CLIENT_PORT),
+    )
 
 
 async def _until_input_ends(stop: asyncio.Event) -> None:

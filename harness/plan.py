@@ -20,7 +20,7 @@ from nemesis.arguments import NODES_MAX
 from nemesis.faults import BY_NAME
 
 SHOWN_CHARACTERS = 200
-WorkloadName = Literal["idle", "log", "register"]
+WorkloadName = Literal["idle", "kafka-17754", "log", "register", "transactions"]
 NO_FAULTS = "none"
 
 

@@ -88,10 +88,9 @@ def _play(plan: Plan, reproduction: RunDirectory, report: Report) -> RunDirector
 
 async def _plan(what: Reproduction, name: SideName, number: int, report: Report) -> Plan:
     side = what.scenario.side(name)
-    if is_kafka(what.system) and side.kafka is None:
-        raise BadInput(
-            f"scenario {what.scenario.id}: its {name} side is not to be had on Kafka; use --system reference"
-        )
+    here, there = ("Kafka", "reference") if is_kafka(what.system) else ("the reference", "kafka")
+    if (side.kafka if is_kafka(what.system) else side.reference) is None:
+        raise BadInput(f"scenario {what.scenario.id}: its {name} side is not to be had on {here}; use --system {there}")
     system, versions = await settle(what.system, side.kafka or "", report)
     others = side.kafka_of_node if is_kafka(system) else {}
     return Plan(
@@ -99,13 +98,15 @@ async def _plan(what: Reproduction, name: SideName, number: int, report: Report)
         scenario=what.scenario.id,
         side=name,
         system=system,
-        switches={**({} if is_kafka(system) else side.reference), **what.switches},
+        switches={**({} if is_kafka(system) else side.reference or {}), **what.switches},
         hosts=what.hosts,
         inventory=what.inventory,
         node_switches={node: _of_node(what, own) for node, own in side.of_node.items()},
         node_systems={node: (await settle(KAFKA, wanted, report))[0] for node, wanted in others.items()},
+        layout=what.scenario.layout,
         nodes=what.scenario.nodes,
         workload=what.scenario.workload,  # type: ignore[arg-type]  # pydantic checks it
+        workload_options=dict(side.workload_options),
         seed=what.seed + number,
         story=[StoryStep(f=step.f, value=step.value) for step in what.scenario.story],
         versions=versions | our_versions(),

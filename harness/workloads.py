@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 
 from harness.engine.combinators import alongside, phases, repeat, until_ok
@@ -18,9 +18,17 @@ from harness.systems import is_kafka
 from workloads.idle import IDLE
 from workloads.log import log
 from workloads.register import register
+from workloads.transactions import late_end, transactions
 from workloads.workload import Workload
 
 FINAL_READS_SECONDS = 30.0
+
+OF_BROKERS: Mapping[str, Callable[[Mapping[str, str]], Workload]] = {
+    "log": log,
+    "transactions": transactions,
+    "kafka-17754": late_end,
+}
+"""The workloads that ask brokers, each made from its options."""
 
 
 def workload_of(plan: Plan) -> Workload:
@@ -28,13 +36,13 @@ def workload_of(plan: Plan) -> Workload:
 
     Raises BadInput where the system cannot serve it, and for options that it does not know.
     """
-    if plan.workload == "log":
+    if plan.workload in OF_BROKERS:
         if not is_kafka(plan.system) or plan.layout != "combined":
             raise BadInput(
-                f"workload log: expected --system kafka --layout combined, came --system {plan.system} "
+                f"workload {plan.workload}: expected --system kafka --layout combined, came --system {plan.system} "
                 f"--layout {plan.layout}, whose nodes are no brokers"
             )
-        return log(plan.workload_options)
+        return OF_BROKERS[plan.workload](plan.workload_options)
     if plan.workload_options:
         raise BadInput(f"workload {plan.workload}: expected no options, came {', '.join(plan.workload_options)}")
     if plan.workload == "idle":
@@ -44,28 +52,34 @@ def workload_of(plan: Plan) -> Workload:
 
 def generator_of(plan: Plan, workload: Workload) -> Generator:
     """The whole run: wait for the quorum, the story with the clients beside it, then the final reads."""
-    waits, rest = _split([step.step() for step in plan.story])
-    told = nemesis(_sequence([mark(STORY_BEGINS), *rest]))
+    waits, rest = _split([step.step() for step in plan.story], lambda step: step.f == "await")
+    begins, rest = _split(rest, lambda step: bool(workload.script) and step.f != "hold")
+    before = nemesis(_sequence([*waits, mark(STORY_BEGINS), *begins]))
     if workload.operation is None or workload.read is None:
-        return phases(nemesis(_sequence(waits)), told)
-    load = clients(_load(plan, workload.operation, workload.read))
+        return phases(before, nemesis(_sequence(rest)))
+    load = clients(_load(plan, workload, workload.operation, workload.read))
     reads = phases(*(until_ok(repeat(fixed(op))) for op in workload.final_operations))
     final = time_limit(seconds(FINAL_READS_SECONDS), clients(reads))
-    return phases(nemesis(_sequence(waits)), alongside(told, load), marked(FINAL_READS), final)
+    return phases(before, alongside(nemesis(_sequence(rest)), load), marked(FINAL_READS), final)
 
 
-def _load(plan: Plan, operation: OpFunction, read: OpFunction) -> Generator:
-    """Half the processes read, the others do whatever the workload does, at the plan's rate in all."""
+def _load(plan: Plan, workload: Workload, operation: OpFunction, read: OpFunction) -> Generator:
+    """Half the processes read, the others do whatever the workload does, at the plan's rate in all.
+
+    Where the workload has a script, one process follows it, and all others read.
+    """
     interval_ns = seconds(2 / plan.rate_per_second)
     readers = stagger(interval_ns, from_function(read, seed=split(plan.seed, 1)), seed=split(plan.seed, 2))
+    if workload.script:
+        return reserve((1, phases(*(fixed(op) for op in workload.script))), rest=readers)
     others = stagger(interval_ns, from_function(operation, seed=split(plan.seed, 3)), seed=split(plan.seed, 4))
     return reserve((plan.concurrency // 2, readers), rest=others)
 
 
-def _split(story: Sequence[Step]) -> tuple[list[Step], list[Step]]:
-    """What only waits for the quorum to be there, and the story proper."""
-    waits = list(takewhile(lambda step: step.f == "await", story))
-    return waits, list(story[len(waits) :])
+def _split(story: Sequence[Step], is_before: Callable[[Step], bool]) -> tuple[list[Step], list[Step]]:
+    """The steps at the story's beginning that are so, and the rest."""
+    before = list(takewhile(is_before, story))
+    return before, list(story[len(before) :])
 
 
 def _sequence(story: Sequence[Step]) -> Generator:

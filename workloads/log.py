@@ -3,17 +3,23 @@
     send   key log-2, value 7                    → ok {"offset": 41, "value": 7}
     poll   no key                                → ok {"log-0": [[12, 3], …], …}: what is new to this process
     assign no key                                → ok: this process reads every partition from its beginning again
+    subscribe                                    → ok: this process leaves it to its group which partitions it reads
     drain  key log-2, once everything is healed  → ok [[0, 1], …]: the whole partition, up to its end
 
 Values are unique, so that every record names its send; half the processes send, the others poll. Options, by name:
-`acks` (all, 1), `idempotence` (true, false), `isolation` (read_uncommitted, read_committed).
+`acks` (all, 1), `idempotence` (true, false), `isolation` (read_uncommitted, read_committed), `assignment` (assign,
+subscribe).
+
+librdkafka sends a record again when a broker answers NOT_LEADER_OR_FOLLOWER, whatever number of retries it is allowed,
+though such a record may have been appended (KAFKA-13574). An idempotent producer's broker knows it again (KIP-98), so
+that is the default; without it a `duplicate` is the client's own deed.
 
 What may live here: what is asked, by name and value. What may not: how it is asked (log_session.py, log_topic.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from harness.model import BadInput, Op
@@ -21,13 +27,15 @@ from workloads.log_session import LogSession
 from workloads.log_topic import PARTITIONS, create, name_of
 from workloads.workload import Workload
 
-POLLS_AN_ASSIGNMENT = 500
-"""How many polls there are for each time that a process begins again at the beginning."""
+POLLS_AN_ASSIGNMENT: Mapping[str, int] = {"assign": 500, "subscribe": 20}
+"""How many polls there are for each assignment. What the first assignment is must be told by a `subscribe` of its own,
+so that these come often; where no process subscribes, its first poll assigns all partitions to it."""
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "acks": ("all", "1"),
-    "idempotence": ("false", "true"),
+    "idempotence": ("true", "false"),
     "isolation": ("read_uncommitted", "read_committed"),
+    "assignment": ("assign", "subscribe"),
 }
 """What each option may be, the default first."""
 
@@ -37,8 +45,9 @@ class LogOptions:
     """The workload's options; each is one of CHOICES."""
 
     acks: str = "all"
-    idempotence: str = "false"
+    idempotence: str = "true"
     isolation: str = "read_uncommitted"
+    assignment: str = "assign"
 
     @staticmethod
     def of(given: Mapping[str, str]) -> LogOptions:
@@ -50,30 +59,34 @@ class LogOptions:
                 raise BadInput(f"workload option {name}={value}: expected {' or '.join(CHOICES[name])}")
         options = LogOptions(**given)
         if options.idempotence == "true" and options.acks != "all":
-            raise BadInput(f"workload option acks={options.acks}: expected all, as an idempotent producer needs it")
+            raise BadInput(
+                f"workload option acks={options.acks}: expected all, or idempotence=false beside it (KIP-98)"
+            )
         return options
 
     @property
     def producer(self) -> dict[str, str | int]:
-        """librdkafka's settings: a retry would be another send, but for one that the broker knows again (KIP-98)."""
+        """librdkafka's settings: retries are allowed where the broker knows them from new sends."""
         idempotent = self.idempotence == "true"
         retries = {} if idempotent else {"message.send.max.retries": 0}
         return {"acks": self.acks, "enable.idempotence": idempotent, **retries}
 
     @property
     def consumer(self) -> dict[str, str | int]:
-        """librdkafka's settings."""
-        return {"isolation.level": self.isolation}
+        """librdkafka's settings: a group that commits nothing begins at the beginning after each rebalance."""
+        reset = {"auto.offset.reset": "earliest"} if self.assignment == "subscribe" else {}
+        return {"isolation.level": self.isolation, **reset}
+
+    @property
+    def poll(self) -> Callable[[int, int], Op]:
+        """A poll; now and then, by the draw, a new assignment."""
+        polls = POLLS_AN_ASSIGNMENT[self.assignment]
+        return lambda _number, drawn: Op("invoke", "poll" if drawn % polls else self.assignment)
 
 
 def send(number: int, drawn: int) -> Op:
     """The number-th send, to the partition that is drawn; number is the value."""
     return Op("invoke", "send", key=name_of(drawn % PARTITIONS), value=number)
-
-
-def poll(_number: int, drawn: int) -> Op:
-    """A poll; now and then, by the draw, a new beginning."""
-    return Op("invoke", "poll" if drawn % POLLS_AN_ASSIGNMENT else "assign")
 
 
 def log(given: Mapping[str, str]) -> Workload:
@@ -84,8 +97,10 @@ def log(given: Mapping[str, str]) -> Workload:
         summary=f"a log of {PARTITIONS} partitions, acks={options.acks}, {options.isolation}",
         checks=("deeds", "log", "quorum", "divergence", "availability"),
         operation=send,
-        read=poll,
+        read=options.poll,
         final_operations=tuple(Op("invoke", "drain", key=name_of(number)) for number in range(PARTITIONS)),
-        make_session=lambda reach, _process: LogSession(reach.addresses, options.producer, options.consumer),
+        make_session=lambda reach, _process: LogSession(
+            reach.addresses, options.producer, options.consumer, options.assignment == "assign"
+        ),
         prepare=lambda reach: create(reach.addresses),
     )

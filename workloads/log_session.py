@@ -68,7 +68,10 @@ COMMON: Settings = {
 class LogSession:
     """harness.model.session.Session: both clients are made when they are first needed."""
 
-    def __init__(self, addresses: Mapping[int, str], producer: Settings, consumer: Settings) -> None:
+    def __init__(
+        self, addresses: Mapping[int, str], producer: Settings, consumer: Settings, assigns_itself: bool = True
+    ) -> None:
+        """producer and consumer are settings besides ours; assigns_itself: the first poll need not be assigned."""
         common = {**COMMON, "bootstrap.servers": servers(addresses)}
         self._producer_settings = {
             **common,
@@ -86,13 +89,20 @@ class LogSession:
             "check.crcs": True,
             **consumer,
         }
+        self._assigns_itself = assigns_itself
         self._producer: Producer | None = None
         self._consumer: Consumer | None = None
         self._thread = ThreadPoolExecutor(1)
 
     async def invoke(self, op: Op) -> Op:
         """Carry it out in the session's thread. Raises what librdkafka raises: of a send, that is info."""
-        deeds = {"send": self._send, "poll": self._poll, "assign": self._assign, "drain": self._drain}
+        deeds = {
+            "send": self._send,
+            "poll": self._poll,
+            "assign": self._assign,
+            "subscribe": self._subscribe,
+            "drain": self._drain,
+        }
         return await asyncio.get_running_loop().run_in_executor(self._thread, deeds[op.f], op)
 
     async def close(self) -> None:
@@ -132,6 +142,8 @@ class LogSession:
 
     def _poll(self, op: Op) -> Op:
         """What has come since the last poll, waiting a little where nothing has."""
+        if self._consumer is None and not self._assigns_itself:
+            return op.fail("this process has not subscribed yet")
         if self._consumer is None:
             self._assign(op)
         assert self._consumer is not None
@@ -142,16 +154,24 @@ class LogSession:
         for message in messages:
             if message.error() is not None:
                 # What came before the error was delivered, and is evidence; the process ends here.
-                return replace(op.info(message.error().name()), value=got)
+                return replace(op.info(_told(message.error())), value=got)
             got.setdefault(name_of(message.partition()), []).append(_record(message))
         return op.ok(got)
 
     def _assign(self, op: Op) -> Op:
         """Every partition from its beginning, from now on."""
+        self._reader().assign([_beginning_of(partition) for partition in range(PARTITIONS)])
+        return op.ok()
+
+    def _subscribe(self, op: Op) -> Op:
+        """What the group leaves to this process, from now on."""
+        self._reader().subscribe([TOPIC])
+        return op.ok()
+
+    def _reader(self) -> Consumer:
         if self._consumer is None:
             self._consumer = Consumer(self._consumer_settings)
-        self._consumer.assign([_beginning_of(partition) for partition in range(PARTITIONS)])
-        return op.ok()
+        return self._consumer
 
     def _drain(self, op: Op) -> Op:
         """The partition from its beginning to its end, which its leader is asked for first: a leader that does not
@@ -186,6 +206,11 @@ def _read_up_to(consumer: Consumer, end: int) -> list[list[int]]:
             elif message.offset() >= end:
                 return got
     raise NoAnswer(f"draining a partition up to offset {end}: nothing came after {len(got)} records")
+
+
+def _told(error: KafkaError) -> str:
+    """The error's name, and what librdkafka says of it."""
+    return f"{error.name()}: {error.str()}"
 
 
 def _record(message: Any) -> list[int]:

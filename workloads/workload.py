@@ -18,10 +18,14 @@ Connect = Callable[[int], Connection]
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How a workload reaches the nodes: connections of ours, and the addresses that clients of Kafka's own dial."""
+    """How a workload reaches the nodes: connections of ours, and the addresses that clients of Kafka's own dial.
+
+    connect leads to the controllers' listener, connect_client to that of the brokers' clients.
+    """
 
     connect: Connect
     addresses: Mapping[int, str]
+    connect_client: Connect
 
     @property
     def nodes(self) -> Sequence[int]:
@@ -42,7 +46,8 @@ class Workload:
 
     read gives the operations of half the processes, which so stay with a node that goes on answering though no write
     would return from it. final_operations are asked once everything is healed, each until it is ok, after the mark
-    `final`. prepare is carried out before anything else is asked.
+    `final`. prepare is carried out before anything else is asked. script is what one process does, in order, in the
+    place of operation; it begins once everything is in place that the story has before it first lets time pass.
     """
 
     name: str
@@ -54,6 +59,7 @@ class Workload:
     make_session: MakeSession | None = None
     """None, as read is, exactly where operation is."""
     prepare: Prepare | None = None
+    script: tuple[Op, ...] = ()
 
     @property
     def idle(self) -> bool:

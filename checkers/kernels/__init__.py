@@ -1,7 +1,7 @@
 """Compiled kernels: plain functions from numpy arrays to numpy arrays.
 
-What may live here: numba and numpy. What may not: Spark, Arrow, JSON, files, clocks. Every kernel has a deliberately
-plain twin in checkers/twins.py, which the tests hold it to.
+What may live here: numba and numpy. What may not: Spark, Arrow, JSON, clocks, and files but for cache.py. Every kernel
+has a deliberately plain twin in checkers/twins.py or checkers/model_twins.py, which the tests hold it to.
 
 A kernel reads rows of history as parallel arrays, in index order inside a key, one key after the other:
 
@@ -11,3 +11,7 @@ A kernel reads rows of history as parallel arrays, in index order inside a key, 
     value    dense numbers from 1; NIL (0) is the initial value and what a nil read returned
     partner  the row of the other end of the operation, or NOBODY (see rows.py)
 """
+
+from checkers.kernels.cache import use_cache
+
+use_cache()

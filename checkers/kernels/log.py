@@ -83,7 +83,7 @@ def breaches(events: Events) -> Iterator[tuple[str, Rows]]:
         return
     yield "inconsistent-offsets", told_twice(log, events.offset, log.value)
     yield "duplicate", told_twice(log, log.value, events.offset)
-    yield "lost-write", lost_writes(log)
+    yield "lost-write", np.concatenate((passed_over(log), vanished(log)))
     yield "unseen", unseen(log)
     yield "not-drained", not_drained(log)
     yield "aborted-read", paired(log.first_failed, log.first_read)
@@ -98,7 +98,7 @@ def breaches(events: Events) -> Iterator[tuple[str, Rows]]:
     yield "int-send-skip", skips(log, inside)
     yield "int-nonmonotonic-send", steps_back(log, inside)
     yield "nonmonotonic-send", steps_back(log, between)
-    yield "nonlinearizable-log", np.concatenate((out_of_order(log, told), cut_short(log, told)))
+    yield "nonlinearizable-log", out_of_order(log, told)
 
 
 def pairs(first: Rows, second: Rows) -> Rows:
@@ -131,7 +131,7 @@ def told_twice(log: Log, of: Rows, differing: Rows) -> Rows:
     return pairs(firsts[:-1][starts], firsts[1:][starts])
 
 
-def lost_writes(log: Log) -> Rows:
+def passed_over(log: Log) -> Rows:
     """Acknowledged values that no ok read returned, at or below the highest offset that one did; and who read that."""
     if not len(log.read):
         return pairs(log.read, log.read)
@@ -148,6 +148,20 @@ def last_drain(log: Log) -> tuple[int, int]:
         return NOBODY, -1
     row = log.drains[np.argmax(log.events.call[log.drains])]
     return int(row), int(log.events.call[row])
+
+
+def vanished(log: Log) -> Rows:
+    """Values that were acknowledged or read before the last drain began, and read, but not by it; and the drain."""
+    drain, began = last_drain(log)
+    if drain == NOBODY:
+        return pairs(log.drains, log.drains)
+    events = log.events
+    in_drain = np.zeros(log.values, bool)
+    in_drain[log.value[log.drains[events.index[log.drains] == events.index[drain]]]] = True
+    proof = np.where(log.first_acked == NOBODY, log.first_read, log.first_acked)
+    gone = proof[(log.first_read != NOBODY) & ~in_drain]
+    gone = gone[events.index[gone] < began]
+    return pairs(gone, np.full_like(gone, drain))
 
 
 def unseen(log: Log) -> Rows:
@@ -212,20 +226,6 @@ def out_of_order(log: Log, told: Rows) -> Rows:
     broken = events.offset[told[highest]] > events.offset[place]
     order = np.argsort(place[broken])
     return pairs(told[highest[broken]], place[broken])[order]
-
-
-def cut_short(log: Log, told: Rows) -> Rows:
-    """Drains that do not reach an offset that was acknowledged or read before they began; that offset comes first."""
-    events = log.events
-    known = np.union1d(told, log.read)
-    lasts = log.drains[np.diff(events.index[log.drains], append=NOTHING) != 0]
-    known_before = np.searchsorted(events.index[known], events.call[lasts])
-    lasts, known_before = lasts[known_before > 0], known_before[known_before > 0]
-    highest = known[running_maximum(events.offset[known])[known_before - 1]]
-    starts = np.searchsorted(events.index, events.index[lasts])
-    ends = [events.offset[start : last + 1].max() for start, last in zip(starts, lasts, strict=True)]
-    short = np.array(ends, np.int64) < events.offset[highest]
-    return pairs(highest[short], lasts[short])
 
 
 def running_maximum(numbers: Rows) -> Rows:

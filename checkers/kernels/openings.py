@@ -16,7 +16,21 @@ from numba import njit
 
 from checkers.kernels.bits import grown, has_bit, set_bit
 from checkers.kernels.rows import NEVER, NOBODY, Rows, leaf
-from checkers.kernels.steps import IMPOSSIBLE, Operations, Texts, is_observation, left_by, observes
+from checkers.kernels.steps import (
+    DEAD,
+    IMPOSSIBLE,
+    READ_OF,
+    WRITE_OF,
+    Operations,
+    Texts,
+    is_observation,
+    left_by,
+    observes,
+)
+
+FEW = 6
+"""With no more operations open than these, a state that no read can see is followed to the read that does not see it,
+which tells more; with more, only where a write can come before any read."""
 
 
 class Openings(NamedTuple):
@@ -142,6 +156,33 @@ def candidate(
             other = live[first + earlier] if earlier < alive else crashed[earlier - alive]
             if of_a[other] == of_a[operation] and of_b[other] == of_b[operation] and codes[other] == code:
                 is_second = is_second or not has_bit(masks, row, slot[other])
-        if not is_second:
-            return operation, after, cursor
+        is_dead = after == DEAD and alive > FEW
+        if is_second or (is_dead and is_hopeless(at, masks, row, openings, operations)):
+            continue
+        return operation, after, cursor
     return NOBODY, held, cursor
+
+
+@leaf
+def is_hopeless(at: int, masks: Rows, row: int, openings: Openings, operations: Operations) -> bool:
+    """Whether a read must be placed before any write can be, for a state that no read can see."""
+    queue, call, code = openings.queue, operations.call, operations.code
+    now = operations.back[queue[at]]
+    for place in range(at, queue.shape[0]):
+        one = queue[place]
+        if call[one] < now and has_bit(masks, row, openings.slot[one]):
+            continue
+        if code[one] == WRITE_OF:
+            return False
+        if code[one] != READ_OF:
+            continue
+        for index in range(openings.offsets[place], openings.offsets[place + 1]):
+            other = openings.live[index]
+            if code[other] == WRITE_OF and not (call[other] < now and has_bit(masks, row, openings.slot[other])):
+                return False
+        for index in range(openings.crashed_open[place]):
+            other = openings.crashed[index]
+            if code[other] == WRITE_OF and not (call[other] < now and has_bit(masks, row, openings.slot[other])):
+                return False
+        return True
+    return False

@@ -95,6 +95,15 @@ def appended(held: int, word: int, texts: Texts) -> int:
     return node
 
 
+@njit(cache=True)
+def nodes_of(texts: Texts) -> Rows:
+    """The node of each word as a text of its own."""
+    nodes = np.empty(texts.offsets.shape[0] - 1, np.int64)
+    for word in range(nodes.shape[0]):
+        nodes[word] = appended(NIL, word, texts)
+    return nodes
+
+
 @leaf
 def edge_spot(edge: Rows, wanted: int) -> int:
     """Where an edge stands in the table, or the free spot where it belongs."""

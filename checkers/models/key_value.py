@@ -14,7 +14,7 @@ import numpy as np
 
 from checkers.contract import JudgeSettings
 from checkers.kernels.rows import NIL, READ, Rows
-from checkers.kernels.steps import APPEND, READ_OF, WRITE_OF, Operations, Texts, appended, tree_of
+from checkers.kernels.steps import APPEND, READ_OF, WRITE_OF, Operations, Texts, nodes_of, tree_of
 from checkers.keyed import Keys
 from checkers.models.model import Model, Outcome
 from checkers.operations import Happened, happened
@@ -44,7 +44,7 @@ def key_operations(keys: Keys, found: Happened, which: int) -> tuple[Operations,
     seen = np.unique(place[:-1][f == READ])
     edge, child, ends = tree_of(*packed(words[number] for number in seen.tolist()))
     texts = Texts(edge, child, *packed(words))
-    node = np.array([appended(NIL, word, texts) for word in range(len(words))], np.int64)
+    node = nodes_of(texts)
     node[seen] = ends
     place = place.astype(np.int64)
     code = np.choose(f, (READ_OF, WRITE_OF, APPEND)).astype(np.int64)

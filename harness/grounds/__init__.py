@@ -16,7 +16,7 @@ from typing import Protocol
 from harness.model.disks import Disks
 from harness.model.hosts import Clocks, Host, HostView, Links
 from harness.model.packets import Packets
-from harness.model.rpc import DISTURB, Rpcs
+from harness.model.rpc import CLIENTS, DISTURB, Rpcs
 from harness.model.session import Connection
 from harness.model.systems import CONTROLLER_PORT, System
 from harness.plan import Plan
@@ -44,6 +44,12 @@ class Setting:
     def has(self, deeds: Collection[str]) -> bool:
         """Whether the story has any of these deeds; what only they need is brought up for those alone."""
         return any(step.f in deeds for step in self.plan.story)
+
+    @property
+    def disturbs_clients(self) -> bool:
+        """Whether the story disturbs what clients send or receive."""
+        rules = [rule["match"] for step in self.plan.story if step.f == DISTURB for rule in step.value["rules"]]
+        return any(CLIENTS in (*match.get("sources", ()), *match.get("targets", ())) for match in rules)
 
     @property
     def ports(self) -> Sequence[int]:
@@ -94,5 +100,6 @@ async def namespaced(stack: AsyncExitStack, setting: Setting, hosts: NamespacedH
     stack.callback(links.close)
     if not setting.has({DISTURB}):
         return links, None
-    proxy = NamespaceRpcs.up(hosts, setting.ports, setting.plan.seed, setting.recording)
+    clients = setting.disturbs_clients
+    proxy = NamespaceRpcs.up(hosts, setting.ports, setting.plan.seed, setting.recording, clients)
     return links, await stack.enter_async_context(proxy)

@@ -48,18 +48,20 @@ class Side:
     """One side of a scenario.
 
     reference holds the switches of the reference system by their property names, kafka a version as one asks for it
-    ('3.9.1', 'newest 4'); None where the side cannot be had on real Kafka. of_node holds properties of single nodes by
-    Kafka's names, for either system, and switches of the reference's nodes; kafka_of_node the nodes that run another
-    version than the others. breaks are names of findings.
+    ('3.9.1', 'newest 4'); either is None where the side cannot be had on that system. of_node holds properties of
+    single nodes by Kafka's names, for either system, and switches of the reference's nodes; kafka_of_node the nodes
+    that run another version than the others. breaks are names of findings. workload_options are the scenario's
+    workload's own.
     """
 
-    reference: Mapping[str, str] = field(default_factory=dict)
+    reference: Mapping[str, str] | None = field(default_factory=dict)
     kafka: str | None = None
     shows: tuple[Expectation, ...] = ()
     never: tuple[Expectation, ...] = ()
     of_node: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     kafka_of_node: Mapping[int, str] = field(default_factory=dict)
     breaks: tuple[str, ...] = ()
+    workload_options: Mapping[str, str] = field(default_factory=dict)
 
 
 SideName = Literal["bad", "good"]
@@ -67,7 +69,8 @@ SideName = Literal["bad", "good"]
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A row of the catalogue that can be played. nodes are controllers; workload is one of the workloads by name."""
+    """A row of the catalogue that can be played. nodes are controllers, and brokers too where the layout is
+    combined; workload is one of the workloads by name."""
 
     id: str
     title: str
@@ -78,6 +81,7 @@ class Scenario:
     bad: Side
     good: Side
     workload: str = "idle"
+    layout: Literal["controllers", "combined"] = "controllers"
 
     def side(self, name: SideName) -> Side:
         """The side of that name."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from harness.model import BadInput
 from harness.model.scenario import Scenario
-from harness.scenarios import exploratory, kip_595, kip_996, kip_996_elections
+from harness.scenarios import exploratory, kip_595, kip_996, kip_996_elections, regressions
 
-MODULES = (kip_996, kip_996_elections, kip_595, exploratory)
+MODULES = (kip_996, kip_996_elections, kip_595, exploratory, regressions)
 CATALOGUE: dict[str, Scenario] = {s.id: s for module in MODULES for s in module.SCENARIOS}
 
 

@@ -15,16 +15,26 @@ def describe(scenario: Scenario) -> str:
         f"{scenario.id}: {scenario.title}",
         "",
         scenario.question,
-        f"Source: {scenario.source}. {scenario.nodes} controllers, workload {scenario.workload}.",
+        f"Source: {scenario.source}. {scenario.nodes} {_kind(scenario)}, workload {scenario.workload}.",
         "",
         "Story:",
         *(f"  {number}. {_step(step)}" for number, step in enumerate(scenario.story, 1)),
         "",
         *_side("Bad", scenario.bad),
         *_side("Good", scenario.good),
-        f"Play it: splitbrain reproduce {scenario.id} [--system kafka{_only_side(scenario)}]",
+        f"Play it: splitbrain reproduce {scenario.id} {_systems(scenario)}",
     ]
     return "\n".join(lines)
+
+
+def _kind(scenario: Scenario) -> str:
+    return "controllers" if scenario.layout == "controllers" else "controllers that are brokers too"
+
+
+def _systems(scenario: Scenario) -> str:
+    """The flags that choose a system; in brackets where there is a choice."""
+    on_kafka = f"--system kafka{_only_side(scenario)}"
+    return on_kafka if None in (scenario.bad.reference, scenario.good.reference) else f"[{on_kafka}]"
 
 
 def _only_side(scenario: Scenario) -> str:
@@ -34,9 +44,11 @@ def _only_side(scenario: Scenario) -> str:
 
 
 def _side(name: str, side: Side) -> Iterable[str]:
-    switches = ", ".join(f"{key}={value}" for key, value in side.reference.items()) or "as it is"
+    switches = ", ".join(f"{key}={value}" for key, value in (side.reference or {}).items()) or "as it is"
+    switches = "not to be had" if side.reference is None else switches
     versions = [side.kafka or "not to be had", *(f"{text} on n{node}" for node, text in side.kafka_of_node.items())]
     yield f"{name} side: reference {switches}; Kafka {', '.join(versions)}"
+    yield from (f"  the workload has {key}={value}" for key, value in side.workload_options.items())
     for node, own in side.of_node.items():
         yield f"  n{node} has {', '.join(f'{key}={value}' for key, value in own.items())}"
     yield from (f"  must break a guarantee: {name}" for name in side.breaks)

@@ -65,7 +65,7 @@ def test_a_chunk_that_is_still_being_written_is_left_alone(name: str, spark: Spa
 
 
 def test_an_unknown_check_is_refused_with_those_there_are(judge_run: JudgeRun) -> None:
-    known = "availability, deeds, divergence, promised-reads, quorum, register"
+    known = "availability, deeds, divergence, log, promised-reads, quorum, register, transactions"
     with pytest.raises(BadInput, match=f"'registre': expected one of {known}"):
         judge_run(["registre"], OPS)
 

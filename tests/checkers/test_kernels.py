@@ -11,9 +11,10 @@ from small_histories import arrays, history, random_register, read, write
 
 from checkers import twins
 from checkers.kernels import promises, search, zones
-from checkers.kernels.rows import INVOKE, NEVER, NIL, NOBODY, OK, Rows, partners
+from checkers.kernels.rows import INVOKE, NEVER, NIL, NOBODY, OK, partners
+from checkers.kernels.steps import NO_TEXTS, Operations
 from checkers.keyed import REFUSED, Keys
-from checkers.swaps import operations
+from checkers.operations import register_operations
 from harness.model import Op
 
 
@@ -49,14 +50,18 @@ def judge_zones(keys: Keys) -> int:
     return int(verdicts[0])
 
 
-def judge_search(columns: Rows, steps_max: int = 10**6) -> int:
-    return int(search.search(*columns, NIL, steps_max)[0])
+def judge_search(columns: Operations, steps_max: int = 10**6) -> int:
+    return int(search.search(columns, NO_TEXTS, NIL, steps_max, 1 << 28)[0])
 
 
-def plain(columns: Rows) -> list[twins.Operation]:
+def operations(keys: Keys) -> Operations:
+    return register_operations(keys).of(0)
+
+
+def plain(columns: Operations) -> list[twins.Operation]:
     return [
         twins.Operation(int(call), None if back == NEVER else int(back), int(code), int(a), int(b))
-        for call, back, code, a, b in columns.T
+        for call, back, code, a, b in zip(*columns, strict=True)
     ]
 
 
@@ -65,7 +70,7 @@ def test_zones_agree_with_trying_every_order() -> None:
     for seed in range(6000):
         keys = keys_of(random_register(random.Random(seed), writes_are_unique=True, swaps=False))
         verdict = judge_zones(keys)
-        assert (verdict == zones.VALID) == twins.linearizable(plain(operations(keys, 0))), f"seed {seed}"
+        assert (verdict == zones.VALID) == twins.linearizable(plain(operations(keys))), f"seed {seed}"
         verdicts.append(verdict)
     assert set(verdicts) == {
         zones.VALID, zones.NEVER_WRITTEN, zones.FUTURE_READ, zones.ZONES_CROSS, zones.ZONE_INSIDE,
@@ -78,7 +83,7 @@ def test_search_agrees_with_trying_every_order(unique: bool, swaps: bool) -> Non
     verdicts = []
     for seed in range(3000):
         keys = keys_of(random_register(random.Random(seed), unique, swaps))
-        columns = operations(keys, 0)
+        columns = operations(keys)
         verdict = judge_search(columns)
         assert (verdict == search.VALID) == twins.linearizable(plain(columns)), f"seed {seed}"
         verdicts.append(verdict)
@@ -91,7 +96,7 @@ def test_zones_leave_repeated_values_to_the_search() -> None:
 
 def test_search_takes_more_operations_open_at_once_than_a_machine_word_has_bits() -> None:
     starts = [Op("invoke", "write", process, "x", process % 3 + 1) for process in range(90)]
-    columns = operations(keys_of(history(*starts, *(start.ok() for start in starts), *read(99, 2))), 0)
+    columns = operations(keys_of(history(*starts, *(start.ok() for start in starts), *read(99, 2))))
     assert judge_search(columns) == search.VALID
 
 
@@ -100,12 +105,12 @@ def test_search_takes_more_crashed_operations_than_a_machine_word_has_bits() -> 
     crashed = [*starts, *(start.info("timeout") for start in starts)]
     reads = [*read(98, 1), *read(98, 2), *read(98, 1)]
     keys = keys_of(history(*write(98, 1), *crashed, *reads))
-    assert judge_search(operations(keys, 0)) == search.INVALID
+    assert judge_search(operations(keys)) == search.INVALID
 
 
 def test_search_says_undecided_when_its_budget_is_spent() -> None:
     starts = [Op("invoke", "write", process, "x", process % 3 + 1) for process in range(12)]
-    columns = operations(keys_of(history(*starts, *(start.ok() for start in starts), *read(99, 4))), 0)
+    columns = operations(keys_of(history(*starts, *(start.ok() for start in starts), *read(99, 4))))
     assert judge_search(columns, steps_max=50) == search.UNDECIDED
 
 

@@ -1,0 +1,39 @@
+"""Bugs of Kafka, by name: brought about on real brokers, found by the checks, and refused where they cannot be."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = str(Path(sys.executable).with_name("splitbrain"))
+
+
+def play(store: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [COMMAND, "reproduce", "KAFKA-17754", *arguments, "--store", str(store), "--format", "json"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
+
+
+@pytest.mark.kafka
+@pytest.mark.netns
+@pytest.mark.spark
+def test_an_end_that_comes_late_commits_what_is_aborted_later(tmp_path: Path) -> None:
+    played = play(tmp_path, "--system", "kafka", "--side", "bad")
+    assert played.returncode == 0, played.stdout + played.stderr
+    findings = json.loads(played.stdout)["findings"]
+    named = {found["name"]: found for found in findings if found["severity"] == "invalid"}
+    assert set(named) == {"aborted-read", "precommitted-read", "torn-transaction"}
+    assert "wrote log-0=2 and failed, and it was read" in named["aborted-read"]["message"]
+    assert "log-0=2 was read, and log-1=3 is nowhere" in named["torn-transaction"]["message"]
+
+
+def test_the_reference_which_has_no_transactions_is_refused_in_one_line(tmp_path: Path) -> None:
+    played = play(tmp_path, "--system", "reference")
+    assert played.returncode == 254
+    told = played.stderr.strip()
+    assert told == (
+        "splitbrain: scenario KAFKA-17754: its bad side is not to be had on the reference; use --system kafka"
+    )

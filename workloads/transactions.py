@@ -1,0 +1,121 @@
+"""Transactions on Kafka's log: what is sent together is there together, or not at all (KIP-98, KIP-890).
+
+    txn    [["send", "log-2", 7], ["poll", {}], …]   → ok, with offsets and records: [["send", "log-2", [41, 7]], …]
+           with ["abort"] at its end                 → fail, for it is to leave nothing
+    drain  key log-2, once everything is healed      → ok [[0, 1], …]: what is committed, up to the partition's end
+
+Values are unique. Half the processes poll, as a transaction without sends; each of the others has a producer with a
+transactional.id of its own. The topic is that of the log (log_topic.py).
+
+`late_end` is not a load but KAFKA-17754 step by step, by one process: its first transaction's EndTxn meets a network
+that keeps it back, and is sent again; the second sends a record, waits whether it shows before it is committed, sends
+another, and aborts. Which client does so is its option: librdkafka, whose EndTxn names no transaction, or one of ours
+with the epoch of each transaction (EndTxn v5, KIP-890).
+
+What may live here: what is asked, by name and value. What may not: how it is asked (transactions_session.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from harness.model import BadInput, Op
+from workloads.log_session import LogSession
+from workloads.log_topic import PARTITIONS, create, name_of
+from workloads.transactions_bumping import BumpingProducer
+from workloads.transactions_drain import until_stable
+from workloads.transactions_producer import RdkafkaProducer, make_ready
+from workloads.transactions_session import Producing, TransactionSession
+from workloads.workload import Reach, Workload
+
+CHECKS = ("deeds", "transactions", "quorum", "divergence", "availability")
+MOPS_MAX = 4
+ABORTS_ONE_IN = 8
+COMMITTED = {"isolation.level": "read_committed"}
+PATIENCE_SECONDS = 12.0
+"""For how long the second transaction of `late_end` waits for its record to show."""
+
+OPEN_SECONDS = 10.0
+"""When brokers abort a transaction that nobody ends; it keeps all readers back until then."""
+
+CLIENTS = ("librdkafka", "epoch-bumping")
+
+
+def transaction(number: int, drawn: int) -> Op:
+    """The number-th transaction: up to MOPS_MAX sends and polls by the draw, the first a send; values count up."""
+    size, drawn = 1 + drawn % MOPS_MAX, drawn // MOPS_MAX
+    mops: list[list] = []
+    for place in range(size):
+        partition, is_poll, drawn = drawn % PARTITIONS, place > 0 and drawn // PARTITIONS % 3 == 0, drawn // 12
+        mops.append(["poll", {}] if is_poll else ["send", name_of(partition), number * MOPS_MAX + place])
+    aborted = [["abort"]] if drawn % ABORTS_ONE_IN == 0 else []
+    return Op("invoke", "txn", value=[*mops, *aborted])
+
+
+def poll(_number: int, _drawn: int) -> Op:
+    """A transaction that only polls."""
+    return Op("invoke", "txn", value=[["poll", {}]])
+
+
+DRAINS = tuple(Op("invoke", "drain", key=name_of(number)) for number in range(PARTITIONS))
+
+
+async def prepare(reach: Reach) -> None:
+    """The topic, and a coordinator of transactions that answers."""
+    await create(reach.addresses)
+    await make_ready(reach.addresses)
+
+
+def transactions(given: Mapping[str, str]) -> Workload:
+    """The workload on any number of brokers. Raises BadInput for options, as it has none."""
+    if given:
+        raise BadInput(f"workload transactions: expected no options, came {', '.join(given)}")
+    return Workload(
+        name="transactions",
+        summary=f"transactions of up to {MOPS_MAX} sends and polls on {PARTITIONS} partitions, read_committed",
+        checks=CHECKS,
+        operation=transaction,
+        read=poll,
+        final_operations=DRAINS,
+        make_session=lambda reach, process: _session(
+            reach, RdkafkaProducer(reach.addresses, f"splitbrain-{process}", OPEN_SECONDS), 0
+        ),
+        prepare=prepare,
+    )
+
+
+LATE_END = (
+    Op("invoke", "txn", value=[["send", name_of(0), 1]]),
+    Op("invoke", "txn", value=[["send", name_of(0), 2], ["poll", {}], ["send", name_of(1), 3], ["abort"]]),
+)
+
+
+def late_end(given: Mapping[str, str]) -> Workload:
+    """KAFKA-17754 step by step. Raises BadInput for an option but `client`, and an unknown client."""
+    client = given.get("client", CLIENTS[0])
+    if set(given) - {"client"} or client not in CLIENTS:
+        raise BadInput(f"workload kafka-17754 with {dict(given)}: expected client={' or '.join(CLIENTS)}")
+
+    def make_session(reach: Reach, process: int) -> TransactionSession:
+        name = f"splitbrain-{process}"
+        if client == CLIENTS[0]:
+            return _session(reach, RdkafkaProducer(reach.addresses, name, 2 * PATIENCE_SECONDS), PATIENCE_SECONDS)
+        return _session(reach, BumpingProducer(reach.connect_client, reach.nodes[0], name), PATIENCE_SECONDS)
+
+    return Workload(
+        name="kafka-17754",
+        summary=f"an EndTxn of {client} that comes late, step by step",
+        checks=CHECKS,
+        operation=transaction,
+        read=poll,
+        script=LATE_END,
+        final_operations=DRAINS,
+        make_session=make_session,
+        prepare=prepare,
+    )
+
+
+def _session(reach: Reach, producer: Producing, patience_seconds: float) -> TransactionSession:
+    reader = LogSession(reach.addresses, {}, COMMITTED)
+    return TransactionSession(producer, reader, partial(until_stable, reach.addresses), patience_seconds)
