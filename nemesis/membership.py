@@ -27,6 +27,7 @@ from nemesis.situation import Situation
 VOTERS_MIN = 2
 POLL_SECONDS = 0.25
 SETTLE_SECONDS = 90.0
+LEADER_SECONDS = 10.0
 UNANSWERED_SECONDS = 15.0
 """How long a change whose request had no answer is waited for before it counts as never asked."""
 
@@ -85,7 +86,7 @@ async def carry_out(situation: Situation, f: str, aimed: Aimed) -> dict[str, Any
     assert membership is not None
     if f == "settle":
         return await _settle(situation, membership, float(aimed.get("within_seconds", SETTLE_SECONDS)))
-    view = await membership.view()
+    view = await _view(membership)
     if f == "elect":
         await membership.elect(sorted(view.partitions), aimed.get("how", "preferred"))
         return {"label": f"{aimed.get('how', 'preferred')} elections"}
@@ -95,6 +96,18 @@ async def carry_out(situation: Situation, f: str, aimed: Aimed) -> dict[str, Any
     await _ask(situation, membership, changes)
     words = "; ".join(change.words for change in changes)
     return {"changes": [change.words for change in changes], "label": words}
+
+
+async def _view(membership: Membership) -> MembershipView:
+    """A view, once somebody leads who can give one. Raises PeerFailure where nobody does for LEADER_SECONDS."""
+    deadline = asyncio.get_running_loop().time() + LEADER_SECONDS
+    while True:
+        try:
+            return await membership.view()
+        except PeerFailure:
+            if asyncio.get_running_loop().time() > deadline:
+                raise
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def heal(situation: Situation) -> None:
@@ -144,6 +157,7 @@ async def _settle(situation: Situation, membership: Membership, within_seconds: 
             forgotten += len(never)
             situation.pending = {subject: change for subject, change in left.items() if subject not in never}
         if situation.pending and passed > within_seconds:
+            situation.pending = {}  # it has been told, and would only be told again
             raise PeerFailure(f"settling membership: not done after {within_seconds:g} s: {trouble}")
         await asyncio.sleep(POLL_SECONDS)
     situation.unanswered.clear()

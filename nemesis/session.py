@@ -10,9 +10,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from harness.model import BadInput, EnvironmentFailure, Op, PeerFailure, SplitbrainError
+from harness.model.story import A_LEADER_IS_KNOWN
+from nemesis.fault import Aimed, Fault
 from nemesis.faults import BY_DEED, FAULTS
 from nemesis.journal import UndoJournal
-from nemesis.situation import Situation
+from nemesis.situation import NobodyLeads, Situation
+
+LEADER_SECONDS = 10.0
+"""How long a deed that means the leader waits for there to be one."""
 
 Await = Callable[[str, float], Awaitable[bool]]
 """Waits until a named condition holds; False where it does not in so many seconds."""
@@ -50,11 +55,19 @@ class NemesisSession:
         reason = fault.missing(self._situation, f)
         if reason:
             raise EnvironmentFailure(f"{f}: {reason}")
-        aimed = fault.aim(self._situation, f, value)
+        aimed = await self._aim(fault, f, value)
         undo = fault.undo(f, aimed)
         if undo:
             self._open_faults.append(self._journal.record(undo))
         return await fault.carry_out(self._situation, f, aimed)
+
+    async def _aim(self, fault: Fault, f: str, value: Any) -> Aimed:
+        """Whom a deed means; where it means the leader and nobody leads just now, whoever leads next."""
+        try:
+            return fault.aim(self._situation, f, value)
+        except NobodyLeads:
+            await self._until(A_LEADER_IS_KNOWN, LEADER_SECONDS)
+            return fault.aim(self._situation, f, value)
 
     async def _await(self, value: Mapping[str, Any]) -> Any:
         if not await self._until(value["condition"], value["within_seconds"]):

@@ -28,6 +28,10 @@ from harness.model.story import (
 from harness.model.systems import Recipes
 
 
+class NobodyLeads(PeerFailure):
+    """A role that speaks of the leader, while there is none."""
+
+
 @dataclass(slots=True)
 class Situation:
     """The run as its nemesis sees it.
@@ -78,7 +82,7 @@ class Situation:
         """Raises PeerFailure while no node claims to lead."""
         leader = self.leader()
         if leader is None:
-            raise PeerFailure("choosing the leader: no node claims to lead just now")
+            raise NobodyLeads("choosing the leader: no node claims to lead just now")
         return leader
 
     def shuffled(self, nodes: Sequence[int] | None = None) -> tuple[int, ...]:

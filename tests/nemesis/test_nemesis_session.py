@@ -133,6 +133,17 @@ def test_an_awaited_condition_that_does_not_come_is_an_error_with_its_time(play,
     assert failed.error == "awaiting that a leader is known: not so within 7 s"
 
 
+def test_a_deed_that_means_the_leader_waits_for_one_and_fails_where_none_comes(play, situation, known):
+    leaders = iter([None, 3])
+    situation.leader = lambda: next(leaders, 3)
+    done, _ = play(kill(LEADER), heal())
+    assert done.value["nodes"] == [3]
+    situation.leader = lambda: None
+    (failed,) = play(kill(LEADER))
+    assert failed.error == "choosing the leader: no node claims to lead just now"
+    assert known == [A_LEADER_IS_KNOWN]
+
+
 def test_an_unknown_deed_is_an_error_that_names_those_there_are(play):
     (failed,) = play(Step("dance"))
     assert failed.error is not None
