@@ -24,12 +24,12 @@ KINDS = {"invoke": INVOKE, "ok": OK, "fail": FAIL, "info": INFO}
 OBSERVERS = ("read", "get", "dequeue")
 
 
-def random_history(model: str, source: random.Random, size_max: int = 7) -> list[Op]:
+def random_history(model: str, source: random.Random, size_max: int = 7, processes_max: int = 4) -> list[Op]:
     """A few operations of some processes; each takes effect at some moment while it is open, or perhaps not."""
     held = TWINS[model][1]
     ops: list[Op] = []
     running: dict[int, tuple[Op, Op | None]] = {}
-    processes, begun, size = list(range(source.randint(1, 4))), 0, source.randint(1, size_max)
+    processes, begun, size = list(range(source.randint(1, processes_max))), 0, source.randint(1, size_max)
     is_unique, noise = source.random() < 0.7, source.choice((0, 0.1, 0.4))
     while begun < size or running:
         process = source.choice(processes)

@@ -54,6 +54,15 @@ def test_a_model_agrees_with_trying_every_order(model: str) -> None:
     assert min(verdicts.values()) > 20
 
 
+def test_texts_agree_with_trying_every_order_where_many_operations_are_open() -> None:
+    """More than openings.FEW: there the searches look ahead for the next read."""
+    histories = [random_history("kv", random.Random(seed), 9, 9) for seed in range(600)]
+    rule, initial = TWINS["kv"]
+    found = [each.problem is None for each in judged("kv", histories)]
+    assert found == [explained(calls_of(ops), initial, rule) for ops in histories]
+    assert 50 < sum(found) < 550
+
+
 def test_both_searches_agree_with_the_quicker_algorithms() -> None:
     histories = [random_history("cas-register", random.Random(seed)) for seed in range(HISTORIES)]
     keys = keys_from("cas-register", histories)
