@@ -36,7 +36,7 @@ from checkers.kernels.cycles import real_time
 from checkers.transactions_cycles import LOG_WW, PROCESS, REALTIME, RW, WR, WW, cycles
 from checkers.transactions_edges import edges
 from checkers.transactions_events import effects, transactions
-from checkers.transactions_rules import CHECK, RULES, sentence
+from checkers.transactions_rules import CHECK, RULES, RULES_OF_LOGS, fates, sentence
 from harness.model import NEMESIS
 
 BEGINS, ENDS = -1, -2
@@ -55,8 +55,10 @@ def findings(history: DataFrame, observations: DataFrame, settings: JudgeSetting
     """Every broken rule, and what could not be judged."""
     told = transactions(history).localCheckpoint()
     seen = effects(told).localCheckpoint()
-    found = [cyclic(told, edges(told, seen).localCheckpoint()), *(rule(seen) for rule in RULES)]
-    return reduce(DataFrame.unionAll, [*found, no_progress(told, settings)])
+    sent = fates(seen).localCheckpoint()
+    found = [*(rule(seen) for rule in RULES), *(rule(sent) for rule in RULES_OF_LOGS)]
+    cycles_found = cyclic(told, edges(told, seen).localCheckpoint())
+    return reduce(DataFrame.unionAll, [cycles_found, *found, no_progress(told, settings)])
 
 
 def no_progress(told: DataFrame, settings: JudgeSettings) -> DataFrame:

@@ -70,7 +70,7 @@ def agreed(told: DataFrame) -> DataFrame:
 
 def edges(transactions: DataFrame, effects: DataFrame) -> DataFrame:
     """(source, target, kind, key, value, following): every edge but those of real time."""
-    known = versions(effects)
+    known = versions(effects).localCheckpoint()
     reads = effects.where("what = 'saw' and last and status != 'fail'")
     kinds = [ww(known), wr(effects, reads), rw(known, reads), rw_of_nothing(known, reads), process(transactions)]
     return reduce(DataFrame.unionAll, kinds)

@@ -1,4 +1,4 @@
-"""Rules of transactions that no cycle tells: each a function from the effects of transactions to findings.
+"""Rules of transactions that no cycle tells: each a function from their effects, or from records' fates, to findings.
 
 The names are defined in checkers/transactions.py, effects in checkers/transactions_events.py. Whether a record is in a
 log at last, its drains say: those that began after the record's transaction had ended.
@@ -91,30 +91,28 @@ def fates(effects: DataFrame) -> DataFrame:
     )
 
 
-def torn_transactions(effects: DataFrame) -> DataFrame:
+def torn_transactions(fates: DataFrame) -> DataFrame:
     """A transaction is there as a whole or not at all."""
     record = fn.concat("key", fn.lit("="), "value")
     missing = fn.col("was_drained") & ~fn.col("was_read")
-    each = (
-        fates(effects)
-        .groupBy("writer", "writer_end")
-        .agg(fn.min(fn.when(fn.col("was_read"), record)).alias("here"), fn.min(fn.when(missing, record)).alias("gone"))
+    each = fates.groupBy("writer", "writer_end").agg(
+        fn.min(fn.when(fn.col("was_read"), record)).alias("here"), fn.min(fn.when(missing, record)).alias("gone")
     )
     torn = each.where("here is not null and gone is not null").withColumn("key", fn.lit(None))
     words = "a transaction is there as a whole or not at all: of T{writer} {here} was read, and {gone} is nowhere"
     return told(torn, "torn-transaction", words, "writer", "writer_end")
 
 
-def lost_writes(effects: DataFrame) -> DataFrame:
+def lost_writes(fates: DataFrame) -> DataFrame:
     """What was committed is in the log."""
-    lost = fates(effects).where("writer_status = 'ok' and was_drained and not was_read")
+    lost = fates.where("writer_status = 'ok' and was_drained and not was_read")
     words = "what was committed is in the log: T{writer} wrote {key}={value}, and nobody read it, T{drain} included"
     return told(lost, "lost-write", words, "writer", "writer_end", "drain")
 
 
-def not_drained(effects: DataFrame) -> DataFrame:
+def not_drained(fates: DataFrame) -> DataFrame:
     """Without a drain nobody can say what is not in a log."""
-    open_keys = fates(effects).where("writer_status = 'ok' and not was_drained").groupBy("key")
+    open_keys = fates.where("writer_status = 'ok' and not was_drained").groupBy("key")
     words = "nothing tells whether T{writer}, and what came later, is in the log of {key}: no drain began after it"
     frame = open_keys.agg(fn.min("writer").alias("writer"))
     return told(frame, "not-drained", words, "writer", severity="unknown")
@@ -159,10 +157,11 @@ RULES: tuple[Rule, ...] = (
     own_reads,
     phantom_reads,
     contradictions,
-    torn_transactions,
-    lost_writes,
-    not_drained,
     positions_differ,
     values_differ,
     values_written_twice,
 )
+"""From effects to findings."""
+
+RULES_OF_LOGS: tuple[Rule, ...] = (torn_transactions, lost_writes, not_drained)
+"""From fates to findings."""

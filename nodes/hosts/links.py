@@ -54,6 +54,8 @@ class NamespaceLinks:
         """Send datagrams on each link and see which arrive; where we did not cut, for a while."""
         await self._open_probes()
         wanted, arrived = set(links), set[Link]()
+        if not wanted:
+            return {}  # a single node has no links
         self._round += 1
         deadline = asyncio.get_running_loop().time() + PRESENCE_SECONDS
         while True:

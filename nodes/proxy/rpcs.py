@@ -166,6 +166,8 @@ class NamespaceRpcs:
 
     async def _intercept(self, node: int, proxy_port: int) -> None:
         peers = [view.address for other, view in self._hosts.views.items() if other != node]
+        if not peers:
+            return  # a single node sends nobody anything
         await intercept(partial(self._enter, node), peers, self._ports, proxy_port)
 
     async def _let_go(self) -> None:
