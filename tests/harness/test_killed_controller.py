@@ -31,6 +31,7 @@ AT_A_TIME = 4
 LOOPS = Path("/sys/block")
 CGROUPS = Path("/sys/fs/cgroup")
 PROCESSES_WHEN_RUNNING = 5  # unshare, the controller and three nodes name the run's directory; others are beside them
+PROCESSES_UNDER_FAULTS = 2  # a fault may just have killed every node
 POINTS = {
     # point: the file of a run that says it has come there, and up to how many seconds after that to kill
     "started": (None, 1.5),
@@ -107,7 +108,9 @@ def test_the_kills_reach_from_the_start_up_into_the_faults(aftermath):
     faulty = [run for run in aftermath.runs if run.journal.exists()]
     assert EACH < len(recorded) < len(KILLS)
     assert len(faulty) >= EACH
-    assert min(aftermath.before[2 * EACH :]) >= PROCESSES_WHEN_RUNNING
+    running = sorted(aftermath.before[2 * EACH :])
+    assert running[0] >= PROCESSES_UNDER_FAULTS
+    assert running[len(running) // 2] >= PROCESSES_WHEN_RUNNING
     deeds = {json.loads(line).get("fault") for run in faulty for line in run.journal.read_text().splitlines()}
     assert len(deeds) >= 3, deeds
 
