@@ -31,6 +31,7 @@ from harness.options import (
     DiskMibOption,
     DiskOption,
     ExportFormat,
+    FeatureOption,
     Format,
     FormatOption,
     HostKinds,
@@ -82,6 +83,7 @@ def reproduce_command(
     side: Annotated[str, typer.Option(help="bad, good or both.")] = "both",
     times: Annotated[int, typer.Option(min=1, max=1000, help="How often to play each side.")] = 1,
     switch: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every node of both sides.")] = None,
+    feature: FeatureOption = None,
     hosts: HostsOption = HostKinds.NETNS,
     inventory: InventoryOption = None,
     seed: SeedOption = None,
@@ -94,8 +96,17 @@ def reproduce_command(
     judgements = []
     for each in wanted:
         from_seed = new_seed() if seed is None else seed
-        sides, switches = tuple(sides_of(side)), _switches(switch or [])
-        what = Reproduction(each, system, sides, times, from_seed, switches, hosts.value, absolute(inventory))
+        what = Reproduction(
+            each,
+            system,
+            tuple(sides_of(side)),
+            times,
+            from_seed,
+            switches=_switches(switch or []),
+            features=_features(feature or []),
+            hosts=hosts.value,
+            inventory=absolute(inventory),
+        )
         with progress() as report:
             directory, judgement = reproduce(what, store, master, report)
         _show(judgement, directory, output)
@@ -107,7 +118,7 @@ def reproduce_command(
 def run_command(
     plan: Annotated[Path | None, typer.Option(help="A plan in TOML; flags win over it.")] = None,
     system: Annotated[str | None, typer.Option(help="reference, kafka or kafka:VERSION.")] = None,
-    workload: Annotated[str | None, typer.Option(help="idle, register, or log (Kafka).")] = None,
+    workload: Annotated[str | None, typer.Option(help="idle, register; on Kafka log, transactions.")] = None,
     faults: Annotated[str | None, typer.Option(help=f"{', '.join(BY_NAME)}, or none; several with commas.")] = None,
     weight: Annotated[list[str] | None, typer.Option(help="FAULT=NUMBER: how likely; 1 if not given.")] = None,
     at_once: Annotated[int | None, typer.Option(help="How many different faults may be in place together.")] = None,
@@ -126,6 +137,7 @@ def run_command(
     voters: Annotated[int | None, typer.Option(help="How many vote at first, in a quorum whose voters change.")] = None,
     layout: Annotated[str | None, typer.Option(help="controllers, or combined with brokers (Kafka).")] = None,
     switch: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every node; repeat it.")] = None,
+    feature: FeatureOption = None,
     option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the workload; repeat it.")] = None,
     time_limit: Annotated[float | None, typer.Option(help="Seconds of faults and load.")] = None,
     interval: Annotated[float | None, typer.Option(help="Mean seconds between faults.")] = None,
@@ -155,6 +167,7 @@ def run_command(
         "voters": voters,
         "layout": layout,
         "switches": _switches(switch) if switch else None,
+        "features": _features(feature) if feature else None,
         "workload_options": _pairs(option, "--option", "acks=1") if option else None,
         "time_limit_seconds": time_limit,
         "interval_seconds": interval,
@@ -316,6 +329,10 @@ def _pairs(given: list[str], flag: str, example: str) -> dict[str, str]:
 
 def _switches(given: list[str]) -> dict[str, str]:
     return _pairs(given, "--switch", "reference.pre_vote=false")
+
+
+def _features(given: list[str]) -> dict[str, str]:
+    return _pairs(given, "--feature", "transaction.version=1")
 
 
 def _row(run: RunDirectory) -> dict[str, str]:

@@ -48,6 +48,9 @@ StoreOption = Annotated[Path, typer.Option(envvar="SPLITBRAIN_STORE", help="Wher
 FormatOption = Annotated[Format, typer.Option("--format", help="text, or one JSON object a line.")]
 MasterOption = Annotated[str | None, typer.Option(help="A Spark master to judge on, e.g. spark://host:7077.")]
 SeedOption = Annotated[int | None, typer.Option(min=0, help="Repeats every random choice; drawn if not given.")]
+FeatureOption = Annotated[
+    list[str] | None, typer.Option(help="NAME=LEVEL that Kafka is formatted with, e.g. transaction.version=1.")
+]
 STORE = Path("results/runs")
 
 

@@ -22,6 +22,8 @@ from nemesis.faults import BY_NAME
 SHOWN_CHARACTERS = 200
 WorkloadName = Literal["idle", "kafka-17754", "log", "register", "transactions"]
 NO_FAULTS = "none"
+FEATURE = r"^[a-z]+(\.[a-z]+)*\.version$"
+"""The name of a feature of Kafka's, whose level a cluster is formatted with, e.g. transaction.version (KIP-1022)."""
 
 
 def _is_fault(name: str) -> str:
@@ -46,6 +48,7 @@ class Load(BaseModel):
     cpus: float | None = Field(default=None, ge=0.01, le=1024)
     system: str = "reference"
     switches: dict[str, str] = {}
+    features: dict[Annotated[str, Field(pattern=FEATURE)], Annotated[str, Field(pattern=r"^[0-9]{1,4}$")]] = {}
     layout: Literal["controllers", "combined"] = "controllers"
     nodes: int = Field(default=3, ge=1, le=NODES_MAX)
     voters: int | None = Field(default=None, ge=1, le=NODES_MAX)

@@ -31,7 +31,8 @@ Report = Callable[[str], None]
 class Reproduction:
     """What to play: a scenario on a system, which sides, how often, from which seed.
 
-    switches win over those of the sides: what a fix in question would change can so be tried on a documented story.
+    switches win over those of the sides: what a fix in question would change can so be tried on a documented story;
+    features are those of Kafka on both.
     """
 
     scenario: Scenario
@@ -40,6 +41,7 @@ class Reproduction:
     times: int
     seed: int
     switches: Mapping[str, str] = field(default_factory=dict)
+    features: Mapping[str, str] = field(default_factory=dict)
     hosts: HostKind = "netns"
     inventory: str | None = None
 
@@ -49,6 +51,7 @@ class Reproduction:
         side = "" if len(self.sides) == 2 else f" --side {self.sides[0]}"
         times = "" if self.times == 1 else f" --times {self.times}"
         switches = "".join(f" --switch {name}={value}" for name, value in self.switches.items())
+        switches += "".join(f" --feature {name}={level}" for name, level in self.features.items())
         hosts = "" if self.hosts == "netns" else f" --hosts {self.hosts}"
         hosts += f" --inventory {self.inventory}" if self.inventory else ""
         what = f"{self.scenario.id} --system {self.system}{hosts}{side}{times}{switches}"
@@ -99,6 +102,7 @@ async def _plan(what: Reproduction, name: SideName, number: int, report: Report)
         side=name,
         system=system,
         switches={**({} if is_kafka(system) else side.reference or {}), **what.switches},
+        features=dict(what.features),
         hosts=what.hosts,
         inventory=what.inventory,
         node_switches={node: _of_node(what, own) for node, own in side.of_node.items()},

@@ -102,14 +102,24 @@ def _recipe(plan: Plan, system: str, switches: Switches, versions: set[KafkaVers
             raise BadInput(f"layout {plan.layout}: expected controllers, the reference quorum has no brokers yet")
         if plan.voters is not None:
             raise BadInput(f"voters {plan.voters}: expected none with the reference quorum, its voters never change")
+        if plan.features:
+            raise BadInput(f"features {', '.join(plan.features)}: expected none with the reference quorum")
         return _reference(plan, switches)
     version, oldest = _version(system), min(versions)
     release = next((release for release in Library.default().installed() if release.version == version), None)
     if release is None:
         raise BadInput(f"Kafka {version}: not on this machine; splitbrain kafka install {version}")
-    older = oldest if oldest < version else None
-    voters = _first_voters(plan, version)
-    return KafkaSystem(release, Layout(plan.layout), _cluster_id(plan.seed), switches, older, voters)
+    if plan.features and not version.has_features:
+        raise BadInput(f"features with Kafka {version}: expected 4.0 or later, which is formatted with them (KIP-1022)")
+    return KafkaSystem(
+        release,
+        Layout(plan.layout),
+        _cluster_id(plan.seed),
+        overrides=switches,
+        features=plan.features,
+        metadata_release=oldest if oldest < version else None,
+        initial_voters=_first_voters(plan, version),
+    )
 
 
 def _first_voters(plan: Plan, version: KafkaVersion) -> dict[int, str] | None:

@@ -41,7 +41,8 @@ rootLogger.appenderRef.stdout.ref=stdout
 
 @dataclass(frozen=True, slots=True)
 class KafkaSystem:
-    """Nodes of one release. overrides are properties; metadata_release is that of the oldest node, where not this one.
+    """Nodes of one release. overrides are properties; metadata_release is that of the oldest node, where not this one;
+    features are levels that the cluster is formatted with, where not those of the release (KIP-1022).
 
     A node beside older ones is formatted for their release, or its records would be unreadable to them. initial_voters
     are those of a dynamic quorum (KIP-853), each with its directory id; the other nodes are observers that may join.
@@ -52,6 +53,7 @@ class KafkaSystem:
     layout: Layout
     cluster_id: str
     overrides: Mapping[str, str] = field(default_factory=dict)
+    features: Mapping[str, str] = field(default_factory=dict)
     metadata_release: KafkaVersion | None = None
     initial_voters: Mapping[int, str] | None = None
 
@@ -98,6 +100,8 @@ class KafkaSystem:
         tool = ["kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(_properties(host.view))]
         if self.metadata_release is not None:
             tool += ["--release-version", f"{self.metadata_release.major}.{self.metadata_release.minor}"]
+        for name, level in self.features.items():
+            tool += ["--feature", f"{name}={level}"]
         if self.initial_voters is not None:
             tool += _first_quorum(host.view.node, self.initial_voters, hosts)
         await host.run(self._java(host.view, "-Xmx64m", *tool), timeout_seconds=FORMAT_SECONDS)

@@ -63,6 +63,11 @@ class KafkaVersion:
         return self >= KafkaVersion(3, 9, 0)
 
     @property
+    def has_features(self) -> bool:
+        """KIP-1022, KIP-890: a cluster's features each have a level, which it is formatted with."""
+        return self >= KafkaVersion(4, 0, 0)
+
+    @property
     def transition_table(self) -> TableName:
         """The name of its table in harness.model.quorum_states.TABLES."""
         return "kip-996" if self.has_pre_vote else "kip-595"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from harness import reproduce
+from harness.model import BadInput
 from harness.model.scenario import Scenario, Side, Source
 from harness.plan import Plan
 from harness.reproduce import Reproduction
@@ -68,3 +69,20 @@ def test_a_newer_node_beside_older_ones_is_formatted_for_their_release() -> None
 
 def test_nodes_that_are_alike_are_one_system() -> None:
     assert isinstance(build(Plan(name="alike", system="kafka:3.9.1", seed=1, story=[])), KafkaSystem)
+
+
+def test_features_are_those_of_both_sides_and_told_in_the_command_that_repeats_them() -> None:
+    side = Side(None, "4.3.1")
+    scenario = Scenario("PV-00", "A title", "A question?", Source("KIP-996"), 2, (), bad=side, good=side)
+    what = Reproduction(scenario, "kafka", ("bad", "good"), 1, 7, features={"transaction.version": "1"})
+    for name in what.sides:
+        system = build(asyncio.run(reproduce._plan(what, name, 0, lambda _line: None)))
+        assert isinstance(system, KafkaSystem)
+        assert system.features == {"transaction.version": "1"}
+    assert "--feature transaction.version=1" in what.command
+
+
+@pytest.mark.parametrize("system", ["reference", "kafka:3.9.1"])
+def test_systems_without_features_refuse_them(system: str) -> None:
+    with pytest.raises(BadInput, match="features"):
+        build(Plan(name="older", system=system, seed=1, story=[], features={"transaction.version": "1"}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,16 @@ class RecordedHost:
         """Nothing is copied."""
 
 
+def format_flags(tmp_path: Path, **given: Any) -> list[str]:
+    """What the storage tool is told of a 4.3.1 node beside its configuration."""
+    release = Release(KafkaVersion(4, 3, 1), tmp_path, "here")
+    host = RecordedHost()
+    system = KafkaSystem(release, Layout.CONTROLLERS, "9QAAAAAAAAAAAAAAAAAAAA", **given)
+    asyncio.run(system.prepare(host, {1: VIEW}))
+    (argv,) = host.ran
+    return list(argv[argv.index("-c") + 2 :])
+
+
 @pytest.mark.parametrize(
     ("beside", "asked"),
     [(None, []), (KafkaVersion(3, 9, 1), ["--release-version", "3.9"])],
@@ -48,9 +59,8 @@ class RecordedHost:
 def test_storage_is_formatted_for_the_oldest_node_of_the_quorum(
     beside: KafkaVersion | None, asked: list[str], tmp_path: Path
 ) -> None:
-    release = Release(KafkaVersion(4, 3, 1), tmp_path, "here")
-    host = RecordedHost()
-    system = KafkaSystem(release, Layout.CONTROLLERS, "9QAAAAAAAAAAAAAAAAAAAA", {}, beside)
-    asyncio.run(system.prepare(host, {1: VIEW}))
-    (argv,) = host.ran
-    assert list(argv[argv.index("-c") + 2 :]) == asked
+    assert format_flags(tmp_path, metadata_release=beside) == asked
+
+
+def test_storage_is_formatted_with_the_levels_of_features_that_are_given(tmp_path: Path) -> None:
+    assert format_flags(tmp_path, features={"transaction.version": "1"}) == ["--feature", "transaction.version=1"]
