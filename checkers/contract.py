@@ -30,7 +30,7 @@ FINDING_SCHEMA = from_arrow_schema(FINDINGS)
 QUANTITY_SCHEMA = from_arrow_schema(QUANTITIES)
 
 Semantics = Literal["strict", "knossos"]
-TableName = Literal["history", "observations", "batches"]
+TableName = Literal["history", "observations", "batches", "records"]
 Tables = Mapping[TableName, DataFrame]
 
 

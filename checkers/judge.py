@@ -43,7 +43,7 @@ CHECKS: Mapping[str, Check] = {
     register.CHECK: Check(register.findings),
     promised_reads.CHECK: Check(promised_reads.findings, promised_reads.quantities),
     log.CHECK: Check(log.findings),
-    transactions.CHECK: Check(transactions.findings, transactions.quantities),
+    transactions.CHECK: Check(transactions.findings, transactions.quantities, reads=("history", "records")),
     quorum.CHECK: Check(quorum.findings, quorum_quantities.quantities),
     divergence.CHECK: Check(divergence.findings, reads=("batches", "observations")),
     availability.CHECK: Check(availability.findings, availability.quantities),

@@ -3,9 +3,9 @@
     tables = open_tables(spark, run_directory)
     tables["history"]
 
-A run directory holds history/*.parquet, observations/*.parquet and batches/*.parquet; only the first must be there,
-and a table without chunks is empty. Chunks still being written (a name that begins with
-a dot or ends in .tmp) are left alone. Each footer is read first with pyarrow: a chunk that is truncated, of another
+A run directory holds a folder of chunks for each table, history/*.parquet and so on; only the history must be there,
+and a table without chunks is empty. Chunks still being written (a name that begins with a dot or ends in .tmp) are
+left alone. Each footer is read first with pyarrow: a chunk that is truncated, of another
 shape, or absent from the middle of the history ends in one line that names it, not in a Spark trace.
 
 What may live here: the way from files to tables. What may not: a judgement.
@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from checkers.contract import Tables
 from checkers.session import SHUFFLE_PARTITIONS
 from harness.model import BadInput
-from harness.model.tables import BATCHES, HISTORY, OBSERVATIONS
+from harness.model.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS
 
 SMALL_ROWS = 200_000
 
@@ -37,11 +37,13 @@ def open_tables(spark: SparkSession, run_directory: Path) -> Tables:
     refuse_gaps(history)
     observations = chunks(run_directory / "observations", OBSERVATIONS)
     batches = chunks(run_directory / "batches", BATCHES)
-    compile_queries(spark, not (is_small(history) and is_small(batches)))
+    records = chunks(run_directory / "records", RECORDS)
+    compile_queries(spark, not all(map(is_small, (history, batches, records))))
     return {
         "history": table(spark, history, HISTORY),
         "observations": table(spark, observations, OBSERVATIONS),
         "batches": table(spark, batches, BATCHES),
+        "records": table(spark, records, RECORDS),
     }
 
 

@@ -11,11 +11,13 @@ T7 is the transaction that was invoked at index 7. What transactions look like s
     phantom-read               a transaction read what nobody had written
     incompatible-order         the reads of a key tell of different orders, or positions, of its versions
     internal                   a transaction's own operations contradict each other
+    settled (tolerated)        what the brokers' logs say of unknown ends (checkers/transactions_settled.py)
     value-written-twice, no-progress (unknown)    what could not be judged, and why
 
 Kafka isolates no writes, so a log's cycles that need ww edges are tolerated. A transaction that ended in `info` may
-have taken place, as a whole or not at all. A poll is believed however its transaction ended, but what it must not
-return is held against polls of transactions that ended in `ok`, and drains, alone: the others' were told too soon.
+have taken place, as a whole or not at all, unless the brokers' logs settle it. A poll is believed however its
+transaction ended, but what it must not return is held against polls of transactions that ended in `ok`, and drains,
+alone: the others' were told too soon.
 
 What may live here: the whole, and cycles in words. What may not: the road from history to edges, rules of other kinds.
 """
@@ -37,6 +39,7 @@ from checkers.transactions_cycles import LOG_WW, PROCESS, REALTIME, RW, WR, WW, 
 from checkers.transactions_edges import edges
 from checkers.transactions_events import effects, transactions
 from checkers.transactions_rules import CHECK, RULES, RULES_OF_LOGS, fates, sentence
+from checkers.transactions_settled import how_settled, outcomes, settle, torn_by_logs
 from harness.model import NEMESIS
 
 BEGINS, ENDS = -1, -2
@@ -51,12 +54,17 @@ STEPS = pa.schema(
 )
 
 
-def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
-    """Every broken rule, and what could not be judged."""
+def findings(history: DataFrame, records: DataFrame, settings: JudgeSettings) -> DataFrame:
+    """Every broken rule, and what could not be judged; records are those of the brokers' logs, where they were kept."""
     told = transactions(history).localCheckpoint()
     seen = effects(told).localCheckpoint()
+    by_logs = []
+    if not records.isEmpty():
+        ends = outcomes(seen, records).localCheckpoint()
+        seen = settle(seen, ends).localCheckpoint()
+        by_logs = [torn_by_logs(ends), how_settled(ends)]
     sent = fates(seen).localCheckpoint()
-    found = [*(rule(seen) for rule in RULES), *(rule(sent) for rule in RULES_OF_LOGS)]
+    found = [*by_logs, *(rule(seen) for rule in RULES), *(rule(sent) for rule in RULES_OF_LOGS)]
     cycles_found = cyclic(told, edges(told, seen).localCheckpoint())
     return reduce(DataFrame.unionAll, [cycles_found, *found, no_progress(told, settings)])
 
@@ -69,7 +77,7 @@ def no_progress(told: DataFrame, settings: JudgeSettings) -> DataFrame:
     return finding(none, CHECK, "no-progress", fn.lit("no transaction that wrote ever ended in ok"), severity="unknown")
 
 
-def quantities(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
+def quantities(history: DataFrame, records: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
     """writers_open_at_heal: how many transactions with sends were under way when faults were undone."""
     undone = (fn.col("process") == NEMESIS) & fn.col("f").isin(*settings.heals) & (fn.col("type") == "info")
     heals = history.where(undone & fn.col("error").isNull()).select(fn.col("index").alias("heal"))

@@ -13,23 +13,21 @@ import asyncio
 import json
 import random
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, astuple
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from harness.engine.clock import RunClock
 from harness.engine.interpreter import Tally, interpret
 from harness.engine.recorder import Recorder
-from harness.engine.records import write_chunk
 from harness.grounds import Ground
 from harness.hosting import hosting
-from harness.model import EnvironmentFailure, Observation, SplitbrainError
-from harness.model.hosts import HostView
+from harness.keeping import keep_logs, keep_rpcs
+from harness.model import Observation, SplitbrainError
 from harness.model.session import Session
 from harness.model.systems import System
-from harness.model.tables import BATCHES, RPCS
 from harness.plan import Plan
 from harness.recipes import ChangingSystem, NodeRecipes
 from harness.workloads import generator_of, workload_of
@@ -40,9 +38,7 @@ from nodes.clocks.line_times import LineTimes
 from nodes.hosts.processes import ServerProcesses
 from nodes.kafka.configuration import CLIENT_PORT
 from nodes.kafka.membership import KafkaMembership
-from nodes.observe.log_batches import read_log
 from nodes.observe.watch import QuorumWatch
-from nodes.proxy.record import read_rows
 from results.store import RunDirectory
 from workloads.workload import Reach
 
@@ -88,8 +84,8 @@ async def _conduct(
         tell(doing=f"preparing {system.label}")
         await asyncio.gather(*(system.prepare(ground.host(node), ground.views) for node in ground.views))
         # What is entered after this is left before it: the servers have ended when their logs are read.
-        stack.callback(_keep_batches, ground.views, system, run)
-        stack.callback(_keep_rpcs, run)
+        stack.callback(keep_logs, ground.views, system, run)
+        stack.callback(keep_rpcs, run)
         stack.push_async_callback(ground.bring_home)
         line_times = LineTimes(clock.now_ns, recorder.observe)
         watch = QuorumWatch(clock.now_ns, clock.wall_origin_ns, line_times.observe)
@@ -121,28 +117,6 @@ async def _processes(
         yield processes
     finally:
         await processes.kill_all()
-
-
-def _keep_batches(views: Mapping[int, HostView], system: System, run: RunDirectory) -> None:
-    """Store the batches of every node's log, for the check that compares them; nothing where no node began a log."""
-    logs = {node: system.files(view).quorum_state.parent for node, view in views.items()}
-    folder = run.path / "batches"
-    try:
-        rows = [astuple(batch) for node, log in logs.items() for batch in read_log(node, log)]
-        if rows:
-            folder.mkdir(exist_ok=True)
-            write_chunk(folder / "00000001.parquet", BATCHES, rows)
-    except OSError as error:
-        raise EnvironmentFailure(f"{folder}: cannot keep the nodes' batches: {error.strerror}") from error
-
-
-def _keep_rpcs(run: RunDirectory) -> None:
-    """Store the proxy's record as a table, if a proxy stood between the nodes."""
-    if run.rpc_record.exists():
-        rows = [astuple(row) for row in read_rows(run.rpc_record)]
-        if rows:
-            run.rpcs.mkdir(exist_ok=True)
-            write_chunk(run.rpcs / "00000001.parquet", RPCS, rows)
 
 
 @asynccontextmanager

@@ -1,8 +1,9 @@
 """The columns of the tables every run leaves, as Arrow schemas.
 
 history: one row an Op, in index order. observations: one row an Observation. batches: one row a LoggedBatch, each
-node's in the order of its log. rpcs: one row an RpcRow, where a proxy stood between the nodes. value is JSON text (null
-for none), so that one schema serves every workload and every history imported from elsewhere.
+node's in the order of its log. records: one row a LoggedRecord of a topic that is not Kafka's own. rpcs: one row an
+RpcRow, where a proxy stood between the nodes. A history's value is JSON text (null for none), so that one schema serves
+every workload and every history imported from elsewhere.
 """
 
 from __future__ import annotations
@@ -54,6 +55,19 @@ BATCHES = pa.schema(
         ("base_sequence", pa.int32()),
         ("control", pa.bool_()),
         ("intact", pa.bool_()),
+    ]
+)
+
+RECORDS = pa.schema(
+    [
+        ("node", pa.int32()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("producer_id", pa.int64()),
+        ("producer_epoch", pa.int32()),
+        ("marker", pa.string()),
+        ("value", pa.string()),
     ]
 )
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from harness.model.logged_batch import LoggedBatch
 from nodes.wire.batches import BatchHead, heads, is_intact
 
+QUORUM_LOG = "__cluster_metadata-0"
 _PRODUCER = struct.Struct(">qhi")
 _PRODUCER_FROM = 43
 """Where a batch's header holds the producer's id, epoch and first sequence (KIP-98)."""
@@ -32,7 +33,7 @@ def read_log(node: int, folder: Path) -> Iterator[LoggedBatch]:
     for segment in sorted(folder.glob("*.log")):
         data = segment.read_bytes()
         for head in heads(data):
-            batch = _logged(node, folder.name, data, head)
+            batch = _logged(node, folder, data, head)
             if not batch.intact:
                 unsound.append(batch)
                 continue
@@ -41,13 +42,33 @@ def read_log(node: int, folder: Path) -> Iterator[LoggedBatch]:
             yield batch
 
 
-def _logged(node: int, folder: str, data: bytes, head: BatchHead) -> LoggedBatch:
-    topic, _, partition = folder.rpartition("-")
-    producer_id, producer_epoch, base_sequence = _PRODUCER.unpack_from(data, head.start + _PRODUCER_FROM)
+def partitions_in(data: Path) -> list[Path]:
+    """The folders of a node's data directory that replicas are compared by: the quorum's log, and users' topics.
+
+    Kafka's own topics are compacted, by each broker for itself, so that their replicas differ without being wrong.
+    """
+    named = (folder for folder in data.glob("*-*") if folder.is_dir() and folder.name.rpartition("-")[2].isdecimal())
+    return sorted(folder for folder in named if folder.name == QUORUM_LOG or not folder.name.startswith("__"))
+
+
+def split(folder: Path) -> tuple[str, int]:
+    """The topic and the partition that a folder is named after."""
+    topic, _, partition = folder.name.rpartition("-")
+    return topic, int(partition)
+
+
+def producer_of(data: bytes, head: BatchHead) -> tuple[int, int, int]:
+    """The id, epoch and first sequence of the batch's producer."""
+    return _PRODUCER.unpack_from(data, head.start + _PRODUCER_FROM)
+
+
+def _logged(node: int, folder: Path, data: bytes, head: BatchHead) -> LoggedBatch:
+    topic, partition = split(folder)
+    producer_id, producer_epoch, base_sequence = producer_of(data, head)
     return LoggedBatch(
         node=node,
         topic=topic,
-        partition=int(partition),
+        partition=partition,
         base_offset=head.base_offset,
         last_offset=head.last_offset,
         leader_epoch=head.leader_epoch,

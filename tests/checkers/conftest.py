@@ -19,7 +19,8 @@ from checkers.session import spark_session
 from checkers.tables import open_tables
 from harness.model import Finding, Observation, Op
 from harness.model.logged_batch import LoggedBatch
-from harness.model.tables import BATCHES, HISTORY, OBSERVATIONS
+from harness.model.logged_record import LoggedRecord
+from harness.model.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS
 
 WriteRun = Callable[..., Path]
 JudgeRun = Callable[..., Judgement]
@@ -37,14 +38,21 @@ def spark() -> Iterator[SparkSession]:
 def write_run(tmp_path: Path) -> WriteRun:
     """Writes the tables of a run, each in two chunks where it has two rows, and returns the run's directory.
 
-    Without batches there is no such table, as in runs that end too soon for one.
+    Without batches or records there is no such table, as in runs that end too soon for one.
     """
 
-    def write(ops: Sequence[Op], observations: Sequence[Observation] = (), batches: Sequence[LoggedBatch] = ()) -> Path:
+    def write(
+        ops: Sequence[Op],
+        observations: Sequence[Observation] = (),
+        batches: Sequence[LoggedBatch] = (),
+        records: Sequence[LoggedRecord] = (),
+    ) -> Path:
         write_chunks(tmp_path / "history", [row(op) for op in ops], HISTORY)
         write_chunks(tmp_path / "observations", [asdict(seen) for seen in observations], OBSERVATIONS)
         if batches:
             write_chunks(tmp_path / "batches", [asdict(batch) for batch in batches], BATCHES)
+        if records:
+            write_chunks(tmp_path / "records", [asdict(record) for record in records], RECORDS)
         return tmp_path
 
     return write
@@ -84,9 +92,10 @@ def find_in_run(spark: SparkSession, write_run: WriteRun) -> FindInRun:
         ops: Sequence[Op],
         observations: Sequence[Observation],
         batches: Sequence[LoggedBatch] = (),
+        records: Sequence[LoggedRecord] = (),
         **settings: Any,
     ) -> list[Finding]:
-        tables, check = open_tables(spark, write_run(ops, observations, batches)), CHECKS[name]
+        tables, check = open_tables(spark, write_run(ops, observations, batches, records)), CHECKS[name]
         first, second = (tables[table] for table in check.reads)
         return collected(check.findings(first, second, JudgeSettings(**settings)), FINDINGS_MAX)
 
