@@ -42,7 +42,7 @@ CHECKS: Mapping[str, Check] = {
     deeds.CHECK: Check(deeds.findings),
     register.CHECK: Check(register.findings),
     promised_reads.CHECK: Check(promised_reads.findings, promised_reads.quantities),
-    log.CHECK: Check(log.findings),
+    log.CHECK: Check(log.findings, reads=("history", "records")),
     transactions.CHECK: Check(transactions.findings, transactions.quantities, reads=("history", "records")),
     quorum.CHECK: Check(quorum.findings, quorum_quantities.quantities),
     divergence.CHECK: Check(divergence.findings, reads=("batches", "observations")),

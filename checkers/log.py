@@ -15,6 +15,7 @@ partition; delta is how much it grows from one record to the next.
     nonmonotonic-poll       … is not below 1; int-: inside an operation
     nonmonotonic-send       from one acknowledged send of a process to its next, delta is not below 1; int-: inside one
     nonlinearizable-log     a send that begins after another was acknowledged gets the larger offset
+    settled                 (tolerated) what the brokers' own logs say of sends of unknown end
     int-send-skip           (tolerated) records of one send stand together; no producer promises that
     values-not-unique, not-drained, no-progress (unknown): what could not be judged, and why
 
@@ -84,10 +85,24 @@ WORDS = {
 }
 
 
-def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
-    """Every broken guarantee of every partition, and what could not be judged."""
+def findings(history: DataFrame, logged: DataFrame, settings: JudgeSettings) -> DataFrame:
+    """Every broken guarantee of every partition, and what could not be judged; logged are the records of the brokers'
+    own logs, where they were kept."""
     spread = events(history).repartition("key").sortWithinPartitions("key", "index", "place")
-    return spread.mapInArrow(judge_all, FINDING_SCHEMA).unionAll(no_progress(history, settings))
+    found = spread.mapInArrow(judge_all, FINDING_SCHEMA).unionAll(no_progress(history, settings))
+    return found if logged.isEmpty() else found.unionAll(settled(history, logged))
+
+
+def settled(history: DataFrame, logged: DataFrame) -> DataFrame:
+    """One row that counts how many sends with an unknown end are in the brokers' logs, if there were any."""
+    unknown = events(history).where(fn.col("what") == kernel.UNKNOWN).select("key", fn.col("value").cast("string"))
+    kept = logged.select(fn.concat_ws("-", "topic", "partition").alias("key"), "value", fn.lit(1).alias("kept"))
+    counted = unknown.join(kept.distinct(), ["key", "value"], "left").agg(
+        fn.count("*").alias("all"), fn.count("kept").alias("kept")
+    )
+    words = "of %d sends of which nobody was told how they ended, %d are in the brokers' logs, and %d are in none"
+    message = fn.format_string(words, "all", "kept", fn.col("all") - fn.col("kept"))
+    return finding(counted.where("all > 0"), CHECK, "settled", message, severity="tolerated")
 
 
 def no_progress(history: DataFrame, settings: JudgeSettings) -> DataFrame:

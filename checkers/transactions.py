@@ -11,6 +11,7 @@ T7 is the transaction that was invoked at index 7. What transactions look like s
     phantom-read               a transaction read what nobody had written
     incompatible-order         the reads of a key tell of different orders, or positions, of its versions
     internal                   a transaction's own operations contradict each other
+    hanging-transaction        no broker's log has a marker behind a record, long after its client's last word
     settled (tolerated)        what the brokers' logs say of unknown ends (checkers/transactions_settled.py)
     value-written-twice, no-progress (unknown)    what could not be judged, and why
 
@@ -38,8 +39,16 @@ from checkers.kernels.cycles import real_time
 from checkers.transactions_cycles import LOG_WW, PROCESS, REALTIME, RW, WR, WW, cycles
 from checkers.transactions_edges import edges
 from checkers.transactions_events import effects, transactions
-from checkers.transactions_rules import CHECK, RULES, RULES_OF_LOGS, fates, sentence
-from checkers.transactions_settled import how_settled, outcomes, settle, torn_by_logs
+from checkers.transactions_rules import CHECK, RULES, RULES_OF_LOGS, fates, not_drained, sentence
+from checkers.transactions_settled import (
+    ended_records,
+    hanging_records,
+    hanging_transactions,
+    how_settled,
+    outcomes,
+    settle,
+    torn_by_logs,
+)
 from harness.model import NEMESIS
 
 BEGINS, ENDS = -1, -2
@@ -58,13 +67,16 @@ def findings(history: DataFrame, records: DataFrame, settings: JudgeSettings) ->
     """Every broken rule, and what could not be judged; records are those of the brokers' logs, where they were kept."""
     told = transactions(history).localCheckpoint()
     seen = effects(told).localCheckpoint()
-    by_logs = []
+    by_logs, hanging = [], None
     if not records.isEmpty():
-        ends = outcomes(seen, records).localCheckpoint()
+        known = ended_records(seen, records).localCheckpoint()
+        ends, hanging = outcomes(known).localCheckpoint(), hanging_records(known, history).localCheckpoint()
         seen = settle(seen, ends).localCheckpoint()
-        by_logs = [torn_by_logs(ends), how_settled(ends)]
+        by_logs = [torn_by_logs(ends), hanging_transactions(hanging), how_settled(ends)]
     sent = fates(seen).localCheckpoint()
     found = [*by_logs, *(rule(seen) for rule in RULES), *(rule(sent) for rule in RULES_OF_LOGS)]
+    # Where a transaction hangs, nobody can read to the end.
+    found.append(not_drained(sent if hanging is None else sent.join(hanging, "key", "left_anti")))
     cycles_found = cyclic(told, edges(told, seen).localCheckpoint())
     return reduce(DataFrame.unionAll, [cycles_found, *found, no_progress(told, settings)])
 

@@ -163,5 +163,5 @@ RULES: tuple[Rule, ...] = (
 )
 """From effects to findings."""
 
-RULES_OF_LOGS: tuple[Rule, ...] = (torn_transactions, lost_writes, not_drained)
+RULES_OF_LOGS: tuple[Rule, ...] = (torn_transactions, lost_writes)
 """From fates to findings."""

@@ -20,7 +20,7 @@ from nemesis.arguments import NODES_MAX
 from nemesis.faults import BY_NAME
 
 SHOWN_CHARACTERS = 200
-WorkloadName = Literal["idle", "kafka-17754", "log", "register", "transactions"]
+WorkloadName = Literal["idle", "kafka-17754", "kafka-20734", "log", "register", "transactions"]
 NO_FAULTS = "none"
 FEATURE = r"^[a-z]+(\.[a-z]+)*\.version$"
 """The name of a feature of Kafka's, whose level a cluster is formatted with, e.g. transaction.version (KIP-1022)."""

@@ -18,15 +18,19 @@ from harness.systems import is_kafka
 from workloads.idle import IDLE
 from workloads.log import log
 from workloads.register import register
-from workloads.transactions import late_end, transactions
+from workloads.transactions import late_end, leaderless_end, transactions
 from workloads.workload import Workload
 
-FINAL_READS_SECONDS = 30.0
+FINAL_READ_SECONDS = 25.0
+"""How long one final operation is tried: longer than brokers take to abort what nobody ends."""
+
+FINAL_READS_SECONDS = 60.0
 
 OF_BROKERS: Mapping[str, Callable[[Mapping[str, str]], Workload]] = {
     "log": log,
     "transactions": transactions,
     "kafka-17754": late_end,
+    "kafka-20734": leaderless_end,
 }
 """The workloads that ask brokers, each made from its options."""
 
@@ -58,7 +62,8 @@ def generator_of(plan: Plan, workload: Workload) -> Generator:
     if workload.operation is None or workload.read is None:
         return phases(before, nemesis(_sequence(rest)))
     load = clients(_load(plan, workload, workload.operation, workload.read))
-    reads = phases(*(until_ok(repeat(fixed(op))) for op in workload.final_operations))
+    tried = (until_ok(repeat(fixed(op))) for op in workload.final_operations)
+    reads = phases(*(time_limit(seconds(FINAL_READ_SECONDS), each) for each in tried))
     final = time_limit(seconds(FINAL_READS_SECONDS), clients(reads))
     return phases(before, alongside(nemesis(_sequence(rest)), load), marked(FINAL_READS), final)
 

@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from harness.model.errors import EnvironmentFailure
 from nodes.hosts.sandbox import widen_path
 
 widen_path()
@@ -33,3 +34,17 @@ def sshd(tmp_path_factory) -> dict[str, str]:
         pytest.skip("no sshd here and apt-get gives none; as root: apt-get install -y openssh-server")
     libraries = os.pathsep.join({str(path.parent) for path in home.rglob("libwrap.so*")})
     return {"SPLITBRAIN_TEST_SSHD": str(home / "usr/sbin/sshd"), "LD_LIBRARY_PATH": libraries}
+
+
+@pytest.fixture(scope="session")
+def docker_engine() -> None:
+    """An engine whose containers' namespaces can be entered."""
+    from nodes.hosts.docker_engine import engine  # only here: it loads the engine's whole client
+
+    if os.geteuid() != 0:
+        pytest.skip("entering containers' namespaces needs root")
+    try:
+        with engine():
+            pass
+    except EnvironmentFailure as failure:
+        pytest.skip(f"{failure}; `make test-docker` starts one")

@@ -41,15 +41,15 @@ def servers(addresses: Mapping[int, str]) -> str:
     return ",".join(f"{address}:{CLIENT_PORT}" for address in addresses.values())
 
 
-async def create(addresses: Mapping[int, str]) -> None:
-    """Create the topic, with a copy on each of three brokers where there are so many, once all brokers are there.
+async def create(addresses: Mapping[int, str], copies_max: int = COPIES_MAX) -> None:
+    """Create the topic, with so many copies where there are as many brokers, once all brokers are there.
 
     The number of copies that must be in sync is left to the brokers' own configuration, as is all else.
     """
     admin = AdminClient({"bootstrap.servers": servers(addresses), "log_level": 0})
     nodes = len(addresses)
     await _until(lambda: _brokers_missing(admin, nodes))
-    await _until(lambda: _topic_missing(admin, min(COPIES_MAX, nodes)))
+    await _until(lambda: _topic_missing(admin, min(copies_max, nodes)))
     await _until(lambda: _partitions_missing(admin))
 
 

@@ -12,6 +12,9 @@ that keeps it back, and is sent again; the second sends a record, waits whether 
 another, and aborts. Which client does so is its option: librdkafka, whose EndTxn names no transaction, or one of ours
 with the epoch of each transaction (EndTxn v5, KIP-890).
 
+`leaderless_end` is KAFKA-20734 likewise: a transaction on every partition of a topic without copies stays open for as
+long as the first one of `late_end` would wait, and is committed.
+
 What may live here: what is asked, by name and value. What may not: how it is asked (transactions_session.py).
 """
 
@@ -113,6 +116,39 @@ def late_end(given: Mapping[str, str]) -> Workload:
         final_operations=DRAINS,
         make_session=make_session,
         prepare=prepare,
+    )
+
+
+SENT_TO_ALL = [["send", name_of(number), 1 + number] for number in range(PARTITIONS)]
+LEADERLESS_END = (
+    Op("invoke", "txn", value=[*SENT_TO_ALL, ["poll", {}]]),
+    Op("invoke", "txn", value=[["send", name_of(number), 11 + number] for number in range(PARTITIONS)]),
+)
+
+
+def leaderless_end(given: Mapping[str, str]) -> Workload:
+    """KAFKA-20734 step by step. Raises BadInput for options, as it has none."""
+    if given:
+        raise BadInput(f"workload kafka-20734: expected no options, came {', '.join(given)}")
+
+    def make_session(reach: Reach, process: int) -> TransactionSession:
+        producer = RdkafkaProducer(reach.addresses, f"splitbrain-{process}", 2 * PATIENCE_SECONDS)
+        return _session(reach, producer, PATIENCE_SECONDS)
+
+    async def prepare_one_copy(reach: Reach) -> None:
+        await create(reach.addresses, copies_max=1)
+        await make_ready(reach.addresses)
+
+    return Workload(
+        name="kafka-20734",
+        summary="a transaction that is committed while a partition of its has no leader, step by step",
+        checks=CHECKS,
+        operation=transaction,
+        read=poll,
+        script=LEADERLESS_END,
+        final_operations=DRAINS,
+        make_session=make_session,
+        prepare=prepare_one_copy,
     )
 
 

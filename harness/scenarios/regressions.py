@@ -7,12 +7,26 @@ from __future__ import annotations
 
 from harness.model.rpc import CLIENTS, HOLD, Api, RpcMatch, RpcRule, disturb
 from harness.model.scenario import Expectation, Scenario, Side, Source
-from harness.model.story import A_LEADER_IS_KNOWN, for_, heal, once, seconds
+from harness.model.story import (
+    A_LEADER_IS_KNOWN,
+    ALL_FOLLOW_ONE_LEADER,
+    FOLLOWERS,
+    for_,
+    heal,
+    kill,
+    once,
+    one,
+    seconds,
+)
 
 FIRST_END = RpcRule("the first EndTxn", RpcMatch((Api.END_TXN,), "request", (CLIENTS,), nth=1), HOLD)
 
 OPEN_AT_HEAL = Expectation("the late EndTxn comes while another transaction is open", "writers_open_at_heal", 1)
 """Without that nothing was tried, on either side."""
+
+SOON = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+FENCED_SOON = {1: SOON, 2: SOON, 3: SOON}
+"""Brokers whose partitions lose their leader three seconds after their death, and so while the transaction waits."""
 
 KAFKA_17754 = Scenario(
     id="KAFKA-17754",
@@ -34,4 +48,26 @@ KAFKA_17754 = Scenario(
     good=Side(None, "newest 4", shows=(OPEN_AT_HEAL,), workload_options={"client": "epoch-bumping"}),
 )
 
-SCENARIOS = (KAFKA_17754,)
+KAFKA_20734 = Scenario(
+    id="KAFKA-20734",
+    title="A transaction that is committed while one of its partitions has no leader never ends there",
+    question="The coordinator is to write a marker to a partition whose only broker is down: does it do so once the "
+    "broker is back, or take the partition for deleted?",
+    source=Source("KAFKA-20734"),
+    nodes=3,
+    layout="combined",
+    workload="kafka-20734",
+    story=(
+        once(ALL_FOLLOW_ONE_LEADER),
+        for_(seconds(5)),
+        kill(one(FOLLOWERS)),
+        for_(seconds(12)),
+        heal(),
+        once(ALL_FOLLOW_ONE_LEADER),
+        for_(seconds(6)),
+    ),
+    bad=Side(None, "4.3.1", breaks=("hanging-transaction",), of_node=FENCED_SOON),
+    good=Side(None, "3.9.1", of_node=FENCED_SOON),
+)
+
+SCENARIOS = (KAFKA_17754, KAFKA_20734)

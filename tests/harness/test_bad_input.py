@@ -18,7 +18,10 @@ PLANS = {
     "endless": ("time_limit_seconds = inf", "time_limit_seconds: Input should be"),
     "no number": ("rate_per_second = nan", "rate_per_second: Input should be"),
     "a negative seed": ("seed = -1", "seed: Input should be greater than or equal to 0"),
-    "an unknown workload": ('workload = "banking"', "workload: Input should be 'idle', 'kafka-17754', 'log'"),
+    "an unknown workload": (
+        'workload = "banking"',
+        "workload: Input should be 'idle', 'kafka-17754', 'kafka-20734'",
+    ),
     "an unknown fault": (
         'faults = ["gremlins"]',
         "faults.0: expected packets, partition, ",

@@ -13,7 +13,6 @@ from ground_scene import plan_of
 from real_command import begin, environment, processes_naming, splitbrain, wait_until
 
 from harness.launch import controller_command
-from harness.model import EnvironmentFailure
 from harness.model.errors import EXIT_VALID
 from nemesis.journal import pending
 from results.store import runs
@@ -29,15 +28,7 @@ pytestmark = [pytest.mark.netns, pytest.mark.timeout(180)]
 def kind(request):
     """A kind of host that this machine has."""
     if request.param == "docker":
-        from nodes.hosts import docker_engine  # only here: it loads the engine's whole client
-
-        if os.geteuid() != 0:
-            pytest.skip("entering containers' namespaces needs root")
-        try:
-            with docker_engine.engine():
-                pass
-        except EnvironmentFailure as failure:
-            pytest.skip(f"{failure}; `make test-docker` starts one")
+        request.getfixturevalue("docker_engine")
     return request.param
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +13,23 @@ import pytest
 COMMAND = str(Path(sys.executable).with_name("splitbrain"))
 
 
-def play(store: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [COMMAND, "reproduce", "KAFKA-17754", *arguments, "--store", str(store), "--format", "json"]
+def play(store: Path, *arguments: str, scenario: str = "KAFKA-17754") -> subprocess.CompletedProcess[str]:
+    command = [COMMAND, "reproduce", scenario, *arguments, "--store", str(store), "--format", "json"]
     return subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
+
+
+@pytest.mark.kafka
+@pytest.mark.netns
+@pytest.mark.spark
+@pytest.mark.timeout(500)
+@pytest.mark.skipif(
+    "SPLITBRAIN_ALL_SCENARIOS" not in os.environ, reason="takes three minutes: SPLITBRAIN_ALL_SCENARIOS=1"
+)
+def test_a_transaction_hangs_where_its_partition_had_no_leader_when_it_was_committed(tmp_path: Path) -> None:
+    played = play(tmp_path, "--system", "kafka", scenario="KAFKA-20734")
+    assert played.returncode == 0, played.stdout + played.stderr
+    findings = json.loads(played.stdout)["findings"]
+    assert {found["name"] for found in findings if found["severity"] == "invalid"} == {"hanging-transaction"}
 
 
 @pytest.mark.kafka

@@ -36,20 +36,10 @@ CLUSTER_ID = "9QAAAAAAAAAAAAAAAAAAAA"
 HOUR_NS = 3_600_000_000_000
 
 
-@pytest.fixture(scope="module")
-def _engine():
-    if os.geteuid() != 0:
-        pytest.skip("entering containers' namespaces needs root")
-    try:
-        with docker_engine.engine():
-            pass
-    except EnvironmentFailure as failure:
-        pytest.skip(f"{failure}; `make test-docker` starts one")
-
-
 @pytest.fixture
-def label(_engine, request):
+def label(request):
     """A label that no other test has; nothing that carries it is left when the test ends."""
+    request.getfixturevalue("docker_engine")  # the name is the module's, too
     label = f"test-{os.getpid()}-{abs(hash(request.node.name)) % 10**8}"
     yield label
     docker_engine.heal(label)

@@ -1,13 +1,16 @@
-"""Transactions whose ends the brokers' logs tell: each way to end once, on one partition or two."""
+"""What the brokers' own logs tell of transactions and sends: each way to end once, on one partition or two."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from conftest import FindInRun
 from small_histories import history
+from small_logs import drain as drain_log
+from small_logs import lost_send, send
 
 from harness.model import Op
 from harness.model.logged_record import LoggedRecord
@@ -65,7 +68,7 @@ def test_unknown_ends_are_counted_by_what_stands_behind_their_records(find_in_ru
     ]
     words = (
         "of 6 transactions of which nobody was told how they ended, the brokers' logs say that 2 were committed and "
-        "1 aborted; 3 they leave open"
+        "1 aborted; 1 left no record, and 2 are open"
     )
     assert found(find_in_run, ops, records) == [("settled", words)]
 
@@ -97,3 +100,27 @@ def test_what_the_logs_committed_is_read_though_its_client_was_not_told(find_in_
     ops = [*txn(0, "info", ["send", "t-0", 1]), *txn(1, "ok", ["send", "t-0", [2, 7]]), *drain("t-0", [2, 7])]
     records = log(0, (10, 1), (10, "commit"), (11, 7), (11, "commit"))
     assert [name for name, _ in found(find_in_run, ops, records)] == ["lost-write", "settled"]
+
+
+def test_a_transaction_without_a_marker_hangs_once_brokers_would_have_ended_it(find_in_run: FindInRun) -> None:
+    ops = history(
+        *txn(0, "ok", ["send", "t-0", [0, 1]]),
+        *txn(1, "info", ["send", "t-1", 2]),
+        *txn(2, "ok", ["send", "t-0", [1, 3]], ["send", "t-1", [1, 3]]),
+        Op("invoke", "drain", 9, key="t-0"),
+        *drain("t-1", [1, 3]),
+    )
+    late = [replace(op, time_ns=op.time_ns + (30_000_000_000 if op.index > 1 else 0)) for op in ops]
+    records = [*log(0, (10, 1), (12, 3), (12, "commit")), *log(1, (11, 2), (12, 3), (12, "commit"))]
+    (hanging, told) = found(find_in_run, late, records)
+    assert hanging[0] == "hanging-transaction"
+    assert hanging[1].startswith("every transaction ends: behind t-0=1, which T0 wrote, no log has a marker 30 s after")
+    assert told[0] == "settled"
+
+
+def test_sends_of_unknown_end_are_counted_by_whether_the_logs_have_them(find_in_run: FindInRun) -> None:
+    ops = history(*send(0, 1, 0), *lost_send(1, 2), *lost_send(2, 3), *drain_log(3, (0, 1), (1, 2)))
+    records = [replace(record, topic="log") for record in log(0, (-1, 1), (-1, 2))]
+    (told,) = find_in_run("log", ops, (), records=records)
+    words = "of 2 sends of which nobody was told how they ended, 1 are in the brokers' logs, and 1 are in none"
+    assert (told.name, told.severity, told.message) == ("settled", "tolerated", words)
