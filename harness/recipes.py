@@ -46,9 +46,9 @@ class ChangingSystem:
         later = [recipe_of(self.plan, 1, {}, version) for version in versions_in(self.plan.story)]
         return tuple(dict.fromkeys(path for system in (self.whole, *later) for path in system.reads))
 
-    async def prepare(self, host: Host, hosts: Mapping[int, HostView]) -> None:
+    async def prepare(self, host: Host, hosts: Mapping[int, HostView], newcomer: bool = False) -> None:
         """As the node's present recipe does."""
-        await self._of(host.view).prepare(host, hosts)
+        await self._of(host.view).prepare(host, hosts, newcomer)
 
     async def configure(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         """As the node's present recipe does."""

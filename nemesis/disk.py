@@ -47,6 +47,12 @@ Below = Annotated[str, Field(pattern=r"^[^/.][^/]*(/[^/.][^/]*)*$")]
 """A path or pattern below a node's log directory, and not above: no part begins with a dot."""
 
 
+class LoseDisk(OnNodes):
+    """Whether the node with the new disk is one that never voted."""
+
+    newcomer: bool = False
+
+
 class FlipBits(OnNodes):
     """How many bits of which files."""
 
@@ -95,7 +101,7 @@ class DiskErrors(OnNodes):
 
 
 DEEDS: Mapping[str, type[OnNodes]] = {
-    "lose_disk": OnNodes,
+    "lose_disk": LoseDisk,
     "lose_unsynced": OnNodes,
     "flip_bits": FlipBits,
     "truncate_log": TruncateLog,
@@ -107,7 +113,9 @@ DEEDS: Mapping[str, type[OnNodes]] = {
     "disk_errors": DiskErrors,
 }
 WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "lose_disk": lambda _details: "lost its disk and has a new one",
+    "lose_disk": lambda details: (
+        "lost its disk and has a new one" + (", which never voted" if details["newcomer"] else "")
+    ),
     "lose_unsynced": lambda _details: "lost what it had not synced",
     "flip_bits": lambda details: f"has {details['bits']} flipped bits in {details['files']}",
     "truncate_log": lambda details: f"lost the last {_amount(details)} of {details['log']}",

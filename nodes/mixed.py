@@ -37,9 +37,9 @@ class MixedSystem:
         """As the node's own system does."""
         await self.systems[host.view.node].configure(host, hosts)
 
-    async def prepare(self, host: Host, hosts: Mapping[int, HostView]) -> None:
+    async def prepare(self, host: Host, hosts: Mapping[int, HostView], newcomer: bool = False) -> None:
         """As the node's own system does."""
-        await self.systems[host.view.node].prepare(host, hosts)
+        await self.systems[host.view.node].prepare(host, hosts, newcomer)
 
     @property
     def reads(self) -> Sequence[Path]:

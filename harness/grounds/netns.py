@@ -76,8 +76,8 @@ async def _disks(stack: AsyncExitStack, setting: Setting, hosts: NamespaceHosts)
     if plan.disk == "directory" and not setting.has({*AT_REST, *LIVE}):
         return None
 
-    async def reformat(node: int) -> None:
-        await system.prepare(hosts.host(node), hosts.views)
+    async def reformat(node: int, newcomer: bool) -> None:
+        await system.prepare(hosts.host(node), hosts.views, newcomer)
 
     make = Make(plan.disk, plan.disk_mib, layered=setting.has(LAYERED))
     return await stack.enter_async_context(NamespaceDisks.up(hosts, make, reformat, plan.seed))

@@ -51,9 +51,13 @@ class Disks(Protocol):
         """Write, sync, read and remove as a process on the node would: None where all goes well and fast."""
 
 
-def lose_disk(who: Who) -> Step:
-    """The node dies, its disk is wiped and made anew with the same node id: a replaced disk."""
-    return Step("lose_disk", {"who": who})
+def lose_disk(who: Who, newcomer: bool = False) -> Step:
+    """The node dies, its disk is wiped and made anew with the same node id: a replaced disk.
+
+    In a quorum whose voters change, a newcomer's disk has an id of its own: the node is a voter once it is added as
+    one, and who was a voter under its number still is until it is removed (KIP-853).
+    """
+    return Step("lose_disk", {"who": who, **({"newcomer": True} if newcomer else {})})
 
 
 def lose_unsynced(who: Who) -> Step:

@@ -47,9 +47,10 @@ class System(Protocol):
     async def configure(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         """Write one host's configuration, and nothing else. Raises EnvironmentFailure."""
 
-    async def prepare(self, host: Host, hosts: Mapping[int, HostView]) -> None:
+    async def prepare(self, host: Host, hosts: Mapping[int, HostView], newcomer: bool = False) -> None:
         """Write one host's configuration and format its storage; hosts are all of the quorum.
 
+        In a quorum whose voters change, a newcomer is none of its first voters, whatever its number (KIP-853).
         Raises EnvironmentFailure with the tool's words.
         """
 

@@ -33,8 +33,8 @@ from nodes.hosts.disks_store import BENEATH, Store
 from nodes.hosts.disks_volume import LOOPED, why_not
 from nodes.hosts.netns import NamespaceHosts
 
-Reformat = Callable[[int], Awaitable[None]]
-"""Makes a node's empty log directory ready for the same node id, as before the node's first start."""
+Reformat = Callable[[int, bool], Awaitable[None]]
+"""Makes a node's empty log directory ready for the same node id, as before its first start, or as a newcomer's."""
 
 Damage = Callable[[Path, Mapping[str, Any], random.Random], dict[str, Any]]
 DAMAGES: Mapping[str, Damage] = {
@@ -137,11 +137,11 @@ class NamespaceDisks:
             if deed == "fill_disk":
                 free_bytes = details.get("free_bytes", 0)
                 return {"free_bytes": free_bytes, "filled_bytes": await asyncio.to_thread(store.inflate, free_bytes)}
-            return await self._lose(node, deed, store)
+            return await self._lose(node, deed, details, store)
         except OSError as error:
             raise EnvironmentFailure(f"{deed} on n{node}: {error.filename or ''} {error.strerror}") from error
 
-    async def _lose(self, node: int, deed: str, store: Store) -> dict[str, Any]:
+    async def _lose(self, node: int, deed: str, details: Mapping[str, Any], store: Store) -> dict[str, Any]:
         """Lose all, or all that is not synced; two files that the node leaves there before will tell."""
         left = await look(self._hosts, node, store.path, do="leave", synced=SYNCED, unsynced=UNSYNCED)
         if left is None:
@@ -150,7 +150,7 @@ class NamespaceDisks:
             await store.lose_unsynced()
             return {}
         done = await asyncio.to_thread(disks_files.wipe, store.volume.path)
-        await self._reformat(node)
+        await self._reformat(node, details.get("newcomer", False))
         return done
 
     async def undo(self, node: int) -> None:

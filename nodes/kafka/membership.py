@@ -68,9 +68,12 @@ class KafkaMembership:
     async def change_voter(self, change: VoterChange) -> None:
         """Ask the leader to add or remove a voter, in the incarnation that the leader sees."""
         quorum = await self._describe_quorum()
-        known = {state.replica_id: state.replica_directory_id for state in (*quorum.current_voters, *quorum.observers)}
+        # A node whose disk was replaced is both, until its old incarnation is removed.
+        asked = quorum.observers if change.joins else quorum.current_voters
+        known = {state.replica_id: state.replica_directory_id for state in asked}
         if change.node not in known:
-            raise PeerFailure(f"asking that {change.words}: the leader knows no n{change.node}")
+            kind = "observer" if change.joins else "voter"
+            raise PeerFailure(f"asking that {change.words}: the leader knows no {kind} n{change.node}")
         listener = {"name": "CONTROLLER", "host": self._addresses[change.node], "port": CONTROLLER_PORT}
         values = {
             "cluster_id": None,

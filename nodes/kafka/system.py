@@ -67,10 +67,10 @@ class KafkaSystem:
         """The transition table this release follows."""
         return self.release.version.transition_table
 
-    async def prepare(self, host: Host, hosts: Mapping[int, HostView]) -> None:
+    async def prepare(self, host: Host, hosts: Mapping[int, HostView], newcomer: bool = False) -> None:
         """Write the node's configuration and format its storage."""
         await self.configure(host, hosts)
-        await self._format(host, hosts)
+        await self._format(host, hosts, newcomer)
 
     @property
     def reads(self) -> Sequence[Path]:
@@ -96,14 +96,15 @@ class KafkaSystem:
         await host.write(_properties(view), server_properties(configuration, view, hosts))
         await host.write(_logging(view), LOG4J2 if self.release.version.logs_with_log4j2 else LOG4J)
 
-    async def _format(self, host: Host, hosts: Mapping[int, HostView]) -> None:
+    async def _format(self, host: Host, hosts: Mapping[int, HostView], newcomer: bool) -> None:
         tool = ["kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(_properties(host.view))]
         if self.metadata_release is not None:
             tool += ["--release-version", f"{self.metadata_release.major}.{self.metadata_release.minor}"]
         for name, level in self.features.items():
             tool += ["--feature", f"{name}={level}"]
         if self.initial_voters is not None:
-            tool += _first_quorum(host.view.node, self.initial_voters, hosts)
+            joins_later = newcomer or host.view.node not in self.initial_voters
+            tool += ["--no-initial-controllers"] if joins_later else _first_quorum(self.initial_voters, hosts)
         await host.run(self._java(host.view, "-Xmx64m", *tool), timeout_seconds=FORMAT_SECONDS)
 
     def _java(self, host: HostView, *arguments: str) -> list[str]:
@@ -117,10 +118,8 @@ def label(version: KafkaVersion, overrides: Mapping[str, str]) -> str:
     return f"kafka:{version} ({shown})" if shown else f"kafka:{version}"
 
 
-def _first_quorum(node: int, voters: Mapping[int, str], hosts: Mapping[int, HostView]) -> list[str]:
-    """What the storage tool is told of a dynamic quorum: its voters to be, or that this node waits to be added."""
-    if node not in voters:
-        return ["--no-initial-controllers"]
+def _first_quorum(voters: Mapping[int, str], hosts: Mapping[int, HostView]) -> list[str]:
+    """What the storage tool is told of the first voters of a dynamic quorum, each of which is one of them."""
     told = (f"{voter}@{hosts[voter].address}:{CONTROLLER_PORT}:{directory}" for voter, directory in voters.items())
     return ["--initial-controllers", ",".join(told)]
 

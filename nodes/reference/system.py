@@ -35,8 +35,8 @@ class ReferenceSystem:
         """The transition table its nodes execute."""
         return "kip-595" if self.switches.get("reference.pre_vote") == "false" else "kip-996"
 
-    async def prepare(self, host: Host, hosts: Mapping[int, HostView]) -> None:
-        """Write the node's properties; a node makes its log directory itself."""
+    async def prepare(self, host: Host, hosts: Mapping[int, HostView], newcomer: bool = False) -> None:  # noqa: ARG002
+        """Write the node's properties; a node makes its log directory itself, and the voters never change."""
         await self.configure(host, hosts)
 
     async def configure(self, host: Host, hosts: Mapping[int, HostView]) -> None:

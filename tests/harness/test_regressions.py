@@ -22,9 +22,7 @@ def play(store: Path, *arguments: str, scenario: str = "KAFKA-17754") -> subproc
 @pytest.mark.netns
 @pytest.mark.spark
 @pytest.mark.timeout(500)
-@pytest.mark.skipif(
-    "SPLITBRAIN_ALL_SCENARIOS" not in os.environ, reason="SPLITBRAIN_ALL_SCENARIOS plays all"
-)
+@pytest.mark.skipif("SPLITBRAIN_ALL_SCENARIOS" not in os.environ, reason="SPLITBRAIN_ALL_SCENARIOS plays all")
 def test_a_transaction_hangs_where_its_partition_had_no_leader_when_it_was_committed(tmp_path: Path) -> None:
     played = play(tmp_path, "--system", "kafka", scenario="KAFKA-20734")
     assert played.returncode == 0, played.stdout + played.stderr

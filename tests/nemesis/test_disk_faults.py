@@ -74,6 +74,7 @@ def strike(situation, step):
 
 DEEDS = {
     "a new disk": (lose_disk(LEADER), "n2 lost its disk and has a new one"),
+    "a newcomer's disk": (lose_disk(LEADER, newcomer=True), "n2 lost its disk and has a new one, which never voted"),
     "power failure": (lose_unsynced(LEADER), "n2 lost what it had not synced"),
     "flipped bits": (flip_bits("n1", 3), "n1 has 3 flipped bits in __cluster_metadata-0/*.log"),
     "last bytes": (truncate_log("n1", last_bytes=7), "n1 lost the last 7 bytes of __cluster_metadata-0"),

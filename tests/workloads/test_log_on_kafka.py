@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 COMMAND = Path(sys.executable).with_name("splitbrain")
-PLAN = Path(__file__).with_name("unclean.toml")
+UNCLEAN, REPLACED_DISK = (Path(__file__).with_name(name) for name in ("unclean.toml", "replaced-disk.toml"))
 
 
 @pytest.mark.kafka
@@ -18,7 +19,7 @@ PLAN = Path(__file__).with_name("unclean.toml")
 @pytest.mark.spark
 @pytest.mark.timeout(400)
 def test_acknowledged_records_that_an_unclean_election_loses_are_named(tmp_path: Path) -> None:
-    command = [str(COMMAND), "run", "--plan", str(PLAN), "--store", str(tmp_path), "--format", "json"]
+    command = [str(COMMAND), "run", "--plan", str(UNCLEAN), "--store", str(tmp_path), "--format", "json"]
     played = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert played.returncode == 1, played.stdout + played.stderr
     findings = json.loads(played.stdout)["findings"]
@@ -28,3 +29,16 @@ def test_acknowledged_records_that_an_unclean_election_loses_are_named(tmp_path:
     assert len({found["key"] for found in lost} - {None}) == 1
     assert "was acknowledged at offset" in lost[0]["message"]
     assert [found["name"] for found in findings if found["severity"] == "unknown"] == []
+
+
+@pytest.mark.kafka
+@pytest.mark.netns
+@pytest.mark.spark
+@pytest.mark.timeout(400)
+@pytest.mark.skipif("SPLITBRAIN_ALL_SCENARIOS" not in os.environ, reason="SPLITBRAIN_ALL_SCENARIOS plays all")
+def test_a_voter_with_a_new_disk_leaves_and_is_added_again_and_nothing_is_lost(tmp_path: Path) -> None:
+    command = [str(COMMAND), "run", "--plan", str(REPLACED_DISK), "--store", str(tmp_path), "--format", "json"]
+    played = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert played.returncode == 0, played.stdout + played.stderr
+    findings = json.loads(played.stdout)["findings"]
+    assert {found["severity"] for found in findings} <= {"tolerated"}

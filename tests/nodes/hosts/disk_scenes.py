@@ -52,7 +52,7 @@ async def two_nodes(directory: Path, make: Make) -> AsyncIterator[tuple[Namespac
     """Two hosts with disks, on each a log of three batches and a quorum-state."""
     async with NamespaceHosts.up(directory, nodes=2) as hosts:
 
-        async def fill(node: int) -> None:
+        async def fill(node: int, _newcomer: bool = False) -> None:
             data = hosts.views[node].directory / "data"
             (data / LOG).parent.mkdir(parents=True)
             (data / LOG).write_bytes(b"".join(BATCHES))

@@ -41,12 +41,12 @@ class RecordedHost:
         """Nothing is copied."""
 
 
-def format_flags(tmp_path: Path, **given: Any) -> list[str]:
-    """What the storage tool is told of a 4.3.1 node beside its configuration."""
+def format_flags(tmp_path: Path, newcomer: bool = False, **given: Any) -> list[str]:
+    """What the storage tool is told of n1 of 4.3.1, beside its configuration."""
     release = Release(KafkaVersion(4, 3, 1), tmp_path, "here")
     host = RecordedHost()
     system = KafkaSystem(release, Layout.CONTROLLERS, "9QAAAAAAAAAAAAAAAAAAAA", **given)
-    asyncio.run(system.prepare(host, {1: VIEW}))
+    asyncio.run(system.prepare(host, {1: VIEW}, newcomer))
     (argv,) = host.ran
     return list(argv[argv.index("-c") + 2 :])
 
@@ -64,3 +64,10 @@ def test_storage_is_formatted_for_the_oldest_node_of_the_quorum(
 
 def test_storage_is_formatted_with_the_levels_of_features_that_are_given(tmp_path: Path) -> None:
     assert format_flags(tmp_path, features={"transaction.version": "1"}) == ["--feature", "transaction.version=1"]
+
+
+def test_a_first_voter_is_formatted_as_one_and_a_newcomer_in_its_place_is_not(tmp_path: Path) -> None:
+    voters = {1: "AAAAAAAAAAAAAAAAAAAAAA"}
+    named = ["--initial-controllers", "1@10.77.0.1:9093:AAAAAAAAAAAAAAAAAAAAAA"]
+    assert format_flags(tmp_path, initial_voters=voters) == named
+    assert format_flags(tmp_path, initial_voters=voters, newcomer=True) == ["--no-initial-controllers"]
