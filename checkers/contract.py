@@ -80,6 +80,7 @@ def finding(
     node: Column | None = None,
     time_ns: Column | None = None,
     witnesses: Column | None = None,
+    evidence: Column | None = None,
 ) -> DataFrame:
     """One finding for each row of frame; what is not given is null, or an empty list of witnesses."""
     nothing = fn.lit(None)
@@ -93,6 +94,7 @@ def finding(
         (nothing if time_ns is None else time_ns).cast("bigint").alias("time_ns"),
         (fn.array() if witnesses is None else witnesses).cast("array<bigint>").alias("witnesses"),
         fn.lit(1).cast("bigint").alias("count"),
+        (nothing if evidence is None else evidence).cast("string").alias("evidence"),
     )
 
 

@@ -20,6 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from checkers.contract import JudgeSettings
 from checkers.keyed import APART, Keys, by_key
 from checkers.models.model import Model, Outcome, Problem
+from harness.model.evidence import encoded
 from harness.model.tables import FINDINGS
 
 TALLY = pa.schema(
@@ -89,4 +90,5 @@ def finding_row(keys: Keys, problem: Problem, key: str, check: str) -> dict:
         "key": key or None,
         "witnesses": keys.history_indexes(problem.rows),
         "count": 1,
+        "evidence": None if problem.evidence is None else encoded(problem.evidence),
     }

@@ -50,12 +50,15 @@ from checkers.transactions_settled import (
     torn_by_logs,
 )
 from harness.model import NEMESIS
+from harness.model.evidence import KINDS, Cycle
 
 BEGINS, ENDS = -1, -2
 """Kinds of rows that are no edges: source is a transaction, target the index of its begin or end."""
 
 WRITE_MOP = r'\[\s*"(append|w|send)"\s*,'
 """A transaction's JSON has it where it writes."""
+
+EDGE_NAMES = {WW: "ww", LOG_WW: "ww", WR: "wr", RW: "rw", PROCESS: "process", REALTIME: "realtime"}
 
 EDGES = pa.schema([("source", pa.int64()), ("target", pa.int64()), ("kind", pa.int32())])
 STEPS = pa.schema(
@@ -113,13 +116,22 @@ def cyclic(told: DataFrame, dependencies: DataFrame) -> DataFrame:
     words = dependencies.groupBy("source", "target", "kind").agg(*said)
     ends_of = took_place.select(fn.col("txn").alias("source"), "end")
     told_of = steps.join(words, ["source", "target", "kind"], "left").join(ends_of, "source", "left")
-    by_step = fn.array_sort(fn.collect_list(fn.struct("step", in_words().alias("words"))))
+    by_step = fn.array_sort(fn.collect_list(fn.struct("step", in_words().alias("words"), as_evidence().alias("told"))))
+    steps_told = fn.transform(by_step, lambda step: step["told"])
     cycle = told_of.groupBy("cycle", "name", "severity").agg(
         fn.concat_ws("; ", fn.transform(by_step, lambda step: step["words"])).alias("words"),
+        fn.to_json(fn.struct(fn.lit(KINDS[Cycle]).alias("kind"), steps_told.alias("steps"))).alias("evidence"),
         fn.array_sort(fn.array_compact(fn.flatten(fn.collect_list(fn.array("source", "end"))))).alias("witnesses"),
     )
     message = sentence("transactions have an order: {words}")
-    return finding(cycle, CHECK, fn.col("name"), message, fn.col("severity"), witnesses=fn.col("witnesses"))
+    witnesses, evidence = fn.col("witnesses"), fn.col("evidence")
+    return finding(cycle, CHECK, fn.col("name"), message, fn.col("severity"), witnesses=witnesses, evidence=evidence)
+
+
+def as_evidence() -> Column:
+    """A step of a cycle as a harness.model.evidence.Step; what it does not have is left out."""
+    edge = fn.coalesce(*(fn.when(fn.col("kind") == kind, name) for kind, name in EDGE_NAMES.items()))
+    return fn.struct("source", "target", edge.alias("edge"), "key", "value", "following")
 
 
 def in_words() -> Column:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from harness.model import Finding, Op, Quantity, Verdict
+from harness.model.evidence import Evidence
 from results.judgement import Expectation
 
 DOWN: Final = "Down"
@@ -68,11 +69,28 @@ class SecondOfLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation with both its ends; end is None where none was recorded. position counts those of its key."""
+
+    start: Op
+    end: Op | None
+    position: int = 0
+
+    @property
+    def outcome(self) -> Outcome:
+        """How it ended; what never did may yet."""
+        return "info" if self.end is None or self.end.type == "invoke" else self.end.type
+
+
+@dataclass(frozen=True, slots=True)
 class ShownFinding:
-    """A finding with the operations around its witnesses, in index order."""
+    """A finding with the rows around its witnesses, in index order; and where it is drawn, the operations of the
+    picture, the ones that matter most first, and what else the check knew."""
 
     finding: Finding
     ops: tuple[Op, ...] = ()
+    operations: tuple[Operation, ...] = ()
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True, slots=True)

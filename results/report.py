@@ -15,9 +15,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness.model import Op
-from results.data import ReportData, SideData
+from harness.model.evidence import Cycle
+from results.data import ReportData, ShownFinding, SideData
 from results.drawing.axis import clip
 from results.drawing.charts import latency_chart, throughput_chart
+from results.drawing.cycle import CYCLE_CAPTION, cycle
+from results.drawing.intervals import caption, intervals
 from results.drawing.messages import sequence
 from results.drawing.svg import element, markup
 from results.drawing.timeline import timeline
@@ -43,6 +46,7 @@ def render_report(data: ReportData) -> str:
             data=data,
             timeline=Markup(markup(timeline(data.sides))),
             charts=[_charts(side, duration_ns) for side in data.sides],
+            pictures=[[_picture(shown, side) for shown in side.findings] for side in data.sides],
             sequences=[Markup(markup(sequence(side))) if side.messages else None for side in data.sides],
         )
     )
@@ -61,6 +65,15 @@ def _charts(side: SideData, duration_ns: int) -> list[Markup]:
     if not side.load or not side.latencies:
         return []
     return [Markup(markup(chart(side, duration_ns))) for chart in (latency_chart, throughput_chart)]
+
+
+def _picture(shown: ShownFinding, side: SideData) -> tuple[Markup, str] | None:
+    """A finding's picture and its caption, where it is drawn."""
+    if not shown.operations:
+        return None
+    if isinstance(shown.evidence, Cycle):
+        return Markup(markup(cycle(shown, side))), CYCLE_CAPTION
+    return Markup(markup(intervals(shown, side))), caption(shown)
 
 
 @cache

@@ -6,13 +6,13 @@ What may live here: the way from files to values. What may not: drawing, Spark.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.model import NEMESIS, Finding, Observation, Op
+from harness.model import NEMESIS, BadInput, Finding, Observation, Op
 from harness.model.story import STORY_BEGINS
 from harness.model.tables import HISTORY, OBSERVATIONS, RPCS
 from results.data import ShownFinding, SideData
@@ -20,12 +20,15 @@ from results.faults import fault_bands
 from results.judgement import read_judgement
 from results.load import latency_points, load_by_second
 from results.messages import counted_messages, shown_messages, telling_rows
+from results.rows import ops_of
 from results.spans import epoch_steps, state_spans
 from results.store import RunDirectory
 from results.tables import read_table
+from results.witnesses import evidence_of, operations_shown
 
 FINDINGS_SHOWN: Final = 25
 WITNESSES_SHOWN: Final = 12
+PICTURES_MAX: Final = 6
 OPS_AROUND: Final = 2
 """How many operations before and after each witness are shown with it."""
 
@@ -48,7 +51,7 @@ def read_side(run: RunDirectory, name: str, system: str) -> SideData:
         nodes=tuple(sorted({seen.node for seen in observations})),
         spans=state_spans(observations, end_ns),
         epochs=epoch_steps(observations),
-        faults=fault_bands(_ops(deeds), end_ns),
+        faults=fault_bands(ops_of(deeds), end_ns),
         latencies=latency_points(history),
         load=load_by_second(history),
         quantities=judgement.quantities,
@@ -56,7 +59,7 @@ def read_side(run: RunDirectory, name: str, system: str) -> SideData:
         messages=shown_messages(telling),
         messages_total=len(telling),
         message_counts=counted_messages(rpcs),
-        findings=tuple(_shown(finding, history) for finding in judgement.findings[:FINDINGS_SHOWN]),
+        findings=_shown(run, judgement.findings, history),
         findings_total=len(judgement.findings),
         versions=judgement.versions,
     )
@@ -72,21 +75,29 @@ def _last_ns(history: pa.Table) -> int:
     return pc.max(history["time_ns"]).as_py() or 0
 
 
-def _ops(rows: pa.Table) -> Iterator[Op]:
-    for row in rows.to_pylist():
-        yield _op(row)
+def _shown(run: RunDirectory, findings: Sequence[Finding], history: pa.Table) -> tuple[ShownFinding, ...]:
+    """The first findings with the rows around their witnesses, and the first of those that can be drawn with what a
+    picture takes. Raises BadInput for evidence that is none."""
+    shown: list[ShownFinding] = []
+    for finding in findings[:FINDINGS_SHOWN]:
+        try:
+            evidence = evidence_of(finding)
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadInput(
+                f"{run.verdict}: expected evidence for {finding.name}, found what is none: {error}"
+            ) from error
+        drawn = sum(1 for each in shown if each.operations) < PICTURES_MAX
+        operations = operations_shown(finding, evidence, history) if drawn else ()
+        shown.append(ShownFinding(finding, _around(finding, history), operations, evidence))
+    return tuple(shown)
 
 
-def _op(row: dict[str, Any]) -> Op:
-    return Op(**row | {"value": None if row["value"] is None else json.loads(row["value"])})
-
-
-def _shown(finding: Finding, history: pa.Table) -> ShownFinding:
-    """The finding with its first witnesses and the rows around them; a row's index is its position."""
+def _around(finding: Finding, history: pa.Table) -> tuple[Op, ...]:
+    """The finding's first witnesses and the rows around them; a row's index is its position."""
     around = {
         index
         for witness in finding.witnesses[:WITNESSES_SHOWN]
         for index in range(witness - OPS_AROUND, witness + OPS_AROUND + 1)
         if 0 <= index < len(history)
     }
-    return ShownFinding(finding, tuple(_ops(history.take(pa.array(sorted(around), pa.int64())))))
+    return tuple(ops_of(history.take(pa.array(sorted(around), pa.int64()))))

@@ -40,7 +40,17 @@ def search(
     Returns the verdict; the steps spent; how many completed operations the longest way through placed; the operation
     that could not be placed after them (NOBODY if valid); and some of the states it met there.
     """
-    openings = openings_of(operations)
+    verdict, steps, furthest, stuck, states, _ = explore(
+        operations, texts, initial, steps_max, bytes_max, openings_of(operations)
+    )
+    return verdict, steps, furthest, stuck, states
+
+
+@njit(cache=True)
+def explore(
+    operations: Operations, texts: Texts, initial: int, steps_max: int, bytes_max: int, openings: Openings
+) -> tuple[int, int, int, int, Rows, Rows]:
+    """What search returns; and, if valid, the operations of one order that change the state, in order."""
     queue, slot, words = openings.queue, openings.slot, openings.words
     configurations_max = bytes_max // bytes_of(words)
     place = np.empty(1024, np.int64)
@@ -64,7 +74,7 @@ def search(
         steps += 1
         if steps > steps_max or count > configurations_max:
             states = states_at(furthest, place[:count], state)
-            return UNDECIDED, steps - 1, furthest, queue[furthest], states
+            return UNDECIDED, steps - 1, furthest, queue[furthest], states, place[:0]
         if count == place.shape[0]:
             place, state, mask, stack = grown(place), grown(state), grown_table(mask), grown_table(stack)
         for word in range(words):
@@ -83,8 +93,20 @@ def search(
             table = rehashed(table, count, place, state, mask)
     states = states_at(furthest, place[:count], state)
     if furthest == queue.shape[0]:
-        return VALID, steps, furthest, NOBODY, states
-    return INVALID, steps, furthest, queue[furthest], states
+        return VALID, steps, furthest, NOBODY, states, chosen(stack[: max(depth - 1, 0)], place, openings)
+    return INVALID, steps, furthest, queue[furthest], states, place[:0]
+
+
+@njit(cache=True)
+def chosen(stack: Rows, place: Rows, openings: Openings) -> Rows:
+    """The operation that each entry of the stack tried last."""
+    found = np.empty(stack.shape[0], np.int64)
+    for depth in range(stack.shape[0]):
+        at, index = place[stack[depth, 0]], stack[depth, 1] - 1
+        first = openings.offsets[at]
+        alive = openings.offsets[at + 1] - first
+        found[depth] = openings.live[first + index] if index < alive else openings.crashed[index - alive]
+    return found
 
 
 @leaf

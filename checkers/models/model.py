@@ -10,17 +10,20 @@ from dataclasses import dataclass
 
 from checkers.contract import JudgeSettings
 from checkers.keyed import Keys
+from harness.model.evidence import Evidence
 from harness.model.finding import Severity
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a key is not valid: a finding's name, severity and message, and the rows of the keys that witness it."""
+    """Why a key is not valid: a finding's name, severity and message, the rows of the keys that witness it, and what a
+    picture of it needs."""
 
     name: str
     severity: Severity
     message: str
     rows: Sequence[int]
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True, slots=True)

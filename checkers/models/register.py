@@ -8,15 +8,18 @@ What may live here: which of these, and what each verdict says in words. What ma
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 
 from checkers.contract import JudgeSettings
 from checkers.kernels import chains, zones
-from checkers.kernels.rows import NOBODY, Rows
+from checkers.kernels.rows import CAS, INVOKE, NOBODY, READ, Rows
 from checkers.keyed import REGISTER_FS, Keys
 from checkers.models.model import Model, Outcome, Problem
 from checkers.operations import Batch, register_operations
 from checkers.portfolio import searched
+from harness.model.evidence import Zone, Zones
 
 GUARANTEE = "reads see the latest write"
 
@@ -61,7 +64,33 @@ def problem_of(keys: Keys, verdict: int, witness: Rows) -> Problem | None:
     rows = [int(row) for row in witness if row != NOBODY]
     if verdict in (chains.SWAPPED_TWICE, chains.CIRCLE, chains.OUT_OF_ORDER):
         rows += [int(keys.partner[row]) for row in rows]
-    return Problem("non-linearizable", "invalid", explain(keys, verdict, witness), rows)
+    zones_told = zones_of(keys, witness) if verdict in (zones.ZONES_CROSS, zones.ZONE_INSIDE) else None
+    return Problem("non-linearizable", "invalid", explain(keys, verdict, witness), rows, zones_told)
+
+
+def zones_of(keys: Keys, witness: Rows) -> Zones:
+    """The two values' zones, which witness bounds."""
+    bounds = witness.reshape(-1, 2).tolist()
+    return Zones(tuple(Zone(zone_name(keys, *each), *(index_at(keys, row) for row in each)) for each in bounds))
+
+
+def zone_name(keys: Keys, first_return: int, last_call: int) -> str:
+    """The value, or a chain's at either end of its zone."""
+    held = dict.fromkeys(value_at(keys, row) for row in (first_return, last_call) if row != NOBODY)
+    return " … ".join(held)
+
+
+def value_at(keys: Keys, row: int) -> str:
+    """The value that the operation of this row leaves or returns."""
+    # A read's value stands in its completion, what was asked for in the invocation.
+    is_told_here = (keys.kind[row] == INVOKE) != (keys.f[row] == READ)
+    held = int(keys.value[row if is_told_here else keys.partner[row]])
+    return json.dumps(json.loads(keys.texts[held])[1]) if keys.f[row] == CAS else keys.told(held)
+
+
+def index_at(keys: Keys, row: int) -> int:
+    """The history index of a row; NOBODY stays what it is."""
+    return NOBODY if row == NOBODY else int(keys.index[row])
 
 
 def explain(keys: Keys, verdict: int, witness: Rows) -> str:

@@ -28,7 +28,8 @@ class Finding:
 
     name is the guarantee's standard term (`non-linearizable`, `two-leaders-in-one-epoch`), message a sentence that
     names it and its witness. witnesses are history indexes; where the witness is a node's deed, node and time_ns
-    (since the run began) say whose and when. count tells how many such findings this row stands for.
+    (since the run began) say whose and when. count tells how many such findings this row stands for. evidence is the
+    JSON of what a picture of it needs (harness.model.evidence), where the check has that.
     """
 
     check: str
@@ -40,6 +41,7 @@ class Finding:
     time_ns: int | None = None
     witnesses: tuple[int, ...] = ()
     count: int = 1
+    evidence: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

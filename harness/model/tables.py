@@ -99,6 +99,7 @@ FINDINGS = pa.schema(
         ("time_ns", pa.int64()),
         ("witnesses", pa.list_(pa.int64())),
         ("count", pa.int64()),
+        ("evidence", pa.string()),
     ]
 )
 

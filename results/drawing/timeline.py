@@ -9,7 +9,7 @@ What may live here: the layout of this picture. What may not: reading, judging, 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from harness.model import Finding
@@ -56,7 +56,7 @@ def _block(side: SideData, scale: Scale, epochs_shown: range, top: float) -> tup
     bottom = rows_bottom + (EPOCHS_HEIGHT if side.epochs else 0)
     rows = [_row(node, side, scale, rows_top + ROW_HEIGHT * position) for position, node in enumerate(side.nodes)]
     faults = [
-        _fault(band, scale, top + HEADER_HEIGHT + LANE_HEIGHT * lane, bottom)
+        fault_band(band, scale, top + HEADER_HEIGHT + LANE_HEIGHT * lane, bottom)
         for band, lane in zip(side.faults, lanes, strict=True)
     ]
     epochs = [epoch_lines(side, epochs_shown, scale, rows_bottom)] if side.epochs else []
@@ -76,7 +76,7 @@ def _header(side: SideData, top: float) -> ET.Element:
     )
 
 
-def fault_lanes(faults: Sequence[FaultBand], scale: Scale) -> list[int]:
+def fault_lanes(faults: Sequence[FaultBand], scale: Callable[[float], float]) -> list[int]:
     """For each band, the first lane in which neither it nor its label meets another."""
     ends: list[float] = []
     lanes: list[int] = []
@@ -88,12 +88,13 @@ def fault_lanes(faults: Sequence[FaultBand], scale: Scale) -> list[int]:
     return lanes
 
 
-def _label_start(band: FaultBand, scale: Scale) -> float:
+def _label_start(band: FaultBand, scale: Callable[[float], float]) -> float:
     """Where a band begins, or further left where its label would leave the picture."""
     return max(LEFT, min(scale(band.start_ns), WIDTH - RIGHT - text_width(band.label, 11)))
 
 
-def _fault(band: FaultBand, scale: Scale, lane_top: float, bottom: float) -> ET.Element:
+def fault_band(band: FaultBand, scale: Callable[[float], float], lane_top: float, bottom: float) -> ET.Element:
+    """A fault's shade down to bottom, with its label in the lane that begins at lane_top."""
     start, end = scale(band.start_ns), scale(band.end_ns)
     line_y, width = lane_top + LANE_HEIGHT - 4, max(end - start, 0.0)
     when = f"{seconds_of(band.start_ns)} to {seconds_of(band.end_ns)}" if width else seconds_of(band.start_ns)

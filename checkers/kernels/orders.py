@@ -1,0 +1,71 @@
+"""The longest order of a history that has none: every operation that returned before the one that cannot be placed.
+
+Those operations are a history of their own, in which whatever had not returned by then is pending. It has an order,
+which the depth-first search finds, and which is told whole: the search itself only keeps what changes the state.
+
+What may live here: that order. What may not: which operation cannot be placed, which the searches say.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from checkers.kernels.bits import clear_bit, has_bit, set_bit
+from checkers.kernels.openings import Openings, openings_of
+from checkers.kernels.rows import NEVER, Rows
+from checkers.kernels.search import VALID, explore
+from checkers.kernels.steps import READ_OF, REFUSED_SWAP, Operations, Texts, left_by, observes
+
+
+def order_before(
+    operations: Operations, texts: Texts, initial: int, stuck: int, steps_max: int, bytes_max: int
+) -> tuple[Rows, int]:
+    """The operations in order, and the state that they leave; none of them where the budget does not suffice."""
+    end = operations.back[stuck]
+    pending = operations.back >= end
+    observations = np.isin(operations.code, (READ_OF, REFUSED_SWAP))
+    kept = np.flatnonzero((operations.call < end) & ~(pending & observations))
+    columns = [column[kept] for column in operations]
+    earlier = Operations(columns[0], np.where(columns[1] >= end, NEVER, columns[1]), *columns[2:])
+    openings = openings_of(earlier)
+    verdict, *_, path = explore(earlier, texts, initial, steps_max, bytes_max, openings)
+    if verdict != VALID:
+        return kept[:0], initial
+    order, held = replayed(path, earlier, texts, initial, openings)
+    return kept[order], int(held)
+
+
+@njit(cache=True)
+def replayed(path: Rows, operations: Operations, texts: Texts, initial: int, openings: Openings) -> tuple[Rows, int]:
+    """The path with the observations where the search absorbed them, and the state after it."""
+    mask = np.zeros((1, openings.words), np.uint64)
+    order = np.empty(operations.call.shape[0], np.int64)
+    at, count = tell(0, initial, mask, order, 0, openings, operations)
+    held = initial
+    for operation in path:
+        held = left_by(operations.code[operation], operations.a[operation], operations.b[operation], held, texts)
+        set_bit(mask, 0, openings.slot[operation])
+        order[count] = operation
+        at, count = tell(at, held, mask, order, count + 1, openings, operations)
+    return order[:count], held
+
+
+@njit(cache=True)
+def tell(
+    at: int, held: int, mask: Rows, order: Rows, count: int, openings: Openings, operations: Operations
+) -> tuple[int, int]:
+    """What search.settle does, with the observations that it places written down."""
+    while at < openings.queue.shape[0]:
+        for index in range(openings.offsets[at], openings.offsets[at + 1]):
+            one = openings.live[index]
+            placed = has_bit(mask, 0, openings.slot[one])
+            if not placed and observes(operations.code[one], operations.a[one], held):
+                set_bit(mask, 0, openings.slot[one])
+                order[count] = one
+                count += 1
+        if not has_bit(mask, 0, openings.slot[openings.queue[at]]):
+            break
+        clear_bit(mask, 0, openings.slot[openings.queue[at]])
+        at += 1
+    return at, count

@@ -1,0 +1,177 @@
+"""The picture of a cycle of transactions: a card a transaction with its operations, an arrow a dependency.
+
+The cards stand clockwise in the order of the cycle; an arrow goes to the transaction that comes after. Operations on
+the keys that the arrows name come first in a card and stand out.
+
+What may live here: the layout of this picture. What may not: how cycles are found.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import xml.etree.ElementTree as ET
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Final
+
+from harness.model.evidence import Cycle, Step
+from results.data import Operation, ShownFinding, SideData
+from results.drawing.axis import WIDTH, clip, seconds_of
+from results.drawing.svg import drawing, element, label, tooltip
+
+CARD_WIDTH: Final = 236
+HEAD: Final = 38
+LINE: Final = 15
+MOPS_MAX: Final = 6
+MOP_LENGTH_MAX: Final = 32
+CARDS_MAX: Final = 10
+MARGIN: Final = 12
+BEND, BEND_OF_TWO = 0.05, 0.14
+"""How far an arrow bends, of its length; more where two stand between the same cards."""
+CYCLE_CAPTION: Final = (
+    "An arrow goes to the transaction that must come after: ww wrote the next version, wr read what was written, "
+    "rw wrote over what was read."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A transaction's place: the centre, and the height of its card."""
+
+    x: float
+    y: float
+    height: float
+
+    def border_towards(self, x: float, y: float) -> tuple[float, float]:
+        """Where the straight line from the centre to a point leaves the card."""
+        right, down = x - self.x, y - self.y
+        reach = max(abs(right) / (CARD_WIDTH / 2 + 4), abs(down) / (self.height / 2 + 4), 1e-9)
+        return self.x + right / reach, self.y + down / reach
+
+
+def cycle(shown: ShownFinding, side: SideData) -> ET.Element:
+    """The picture of a finding whose evidence is a cycle, all of whose transactions are shown."""
+    assert isinstance(shown.evidence, Cycle), "a cycle's picture is made of a cycle"
+    steps = shown.evidence.steps[:CARDS_MAX]
+    keys = {step.key for step in shown.evidence.steps if step.edge in ("ww", "wr", "rw")}
+    operations = {each.start.index: each for each in shown.operations}
+    lines = [_lines(operations.get(step.source), keys) for step in steps]
+    cards, height = _places([HEAD + LINE * len(each) for each in lines])
+    ends = dict(zip([step.source for step in steps], cards, strict=True))
+    bend = BEND if len(steps) > 2 else BEND_OF_TWO
+    arrows = [_arrow(step, ends[step.source], ends[step.target], bend) for step in steps if step.target in ends]
+    drawn = [
+        _card(step.source, operations.get(step.source), card, texts)
+        for step, card, texts in zip(steps, cards, lines, strict=True)
+    ]
+    title = f"{shown.finding.name}: a cycle of {len(shown.evidence.steps)} transactions, {side.name}"
+    told = element("desc", "; ".join(_told(step) for step in shown.evidence.steps))
+    return drawing(title, WIDTH, height, told, *arrows, *drawn)
+
+
+def _places(heights: list[float]) -> tuple[list[Card], float]:
+    """The cards' places on an ellipse, clockwise from the left for two and from the top for more."""
+    count, highest = len(heights), max(heights)
+    across = WIDTH / 2 - CARD_WIDTH / 2 - MARGIN if count > 2 else WIDTH / 3.2
+    down = 0.0 if count < 3 else max(highest + 30, (highest + 70) * count / 5)
+    first = math.pi if count < 3 else -math.pi / 2
+    angles = [first + 2 * math.pi * at / count for at in range(count)]
+    ys = [down * math.sin(angle) for angle in angles]
+    top = min(y - height / 2 for y, height in zip(ys, heights, strict=True))
+    bottom = max(y + height / 2 for y, height in zip(ys, heights, strict=True))
+    # Two arrows between two cards bend above and below them.
+    margin = MARGIN if count > 2 else MARGIN + max(0.0, BEND_OF_TWO * 2 * across - highest / 2)
+    shift = margin - top
+    cards = [
+        Card(WIDTH / 2 + across * math.cos(angle), y + shift, height)
+        for angle, y, height in zip(angles, ys, heights, strict=True)
+    ]
+    return cards, bottom + shift + margin
+
+
+def _lines(each: Operation | None, keys: Collection[str | None]) -> list[tuple[str, bool]]:
+    """The operations of a transaction in words, and whether they are on a key of the cycle."""
+    if each is None:
+        return []
+    value = each.start.value if each.end is None or each.end.value is None else each.end.value
+    mops = value if isinstance(value, list) else [value]
+    told = [(clip(_mop(mop), MOP_LENGTH_MAX), _is_on(mop, keys)) for mop in mops]
+    ordered = sorted(told, key=lambda line: not line[1])
+    if len(ordered) <= MOPS_MAX:
+        return ordered
+    return [*ordered[: MOPS_MAX - 1], (f"and {len(ordered) - MOPS_MAX + 1} more", False)]
+
+
+def _mop(mop: Any) -> str:
+    """`append x 3`, `r x → [1, 2]`, `poll {"x": [[0, 1]]}`."""
+    if not isinstance(mop, list) or not mop:
+        return json.dumps(mop, ensure_ascii=False)
+    word, *rest = mop
+    told = [each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in rest]
+    return f"{word} {told[0]} → {told[1]}" if word == "r" and len(told) == 2 else " ".join([str(word), *told])
+
+
+def _is_on(mop: Any, keys: Collection[str | None]) -> bool:
+    if not isinstance(mop, list) or len(mop) < 2:
+        return False
+    return not keys.isdisjoint(mop[1]) if isinstance(mop[1], dict) else mop[1] in keys  # type: ignore[attr-defined]
+
+
+def _card(txn: int, each: Operation | None, card: Card, lines: list[tuple[str, bool]]) -> ET.Element:
+    left, top = card.x - CARD_WIDTH / 2, card.y - card.height / 2
+    outcome = "ok" if each is None else each.outcome
+    parts = [
+        element("rect", x=left, y=top, width=CARD_WIDTH, height=card.height, rx=4, class_=f"card {outcome}"),
+        label(f"T{txn}", left + 10, top + 19, "card-name"),
+        label(_who(each), left + CARD_WIDTH - 10, top + 19, "tick", "end"),
+    ]
+    parts += [
+        label(text, left + 10, top + HEAD + LINE * at - 2, "mop meant" if meant else "mop")
+        for at, (text, meant) in enumerate(lines)
+    ]
+    return element("g", *parts)
+
+
+def _who(each: Operation | None) -> str:
+    if each is None:
+        return ""
+    outcome = {"ok": "", "fail": ", failed", "info": ", unknown"}[each.outcome]
+    return f"p{each.start.process}, {seconds_of(each.start.time_ns)}{outcome}"
+
+
+def _arrow(step: Step, source: Card, target: Card, bend: float) -> ET.Element:
+    """An arrow from card to card, bent to its right, which is inwards: two between the same cards part."""
+    middle_x, middle_y = (source.x + target.x) / 2, (source.y + target.y) / 2
+    away_x, away_y = source.y - target.y, target.x - source.x
+    bend_x, bend_y = middle_x + away_x * bend, middle_y + away_y * bend
+    start, end = source.border_towards(bend_x, bend_y), target.border_towards(bend_x, bend_y)
+    top_x, top_y = (start[0] + 2 * bend_x + end[0]) / 4, (start[1] + 2 * bend_y + end[1]) / 4
+    path = f"M{start[0]:.2f} {start[1]:.2f}Q{bend_x:.2f} {bend_y:.2f} {end[0]:.2f} {end[1]:.2f}"
+    return element(
+        "g",
+        tooltip(_told(step)),
+        element("path", d=path, class_=f"edge {step.edge}"),
+        element("path", d=_tip(end, (bend_x, bend_y)), class_=f"edge-tip {step.edge}"),
+        label(_edge_words(step), top_x, top_y + 4, f"edge-label {step.edge}", "middle"),
+    )
+
+
+def _tip(end: tuple[float, float], came_from: tuple[float, float]) -> str:
+    """An arrow head at end."""
+    angle = math.atan2(end[1] - came_from[1], end[0] - came_from[0])
+    corners = [(end[0] - 9 * math.cos(angle + turn), end[1] - 9 * math.sin(angle + turn)) for turn in (-0.42, 0.42)]
+    return f"M{end[0]:.2f} {end[1]:.2f}" + "".join(f"L{x:.2f} {y:.2f}" for x, y in corners) + "z"
+
+
+def _edge_words(step: Step) -> str:
+    """`wr x: 1`, `rw x: nothing, then 1`, `realtime`."""
+    if step.edge in ("process", "realtime"):
+        return step.edge
+    before = "nothing" if step.value is None else step.value
+    words = before if step.edge == "wr" else f"{before}, then {step.following}"
+    return f"{step.edge} {step.key}: {clip(words, MOP_LENGTH_MAX)}"
+
+
+def _told(step: Step) -> str:
+    return f"T{step.target} comes after T{step.source}: {_edge_words(step)}"

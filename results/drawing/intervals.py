@@ -1,0 +1,267 @@
+"""The picture of operations that have no order: when each was open, who led meanwhile, and why no order exists.
+
+A lane a process, a bar an operation from its call to its return (dashed from where nobody knows its end). Above, the
+states of the nodes as in the timeline; behind everything the faults. What the check knew is drawn in: the zones of two
+values that exclude each other; or the numbers of the longest order, and what would have been needed after it.
+
+What may live here: the layout of this picture. What may not: which operations it shows (results.witnesses).
+"""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from harness.model.evidence import Order, Zone, Zones
+from results.data import FaultBand, Operation, ShownFinding, SideData
+from results.drawing.axis import LEFT, RIGHT, WIDTH, clip, seconds_of
+from results.drawing.events import Events, Skipped, events_of
+from results.drawing.svg import drawing, element, label, text_width, tooltip
+from results.drawing.timeline import LANE_HEIGHT, QUIET_STATES, fault_band, fault_lanes
+
+ROW: Final = 25
+BAR: Final = 17
+NUMBER_ROOM: Final = 12
+ZONE: Final = 22
+NODE_ROW: Final = 15
+NODE_BAR: Final = 9
+FONT: Final = 11.0
+LABEL_MAX: Final = 26
+
+
+def intervals(shown: ShownFinding, side: SideData) -> ET.Element:
+    """The picture of a finding's operations."""
+    notes = notes_of(shown)
+    events = events_of(
+        shown.operations,
+        lambda each: max(text_width(words_of(each), FONT) + 12, text_width(notes.get(each.start.index, ""), FONT) + 16),
+        LEFT,
+        WIDTH - RIGHT,
+    )
+    faults, faults_height = _faults(side, events)
+    zones = shown.evidence.zones if isinstance(shown.evidence, Zones) else ()
+    zones_top = 6.0 + faults_height
+    nodes_top = zones_top + ZONE * len(zones)
+    lanes_top = nodes_top + NODE_ROW * len(side.nodes) + 8
+    row = ROW + (NUMBER_ROOM if isinstance(shown.evidence, Order) else 0)
+    lanes = {process: lanes_top + row * at for at, process in enumerate(_processes(events))}
+    bottom = lanes_top + row * len(lanes) + 6
+    parts = [
+        element("g", *(fault_band(band, events.of_time, top, bottom) for band, top in faults), class_="backdrop"),
+        *_nodes(side, events, nodes_top),
+        *(_zone(zone, at, events, zones_top + ZONE * at, bottom) for at, zone in enumerate(zones)),
+        *(_break(skipped, lanes_top, bottom) for skipped in events.skipped),
+        *_lanes(lanes, row),
+        *(_operation(each, lanes[each.start.process] + row, events, shown, notes) for each in events.operations),
+        *_points(shown, events, lanes, row),
+        _times(events, bottom),
+    ]
+    key = f" of {shown.finding.key}" if shown.finding.key else ""
+    title = f"Operations{key} around {shown.finding.name}, {side.name}"
+    return drawing(title, WIDTH, bottom + 24, element("desc", _description(shown, events)), *parts)
+
+
+def _processes(events: Events) -> list[int]:
+    return list(dict.fromkeys(each.start.process for each in events.operations))
+
+
+def words_of(each: Operation) -> str:
+    """An operation as its bar names it: `read 3 n2`."""
+    asked = each.start.node if each.end is None or each.end.node is None else each.end.node
+    return f"{each.start.f} {_value(each)}".rstrip() + ("" if asked is None else f" n{asked}")
+
+
+def _value(each: Operation) -> str:
+    """What it returned, or what was asked for; nothing of what a crashed read would have returned."""
+    returned = each.end.value if each.end is not None and each.outcome == "ok" else None
+    held = each.start.value if returned is None else returned
+    if held is None:
+        return "nil" if each.outcome == "ok" and each.start.f in ("read", "get", "dequeue") else ""
+    return clip(json.dumps(held, ensure_ascii=False), LABEL_MAX)
+
+
+def notes_of(shown: ShownFinding) -> Mapping[int, str]:
+    """By invocation: what an operation needs that is not in the order."""
+    if not isinstance(shown.evidence, Order):
+        return {}
+    stuck = shown.evidence.stuck
+    return {
+        need.operation: f"✗ {need.words}" if need.operation == stuck else need.words for need in shown.evidence.needs
+    }
+
+
+def _faults(side: SideData, events: Events) -> tuple[list[tuple[FaultBand, float]], float]:
+    """The bands that touch the picture, each with the top of its lane; and how much room their labels take."""
+    if not events.times_ns:
+        return [], 0.0
+    first, last = events.times_ns[0], events.times_ns[-1]
+    bands = [band for band in side.faults if band.end_ns >= first and band.start_ns <= last]
+    lanes = fault_lanes(bands, events.of_time)
+    tops = [2.0 + LANE_HEIGHT * lane for lane in lanes]
+    return list(zip(bands, tops, strict=True)), LANE_HEIGHT * (max(lanes, default=-1) + 1)
+
+
+def _nodes(side: SideData, events: Events, top: float) -> list[ET.Element]:
+    """A thin row a node: its states over these events."""
+    rows = []
+    for at, node in enumerate(side.nodes):
+        y = top + NODE_ROW * at
+        spans = [span for span in side.spans if span.node == node]
+        spans = [span for span in spans if events.of_time(span.end_ns) > events.of_time(span.start_ns)]
+        bars = [
+            element(
+                "rect",
+                tooltip(f"n{node}: {span.state}, epoch {'?' if span.epoch is None else span.epoch}"),
+                x=events.of_time(span.start_ns),
+                y=y + 3,
+                width=events.of_time(span.end_ns) - events.of_time(span.start_ns),
+                height=NODE_BAR,
+                class_=f"state {span.state.lower()}",
+            )
+            for span in sorted(spans, key=lambda span: span.state not in QUIET_STATES)
+        ]
+        rows.append(element("g", label(f"n{node}", LEFT - 12, y + 11, "tick", "end"), *bars))
+    return rows
+
+
+def _zone(zone: Zone, at: int, events: Events, top: float, bottom: float) -> ET.Element:
+    """A value's zone as a bar with its name, and its shade over the lanes."""
+    holds = zone.first_return < zone.last_call
+    ends = sorted((zone.first_return, zone.last_call))
+    start, end = (events.start if index < 0 else events.of_index(index) for index in ends)
+    words = f"{zone.value} holds all this while" if holds else f"{zone.value} holds at a moment in here"
+    width = max(end - start, 3.0)
+    place = min(start + 5, WIDTH - RIGHT - text_width(words, FONT))
+    return element(
+        "g",
+        tooltip(words),
+        element("rect", x=start, y=top + 15, width=width, height=bottom - top - 15, class_=f"zone-shade zone-{at}"),
+        element("rect", x=start, y=top + 15, width=width, height=5, class_=f"zone zone-{at}"),
+        label(words, place, top + 12, f"zone-label zone-{at}"),
+    )
+
+
+def _break(skipped: Skipped, top: float, bottom: float) -> ET.Element:
+    """Where operations are left out: how many, and how long that took."""
+    return element(
+        "g",
+        tooltip(f"{skipped.operations:,} operations of this key are left out here, {seconds_of(skipped.duration_ns)}"),
+        element("path", d=f"M{skipped.place:.2f} {top:.2f}V{bottom:.2f}", class_="break"),
+        label(f"+{skipped.operations:,}", skipped.place, bottom + 16, "tick", "middle"),
+    )
+
+
+def _lanes(lanes: Mapping[int, float], row: float) -> list[ET.Element]:
+    return [
+        element(
+            "g",
+            label(f"p{process}", LEFT - 12, top + row - 5, "tick", "end"),
+            element("path", d=f"M{LEFT} {top + row:.2f}H{WIDTH - RIGHT}", class_="grid"),
+        )
+        for process, top in lanes.items()
+    ]
+
+
+def _operation(
+    each: Operation, bottom: float, events: Events, shown: ShownFinding, notes: Mapping[int, str]
+) -> ET.Element:
+    """A bar with its label, the mark of its zone, and what it needs."""
+    top = bottom - BAR - 2
+    start = events.places[each.start.index]
+    known_until = events.end if each.end is None else events.places[each.end.index]
+    ends = {each.start.index} | ({each.end.index} if each.end is not None else set())
+    role = " witness" if ends & set(shown.finding.witnesses) else ""
+    role += " stuck" if isinstance(shown.evidence, Order) and shown.evidence.stuck == each.start.index else ""
+    parts = [
+        tooltip(_told(each)),
+        element("rect", x=start, y=top, width=known_until - start, height=BAR, rx=2, class_=f"op {each.outcome}{role}"),
+    ]
+    if each.outcome == "info" and each.end is not None:
+        tail = f"M{known_until:.2f} {top:.2f}H{events.end:.2f}M{known_until:.2f} {top + BAR}H{events.end:.2f}"
+        parts.append(element("path", d=tail, class_="op-tail"))
+    parts += _mark(each, start, known_until, bottom, shown)
+    parts.append(label(words_of(each), start + 5, top + 12.5, "op-label"))
+    if each.start.index in notes:
+        parts.append(label(notes[each.start.index], start + 3, top - 3, f"need{role}"))
+    return element("g", *parts)
+
+
+def _mark(each: Operation, start: float, end: float, bottom: float, shown: ShownFinding) -> list[ET.Element]:
+    """A stripe in the colour of the zone whose value the operation has."""
+    zones = shown.evidence.zones if isinstance(shown.evidence, Zones) else ()
+    return [
+        element("rect", x=start, y=bottom - 5, width=end - start, height=3, class_=f"zone zone-{at}")
+        for at, zone in enumerate(zones)
+        if each.outcome != "fail" and _value(each) == zone.value
+    ]
+
+
+def _told(each: Operation) -> str:
+    start, end = each.start, each.end
+    indexes = f"index {start.index}" + ("" if end is None else f" to {end.index}")
+    times = seconds_of(start.time_ns) + ("" if end is None else f" to {seconds_of(end.time_ns)}")
+    error = "" if end is None or end.error is None else f" ({end.error})"
+    outcome = "nobody knows how it ended" if each.outcome == "info" else each.outcome
+    return f"{words_of(each)}, process {start.process}, {indexes}, {times}: {outcome}{error}"
+
+
+def _points(shown: ShownFinding, events: Events, lanes: Mapping[int, float], row: float) -> list[ET.Element]:
+    """The number of each operation in the longest order, at a moment at which it can have taken effect."""
+    if not isinstance(shown.evidence, Order):
+        return []
+    by_start = {each.start.index: each for each in events.operations}
+    points, place = [], events.start
+    for number, index in enumerate(shown.evidence.order, shown.evidence.before + 1):
+        if index not in by_start:
+            continue
+        each = by_start[index]
+        end = events.end if each.end is None or each.outcome == "info" else events.places[each.end.index]
+        place = min(max(place + 3, events.places[index] + 2), end - 1)
+        y = lanes[each.start.process] + row
+        points.append(element("path", d=f"M{place:.2f} {y - BAR - 8:.2f}v8", class_="effect"))
+        points.append(label(str(number), place + 2.5, y - BAR - 5, "order-number"))
+    return points
+
+
+def _times(events: Events, bottom: float) -> ET.Element:
+    """The axis: the time of each event that has room for it."""
+    marks = [element("path", d=f"M{LEFT} {bottom:.2f}H{WIDTH - RIGHT}", class_="axis")]
+    free = 0.0
+    taken = [each.place for each in events.skipped]
+    for place, time_ns in zip(events.places.values(), events.times_ns, strict=True):
+        marks.append(element("path", d=f"M{place:.2f} {bottom:.2f}v4", class_="axis"))
+        text = seconds_of(time_ns)
+        half = text_width(text, FONT) / 2
+        if place - half < free or place + half > WIDTH or any(abs(place - other) < half + 22 for other in taken):
+            continue
+        marks.append(label(text, place, bottom + 16, "tick", "middle"))
+        free = place + half + 10
+    return element("g", *marks)
+
+
+def caption(shown: ShownFinding) -> str:
+    """The picture in a sentence or two: what excludes what."""
+    match shown.evidence:
+        case Zones(zones):
+            return _zones_told(zones)
+        case Order(order, before, _, _, leaves):
+            if not order:
+                return "✗ is the operation that no order can place."
+            left = "" if leaves is None else f", and leaves {leaves}"
+            return f"Numbers are places in the longest order, which has {before + len(order):,} operations{left}."
+        case _:
+            return "Bars with a heavy edge are the witnesses."
+
+
+def _zones_told(zones: Sequence[Zone]) -> str:
+    held = [zone.value for zone in zones if zone.first_return < zone.last_call]
+    if len(held) > 1:
+        return f"Operations on one value stand together, so that {' and '.join(held)} would have to hold at once."
+    moment = next(zone.value for zone in zones if zone.value not in held)
+    return f"Whenever {moment} could hold, {held[0]} must hold, since operations on one value stand together."
+
+
+def _description(shown: ShownFinding, events: Events) -> str:
+    return f"{caption(shown)} {'; '.join(_told(each) for each in events.operations)}."

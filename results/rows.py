@@ -1,0 +1,19 @@
+"""Rows of the history table as operations.
+
+What may live here: that translation. What may not: which rows are looked at, and why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from harness.model import Op
+
+
+def ops_of(rows: pa.Table) -> Iterator[Op]:
+    """Each row as an Op, its value read from JSON."""
+    for row in rows.to_pylist():
+        yield Op(**row | {"value": None if row["value"] is None else json.loads(row["value"])})

@@ -1,0 +1,271 @@
+"""Findings' pictures on literal histories: what they show, where, and what they leave out."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain, pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from harness.engine import Recorder, VirtualClock
+from harness.model import BadInput, Finding, Op, Verdict
+from harness.model.evidence import Cycle, Evidence, Need, Order, Step, Zone, Zones, encoded
+from harness.model.tables import HISTORY
+from results.data import FaultBand, Operation, ReportData, ShownFinding, SideData, StateSpan
+from results.drawing.axis import LEFT, RIGHT, WIDTH
+from results.drawing.cycle import cycle
+from results.drawing.events import events_of
+from results.drawing.intervals import caption, intervals, words_of
+from results.drawing.svg import markup
+from results.judgement import Judgement, write_judgement
+from results.report import render_report
+from results.sides import read_side
+from results.store import RunDirectory
+from results.witnesses import OPERATIONS_MAX, operations_shown
+
+SVG = "{http://www.w3.org/2000/svg}"
+MS = 1_000_000
+
+
+def read(process: int, value: object, key: str = "x") -> tuple[Op, Op]:
+    start = Op("invoke", "read", process, key, node=process + 1)
+    return start, start.ok(value)
+
+
+def write(process: int, value: object, key: str = "x") -> tuple[Op, Op]:
+    start = Op("invoke", "write", process, key, value)
+    return start, start.ok()
+
+
+def history(*ops: Op) -> list[Op]:
+    return [replace(op, index=index, time_ns=index * MS) for index, op in enumerate(ops)]
+
+
+def table(ops: Sequence[Op]) -> pa.Table:
+    names = ("index", "time_ns", "process", "type", "f", "key", "node", "error")
+    rows = [{name: getattr(op, name) for name in names} for op in ops]
+    values = [None if op.value is None else str(op.value).replace("'", '"') for op in ops]
+    return pa.Table.from_pylist([row | {"value": each} for row, each in zip(rows, values, strict=True)], HISTORY)
+
+
+def shown(ops: Sequence[Op], witnesses: tuple[int, ...], evidence: Evidence | None = None) -> ShownFinding:
+    finding = Finding("register", "non-linearizable", "invalid", "reads see the latest write", "x", witnesses=witnesses)
+    return ShownFinding(finding, (), operations_shown(finding, evidence, table(ops)), evidence)
+
+
+SIDE = SideData(
+    "bad",
+    "reference",
+    Verdict.INVALID,
+    "broken",
+    20 * MS,
+    (1, 2),
+    spans=(StateSpan(1, "Leader", 4, 0, 20 * MS), StateSpan(2, "Follower", 4, 0, 20 * MS)),
+    faults=(FaultBand("n1 cut off", 2 * MS, 3 * MS), FaultBand("long ago", -9, -5)),
+)
+
+STALE = history(*write(0, 1), *write(0, 2), *read(1, 2), *read(1, 1))
+ZONES = Zones((Zone("1", 1, 6), Zone("2", 3, 4)))
+
+
+def drawn(found: ShownFinding, side: SideData = SIDE) -> ET.Element:
+    return ET.fromstring(markup(intervals(found, side)))
+
+
+def of_class(svg: ET.Element, tag: str, wanted: str) -> list[ET.Element]:
+    return [each for each in svg.iter(f"{SVG}{tag}") if wanted in each.get("class", "").split()]
+
+
+def texts(svg: ET.Element, wanted: str) -> list[str | None]:
+    return [each.text for each in of_class(svg, "text", wanted)]
+
+
+def test_each_operation_is_a_bar_from_its_call_to_its_return_with_its_words() -> None:
+    svg = drawn(shown(STALE, (1, 3, 4, 6), ZONES))
+    assert texts(svg, "op-label") == ["write 1", "write 2", "read 2 n2", "read 1 n2"]
+    bars = [(float(bar.attrib["x"]), float(bar.attrib["width"])) for bar in of_class(svg, "rect", "op")]
+    assert [start for start, _ in bars] == sorted(start for start, _ in bars)
+    assert all(start + width < following for (start, width), (following, _) in pairwise(bars))
+    assert bars[0][0] >= LEFT
+    assert right_of(of_class(svg, "rect", "op")[-1]) <= WIDTH - RIGHT
+
+
+def test_a_process_has_a_lane_and_a_node_its_states() -> None:
+    svg = drawn(shown(STALE, (1, 3, 4, 6), ZONES))
+    assert [text for text in texts(svg, "tick") if text and text[0] in "pn"] == ["n1", "n2", "p0", "p1"]
+    assert len(of_class(svg, "rect", "leader")) == 1
+
+
+def test_only_faults_that_touch_the_operations_are_behind_them() -> None:
+    assert texts(drawn(shown(STALE, (1, 3, 4, 6), ZONES)), "fault-label") == ["n1 cut off"]
+
+
+def test_zones_reach_from_first_return_to_last_call() -> None:
+    svg = drawn(shown(STALE, (1, 3, 4, 6), ZONES))
+    bars = dict(zip("abcd", of_class(svg, "rect", "op"), strict=True))
+    first, second = (of_class(svg, "rect", f"zone-{at}")[0] for at in (0, 1))
+    assert texts(svg, "zone-label") == ["1 holds all this while", "2 holds all this while"]
+    assert float(first.attrib["x"]) == pytest.approx(right_of(bars["a"]), abs=0.02)
+    assert right_of(first) == pytest.approx(float(bars["d"].attrib["x"]), abs=0.02)
+    assert float(second.attrib["x"]) == pytest.approx(right_of(bars["b"]), abs=0.02)
+
+
+def right_of(bar: ET.Element) -> float:
+    return float(bar.attrib["x"]) + float(bar.attrib["width"])
+
+
+@pytest.mark.parametrize(
+    ("zones", "words"),
+    [
+        (ZONES, "1 and 2 would have to hold at once"),
+        (Zones((Zone("1", 1, 8), Zone("2", 4, 3))), "Whenever 2 could hold, 1 must hold"),
+    ],
+    ids=["zones overlap", "one inside the other"],
+)
+def test_the_caption_says_what_excludes_what(zones: Zones, words: str) -> None:
+    assert words in caption(shown(STALE, (1, 3), zones))
+
+
+CRASHED = Op("invoke", "write", 3, "x", 4)
+STUCK = history(*write(0, 1), CRASHED, *write(0, 2), CRASHED.info("timeout"), *read(1, 3))
+ORDER = Order((0, 3), 5, 6, (Need(6, "needs 3"), Need(2, "leaves 4")), "2")
+
+
+def test_the_longest_order_is_numbered_and_what_it_lacks_is_told() -> None:
+    found = shown(STUCK, (6, 7), ORDER)
+    svg = drawn(found)
+    assert texts(svg, "order-number") == ["6", "7"]
+    assert sorted(filter(None, texts(svg, "need"))) == ["leaves 4", "✗ needs 3"]
+    assert [bar.findtext(f"{SVG}title") for bar in svg.iter(f"{SVG}g") if of_class(bar, "rect", "stuck")][-1:] == [
+        "read 3 n2, process 1, index 6 to 7, 0.006 s to 0.007 s: ok"
+    ]
+    assert caption(found) == "Numbers are places in the longest order, which has 7 operations, and leaves 2."
+
+
+def test_an_order_that_was_not_found_again_is_not_drawn() -> None:
+    found = shown(STUCK, (6, 7), replace(ORDER, order=(), before=0))
+    assert texts(drawn(found), "order-number") == []
+    assert caption(found) == "✗ is the operation that no order can place."
+
+
+def test_what_nobody_knows_the_end_of_stays_open() -> None:
+    svg = drawn(shown(STUCK, (6, 7), ORDER))
+    [tail] = of_class(svg, "path", "op-tail")
+    assert f"H{WIDTH - RIGHT}" in tail.attrib["d"]
+
+
+LONG = history(*chain.from_iterable(write(number % 3, number) for number in range(500)), *read(0, 1))
+
+
+def test_of_a_long_history_the_witnesses_are_drawn_and_what_is_left_out_is_counted() -> None:
+    found = shown(LONG, (3, 1000))
+    svg = drawn(found)
+    words = texts(svg, "op-label")
+    assert len(words) <= OPERATIONS_MAX
+    assert {"write 1", "read 1 n1"} <= set(words)
+    left_out = [int(text[1:].replace(",", "")) for text in texts(svg, "tick") if text and text.startswith("+")]
+    first = words_of(min(found.operations, key=lambda each: each.start.index))
+    assert (first, len(words) + sum(left_out)) == ("write 0", 501)
+
+
+def test_as_many_operations_are_laid_out_as_find_room_the_most_important_first() -> None:
+    operations = [Operation(start, end, at) for at, (start, end) in enumerate(zip(LONG[::2], LONG[1::2], strict=True))]
+    events = events_of(operations[::-1], lambda _: 100.0, 0, 1000)
+    assert [each.position for each in events.operations] == list(range(492, 501))
+    assert events.of_time(events.times_ns[0]) == events.places[984]
+    assert events.of_time(-1) == 0
+    assert events.of_time(10**18) == 1000
+
+
+def test_other_keys_and_findings_about_none_are_not_drawn() -> None:
+    ops = history(*write(0, 1), *write(1, 9, "y"), *read(1, 2))
+    assert [each.start.value for each in shown(ops, (4,)).operations] == [None, 1]
+    deposed = Finding("quorum", "leader-deposed", "invalid", "deposed", witnesses=(4,))
+    assert operations_shown(deposed, None, table(ops)) == ()
+
+
+def txn(process: int, *mops: list) -> tuple[Op, Op]:
+    start = Op("invoke", "txn", process, value=list(mops))
+    return start, start.ok()
+
+
+TORN = history(
+    *txn(0, ["append", "x", 1], ["append", "y", 1]), *txn(1, ["r", "x", [1]], ["r", "y", []], ["r", "z", []])
+)
+TORN_STEPS = (Step(0, 2, "wr", "x", "1"), Step(2, 0, "rw", "y", None, "1"))
+
+
+def shown_cycle(ops: Sequence[Op], steps: tuple[Step, ...]) -> ET.Element:
+    finding = Finding("transactions", "G-single", "invalid", "transactions have an order", witnesses=(0, 1, 2, 3))
+    found = ShownFinding(finding, (), operations_shown(finding, Cycle(steps), table(ops)), Cycle(steps))
+    return ET.fromstring(markup(cycle(found, SIDE)))
+
+
+def test_a_cycle_is_cards_with_operations_and_arrows_with_keys() -> None:
+    svg = shown_cycle(TORN, TORN_STEPS)
+    assert texts(svg, "card-name") == ["T0", "T2"]
+    assert [each.text for each in of_class(svg, "text", "edge-label")] == ["wr x: 1", "rw y: nothing, then 1"]
+    assert texts(svg, "meant") == ["append x 1", "append y 1", "r x → [1]", "r y → []"]
+    assert texts(svg, "mop")[-1] == "r z → []"
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 9])
+def test_cards_of_a_cycle_stand_apart_and_inside_the_picture(count: int) -> None:
+    ops = history(*chain.from_iterable(txn(each, ["append", "x", each]) for each in range(count)))
+    steps = tuple(Step(2 * each, 2 * ((each + 1) % count), "ww", "x", "1", "2") for each in range(count))
+    svg = shown_cycle(ops, steps)
+    height = float(svg.attrib["viewBox"].split()[3])
+    cards = [
+        [float(card.attrib[name]) for name in ("x", "y", "width", "height")] for card in of_class(svg, "rect", "card")
+    ]
+    assert len(cards) == count
+    assert all(x >= 0 and y >= 0 and x + w <= WIDTH and y + h <= height for x, y, w, h in cards)
+    for at, (x, y, w, h) in enumerate(cards):
+        assert all(x + w < a or a + c < x or y + h < b or b + d < y for a, b, c, d in cards[at + 1 :])
+
+
+def test_pictures_are_named_described_and_harmless() -> None:
+    hostile = history(*write(0, "</text><script>"), *read(1, '"<img src=x>'))
+    finding = Finding("register", "non-linearizable", "invalid", "broken", "x", witnesses=(2, 3))
+    operations = operations_shown(finding, None, table(STALE))
+    operations += (Operation(hostile[0], hostile[1]), Operation(hostile[2], hostile[3]))
+    svg = drawn(ShownFinding(finding, (), operations))
+    assert {each.tag.removeprefix(SVG) for each in svg.iter()} <= {"svg", "title", "desc", "g", "rect", "path", "text"}
+    assert svg.get("aria-label") == "Operations of x around non-linearizable, bad"
+    assert svg.findtext(f"{SVG}desc", "").startswith("Bars with a heavy edge are the witnesses. write")
+
+
+def recorded(tmp_path: Path, evidence: str | None) -> RunDirectory:
+    """A run of which one read is stale, judged so."""
+    run = RunDirectory(tmp_path)
+    clock = VirtualClock()
+    with Recorder(run.path, clock) as recorder:
+        for op in (*write(0, 1), *write(0, 2), *read(1, 2), *read(1, 1)):
+            clock.time_ns += MS
+            recorder.record(op)
+    found = Finding("register", "non-linearizable", "invalid", "broken", "x", witnesses=(1, 3, 4, 6), evidence=evidence)
+    write_judgement(run, Judgement("register", Verdict.INVALID, "broken", findings=(found,) * 9))
+    return run
+
+
+def test_the_report_of_a_run_has_the_pictures_of_its_first_findings(tmp_path: Path) -> None:
+    side = read_side(recorded(tmp_path, encoded(ZONES)), "bad", "reference")
+    assert [len(each.operations) for each in side.findings] == [4] * 6 + [0] * 3
+    page = render_report(report_of(side))
+    assert len(re.findall("Operations of x around non-linearizable", page)) == 2 * 6
+    assert page.count("1 and 2 would have to hold at once") == 2 * 6
+
+
+def report_of(side: SideData) -> ReportData:
+    return ReportData("t", "q", Verdict.INVALID, "a", (side,), "{}", "splitbrain run")
+
+
+@pytest.mark.parametrize("evidence", ["nonsense", "{}", '{"kind": "song"}', '{"kind": "zones"}', "[]"])
+def test_evidence_that_is_none_is_refused_by_the_file_that_has_it(tmp_path: Path, evidence: str) -> None:
+    with pytest.raises(BadInput, match=r"verdict\.json: expected evidence for non-linearizable, found what is none"):
+        read_side(recorded(tmp_path, evidence), "bad", "reference")
