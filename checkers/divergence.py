@@ -5,6 +5,9 @@
     committed-record-missing    every offset below the highest high watermark that any leader claimed is held, in one
                                 version, by a majority of the voters' logs
     leader-epoch-went-back      leader epochs never decrease along a log
+    checkpoint-disagrees        a node's leader-epoch-checkpoint gives each batch the epoch that the batch has (KIP-101)
+    voter-sets-apart, voter-changes-uncommitted
+                                voters change one at a time (checkers/voter_sets.py)
     corrupt-batch               a stored batch has the checksum that it names
     diverging-tail (tolerated)  a log ends in batches that are not those of another log below the high watermark, with
                                 nothing in common behind: a later fetch must cut one of them; until then Raft allows it
@@ -25,9 +28,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from checkers.contract import JudgeSettings, finding
+from checkers.voter_sets import QUORUM, changes_uncommitted, sets_apart
 
 CHECK = "divergence"
-QUORUM = ("__cluster_metadata", 0)
 PLACE = ("topic", "partition")
 PAIR = (*PLACE, "left", "right")
 VERSION = (*PLACE, "base_offset", "last_offset", "leader_epoch", "crc")
@@ -40,6 +43,9 @@ def findings(batches: DataFrame, observations: DataFrame, settings: JudgeSetting
         diverged_logs(batches, committed),
         committed_records_missing(batches, committed, settings),
         leader_epoch_went_back(batches),
+        checkpoint_disagrees(batches),
+        sets_apart(batches, CHECK),
+        changes_uncommitted(batches, observations, CHECK),
         corrupt_batches(batches),
         no_batches(batches),
     ]
@@ -199,6 +205,17 @@ def leader_epoch_went_back(batches: DataFrame) -> DataFrame:
     text = "leader epochs never decrease along a log: at offset %d node %d has epoch %d behind epoch %d"
     message = fn.format_string(text, "base_offset", "node", "leader_epoch", "before")
     return finding(lower, CHECK, "leader-epoch-went-back", message, key=place(), node=fn.col("node"))
+
+
+def checkpoint_disagrees(batches: DataFrame) -> DataFrame:
+    """The first sound batch of each log whose epoch is not the one that the node's checkpoint gives its offset."""
+    wrong = batches.where(fn.col("intact") & (fn.col("checkpoint_epoch") != fn.col("leader_epoch")))
+    in_order = Window.partitionBy(*PLACE, "node").orderBy("base_offset", "position")
+    first = wrong.withColumn("rank", fn.row_number().over(in_order)).where("rank = 1")
+    text = "a leader-epoch-checkpoint agrees with its log: at offset %d node %d has epoch %d, its checkpoint says %s"
+    said = fn.when(fn.col("checkpoint_epoch") < 0, "none").otherwise(fn.col("checkpoint_epoch").cast("string"))
+    message = fn.format_string(text, "base_offset", "node", "leader_epoch", said)
+    return finding(first, CHECK, "checkpoint-disagrees", message, key=place(), node=fn.col("node"))
 
 
 def corrupt_batches(batches: DataFrame) -> DataFrame:

@@ -10,6 +10,8 @@
     candidate-without-prospective, illegal-transition
                                 every transition is in the table of the version that ran, a start's state included
     high-watermark-went-back    the high watermark never decreases: in a leader's claims, and from epoch to epoch
+    high-watermark-without-majority, committed-record-not-on-leader, follower-stuck
+                                what leaders claim beside what they know of the voters (checkers/quorum_commits.py)
 
 `no-observations` (unknown): nothing was seen, so nothing can be said. A log line's time and the moment a file was read
 are known to different precision, so a node's epochs are compared within one source only. Where a clock fault
@@ -28,11 +30,16 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from checkers.contract import JudgeSettings, finding
+from checkers.quorum_commits import (
+    IN_ORDER,
+    committed_record_not_on_leader,
+    follower_stuck,
+    high_watermark_without_majority,
+)
 from harness.model import NEMESIS
 from harness.model.quorum_states import KIP_996, OBSERVER, START_STATES, TABLES, State, Transition, TransitionTable
 
 CHECK = "quorum"
-IN_ORDER = ("time_ns", "position")
 
 
 def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
@@ -45,6 +52,9 @@ def findings(history: DataFrame, observations: DataFrame, settings: JudgeSetting
         vote_forgotten(lived, settings),
         illegal_transitions(observations, settings),
         high_watermark_went_back(observations),
+        high_watermark_without_majority(observations, CHECK),
+        committed_record_not_on_leader(observations, CHECK),
+        follower_stuck(history, observations, CHECK),
         no_observations(observations, settings),
     ]
     return reduce(DataFrame.unionAll, rules)

@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from checkers.contract import Tables
 from checkers.session import SHUFFLE_PARTITIONS
 from harness.model import BadInput
-from harness.model.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS
+from harness.model.tables import ADDED_LATER, BATCHES, HISTORY, OBSERVATIONS, RECORDS
 
 SMALL_ROWS = 200_000
 
@@ -64,6 +64,8 @@ def refuse_unlike(file: Path, schema: pa.Schema) -> None:
         raise BadInput(f"{file}: expected a whole Parquet file, and its footer cannot be read: {reason}") from failure
     for column in schema:
         at = found.get_field_index(column.name)
+        if at < 0 and column.name in ADDED_LATER:
+            continue
         if at < 0 or found.field(at).type != column.type:
             kind = "no such column" if at < 0 else str(found.field(at).type)
             raise BadInput(f"{file}: expected column {column.name} of type {column.type}, found {kind}")

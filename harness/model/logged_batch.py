@@ -15,7 +15,9 @@ class LoggedBatch:
 
     last_offset is inclusive. crc is the checksum that the batch names, as an unsigned number, and intact whether it
     holds: it covers neither base_offset nor leader_epoch. producer_id, producer_epoch and base_sequence are -1 where
-    no idempotent producer wrote the batch; control says that its records are the protocol's own.
+    no idempotent producer wrote the batch; control says that its records are the protocol's own. checkpoint_epoch is
+    the epoch that the node's leader-epoch-checkpoint gives the batch's first offset, -1 where it gives none, None where
+    there is no such file. voters is the JSON list of the voters' ids where the batch sets them (KIP-853).
     """
 
     node: int
@@ -30,3 +32,5 @@ class LoggedBatch:
     base_sequence: int = -1
     control: bool = False
     intact: bool = True
+    checkpoint_epoch: int | None = None
+    voters: str | None = None

@@ -14,7 +14,8 @@ Source = Literal["log", "quorum-state", "describe-quorum", "process"]
 Kind = Literal[
     "transition",  # log: the node went from `previous` to `state` in `epoch`, with `leader` and `voted` as known then
     "durable",  # quorum-state: what the node's file says: `epoch`, `leader`, `voted`
-    "claim",  # describe-quorum: the node answers as the leader of `epoch`, with its `high_watermark`
+    "claim",  # describe-quorum: the node answers as the leader of `epoch`, with its `high_watermark`; `detail` is JSON,
+    # {"voters": {"1": 12, …}}, the log end offset that it knows of each voter
     "denial",  # describe-quorum: the node answers that it does not lead (`detail` is the error's name)
     "silence",  # describe-quorum: no answer
     "started",  # process: the node's process was started

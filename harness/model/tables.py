@@ -55,8 +55,13 @@ BATCHES = pa.schema(
         ("base_sequence", pa.int32()),
         ("control", pa.bool_()),
         ("intact", pa.bool_()),
+        ("checkpoint_epoch", pa.int32()),
+        ("voters", pa.string()),
     ]
 )
+
+ADDED_LATER = frozenset({"checkpoint_epoch", "voters"})
+"""Columns that tables of runs from before may lack; they are null there."""
 
 RECORDS = pa.schema(
     [

@@ -29,13 +29,17 @@ REQUEST = v0_request.DescribeQuorumRequest(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one node said. error is Kafka's name of it (`not_leader_or_follower`); without one, the node leads."""
+    """What one node said. error is Kafka's name of it (`not_leader_or_follower`); without one, the node leads.
+
+    voters are pairs of a voter and the log end offset that the leader knows of it, -1 before it fetched.
+    """
 
     error: str | None = None
     leader: int | None = None
     epoch: int | None = None
     high_watermark: int | None = None
     log_end_offset: int | None = None
+    voters: tuple[tuple[int, int], ...] = ()
 
 
 async def describe_quorum(connection: Connection, timeout_ms: int) -> Answer:
@@ -44,6 +48,7 @@ async def describe_quorum(connection: Connection, timeout_ms: int) -> Answer:
     if response.error_code is not ErrorCode.none:
         return Answer(response.error_code.name)
     partition = response.topics[0].partitions[0]
+    voters = tuple(sorted((int(each.replica_id), int(each.log_end_offset)) for each in partition.current_voters))
     if partition.error_code is not ErrorCode.none:
         return Answer(partition.error_code.name)
     return Answer(
@@ -51,5 +56,6 @@ async def describe_quorum(connection: Connection, timeout_ms: int) -> Answer:
         partition.leader_id,
         partition.leader_epoch,
         partition.high_watermark,
-        next((r.log_end_offset for r in partition.current_voters if r.replica_id == partition.leader_id), None),
+        dict(voters).get(partition.leader_id),
+        voters,
     )

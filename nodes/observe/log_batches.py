@@ -11,17 +11,26 @@ What may live here: the way from files to LoggedBatch. What may not: comparing t
 
 from __future__ import annotations
 
+import json
 import struct
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from kio.schema.voters_record.v0 import VotersRecord
+from kio.serial import entity_reader
+
 from harness.model.logged_batch import LoggedBatch
-from nodes.wire.batches import BatchHead, heads, is_intact
+from nodes.wire.batches import BatchHead, heads, is_intact, records
 
 QUORUM_LOG = "__cluster_metadata-0"
 _PRODUCER = struct.Struct(">qhi")
 _PRODUCER_FROM = 43
 """Where a batch's header holds the producer's id, epoch and first sequence (KIP-98)."""
+
+_VOTERS_TYPE = struct.pack(">h", 6)
+"""The type, in a control record's key, of records that set the voters (KIP-853)."""
 
 
 def read_log(node: int, folder: Path) -> Iterator[LoggedBatch]:
@@ -29,11 +38,13 @@ def read_log(node: int, folder: Path) -> Iterator[LoggedBatch]:
 
     Raises OSError where a file cannot be read.
     """
+    epochs = read_checkpoint(folder / "leader-epoch-checkpoint")
     unsound: list[LoggedBatch] = []
     for segment in sorted(folder.glob("*.log")):
         data = segment.read_bytes()
         for head in heads(data):
             batch = _logged(node, folder, data, head)
+            batch = replace(batch, checkpoint_epoch=epoch_at(epochs, head.base_offset))
             if not batch.intact:
                 unsound.append(batch)
                 continue
@@ -65,6 +76,7 @@ def producer_of(data: bytes, head: BatchHead) -> tuple[int, int, int]:
 def _logged(node: int, folder: Path, data: bytes, head: BatchHead) -> LoggedBatch:
     topic, partition = split(folder)
     producer_id, producer_epoch, base_sequence = producer_of(data, head)
+    intact = is_intact(data, head)
     return LoggedBatch(
         node=node,
         topic=topic,
@@ -77,5 +89,39 @@ def _logged(node: int, folder: Path, data: bytes, head: BatchHead) -> LoggedBatc
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
         control=head.is_control,
-        intact=is_intact(data, head),
+        intact=intact,
+        voters=_voters(data, head) if intact and head.is_control and not head.is_compressed else None,
     )
+
+
+def _voters(data: bytes, head: BatchHead) -> str | None:
+    """The ids of the voters that a control batch sets, as JSON; None where it sets none, or not in words we know."""
+    for record in records(data, head):
+        if record.key is not None and record.value is not None and record.key[2:4] == _VOTERS_TYPE:
+            try:
+                told, _ = entity_reader(VotersRecord)(record.value, 0)
+            except Exception:  # noqa: BLE001 - kio raises errors of its own, of struct and of unicode
+                return None
+            return json.dumps(sorted(voter.voter_id for voter in told.voters))
+    return None
+
+
+def read_checkpoint(path: Path) -> list[tuple[int, int]] | None:
+    """(first offset, epoch) of a leader-epoch-checkpoint, in order; None without a file, or one that is none.
+
+    The file has a version, the number of entries, and an entry a line: epoch and first offset.
+    """
+    try:
+        version, count, *lines = path.read_text(errors="replace").split("\n")
+        entries = [(int(offset), int(epoch)) for epoch, offset in (line.split() for line in lines if line)]
+    except (FileNotFoundError, ValueError):
+        return None
+    return sorted(entries) if (version, count) == ("0", str(len(entries))) else None
+
+
+def epoch_at(entries: Sequence[tuple[int, int]] | None, offset: int) -> int | None:
+    """The epoch of the last entry that begins no later than an offset; -1 without one, None without a checkpoint."""
+    if entries is None:
+        return None
+    at = bisect_right(entries, offset, key=lambda entry: entry[0])
+    return entries[at - 1][1] if at else -1

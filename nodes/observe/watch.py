@@ -8,6 +8,7 @@ denials and silences only when they begin.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -152,6 +153,7 @@ def _claim(now_ns: int, node: int, answer: Answer) -> Observation:
         leader=answer.leader,
         high_watermark=answer.high_watermark,
         log_end_offset=answer.log_end_offset,
+        detail=json.dumps({"voters": dict(answer.voters)}) if answer.voters else None,
     )
 
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import struct
+import uuid
 from pathlib import Path
 
 import pytest
+from kio.schema.types import BrokerId
+from kio.schema.voters_record.v0 import VotersRecord
+from kio.schema.voters_record.v0.data import Endpoint, KRaftVersionFeature, Voter
+from kio.serial import entity_writer
+from kio.static.primitive import i16, u16
 
 from harness.model.logged_batch import LoggedBatch
 from nodes.observe.log_batches import read_log
@@ -79,3 +87,42 @@ def test_an_unsound_batch_with_a_sound_one_behind_it_is_told(partition: Path, se
 
 def test_a_node_that_never_began_a_log_has_no_batches(tmp_path: Path) -> None:
     assert list(read_log(1, tmp_path / "__cluster_metadata-0")) == []
+
+
+def voters_batch(*voters: int) -> bytes:
+    """A control batch that sets the voters, at offset 4 of epoch 2."""
+    told = VotersRecord(
+        version=i16(0),
+        voters=tuple(
+            Voter(
+                voter_id=BrokerId(voter),
+                voter_directory_id=uuid.UUID(int=voter),
+                endpoints=(Endpoint(name="CONTROLLER", host="10.0.0.1", port=u16(9093)),),
+                k_raft_version_feature=KRaftVersionFeature(min_supported_version=i16(0), max_supported_version=i16(1)),
+            )
+            for voter in voters
+        ),
+    )
+    buffer = io.BytesIO()
+    entity_writer(VotersRecord)(buffer, told)
+    record = Record(struct.pack(">hh", 0, 6), buffer.getvalue())
+    return encode_batch([record], base_offset=4, leader_epoch=2, timestamp_ms=0, is_control=True)
+
+
+def test_a_batch_that_sets_the_voters_tells_them(partition: Path) -> None:
+    write_segment(partition, 0, FIRST, SECOND, THIRD, voters_batch(3, 1))
+    assert [batch.voters for batch in read_log(1, partition)] == [None, None, None, "[1, 3]"]
+
+
+def test_a_batch_tells_the_epoch_that_the_checkpoint_gives_it(partition: Path) -> None:
+    write_segment(partition, 0, FIRST, SECOND, THIRD)
+    (partition / "leader-epoch-checkpoint").write_text("0\n2\n1 1\n2 3\n")
+    assert [batch.checkpoint_epoch for batch in read_log(1, partition)] == [-1, 1, 2]
+
+
+@pytest.mark.parametrize("content", [None, "", "0\n2\n1 1\n", "1\n1\n1 1\n", "0\n1\none two\n", "\x00\xff"])
+def test_without_a_whole_checkpoint_nothing_is_told_of_it(partition: Path, content: str | None) -> None:
+    write_segment(partition, 0, FIRST)
+    if content is not None:
+        (partition / "leader-epoch-checkpoint").write_text(content)
+    assert [batch.checkpoint_epoch for batch in read_log(1, partition)] == [None]
