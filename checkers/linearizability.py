@@ -65,8 +65,8 @@ def rows_of(keys: Keys, found: list[Outcome], check: str, seconds: float) -> lis
         tally = tallies[file, outcome.algorithm]
         tally[0] += 1
         tally[1] += outcome.operations
-        if outcome.problem is not None:
-            rows.append({"file": file, **finding_row(keys, outcome.problem, key, check)})
+        problems = () if outcome.problem is None else (outcome.problem, *outcome.others)
+        rows += [{"file": file, **finding_row(keys, problem, key, check)} for problem in problems]
     total = sum(operations for _, operations in tallies.values()) or 1
     for (file, algorithm), (count, operations) in tallies.items():
         share = seconds * operations / total

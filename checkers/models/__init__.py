@@ -1,4 +1,4 @@
-"""What a history is held to: the models of linearizability, by name.
+"""What a history is held to: models of linearizability, and of less, by name.
 
 To add one: a file that says what its operations are called and which kernel judges them, and its line in MODELS.
 What may live here: models. What may not: kernels, Spark.
@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from checkers.models import grow_set, key_value, lock, queue, register
+from checkers.models import counter, grow_set, key_value, lock, queue, register, set_full, unique_ids
 from checkers.models.model import Model
 from harness.model import BadInput
 
 MODELS: Mapping[str, Model] = {
     model.name: model
-    for model in (register.REGISTER, register.CAS_REGISTER, key_value.KEY_VALUE, lock.MUTEX, grow_set.SET, queue.QUEUE)
+    for model in (
+        *(register.REGISTER, register.CAS_REGISTER, key_value.KEY_VALUE, lock.MUTEX, grow_set.SET, queue.QUEUE),
+        *(set_full.SET_FULL, counter.COUNTER, unique_ids.UNIQUE_IDS),
+    )
 }
 
 

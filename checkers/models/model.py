@@ -28,11 +28,13 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was said of one key: by which algorithm, of how many operations, and what is wrong if anything is."""
+    """What was said of one key: by which algorithm, of how many operations, and what is wrong if anything is, the
+    gravest first and then others."""
 
     algorithm: str
     operations: int
     problem: Problem | None = None
+    others: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,8 +105,17 @@ def refuse_value(row: dict[str, Any], fs: Sequence[str]) -> None:
     value = row["value"]
     if row["f"] == "cas" and row["type"] == "invoke" and not is_pair(value):
         raise Malformed(f"expected a cas value [old, new], found {shown(value)}")
-    if "add" in fs and row["f"] == "read" and row["type"] == "ok" and not isinstance(value, list | None):
+    if "increment" in fs:
+        refuse_uncounted(row)
+    elif "add" in fs and row["f"] == "read" and row["type"] == "ok" and not isinstance(value, list | None):
         raise Malformed(f"expected a read's value to be a list of the set's elements, found {shown(value)}")
+
+
+def refuse_uncounted(row: dict[str, Any]) -> None:
+    """Raise Malformed where a counter's value is no whole number."""
+    value = row["value"]
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise Malformed(f"expected a counter's value to be a whole number, found {shown(value)}")
 
 
 def is_pair(value: Any) -> bool:
