@@ -24,20 +24,33 @@ KINDS = {"invoke": INVOKE, "ok": OK, "fail": FAIL, "info": INFO}
 OBSERVERS = ("read", "get", "dequeue")
 
 
-def random_history(model: str, source: random.Random, size_max: int = 7, processes_max: int = 4) -> list[Op]:
-    """A few operations of some processes; each takes effect at some moment while it is open, or perhaps not."""
+def random_history(
+    model: str,
+    source: random.Random,
+    size_max: int = 7,
+    processes_max: int = 4,
+    noises: Sequence[float] = (0, 0.1, 0.4),
+    unique: float = 0.7,
+    words: Sequence[str] = (),
+) -> list[Op]:
+    """A few operations of some processes; each takes effect at some moment while it is open, or perhaps not.
+
+    noises: how many of what is returned may be disturbed. unique: how likely no value is written twice. words: the
+    operations, all of the model's where none are named.
+    """
     held = TWINS[model][1]
     ops: list[Op] = []
     running: dict[int, tuple[Op, Op | None]] = {}
     processes, begun, size = list(range(source.randint(1, processes_max))), 0, source.randint(1, size_max)
-    is_unique, noise = source.random() < 0.7, source.choice((0, 0.1, 0.4))
+    is_unique, noise = source.random() < unique, source.choice(noises)
     while begun < size or running:
         process = source.choice(processes)
         if process not in running:
             if begun == size:
                 continue
             begun += 1
-            start = Op("invoke", *asked_of(model, source, process, begun if is_unique else source.randint(1, 2)))
+            fresh = begun if is_unique else source.randint(1, 2)
+            start = Op("invoke", *asked_of(model, source, process, fresh, words))
             ops.append(start)
             running[process] = (start, None)
         elif running[process][1] is None:
@@ -53,9 +66,11 @@ def random_history(model: str, source: random.Random, size_max: int = 7, process
     return history(*ops)
 
 
-def asked_of(model: str, source: random.Random, process: int, fresh: int) -> tuple[str, int, str, Any]:
+def asked_of(
+    model: str, source: random.Random, process: int, fresh: int, words: Sequence[str] = ()
+) -> tuple[str, int, str, Any]:
     """An invocation's f, process, key and value."""
-    f = source.choice([word for word in MODELS[model].fs if word])
+    f = source.choice([word for word in words or MODELS[model].fs if word])
     value: Any = None if f in (*OBSERVERS, "acquire", "release") else fresh
     if model == "kv" and value is not None:
         value = "ab"[fresh % 2] * source.randint(0, 2) + str(fresh % 3)

@@ -7,8 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from small_histories import history
 
+from checkers import log, log_twin
+from checkers.kernels import log as kernel
 from harness.model import Op
 
 KEY = "log-0"
@@ -230,3 +233,40 @@ DISTURBANCES: dict[str, Callable[[random.Random, list[Op]], list[Op]]] = {
     "a value sent twice": _sent_twice,
     "a poll that ended badly": _ended_badly,
 }
+
+
+def random_case(seed: int, first_process: int = 0, key: str = KEY) -> list[Op]:
+    """A random log with nothing, one or two things wrong planted in it."""
+    source = random.Random(seed)
+    ops = random_log(source, first_process, key)
+    for _ in range(source.choice([0, 1, 1, 2])):
+        ops = disturbed(source, ops)
+    return ops
+
+
+def found_by_kernel(ops: list[Op]) -> list[log_twin.Found]:
+    """What the kernel finds in one key's operations, given to it without Spark."""
+    rows = [events_row(one) for one in log_twin.told_of(KEY, ops)]
+    empty = [op for op in ops if op.f == "drain" and op.value == []]
+    began = {end: call for call, end in log_twin.drains_of(KEY, ops)}
+    rows += [events_row(log_twin.Told(op, began[op.index], (), None, kernel.NOTHING)) for op in empty]
+    if not rows:
+        return []
+    found = log.judge(KEY, pa.Table.from_pylist(sorted(rows, key=lambda one: one["index"]))).to_pylist()
+    return [(one["key"], one["name"], one["severity"], tuple(one["witnesses"])) for one in found]
+
+
+def events_row(one: log_twin.Told) -> dict:
+    """A record that an operation tells as the kernel takes it."""
+    sends = {"invoke": kernel.SENT, "ok": kernel.ACKED, "fail": kernel.FAILED, "info": kernel.UNKNOWN}
+    reads = {"poll": kernel.POLLED if one.op.type == "ok" else kernel.POLLED_BADLY, "drain": kernel.DRAINED}
+    return {
+        "index": one.op.index,
+        "call": one.call,
+        "process": one.op.process,
+        "assignment": len(one.assignments),
+        "subscribed": one.assignments[-1:] == ("subscribe",),
+        "what": sends[one.op.type] if one.op.f == "send" else reads[one.op.f],
+        "offset": kernel.NOTHING if one.offset is None else one.offset,
+        "value": one.value,
+    }

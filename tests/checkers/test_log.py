@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from dataclasses import replace
 
@@ -14,11 +13,10 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from small_histories import deed, history, row
-from small_logs import assigned, disturbed, drain, lost_send, poll, random_log, send, send_all
+from small_logs import assigned, drain, found_by_kernel, lost_send, poll, random_case, send, send_all
 
 from checkers import log, log_twin
 from checkers.contract import JudgeSettings
-from checkers.kernels import log as kernel
 from harness.model import Op, Verdict
 from harness.model.finding import verdict_of
 from harness.model.tables import HISTORY
@@ -191,41 +189,6 @@ def test_message_names_the_guarantee_and_both_witnesses(find_in_run: FindInRun) 
         "key log-0: what was acknowledged is in the log: send of 2 was acknowledged at offset 1 (index 2 to 3), but "
         "nobody read it, and the drain (index 4 to 5) went on without it"
     )
-
-
-def random_case(seed: int, first_process: int = 0, key: str = "log-0") -> list[Op]:
-    source = random.Random(seed)
-    ops = random_log(source, first_process, key)
-    for _ in range(source.choice([0, 1, 1, 2])):
-        ops = disturbed(source, ops)
-    return ops
-
-
-def found_by_kernel(ops: list[Op]) -> list[log_twin.Found]:
-    """What the kernel finds in one key's operations, given to it without Spark."""
-    rows = [events_row(one) for one in log_twin.told_of("log-0", ops)]
-    empty = [op for op in ops if op.f == "drain" and op.value == []]
-    began = {end: call for call, end in log_twin.drains_of("log-0", ops)}
-    rows += [events_row(log_twin.Told(op, began[op.index], (), None, kernel.NOTHING)) for op in empty]
-    if not rows:
-        return []
-    found = log.judge("log-0", pa.Table.from_pylist(sorted(rows, key=lambda one: one["index"]))).to_pylist()
-    return [(one["key"], one["name"], one["severity"], tuple(one["witnesses"])) for one in found]
-
-
-def events_row(one: log_twin.Told) -> dict:
-    sends = {"invoke": kernel.SENT, "ok": kernel.ACKED, "fail": kernel.FAILED, "info": kernel.UNKNOWN}
-    reads = {"poll": kernel.POLLED if one.op.type == "ok" else kernel.POLLED_BADLY, "drain": kernel.DRAINED}
-    return {
-        "index": one.op.index,
-        "call": one.call,
-        "process": one.op.process,
-        "assignment": len(one.assignments),
-        "subscribed": one.assignments[-1:] == ("subscribe",),
-        "what": sends[one.op.type] if one.op.f == "send" else reads[one.op.f],
-        "offset": kernel.NOTHING if one.offset is None else one.offset,
-        "value": one.value,
-    }
 
 
 @settings(deadline=None, max_examples=300)

@@ -1,0 +1,137 @@
+"""Plain twins of the rules of transactions that checkers/transactions_twin.py leaves out, loop by loop.
+
+A rule's finding is its name and the transactions or versions that it is about, counted. What may live here: such
+twins. What may not: anything that a check calls.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from checkers.transactions_twin import Transaction, text, writes
+
+WRITES = ("append", "w", "send")
+
+
+def names(told: Sequence[Transaction], registers: bool) -> Counter[str]:
+    """How often each of these rules is broken."""
+    found = Counter[str]()
+    for each in told:
+        if each.f == "txn":
+            found["precommitted-read"] += sum(len(polled_of_own(each, place)) for place in range(len(each.value)))
+            contradictions = [place for place in range(len(each.value)) if contradicts(each, place, registers)]
+            found["internal"] += len(contradictions)
+            sound = [place for place in range(len(each.value)) if place not in contradictions]
+            found["G1b"] += sum(is_intermediate(each, place, told, registers) for place in sound)
+    found["value-written-twice"] += sum(len(who) > 1 for who in writes(told).values())
+    found["incompatible-order"] += disagreements(told, registers)
+    found["not-drained"] += len(undrained(told))
+    return +found
+
+
+def polled_of_own(each: Transaction, place: int) -> list[tuple[str, str]]:
+    """What a poll of the transaction returned of what it had sent itself before."""
+    mop = each.value[place]
+    if mop[0] != "poll":
+        return []
+    sent = {(other[1], text(bare(other))) for other in each.value[:place] if other[0] == "send"}
+    return [(key, text(value)) for key, got in mop[1].items() for _, value in got if (key, text(value)) in sent]
+
+
+def bare(mop: Sequence[Any]) -> Any:
+    """The value that a write wrote, without its position."""
+    return mop[2][1] if isinstance(mop[2], list) else mop[2]
+
+
+def contradicts(each: Transaction, place: int, registers: bool) -> bool:
+    """Whether a read is at odds with what the transaction did to the key before."""
+    mop = each.value[place]
+    if mop[0] != "r" or each.status != "ok":
+        return False
+    earlier = [other for other in each.value[:place] if other[0] != "poll" and other[1] == mop[1]]
+    if registers:
+        return bool(earlier) and (mop[2] and mop[2][1]) != (earlier[-1][2] and bare(earlier[-1]))
+    got, appended, known = list(mop[2] or []), [], None
+    for other in earlier:
+        if other[0] == "append":
+            appended.append(other[2])
+        else:
+            known, appended = list(other[2] or []), []
+    if known is not None:
+        return got != known + appended
+    return got[max(0, len(got) - len(appended)) :] != appended
+
+
+def is_intermediate(each: Transaction, place: int, told: Sequence[Transaction], registers: bool) -> bool:
+    """Whether a read ends with what another transaction wrote over later on."""
+    mop = each.value[place]
+    if mop[0] != "r" or each.status != "ok" or not mop[2]:
+        return False
+    if registers:
+        if any(other[1] == mop[1] for other in each.value[:place]):
+            return False
+        last = mop[2][1]
+    else:
+        own = sum(other[:2] == ["append", mop[1]] for other in each.value[:place])
+        theirs = mop[2][: len(mop[2]) - own]
+        if not theirs:
+            return False
+        last = theirs[-1]
+    who = writes(told).get((mop[1], text(last)), [])
+    if len(who) != 1 or who[0] is each:
+        return False
+    return bare([other for other in who[0].value if other[0] in WRITES and other[1] == mop[1]][-1]) != last
+
+
+def places(told: Sequence[Transaction], registers: bool) -> Iterator[tuple[str, int, str]]:
+    """Every place that a version was told to have: key, position, value."""
+    for each in told:
+        if each.f == "drain":
+            yield from ((str(each.key), at, text(value)) for at, value in each.value if each.status == "ok")
+            continue
+        for number, mop in enumerate(each.value):
+            if mop[0] == "poll":
+                yield from ((key, at, text(value)) for key, got in mop[1].items() for at, value in got)
+            elif mop[0] in ("w", "send") and isinstance(mop[2], list):
+                yield mop[1], mop[2][0], text(mop[2][1])
+            elif mop[0] == "r" and mop[2] and each.status == "ok" and not contradicts(each, number, registers):
+                versions = [mop[2]] if registers else enumerate(mop[2])
+                yield from ((mop[1], at, text(value)) for at, value in versions)
+
+
+def disagreements(told: Sequence[Transaction], registers: bool) -> int:
+    """Places of which two versions are told, and versions, but for a list's, of which two places are."""
+    by_place, by_version = defaultdict(set), defaultdict(set)
+    lists = {mop[1] for each in told if each.f == "txn" for mop in each.value if mop[0] in ("append", "r")}
+    for key, at, value in places(told, registers):
+        by_place[key, at].add(value)
+        if registers or key not in lists:
+            by_version[key, value].add(at)
+    return sum(len(told) > 1 for each in (by_place, by_version) for told in each.values())
+
+
+def undrained(told: Sequence[Transaction]) -> set[str]:
+    """Logs to which something was committed after which no drain began that returned."""
+    found = set()
+    for (key, _), who in writes(told).items():
+        is_log = any(mop[0] == "send" and mop[1] == key for mop in who[0].value)
+        drains = [each.txn for each in told if each.f == "drain" and each.key == key and each.status == "ok"]
+        if is_log and len(who) == 1 and who[0].status == "ok" and max(drains, default=-1) < (who[0].end or 0):
+            found.add(key)
+    return found
+
+
+def sound(told: Sequence[Transaction], registers: bool) -> list[Transaction]:
+    """The transactions with the reads at odds with themselves put aside: of those nothing follows."""
+    return [replace(each, value=sound_mops(each, registers)) if each.f == "txn" else each for each in told]
+
+
+def sound_mops(each: Transaction, registers: bool) -> list:
+    """The micro-operations; of a read at odds with the transaction only that it was there is left."""
+    return [
+        ["contradiction", mop[1], None] if contradicts(each, place, registers) else mop
+        for place, mop in enumerate(each.value)
+    ]

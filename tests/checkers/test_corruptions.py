@@ -1,0 +1,120 @@
+"""Every kind of corruption, planted at random: kernel, plain twin and Spark say the same, by the right name.
+
+Each kind is planted in SPLITBRAIN_SEEDS histories, three where that is not set; all histories of a kind of check are
+judged in one job, before and after.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import log_corruptions
+import model_corruptions
+import plain_rules
+import pytest
+import transaction_corruptions
+from model_histories import calls_of, keys_from
+from on_spark import SETTINGS, Found, judged
+from pyspark.sql import SparkSession
+from small_logs import found_by_kernel
+from small_transactions import matched
+
+from checkers import log_twin
+from checkers import transactions_twin as twin
+from checkers.model_twins import TWINS, explained
+from checkers.models import MODELS
+from harness.model import Op
+
+pytestmark = pytest.mark.spark
+
+SEEDS = int(os.environ.get("SPLITBRAIN_SEEDS", "3"))
+CYCLES = ("G0", "G1c", "G-single", "G2")
+TOLERATED, UNKNOWN = ", tolerated", ", unknown"
+
+
+def severity_of(name: str) -> str:
+    """What the findings of a kind of corruption weigh, as its name says."""
+    return next((each[2:] for each in (TOLERATED, UNKNOWN) if name.endswith(each)), "invalid")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_corruption_of_a_model_is_told_alike_by_kernel_twin_and_spark(spark: SparkSession, model: str) -> None:
+    kinds = [name for name, kind in model_corruptions.CORRUPTIONS.items() if kind.model == model]
+    cases = [(name, seed, *model_corruptions.planted(name, seed)) for name in kinds for seed in range(SEEDS)]
+    histories = [ops for _, _, before, after in cases for ops in (before, after)]
+    keys = keys_from(model, histories)
+    rule, initial = TWINS[model]
+    by_kernel = [
+        [Found(told.name, told.severity, tuple(keys.history_indexes(told.rows)))] if told else []
+        for told in (outcome.problem for outcome in MODELS[model].judge(keys, SETTINGS))
+    ]
+    by_spark = judged(spark, model, histories)
+    assert by_spark == by_kernel
+    for number, (name, seed, before, after) in enumerate(cases):
+        assert by_spark[2 * number] == [], f"{name}, seed {seed}: before"
+        assert explained(calls_of(before), initial, rule), f"{name}, seed {seed}: before"
+        told = [(found.name, found.severity) for found in by_spark[2 * number + 1]]
+        assert told == [("non-linearizable", "invalid")], f"{name}, seed {seed}: after"
+        assert not explained(calls_of(after), initial, rule), f"{name}, seed {seed}: after"
+    assert len(kinds) >= 4
+
+
+def test_a_corruption_of_a_log_is_told_alike_by_kernel_twin_and_spark(spark: SparkSession) -> None:
+    kinds = log_corruptions.CORRUPTIONS
+    cases = [(name, seed, *log_corruptions.planted(name, seed)) for name in kinds for seed in range(SEEDS)]
+    by_spark = judged(spark, "log", [ops for _, _, before, after in cases for ops in (before, after)])
+    for number, (name, seed, before, after) in enumerate(cases):
+        assert by_spark[2 * number] == log_twin.findings(before) == [], f"{name}, seed {seed}: before"
+        found = by_spark[2 * number + 1]
+        expected = sorted((told, weight, rows) for _, told, weight, rows in log_twin.findings(after))
+        by_kernel = sorted((told, weight, rows) for _, told, weight, rows in found_by_kernel(after))
+        assert sorted(found) == by_kernel == expected, f"{name}, seed {seed}: after"
+        names = {one.name for one in found}
+        assert kinds[name].must <= names <= kinds[name].must | kinds[name].may, f"{name}, seed {seed}: {names}"
+        weights = {one.severity for one in found if one.name in kinds[name].must}
+        assert weights == {severity_of(name)}, f"{name}, seed {seed}"
+
+
+@pytest.mark.parametrize("form", ["list", "register", "log"])
+def test_a_corruption_of_transactions_is_told_alike_by_twins_and_spark(spark: SparkSession, form: str) -> None:
+    kinds = {name: kind for name, kind in transaction_corruptions.CORRUPTIONS.items() if kind.form == form}
+    cases = [(name, seed, *transaction_corruptions.planted(name, seed)) for name in kinds for seed in range(SEEDS)]
+    by_spark = judged(spark, "transactions", [ops for _, _, before, after in cases for ops in (before, after)])
+    for number, (name, seed, before, after) in enumerate(cases):
+        refuse_unlike_the_twins(before, by_spark[2 * number], form == "register", f"{name}, seed {seed}: before")
+        assert by_spark[2 * number] == [], f"{name}, seed {seed}: before"
+        found = by_spark[2 * number + 1]
+        refuse_unlike_the_twins(after, found, form == "register", f"{name}, seed {seed}: after")
+        names = {one.name for one in found}
+        must = kinds[name].must
+        assert {must} <= names <= {must} | kinds[name].may, f"{name}, seed {seed}: {names}"
+        weights = {one.severity for one in found if one.name == must}
+        assert weights == {severity_of(name)}, f"{name}, seed {seed}"
+
+
+def refuse_unlike_the_twins(ops: Sequence[Op], found: Sequence[Found], registers: bool, where: str) -> None:
+    """The same cycles, and as many of every other finding."""
+    told = twin.transactions(ops)
+    begins = {each.txn for each in told}
+    cycles = [(one.name, [at for at in one.witnesses if at in begins]) for one in found if one.name.startswith(CYCLES)]
+    sound = plain_rules.sound(told, registers)
+    expected = twin.cycles(twin.edges(sound, registers))
+    assert matched([(name, nodes, len(nodes)) for name, nodes in cycles], expected), f"{where}: {cycles}, {expected}"
+    others = Counter(one.name for one in found if not one.name.startswith(CYCLES))
+    counted = Counter(name for name, _ in twin.others(sound, registers).elements())
+    assert others == counted + plain_rules.names(told, registers), where
+
+
+def test_what_is_planted_differs_from_seed_to_seed() -> None:
+    kinds = {
+        **dict.fromkeys(model_corruptions.CORRUPTIONS, model_corruptions.planted),
+        **dict.fromkeys(log_corruptions.CORRUPTIONS, log_corruptions.planted),
+        **dict.fromkeys(transaction_corruptions.CORRUPTIONS, transaction_corruptions.planted),
+    }
+    assert len(kinds) >= 80
+    for name in random.Random(5).sample(sorted(kinds), 20):
+        assert kinds[name](name, 0)[1] != kinds[name](name, 1)[1], name
+        assert kinds[name](name, 0) == kinds[name](name, 0), name
