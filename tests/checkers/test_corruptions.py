@@ -1,6 +1,6 @@
 """Every kind of corruption, planted at random: kernel, plain twin and Spark say the same, by the right name.
 
-Each kind is planted in SPLITBRAIN_SEEDS histories, three where that is not set; all histories of a kind of check are
+Each kind is planted in SPLITBRAIN_SEEDS histories, five where that is not set; all histories of a kind of check are
 judged in one job, before and after.
 """
 
@@ -30,7 +30,7 @@ from harness.model import Op
 
 pytestmark = pytest.mark.spark
 
-SEEDS = int(os.environ.get("SPLITBRAIN_SEEDS", "3"))
+SEEDS = int(os.environ.get("SPLITBRAIN_SEEDS", "5"))
 CYCLES = ("G0", "G1c", "G-single", "G2")
 TOLERATED, UNKNOWN = ", tolerated", ", unknown"
 

@@ -1,0 +1,84 @@
+"""Every kind of corruption of what nodes did, planted at random: Spark and the plain twins say the same, by its name.
+
+Each kind is planted in SPLITBRAIN_SEEDS records, five where that is not set, and all are judged as one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from dataclasses import asdict
+
+import pytest
+from conftest import JudgeRun
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import IntegerType
+from replica_corruptions import (
+    LOG_CORRUPTIONS,
+    QUORUM_CORRUPTIONS,
+    TOPIC,
+    Corruption,
+    planted_in,
+    valid_logs,
+    valid_quorum,
+)
+from small_histories import deed, history
+
+from checkers import divergence, divergence_twin, quorum_twins
+from checkers.contract import JudgeSettings
+from harness.model.quorum_states import KIP_996
+from harness.model.tables import BATCHES
+
+pytestmark = pytest.mark.spark
+
+SEEDS = int(os.environ.get("SPLITBRAIN_SEEDS", "5"))
+
+
+def refuse_another_name(name: str, seed: int, kind: Corruption, before: list, after: list) -> None:
+    """Nothing was found before, and what was planted after, by its name."""
+    assert before == [], f"{name}, seed {seed}: before"
+    names = {found[0] for found in after}
+    assert {kind.must} <= names <= {kind.must} | kind.may, f"{name}, seed {seed}: {names}"
+
+
+def test_a_corruption_of_a_quorum_is_told_alike_by_twins_and_spark(judge_run: JudgeRun) -> None:
+    runs = [(name, seed) for name in QUORUM_CORRUPTIONS for seed in range(SEEDS)]
+    cases = [planted_in(valid_quorum, QUORUM_CORRUPTIONS, name, seed, 2 * at) for at, (name, seed) in enumerate(runs)]
+    seen = [one for pair in cases for quorum in pair for one in quorum.seen]
+    judgement = judge_run(["quorum"], history(*deed("heal")), seen, table="kip-996", findings_max=10**6)
+    found = defaultdict(list)
+    for one in judgement.findings:
+        found[(one.node or 0) // 10].append((one.name, one.node, one.time_ns))
+    for at, ((name, seed), pair) in enumerate(zip(runs, cases, strict=True)):
+        for number, quorum in zip((2 * at, 2 * at + 1), pair, strict=True):
+            assert sorted(found[number]) == sorted(quorum_twins.findings(quorum.seen, KIP_996)), f"{name}, seed {seed}"
+        refuse_another_name(name, seed, QUORUM_CORRUPTIONS[name], found[2 * at], found[2 * at + 1])
+
+
+def test_a_corruption_of_logs_is_told_alike_by_twins_and_spark(spark: SparkSession) -> None:
+    runs = [(name, seed) for name in LOG_CORRUPTIONS for seed in range(SEEDS)]
+    cases = [planted_in(valid_logs, LOG_CORRUPTIONS, name, seed, 2 * at) for at, (name, seed) in enumerate(runs)]
+    logs = [made for pair in cases for made in pair]
+    rows = [asdict(one) | {"position": at} for at, one in enumerate(one for batches, _ in logs for one in batches)]
+    schema = from_arrow_schema(BATCHES).add("position", IntegerType())
+    batches = spark.createDataFrame([tuple(row[name] for name in schema.names) for row in rows], schema).cache()
+    marks = [(TOPIC, number, mark, 3) for number, (_, mark) in enumerate(logs)]
+    committed = spark.createDataFrame(marks, "topic string, partition int, high_watermark bigint, voters bigint")
+    rules = [
+        divergence.diverged_logs(batches, committed),
+        divergence.committed_records_missing(batches, committed, JudgeSettings()),
+        divergence.leader_epoch_went_back(batches),
+        divergence.corrupt_batches(batches),
+    ]
+    found = defaultdict(list)
+    for rule in rules:
+        for row in rule.collect():
+            told = tuple(int(number) for number in re.findall(r"\d+", row["message"]))
+            found[int(row["key"].rpartition("-")[2])].append((row["name"], told))
+    batches.unpersist()
+    for at, (name, seed) in enumerate(runs):
+        for number, made in zip((2 * at, 2 * at + 1), cases[at], strict=True):
+            assert sorted(found[number]) == sorted(divergence_twin.findings(*made, (1, 2, 3))), f"{name}, seed {seed}"
+        refuse_another_name(name, seed, LOG_CORRUPTIONS[name], found[2 * at], found[2 * at + 1])
