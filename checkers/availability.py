@@ -2,7 +2,9 @@
 
 Counted from the story's mark on, over clients' operations: ok_count, fail_count, info_count; ok_per_second;
 unavailable_ms_max, the longest time without an ok; clients_recovered and clients_recover_ms, the first ok after the
-last heal; latency_F_ms_p50, _p95, _p99, _max of the operations of each f that ended in ok. Percentiles are exact.
+last heal; latency_F_ms_p50, _p95, _p99, _max of the operations of each f that ended in ok. Percentiles are exact. Where
+faults were in place for a while, also latency_F_in_faults_ms_* of the operations that were open meanwhile, and
+latency_F_out_of_faults_ms_* of the others.
 
 Finding: `no-progress` (unknown), where a workload that was to do something never got an ok: such a run proves nothing.
 What may live here: these numbers. What may not: judgements of what was returned.
@@ -10,13 +12,18 @@ What may live here: these numbers. What may not: judgements of what was returned
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Sequence
 from functools import reduce
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from checkers.contract import JudgeSettings, finding, quantities_of, quantity
 from checkers.moments import Moments, moments_of
+from harness.model import NEMESIS, Op
+from harness.model.fault_bands import fault_bands, spans_of
+from harness.model.tables import HISTORY
 
 CHECK = "availability"
 MS_NS = 1_000_000
@@ -35,7 +42,27 @@ def quantities(history: DataFrame, observations: DataFrame, settings: JudgeSetti
     """The numbers above; none of a run without clients."""
     moments = moments_of(history, observations.limit(0), settings)
     ends = completions(history).where(fn.col("time_ns") > moments.story_ns)
-    return reduce(DataFrame.unionAll, [counts(ends, moments), gaps(ends, moments), latencies(ends)])
+    parts = [counts(ends, moments), gaps(ends, moments), latencies(ends, fn.lit(""))]
+    spans = spans_of(fault_bands(deeds(history), moments.end_ns))
+    if spans:
+        parts.append(latencies(ends, fn.when(is_during(spans), "_in_faults").otherwise("_out_of_faults")))
+    return reduce(DataFrame.unionAll, parts)
+
+
+def deeds(history: DataFrame) -> Iterator[Op]:
+    """The rows of the nemesis, in order: they are few, and come to the driver."""
+    rows = history.where(fn.col("process") == NEMESIS).orderBy("index").select(*HISTORY.names)
+    for row in rows.toLocalIterator():
+        fields = row.asDict()
+        yield Op(**fields | {"value": None if fields["value"] is None else json.loads(fields["value"])})
+
+
+def is_during(spans: Sequence[tuple[int, int]]) -> Column:
+    """Whether an operation was open at any time of these spans, which are in order and do not touch."""
+    starts, ends = (fn.array(*(fn.lit(each[at]) for each in spans)) for at in (0, 1))
+    begun = fn.col("time_ns") - fn.col("latency_ns")
+    touched = fn.zip_with(starts, ends, lambda start, end: (begun <= end) & (fn.col("time_ns") >= start))
+    return fn.exists(touched, lambda touches: touches)
 
 
 def completions(history: DataFrame) -> DataFrame:
@@ -76,12 +103,12 @@ def gaps(ends: DataFrame, moments: Moments) -> DataFrame:
     return quantities_of(row, CHECK, {"unavailable_ms_max": "ms"})
 
 
-def latencies(ends: DataFrame) -> DataFrame:
-    """Percentiles of the latency of what succeeded, by f."""
+def latencies(ends: DataFrame, place: Column) -> DataFrame:
+    """Percentiles of the latency of what succeeded, by f and place, which stands in the quantity's name."""
     ok = ends.where((fn.col("type") == "ok") & fn.col("latency_ns").isNotNull())
     percentiles = fn.percentile("latency_ns", list(PERCENTILES.values()))
     names = fn.array(*map(fn.lit, PERCENTILES))
-    each = ok.groupBy("f").agg(percentiles.alias("ns"))
-    rows = each.select("f", fn.explode(fn.arrays_zip(names.alias("name"), "ns")).alias("row"))
-    name = fn.format_string("latency_%s_ms_%s", fn.col("f"), fn.col("row.name"))
+    each = ok.groupBy("f", place.alias("place")).agg(percentiles.alias("ns"))
+    rows = each.select("f", "place", fn.explode(fn.arrays_zip(names.alias("name"), "ns")).alias("row"))
+    name = fn.format_string("latency_%s%s_ms_%s", "f", "place", fn.col("row.name"))
     return quantity(rows, CHECK, name, fn.col("row.ns") / MS_NS, "ms")

@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from harness.model import Finding, Op, Quantity, Verdict
 from harness.model.evidence import Evidence
+from harness.model.fault_bands import FaultBand
 from results.judgement import Expectation
 
 DOWN: Final = "Down"
@@ -41,21 +42,22 @@ class EpochStep:
 
 
 @dataclass(frozen=True, slots=True)
-class FaultBand:
-    """A fault was in place from start_ns to end_ns; a moment where both are the same."""
-
-    label: str
-    start_ns: int
-    end_ns: int
-
-
-@dataclass(frozen=True, slots=True)
 class LatencyPoint:
     """A client operation that began at time_ns took latency_ms to end in outcome."""
 
     time_ns: int
     latency_ms: float
     outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyQuantiles:
+    """Of the operations that ended in ok and began in the stretch of time around time_ns, their quantiles in ms."""
+
+    time_ns: int
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,7 @@ class SideData:
     epochs: tuple[EpochStep, ...] = ()
     faults: tuple[FaultBand, ...] = ()
     latencies: tuple[LatencyPoint, ...] = ()
+    quantiles: tuple[LatencyQuantiles, ...] = ()
     load: tuple[SecondOfLoad, ...] = ()
     quantities: tuple[Quantity, ...] = ()
     expectations: tuple[Expectation, ...] = ()

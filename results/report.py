@@ -25,6 +25,7 @@ from results.drawing.messages import sequence
 from results.drawing.svg import element, markup
 from results.drawing.timeline import timeline
 from results.files import write_text
+from results.latencies import PERCENTILES, latency_rows, others
 from results.store import RunDirectory
 
 VALUE_LENGTH_MAX: Final = 120
@@ -44,6 +45,7 @@ def render_report(data: ReportData) -> str:
         .get_template("report.html.j2")
         .render(
             data=data,
+            percentiles=PERCENTILES,
             timeline=Markup(markup(timeline(data.sides))),
             charts=[_charts(side, duration_ns) for side in data.sides],
             pictures=[[_picture(shown, side) for shown in side.findings] for side in data.sides],
@@ -85,7 +87,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"seconds": _seconds, "value": _value}
+    environment.filters |= {"seconds": _seconds, "value": _value, "latencies": latency_rows, "others": others}
     return environment
 
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.model import NEMESIS, BadInput, Finding, Observation, Op
+from harness.model.fault_bands import fault_bands
 from harness.model.story import STORY_BEGINS
 from harness.model.tables import HISTORY, OBSERVATIONS, RPCS
 from results.data import ShownFinding, SideData
-from results.faults import fault_bands
 from results.judgement import read_judgement
-from results.load import latency_points, load_by_second
+from results.load import latencies_of, load_by_second, quantiles_over_time, thinned
 from results.messages import counted_messages, shown_messages, telling_rows
 from results.rows import ops_of
 from results.spans import epoch_steps, state_spans
@@ -41,6 +41,7 @@ def read_side(run: RunDirectory, name: str, system: str) -> SideData:
     end_ns = max(_last_ns(history), max((seen.time_ns for seen in observations), default=0))
     deeds = history.filter(pc.equal(history["process"], NEMESIS))
     rpcs = read_table(run.rpcs, RPCS)
+    latencies = latencies_of(history)
     telling = telling_rows(rpcs, _story_begins_ns(deeds))
     return SideData(
         name=name,
@@ -52,7 +53,8 @@ def read_side(run: RunDirectory, name: str, system: str) -> SideData:
         spans=state_spans(observations, end_ns),
         epochs=epoch_steps(observations),
         faults=fault_bands(ops_of(deeds), end_ns),
-        latencies=latency_points(history),
+        latencies=thinned(latencies),
+        quantiles=quantiles_over_time(latencies),
         load=load_by_second(history),
         quantities=judgement.quantities,
         expectations=judgement.expectations,

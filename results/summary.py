@@ -5,12 +5,13 @@ What may live here: lines of text. What may not: colours, terminals, judging.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tabulate import tabulate
 
 from harness.model import Finding
 from results.judgement import Expectation, Judgement
+from results.latencies import PERCENTILES, latency_rows, others
 
 FINDINGS_SHOWN = 10
 
@@ -21,7 +22,8 @@ def summary(judgement: Judgement) -> str:
         f"{judgement.name}: {judgement.verdict.value.upper()}. {judgement.summary}",
         _table(("expected", "measured", "met"), map(_expectation_row, judgement.expectations)),
         _findings(judgement.findings),
-        _table(("quantity", "value", "unit"), ((q.name, f"{q.value:g}", q.unit) for q in judgement.quantities)),
+        _table(("quantity", "value", "unit"), ((q.name, f"{q.value:g}", q.unit) for q in others(judgement.quantities))),
+        _table(("latency in ms", "when", *PERCENTILES), map(_latency_row, latency_rows(judgement.quantities))),
         f"Again: {judgement.command}" if judgement.command else "",
     ]
     return "\n\n".join(part for part in parts if part)
@@ -35,6 +37,11 @@ def _table(headers: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 def _expectation_row(expectation: Expectation) -> tuple[str, ...]:
     met = {True: "yes", False: "NO", None: "unknown"}[expectation.met]
     return expectation.text, expectation.measured, met
+
+
+def _latency_row(row: tuple[str, str, Mapping[str, float]]) -> tuple[str, ...]:
+    f, when, percentiles = row
+    return f, when, *(f"{percentiles[name]:.1f}" if name in percentiles else "" for name in PERCENTILES)
 
 
 def _findings(findings: tuple[Finding, ...]) -> str:

@@ -10,7 +10,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from typing import Final
 
-from results.data import OUTCOMES, FaultBand, LatencyPoint, Outcome, SecondOfLoad, SideData
+from harness.model.fault_bands import FaultBand
+from results.data import OUTCOMES, LatencyPoint, LatencyQuantiles, Outcome, SecondOfLoad, SideData
 from results.drawing.axis import LEFT, RIGHT, WIDTH, seconds_of, time_axis, time_scale
 from results.drawing.scale import Scale, ticks
 from results.drawing.svg import drawing, element, label, text_width, tooltip
@@ -18,6 +19,7 @@ from results.drawing.svg import drawing, element, label, text_width, tooltip
 HEIGHT: Final = 172
 TOP: Final = 26
 BOTTOM: Final = HEIGHT - 26
+QUANTILES: Final = ("p50", "p95", "p99")
 WORDS: Final[dict[Outcome, str]] = {"ok": "ok", "fail": "failed", "info": "unknown"}
 
 
@@ -28,8 +30,21 @@ def latency_chart(side: SideData, duration_ns: int) -> ET.Element:
     heights = Scale(low, high, BOTTOM, TOP)
     grid = [_grid_line(f"{10.0**power:g} ms", heights(power)) for power in range(low, high + 1)]
     points = [_point(point, scale, heights) for point in side.latencies]
+    lines = [_quantile(name, side.quantiles, scale, heights) for name in QUANTILES] if side.quantiles else []
     title = f"Latency of client operations, {side.name}"
-    return _chart(title, "latency", side.faults, scale, [*grid, *points])
+    names = [f"lines: {', '.join(QUANTILES)} of ok"] if lines else []
+    return _chart(title, "latency", side.faults, scale, [*grid, *points, *lines], names)
+
+
+def _quantile(name: str, quantiles: Sequence[LatencyQuantiles], scale: Scale, heights: Scale) -> ET.Element:
+    """A quantile as a line through the middles of its stretches of time."""
+    values = [getattr(each, f"{name}_ms") for each in quantiles]
+    places = [
+        f"{scale(each.time_ns):.2f} {heights(math.log10(max(value, 0.001))):.2f}"
+        for each, value in zip(quantiles, values, strict=True)
+    ]
+    told = f"{name}: {min(values):.1f} to {max(values):.1f} ms"
+    return element("path", tooltip(told), d=f"M{'L'.join(places)}", class_=f"quantile {name}")
 
 
 def _decades(latencies: Sequence[LatencyPoint]) -> tuple[int, int]:
@@ -76,8 +91,16 @@ def _grid_line(text: str, y: float) -> ET.Element:
     return element("g", line, label(text, LEFT - 8, y + 3.5, "tick", "end"))
 
 
-def _chart(title: str, name: str, faults: Sequence[FaultBand], scale: Scale, inner: Sequence[ET.Element]) -> ET.Element:
-    return drawing(title, WIDTH, HEIGHT, *_shades(faults, scale), *inner, *_key(name), time_axis(scale, BOTTOM))
+def _chart(
+    title: str,
+    name: str,
+    faults: Sequence[FaultBand],
+    scale: Scale,
+    inner: Sequence[ET.Element],
+    names: Sequence[str] = (),
+) -> ET.Element:
+    key = _key(name, names)
+    return drawing(title, WIDTH, HEIGHT, *_shades(faults, scale), *inner, *key, time_axis(scale, BOTTOM))
 
 
 def _shades(faults: Sequence[FaultBand], scale: Scale) -> list[ET.Element]:
@@ -95,11 +118,11 @@ def _shades(faults: Sequence[FaultBand], scale: Scale) -> list[ET.Element]:
     ]
 
 
-def _key(name: str) -> list[ET.Element]:
+def _key(name: str, names: Sequence[str]) -> list[ET.Element]:
     key = [label(name, LEFT, 14, "tick")]
     left = LEFT + text_width(name, 11) + 22
     for outcome in OUTCOMES:
         key.append(element("circle", cx=left, cy=10, r=3.5, class_=f"point {outcome}"))
         key.append(label(WORDS[outcome], left + 8, 14, "tick"))
         left += 8 + text_width(WORDS[outcome], 11) + 18
-    return key
+    return key + [label(text, left, 14, "tick") for text in names]

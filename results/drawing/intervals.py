@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from harness.model.evidence import Order, Zone, Zones
-from results.data import FaultBand, Operation, ShownFinding, SideData
+from harness.model.fault_bands import FaultBand
+from results.data import Operation, ShownFinding, SideData
 from results.drawing.axis import LEFT, RIGHT, WIDTH, clip, seconds_of
 from results.drawing.events import Events, Skipped, events_of
 from results.drawing.svg import drawing, element, label, text_width, tooltip

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from harness.model import Finding
-from results.data import DOWN, FaultBand, SideData, StateSpan
+from harness.model.fault_bands import FaultBand
+from results.data import DOWN, SideData, StateSpan
 from results.drawing.axis import LEFT, RIGHT, WIDTH, clip, seconds_of, time_axis, time_scale
 from results.drawing.epochs import EPOCHS_HEIGHT, epoch_lines
 from results.drawing.scale import Scale

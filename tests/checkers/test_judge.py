@@ -114,10 +114,10 @@ def test_findings_are_bounded_and_the_rest_is_counted(judge_run: JudgeRun) -> No
 def test_clients_are_measured_from_the_mark_on(judge_run: JudgeRun) -> None:
     timed = [
         (0, write(0, 1)[0]), (5, write(0, 1)[1]),
-        (10, deed("mark", "story")[1]), (20, deed("cut")[1]),
+        (10, deed("mark", "story")[1]), (20, deed("cut")[1]), (21, deed("cut")[1]),
         (30, read(1, 1)[0]), (34, read(1, 1)[1]),
         (40, read(1, 1)[0]), (48, Op("info", "read", 1, "x")),
-        (90, deed("heal")[1]),
+        (85, deed("heal")[1]), (90, deed("heal")[1]),
         (91, read(2, 1)[0]), (97, read(2, 1)[1]), (110, deed("end")[1]),
     ]  # fmt: skip
     ops = history(*(Op(op.type, op.f, op.process, op.key, op.value, time_ns=ms * MS) for ms, op in timed))
@@ -127,6 +127,8 @@ def test_clients_are_measured_from_the_mark_on(judge_run: JudgeRun) -> None:
             "ok_count": 2, "fail_count": 0, "info_count": 1, "ok_per_second": 20,
             "unavailable_ms_max": 63, "clients_recovered": 1, "clients_recover_ms": 7,
             "latency_read_ms_p50": 5, "latency_read_ms_p95": 5.9, "latency_read_ms_p99": 5.98, "latency_read_ms_max": 6,
+            **{f"latency_read_in_faults_ms_{name}": 4 for name in ("p50", "p95", "p99", "max")},
+            **{f"latency_read_out_of_faults_ms_{name}": 6 for name in ("p50", "p95", "p99", "max")},
         }
     )  # fmt: skip
 

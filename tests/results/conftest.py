@@ -7,9 +7,9 @@ import math
 import pytest
 
 from harness.model import Finding, Op, Quantity, Verdict
+from harness.model.fault_bands import FaultBand
 from results.data import (
     EpochStep,
-    FaultBand,
     LatencyPoint,
     ReportData,
     SecondOfLoad,

@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.model import Verdict
-from results.data import FaultBand, ReportData, SideData, StateSpan
+from harness.model import Quantity, Verdict
+from harness.model.fault_bands import FaultBand
+from results.data import LatencyQuantiles, ReportData, SideData, StateSpan
 from results.drawing.axis import LEFT, RIGHT, WIDTH
+from results.drawing.charts import latency_chart
 from results.drawing.scale import Scale, round_step, ticks
 from results.drawing.svg import markup
 from results.drawing.timeline import fault_lanes, timeline
+from results.latencies import latency_rows
 from results.report import render_report, render_timeline, write_report
 from results.store import new_run
 
@@ -185,6 +188,30 @@ def test_charts_are_drawn_only_where_there_was_load(report_data: ReportData) -> 
     text = render_report(report_data)
     assert "Latency of client operations, bad" in text
     assert "Latency of client operations, good" not in text
+
+
+def test_quantiles_are_lines_on_the_latency_chart(bad_side: SideData) -> None:
+    side = replace(bad_side, quantiles=(LatencyQuantiles(0, 3, 5, 9), LatencyQuantiles(10 * SECOND, 4, 50, 90)))
+    svg = ET.fromstring(markup(latency_chart(side, 20 * SECOND)))
+    lines = {path.get("class"): path for path in svg.iter(f"{SVG}path") if "quantile" in path.get("class", "")}
+    assert list(lines) == ["quantile p50", "quantile p95", "quantile p99"]
+    assert lines["quantile p99"].findtext(f"{SVG}title") == "p99: 9.0 to 90.0 ms"
+    [(_, before), (x, after)] = [pair.split() for pair in lines["quantile p99"].attrib["d"][1:].split("L")]
+    assert float(x) == pytest.approx(LEFT + PLOT_WIDTH / 2, abs=0.01)
+    assert float(after) < float(before)
+
+
+def test_latencies_stand_in_a_table_of_their_own(report_data: ReportData, bad_side: SideData) -> None:
+    names = ("latency_read_ms_p50", "latency_read_in_faults_ms_p99", "latency_end_txn_out_of_faults_ms_max")
+    quantities = tuple(Quantity("availability", name, 7 + at, "ms") for at, name in enumerate(names))
+    assert latency_rows((*quantities, *bad_side.quantities)) == [
+        ("end_txn", "out of faults", {"max": 9}),
+        ("read", "at all times", {"p50": 7}),
+        ("read", "in faults", {"p99": 8}),
+    ]
+    page = render_report(replace(report_data, sides=(replace(bad_side, quantities=quantities),)))
+    assert page.count("8.0 ms") == 1
+    assert "latency read" not in page
 
 
 def test_the_timeline_file_carries_its_own_colours(report_data: ReportData) -> None:

@@ -11,11 +11,11 @@ import pytest
 
 from harness.engine import Recorder, VirtualClock
 from harness.model import NEMESIS, BadInput, Finding, Observation, Op, Verdict
+from harness.model.fault_bands import FaultBand, fault_bands, spans_of
 from harness.model.tables import HISTORY
-from results.data import EpochStep, FaultBand, LatencyPoint, SecondOfLoad, StateSpan
-from results.faults import fault_bands
+from results.data import EpochStep, LatencyPoint, SecondOfLoad, StateSpan
 from results.judgement import Judgement, write_judgement
-from results.load import BUCKETS, latency_points, load_by_second
+from results.load import BUCKETS, latencies_of, load_by_second, quantiles_over_time, thinned
 from results.sides import read_side
 from results.spans import epoch_steps, state_spans
 from results.store import RunDirectory, new_run
@@ -92,6 +92,18 @@ def test_a_mark_is_a_moment() -> None:
     assert fault_bands([deed(7, "mark", "reading back")], end_ns=99) == (FaultBand("reading back", 7, 7),)
 
 
+def test_times_under_faults_are_told_once_however_many_there_were() -> None:
+    bands = [
+        FaultBand("a", 1, 4),
+        FaultBand("mark", 2, 2),
+        FaultBand("b", 3, 6),
+        FaultBand("c", 8, 9),
+        FaultBand("d", 9, 11),
+    ]
+    assert spans_of(bands) == ((1, 6), (8, 11))
+    assert spans_of(bands[1:2]) == ()
+
+
 def test_a_label_is_bounded_and_tells_what_has_no_words() -> None:
     [band] = fault_bands([deed(1, "skew", {"seconds": list(range(50))})], end_ns=9)
     assert band.label.startswith('skew {"seconds": [0, 1,')
@@ -113,16 +125,27 @@ def test_latency_is_from_invocation_to_completion_of_the_same_process() -> None:
     table = history_table(
         (0, 0, "invoke"), (1_000_000, 1, "invoke"), (2_000_000, 1, "fail"), (5_000_000, 0, "ok"), (9, -1, "info")
     )
-    assert set(latency_points(table)) == {LatencyPoint(0, 5.0, "ok"), LatencyPoint(1_000_000, 1.0, "fail")}
+    assert set(latencies_of(table)) == {LatencyPoint(0, 5.0, "ok"), LatencyPoint(1_000_000, 1.0, "fail")}
 
 
 def test_latencies_of_a_long_history_are_thinned_and_keep_the_slowest() -> None:
     rows = []
     for number in range(20_000):
         rows += [(number * 1000, 0, "invoke"), (number * 1000 + (900 if number == 12_345 else 100), 0, "ok")]
-    points = latency_points(history_table(*rows))
+    points = thinned(latencies_of(history_table(*rows)))
     assert len(points) <= 2 * BUCKETS
     assert LatencyPoint(12_345_000, 0.0009, "ok") in points
+
+
+def test_quantiles_are_of_what_ended_in_ok_by_stretches_of_time() -> None:
+    points = [LatencyPoint(1000 * at, 1.0 if at < 50 else float(at), "ok") for at in range(150)]
+    points += [LatencyPoint(1000 * at, 9999.0, "info") for at in range(150)]
+    quantiles = quantiles_over_time(points)
+    assert len(quantiles) == 7
+    assert (quantiles[0].p50_ms, quantiles[0].p99_ms) == (1.0, 1.0)
+    assert quantiles[-1].p50_ms == pytest.approx(139, abs=1)
+    assert all(each.p50_ms <= each.p95_ms <= each.p99_ms < 150 for each in quantiles)
+    assert quantiles_over_time(points[:19]) == ()
 
 
 def test_load_counts_completions_by_second_and_keeps_idle_seconds() -> None:

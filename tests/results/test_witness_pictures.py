@@ -15,8 +15,9 @@ import pytest
 from harness.engine import Recorder, VirtualClock
 from harness.model import BadInput, Finding, Op, Verdict
 from harness.model.evidence import Cycle, Evidence, Need, Order, Step, Zone, Zones, encoded
+from harness.model.fault_bands import FaultBand
 from harness.model.tables import HISTORY
-from results.data import FaultBand, Operation, ReportData, ShownFinding, SideData, StateSpan
+from results.data import Operation, ReportData, ShownFinding, SideData, StateSpan
 from results.drawing.axis import LEFT, RIGHT, WIDTH
 from results.drawing.cycle import cycle
 from results.drawing.events import events_of

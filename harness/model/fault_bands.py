@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.model import NEMESIS, Op
+from harness.model.op import NEMESIS, Op
 from harness.model.story import FINAL_READS, MARK, STORY_BEGINS
-from results.data import FaultBand
 
 ENDS: Final[Mapping[str, frozenset[str] | None]] = {
     "heal": None,  # every fault that is in place
@@ -29,6 +29,15 @@ ENDS: Final[Mapping[str, frozenset[str] | None]] = {
 NO_FAULTS: Final = frozenset({"await"})
 OUR_MARKS: Final = (STORY_BEGINS, FINAL_READS)
 LABEL_LENGTH_MAX: Final = 48
+
+
+@dataclass(frozen=True, slots=True)
+class FaultBand:
+    """A fault was in place from start_ns to end_ns; a moment where both are the same."""
+
+    label: str
+    start_ns: int
+    end_ns: int
 
 
 def fault_bands(history: Iterable[Op], end_ns: int) -> tuple[FaultBand, ...]:
@@ -73,3 +82,16 @@ def label_of(op: Op) -> str:
     else:
         text = f"{op.f} {json.dumps(value, ensure_ascii=False)}"
     return text if len(text) <= LABEL_LENGTH_MAX else text[: LABEL_LENGTH_MAX - 1] + "…"
+
+
+def spans_of(bands: Iterable[FaultBand]) -> tuple[tuple[int, int], ...]:
+    """The times in which any fault was in place, as (start_ns, end_ns) that do not touch; moments are none."""
+    spans: list[tuple[int, int]] = []
+    for band in sorted(bands, key=lambda band: band.start_ns):
+        if band.end_ns <= band.start_ns:
+            continue
+        if spans and band.start_ns <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], band.end_ns))
+        else:
+            spans.append((band.start_ns, band.end_ns))
+    return tuple(spans)

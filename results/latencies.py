@@ -1,0 +1,33 @@
+"""The latencies among a run's quantities, for tables: a row an operation and time, a column a percentile.
+
+What may live here: pure functions on quantities. What may not: measuring, rendering.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from harness.model import Quantity
+
+PERCENTILES: Final = ("p50", "p95", "p99", "max")
+LATENCY: Final = re.compile(
+    r"latency_(?P<f>.+?)(?P<when>_in_faults|_out_of_faults)?_ms_(?P<percentile>p50|p95|p99|max)"
+)
+"""As checkers/availability.py names them."""
+
+
+def latency_rows(quantities: Sequence[Quantity]) -> list[tuple[str, str, dict[str, float]]]:
+    """(operation, when, its percentiles in ms)."""
+    rows: dict[tuple[str, str], dict[str, float]] = {}
+    for quantity in quantities:
+        if match := LATENCY.fullmatch(quantity.name):
+            when = (match["when"] or "_at all times").removeprefix("_").replace("_", " ")
+            rows.setdefault((match["f"], when), {})[match["percentile"]] = quantity.value
+    return [(*name, percentiles) for name, percentiles in sorted(rows.items())]
+
+
+def others(quantities: Sequence[Quantity]) -> list[Quantity]:
+    """The quantities that are no latencies."""
+    return [quantity for quantity in quantities if not LATENCY.fullmatch(quantity.name)]
