@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as parquet
 import pytest
 from conftest import JudgeRun, WriteRun
 from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +17,8 @@ from checkers import judge as judging
 from checkers.contract import FINDING_SCHEMA, Check, JudgeSettings
 from checkers.judge import judge
 from harness.model import NEMESIS, BadInput, Op, Verdict
+from harness.model.logged_batch import LoggedBatch
+from harness.model.tables import ADDED_LATER
 
 pytestmark = pytest.mark.spark
 
@@ -144,3 +147,12 @@ def test_the_session_says_nothing_on_the_terminal_when_a_job_fails(
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
         spark.range(3).select(fn.expr("1 / (id - id)")).collect()
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_run_from_before_a_column_was_added_is_judged(spark: SparkSession, write_run: WriteRun) -> None:
+    batches = [LoggedBatch(1, "__cluster_metadata", 0, 0, 0, 1, 77)]
+    run = write_run(history(*deed("heal")), [], batches)
+    for chunk in (run / "batches").iterdir():
+        older = parquet.read_table(chunk).drop_columns(sorted(ADDED_LATER))
+        parquet.write_table(older, chunk)
+    assert judge(run, ["divergence"], JudgeSettings(), spark).findings == ()
