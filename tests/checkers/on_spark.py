@@ -84,7 +84,7 @@ def own_value(number: int, op: Op) -> Any:
     """What an operation holds, the keys in it being its history's own."""
     if op.f == "poll" and op.value is not None:
         return own_keys(number, op.value)
-    if op.f != "txn":
+    if op.f != "txn" or op.value is None:
         return op.value
     return [
         ["poll", own_keys(number, mop[1])] if mop[0] == "poll" else [mop[0], own_key(number, mop[1]), *mop[2:]]

@@ -97,7 +97,7 @@ def places(told: Sequence[Transaction], registers: bool) -> Iterator[tuple[str, 
                 yield from ((key, at, text(value)) for key, got in mop[1].items() for at, value in got)
             elif mop[0] in ("w", "send") and isinstance(mop[2], list):
                 yield mop[1], mop[2][0], text(mop[2][1])
-            elif mop[0] == "r" and mop[2] and each.status == "ok" and not contradicts(each, number, registers):
+            elif mop[0] == "r" and mop[2] and each.status == "ok" and tells_of_others(each, number, registers):
                 versions = [mop[2]] if registers else enumerate(mop[2])
                 yield from ((mop[1], at, text(value)) for at, value in versions)
 
@@ -125,13 +125,20 @@ def undrained(told: Sequence[Transaction]) -> set[str]:
 
 
 def sound(told: Sequence[Transaction], registers: bool) -> list[Transaction]:
-    """The transactions with the reads at odds with themselves put aside: of those nothing follows."""
+    """The transactions without the reads of which nothing follows for others."""
     return [replace(each, value=sound_mops(each, registers)) if each.f == "txn" else each for each in told]
 
 
 def sound_mops(each: Transaction, registers: bool) -> list:
-    """The micro-operations; of a read at odds with the transaction only that it was there is left."""
+    """The micro-operations; of a read that tells nothing of others only that it was there is left."""
     return [
-        ["contradiction", mop[1], None] if contradicts(each, place, registers) else mop
+        mop if mop[0] != "r" or tells_of_others(each, place, registers) else ["aside", mop[1], None]
         for place, mop in enumerate(each.value)
     ]
+
+
+def tells_of_others(each: Transaction, place: int, registers: bool) -> bool:
+    """Whether a read is not at odds with its transaction, nor of a register that the transaction knew already."""
+    mop = each.value[place]
+    known = registers and any(other[1] == mop[1] for other in each.value[:place])
+    return not known and not contradicts(each, place, registers)

@@ -8,30 +8,24 @@ from __future__ import annotations
 
 import os
 import random
-from collections import Counter
-from collections.abc import Sequence
 
 import log_corruptions
 import model_corruptions
-import plain_rules
 import pytest
 import transaction_corruptions
+from fuzzing import refuse_unlike_the_twins
 from model_histories import calls_of, keys_from
 from on_spark import SETTINGS, Found, judged
 from pyspark.sql import SparkSession
 from small_logs import found_by_kernel
-from small_transactions import matched
 
 from checkers import log_twin
-from checkers import transactions_twin as twin
 from checkers.model_twins import TWINS, explained
 from checkers.models import MODELS
-from harness.model import Op
 
 pytestmark = pytest.mark.spark
 
 SEEDS = int(os.environ.get("SPLITBRAIN_SEEDS", "5"))
-CYCLES = ("G0", "G1c", "G-single", "G2")
 TOLERATED, UNKNOWN = ", tolerated", ", unknown"
 
 
@@ -93,19 +87,6 @@ def test_a_corruption_of_transactions_is_told_alike_by_twins_and_spark(spark: Sp
         assert {must} <= names <= {must} | kinds[name].may, f"{name}, seed {seed}: {names}"
         weights = {one.severity for one in found if one.name == must}
         assert weights == {severity_of(name)}, f"{name}, seed {seed}"
-
-
-def refuse_unlike_the_twins(ops: Sequence[Op], found: Sequence[Found], registers: bool, where: str) -> None:
-    """The same cycles, and as many of every other finding."""
-    told = twin.transactions(ops)
-    begins = {each.txn for each in told}
-    cycles = [(one.name, [at for at in one.witnesses if at in begins]) for one in found if one.name.startswith(CYCLES)]
-    sound = plain_rules.sound(told, registers)
-    expected = twin.cycles(twin.edges(sound, registers))
-    assert matched([(name, nodes, len(nodes)) for name, nodes in cycles], expected), f"{where}: {cycles}, {expected}"
-    others = Counter(one.name for one in found if not one.name.startswith(CYCLES))
-    counted = Counter(name for name, _ in twin.others(sound, registers).elements())
-    assert others == counted + plain_rules.names(told, registers), where
 
 
 def test_what_is_planted_differs_from_seed_to_seed() -> None:
