@@ -19,12 +19,12 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from checkers.models import MODELS
+from checkers.model_twins import TWINS
 from checkers.session import spark_session
 
 FORMS = ("list", "register", "log")
 VERDICTS = ("valid", "invalid", "unknown")
-SUBJECTS = (*MODELS, "log", *(f"transactions-{form}" for form in FORMS))
+SUBJECTS = (*TWINS, "log", *(f"transactions-{form}" for form in FORMS))
 
 # The histories and the comparisons are the tests' own.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "checkers"))
@@ -33,7 +33,7 @@ fuzzing = importlib.import_module("fuzzing")
 
 def comparison(subject: str) -> Callable[[range], Counter[str]]:
     """What compares a subject on these seeds."""
-    if subject in MODELS:
+    if subject in TWINS:
         return partial(fuzzing.compared_models, subject)
     if subject == "log":
         return fuzzing.compared_logs

@@ -10,13 +10,13 @@ from on_spark import Found
 from pyspark.sql import SparkSession
 from transaction_corruptions import planted
 
-from checkers.models import MODELS
+from checkers.model_twins import TWINS
 
 FIRST = 1_000_000
 """Other seeds than those that the command begins with."""
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", TWINS)
 def test_a_model_s_kernels_agree_with_trying_every_order(model: str) -> None:
     told = fuzzing.compared_models(model, range(FIRST, FIRST + 4000))
     assert told.keys() == {"valid", "invalid"}
