@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 from pyspark.sql import SparkSession
+from run_types import FindInRun, JudgeRun, WriteRun
 from small_histories import row
 
 from checkers.contract import JudgeSettings
@@ -21,10 +22,6 @@ from harness.model import Finding, Observation, Op
 from harness.model.logged_batch import LoggedBatch
 from harness.model.logged_record import LoggedRecord
 from harness.model.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS
-
-WriteRun = Callable[..., Path]
-JudgeRun = Callable[..., Judgement]
-FindInRun = Callable[..., list[Finding]]
 
 
 @pytest.fixture(scope="session")

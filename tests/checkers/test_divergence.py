@@ -13,10 +13,10 @@ from collections import Counter
 from dataclasses import asdict, replace
 
 import pytest
-from conftest import FindInRun, JudgeRun
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import IntegerType
+from run_types import FindInRun, JudgeRun
 from small_histories import deed, history
 
 from checkers import divergence

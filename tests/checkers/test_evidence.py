@@ -6,8 +6,8 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from conftest import FindInRun
 from model_histories import calls_of, keys_from, random_history, sequential_history, stale_read
+from run_types import FindInRun
 from small_histories import history, read, write
 
 from checkers.contract import JudgeSettings

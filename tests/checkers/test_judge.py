@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow.parquet as parquet
 import pytest
-from conftest import JudgeRun, WriteRun
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
+from run_types import JudgeRun, WriteRun
 from small_histories import MS, deed, history, read, write
 
 from checkers import judge as judging

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from conftest import FindInRun, JudgeRun
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+from run_types import FindInRun, JudgeRun
 from small_histories import deed, history, row
 from small_logs import assigned, drain, found_by_kernel, lost_send, poll, random_case, send, send_all
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from conftest import FindInRun, JudgeRun
+from run_types import FindInRun, JudgeRun
 from small_histories import MS, deed, history
 
 from checkers import quorum_twins as twins

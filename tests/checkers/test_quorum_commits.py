@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 
 import pytest
-from conftest import FindInRun
+from run_types import FindInRun
 from small_histories import MS, deed, history
 
 from checkers import quorum_commit_twins as twins

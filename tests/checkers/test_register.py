@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import FindInRun, JudgeRun
+from run_types import FindInRun, JudgeRun
 from small_histories import deed, history, read, write
 
 from harness.model import Op, Verdict

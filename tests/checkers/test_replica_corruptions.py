@@ -11,7 +11,6 @@ from collections import defaultdict
 from dataclasses import asdict
 
 import pytest
-from conftest import JudgeRun
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import IntegerType
@@ -24,6 +23,7 @@ from replica_corruptions import (
     valid_logs,
     valid_quorum,
 )
+from run_types import JudgeRun
 from small_histories import deed, history
 
 from checkers import divergence, divergence_twin, quorum_twins

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from conftest import FindInRun
+from run_types import FindInRun
 from small_histories import history
 from small_logs import drain as drain_log
 from small_logs import lost_send, send

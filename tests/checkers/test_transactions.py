@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import FindInRun
+from run_types import FindInRun
 from small_histories import history
 from small_transactions import (
     append,

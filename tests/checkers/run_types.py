@@ -1,0 +1,13 @@
+"""What the fixtures of these tests are, for signatures: conftest.py has the functions themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from checkers.judge import Judgement
+from harness.model import Finding
+
+WriteRun = Callable[..., Path]
+JudgeRun = Callable[..., Judgement]
+FindInRun = Callable[..., list[Finding]]
