@@ -8,6 +8,7 @@ What may live here: that choice, on rows of history. What may not: reading files
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
@@ -52,11 +53,13 @@ def important(finding: Finding, evidence: Evidence | None) -> Mapping[int, int]:
 def by_importance(among: Collection[Operation], ranks: Mapping[int, int]) -> list[Operation]:
     """The operations that are named, by rank, and then the others by how near they are to a named one."""
     rank_of = {each.position: rank for each in among if (rank := _rank(each, ranks)) is not None}
+    named = sorted(rank_of)
 
     def order(each: Operation) -> tuple[int, int]:
         if each.position in rank_of:
             return (0, rank_of[each.position])
-        return (1, min((abs(each.position - place) for place in rank_of), default=0))
+        after = bisect(named, each.position)
+        return (1, min((abs(each.position - place) for place in named[max(after - 1, 0) : after + 1]), default=0))
 
     return sorted(among, key=order)
 
