@@ -12,18 +12,15 @@ What may live here: these numbers. What may not: judgements of what was returned
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from checkers.contract import JudgeSettings, finding, quantities_of, quantity
-from checkers.moments import Moments, moments_of
-from harness.model import NEMESIS, Op
+from checkers.moments import Moments, deeds, moments_of
 from harness.model.fault_bands import fault_bands, spans_of
-from harness.model.tables import HISTORY
 
 CHECK = "availability"
 MS_NS = 1_000_000
@@ -47,14 +44,6 @@ def quantities(history: DataFrame, observations: DataFrame, settings: JudgeSetti
     if spans:
         parts.append(latencies(ends, fn.when(is_during(spans), "_in_faults").otherwise("_out_of_faults")))
     return reduce(DataFrame.unionAll, parts)
-
-
-def deeds(history: DataFrame) -> Iterator[Op]:
-    """The rows of the nemesis, in order: they are few, and come to the driver."""
-    rows = history.where(fn.col("process") == NEMESIS).orderBy("index").select(*HISTORY.names)
-    for row in rows.toLocalIterator():
-        fields = row.asDict()
-        yield Op(**fields | {"value": None if fields["value"] is None else json.loads(fields["value"])})
 
 
 def is_during(spans: Sequence[tuple[int, int]]) -> Column:

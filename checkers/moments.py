@@ -8,13 +8,15 @@ enough to come to the driver. What may not: what a check makes of them.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from checkers.contract import JudgeSettings
-from harness.model import NEMESIS
+from harness.model import NEMESIS, Op
+from harness.model.tables import HISTORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +60,11 @@ def moments_of(history: DataFrame, observations: DataFrame, settings: JudgeSetti
 def is_mark(name: str) -> Column:
     """Whether a row of history is the nemesis's mark of this name."""
     return (fn.col("process") == NEMESIS) & (fn.col("f") == "mark") & (fn.col("value") == json.dumps(name))
+
+
+def deeds(history: DataFrame) -> Iterator[Op]:
+    """The rows of the nemesis, in order: they are few, and come to the driver."""
+    rows = history.where(fn.col("process") == NEMESIS).orderBy("index").select(*HISTORY.names)
+    for row in rows.toLocalIterator():
+        fields = row.asDict()
+        yield Op(**fields | {"value": None if fields["value"] is None else json.loads(fields["value"])})

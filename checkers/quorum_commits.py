@@ -9,8 +9,8 @@ that the furthest it was ever known to reach in the epoch counts; and where the 
 said of that epoch's majorities, for which of them committed what is not told. The second rule needs no clock: epochs
 are in order, and a leader never cuts its own log.
 
-A follower is stuck that stood still below the high watermark for all of the last STUCK_NS of a leader's claims, after
-the last deed of the nemesis and the last start or end of a process.
+A follower is stuck that stood still below the high watermark for all of the last STUCK_NS of a leader's claims, while
+its process ran and no fault was in place.
 
 What may live here: rules on claims. What may not: what needs logs at rest, which is divergence.py's.
 """
@@ -21,7 +21,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
 from checkers.contract import finding
-from harness.model import NEMESIS
+from checkers.moments import deeds
+from harness.model.fault_bands import fault_bands, spans_of
 
 STUCK_NS = 10_000_000_000
 SPARE_NS = 1_000_000_000
@@ -29,6 +30,7 @@ SPARE_NS = 1_000_000_000
 
 IN_ORDER = ("time_ns", "position")
 NO_DEEDS = ("mark", "await")
+FOREVER = 1 << 62
 
 
 def reaches(observations: DataFrame) -> DataFrame:
@@ -92,19 +94,28 @@ def follower_stuck(history: DataFrame, observations: DataFrame, check: str) -> D
     )
     still = stood.where("voter != leader and least = most and most < committed")
     long_enough = still.where(fn.col("since_ns") <= fn.col("from_ns") + SPARE_NS)
-    calm = long_enough.join(fn.broadcast(last_disturbance(history, observations)), how="cross").where(
-        "disturbed_ns is null or disturbed_ns < from_ns"
-    )
+    calm = long_enough.where(fn.col("from_ns") > last_disturbance_ns(history))
+    # What does not run, or has not for long, need not catch up.
+    able = calm.join(running(observations), on="voter", how="inner").where("changed_ns < from_ns")
     text = (
         "a follower catches up once nothing keeps it: node %d stood at %d for %d s, below high watermark %d of node %d"
     )
     seconds = ((fn.col("end_ns") - fn.col("since_ns")) / 1_000_000_000).cast("int")
     message = fn.format_string(text, "voter", "most", seconds, "committed", "leader")
-    return finding(calm, check, "follower-stuck", message, node=fn.col("voter"), time_ns=fn.col("since_ns"))
+    return finding(able, check, "follower-stuck", message, node=fn.col("voter"), time_ns=fn.col("since_ns"))
 
 
-def last_disturbance(history: DataFrame, observations: DataFrame) -> DataFrame:
-    """(disturbed_ns): when the nemesis last did something, or a process began or ended; null where neither did."""
-    deeds = history.where((fn.col("process") == NEMESIS) & ~fn.col("f").isin(*NO_DEEDS)).select("time_ns")
-    lives = observations.where(fn.col("kind").isin("started", "stopped")).select("time_ns")
-    return deeds.unionAll(lives).agg(fn.max("time_ns").alias("disturbed_ns"))
+def last_disturbance_ns(history: DataFrame) -> int:
+    """When the last fault was undone, or the last deed done; FOREVER while a fault is in place."""
+    done = [op for op in deeds(history) if op.f not in NO_DEEDS]
+    spans = spans_of(fault_bands(done, FOREVER))
+    return max([op.time_ns for op in done] + [end for _, end in spans], default=-FOREVER)
+
+
+def running(observations: DataFrame) -> DataFrame:
+    """(voter, changed_ns): the nodes whose processes run at the end, and since when."""
+    lives = observations.where(fn.col("kind").isin("started", "stopped"))
+    last = lives.groupBy(fn.col("node").alias("voter")).agg(
+        fn.max_by("kind", fn.struct("time_ns", "position")).alias("kind"), fn.max("time_ns").alias("changed_ns")
+    )
+    return last.where("kind = 'started'").select("voter", "changed_ns")

@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from run_types import FindInRun
@@ -81,18 +82,28 @@ def test_claims_are_wrong_when(
 
 def polls(seconds: Iterable[float], slow: dict[float, int] | int) -> list[Observation]:
     """The leader's claims at these times; voter 3 stands where slow says, or moves as it says."""
-    return [
+    claims = [
         claim(round(second * 1000), 1, 1, 50, {1: 60, 2: 50, 3: slow if isinstance(slow, int) else slow[second]})
         for second in seconds
     ]
+    return [*(process(0, node, "started") for node in (1, 2, 3)), *claims]
 
 
-def deeds_at(*seconds: float) -> list[Op]:
-    return history(*(Op("info", "heal", -1, time_ns=round(second * 1e9)) for second in seconds))
+def process(second: float, node: int, kind: Any) -> Observation:
+    return Observation(round(second * 1e9), node, "process", kind)
+
+
+def deeds_at(*deeds: tuple[float, str]) -> list[Op]:
+    """Each begun and done at once."""
+    return history(*(Op("info", f, -1, time_ns=round(second * 1e9)) for second, f in deeds for _ in range(2)))
+
+
+def healed_at(second: float) -> list[Op]:
+    return deeds_at((second - 0.5, "cut"), (second, "heal"))
 
 
 def test_a_follower_that_stands_still_is_stuck_once_nothing_keeps_it(find_in_run: FindInRun) -> None:
-    [stuck] = find_in_run("quorum", deeds_at(1), polls(range(2, 16), 7))
+    [stuck] = find_in_run("quorum", healed_at(1), polls(range(2, 16), 7))
     assert (stuck.name, stuck.node, stuck.severity) == ("follower-stuck", 3, "invalid")
     assert "node 3 stood at 7 for 10 s, below high watermark 50 of node 1" in stuck.message
 
@@ -100,15 +111,22 @@ def test_a_follower_that_stands_still_is_stuck_once_nothing_keeps_it(find_in_run
 @pytest.mark.parametrize(
     ("ops", "observations"),
     [
-        (deeds_at(1), polls(range(2, 11), 7)),
-        (deeds_at(9), polls(range(2, 16), 7)),
-        (deeds_at(1), polls(range(2, 16), 50)),
-        (deeds_at(1), polls(range(2, 16), {second: second for second in range(2, 16)})),
-        (deeds_at(1), [*polls(range(2, 16), 7), Observation(9_000_000_000, 3, "process", "started")]),
-        (deeds_at(1), [*polls(range(2, 16), 7), *[claim(15_500, 2, 2, 60, {1: 60, 2: 60, 3: 0})]]),
+        (healed_at(1), polls(range(2, 11), 7)),
+        (healed_at(9), polls(range(2, 16), 7)),
+        (deeds_at((1, "cut")), polls(range(2, 16), 7)),
+        (deeds_at((0.5, "cut"), (1, "kill"), (1.5, "start")), polls(range(2, 16), 7)),
+        (healed_at(1), polls(range(2, 16), 50)),
+        (healed_at(1), polls(range(2, 16), {second: second for second in range(2, 16)})),
+        (healed_at(1), [*polls(range(2, 16), 7), process(9, 3, "started")]),
+        (healed_at(1), [*polls(range(2, 16), 7), process(1, 3, "stopped")]),
+        (healed_at(1), [each for each in polls(range(2, 16), 7) if (each.node, each.kind) != (3, "started")]),
+        (healed_at(1), [*polls(range(2, 16), 7), claim(15_500, 2, 2, 60, {1: 60, 2: 60, 3: 0})]),
     ],
-    ids=["too soon to tell", "a deed was done", "it caught up", "it moves", "it was started", "another leader leads"],
-)
+    ids=[
+        "too soon to tell", "a fault was just undone", "a fault is in place", "one of two faults is in place",
+        "it caught up", "it moves", "it was just started", "it is down", "it was never started", "another leader leads",
+    ],
+)  # fmt: skip
 def test_a_follower_is_not_stuck_when(ops: list[Op], observations: list[Observation], find_in_run: FindInRun) -> None:
     assert find_in_run("quorum", ops, observations) == []
 
