@@ -253,7 +253,7 @@ def caption(shown: ShownFinding) -> str:
             left = "" if leaves is None else f", and leaves {leaves}"
             return f"Numbers are places in the longest order, which has {before + len(order):,} operations{left}."
         case _:
-            return "Bars with a heavy edge are the witnesses."
+            return "The operations around the witnesses, which have a heavy edge."
 
 
 def _zones_told(zones: Sequence[Zone]) -> str:

@@ -238,7 +238,9 @@ def test_pictures_are_named_described_and_harmless() -> None:
     svg = drawn(ShownFinding(finding, (), operations))
     assert {each.tag.removeprefix(SVG) for each in svg.iter()} <= {"svg", "title", "desc", "g", "rect", "path", "text"}
     assert svg.get("aria-label") == "Operations of x around non-linearizable, bad"
-    assert svg.findtext(f"{SVG}desc", "").startswith("Bars with a heavy edge are the witnesses. write")
+    assert svg.findtext(f"{SVG}desc", "").startswith(
+        "The operations around the witnesses, which have a heavy edge. write"
+    )
 
 
 def recorded(tmp_path: Path, evidence: str | None) -> RunDirectory:
