@@ -23,7 +23,7 @@ from checkers.contract import JudgeSettings
 from checkers.judge import FINDINGS_MAX, last_words
 from checkers.linearizability import outcomes
 from checkers.models import model_named
-from checkers.tables import compile_queries, is_small, table
+from checkers.tables import rows_in, suit, table
 from harness.model import Finding
 from harness.model.tables import FINDINGS, HISTORY
 
@@ -58,7 +58,7 @@ def judge_files(
     """
     model = model_named(model_name)
     history = reduce(DataFrame.unionByName, [opened(spark, source) for source in sources])
-    compile_queries(spark, not all(is_small(list(source.tables)) for source in sources))
+    suit(spark, sum(rows_in(list(source.tables)) for source in sources))
     rows = outcomes(history, model, CHECK, settings).cache()
     try:
         found = collected(rows)

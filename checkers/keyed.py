@@ -2,26 +2,42 @@
 
 Keys are independent (a history is linearizable if and only if it is so key by key: Herlihy and Wing, 1990), so the
 key is what rows are spread by. A Spark group for each key would cost a call of Python for each; instead a key's rows
-are hashed into one of a few partitions, sorted there by key and index, and each batch of whole keys becomes one table
-of arrays, which a kernel goes through in one compiled loop.
+are hashed into one of a few partitions, carried there in blocks (checkers/columns.py), put in order by numpy, and all
+keys of a partition become one table of arrays, which a kernel goes through in one compiled loop. A worker holds one
+partition at a time: with more of them it needs less memory, as far as the largest key allows.
 
 What may live here: that road. What may not: what is asked of the arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from checkers.columns import BLOCKS, Coded, Texts, coded, compact, packed, unpacked
 from checkers.contract import JudgeSettings
-from checkers.kernels.rows import FAIL, INFO, INVOKE, NIL, NOBODY, OK, READ, Rows, partners
+from checkers.kernels.rows import (
+    FAIL,
+    INFO,
+    INVOKE,
+    NIL,
+    NOBODY,
+    OK,
+    READ,
+    Rows,
+    first_appearances,
+    grouped,
+    partners,
+)
 
 MISMATCH = "mismatch"
 """The error of a compare-and-set that failed because the register held something else: that is an observation."""
@@ -35,6 +51,9 @@ REGISTER_FS = ("read", "write", "cas")
 APART = "\x1f"
 """Stands between the number of a file and the key, where rows of several files are judged together."""
 
+NOTHING = np.zeros(0, np.int64)
+"""A column that nobody asked for."""
+
 TOLD_MAX = 80
 """How much of a value a finding tells."""
 
@@ -44,7 +63,8 @@ class Keys:
     """Whole keys as the kernels take them (see checkers/kernels), and what it takes to name a row in a finding.
 
     Key i has the rows starts[i] to starts[i + 1]. texts are the values' JSON, by value number. fs are the words of the
-    operations by code: the first returns a value, the others carry one.
+    operations by code: the first returns a value, the others carry one. time_ns, node and final are empty where by_key
+    was not asked for them.
     """
 
     names: list[str]
@@ -58,7 +78,7 @@ class Keys:
     node: Rows
     final: Rows
     partner: Rows
-    texts: list[str]
+    texts: Sequence[str]
     fs: tuple[str, ...] = REGISTER_FS
 
     def history_indexes(self, rows: Iterable[int]) -> list[int]:
@@ -87,19 +107,38 @@ def by_key(
     judge: Callable[[Keys], pa.RecordBatch],
     schema: StructType,
     fs: tuple[str, ...] = REGISTER_FS,
+    also: tuple[str, ...] = (),
 ) -> DataFrame:
-    """judge's rows for every key's operations."""
-    initial = settings.initial
+    """judge's rows for every key's operations; also: which of time_ns, node and final it reads."""
+    compact_rows, to_keys = (
+        partial(compacted, initial=settings.initial),
+        partial(keys_in, fs=fs, initial=settings.initial),
+    )
 
-    def judge_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in whole_keys(batches):
-            yield judge(keys_of(table, fs, initial))
+    def judge_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        listed = [batch for batch in batches if batch.num_rows]
+        if listed:
+            yield judge(to_keys(columns_of(compact_rows(pa.Table.from_batches(listed)))))
 
-    rows = encoded(history, settings, fs).repartition("key").sortWithinPartitions("key", "index")
-    return rows.mapInArrow(judge_all, schema)
+    def judge_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        columns = unpacked(batches)
+        if columns:
+            yield judge(to_keys(columns))
+
+    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return packed(batches, compact_rows)
+
+    rows = encoded(history, settings, fs, also)
+    partitions = int(history.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    if partitions == 1:
+        return rows.repartition(1).mapInArrow(judge_rows, schema)
+    # Spark's own choice of a partition for a key, so that a block goes where its rows would have gone.
+    partition = fn.pmod(fn.hash("key"), fn.lit(partitions)).alias("partition")
+    blocks = rows.select(partition, "*").mapInArrow(pack, from_arrow_schema(BLOCKS))
+    return blocks.repartition(partitions, "key").mapInArrow(judge_blocks, schema)
 
 
-def encoded(history: DataFrame, settings: JudgeSettings, fs: tuple[str, ...] = REGISTER_FS) -> DataFrame:
+def encoded(history: DataFrame, settings: JudgeSettings, fs: tuple[str, ...], also: tuple[str, ...]) -> DataFrame:
     """The clients' operations of these words, with small codes in place of words."""
     mismatch = (fn.col("f") == "cas") & (fn.col("error").isNull() | (fn.col("error") == MISMATCH))
     is_observation = mismatch & fn.lit(settings.semantics == "strict")
@@ -118,19 +157,12 @@ def encoded(history: DataFrame, settings: JudgeSettings, fs: tuple[str, ...] = R
     return operations.select(
         (fn.concat_ws(APART, "file", key) if "file" in history.columns else key).alias("key"),
         "index",
-        "time_ns",
         kind.cast("tinyint").alias("kind"),
         f.cast("tinyint").alias("f"),
         "process",
         "value",
-        optional(history, "node", fn.lit(0)).alias("node"),
-        optional(history, "final", fn.lit(False)).alias("final"),
+        *also,
     )
-
-
-def optional(frame: DataFrame, column: str, otherwise: Column) -> Column:
-    """The column, or something else where it is absent or null."""
-    return fn.coalesce(fn.col(column), otherwise) if column in frame.columns else otherwise
 
 
 def whole_keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -153,31 +185,66 @@ def whole_keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def keys_of(table: pa.Table, fs: tuple[str, ...] = REGISTER_FS, initial: str | None = None) -> Keys:
-    """The table's rows as arrays; values, processes and keys become dense numbers, nil and `initial` (JSON) NIL."""
-    key, names = numbered(table.column("key"))
-    process, processes = numbered(table.column("process"))
-    values = table.column("value")
-    is_nil = pc.is_in(values, pa.array(["null"] if initial is None else ["null", initial]))
-    value, texts = numbered(pc.if_else(is_nil, pa.scalar(None, pa.string()), values))
-    node, _ = numbered(table.column("node"))
-    names_of_numbers = ("index", "time_ns", "kind", "f")
-    columns = {name: table.column(name).to_numpy().astype(np.int64) for name in names_of_numbers}
+    """The rows of whole keys, in any order and with texts as texts, as arrays: see keys_in."""
+    return keys_in(columns_of(compacted(table, initial)), fs, initial)
+
+
+def columns_of(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """The table's columns by name."""
+    return dict(zip(table.column_names, table.columns, strict=True))
+
+
+def compacted(table: pa.Table, initial: str | None) -> pa.Table:
+    """The rows with their texts as numbers or in dictionaries, nil and `initial` (JSON) as null."""
+    key, value = table.column("key"), table.column("value")
+    is_nil = pc.is_in(value, pa.array(["null"] if initial is None else ["null", initial]))
+    value = pc.if_else(is_nil, pa.scalar(None, pa.string()), value)
+    rows = table.drop_columns(["key", "value"])
+    return rows.append_column("key", compact(key)).append_column("value", compact(value))
+
+
+def keys_in(columns: dict[str, pa.ChunkedArray], fs: tuple[str, ...], initial: str | None) -> Keys:
+    """Compact rows as arrays; values, processes, nodes and keys become dense numbers, null the value NIL.
+
+    Each column is taken out of columns as its turn comes, since both forms of a large key would not fit at once.
+    """
+    index = columns.pop("index").to_numpy()
+    is_sorted = bool((index[1:] > index[:-1]).all())
+    order = None if is_sorted else np.argsort(index, kind="stable")
+    key, process = coded(columns.pop("key")), coded(columns.pop("process"))
+    key_codes = taken(key.codes, order)
+    if key.size > 1:
+        by_key, starts, present = grouped(key_codes, key.size)
+        key_codes, order = key_codes[by_key], by_key if order is None else order[by_key]
+    else:
+        starts, present = np.array([0, len(index)]), np.zeros(1, np.int64)
+    kind, f = (taken(columns.pop(name).to_numpy().astype(np.int8), order) for name in ("kind", "f"))
+    who = taken(process.codes.astype(np.int32), order)
+    value, texts = numbered(coded(columns.pop("value")), order)
+    node = numbered(coded(columns.pop("node")), order)[0] if "node" in columns else NOTHING
+    others = {name: taken(columns.pop(name).to_numpy(), order) for name in ("time_ns", "final") if name in columns}
     return Keys(
-        names=names,
-        starts=np.append(np.flatnonzero(np.diff(key, prepend=-1)), len(key)),
-        process=process,
-        value=value + 1,
+        names=key.texts(present).listed(),
+        starts=starts,
+        index=taken(index, order),
+        kind=kind,
+        f=f,
+        process=who,
+        value=value,
         node=node,
-        final=table.column("final").to_numpy(),
-        partner=partners(columns["kind"], process, key, len(processes)),
-        texts=["nil" if initial is None else initial, *texts],
+        partner=partners(kind, who, key_codes, process.size),
+        texts=Texts(texts.known, ("nil" if initial is None else initial,)),
         fs=fs,
-        **columns,
+        **({"time_ns": NOTHING, "final": NOTHING} | others),
     )
 
 
-def numbered(column: pa.ChunkedArray) -> tuple[Rows, list]:
-    """Each row's number by first appearance (-1 for null), and the distinct values in that order."""
-    encoded = column.combine_chunks().dictionary_encode()
-    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
-    return encoded.indices.fill_null(-1).to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
+def taken(numbers: Rows, order: Rows | None) -> Rows:
+    """The numbers in this order, None being the one that they are in."""
+    return numbers if order is None else numbers[order]
+
+
+def numbered(column: Coded, order: Rows | None) -> tuple[Rows, Texts]:
+    """Each row's number by first appearance in this order, from 1 on (0 for null), and what the numbers stand for."""
+    numbers, distinct = first_appearances(taken(column.codes, order), column.size)
+    return numbers, column.texts(distinct)

@@ -29,6 +29,7 @@ from harness.model.tables import FINDINGS, QUANTITIES
 
 CHECK = "promised-reads"
 WIPES_MAX = 1024
+ALSO = ("time_ns", "node", "final")
 
 BREACHES = {
     PHANTOM: ("phantom-read", "invalid", "reads return only what was written: {0} returned what no write had begun"),
@@ -44,13 +45,13 @@ BREACHES = {
 
 def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
     """Broken promises, and what could not be judged."""
-    broken = by_key(prepared(history, settings), settings, breaches, FINDING_SCHEMA)
+    broken = by_key(prepared(history, settings), settings, breaches, FINDING_SCHEMA, also=ALSO)
     return broken.unionAll(no_final_read(history))
 
 
 def quantities(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
     """How many reads were stale, and by how much the worst."""
-    counted = by_key(prepared(history, settings), settings, staleness, QUANTITY_SCHEMA)
+    counted = by_key(prepared(history, settings), settings, staleness, QUANTITY_SCHEMA, also=ALSO)
     reads, worst = fn.col("name") == "stale_reads", fn.col("name") == "stale_read_ms_max"
     total = counted.groupBy("name", "unit").agg(fn.sum("value").alias("sum"), fn.max("value").alias("max"))
     return quantity(

@@ -29,5 +29,6 @@ def findings(history: DataFrame, observations: DataFrame, settings: JudgeSetting
 def no_progress(history: DataFrame, settings: JudgeSettings) -> DataFrame:
     """One unknown if a workload that was to read never did: such a run proves nothing."""
     reads = history.where((fn.col("process") >= 0) & (fn.col("f") == "read") & (fn.col("type") == "ok"))
-    none = reads.agg(fn.count("*").alias("reads")).where((fn.col("reads") == 0) & fn.lit(not settings.idle))
+    # One is enough to know, and spares a large history a second reading.
+    none = reads.limit(1).agg(fn.count("*").alias("reads")).where((fn.col("reads") == 0) & fn.lit(not settings.idle))
     return finding(none, CHECK, "no-progress", fn.lit("no read of a register ever returned"), severity="unknown")

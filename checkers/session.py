@@ -88,6 +88,8 @@ def settings(master: str, memory: str, archive: Path, java_options: str) -> Spar
             ("spark.python.sql.dataFrameDebugging.enabled", "false"),
             ("spark.sql.execution.arrow.pyspark.enabled", "true"),
             ("spark.sql.execution.arrow.maxRecordsPerBatch", "100000"),
+            # Blocks of rows (columns.py) are few records and many bytes.
+            ("spark.sql.execution.arrow.maxBytesPerBatch", "16m"),
             ("spark.sql.shuffle.partitions", str(SHUFFLE_PARTITIONS)),
             ("spark.sql.session.timeZone", "UTC"),
         ]

@@ -28,6 +28,9 @@ from harness.model.tables import ADDED_LATER, BATCHES, HISTORY, OBSERVATIONS, RE
 
 SMALL_ROWS = 200_000
 
+PARTITION_ROWS = 2_500_000
+"""How many rows of a large table a partition is to hold: a worker of Python has one in memory at a time."""
+
 
 def open_tables(spark: SparkSession, run_directory: Path) -> Tables:
     """The run's tables by name, each with its `position`. Raises BadInput as the module says."""
@@ -38,7 +41,7 @@ def open_tables(spark: SparkSession, run_directory: Path) -> Tables:
     observations = chunks(run_directory / "observations", OBSERVATIONS)
     batches = chunks(run_directory / "batches", BATCHES)
     records = chunks(run_directory / "records", RECORDS)
-    compile_queries(spark, not all(map(is_small, (history, batches, records))))
+    suit(spark, max(map(rows_in, (history, batches, records))))
     return {
         "history": table(spark, history, HISTORY),
         "observations": table(spark, observations, OBSERVATIONS),
@@ -104,12 +107,22 @@ def table(spark: SparkSession, files: list[Path], schema: pa.Schema) -> DataFram
 
 def is_small(files: list[Path]) -> bool:
     """Whether starting a query costs more than running it over these chunks."""
-    return sum(parquet.read_metadata(file).num_rows for file in files) <= SMALL_ROWS
+    return rows_in(files) <= SMALL_ROWS
 
 
-def compile_queries(spark: SparkSession, worth_it: bool) -> None:
-    """Let Spark compile each query to Java code: a tenth of a large run's time, and most of a small one's."""
+def rows_in(files: list[Path]) -> int:
+    """How many rows the chunks have, by their footers."""
+    return sum(parquet.read_metadata(file).num_rows for file in files)
+
+
+def suit(spark: SparkSession, rows: int) -> None:
+    """Set the session up for tables of so many rows: its partitions, and whether it compiles queries to Java code.
+
+    Compiling is a tenth of a large run's time, and most of a small one's.
+    """
+    worth_it = rows > SMALL_ROWS
     spark.conf.set("spark.sql.codegen.wholeStage", str(worth_it).lower())
     spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if worth_it else "NO_CODEGEN")
     # Each partition beyond the first is a Python worker to start.
-    spark.conf.set("spark.sql.shuffle.partitions", str(SHUFFLE_PARTITIONS if worth_it else 1))
+    partitions = max(SHUFFLE_PARTITIONS, rows // PARTITION_ROWS) if worth_it else 1
+    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))

@@ -46,3 +46,38 @@ def partners(kind: Rows, process: Rows, key: Rows, processes: int) -> Rows:
 def outcome(kind: Rows, partner: Rows, row: int) -> int:
     """How the operation invoked at this row ended; one without an end is INFO."""
     return INFO if partner[row] == NOBODY else kind[partner[row]]
+
+
+@njit(cache=True)
+def grouped(code: Rows, codes: int) -> tuple[Rows, Rows, Rows]:
+    """Rows with equal codes together, each group in its order: (order, where each group starts and the end, codes)."""
+    ends = np.zeros(codes + 1, np.int64)
+    for row in range(code.shape[0]):
+        ends[code[row] + 1] += 1
+    present = np.flatnonzero(ends[1:])
+    ends = np.cumsum(ends)
+    starts = np.append(ends[present], code.shape[0])
+    order = np.empty(code.shape[0], np.int64)
+    for row in range(code.shape[0]):
+        order[ends[code[row]]] = row
+        ends[code[row]] += 1
+    return order, starts, present
+
+
+@njit(cache=True)
+def first_appearances(code: Rows, codes: int) -> tuple[Rows, Rows]:
+    """Each row's code as a number from 1 on in order of first appearance (0 for a negative one), and their codes."""
+    number = np.zeros(codes, np.int64)
+    numbers = np.zeros(code.shape[0], np.int64)
+    seen = 0
+    for row in range(code.shape[0]):
+        if code[row] >= 0:
+            if number[code[row]] == 0:
+                seen += 1
+                number[code[row]] = seen
+            numbers[row] = number[code[row]]
+    distinct = np.empty(seen, np.int64)
+    for each in range(codes):
+        if number[each]:
+            distinct[number[each] - 1] = each
+    return numbers, distinct

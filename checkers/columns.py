@@ -1,0 +1,151 @@
+"""Columns of text as numbers, and the blocks in which rows travel from worker to worker.
+
+Spark can spread rows by key and sort them, one row at a time; for the rows of a large history that takes most of a
+judgement. So a worker packs what it reads into blocks: columns of numbers, one block for each partition that its rows
+belong to, which Spark carries as one value. Rows are put in order by numpy where they arrive (checkers/keyed.py).
+
+A text that is a whole number as JSON writes it travels as that number; what is not is looked up in a dictionary.
+
+What may live here: columns and blocks. What may not: what rows mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import overload
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from checkers.kernels.rows import Rows
+
+BLOCK_ROWS = 1_000_000
+"""How many rows a worker gathers before it packs them, for all partitions together."""
+
+BLOCKS = pa.schema([("key", pa.string()), ("block", pa.binary())])
+"""A block of rows whose keys belong to one partition, and any one of these keys, which tells Spark which."""
+
+SPARSE = 4
+"""Numbers are their own codes where they lie in a range of so many times the rows; else a dictionary codes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A column as codes from 0 to size - 1, with -1 for null: by a dictionary, or as differences from the least."""
+
+    codes: Rows
+    size: int
+    dictionary: pa.Array | None = None
+    least: int = 0
+
+    def texts(self, codes: Rows) -> Texts:
+        """What these codes stand for."""
+        found = pa.array(codes + self.least) if self.dictionary is None else self.dictionary.take(pa.array(codes))
+        return Texts(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Texts(Sequence[str]):
+    """Texts by number, each made when it is asked for: a large history has as many as it has writes."""
+
+    known: pa.Array
+    first: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.first) + len(self.known)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        if isinstance(at, slice):
+            return [self[each] for each in range(*at.indices(len(self)))]
+        if at < len(self.first):
+            return self.first[at]
+        return str(self.known[int(at) - len(self.first)].as_py())
+
+    def listed(self) -> list[str]:
+        """All of them at once."""
+        return [*self.first, *pc.cast(self.known, pa.string()).to_pylist()]
+
+
+def packed(batches: Iterator[pa.RecordBatch], compacted: Callable[[pa.Table], pa.Table]) -> Iterator[pa.RecordBatch]:
+    """Rows of BLOCKS from rows that say their `partition`, each block's made small by compacted."""
+    for table in gathered(batches):
+        partition = table.column("partition").to_numpy().astype(np.int16)
+        order = np.argsort(partition, kind="stable")
+        cuts = np.flatnonzero(np.diff(partition[order], prepend=-1, append=-1))
+        rows = table.drop_columns("partition").combine_chunks()
+        rows = rows if len(cuts) == 2 else rows.take(pa.array(order))
+        pieces = [rows.slice(start, end - start) for start, end in pairwise(cuts.tolist())]
+        keys = [piece.column("key")[0] for piece in pieces]
+        blocks = [serialized(compacted(piece)) for piece in pieces]
+        yield pa.record_batch([pa.array(keys, pa.string()), pa.array(blocks, pa.binary())], schema=BLOCKS)
+
+
+def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The batches as tables of at least BLOCK_ROWS rows, but for the last."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= BLOCK_ROWS:
+            yield pa.Table.from_batches(waiting)
+            waiting, rows = [], 0
+    if rows:
+        yield pa.Table.from_batches(waiting)
+
+
+def compact(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of text as whole numbers if every text is one, spelt as JSON does; else as a dictionary."""
+    try:
+        numbers = pc.cast(column, pa.int64())
+    except pa.ArrowInvalid:
+        return column.dictionary_encode()
+    # Texts such as 007 and +1 are read as numbers too, which would make them the same values as 7 and 1.
+    is_faithful = pc.all(pc.equal(pc.cast(numbers, pa.string()), column)).as_py() is not False
+    return numbers if is_faithful else column.dictionary_encode()
+
+
+def serialized(table: pa.Table) -> bytes:
+    """The table's bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def unpacked(batches: Iterator[pa.RecordBatch]) -> dict[str, pa.ChunkedArray]:
+    """The columns of all blocks, lower indexes first as far as whole blocks go; empty where there are no blocks."""
+    blocks = [pa.ipc.open_stream(block.as_buffer()).read_all() for batch in batches for block in batch.column("block")]
+    blocks.sort(key=lambda block: block.column("index")[0].as_py())
+    names = blocks[0].column_names if blocks else []
+    return {name: one_kind([chunk for block in blocks for chunk in block.column(name).chunks]) for name in names}
+
+
+def one_kind(chunks: list[pa.Array]) -> pa.ChunkedArray:
+    """The chunks of one column, in dictionaries where some are."""
+    if len({chunk.type for chunk in chunks}) == 1:
+        return pa.chunked_array(chunks)
+    of_texts = [
+        chunk if pa.types.is_dictionary(chunk.type) else chunk.cast(pa.string()).dictionary_encode() for chunk in chunks
+    ]
+    return pa.chunked_array(of_texts)
+
+
+def coded(column: pa.ChunkedArray) -> Coded:
+    """A compact column's codes."""
+    if pa.types.is_integer(column.type):
+        bounds = pc.min_max(column)
+        least, most = bounds["min"].as_py() or 0, bounds["max"].as_py() or 0
+        if most - least < SPARSE * len(column) + 1000 and least > np.iinfo(np.int64).min:
+            numbers = pc.fill_null(column, least - 1).to_numpy()
+            return Coded(numbers - least, most - least + 1, least=least)
+    codes = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    whole = codes.unify_dictionaries().combine_chunks()
+    return Coded(whole.indices.fill_null(-1).to_numpy(), len(whole.dictionary), whole.dictionary)
