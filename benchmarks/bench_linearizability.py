@@ -260,7 +260,7 @@ def many_logs() -> list[list]:
 def on_spark(count: int, keys: int) -> list[list]:
     """Seconds from Parquet to verdict for so many operations on so many keys of skewed sizes."""
     columns = unique(count, 20, 0, 3)
-    spark = spark_session(memory="2g")
+    spark = spark_session(memory="2g", large=True)
     with TemporaryDirectory() as directory:
         path = Path(directory) / "0.parquet"
         parquet.write_table(history_of(columns, count, keys), path, row_group_size=500_000)

@@ -196,7 +196,7 @@ def main() -> None:
         "--directory", type=Path, help="where histories are made and kept; gone afterwards by default"
     )
     asked = arguments.parse_args()
-    spark = spark_session(f"local[{asked.cores}]", asked.memory)
+    spark = spark_session(f"local[{asked.cores}]", asked.memory, large=True)
     rows = []
     with TemporaryDirectory() as scratch:
         for shape in asked.shape or SHAPES:

@@ -209,22 +209,15 @@ def keys_in(columns: dict[str, pa.ChunkedArray], fs: tuple[str, ...], initial: s
     Each column is taken out of columns as its turn comes, since both forms of a large key would not fit at once.
     """
     index = columns.pop("index").to_numpy()
-    is_sorted = bool((index[1:] > index[:-1]).all())
-    order = None if is_sorted else np.argsort(index, kind="stable")
-    key, process = coded(columns.pop("key")), coded(columns.pop("process"))
-    key_codes = taken(key.codes, order)
-    if key.size > 1:
-        by_key, starts, present = grouped(key_codes, key.size)
-        key_codes, order = key_codes[by_key], by_key if order is None else order[by_key]
-    else:
-        starts, present = np.array([0, len(index)]), np.zeros(1, np.int64)
+    order, starts, key, names = together(coded(columns.pop("key")), index)
+    process = coded(columns.pop("process"))
     kind, f = (taken(columns.pop(name).to_numpy().astype(np.int8), order) for name in ("kind", "f"))
     who = taken(process.codes.astype(np.int32), order)
     value, texts = numbered(coded(columns.pop("value")), order)
     node = numbered(coded(columns.pop("node")), order)[0] if "node" in columns else NOTHING
     others = {name: taken(columns.pop(name).to_numpy(), order) for name in ("time_ns", "final") if name in columns}
     return Keys(
-        names=key.texts(present).listed(),
+        names=names,
         starts=starts,
         index=taken(index, order),
         kind=kind,
@@ -232,11 +225,26 @@ def keys_in(columns: dict[str, pa.ChunkedArray], fs: tuple[str, ...], initial: s
         process=who,
         value=value,
         node=node,
-        partner=partners(kind, who, key_codes, process.size),
+        partner=partners(kind, who, key, process.size),
         texts=Texts(texts.known, ("nil" if initial is None else initial,)),
         fs=fs,
         **({"time_ns": NOTHING, "final": NOTHING} | others),
     )
+
+
+def together(key: Coded, index: Rows) -> tuple[Rows | None, Rows, Rows, list[str]]:
+    """The order that brings each key's rows together by index (None: they are), where keys start, rows' keys, names."""
+    order = None if bool((index[1:] > index[:-1]).all()) else np.argsort(index, kind="stable")
+    if key.size == 1:
+        return (
+            order,
+            np.array([0, len(index)]),
+            np.zeros(len(index), np.int64),
+            key.texts(np.zeros(1, np.int64)).listed(),
+        )
+    codes = taken(key.codes, order)
+    grouping, starts, present = grouped(codes, key.size)
+    return (grouping if order is None else order[grouping]), starts, codes[grouping], key.texts(present).listed()
 
 
 def taken(numbers: Rows, order: Rows | None) -> Rows:

@@ -1,9 +1,10 @@
 """The one Spark session that the checks run on: quiet, on loopback alone, and quick to start.
 
 A laptop's verdict is mostly the wait for a Java machine, so the settings are for a short life: the serial collector,
-the first compiler tier only, no web page, few shuffle partitions, no adaptive re-planning. The driver binds to
-127.0.0.1, so a machine without any route can judge. What the Java machine says goes to a file without a name and never
-to the user's terminal; a machine that does not start has its last words quoted in the error.
+the first compiler tier only (unless what is to be judged is large), no web page, few shuffle partitions, no adaptive
+re-planning. The driver binds to 127.0.0.1, so a machine without any route can judge. What the Java machine says goes
+to a file without a name and never to the user's terminal; a machine that does not start has its last words quoted in
+the error.
 
     spark = spark_session()                                # this machine, every core
     spark = spark_session(master="spark://host:7077")      # a cluster, which must have this package installed
@@ -32,8 +33,14 @@ from harness.model import EnvironmentFailure
 
 PACKAGES = Path(__file__).parent.parent
 SHUFFLE_PARTITIONS = 4
-QUICK_START = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto -Xlog:disable"
+QUIET = "-XX:+UseSerialGC -Xshare:auto -Xlog:disable"
 """-Xlog:disable: an archive that another Java wrote is ignored without a word on the user's terminal."""
+
+FIRST_TIER = "-XX:TieredStopAtLevel=1"
+"""Java's optimizing compiler spends as much time on a small run as that takes, and halves that of a large one."""
+
+LARGE_BYTES = 32 << 20
+"""From how much Parquet on a judgement is large: about two million rows of history."""
 
 
 def spark_session(
@@ -42,8 +49,9 @@ def spark_session(
     cache: Path | None = None,
     archive: Path | None = None,
     java_options: str = "",
+    large: bool = False,
 ) -> SparkSession:
-    """The running session, or a new one; memory is the driver's heap, in Java's notation.
+    """The running session, or a new one; memory is the driver's heap, in Java's notation, large what LARGE_BYTES says.
 
     Raises EnvironmentFailure if no Java machine can be started.
     """
@@ -51,7 +59,8 @@ def spark_session(
     if running is not None:
         return running
     cache = cache or cache_directory()
-    conf = settings(master or "local[*]", memory, archive or archive_file(cache), java_options)
+    options = java_options if large else f"{FIRST_TIER} {java_options}"
+    conf = settings(master or "local[*]", memory, archive or archive_file(cache), options)
     session = SparkSession(start(conf))
     session.sparkContext.setLogLevel("ERROR")
     # Python's end of Spark prints a failed job's trace as well as raising it.
@@ -80,7 +89,7 @@ def settings(master: str, memory: str, archive: Path, java_options: str) -> Spar
             ("spark.driver.host", "127.0.0.1"),
             ("spark.driver.bindAddress", "127.0.0.1"),
             ("spark.driver.memory", memory),
-            ("spark.driver.extraJavaOptions", f"{QUICK_START} {share} {log} {java_options}".strip()),
+            ("spark.driver.extraJavaOptions", f"{QUIET} {share} {log} {java_options}".strip()),
             ("spark.ui.enabled", "false"),
             ("spark.ui.showConsoleProgress", "false"),
             ("spark.sql.adaptive.enabled", "false"),

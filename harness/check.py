@@ -23,7 +23,7 @@ def check_paths(paths: Sequence[Path], master: str | None, report: Report) -> It
         for line in heal_before_judging(directory):
             report(line)
     report("starting Spark")
-    spark = open_spark(master)
+    spark = open_spark(master, [table for each in directories for table in each.path.glob("**/history/*.parquet")])
     for directory in directories:
         for run in _runs_in(directory):
             report(f"judging {run.name}")

@@ -37,7 +37,7 @@ def judge_registers(starts: Rows, kind: Rows, f: Rows, value: Rows, partner: Row
     zone_to = np.full(values, NOBODY, np.int64)
     for key in range(keys):
         first, last = starts[key], starts[key + 1]
-        order = np.empty(last - first + 1, np.int64)
+        order = np.empty(min(last - first, values) + 1, np.int64)
         verdict, seen = gather(first, last, kind, f, value, partner, called, zone_from, zone_to, order, witnesses[key])
         if verdict == VALID:
             verdict = compare(order[:seen], zone_from, zone_to, witnesses[key])

@@ -67,9 +67,10 @@ def check_files(paths: Sequence[Path], held_to: HeldTo, master: str | None, repo
     report("reading histories")
     with imported(paths, model.fs, held_to.skip_malformed) as histories:
         report("starting Spark")
-        spark = open_spark(master)
+        sources = sources_of(histories)
+        spark = open_spark(master, [table for source in sources for table in source.tables])
         report(f"judging {len(histories.histories)} histories")
-        judged = judge_files(spark, sources_of(histories), len(histories.histories), model.name, settings)
+        judged = judge_files(spark, sources, len(histories.histories), model.name, settings)
         for history, said in zip(histories.histories, judged, strict=True):
             yield verdict_on(history, said, held_to)
 
