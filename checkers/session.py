@@ -2,12 +2,13 @@
 
 A laptop's verdict is mostly the wait for a Java machine, so the settings are for a short life: the serial collector,
 the first compiler tier only (unless what is to be judged is large), no web page, few shuffle partitions, no adaptive
-re-planning. The driver binds to 127.0.0.1, so a machine without any route can judge. What the Java machine says goes
+re-planning. Where Java does not have to be reached from elsewhere, it binds to 127.0.0.1, so a machine without any
+route can judge. What the Java machine says goes
 to a file without a name and never to the user's terminal; a machine that does not start has its last words quoted in
 the error.
 
     spark = spark_session()                                # this machine, every core
-    spark = spark_session(master="spark://host:7077")      # a cluster, which must have this package installed
+    spark = spark_session(master="spark://host:7077")      # a cluster, to which this package is sent along
 
 Where checkers/archive.py has written an archive of the loaded classes, the session maps it instead of loading the
 classes again. Without it everything works, only later.
@@ -17,12 +18,14 @@ What may live here: how the session is started. What may not: anything about his
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryFile
+from zipfile import ZipFile
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
@@ -38,6 +41,12 @@ QUIET = "-XX:+UseSerialGC -Xshare:auto -Xlog:disable"
 
 FIRST_TIER = "-XX:TieredStopAtLevel=1"
 """Java's optimizing compiler spends as much time on a small run as that takes, and halves that of a large one."""
+
+LOOPBACK = [("spark.driver.host", "127.0.0.1"), ("spark.driver.bindAddress", "127.0.0.1")]
+
+SENT = ("checkers/**/*.py", "harness/__init__.py", "harness/model/*.py")
+UNPACKED = "splitbrain"
+"""What a cluster is sent, and the directory that it is unpacked to."""
 
 LARGE_BYTES = 32 << 20
 """From how much Parquet on a judgement is large: about two million rows of history."""
@@ -60,8 +69,11 @@ def spark_session(
         return running
     cache = cache or cache_directory()
     options = java_options if large else f"{FIRST_TIER} {java_options}"
-    conf = settings(master or "local[*]", memory, archive or archive_file(cache), options)
-    session = SparkSession(start(conf))
+    master = master or "local[*]"
+    conf = settings(master, memory, archive or archive_file(cache), options)
+    conf.setAll(LOOPBACK if is_near(master) else [])
+    conf.setAll([] if master.startswith("local") else sent_along(cache))
+    session = SparkSession(start(conf, is_near(master)))
     session.sparkContext.setLogLevel("ERROR")
     # Python's end of Spark prints a failed job's trace as well as raising it.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -86,8 +98,6 @@ def settings(master: str, memory: str, archive: Path, java_options: str) -> Spar
         [
             ("spark.master", master),
             ("spark.app.name", "splitbrain"),
-            ("spark.driver.host", "127.0.0.1"),
-            ("spark.driver.bindAddress", "127.0.0.1"),
             ("spark.driver.memory", memory),
             ("spark.driver.extraJavaOptions", f"{QUIET} {share} {log} {java_options}".strip()),
             ("spark.ui.enabled", "false"),
@@ -105,10 +115,35 @@ def settings(master: str, memory: str, archive: Path, java_options: str) -> Spar
     )
 
 
-def start(conf: SparkConf) -> SparkContext:
+def is_near(master: str) -> bool:
+    """Whether all of Spark runs on this machine."""
+    return master.startswith(("local", "spark://127.0.0.1:", "spark://localhost:"))
+
+
+def sent_along(cache: Path) -> list[tuple[str, str]]:
+    """Settings that give a cluster's workers the sources that a check's functions import; the rest they must have.
+
+    Each executor unpacks the archive into its own directory, where it goes before any other version that is installed.
+    """
+    sources = sorted(file for part in SENT for file in PACKAGES.glob(part))
+    contents = {str(source.relative_to(PACKAGES)): source.read_bytes() for source in sources}
+    digest = hashlib.sha256(repr(contents).encode()).hexdigest()[:16]
+    packages = cache / f"packages-{digest}.zip"
+    if not packages.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        unfinished = packages.with_suffix(f".{os.getpid()}")
+        with ZipFile(unfinished, "w") as archive:
+            for name, content in contents.items():
+                archive.writestr(name, content)
+        unfinished.rename(packages)
+    return [("spark.archives", f"{packages}#{UNPACKED}"), ("spark.executorEnv.PYTHONPATH", UNPACKED)]
+
+
+def start(conf: SparkConf, near: bool) -> SparkContext:
     """A context in a Java machine of its own, with the machine's standard error kept off the terminal."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if near:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     paths = [str(PACKAGES), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
     with TemporaryFile("w+") as stderr:

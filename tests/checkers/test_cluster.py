@@ -1,0 +1,131 @@
+"""A standalone cluster of real processes, a master and two workers on loopback, judges as this machine alone does."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+import pytest
+from conftest import WriteRun
+from pyspark.sql import SparkSession
+from small_histories import history, read, write
+
+from checkers import register
+from checkers.contract import JudgeSettings
+from harness.model import Op
+
+SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+WORKERS = 2
+STARTING_S_MAX = 60
+KEYS = 40
+
+ON_THE_CLUSTER = """
+import json, sys
+import checkers
+from checkers import register
+from checkers.contract import JudgeSettings
+from checkers.session import spark_session
+
+def source(batches):
+    import checkers.keyed
+    for batch in batches:
+        yield batch.from_pydict({"path": [checkers.keyed.__file__] * batch.num_rows})
+
+spark = spark_session(master=sys.argv[1], memory="512m")
+spark.conf.set("spark.sql.shuffle.partitions", "4")
+history = spark.read.parquet(sys.argv[2])
+findings = sorted(map(str, register.findings(history, history, JudgeSettings()).collect()))
+paths = {row["path"] for row in spark.range(8).repartition(8).mapInArrow(source, "path string").collect()}
+executors = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
+print(json.dumps([findings, sorted(paths), len(executors) - 1]))
+spark.stop()
+"""
+
+
+@contextmanager
+def daemon(log: Path, *command: str) -> Iterator[None]:
+    """One of Spark's own processes while the block runs, ended by its pid; its words go to log."""
+    environment = {**os.environ, "SPARK_DAEMON_MEMORY": "128m", "SPARK_NO_DAEMONIZE": "1"}
+    environment.pop("PYTHONPATH", None)
+    with log.open("w") as words:
+        process = subprocess.Popen(
+            [str(SPARK_CLASS), *command], cwd=log.parent, env=environment, stdout=words, stderr=words
+        )
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def told(log: Path, pattern: str) -> str:
+    """What the pattern's group holds once a line of the log has it."""
+    deadline = time.monotonic() + STARTING_S_MAX
+    while time.monotonic() < deadline:
+        if found := re.search(pattern, log.read_text()):
+            return found.group(1)
+        time.sleep(0.05)
+    pytest.fail(f"{log.name} did not say {pattern!r} in {STARTING_S_MAX} s:\n{log.read_text()[-2000:]}")
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[str]:
+    """The address of a master with two workers of one core each."""
+    if shutil.which("java") is None:
+        pytest.skip("Spark's daemons need Java")
+    listening = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    log = tmp_path / "master.log"
+    with daemon(log, "org.apache.spark.deploy.master.Master", *listening):
+        address = told(log, r"Starting Spark master at (spark://\S+)")
+        small = ("--cores", "1", "--memory", "700M", "--work-dir", str(tmp_path / "work"))
+        command = ("org.apache.spark.deploy.worker.Worker", *listening, *small, address)
+        logs = [tmp_path / f"worker-{number}.log" for number in range(WORKERS)]
+        with daemon(logs[0], *command), daemon(logs[1], *command):
+            for each in logs:
+                told(each, r"Successfully registered with master (\S+)")
+            yield address
+
+
+def broken_and_whole() -> list[Op]:
+    """Keys of which every third shows a stale read."""
+    ops: list[Op] = []
+    for which in range(KEYS):
+        key, last = f"k{which}", 1 if which % 3 == 0 else 2
+        ops += [*write(0, 1, key), *write(0, 2, key), *read(1, last, key)]
+    return history(*ops)
+
+
+@pytest.mark.spark
+def test_a_cluster_finds_what_this_machine_finds_by_the_sources_that_it_was_sent(
+    master: str, spark: SparkSession, write_run: WriteRun, tmp_path: Path
+) -> None:
+    run = write_run(broken_and_whole())
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.executor.memory 512m\n")
+    judged = subprocess.run(
+        [sys.executable, "-c", ON_THE_CLUSTER, master, str(run / "history")],
+        env={**os.environ, "SPARK_CONF_DIR": str(tmp_path / "conf"), "XDG_CACHE_HOME": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert judged.returncode == 0, judged.stderr[-3000:]
+    findings, paths, executors = json.loads(judged.stdout.splitlines()[-1])
+    table = spark.read.parquet(str(run / "history"))
+    assert findings == sorted(map(str, register.findings(table, table, JudgeSettings()).collect()))
+    assert len(findings) == (KEYS + 2) // 3
+    assert executors == WORKERS
+    assert all(path.startswith(str(tmp_path / "work")) for path in paths), paths
