@@ -23,6 +23,7 @@ from checkers.contract import JudgeSettings
 from checkers.judge import FINDINGS_MAX, last_words
 from checkers.linearizability import outcomes
 from checkers.models import model_named
+from checkers.progress import shown
 from checkers.tables import rows_in, suit, table
 from harness.model import Finding
 from harness.model.tables import FINDINGS, HISTORY
@@ -61,7 +62,8 @@ def judge_files(
     suit(spark, sum(rows_in(list(source.tables)) for source in sources))
     rows = outcomes(history, model, CHECK, settings).cache()
     try:
-        found = collected(rows)
+        with shown(spark.sparkContext.statusTracker(), "judging histories"):
+            found = collected(rows)
         return [found.get(number, FileJudgement()) for number in range(files)]
     except Exception as crash:  # noqa: BLE001 - whatever a check dies of is a finding of every file it was to judge
         message = f"check {CHECK} crashed: {last_words(crash)}"

@@ -34,6 +34,7 @@ from checkers import (
     transactions,
 )
 from checkers.contract import Check, JudgeSettings, Tables
+from checkers.progress import shown
 from checkers.tables import open_tables
 from harness.model import BadInput, Finding, Quantity, Verdict
 from harness.model.finding import verdict_of
@@ -80,7 +81,8 @@ def judge(
     quantities: list[Quantity] = []
     try:
         for name in checks:
-            found, measured = run_check(name, CHECKS[name], tables, settings, findings_max)
+            with shown(spark.sparkContext.statusTracker(), f"judging {name}"):
+                found, measured = run_check(name, CHECKS[name], tables, settings, findings_max)
             findings += found
             quantities += measured
     finally:
