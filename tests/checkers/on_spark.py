@@ -18,7 +18,7 @@ from small_histories import row
 from checkers import linearizability, log, transactions
 from checkers.contract import JudgeSettings
 from checkers.models import MODELS
-from checkers.tables import compile_queries
+from checkers.tables import suit
 from harness.model import Op
 from harness.model.tables import HISTORY
 
@@ -38,7 +38,7 @@ class Found(NamedTuple):
 
 def judged(spark: SparkSession, what: str, histories: Sequence[Sequence[Op]]) -> list[list[Found]]:
     """The findings on each history: what is a model's name, `log` or `transactions`."""
-    compile_queries(spark, False)
+    suit(spark, rows=len(histories))
     history = table(spark, [op for number, ops in enumerate(histories) for op in apart(number, ops)])
     if what in MODELS:
         findings = linearizability.findings(history, MODELS[what], what, SETTINGS)

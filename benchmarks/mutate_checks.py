@@ -1,0 +1,110 @@
+"""Mistakes planted in the checks themselves: comparison with the plain twins must find each of them.
+
+    python benchmarks/mutate_checks.py [--histories 20000]
+
+Each mutant is one line of a copy of the source, changed; benchmarks/fuzz_checks.py runs in the copy, and must end in a
+disagreement. Prints each mutant with the first disagreement, and exits 1 if one survived.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from tabulate import tabulate
+
+ROOT = Path(__file__).parents[1]
+COPIED = ("checkers", "harness", "tests", "benchmarks")
+SAID_MAX = 60
+"""How much of a disagreement is printed."""
+
+
+class Mutant(NamedTuple):
+    """A file of checkers, what stands there, what stands there instead, and the subject that must tell."""
+
+    file: str
+    text: str
+    instead: str
+    subject: str
+
+
+MUTANTS = (
+    Mutant("kernels/zones.py", "return ZONE_INSIDE", "return VALID", "register"),
+    Mutant("kernels/zones.py", "return ZONES_CROSS", "return VALID", "register"),
+    Mutant("kernels/zones.py", "if f[row] == WRITE and ended != FAIL:", "if f[row] == WRITE:", "register"),
+    Mutant("kernels/chains.py", "return SWAPPED_TWICE", "return VALID", "cas-register"),
+    Mutant("kernels/chains.py", "return CIRCLE, chains", "return VALID, chains", "cas-register"),
+    Mutant("kernels/chains.py", "back[one] < zone_to[chain]:", "back[one] < zone_from[chain]:", "cas-register"),
+    Mutant("kernels/search.py", " and state[known] == held", "", "cas-register"),
+    Mutant("kernels/queues.py", "]]] > back[taker]", "]]] > call[taker]", "fifo-queue"),
+    Mutant("kernels/queues.py", "!= NOBODY and not crashed:", "!= NOBODY:", "fifo-queue"),
+    Mutant("kernels/queues.py", "not_sure |= value[one] == NIL and back[one] != NEVER", "pass", "fifo-queue"),
+    Mutant("kernels/inclusion.py", "known < sizes[order[place - 1]]", "known + 1 < sizes[order[place - 1]]", "set"),
+    Mutant("kernels/inclusion.py", "2 * sizes[read] - 1", "2 * sizes[read] + 1", "set"),
+    Mutant("operations.py", "kept = (ended != FAIL) &", "kept =", "kv"),
+    Mutant("models/lock.py", "code, releases, 1 - releases", "code, 0 * releases, 1 - releases", "mutex"),
+    Mutant("kernels/log.py", "log.rank(neighbours[:, 0]) > 1]", "log.rank(neighbours[:, 0]) > 2]", "log"),
+    Mutant("kernels/log.py", "(begun_after > 0)", "(begun_after > 1)", "log"),
+    Mutant("kernels/log.py", "(what == UNKNOWN) & (self", "(what == FAILED) & (self", "log"),
+    Mutant("transactions_edges.py", "over(in_order) == 1)", "over(in_order) == 2)", "transactions-list"),
+    Mutant("transactions_rules.py", "not is_last and writer != txn", "not is_last", "transactions-list"),
+    Mutant("transactions_rules.py", "and was_drained and not was_read", "and not was_read", "transactions-log"),
+)  # fmt: skip
+
+
+def planted(mutant: Mutant, copy: Path) -> str:
+    """Plant it; the file's text before. Exits where what is to be changed is not there once."""
+    path = copy / "checkers" / mutant.file
+    before = path.read_text()
+    if before.count(mutant.text) != 1:
+        raise SystemExit(f"{mutant.file}: expected {mutant.text!r} once, found it {before.count(mutant.text)} times")
+    path.write_text(before.replace(mutant.text, mutant.instead))
+    return before
+
+
+def found(mutant: Mutant, copy: Path, histories: int) -> str:
+    """What the comparison says in a copy with the mutant; empty if it finds nothing. Exits if it cannot run."""
+    before = planted(mutant, copy)
+    try:
+        line = [sys.executable, "benchmarks/fuzz_checks.py", "--histories", str(histories), "--only", mutant.subject]
+        environment = os.environ | {"PYTHONPATH": str(copy), "NUMBA_CACHE_DIR": str(copy / "cache")}
+        ended = subprocess.run(line, cwd=copy, env=environment, capture_output=True, text=True)
+    finally:
+        (copy / "checkers" / mutant.file).write_text(before)
+        shutil.rmtree(copy / "cache", ignore_errors=True)
+    if ended.returncode == 0:
+        return ""
+    said = [text for text in ended.stderr.splitlines() if text.startswith("check and twin differ: ")]
+    if not said:
+        raise SystemExit(f"{mutant.file}, {mutant.instead!r}: {ended.stderr[-2000:]}")
+    return said[0].removeprefix("check and twin differ: ")
+
+
+def main() -> None:
+    """Plant one after the other, and print what became of each."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--histories", type=int, default=10_000, help="how many for each mutant")
+    histories = arguments.parse_args().histories
+    rows = []
+    with TemporaryDirectory() as name:
+        copy = Path(name)
+        for directory in COPIED:
+            shutil.copytree(ROOT / directory, copy / directory, ignore=shutil.ignore_patterns("__pycache__"))
+        for mutant in MUTANTS:
+            began = time.perf_counter()
+            said = found(mutant, copy, histories)
+            rows.append([mutant.file, mutant.instead, said[:SAID_MAX] or "SURVIVED", time.perf_counter() - began])
+            print(*rows[-1][:3], sep=": ", file=sys.stderr, flush=True)
+    print(tabulate(rows, headers=["file", "is now", "found", "s"], floatfmt=".0f"))
+    raise SystemExit(any(row[2] == "SURVIVED" for row in rows))
+
+
+if __name__ == "__main__":
+    main()
