@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from conftest import WriteRun
 from pyspark.sql import SparkSession
+from run_types import WriteRun
 from small_histories import history, read, write
 
 from checkers import register
