@@ -27,6 +27,7 @@ from checkers import twins
 from checkers.contract import JudgeSettings
 from checkers.elsewhere import Source, judge_files
 from checkers.kernels import chains, zones
+from checkers.kernels.ranks import NOTHING, overtaken
 from checkers.kernels.rows import CAS, INVOKE, NEVER, NIL, NOBODY, OK, READ, WRITE, partners
 from checkers.kernels.search import INVALID, VALID
 from checkers.kernels.steps import NO_TEXTS, READ_OF, REFUSED_SWAP, SWAP, WRITE_OF, Operations
@@ -211,7 +212,27 @@ def unique_kernels(count: int) -> list[list]:
     if chains.judge_chains(operations, scratch, witness) != zones.VALID:
         raise SystemExit("the chains kernel finds fault with a valid history")
     chained = seconds(lambda: chains.judge_chains(operations, scratch, witness))
-    return [*taken, [f"chains, {count:,} ops, s", chained, chained / taken[0][1]]]
+    scanned = rank_scan(count)
+    return [
+        *taken,
+        [f"chains, {count:,} ops, s", chained, chained / taken[0][1]],
+        [f"rank scan of a log, {count:,} sends, s", scanned, scanned / taken[0][1]],
+    ]
+
+
+def rank_scan(count: int) -> float:
+    """Seconds for so many sends to a log, each acknowledged before the next begins."""
+    value = np.repeat(np.arange(count), 2)
+    is_acknowledged = np.tile([False, True], count)
+    first_sent, place = 2 * np.arange(count), 2 * np.arange(count) + 1
+    offset = np.where(is_acknowledged, value, NOTHING)
+
+    def run() -> int:
+        return len(overtaken(is_acknowledged, offset, value, first_sent, place))
+
+    if run():
+        raise SystemExit("the rank scan finds fault with a log in order")
+    return seconds(run)
 
 
 def swap_operations(columns: dict[str, np.ndarray], count: int) -> tuple[Operations, int]:

@@ -2,8 +2,8 @@
 
 An event is one record in one operation: that it was sent, that its send ended so, that a poll or a drain returned it.
 Every function takes the events of one key in order of index, then of place in the operation, and returns witnesses: an
-array of pairs of event rows, NOBODY for a second that there is not. Everything is vectorized: sorts and running
-maxima, O(n log n) in all.
+array of pairs of event rows, NOBODY for a second that there is not. Everything is vectorized, or one compiled pass
+(ranks.py): O(n log n) in all, for the sorts.
 
 What may live here: numpy. What may not: words, severities, Spark.
 """
@@ -15,13 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from checkers.kernels.ranks import NOTHING, distinct, overtaken
 from checkers.kernels.rows import NOBODY, Rows
 
 SENT, ACKED, FAILED, UNKNOWN, POLLED, POLLED_BADLY, DRAINED = range(7)
 """What an event says of its record; the last three that it was read, POLLED_BADLY by a poll that did not end in ok."""
-
-NOTHING = -1
-"""The offset of a send that tells none, and of a drain that found an empty log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +45,8 @@ class Log:
     def __init__(self, events: Events) -> None:
         self.events = events
         what, placed = events.what, events.offset != NOTHING
-        known_values, self.value = np.unique(events.value, return_inverse=True)
-        self.values = len(known_values)
+        known_values = distinct(events.value)
+        self.values, self.value = len(known_values), np.searchsorted(known_values, events.value)
         self.acked = np.flatnonzero(what == ACKED)
         self.polled = np.flatnonzero((what == POLLED) & placed)
         self.read = np.flatnonzero(np.isin(what, (POLLED, DRAINED)) & placed)
@@ -61,7 +59,7 @@ class Log:
         self.first_shown = self.first(self.shown)
         told = (what == ACKED) | (what == UNKNOWN) & (self.first_shown != NOBODY)[self.value]
         self.placed = np.flatnonzero(placed & (told | (what >= POLLED)))
-        self.offsets = np.unique(events.offset[self.placed])
+        self.offsets = distinct(events.offset[self.placed])
 
     def first(self, rows: Rows) -> Rows:
         """For each value, the first of these rows that is of it."""
@@ -98,7 +96,7 @@ def breaches(events: Events) -> Iterator[tuple[str, Rows]]:
     yield "int-send-skip", skips(log, inside)
     yield "int-nonmonotonic-send", steps_back(log, inside)
     yield "nonmonotonic-send", steps_back(log, between)
-    yield "nonlinearizable-log", out_of_order(log, told)
+    yield "nonlinearizable-log", out_of_order(log)
 
 
 def pairs(first: Rows, second: Rows) -> Rows:
@@ -208,28 +206,13 @@ def steps_back(log: Log, neighbours: Rows) -> Rows:
     return neighbours[log.rank(neighbours[:, 1]) < log.rank(neighbours[:, 0]) + 1]
 
 
-def out_of_order(log: Log, told: Rows) -> Rows:
+def out_of_order(log: Log) -> Rows:
     """Records that were begun to be sent after another at a larger offset was acknowledged; that other comes first.
 
-    The order of a log is that of its offsets, so one pass with a running maximum decides (a rank scan): where a send
-    did not end in ok, its offset is the first that a read shows.
+    Where a send did not end in ok, its offset is the first that a read shows.
     """
     events = log.events
     unended = (log.first_acked == NOBODY) & (log.first_failed == NOBODY)
     place = np.where(unended, log.first_shown, log.first_acked)
-    has_place = (place != NOBODY) & (log.first_sent != NOBODY)
-    place, began = place[has_place], events.index[log.first_sent[has_place]]
-    begun_after = np.searchsorted(events.index[told], began)
-    late = (begun_after > 0) & (events.offset[place] != NOTHING)
-    place, begun_after = place[late], begun_after[late]
-    highest = running_maximum(events.offset[told])[begun_after - 1]
-    broken = events.offset[told[highest]] > events.offset[place]
-    order = np.argsort(place[broken])
-    return pairs(told[highest[broken]], place[broken])[order]
-
-
-def running_maximum(numbers: Rows) -> Rows:
-    """For each number, where the first of the largest so far is."""
-    largest = np.maximum.accumulate(numbers)
-    is_new = np.diff(largest, prepend=NOTHING - 1) > 0
-    return np.maximum.accumulate(np.where(is_new, np.arange(len(numbers)), 0))
+    broken = overtaken(events.what == ACKED, events.offset, log.value, log.first_sent, place)
+    return broken[np.argsort(broken[:, 1], kind="stable")]
