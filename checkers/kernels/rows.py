@@ -19,9 +19,11 @@ NEVER = np.int64(1) << np.int64(60)
 """A row number after every row: when an operation that nobody saw end may yet take effect."""
 
 leaf = njit(cache=True, _nrt=False)  # type: ignore[call-overload]
-"""For a function that allocates nothing: numba then counts no references, which took most of a search's time.
+"""For a function that allocates nothing: numba then counts no references, and the searches take a third of the time.
 
-Only compiled functions may call one: Python's own calls count on what is left out here, and end in a broken process."""
+The option is private to numba: a version without it refuses it as this module is imported, and njit(cache=True) is then
+as right, only slower. Only compiled functions may call a leaf: Python's own calls count on what is left out here, and
+end in a broken process."""
 
 
 @njit(cache=True)
