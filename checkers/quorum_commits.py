@@ -68,12 +68,13 @@ def committed_record_not_on_leader(observations: DataFrame, check: str) -> DataF
     claims = observations.where(fn.col("kind") == "claim").select(
         "node", "epoch", *IN_ORDER, "high_watermark", "log_end_offset"
     )
-    epochs = claims.groupBy("epoch").agg(fn.max("high_watermark").alias("highest"))
-    before = Window.orderBy("epoch").rowsBetween(Window.unboundedPreceding, -1)
-    earlier = epochs.select("epoch", fn.max("highest").over(before).alias("committed"))
-    short = claims.join(earlier, on="epoch", how="inner").where("log_end_offset >= 0 and log_end_offset < committed")
-    of_leader = Window.partitionBy("node", "epoch").orderBy(*IN_ORDER)
-    first = short.withColumn("rank", fn.row_number().over(of_leader)).where("rank = 1")
+    earlier = Window.orderBy("epoch").rangeBetween(Window.unboundedPreceding, -1)
+    short = claims.withColumn("committed", fn.max("high_watermark").over(earlier)).where(
+        "log_end_offset >= 0 and log_end_offset < committed"
+    )
+    claim = fn.struct("time_ns", "log_end_offset", "committed")
+    first = short.groupBy("node", "epoch").agg(fn.min_by(claim, fn.struct(*IN_ORDER)).alias("claim"))
+    first = first.select("node", "epoch", "claim.*")
     text = "what was committed is in every later leader's log: in epoch %d that of node %d ended at %d, below %d"
     message = fn.format_string(text, "epoch", "node", "log_end_offset", "committed")
     name = "committed-record-not-on-leader"
