@@ -162,6 +162,15 @@ def _said_failed(source: random.Random, ops: list[Op]) -> list[Op]:
     return ops
 
 
+def _said_unknown(source: random.Random, ops: list[Op]) -> list[Op]:
+    """An acknowledgement that came with an error, so that its offset counts only if a read shows the value."""
+    acked = [at for at, op in enumerate(ops) if op.type == "ok" and op.f == "send" and isinstance(op.value, dict)]
+    if acked:
+        at = source.choice(acked)
+        ops[at] = replace(ops[at], type="info", value={**ops[at].value, "offset": source.randint(0, 12)})
+    return ops
+
+
 def _offset_of_a_send(source: random.Random, ops: list[Op]) -> list[Op]:
     """An acknowledgement at another offset."""
     acked = [at for at, op in enumerate(ops) if op.type == "ok" and op.f == "send" and isinstance(op.value, dict)]
@@ -228,6 +237,7 @@ DISTURBANCES: dict[str, Callable[[random.Random, list[Op]], list[Op]]] = {
     "two polls that are swapped": _swapped_polls,
     "a value that nobody reads": _never_read,
     "a send that is said to have failed": _said_failed,
+    "a send of unknown end that tells an offset": _said_unknown,
     "another offset of a send": _offset_of_a_send,
     "two sends in one": _joined_sends,
     "a value sent twice": _sent_twice,
