@@ -27,6 +27,8 @@ SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 WORKERS = 2
 STARTING_S_MAX = 60
 KEYS = 40
+CONFIGURATION = "spark.executor.memory 512m\nspark.executorEnv.NUMBA_DISABLE_JIT 1\n"
+"""Compiling the kernels anew, which every executor does, would take most of a minute."""
 
 ON_THE_CLUSTER = """
 import json, sys
@@ -114,7 +116,7 @@ def test_a_cluster_finds_what_this_machine_finds_by_the_sources_that_it_was_sent
 ) -> None:
     run = write_run(broken_and_whole())
     (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.executor.memory 512m\n")
+    (tmp_path / "conf" / "spark-defaults.conf").write_text(CONFIGURATION)
     judged = subprocess.run(
         [sys.executable, "-c", ON_THE_CLUSTER, master, str(run / "history")],
         env={**os.environ, "SPARK_CONF_DIR": str(tmp_path / "conf"), "XDG_CACHE_HOME": str(tmp_path / "cache")},
