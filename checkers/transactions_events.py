@@ -166,11 +166,18 @@ def _list_read(mop: Mop, place: int, earlier: Mops) -> Iterator[Effect]:
 def _register_read(mop: Mop, place: int, earlier: Mops) -> Iterator[Effect]:
     """The version that was there; one that the transaction wrote or read before says nothing of others."""
     _, key, version = mop
-    position, value = (NOWHERE, None) if version is None else placed(version)
+    position, value = seen(version)
     known = next((other for other in reversed(earlier) if other[1] == key), None)
     if known is None:
         yield "register", "saw", key, None if version is None else text(value), position, place, True
         return
-    expected = None if known[2] is None else placed(known[2])[1]
-    if value != expected:
-        yield "register", "against", key, f"read {text(value)}, expected {text(expected)}", None, place, False
+    expected_position, expected = seen(known[2])
+    is_elsewhere = None not in (position, expected_position) and position != expected_position
+    if value != expected or is_elsewhere:
+        told, wanted = (text(version), text(known[2])) if is_elsewhere else (text(value), text(expected))
+        yield "register", "against", key, f"read {told}, expected {wanted}", None, place, False
+
+
+def seen(version: Any) -> tuple[int | None, Any]:
+    """(position, value) of a version, null being the one before the first."""
+    return (NOWHERE, None) if version is None else placed(version)

@@ -82,6 +82,11 @@ BROKEN: dict[str, tuple[list[Op], list[tuple[str, str, Sequence[int]]]]] = {
         [("internal", "a transaction sees its own writes, and what it read before: T0 of x read [], expected [1]",
           (0, 1))],
     ),
+    "a transaction sees its own write in another place": (
+        one_by_one(txn(0, ["w", "x", [2, 3]], ["r", "x", [1, 3]])),
+        [("internal", "a transaction sees its own writes, and what it read before: T0 of x read [1,3], expected [2,3]",
+          (0, 1))],
+    ),
     "two reads disagree on the order": (
         one_by_one(txn(0, append("x", 1)), txn(1, append("x", 2)), txn(2, read("x", 1, 2)), txn(3, read("x", 2, 1))),
         [("incompatible-order", "a place has one version: at 0 of x T4 has 1, T6 has 2", (4, 6)),
