@@ -46,6 +46,13 @@ def bare(mop: Sequence[Any]) -> Any:
     return mop[2][1] if isinstance(mop[2], list) else mop[2]
 
 
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two versions of a register can be one; a value may be told without its position."""
+    if isinstance(one, list) and isinstance(other, list):
+        return one == other
+    return (one[1] if isinstance(one, list) else one) == (other[1] if isinstance(other, list) else other)
+
+
 def contradicts(each: Transaction, place: int, registers: bool) -> bool:
     """Whether a read is at odds with what the transaction did to the key before."""
     mop = each.value[place]
@@ -53,7 +60,7 @@ def contradicts(each: Transaction, place: int, registers: bool) -> bool:
         return False
     earlier = [other for other in each.value[:place] if other[0] != "poll" and other[1] == mop[1]]
     if registers:
-        return bool(earlier) and (mop[2] and mop[2][1]) != (earlier[-1][2] and bare(earlier[-1]))
+        return bool(earlier) and not is_same(mop[2], earlier[-1][2])
     got, appended, known = list(mop[2] or []), [], None
     for other in earlier:
         if other[0] == "append":
