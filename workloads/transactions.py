@@ -25,12 +25,12 @@ from functools import partial
 
 from harness.model import BadInput, Op
 from workloads.log_session import LogSession
-from workloads.log_topic import PARTITIONS, create, name_of
+from workloads.log_topic import COPIES_MAX, PARTITIONS, create, name_of
 from workloads.transactions_bumping import BumpingProducer
 from workloads.transactions_drain import until_stable
 from workloads.transactions_producer import RdkafkaProducer, make_ready
 from workloads.transactions_session import Producing, TransactionSession
-from workloads.workload import Reach, Workload
+from workloads.workload import MakeSession, Reach, Workload
 
 CHECKS = ("deeds", "transactions", "quorum", "divergence", "availability")
 MOPS_MAX = 4
@@ -64,27 +64,16 @@ def poll(_number: int, _drawn: int) -> Op:
 DRAINS = tuple(Op("invoke", "drain", key=name_of(number)) for number in range(PARTITIONS))
 
 
-async def prepare(reach: Reach) -> None:
-    """The topic, and a coordinator of transactions that answers."""
-    await create(reach.addresses)
-    await make_ready(reach.addresses)
-
-
 def transactions(given: Mapping[str, str]) -> Workload:
     """The workload on any number of brokers. Raises BadInput for options, as it has none."""
     if given:
         raise BadInput(f"workload transactions: expected no options, came {', '.join(given)}")
-    return Workload(
-        name="transactions",
-        summary=f"transactions of up to {MOPS_MAX} sends and polls on {PARTITIONS} partitions, read_committed",
-        checks=CHECKS,
-        operation=transaction,
-        read=poll,
-        final_operations=DRAINS,
-        make_session=lambda reach, process: _session(
+    return _workload(
+        "transactions",
+        f"transactions of up to {MOPS_MAX} sends and polls on {PARTITIONS} partitions, read_committed",
+        lambda reach, process: _session(
             reach, RdkafkaProducer(reach.addresses, f"splitbrain-{process}", OPEN_SECONDS), 0
         ),
-        prepare=prepare,
     )
 
 
@@ -106,17 +95,7 @@ def late_end(given: Mapping[str, str]) -> Workload:
             return _session(reach, RdkafkaProducer(reach.addresses, name, 2 * PATIENCE_SECONDS), PATIENCE_SECONDS)
         return _session(reach, BumpingProducer(reach.connect_client, reach.nodes[0], name), PATIENCE_SECONDS)
 
-    return Workload(
-        name="kafka-17754",
-        summary=f"an EndTxn of {client} that comes late, step by step",
-        checks=CHECKS,
-        operation=transaction,
-        read=poll,
-        script=LATE_END,
-        final_operations=DRAINS,
-        make_session=make_session,
-        prepare=prepare,
-    )
+    return _workload("kafka-17754", f"an EndTxn of {client} that comes late, step by step", make_session, LATE_END)
 
 
 SENT_TO_ALL = [["send", name_of(number), 1 + number] for number in range(PARTITIONS)]
@@ -135,20 +114,30 @@ def leaderless_end(given: Mapping[str, str]) -> Workload:
         producer = RdkafkaProducer(reach.addresses, f"splitbrain-{process}", 2 * PATIENCE_SECONDS)
         return _session(reach, producer, PATIENCE_SECONDS)
 
-    async def prepare_one_copy(reach: Reach) -> None:
-        await create(reach.addresses, copies_max=1)
+    summary = "a transaction that is committed while a partition of its has no leader, step by step"
+    return _workload("kafka-20734", summary, make_session, LEADERLESS_END, copies_max=1)
+
+
+def _workload(
+    name: str, summary: str, make_session: MakeSession, script: tuple[Op, ...] = (), copies_max: int = COPIES_MAX
+) -> Workload:
+    """What these workloads have in common."""
+
+    async def prepare(reach: Reach) -> None:
+        """The topic, and a coordinator of transactions that answers."""
+        await create(reach.addresses, copies_max)
         await make_ready(reach.addresses)
 
     return Workload(
-        name="kafka-20734",
-        summary="a transaction that is committed while a partition of its has no leader, step by step",
+        name=name,
+        summary=summary,
         checks=CHECKS,
         operation=transaction,
         read=poll,
-        script=LEADERLESS_END,
+        script=script,
         final_operations=DRAINS,
         make_session=make_session,
-        prepare=prepare_one_copy,
+        prepare=prepare,
     )
 
 
