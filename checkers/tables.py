@@ -126,3 +126,8 @@ def suit(spark: SparkSession, rows: int) -> None:
     # Each partition beyond the first is a Python worker to start.
     partitions = max(SHUFFLE_PARTITIONS, rows // PARTITION_ROWS) if worth_it else 1
     spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+
+
+def is_set_up_for_little(spark: SparkSession) -> bool:
+    """Whether suit was last told of so few rows that starting a query costs more than running it."""
+    return spark.conf.get("spark.sql.shuffle.partitions") == "1"
