@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 from tabulate import tabulate
 
-from checkers import twins
 from checkers.archive import write_archive
 from checkers.contract import JudgeSettings
 from checkers.judge import judge
@@ -32,6 +31,7 @@ from checkers.kernels.steps import NO_TEXTS
 from checkers.keyed import Keys, keys_of
 from checkers.operations import register_operations
 from checkers.session import archive_file, cache_directory, spark_session
+from checkers.twins import registers as twins
 from harness.model.tables import HISTORY
 
 OPERATIONS = 1_000_000

@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as parquet
 from tabulate import tabulate
 
-from checkers import twins
 from checkers.contract import JudgeSettings
 from checkers.elsewhere import Source, judge_files
 from checkers.kernels import chains, zones
@@ -33,6 +32,7 @@ from checkers.kernels.search import INVALID, VALID
 from checkers.kernels.steps import NO_TEXTS, READ_OF, REFUSED_SWAP, SWAP, WRITE_OF, Operations
 from checkers.portfolio import decide
 from checkers.session import spark_session
+from checkers.twins import registers as twins
 from harness.histories.importing import imported
 from harness.model.tables import HISTORY
 

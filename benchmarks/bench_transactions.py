@@ -15,9 +15,9 @@ from collections.abc import Callable
 import numpy as np
 from tabulate import tabulate
 
-from checkers import transactions_twin as twin
 from checkers.kernels.cycles import real_time
 from checkers.transactions_cycles import RW, WR, WW, cycles
+from checkers.twins import transactions as twin
 
 EDGES = 2_000_000
 TWIN_EDGES = 600

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from checkers.model_twins import TWINS
 from checkers.session import spark_session
+from checkers.twins.models import TWINS
 
 FORMS = ("list", "register", "log")
 VERDICTS = ("valid", "invalid", "unknown")

@@ -23,10 +23,10 @@ from small_transactions import matched
 from transaction_corruptions import Form
 from transaction_disturbances import random_transactions
 
-from checkers import log_twin
-from checkers import transactions_twin as twin
-from checkers.model_twins import TWINS, explained
 from checkers.models import MODELS
+from checkers.twins import log as log_twin
+from checkers.twins import transactions as twin
+from checkers.twins.models import TWINS, explained
 from harness.model import Op
 
 CYCLES = ("G0", "G1c", "G-single", "G2")

@@ -17,7 +17,7 @@ from itertools import count
 from small_histories import history
 from small_logs import KEY, Records, assigned, drain, poll, random_log, send, send_all
 
-from checkers import log_twin
+from checkers.twins import log as log_twin
 from harness.model import Op
 
 Plant = Callable[[random.Random, list[Op], Records], Sequence[Op] | None]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from model_histories import calls_of, random_history, sequential_history
 from small_histories import history
 
-from checkers.model_twins import TWINS, explained
+from checkers.twins.models import TWINS, explained
 from harness.model import Op
 
 Plant = Callable[[random.Random, list[Op]], list[Op] | None]

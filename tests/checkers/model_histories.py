@@ -16,8 +16,8 @@ from small_histories import history
 
 from checkers.kernels.rows import FAIL, INFO, INVOKE, OK
 from checkers.keyed import REFUSED, Keys, keys_of
-from checkers.model_twins import TWINS, Call
 from checkers.models import MODELS
+from checkers.twins.models import TWINS, Call
 from harness.model import Op
 
 KINDS = {"invoke": INVOKE, "ok": OK, "fail": FAIL, "info": INFO}

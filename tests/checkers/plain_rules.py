@@ -1,4 +1,4 @@
-"""Plain twins of the rules of transactions that checkers/transactions_twin.py leaves out, loop by loop.
+"""Plain twins of the rules of transactions that checkers/twins/transactions.py leaves out, loop by loop.
 
 A rule's finding is its name and the transactions or versions that it is about, counted. What may live here: such
 twins. What may not: anything that a check calls.
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from checkers.transactions_twin import Transaction, text, writes
+from checkers.twins.transactions import Transaction, text, writes
 
 WRITES = ("append", "w", "send")
 

@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 from small_histories import history
 
-from checkers import log, log_twin
+from checkers import log
 from checkers.kernels import log as kernel
+from checkers.twins import log as log_twin
 from harness.model import Op
 
 KEY = "log-0"

@@ -12,7 +12,7 @@ from typing import Any
 
 from small_histories import history
 
-from checkers import transactions_twin as twin
+from checkers.twins import transactions as twin
 from harness.model import Op
 
 Told = tuple[Op, Op]

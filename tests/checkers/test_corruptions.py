@@ -19,9 +19,9 @@ from on_spark import SETTINGS, Found, judged
 from pyspark.sql import SparkSession
 from small_logs import found_by_kernel
 
-from checkers import log_twin
-from checkers.model_twins import TWINS, explained
 from checkers.models import MODELS
+from checkers.twins import log as log_twin
+from checkers.twins.models import TWINS, explained
 
 pytestmark = pytest.mark.spark
 

@@ -20,8 +20,8 @@ from run_types import FindInRun, JudgeRun
 from small_histories import deed, history
 
 from checkers import divergence
-from checkers import divergence_twin as twin
 from checkers.contract import JudgeSettings
+from checkers.twins import divergence as twin
 from harness.model import Observation, Verdict
 from harness.model.finding import verdict_of
 from harness.model.logged_batch import LoggedBatch

@@ -11,9 +11,9 @@ from run_types import FindInRun
 from small_histories import history, read, write
 
 from checkers.contract import JudgeSettings
-from checkers.model_twins import TWINS, Call
 from checkers.models import MODELS
 from checkers.models.model import Problem
+from checkers.twins.models import TWINS, Call
 from harness.model import Op
 from harness.model.evidence import Cycle, Evidence, Need, Order, Step, Zone, Zones, decoded, encoded
 

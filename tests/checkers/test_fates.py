@@ -12,11 +12,11 @@ import pytest
 from model_histories import keys_from
 from small_histories import history
 
-from checkers import fate_twins as twins
 from checkers.contract import JudgeSettings
-from checkers.model_twins import Call
 from checkers.models import MODELS
 from checkers.models.model import Outcome, Problem
+from checkers.twins import fates as twins
+from checkers.twins.models import Call
 from harness.model import BadInput, Op
 
 HISTORIES = 3000

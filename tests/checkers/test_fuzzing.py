@@ -10,7 +10,7 @@ from on_spark import Found
 from pyspark.sql import SparkSession
 from transaction_corruptions import planted
 
-from checkers.model_twins import TWINS
+from checkers.twins.models import TWINS
 
 FIRST = 1_000_000
 """Other seeds than those that the command begins with."""

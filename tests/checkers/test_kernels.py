@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from small_histories import arrays, history, random_register, read, write
 
-from checkers import twins
 from checkers.kernels import promises, search, zones
 from checkers.kernels.rows import INVOKE, NEVER, NIL, NOBODY, OK, partners
 from checkers.kernels.steps import NO_TEXTS, Operations
 from checkers.keyed import REFUSED, Keys
 from checkers.operations import register_operations
+from checkers.twins import registers as twins
 from harness.model import Op
 
 

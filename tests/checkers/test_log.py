@@ -15,8 +15,9 @@ from run_types import FindInRun, JudgeRun
 from small_histories import deed, history, row
 from small_logs import assigned, drain, found_by_kernel, lost_send, poll, random_case, send, send_all
 
-from checkers import log, log_twin
+from checkers import log
 from checkers.contract import JudgeSettings
+from checkers.twins import log as log_twin
 from harness.model import Op, Verdict
 from harness.model.finding import verdict_of
 from harness.model.tables import HISTORY

@@ -15,10 +15,10 @@ from checkers.kernels.layers import search_in_layers
 from checkers.kernels.rows import NIL
 from checkers.kernels.search import INVALID, UNDECIDED, VALID, search
 from checkers.kernels.steps import NO_TEXTS
-from checkers.model_twins import TWINS, explained
 from checkers.models import MODELS, queue
 from checkers.models.model import Outcome
 from checkers.operations import happened, register_operations
+from checkers.twins.models import TWINS, explained
 from harness.model import Op
 
 HISTORIES = 10_000

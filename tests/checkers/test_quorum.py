@@ -10,7 +10,7 @@ import pytest
 from run_types import FindInRun, JudgeRun
 from small_histories import MS, deed, history
 
-from checkers import quorum_twins as twins
+from checkers.twins import quorum as twins
 from harness.model import Observation, Op, Verdict
 from harness.model.finding import verdict_of
 from harness.model.quorum_states import TABLES

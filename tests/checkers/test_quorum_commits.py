@@ -12,7 +12,7 @@ import pytest
 from run_types import FindInRun
 from small_histories import MS, deed, history
 
-from checkers import quorum_commit_twins as twins
+from checkers.twins import quorum_commits as twins
 from harness.model import Observation, Op
 from harness.model.logged_batch import LoggedBatch
 

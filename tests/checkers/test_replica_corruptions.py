@@ -26,8 +26,10 @@ from replica_corruptions import (
 from run_types import JudgeRun
 from small_histories import deed, history
 
-from checkers import divergence, divergence_twin, quorum_twins
+from checkers import divergence
 from checkers.contract import JudgeSettings
+from checkers.twins import divergence as divergence_twin
+from checkers.twins import quorum as quorum_twins
 from harness.model.quorum_states import KIP_996
 from harness.model.tables import BATCHES
 

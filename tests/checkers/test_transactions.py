@@ -30,9 +30,9 @@ from small_transactions import (
     txn,
 )
 
-from checkers import transactions_twin as twin
 from checkers.kernels.cycles import real_time
 from checkers.transactions_cycles import LOG_WW, PROCESS, REALTIME, RW, WR, WW, cycles
+from checkers.twins import transactions as twin
 from harness.model import Op
 
 pytestmark = pytest.mark.spark

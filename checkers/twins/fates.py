@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from checkers.model_twins import Call
+from checkers.twins.models import Call
 
 
 def completed(calls: Sequence[Call], f: str) -> list[Call]:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from itertools import pairwise
 
-from checkers.quorum_twins import Found, in_time
+from checkers.twins.quorum import Found, in_time
 from harness.model import Observation
 from harness.model.logged_batch import LoggedBatch
 
