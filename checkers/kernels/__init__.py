@@ -1,7 +1,7 @@
 """Compiled kernels: plain functions from numpy arrays to numpy arrays.
 
 What may live here: numba and numpy. What may not: Spark, Arrow, JSON, clocks, and files but for cache.py. Every kernel
-has a deliberately plain twin in checkers/twins.py or checkers/model_twins.py, which the tests hold it to.
+has a deliberately plain twin in checkers/twins, which the tests hold it to.
 
 A kernel reads rows of history as parallel arrays, in index order inside a key, one key after the other:
 
