@@ -222,10 +222,10 @@ def rank_scan(operations: int) -> Iterator[Row]:
     nothing = np.zeros(2 * operations, np.int64)
     events = log.Events(index, began, process, nothing, nothing > 0, what, offset, value)
     prepared = log.Log(events)
-    if len(log.out_of_order(prepared, prepared.acked)):
+    if len(log.out_of_order(prepared)):
         raise SystemExit("the log's kernel finds fault with a valid history")
     target = 0.15 * operations / 10**7
-    taken = best(lambda: log.out_of_order(prepared, prepared.acked))
+    taken = best(lambda: log.out_of_order(prepared))
     yield Row(f"log, rank scan, {operations:,} ops, kernel", taken, "s", f"{target:g}", 1.0)
     whole = best(lambda: list(log.breaches(events)), 1)
     yield Row("  all findings of a log", whole, "s", "", whole / taken)
