@@ -18,23 +18,23 @@ FIRST = 1_000_000
 
 @pytest.mark.parametrize("model", TWINS)
 def test_a_model_s_kernels_agree_with_trying_every_order(model: str) -> None:
-    told = fuzzing.compared_models(model, range(FIRST, FIRST + 4000))
+    told = fuzzing.compared_models(model, range(FIRST, FIRST + 2000))
     assert told.keys() == {"valid", "invalid"}
-    assert min(told.values()) > 200
+    assert min(told.values()) > 100
 
 
 def test_the_log_s_kernel_agrees_with_its_twin() -> None:
-    told = fuzzing.compared_logs(range(FIRST, FIRST + 3000))
+    told = fuzzing.compared_logs(range(FIRST, FIRST + 1500))
     assert told.keys() == {"valid", "invalid", "unknown"}
-    assert min(told.values()) > 200
+    assert min(told.values()) > 100
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("form", ["list", "register", "log"])
 def test_transactions_agree_with_their_twins(spark: SparkSession, form: fuzzing.Form) -> None:
-    told = fuzzing.compared_transactions(form, range(FIRST, FIRST + 500), spark)
-    assert told["valid"] > 100
-    assert told["invalid"] > 50
+    told = fuzzing.compared_transactions(form, range(FIRST, FIRST + 200), spark)
+    assert told["valid"] > 50
+    assert told["invalid"] > 20
 
 
 def test_a_comparison_fails_where_a_finding_is_left_out_or_renamed_or_told_twice() -> None:
