@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.model import Finding, Verdict
-from harness.model.finding import verdict_of
+from harness.model.finding import gravest_first, verdict_of
 from harness.model.scenario import Expectation, Scenario, SideName
 from harness.plan import Plan
 from harness.scenarios import scenario
@@ -55,7 +55,7 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> Judgement:
     workload = workload_of(plan)
     settings = JudgeSettings(tables=tables_of(plan), idle=workload.idle)
     said = judge(run.path, workload.checks, settings, spark)
-    findings = (*said.findings, *_interrupted(run))
+    findings = gravest_first((*said.findings, *_interrupted(run)))
     expectations = _expectations(plan, {quantity.name: quantity.value for quantity in said.quantities}, findings)
     verdict = verdict_of(findings)
     judgement = Judgement(
@@ -85,7 +85,7 @@ def judge_reproduction(reproduction: RunDirectory, scenario: Scenario, command: 
         verdict=verdict,
         summary=_reproduction_summary(verdict, sides),
         checks=sides[0][1].checks,
-        findings=tuple(finding for _, judged in sides for finding in judged.findings),
+        findings=gravest_first(finding for _, judged in sides for finding in judged.findings),
         expectations=tuple(expectation for side, judged in sides for expectation in _of_side(side, judged)),
         versions={f"{side.name} {name}": text for side, judged in sides for name, text in judged.versions.items()},
         command=command,

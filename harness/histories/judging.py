@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from harness.histories.importing import Import, Imported, imported
 from harness.judging import open_spark
 from harness.model import BadInput, Finding, Verdict
-from harness.model.finding import verdict_of
+from harness.model.finding import gravest_first, verdict_of
 
 if TYPE_CHECKING:
     from checkers.contract import Semantics
@@ -111,5 +111,5 @@ def verdict_on(history: Imported, said: FileJudgement, held_to: HeldTo) -> FileV
         ops=said.operations,
         keys=said.keys,
         seconds=round(history.seconds + said.seconds, 6),
-        findings=tuple(findings),
+        findings=gravest_first(findings),
     )

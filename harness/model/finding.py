@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal
+from typing import Literal, get_args
 
 Severity = Literal["invalid", "unknown", "tolerated"]
+"""What a finding weighs, the gravest first."""
 
 
 class Verdict(Enum):
@@ -60,3 +61,8 @@ def verdict_of(findings: Iterable[Finding]) -> Verdict:
     if "invalid" in severities:
         return Verdict.INVALID
     return Verdict.UNKNOWN if "unknown" in severities else Verdict.VALID
+
+
+def gravest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings by what they weigh, and else in their order: who reads a few reads what broke."""
+    return tuple(sorted(findings, key=lambda finding: get_args(Severity).index(finding.severity)))

@@ -8,7 +8,7 @@ import pytest
 
 from harness.judging import reproduction_verdict
 from harness.model import Finding, Verdict
-from harness.model.finding import verdict_of
+from harness.model.finding import gravest_first, verdict_of
 from harness.model.scenario import Scenario, Side, Source
 from results.judgement import Expectation, Judgement
 
@@ -37,3 +37,8 @@ CASES = {
 @pytest.mark.parametrize(("bad", "good", "verdict"), CASES.values(), ids=CASES)
 def test_a_scenario_is_reproduced_exactly_where(bad: Judgement, good: Judgement, verdict: Verdict) -> None:
     assert reproduction_verdict(LOSES, [("bad-1", bad), ("good-1", good)]) is verdict
+
+
+def test_what_broke_comes_before_what_is_open_and_what_is_allowed() -> None:
+    found = judged({"G0": "tolerated", "not-drained": "unknown", "lost-write": "invalid", "settled": "tolerated"})
+    assert [each.name for each in gravest_first(found.findings)] == ["lost-write", "not-drained", "G0", "settled"]
