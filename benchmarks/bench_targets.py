@@ -48,6 +48,7 @@ from harness.plan import Plan
 from results.store import RunDirectory, new_run
 
 STEPS = 20_000_000
+KINDS = ("invoke", "ok", "fail", "info")
 VERDICTS = {0: "valid", 1: "invalid", 2: "unknown"}
 CODES = np.array([READ_OF, WRITE_OF, SWAP, REFUSED_SWAP])
 PEER_SECONDS = 60
@@ -145,7 +146,7 @@ def logs(folder: Path, peer: Path | None, directory: Path) -> Iterator[Row]:
         raise SystemExit(f"{folder}: expected Jepsen's logs, *.log, in it, found none")
     with imported(paths, CAS_REGISTER.fs, False) as histories:
         table = parquet.read_table(histories.common)
-    made = keys_of(encoded(table), CAS_REGISTER.fs)
+    made = keys_of(encoded(table, "file", CAS_REGISTER.fs), CAS_REGISTER.fs)
     settings = JudgeSettings()
     outcomes = CAS_REGISTER.judge(made, settings)
     verdicts = ["invalid" if each.problem else "valid" for each in outcomes]
@@ -164,26 +165,15 @@ def logs(folder: Path, peer: Path | None, directory: Path) -> Iterator[Row]:
         yield Row("  Porcupine: the same verdicts", total, "ms", "", total / ms)
 
 
-def encoded(table: pa.Table) -> pa.Table:
-    """Rows of many files as keys, with codes for words, as checkers/keyed.py has them from Spark."""
-    kind, f = pc.index_in(table["type"], pa.array(KINDS)), pc.index_in(table["f"], pa.array(CAS_REGISTER.fs))
+def encoded(table: pa.Table, key: str, fs: tuple[str, ...]) -> pa.Table:
+    """Rows with codes for words, as checkers/keyed.py has them from Spark; key is the column that tells keys apart."""
+    kind, f = pc.index_in(table["type"], pa.array(KINDS)), pc.index_in(table["f"], pa.array(fs))
     swap_failed = pc.and_(pc.equal(table["type"], "fail"), pc.equal(table["f"], "cas"))
     is_observation = pc.and_(swap_failed, pc.fill_null(pc.equal(table["error"], MISMATCH), True))
-    columns = {name: table[name] for name in ("index", "time_ns", "process", "value")}
-    nothing = pa.array(np.zeros(table.num_rows, np.int64))
+    told = {name: table[name] for name in ("index", "process", "value")}
     return pa.table(
-        {
-            **columns,
-            "key": table["file"].cast(pa.string()),
-            "kind": pc.if_else(is_observation, REFUSED, kind),
-            "f": f,
-            "node": nothing,
-            "final": pa.array(np.zeros(table.num_rows, bool)),
-        }
+        {**told, "key": table[key].cast(pa.string()), "kind": pc.if_else(is_observation, REFUSED, kind), "f": f}
     )
-
-
-KINDS = ("invoke", "ok", "fail", "info")
 
 
 def unique_register(operations: int) -> Row:
