@@ -8,136 +8,56 @@ differ in how the operations fall on keys:
 
     one      one key
     skewed   a thousand keys, each asked as often as its rank says (Zipf's law)
-    small    keys of ten operations each, all open from the first to the last minute
-    beside   half of the operations on one key, half on keys of ten
+    small    keys of about ten operations each, from the first minute to the last
+    beside   half of the operations on one key, half on keys of about ten
 
-A judgement of a tenth of the operations goes first, so that `ratio` tells whether the time grows with the size: it is
-the time an operation takes, over the time it takes there. Memory is the most that this process and all below it (Java,
+A tenth of the operations is judged twice before, so that `ratio` tells whether the time grows with the size: it is the
+time an operation takes, over the least that it takes there. Memory is the most that this process and all below it (Java,
 Python workers) held at once: resident pages, those that they share counted in each. Java's heap is bounded by --memory.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
-import pyarrow as pa
+import generators
 import pyarrow.parquet as parquet
-from numba import njit
+from generators import Recipe
 from tabulate import tabulate
 
 from checkers.contract import JudgeSettings
 from checkers.judge import judge
 from checkers.session import spark_session
-from harness.model.tables import HISTORY
 
 CLIENTS = 20
-CHUNK_ROWS = 2_000_000
-TYPES, FS = pa.array(["invoke", "ok"]), pa.array(["read", "write"])
-SHAPES = ("one", "skewed", "small", "beside")
-SKEWED_KEYS = 1000
 SMALL = 10
-IDLE = -1
-OPEN_KEY, OPEN_VALUE = 0, 1
 
 
-@dataclass(frozen=True, slots=True)
-class Clients:
-    """What goes on between one chunk and the next: each client's open operation, what each key holds, the count."""
+def recipe_of(shape: str, operations: int) -> Recipe:
+    """The history of a shape."""
+    small = operations // SMALL
+    return {
+        "one": Recipe(operations, processes=CLIENTS),
+        "skewed": Recipe(operations, processes=CLIENTS, keys=1000, skew=1.0),
+        "small": Recipe(operations, processes=CLIENTS, keys=small),
+        "beside": Recipe(operations, processes=CLIENTS, keys=small // 2, first=0.5),
+    }[shape]
 
-    running: np.ndarray
-    held: np.ndarray
-    begun: np.ndarray
+
+SHAPES = ("one", "skewed", "small", "beside")
 
 
 def write_history(directory: Path, operations: int, shape: str) -> None:
     """A run's history, in chunks of bounded size."""
     directory.mkdir(parents=True)
-    source = np.random.default_rng(1)
-    keys = keys_of(shape, operations)
-    clients = Clients(np.full((CLIENTS, 2), IDLE), np.zeros(keys, np.int64), np.zeros(1, np.int64))
-    for chunk, first in enumerate(range(0, 2 * operations, CHUNK_ROWS)):
-        rows = min(CHUNK_ROWS, 2 * operations - first)
-        # A client is drawn for each row, and more for those that find nothing left to begin.
-        draws = source.integers(CLIENTS, size=rows + 100 * CLIENTS)
-        asked = drawn_keys(source.random(rows), shape, keys)
-        columns = play(draws, asked, clients.running, clients.held, clients.begun, operations, rows)
-        parquet.write_table(table_of(first, *columns), directory / f"{chunk:06}.parquet")
-
-
-def keys_of(shape: str, operations: int) -> int:
-    """How many keys a history of this shape has."""
-    return {"one": 1, "skewed": SKEWED_KEYS, "small": operations // SMALL, "beside": operations // SMALL // 2 + 1}[
-        shape
-    ]
-
-
-def drawn_keys(draws: np.ndarray, shape: str, keys: int) -> np.ndarray:
-    """A key for each draw from [0, 1)."""
-    if shape == "skewed":
-        return (np.exp(draws * math.log(keys + 1)) - 1).astype(np.int64)
-    if shape == "beside":
-        return np.where(draws < 0.5, 0, 1 + (2 * (draws - 0.5) * (keys - 1)).astype(np.int64))
-    return (draws * keys).astype(np.int64)
-
-
-@njit(cache=True)
-def play(
-    draws: np.ndarray, asked: np.ndarray, running: np.ndarray, held: np.ndarray, begun: np.ndarray,
-    total: int, rows: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """The next rows: process, type, f, key and value (0 for none); an operation takes effect as it returns."""
-    process, kind, f = np.empty(rows, np.int32), np.zeros(rows, np.int8), np.zeros(rows, np.int8)
-    key, value = np.empty(rows, np.int64), np.zeros(rows, np.int64)
-    row, at = 0, 0
-    while row < rows:
-        # The last rows of a history only return: then the clients take turns.
-        client = draws[at] if at < draws.shape[0] else at % running.shape[0]
-        at += 1
-        if running[client, OPEN_KEY] == IDLE:
-            if begun[0] == total:
-                continue
-            begun[0] += 1
-            key[row] = asked[row]
-            if begun[0] % 2:
-                f[row], value[row] = 1, begun[0]
-            running[client, OPEN_KEY], running[client, OPEN_VALUE] = key[row], value[row]
-        else:
-            kind[row], key[row] = 1, running[client, OPEN_KEY]
-            if running[client, OPEN_VALUE]:
-                f[row], held[key[row]] = 1, running[client, OPEN_VALUE]
-            value[row] = held[key[row]]
-            running[client, OPEN_KEY] = IDLE
-        process[row] = client
-        row += 1
-    return process, kind, f, key, value
-
-
-def table_of(
-    first: int, process: np.ndarray, kind: np.ndarray, f: np.ndarray, key: np.ndarray, value: np.ndarray
-) -> pa.Table:
-    """Rows as the recorder writes them; first is the first one's index."""
-    index = np.arange(first, first + len(kind))
-    columns = {
-        "index": index,
-        "time_ns": index * 1000,
-        "process": process,
-        "type": TYPES.take(pa.array(kind)),
-        "f": FS.take(pa.array(f)),
-        "key": pa.array(key).cast(pa.string()),
-        "value": pa.array(value, mask=value == 0).cast(pa.string()),
-        "node": process % 3 + 1,
-        "error": pa.nulls(len(kind)),
-    }
-    return pa.table(columns).select(HISTORY.names).cast(HISTORY)
+    for chunk, table in enumerate(generators.tables(recipe_of(shape, operations))):
+        parquet.write_table(table, directory / f"{chunk:06}.parquet")
 
 
 @contextmanager
@@ -201,7 +121,7 @@ def main() -> None:
     with TemporaryDirectory() as scratch:
         for shape in asked.shape or SHAPES:
             directory = asked.directory or Path(scratch)
-            before, _ = measured(directory, asked.operations // 10, shape)
+            before, _ = min(measured(directory, asked.operations // 10, shape) for _ in range(2))
             seconds, peak = measured(directory, asked.operations, shape)
             rows.append([shape, asked.operations, seconds, seconds / before / 10, peak / 2**30])
             print(tabulate(rows[-1:], tablefmt="plain", floatfmt=".2f"), flush=True)

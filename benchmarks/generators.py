@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -45,8 +46,9 @@ Ints = np.ndarray
 class Recipe:
     """What a history is like.
 
-    keys are drawn with a chance that falls with the power `skew` of their rank. values: how many there are, 0 for
-    one of its own for each write. writes, swaps: which share of the operations they are; half of the swaps are refused.
+    keys are drawn with a chance that falls with the power `skew` of their rank; `first` is a share of all operations
+    that goes to the first key besides. values: how many there are, 0 for one of its own for each write. writes, swaps:
+    which share of the operations they are; half of the swaps are refused.
     crashed: how many writes nobody knows the end of, half of which took effect.
     """
 
@@ -55,6 +57,7 @@ class Recipe:
     processes: int = 10
     keys: int = 1
     skew: float = 0.0
+    first: float = 0.0
     values: int = 0
     writes: float = 0.5
     swaps: float = 0.0
@@ -135,8 +138,7 @@ def operations_of(recipe: Recipe, source: np.random.Generator, number: Ints, cra
     code[crashes] = WRITE
     takes_effect = (code == WRITE) | (code == SWAP)
     takes_effect[crashes] = source.random(int(crashes.sum())) < 0.5
-    weights = 1.0 / np.arange(1, recipe.keys + 1) ** recipe.skew
-    key = np.searchsorted(np.cumsum(weights) / weights.sum(), source.random(count))
+    key = np.searchsorted(chances_of(recipe), source.random(count))
     asked = source.integers(1, recipe.values + 1, count) if recipe.values else number + 1
     before = held_before(key, asked, takes_effect, made.held)
     other = before % recipe.values + 1 if recipe.values > 1 else -1 - number
@@ -152,6 +154,15 @@ def operations_of(recipe: Recipe, source: np.random.Generator, number: Ints, cra
         asked,
         before,
     )
+
+
+@cache
+def chances_of(recipe: Recipe) -> np.ndarray:
+    """The chance that a key is this one or one before it, by key."""
+    weights = 1.0 / np.arange(1, recipe.keys + 1) ** recipe.skew
+    weights *= (1 - recipe.first) / weights.sum()
+    weights[0] += recipe.first
+    return np.cumsum(weights) / weights.sum()
 
 
 def held_before(key: Ints, asked: Ints, takes_effect: Ints, held: Ints) -> Ints:
