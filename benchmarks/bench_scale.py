@@ -12,8 +12,8 @@ differ in how the operations fall on keys:
     beside   half of the operations on one key, half on keys of about ten
 
 A tenth of the operations is judged twice before, so that `ratio` tells whether the time grows with the size: it is the
-time an operation takes, over the least that it takes there. Memory is the most that this process and all below it (Java,
-Python workers) held at once: resident pages, those that they share counted in each. Java's heap is bounded by --memory.
+time an operation takes, over the least that it takes there. Memory is the most that this process and all below it held
+at once (Java, Python workers): resident pages, those that they share counted in each. --memory bounds Java's heap.
 """
 
 from __future__ import annotations
