@@ -12,8 +12,8 @@ that keeps it back, and is sent again; the second sends a record, waits whether 
 another, and aborts. Which client does so is its option: librdkafka, whose EndTxn names no transaction, or one of ours
 with the epoch of each transaction (EndTxn v5, KIP-890).
 
-`leaderless_end` is KAFKA-20734 likewise: a transaction on every partition of a topic without copies stays open for as
-long as the first one of `late_end` would wait, and is committed.
+`leaderless_end` is KAFKA-20734 likewise: a transaction sends to every partition of a topic without copies, stays open
+for PATIENCE_SECONDS, in which a broker dies, and is committed.
 
 What may live here: what is asked, by name and value. What may not: how it is asked (transactions_session.py).
 """
@@ -37,7 +37,7 @@ MOPS_MAX = 4
 ABORTS_ONE_IN = 8
 COMMITTED = {"isolation.level": "read_committed"}
 PATIENCE_SECONDS = 12.0
-"""For how long the second transaction of `late_end` waits for its record to show."""
+"""For how long a transaction of these waits for its records to show, which they must not before it is committed."""
 
 OPEN_SECONDS = 10.0
 """When brokers abort a transaction that nobody ends; it keeps all readers back until then."""
