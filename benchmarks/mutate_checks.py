@@ -52,7 +52,7 @@ MUTANTS = (
     Mutant("operations.py", "kept = (ended != FAIL) &", "kept =", "kv"),
     Mutant("models/lock.py", "code, releases, 1 - releases", "code, 0 * releases, 1 - releases", "mutex"),
     Mutant("kernels/log.py", "log.rank(neighbours[:, 0]) > 1]", "log.rank(neighbours[:, 0]) > 2]", "log"),
-    Mutant("kernels/log.py", "(begun_after > 0)", "(begun_after > 1)", "log"),
+    Mutant("kernels/ranks.py", "or offset[own] >= top:", "or offset[own] >= top - 1:", "log"),
     Mutant("kernels/log.py", "(what == UNKNOWN) & (self", "(what == FAILED) & (self", "log"),
     Mutant("transactions_edges.py", "over(in_order) == 1)", "over(in_order) == 2)", "transactions-list"),
     Mutant("transactions_rules.py", "not is_last and writer != txn", "is_last and writer != txn", "transactions-list"),
