@@ -14,13 +14,17 @@ COMMAND = Path(sys.executable).with_name("splitbrain")
 UNCLEAN, REPLACED_DISK = (Path(__file__).with_name(name) for name in ("unclean.toml", "replaced-disk.toml"))
 
 
+def play(plan: Path, store: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(COMMAND), "run", "--plan", str(plan), "--store", str(store), "--format", "json"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
 @pytest.mark.kafka
 @pytest.mark.netns
 @pytest.mark.spark
 @pytest.mark.timeout(400)
 def test_acknowledged_records_that_an_unclean_election_loses_are_named(tmp_path: Path) -> None:
-    command = [str(COMMAND), "run", "--plan", str(UNCLEAN), "--store", str(tmp_path), "--format", "json"]
-    played = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    played = play(UNCLEAN, tmp_path)
     assert played.returncode == 1, played.stdout + played.stderr
     findings = json.loads(played.stdout)["findings"]
     assert {found["check"] for found in findings if found["severity"] == "invalid"} == {"log"}
@@ -37,8 +41,7 @@ def test_acknowledged_records_that_an_unclean_election_loses_are_named(tmp_path:
 @pytest.mark.timeout(400)
 @pytest.mark.skipif("SPLITBRAIN_ALL_SCENARIOS" not in os.environ, reason="SPLITBRAIN_ALL_SCENARIOS plays all")
 def test_a_voter_with_a_new_disk_leaves_and_is_added_again_and_nothing_is_lost(tmp_path: Path) -> None:
-    command = [str(COMMAND), "run", "--plan", str(REPLACED_DISK), "--store", str(tmp_path), "--format", "json"]
-    played = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    played = play(REPLACED_DISK, tmp_path)
     assert played.returncode == 0, played.stdout + played.stderr
     findings = json.loads(played.stdout)["findings"]
     assert {found["severity"] for found in findings} <= {"tolerated"}
