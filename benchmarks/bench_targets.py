@@ -33,7 +33,7 @@ from tabulate import tabulate
 
 from checkers.contract import JudgeSettings
 from checkers.kernels import log, zones
-from checkers.kernels.rows import INVOKE, NEVER, NIL, OK
+from checkers.kernels.rows import INVOKE, NEVER, NIL, OK, Place
 from checkers.kernels.steps import NO_TEXTS, READ_OF, REFUSED_SWAP, SWAP, WRITE_OF, Operations
 from checkers.keyed import MISMATCH, REFUSED, keys_of
 from checkers.models.register import CAS_REGISTER
@@ -180,7 +180,8 @@ def unique_register(operations: int) -> Row:
     """The kernel for unique values, on one key, in order."""
     made = generators.whole(Recipe(operations))
     call, back = events_of(made)
-    kind, f, process, value, partner = (np.empty(2 * operations, np.int64) for _ in range(5))
+    kind, f = (np.empty(2 * operations, np.int8) for _ in range(2))
+    process, value, partner = (np.empty(2 * operations, Place) for _ in range(3))
     kind[call], kind[back] = INVOKE, OK
     f[call] = f[back] = made.code
     process[call] = process[back] = made.process

@@ -5,6 +5,7 @@ judgement. So a worker packs what it reads into blocks: columns of numbers, one 
 belong to, which Spark carries as one value. Rows are put in order by numpy where they arrive (checkers/keyed.py).
 
 A text that is a whole number as JSON writes it travels as that number; what is not is looked up in a dictionary.
+The largest key must fit a worker, so numbers take no more bytes than they need, and each column has memory of its own.
 
 What may live here: columns and blocks. What may not: what rows mean.
 """
@@ -20,13 +21,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.kernels.rows import Rows
+from checkers.kernels.rows import Place, Rows
 
 BLOCK_ROWS = 1_000_000
 """How many rows a worker gathers before it packs them, for all partitions together."""
 
 BLOCKS = pa.schema([("key", pa.string()), ("block", pa.binary())])
 """A block of rows whose keys belong to one partition, and any one of these keys, which tells Spark which."""
+
+WIDTHS = (pa.int8(), pa.int16(), pa.int32())
+"""What a whole number may take, besides 64 bits."""
+
+COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+"""What comes out of it was allocated column by column, where a plain block's columns are all views of its bytes."""
 
 SPARSE = 4
 """Numbers are their own codes where they lie in a range of so many times the rows; else a dictionary codes them."""
@@ -112,40 +119,69 @@ def compact(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return numbers if is_faithful else column.dictionary_encode()
 
 
+def narrow(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Whole numbers in the fewest bytes that hold them all; anything else as it is."""
+    if not pa.types.is_integer(column.type):
+        return column
+    bounds = pc.min_max(column)
+    for width in WIDTHS:
+        try:
+            bounds.cast(pa.struct({"min": width, "max": width}))
+        except pa.ArrowInvalid:
+            continue
+        return column.cast(width)
+    return column
+
+
 def serialized(table: pa.Table) -> bytes:
     """The table's bytes."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    with pa.ipc.new_stream(sink, table.schema, options=COMPRESSED) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
 
 
-def unpacked(batches: Iterator[pa.RecordBatch]) -> dict[str, pa.ChunkedArray]:
+def unpacked(batches: Iterator[pa.RecordBatch]) -> dict[str, list[pa.Array]]:
     """The columns of all blocks, lower indexes first as far as whole blocks go; empty where there are no blocks."""
     blocks = [pa.ipc.open_stream(block.as_buffer()).read_all() for batch in batches for block in batch.column("block")]
     blocks.sort(key=lambda block: block.column("index")[0].as_py())
     names = blocks[0].column_names if blocks else []
-    return {name: one_kind([chunk for block in blocks for chunk in block.column(name).chunks]) for name in names}
+    return {name: [chunk for block in blocks for chunk in block.column(name).chunks] for name in names}
 
 
-def one_kind(chunks: list[pa.Array]) -> pa.ChunkedArray:
-    """The chunks of one column, in dictionaries where some are."""
-    if len({chunk.type for chunk in chunks}) == 1:
-        return pa.chunked_array(chunks)
-    of_texts = [
-        chunk if pa.types.is_dictionary(chunk.type) else chunk.cast(pa.string()).dictionary_encode() for chunk in chunks
-    ]
-    return pa.chunked_array(of_texts)
+def joined(chunks: list[pa.Array]) -> Rows:
+    """A column without nulls as one array."""
+    return np.concatenate([chunk.to_numpy(zero_copy_only=False) for chunk in chunks])
 
 
-def coded(column: pa.ChunkedArray) -> Coded:
+def coded(chunks: list[pa.Array]) -> Coded:
     """A compact column's codes."""
-    if pa.types.is_integer(column.type):
-        bounds = pc.min_max(column)
-        least, most = bounds["min"].as_py() or 0, bounds["max"].as_py() or 0
-        if most - least < SPARSE * len(column) + 1000 and least > np.iinfo(np.int64).min:
-            numbers = pc.fill_null(column, least - 1).to_numpy()
-            return Coded(numbers - least, most - least + 1, least=least)
-    codes = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    whole = codes.unify_dictionaries().combine_chunks()
+    are_numbers = [pa.types.is_integer(chunk.type) for chunk in chunks]
+    if all(are_numbers):
+        return by_difference(chunks) or by_dictionary([chunk.cast(pa.int64()).dictionary_encode() for chunk in chunks])
+    texts = [
+        chunk.cast(pa.string()) if is_number else chunk for chunk, is_number in zip(chunks, are_numbers, strict=True)
+    ]
+    return by_dictionary([text if pa.types.is_dictionary(text.type) else text.dictionary_encode() for text in texts])
+
+
+def by_difference(chunks: list[pa.Array]) -> Coded | None:
+    """Codes of numbers that lie close enough together; None for others."""
+    bounds = [pc.min_max(chunk).as_py() for chunk in chunks]
+    least = min((each["min"] for each in bounds if each["min"] is not None), default=0)
+    most = max((each["max"] for each in bounds if each["max"] is not None), default=0)
+    rows = sum(map(len, chunks))
+    if most - least >= SPARSE * rows + 1000 or least == np.iinfo(np.int64).min:
+        return None
+    codes = np.empty(rows, Place)
+    end = 0
+    for chunk in chunks:
+        start, end = end, end + len(chunk)
+        codes[start:end] = pc.fill_null(chunk.cast(pa.int64()), least - 1).to_numpy() - least
+    return Coded(codes, most - least + 1, least=least)
+
+
+def by_dictionary(chunks: list[pa.Array]) -> Coded:
+    """Codes of whatever dictionaries hold."""
+    whole = pa.chunked_array(chunks).unify_dictionaries().combine_chunks()
     return Coded(whole.indices.fill_null(-1).to_numpy(), len(whole.dictionary), whole.dictionary)

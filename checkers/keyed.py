@@ -23,7 +23,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from checkers.columns import BLOCKS, Coded, Texts, coded, compact, packed, unpacked
+from checkers.columns import BLOCKS, Coded, Texts, coded, compact, joined, narrow, packed, unpacked
 from checkers.contract import JudgeSettings
 from checkers.kernels.rows import (
     FAIL,
@@ -32,12 +32,15 @@ from checkers.kernels.rows import (
     NIL,
     NOBODY,
     OK,
+    PLACES_MAX,
     READ,
+    Place,
     Rows,
     first_appearances,
     grouped,
     partners,
 )
+from harness.model import BadInput
 
 MISMATCH = "mismatch"
 """The error of a compare-and-set that failed because the register held something else: that is an observation."""
@@ -189,9 +192,9 @@ def keys_of(table: pa.Table, fs: tuple[str, ...] = REGISTER_FS, initial: str | N
     return keys_in(columns_of(compacted(table, initial)), fs, initial)
 
 
-def columns_of(table: pa.Table) -> dict[str, pa.ChunkedArray]:
-    """The table's columns by name."""
-    return dict(zip(table.column_names, table.columns, strict=True))
+def columns_of(table: pa.Table) -> dict[str, list[pa.Array]]:
+    """The table's columns by name, in their chunks."""
+    return {name: table.column(name).chunks for name in table.column_names}
 
 
 def compacted(table: pa.Table, initial: str | None) -> pa.Table:
@@ -200,22 +203,28 @@ def compacted(table: pa.Table, initial: str | None) -> pa.Table:
     is_nil = pc.is_in(value, pa.array(["null"] if initial is None else ["null", initial]))
     value = pc.if_else(is_nil, pa.scalar(None, pa.string()), value)
     rows = table.drop_columns(["key", "value"])
-    return rows.append_column("key", compact(key)).append_column("value", compact(value))
+    rows = rows.append_column("key", compact(key)).append_column("value", compact(value))
+    return pa.table({name: narrow(rows.column(name)) for name in rows.column_names})
 
 
-def keys_in(columns: dict[str, pa.ChunkedArray], fs: tuple[str, ...], initial: str | None) -> Keys:
+def keys_in(columns: dict[str, list[pa.Array]], fs: tuple[str, ...], initial: str | None) -> Keys:
     """Compact rows as arrays; values, processes, nodes and keys become dense numbers, null the value NIL.
 
     Each column is taken out of columns as its turn comes, since both forms of a large key would not fit at once.
     """
-    index = columns.pop("index").to_numpy()
-    order, starts, key, names = together(coded(columns.pop("key")), index)
+    rows = sum(map(len, columns["index"]))
+    if rows > PLACES_MAX:
+        raise BadInput(f"expected at most {PLACES_MAX:,} rows in a partition, found {rows:,}")
+    index = joined(columns.pop("index"))
+    order, starts, names = together(coded(columns.pop("key")), index)
+    kind, f = (taken(joined(columns.pop(name)).astype(np.int8), order) for name in ("kind", "f"))
     process = coded(columns.pop("process"))
-    kind, f = (taken(columns.pop(name).to_numpy().astype(np.int8), order) for name in ("kind", "f"))
-    who = taken(process.codes.astype(np.int32), order)
+    who, processes = taken(process.codes, order), process.size
+    del process
+    partner = partners(kind, who, starts, processes)
     value, texts = numbered(coded(columns.pop("value")), order)
     node = numbered(coded(columns.pop("node")), order)[0] if "node" in columns else NOTHING
-    others = {name: taken(columns.pop(name).to_numpy(), order) for name in ("time_ns", "final") if name in columns}
+    others = {name: taken(joined(columns.pop(name)), order) for name in ("time_ns", "final") if name in columns}
     return Keys(
         names=names,
         starts=starts,
@@ -225,26 +234,20 @@ def keys_in(columns: dict[str, pa.ChunkedArray], fs: tuple[str, ...], initial: s
         process=who,
         value=value,
         node=node,
-        partner=partners(kind, who, key, process.size),
+        partner=partner,
         texts=Texts(texts.known, ("nil" if initial is None else initial,)),
         fs=fs,
         **({"time_ns": NOTHING, "final": NOTHING} | others),
     )
 
 
-def together(key: Coded, index: Rows) -> tuple[Rows | None, Rows, Rows, list[str]]:
-    """The order that brings each key's rows together by index (None: they are), where keys start, rows' keys, names."""
-    order = None if bool((index[1:] > index[:-1]).all()) else np.argsort(index, kind="stable")
+def together(key: Coded, index: Rows) -> tuple[Rows | None, Rows, list[str]]:
+    """The order that brings each key's rows together by index (None: they are), where each key starts, and names."""
+    order = None if bool((index[1:] > index[:-1]).all()) else np.argsort(index, kind="stable").astype(Place)
     if key.size == 1:
-        return (
-            order,
-            np.array([0, len(index)]),
-            np.zeros(len(index), np.int64),
-            key.texts(np.zeros(1, np.int64)).listed(),
-        )
-    codes = taken(key.codes, order)
-    grouping, starts, present = grouped(codes, key.size)
-    return (grouping if order is None else order[grouping]), starts, codes[grouping], key.texts(present).listed()
+        return order, np.array([0, len(index)]), key.texts(np.zeros(1, np.int64)).listed()
+    grouping, starts, present = grouped(taken(key.codes, order), key.size)
+    return (grouping if order is None else order[grouping]), starts, key.texts(present).listed()
 
 
 def taken(numbers: Rows, order: Rows | None) -> Rows:

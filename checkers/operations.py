@@ -65,7 +65,7 @@ def register_operations(keys: Keys) -> Batch:
     swaps = np.flatnonzero(f == CAS)
     expected, new, texts = pairs_of(keys, found.rows[swaps])
     code = np.select([f == READ, f == WRITE, found.ended == REFUSED], [READ_OF, WRITE_OF, REFUSED_SWAP], SWAP)
-    a = np.where(f == READ, keys.value[found.ends], asked)
+    a = np.where(f == READ, keys.value[found.ends], asked).astype(np.int64)
     b = np.full(len(f), NIL)
     a[swaps], b[swaps] = expected, new
     return Batch(Operations(found.rows, found.back, code, a, b), found.starts, texts)

@@ -44,6 +44,9 @@ FIRST_TIER = "-XX:TieredStopAtLevel=1"
 
 LOOPBACK = [("spark.driver.host", "127.0.0.1"), ("spark.driver.bindAddress", "127.0.0.1")]
 
+THRIFT = {"MIMALLOC_PURGE_DELAY": "0"}
+"""For workers of Python: what Arrow lets go of goes back to the system at once, not to whatever it allocates next."""
+
 SENT = ("checkers/**/*.py", "harness/__init__.py", "harness/model/*.py")
 UNPACKED = "splitbrain"
 """What a cluster is sent, and the directory that it is unpacked to."""
@@ -136,7 +139,9 @@ def sent_along(cache: Path) -> list[tuple[str, str]]:
             for name, content in contents.items():
                 archive.writestr(name, content)
         unfinished.rename(packages)
-    return [("spark.archives", f"{packages}#{UNPACKED}"), ("spark.executorEnv.PYTHONPATH", UNPACKED)]
+    environment = {"PYTHONPATH": UNPACKED, **THRIFT}
+    told = [(f"spark.executorEnv.{name}", value) for name, value in environment.items()]
+    return [("spark.archives", f"{packages}#{UNPACKED}"), *told]
 
 
 def start(conf: SparkConf, near: bool) -> SparkContext:
@@ -146,6 +151,8 @@ def start(conf: SparkConf, near: bool) -> SparkContext:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     paths = [str(PACKAGES), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+    for name, value in THRIFT.items():
+        os.environ.setdefault(name, value)
     with TemporaryFile("w+") as stderr:
         try:
             gateway = launch_gateway(conf, popen_kwargs={"stderr": stderr})

@@ -18,6 +18,11 @@ NOBODY = -1
 NEVER = np.int64(1) << np.int64(60)
 """A row number after every row: when an operation that nobody saw end may yet take effect."""
 
+Place = np.int32
+"""What a row's number takes, and a value's: the rows of one partition are what memory is short of."""
+
+PLACES_MAX = int(np.iinfo(Place).max)
+
 leaf = njit(cache=True, _nrt=False)  # type: ignore[call-overload]
 """For a function that allocates nothing: numba then counts no references, and the searches take a third of the time.
 
@@ -27,20 +32,21 @@ end in a broken process."""
 
 
 @njit(cache=True)
-def partners(kind: Rows, process: Rows, key: Rows, processes: int) -> Rows:
-    """For each row, the row of the operation's other end. A process has at most one operation open on a key."""
+def partners(kind: Rows, process: Rows, starts: Rows, processes: int) -> Rows:
+    """For each row, the row of the operation's other end. A process has at most one operation open on a key, and key i
+    the rows starts[i] to starts[i + 1]."""
     open_at = np.full(processes, NOBODY, np.int64)
-    partner = np.full(kind.shape[0], NOBODY, np.int64)
-    for row in range(kind.shape[0]):
-        who = process[row]
-        if kind[row] == INVOKE:
-            open_at[who] = row
-            continue
-        start = open_at[who]
-        if start != NOBODY and key[start] == key[row]:
-            partner[row] = start
-            partner[start] = row
-        open_at[who] = NOBODY
+    partner = np.full(kind.shape[0], NOBODY, Place)
+    for key in range(starts.shape[0] - 1):
+        for row in range(starts[key], starts[key + 1]):
+            who = process[row]
+            if kind[row] == INVOKE:
+                open_at[who] = row
+                continue
+            if open_at[who] >= starts[key]:
+                partner[row] = open_at[who]
+                partner[open_at[who]] = row
+            open_at[who] = NOBODY
     return partner
 
 
@@ -59,7 +65,7 @@ def grouped(code: Rows, codes: int) -> tuple[Rows, Rows, Rows]:
     present = np.flatnonzero(ends[1:])
     ends = np.cumsum(ends)
     starts = np.append(ends[present], code.shape[0])
-    order = np.empty(code.shape[0], np.int64)
+    order = np.empty(code.shape[0], Place)
     for row in range(code.shape[0]):
         order[ends[code[row]]] = row
         ends[code[row]] += 1
@@ -69,8 +75,8 @@ def grouped(code: Rows, codes: int) -> tuple[Rows, Rows, Rows]:
 @njit(cache=True)
 def first_appearances(code: Rows, codes: int) -> tuple[Rows, Rows]:
     """Each row's code as a number from 1 on in order of first appearance (0 for a negative one), and their codes."""
-    number = np.zeros(codes, np.int64)
-    numbers = np.zeros(code.shape[0], np.int64)
+    number = np.zeros(codes, Place)
+    numbers = np.zeros(code.shape[0], Place)
     seen = 0
     for row in range(code.shape[0]):
         if code[row] >= 0:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from checkers.kernels.rows import CAS, FAIL, INFO, INVOKE, NIL, OK, READ, WRITE
+from checkers.kernels.rows import CAS, FAIL, INFO, INVOKE, NIL, OK, READ, WRITE, Place
 from harness.model import NEMESIS, Op
 
 KINDS = {"invoke": INVOKE, "ok": OK, "fail": FAIL, "info": INFO}
@@ -52,11 +52,11 @@ def row(op: Op) -> dict[str, Any]:
 def arrays(ops: Sequence[Op]) -> dict[str, np.ndarray]:
     """One key's ops as the kernels take them; values are numbers, None the initial one."""
     return {
-        "kind": np.array([KINDS[op.type] for op in ops]),
-        "f": np.array([FS[op.f] for op in ops]),
-        "process": np.array([op.process for op in ops]),
-        "value": np.array([NIL if op.value is None else op.value for op in ops]),
-        "node": np.array([op.node or 0 for op in ops]),
+        "kind": np.array([KINDS[op.type] for op in ops], np.int8),
+        "f": np.array([FS[op.f] for op in ops], np.int8),
+        "process": np.array([op.process for op in ops], Place),
+        "value": np.array([NIL if op.value is None else op.value for op in ops], Place),
+        "node": np.array([op.node or 0 for op in ops], Place),
     }
 
 

@@ -30,16 +30,16 @@ def keys_of(ops: Sequence[Op], swaps_as_observations: bool = True) -> Keys:
     ]
     columns = arrays(numbered)
     refused = np.array([op.error == "mismatch" for op in ops])
-    columns["kind"] = np.where(refused & swaps_as_observations, REFUSED, columns["kind"])
+    columns["kind"] = np.where(refused & swaps_as_observations, REFUSED, columns["kind"]).astype(np.int8)
     rows = np.arange(len(ops))
-    key = np.zeros(len(ops), np.int64)
+    starts = np.array([0, len(ops)])
     return Keys(
         names=["x"],
-        starts=np.array([0, len(ops)]),
+        starts=starts,
         index=rows,
         time_ns=rows,
         final=np.zeros(len(ops), bool),
-        partner=partners(columns["kind"], columns["process"], key, 100),
+        partner=partners(columns["kind"], columns["process"], starts, 100),
         texts=[*texts, *pairs],
         **columns,
     )

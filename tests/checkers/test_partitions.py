@@ -146,14 +146,14 @@ def test_rows_come_out_of_their_blocks_as_they_went_in(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("texts", [["7", "007"], ["7", "+7"], ["0", "-0"], ["1", "1.0"], ["1", "0x1"], ["1", "a"]])
 def test_texts_that_differ_are_different_values(texts: list[str]) -> None:
     column = columns.compact(pa.chunked_array([pa.array([*texts, None])]))
-    first, second, nothing = columns.coded(column).codes.tolist()
+    first, second, nothing = columns.coded(column.chunks).codes.tolist()
     assert (first != second, nothing) == (True, -1)
 
 
 def test_numbers_that_lie_far_apart_are_coded_by_a_dictionary() -> None:
     numbers = [2**62, -(2**62), None, 2**62]
     coded = columns.coded(
-        columns.compact(pa.chunked_array([pa.array([None if n is None else str(n) for n in numbers])]))
+        columns.compact(pa.chunked_array([pa.array([None if n is None else str(n) for n in numbers])])).chunks
     )
     assert (coded.codes.tolist(), coded.size) == ([0, 1, -1, 0], 2)
     assert coded.texts(np.array([1])).listed() == [str(-(2**62))]
