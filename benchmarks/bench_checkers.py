@@ -25,7 +25,7 @@ from checkers.kernels.rows import NEVER, NIL, NOBODY
 from checkers.kernels.steps import NO_TEXTS, REFUSED_SWAP, Operations
 from checkers.keyed import REGISTER_FS, keys_of
 from checkers.portfolio import MEMORY_BYTES
-from checkers.session import archive_file, cache_directory
+from checkers.session import archive_file
 from checkers.twins import registers as twins
 
 OPERATIONS = 200_000
@@ -91,7 +91,7 @@ def timed(rows: list[list], operations: int) -> list[tuple[str, float]]:
 
 def session_start() -> list[list]:
     """Seconds from a cold interpreter to a first count, with the archive and without it."""
-    archive = archive_file(cache_directory())
+    archive = archive_file()
     if not archive.exists():
         subprocess.run([sys.executable, "-m", write_archive.__module__], check=True, capture_output=True)
     files = {"with": str(archive), "without": "/nonexistent"}

@@ -2,51 +2,108 @@
 
     python -m checkers.archive        # once per Spark and Java; about ten seconds, 160 MB in the cache directory
 
-A rehearsal session runs the kinds of job that the checks run; Java notes the classes it loaded and writes them as it
-exits. The file appears whole or not at all, so a session that starts meanwhile goes without it.
+A session judges a run of a few rows; Java notes the classes that this took and writes them as it exits. The file
+appears whole or not at all, so a session that starts meanwhile goes without it.
 
 What may live here: making that file. What may not: using it, which is session.py's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as parquet
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as fn
 
-from checkers.session import archive_file, cache_directory, spark_session
-from harness.model import EnvironmentFailure
+from checkers.contract import JudgeSettings
+from checkers.judge import CHECKS, Judgement, judge
+from checkers.session import archive_file, spark_session
+from harness.model import NEMESIS, EnvironmentFailure
+from harness.model.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS
 
 WRITING_MS_MAX = 120_000
 
+CALLS = (
+    (NEMESIS, "mark", None, '"story"', None),
+    (0, "write", "x", "1", "1"),
+    (1, "read", "x", None, "1"),
+    (2, "send", "log-0", "2", '{"offset": 0, "value": 2}'),
+    (3, "poll", None, None, '{"log-0": [[0, 2]]}'),
+    (3, "drain", "log-0", None, "[[0, 2]]"),
+    (4, "txn", None, '[["append", "y", 3], ["r", "y", null]]', '[["append", "y", 3], ["r", "y", [3]]]'),
+)
+"""Process, f, key, and the values of invocation and completion."""
 
-def write_archive(cache: Path | None = None) -> Path:
+OPS = [
+    {"process": process, "type": kind, "f": f, "key": key, "value": value}
+    for process, f, key, *values in CALLS
+    for kind, value in zip(("info", "info") if process == NEMESIS else ("invoke", "ok"), values, strict=True)
+]
+CLAIM: Mapping[str, Any] = {
+    "kind": "claim",
+    "epoch": 1,
+    "high_watermark": 1,
+    "log_end_offset": 1,
+    "detail": '{"voters": {"1": 1, "2": 1}}',
+}
+SEEN: Sequence[Mapping[str, Any]] = [
+    {"kind": "started"},
+    {"kind": "transition", "state": "Unattached", "epoch": 1},
+    {"kind": "durable", "epoch": 1},
+]
+BATCH: Mapping[str, Any] = {
+    "topic": "__cluster_metadata",
+    "base_offset": 0,
+    "last_offset": 0,
+    "leader_epoch": 1,
+    "crc": 7,
+    "intact": True,
+    "voters": "[1, 2]",
+}
+RECORD: Mapping[str, Any] = {"topic": "log", "offset": 0, "producer_id": 5, "producer_epoch": 0, "value": "2"}
+NODES = (1, 2)
+
+TABLES: Mapping[str, tuple[pa.Schema, Sequence[Mapping[str, Any]]]] = {
+    "history": (HISTORY, [{"index": index, "time_ns": index, **op} for index, op in enumerate(OPS)]),
+    "observations": (
+        OBSERVATIONS,
+        [{"time_ns": time_ns, "node": node, **seen} for node in NODES for time_ns, seen in enumerate(SEEN)]
+        + [{"time_ns": len(SEEN), "node": NODES[0], **CLAIM}],
+    ),
+    "batches": (BATCHES, [{"node": node, "partition": 0, **BATCH} for node in NODES]),
+    "records": (RECORDS, [{"node": node, "partition": 0, **RECORD} for node in NODES]),
+}
+"""A run's tables, by column; what is not said is null."""
+
+
+def write_archive() -> Path:
     """The archive's path, written anew. Raises EnvironmentFailure where Java cannot write it."""
-    cache = cache or cache_directory()
-    cache.mkdir(parents=True, exist_ok=True)
-    target, unfinished = archive_file(cache), cache / "unfinished.jsa"
+    target = archive_file()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name("unfinished.jsa")
     target.unlink(missing_ok=True)
     unfinished.unlink(missing_ok=True)
-    session = spark_session(cache=cache, java_options=f"-XX:ArchiveClassesAtExit={unfinished}")
-    rehearse(session, cache / "rehearsal.parquet")
+    session = spark_session(java_options=f"-XX:ArchiveClassesAtExit={unfinished}")
+    with TemporaryDirectory() as scratch:
+        rehearse(session, Path(scratch))
     stop_and_wait(session)
     if not unfinished.exists():
         raise EnvironmentFailure(f"Java was asked for a class archive in {unfinished} and wrote none")
     return unfinished.rename(target)
 
 
-def rehearse(session: SparkSession, file: Path) -> None:
-    """Read, shuffle, window, call Python, collect: what a judgement does."""
-
-    def unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from batches
-
-    session.range(1000).withColumn("key", fn.col("id") % 10).write.mode("overwrite").parquet(str(file))
-    rows = session.read.parquet(str(file)).repartition(2, "key").sortWithinPartitions("id")
-    rows.mapInArrow(unchanged, rows.schema).groupBy("key").agg(fn.max("id").alias("id")).collect()
+def rehearse(session: SparkSession, run: Path) -> Judgement:
+    """Judge a run of a few rows with every check: that loads what any judgement loads, and compiles kernels."""
+    for name, (schema, rows) in TABLES.items():
+        (run / name).mkdir(parents=True, exist_ok=True)
+        columns = [[row.get(column) for row in rows] for column in schema.names]
+        table = pa.table(dict(zip(schema.names, columns, strict=True)), schema)
+        parquet.write_table(table, run / name / "rehearsal.parquet")
+    return judge(run, list(CHECKS), JudgeSettings(), session)
 
 
 def stop_and_wait(session: SparkSession) -> None:

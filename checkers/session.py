@@ -36,11 +36,14 @@ from harness.model import EnvironmentFailure
 
 PACKAGES = Path(__file__).parent.parent
 SHUFFLE_PARTITIONS = 4
-QUIET = "-XX:+UseSerialGC -Xshare:auto -Xlog:disable"
-"""-Xlog:disable: an archive that another Java wrote is ignored without a word on the user's terminal."""
+QUIET = "-XX:+UseSerialGC -XX:MetaspaceSize=256m -Xshare:auto -Xlog:disable"
+"""MetaspaceSize: classes are not collected while they are still being loaded. -Xlog:disable: an archive that another Java wrote is ignored without a word on the user's terminal."""
 
 FIRST_TIER = "-XX:TieredStopAtLevel=1"
 """Java's optimizing compiler spends as much time on a small run as that takes, and halves that of a large one."""
+
+LITTLE_PAGE = "1m"
+"""What each sort and each aggregation of a small run takes at once; Spark would have it clear 64 MiB for every one."""
 
 LOOPBACK = [("spark.driver.host", "127.0.0.1"), ("spark.driver.bindAddress", "127.0.0.1")]
 
@@ -58,7 +61,6 @@ LARGE_BYTES = 32 << 20
 def spark_session(
     master: str | None = None,
     memory: str = "2g",
-    cache: Path | None = None,
     archive: Path | None = None,
     java_options: str = "",
     large: bool = False,
@@ -70,12 +72,11 @@ def spark_session(
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
-    cache = cache or cache_directory()
     options = java_options if large else f"{FIRST_TIER} {java_options}"
     master = master or "local[*]"
-    conf = settings(master, memory, archive or archive_file(cache), options)
+    conf = settings(master, memory, archive or archive_file(), options, large)
     conf.setAll(LOOPBACK if is_near(master) else [])
-    conf.setAll([] if master.startswith("local") else sent_along(cache))
+    conf.setAll([] if master.startswith("local") else sent_along(cache_directory()))
     session = SparkSession(start(conf, is_near(master)))
     session.sparkContext.setLogLevel("ERROR")
     # Python's end of Spark prints a failed job's trace as well as raising it.
@@ -88,12 +89,13 @@ def cache_directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "splitbrain"
 
 
-def archive_file(cache: Path) -> Path:
-    """The class archive for this Spark; a Java machine other than its writer ignores it."""
-    return cache / f"pyspark-{version('pyspark')}.jsa"
+def archive_file() -> Path:
+    """The class archive for this Spark, kept where Python's packages are: it is good for those very jars alone. A Java
+    machine other than its writer ignores it."""
+    return Path(sys.prefix) / "cache" / f"pyspark-{version('pyspark')}.jsa"
 
 
-def settings(master: str, memory: str, archive: Path, java_options: str) -> SparkConf:
+def settings(master: str, memory: str, archive: Path, java_options: str, large: bool) -> SparkConf:
     """Every setting of ours, each for the reason the module gives."""
     share = f"-XX:SharedArchiveFile={archive}" if archive.exists() else ""
     log = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
@@ -113,6 +115,7 @@ def settings(master: str, memory: str, archive: Path, java_options: str) -> Spar
             # Blocks of rows (columns.py) are few records and many bytes.
             ("spark.sql.execution.arrow.maxBytesPerBatch", "16m"),
             ("spark.sql.shuffle.partitions", str(SHUFFLE_PARTITIONS)),
+            *([] if large else [("spark.buffer.pageSize", LITTLE_PAGE)]),
             ("spark.sql.session.timeZone", "UTC"),
         ]
     )
