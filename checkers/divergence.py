@@ -65,7 +65,7 @@ def high_watermark(batches: DataFrame, observations: DataFrame, settings: JudgeS
     are, a voter without a log included.
     """
     seen = observations.select("node", fn.lit(0).alias("logged")).unionAll(batches.select("node", fn.lit(1)))
-    voters = seen.where(is_voter(settings)).agg(fn.countDistinct("node").alias("voters"), fn.max("logged"))
+    voters = seen.where(is_voter(settings)).agg(fn.size(fn.collect_set("node")).alias("voters"), fn.max("logged"))
     claims = observations.where((fn.col("kind") == "claim") & (fn.col("high_watermark") > 0))
     claimed = claims.agg(fn.max("high_watermark").alias("high_watermark")).where("high_watermark is not null")
     topic, partition = (fn.lit(value).alias(name) for value, name in zip(QUORUM, PLACE, strict=True))
@@ -172,7 +172,7 @@ def committed_records_missing(batches: DataFrame, committed: DataFrame, settings
 
 def kept_batches(logs: DataFrame, committed: DataFrame) -> DataFrame:
     """(topic, partition, base_offset, last_offset) of batches that a majority holds, in its log or its snapshot."""
-    versions = logs.where("intact").groupBy(*VERSION).agg(fn.countDistinct("node").alias("logs"))
+    versions = logs.where("intact").groupBy(*VERSION).agg(fn.size(fn.collect_set("node")).alias("logs"))
     snapshots = starts(logs).where("start > 0").select(*PLACE, "node", "start")
     spans = [*(fn.col(f"v.{name}") == fn.col(f"s.{name}") for name in PLACE), fn.col("s.start") > fn.col("last_offset")]
     covered = versions.alias("v").join(snapshots.alias("s"), on=spans, how="left")

@@ -134,7 +134,7 @@ def by_key(
     rows = encoded(history, settings, fs, also)
     partitions = int(history.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     if partitions == 1:
-        return rows.repartition(1).mapInArrow(judge_rows, schema)
+        return rows.coalesce(1).mapInArrow(judge_rows, schema)
     # Spark's own choice of a partition for a key, so that a block goes where its rows would have gone.
     partition = fn.pmod(fn.hash("key"), fn.lit(partitions)).alias("partition")
     blocks = rows.select(partition, "*").mapInArrow(pack, from_arrow_schema(BLOCKS))

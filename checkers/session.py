@@ -37,7 +37,8 @@ from harness.model import EnvironmentFailure
 PACKAGES = Path(__file__).parent.parent
 SHUFFLE_PARTITIONS = 4
 QUIET = "-XX:+UseSerialGC -XX:MetaspaceSize=256m -Xshare:auto -Xlog:disable"
-"""MetaspaceSize: classes are not collected while they are still being loaded. -Xlog:disable: an archive that another Java wrote is ignored without a word on the user's terminal."""
+"""MetaspaceSize: no garbage is looked for among classes while they are still being loaded. -Xlog:disable: an archive
+that another Java wrote is ignored without a word on the user's terminal."""
 
 FIRST_TIER = "-XX:TieredStopAtLevel=1"
 """Java's optimizing compiler spends as much time on a small run as that takes, and halves that of a large one."""

@@ -102,7 +102,7 @@ def table(spark: SparkSession, files: list[Path], schema: pa.Schema) -> DataFram
     rows = table.select("*", fn.struct("_metadata.file_name", "_metadata.row_index").alias("position"))
     # One partition satisfies every grouping and order, so that a small run is judged without a single shuffle; and
     # it is read once. Who opened the tables lets go of them with unpersist().
-    return rows.coalesce(1).cache() if is_small(files) else rows
+    return rows.coalesce(1).localCheckpoint(eager=False) if is_small(files) else rows
 
 
 def is_small(files: list[Path]) -> bool:
