@@ -6,6 +6,9 @@
                                 version, by a majority of the voters' logs
     leader-epoch-went-back      leader epochs never decrease along a log
     checkpoint-disagrees        a node's leader-epoch-checkpoint gives each batch the epoch that the batch has (KIP-101)
+    truncated-below-high-watermark
+                                an offset below a high watermark that any broker had on file is held, in the epoch that
+                                it had, by the log with the highest epoch there: no later leader lacked it
     voter-sets-apart, voter-changes-uncommitted
                                 voters change one at a time (checkers/voter_sets.py)
     corrupt-batch               a stored batch has the checksum that it names
@@ -16,6 +19,13 @@
 A batch is what stands at its offsets: (base offset, last offset, leader epoch, checksum). Followers copy a leader's
 batches whole, so nothing is expanded into records; the checksum leaves the leader epoch out, hence both. Where a log
 starts above 0 a snapshot stands for what is below: there it is compared with none, and counts as holding any version.
+
+A broker's high watermark may rightly go back: a new leader's lags behind that of the one before (KIP-207), and a
+follower's never passes the end of its log. What was below it may not be cut, in a follower's log only because another
+leader never had it: then it was lost, whether by an unclean election, a disk that was lost, or a truncation too far
+(KIP-101, KIP-279). The leader epoch of the last offset tells, since a later leader's record there has a higher one; so
+no order of times is needed, and a cut that a later fetch made good is none. As for a lost write, nothing excuses it.
+Where a log starts above the offset, retention may have deleted it, and nothing is said; nor where no log was kept.
 
 What may live here: rules on logs at rest. What may not: what was seen while the quorum ran, which is quorum.py's.
 """
@@ -34,6 +44,8 @@ CHECK = "divergence"
 PLACE = ("topic", "partition")
 PAIR = (*PLACE, "left", "right")
 VERSION = (*PLACE, "base_offset", "last_offset", "leader_epoch", "crc")
+OF_COMMITTED = "topic string, partition int, epoch int"
+"""What the detail of an observation of kind `committed` holds."""
 
 
 def findings(batches: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
@@ -44,6 +56,7 @@ def findings(batches: DataFrame, observations: DataFrame, settings: JudgeSetting
         committed_records_missing(batches, committed, settings),
         leader_epoch_went_back(batches),
         checkpoint_disagrees(batches),
+        truncated_below_high_watermark(batches, observations),
         sets_apart(batches, CHECK),
         changes_uncommitted(batches, observations, CHECK),
         corrupt_batches(batches),
@@ -216,6 +229,41 @@ def checkpoint_disagrees(batches: DataFrame) -> DataFrame:
     said = fn.when(fn.col("checkpoint_epoch") < 0, "none").otherwise(fn.col("checkpoint_epoch").cast("string"))
     message = fn.format_string(text, "base_offset", "node", "leader_epoch", said)
     return finding(first, CHECK, "checkpoint-disagrees", message, key=place(), node=fn.col("node"))
+
+
+def truncated_below_high_watermark(batches: DataFrame, observations: DataFrame) -> DataFrame:
+    """High watermarks on file whose last offset is another leader's now, or nobody's: of each epoch the highest."""
+    on_file = high_watermarks_on_file(observations)
+    last = fn.col("high_watermark") - 1
+    epoch_there = fn.when(last.between(fn.col("base_offset"), fn.col("last_offset")), fn.col("leader_epoch"))
+    of_log = (
+        batches.join(on_file, on=list(PLACE), how="inner")
+        .groupBy(*on_file.columns, "node")
+        .agg(
+            fn.max(epoch_there).alias("found"),
+            fn.min("base_offset").alias("start"),
+            (fn.max("last_offset") + 1).alias("end"),
+        )
+    )
+    of_logs = of_log.groupBy(*on_file.columns).agg(*(fn.max(name).alias(name) for name in ("found", "start", "end")))
+    lost = of_logs.where("coalesce(found, -1) != epoch and start < high_watermark")
+    another = fn.format_string("offset %d is of epoch %d", last, "found")
+    nobody = fn.format_string("no log has offset %d, the longest ends at %d", last, "end")
+    text = "what is below a high watermark stays in the log: node %d had %d on file, in epoch %d, and now %s"
+    now = fn.when(fn.col("found").isNull(), nobody).otherwise(another)
+    message = fn.format_string(text, "broker", "high_watermark", "epoch", now)
+    name = "truncated-below-high-watermark"
+    return finding(lost, CHECK, name, message, key=place(), node=fn.col("broker"), time_ns=fn.col("time_ns"))
+
+
+def high_watermarks_on_file(observations: DataFrame) -> DataFrame:
+    """(topic, partition, epoch, high_watermark, broker, time_ns): of each epoch the highest high watermark whose last
+    offset was of it, and the broker that had it on file first. By Log Matching it speaks for all lower ones."""
+    seen = observations.where(fn.col("kind") == "committed").withColumn("of", fn.from_json("detail", OF_COMMITTED))
+    told = seen.select("of.*", (-fn.col("high_watermark")).alias("below"), "time_ns", "node")
+    highest = told.groupBy(*PLACE, "epoch").agg(fn.min(fn.struct("below", "time_ns", "node")).alias("first"))
+    first, mark = fn.col("first"), (-fn.col("first.below")).alias("high_watermark")
+    return highest.select(*PLACE, "epoch", mark, first.node.alias("broker"), first.time_ns.alias("time_ns"))
 
 
 def corrupt_batches(batches: DataFrame) -> DataFrame:

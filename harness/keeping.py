@@ -27,11 +27,7 @@ CHUNK = "00000001.parquet"
 
 def keep_logs(views: Mapping[int, HostView], system: System, run: RunDirectory) -> None:
     """Store the batches of every node's logs, and the records of users' topics; nothing where no node began a log."""
-    logs = [
-        (node, folder)
-        for node, view in views.items()
-        for folder in partitions_in(system.files(view).quorum_state.parent.parent)
-    ]
+    logs = [(node, folder) for node, view in views.items() for folder in partitions_in(system.files(view).data)]
     topics = [(node, folder) for node, folder in logs if folder.name != QUORUM_LOG]
     try:
         _keep(run.path / "batches", BATCHES, (batch for node, log in logs for batch in read_log(node, log)))

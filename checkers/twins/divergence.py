@@ -7,9 +7,11 @@ twin. What may not: anything that a check calls.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import combinations, groupby, pairwise
 
+from harness.model import Observation
 from harness.model.logged_batch import LoggedBatch
 
 Found = tuple[str, tuple[int, ...]]
@@ -90,6 +92,25 @@ def leader_epoch_went_back(batches: Sequence[LoggedBatch]) -> list[Found]:
         for before, after in pairwise(log_of(node, batches))
         if after.leader_epoch < before.leader_epoch
     ]
+
+
+def truncated_below_high_watermark(batches: Sequence[LoggedBatch], seen: Sequence[Observation]) -> list[Found]:
+    """Of each epoch the highest high watermark on file whose last offset is not of that epoch in the latest log."""
+    on_file: dict[int, Observation] = {}
+    for one in sorted(seen, key=lambda one: (-(one.high_watermark or 0), one.time_ns, one.node)):
+        on_file.setdefault(json.loads(one.detail or "")["epoch"], one)
+    logs = [log_of(node, batches) for node in {batch.node for batch in batches}]
+    found: list[Found] = []
+    for epoch, one in on_file.items():
+        mark = one.high_watermark or 0
+        now = max(
+            (batch.leader_epoch for batch in batches if batch.base_offset < mark <= batch.last_offset + 1), default=None
+        )
+        if not logs or now == epoch or any(start_of(log) >= mark for log in logs):
+            continue
+        how = (mark - 1, max(map(end_of, logs)) if now is None else now)
+        found.append(("truncated-below-high-watermark", (one.node, mark, epoch, *how)))
+    return found
 
 
 def corrupt_batches(batches: Sequence[LoggedBatch]) -> list[Found]:

@@ -1,7 +1,7 @@
 """What a node did, seen from outside the clients.
 
-Observations come from nodes' logs, from their quorum-state files and from DescribeQuorum polls. One table holds
-them for every system, so that one set of checks judges them. A field that a source does not tell is None.
+Observations come from nodes' logs, from files of theirs and from DescribeQuorum polls. One table holds them for every
+system, so that one set of checks judges them. A field that a source does not tell is None.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Source = Literal["log", "quorum-state", "describe-quorum", "process"]
+Source = Literal["log", "quorum-state", "describe-quorum", "replication-offset-checkpoint", "process"]
 
 Kind = Literal[
     "transition",  # log: the node went from `previous` to `state` in `epoch`, with `leader` and `voted` as known then
@@ -18,6 +18,8 @@ Kind = Literal[
     # {"voters": {"1": 12, …}}, the log end offset that it knows of each voter
     "denial",  # describe-quorum: the node answers that it does not lead (`detail` is the error's name)
     "silence",  # describe-quorum: no answer
+    "committed",  # replication-offset-checkpoint: all of a partition below `high_watermark` is committed; `detail` is
+    # JSON, {"topic": "log", "partition": 0, "epoch": 3}, with the leader epoch of the last offset below
     "started",  # process: the node's process was started
     "stopped",  # process: the node's process ended (`detail` says how)
     "note",  # log: any other line of interest, in `detail`

@@ -32,6 +32,11 @@ class NodeFiles:
     log: Path
     quorum_state: Path
 
+    @property
+    def data(self) -> Path:
+        """The log directory, with a folder for each partition."""
+        return self.quorum_state.parent.parent
+
 
 class System(Protocol):
     """A recipe, e.g. labelled `kafka:3.9.1` with the table `kip-595`."""

@@ -1,8 +1,8 @@
 """Watches all nodes of a run and tells what they do as observations on the run's clock.
 
-Three watchers a node: its log (transitions, with the line's own time), its quorum-state file (what is durable, on
-change) and DescribeQuorum polls (what it claims). A claim is told at each poll, since its high watermark moves;
-denials and silences only when they begin.
+Four watchers a node: its log (transitions, with the line's own time), its quorum-state file (what is durable, on
+change), its file of high watermarks (what is committed of users' partitions, on change) and DescribeQuorum polls (what
+it claims). A claim is told at each poll, since its high watermark moves; denials and silences only when they begin.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 from harness.model import Observation, PeerFailure
 from harness.model.observation import Kind
@@ -19,6 +20,7 @@ from harness.model.session import Connection
 from harness.model.systems import NodeFiles
 from nodes.observe.conditions import QuorumView, holds
 from nodes.observe.describe_quorum import Answer, describe_quorum
+from nodes.observe.high_watermarks import HIGH_WATERMARKS, Place, epoch_below, read_high_watermarks
 from nodes.observe.log_lines import LogEvent
 from nodes.observe.log_tail import LogTail
 from nodes.observe.quorum_state import QuorumState, read_quorum_state
@@ -52,6 +54,7 @@ class QuorumWatch:
             self._tails[node] = tail
             self._tasks.append(asyncio.create_task(tail.follow()))
             self._tasks.append(asyncio.create_task(self._watch_file(node, paths)))
+            self._tasks.append(asyncio.create_task(self._watch_high_watermarks(node, paths.data)))
         for node, connection in connections.items():
             self._tasks.append(asyncio.create_task(self._poll(node, connection)))
 
@@ -112,6 +115,17 @@ class QuorumWatch:
                 )
             await asyncio.sleep(FILE_SECONDS)
 
+    async def _watch_high_watermarks(self, node: int, data: Path) -> None:
+        last: dict[Place, int] = {}
+        while True:
+            now = read_high_watermarks(data)
+            for place, mark in now.items() - last.items():
+                epoch = epoch_below(data, place, mark)
+                if epoch is not None:
+                    self._observe(_committed(self._now_ns(), node, place, mark, epoch))
+            last |= now
+            await asyncio.sleep(FILE_SECONDS)
+
     async def _poll(self, node: int, connection: Connection) -> None:
         last_words: str | None = None
         while True:
@@ -144,6 +158,12 @@ def _durable(paths: NodeFiles) -> QuorumState | None:
         return read_quorum_state(paths.quorum_state)
     except PeerFailure:
         return None
+
+
+def _committed(now_ns: int, node: int, place: Place, high_watermark: int, epoch: int) -> Observation:
+    topic, partition = place
+    detail = json.dumps({"topic": topic, "partition": partition, "epoch": epoch})
+    return Observation(now_ns, node, HIGH_WATERMARKS, "committed", high_watermark=high_watermark, detail=detail)
 
 
 def _claim(now_ns: int, node: int, answer: Answer) -> Observation:

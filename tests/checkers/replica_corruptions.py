@@ -8,6 +8,7 @@ What may live here: plants and the valid records that they need. What may not: w
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -237,6 +238,57 @@ def epoch_goes_back(source: random.Random, logs: Logs) -> Logs:
     """In all logs a batch is of an earlier epoch than the one before it."""
     batch = one_of(source, logs, 3)
     return changed(logs, batch, [1, 2, 3], leader_epoch=0)
+
+
+class Kept(NamedTuple):
+    """The batches of nodes 1 to 3, and what they had on file of high watermarks."""
+
+    batches: list[LoggedBatch]
+    seen: list[Observation]
+
+
+def on_file(node: int, at: LoggedBatch) -> Observation:
+    """A broker has on file that its log is committed up to and with this batch."""
+    detail = json.dumps({"topic": at.topic, "partition": at.partition, "epoch": at.leader_epoch})
+    source, mark = "replication-offset-checkpoint", at.last_offset + 1
+    return Observation(mark, node, source, "committed", high_watermark=mark, detail=detail)
+
+
+def valid_files(source: random.Random, number: int) -> Kept:
+    """Three logs that are one, and nodes that had some of it on file, each as it went on."""
+    batches, _ = valid_logs(source, number)
+    return Kept(batches, [on_file(one.node, one) for one in batches if source.random() < 0.6])
+
+
+def cut_by_a_later_leader(source: random.Random, kept: Kept) -> Kept:
+    """What one node had on file was cut from all logs, and a later leader wrote something else there."""
+    lost = one_of(source, (kept.batches, 0), 1)
+    later = {"leader_epoch": lost.leader_epoch + 5, "crc": 9}
+    batches = [replace(one, **later) if one.base_offset >= lost.base_offset else one for one in kept.batches]
+    return Kept(batches, [*kept.seen, on_file(source.choice([1, 2, 3]), lost)])
+
+
+def cut_and_never_written_again(source: random.Random, kept: Kept) -> Kept:
+    """What one node had on file was cut from all logs."""
+    lost = one_of(source, (kept.batches, 0), 1)
+    batches = [one for one in kept.batches if one.base_offset < lost.base_offset]
+    return Kept(batches, [*kept.seen, on_file(source.choice([1, 2, 3]), lost)])
+
+
+def cut_by_the_leader_alone(source: random.Random, kept: Kept) -> Kept:
+    """The leader lacks what its followers had on file, and has written something else: they are yet to follow it."""
+    lost = one_of(source, (kept.batches, 0), 1)
+    later = {"leader_epoch": lost.leader_epoch + 5, "crc": 9}
+    own = [replace(one, **later) for one in kept.batches if one.node == 1 and one.base_offset >= lost.base_offset]
+    others = [one for one in kept.batches if one.node != 1 or one.base_offset < lost.base_offset]
+    return Kept([*others, *own], [*kept.seen, on_file(source.choice([2, 3]), lost)])
+
+
+FILE_CORRUPTIONS: Mapping[str, Corruption] = {
+    "cut by a later leader": Corruption(cut_by_a_later_leader, "truncated-below-high-watermark"),
+    "cut and never written again": Corruption(cut_and_never_written_again, "truncated-below-high-watermark"),
+    "cut by the leader alone": Corruption(cut_by_the_leader_alone, "truncated-below-high-watermark"),
+}
 
 
 LOST = frozenset({"committed-record-missing"})

@@ -7,10 +7,11 @@ written, and `!`, whose bytes are not what was written.
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, replace
 
 import pytest
 from pyspark.sql import SparkSession
@@ -25,7 +26,7 @@ from checkers.twins import divergence as twin
 from harness.model import Observation, Verdict
 from harness.model.finding import verdict_of
 from harness.model.logged_batch import LoggedBatch
-from harness.model.tables import BATCHES
+from harness.model.tables import BATCHES, OBSERVATIONS
 
 pytestmark = pytest.mark.spark
 
@@ -53,6 +54,14 @@ def claimed(high_watermark: int, voters: int = 3) -> list[Observation]:
     """The voters were started, and the first of them claimed a high watermark."""
     started = [Observation(0, node, "process", "started") for node in range(1, voters + 1)]
     return [*started, Observation(1, 1, "describe-quorum", "claim", epoch=1, high_watermark=high_watermark)]
+
+
+def on_file(node: int, high_watermark: int, epoch: int, time_ns: int = 2, partition: int = 0) -> Observation:
+    """A broker has a high watermark on file, the last offset below which is of this epoch."""
+    detail = json.dumps({"topic": TOPIC, "partition": partition, "epoch": epoch})
+    return Observation(
+        time_ns, node, "replication-offset-checkpoint", "committed", high_watermark=high_watermark, detail=detail
+    )
 
 
 LEGAL = {
@@ -133,6 +142,60 @@ def test_an_end_yet_to_be_cut_is_tolerated(find_in_run: FindInRun) -> None:
     assert verdict_of(findings) is Verdict.VALID
 
 
+KEPT = {
+    "all hold what was on file": (logs("1:0 1:1-2 2:3", "1:0 1:1-2 2:3", "1:0"), [on_file(1, 3, 1), on_file(1, 4, 2)]),
+    "a new leader's lags behind, and nothing was cut": (
+        logs("1:0 1:1 2:2", "1:0 1:1 2:2"), [on_file(1, 2, 1), on_file(2, 1, 1, 3), on_file(2, 3, 2, 4)],
+    ),
+    "an end of an earlier leader was not cut yet": (logs("2:0 3:1", "2:0 1:1 1:2"), [on_file(1, 2, 3)]),
+    "all but one lost their disks": (logs("1:0 1:1", "1:0"), [on_file(1, 2, 1), on_file(2, 2, 1), on_file(3, 2, 1)]),
+    "retention deleted it": (logs("2:5 2:6", "2:5"), [on_file(1, 3, 1)]),
+    "no log of its partition was kept": (logs("1:0"), [on_file(2, 7, 1, partition=5)]),
+}  # fmt: skip
+
+CUT = {
+    "another leader's record stands there": (
+        logs("1:0 3:1 3:2", "1:0 3:1 3:2", "1:0"), [on_file(1, 1, 1, 2), on_file(1, 2, 2, 3), on_file(1, 3, 2, 4)],
+        (1, 4, "node 1 had 3 on file, in epoch 2, and now offset 2 is of epoch 3"),
+    ),
+    "who had it still has it, and another leader does not": (
+        logs("1:0 2:1 2:2", "1:0 3:1 3:2"), [on_file(1, 2, 2)],
+        (1, 2, "node 1 had 2 on file, in epoch 2, and now offset 1 is of epoch 3"),
+    ),
+    "all logs end before it": (
+        logs("1:0 1:1", "1:0"), [on_file(2, 5, 1, 9), on_file(3, 5, 1, 7), on_file(3, 1, 1, 1)],
+        (3, 7, "node 3 had 5 on file, in epoch 1, and now no log has offset 4, the longest ends at 2"),
+    ),
+    "nobody has it but a deposed leader, of an earlier epoch": (
+        logs("1:0 2:1", "1:0"), [on_file(3, 2, 3)],
+        (3, 2, "node 3 had 2 on file, in epoch 3, and now offset 1 is of epoch 2"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("batches", "seen"), KEPT.values(), ids=KEPT.keys())
+def test_a_high_watermark_on_file_is_kept_when(
+    batches: list[LoggedBatch], seen: list[Observation], find_in_run: FindInRun
+) -> None:
+    names = {broken.name for broken in find_in_run("divergence", HEAL, seen, batches)}
+    assert "truncated-below-high-watermark" not in names
+
+
+@pytest.mark.parametrize(("batches", "seen", "expected"), CUT.values(), ids=CUT.keys())
+def test_a_log_was_cut_below_its_high_watermark_when(
+    batches: list[LoggedBatch], seen: list[Observation], expected: tuple[int, int, str], find_in_run: FindInRun
+) -> None:
+    found = find_in_run("divergence", HEAL, seen, batches)
+    [cut] = [one for one in found if one.name == "truncated-below-high-watermark"]
+    node, time_ns, words = expected
+    assert (cut.node, cut.time_ns, cut.severity) == (node, time_ns, "invalid")
+    assert cut.message == f"what is below a high watermark stays in the log: {words}"
+
+
+def test_a_high_watermark_on_file_says_nothing_where_no_log_was_kept(find_in_run: FindInRun) -> None:
+    assert [found.name for found in find_in_run("divergence", HEAL, [on_file(1, 5, 1)])] == ["no-batches"]
+
+
 def test_a_run_without_batches_is_unknown_to_this_check_alone(judge_run: JudgeRun) -> None:
     judgement = judge_run(["divergence", "deeds"], HEAL, claimed(3))
     assert [(found.check, found.name, found.severity) for found in judgement.findings] == [
@@ -176,6 +239,17 @@ def disturbed(source: random.Random, one: LoggedBatch) -> LoggedBatch:
     return replace(one, **source.choice(changes))
 
 
+def random_marks(source: random.Random, partition: int, batches: list[LoggedBatch]) -> list[Observation]:
+    """What brokers had on file: mostly what some log has, now and then what none has."""
+    marks = []
+    for time_ns in range(source.randint(0, 4)):
+        known = source.choice(batches) if batches else LoggedBatch(0, TOPIC, partition, 0, 0, 1, 0)
+        epoch = max(0, known.leader_epoch + source.choice([0, 0, 0, 0, 1, -1]))
+        mark = max(1, source.randint(known.base_offset, known.last_offset) + source.choice([1, 1, 1, 1, 3]))
+        marks.append(on_file(source.randint(1, 3), mark, epoch, time_ns, partition))
+    return marks
+
+
 def numbers(message: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", message))
 
@@ -186,6 +260,9 @@ def test_rules_agree_with_their_twins_on_random_logs(spark: SparkSession) -> Non
     rows = [asdict(one) | {"position": at} for at, one in enumerate(one for batches, _ in cases for one in batches)]
     schema = from_arrow_schema(BATCHES).add("position", IntegerType())
     batches = spark.createDataFrame([tuple(row[name] for name in schema.names) for row in rows], schema).cache()
+    files = [random_marks(source, partition, one) for partition, (one, _) in enumerate(cases)]
+    seen = [astuple(one) for file in files for one in file]
+    observations = spark.createDataFrame(seen, from_arrow_schema(OBSERVATIONS))
     marks = [(TOPIC, partition, mark, 3) for partition, (_, mark) in enumerate(cases) if mark]
     committed = spark.createDataFrame(marks, "topic string, partition int, high_watermark bigint, voters bigint")
     rules = [
@@ -193,15 +270,16 @@ def test_rules_agree_with_their_twins_on_random_logs(spark: SparkSession) -> Non
         divergence.committed_records_missing(batches, committed, JudgeSettings()),
         divergence.leader_epoch_went_back(batches),
         divergence.corrupt_batches(batches),
+        divergence.truncated_below_high_watermark(batches, observations),
     ]
     found = [(row["key"], row["name"], numbers(row["message"])) for rule in rules for row in rule.collect()]
     batches.unpersist()
     expected = [
         (f"{TOPIC}-{partition}", name, told)
-        for partition, (one, mark) in enumerate(cases)
-        for name, told in twin.findings(one, mark, (1, 2, 3))
+        for partition, ((one, mark), file) in enumerate(zip(cases, files, strict=True))
+        for name, told in [*twin.findings(one, mark, (1, 2, 3)), *twin.truncated_below_high_watermark(one, file)]
     ]
     assert sorted(found) == sorted(expected)
     names = Counter(name for _, name, _ in found)
-    assert len(names) == 5
+    assert len(names) == 6
     assert min(names.values()) >= 30

@@ -8,18 +8,21 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, astuple
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import IntegerType
 from replica_corruptions import (
+    FILE_CORRUPTIONS,
     LOG_CORRUPTIONS,
     QUORUM_CORRUPTIONS,
     TOPIC,
     Corruption,
     planted_in,
+    valid_files,
     valid_logs,
     valid_quorum,
 )
@@ -30,8 +33,9 @@ from checkers import divergence
 from checkers.contract import JudgeSettings
 from checkers.twins import divergence as divergence_twin
 from checkers.twins import quorum as quorum_twins
+from harness.model.logged_batch import LoggedBatch
 from harness.model.quorum_states import KIP_996
-from harness.model.tables import BATCHES
+from harness.model.tables import BATCHES, OBSERVATIONS
 
 pytestmark = pytest.mark.spark
 
@@ -59,13 +63,27 @@ def test_a_corruption_of_a_quorum_is_told_alike_by_twins_and_spark(judge_run: Ju
         refuse_another_name(name, seed, QUORUM_CORRUPTIONS[name], found[2 * at], found[2 * at + 1])
 
 
+def batches_of(spark: SparkSession, logs: Iterable[Sequence[LoggedBatch]]) -> DataFrame:
+    """All the logs as one table."""
+    rows = [asdict(one) | {"position": at} for at, one in enumerate(one for batches in logs for one in batches)]
+    schema = from_arrow_schema(BATCHES).add("position", IntegerType())
+    return spark.createDataFrame([tuple(row[name] for name in schema.names) for row in rows], schema)
+
+
+def said_by(rules: Iterable[DataFrame]) -> Mapping[int, list[tuple[str, tuple[int, ...]]]]:
+    """By partition, what the rules find: names, and the numbers of the messages in order."""
+    found = defaultdict(list)
+    for row in [row for rule in rules for row in rule.collect()]:
+        told = tuple(int(number) for number in re.findall(r"\d+", row["message"]))
+        found[int(row["key"].rpartition("-")[2])].append((row["name"], told))
+    return found
+
+
 def test_a_corruption_of_logs_is_told_alike_by_twins_and_spark(spark: SparkSession) -> None:
     runs = [(name, seed) for name in LOG_CORRUPTIONS for seed in range(SEEDS)]
     cases = [planted_in(valid_logs, LOG_CORRUPTIONS, name, seed, 2 * at) for at, (name, seed) in enumerate(runs)]
     logs = [made for pair in cases for made in pair]
-    rows = [asdict(one) | {"position": at} for at, one in enumerate(one for batches, _ in logs for one in batches)]
-    schema = from_arrow_schema(BATCHES).add("position", IntegerType())
-    batches = spark.createDataFrame([tuple(row[name] for name in schema.names) for row in rows], schema).cache()
+    batches = batches_of(spark, [batches for batches, _ in logs]).cache()
     marks = [(TOPIC, number, mark, 3) for number, (_, mark) in enumerate(logs)]
     committed = spark.createDataFrame(marks, "topic string, partition int, high_watermark bigint, voters bigint")
     rules = [
@@ -74,13 +92,24 @@ def test_a_corruption_of_logs_is_told_alike_by_twins_and_spark(spark: SparkSessi
         divergence.leader_epoch_went_back(batches),
         divergence.corrupt_batches(batches),
     ]
-    found = defaultdict(list)
-    for rule in rules:
-        for row in rule.collect():
-            told = tuple(int(number) for number in re.findall(r"\d+", row["message"]))
-            found[int(row["key"].rpartition("-")[2])].append((row["name"], told))
+    found = said_by(rules)
     batches.unpersist()
     for at, (name, seed) in enumerate(runs):
         for number, made in zip((2 * at, 2 * at + 1), cases[at], strict=True):
             assert sorted(found[number]) == sorted(divergence_twin.findings(*made, (1, 2, 3))), f"{name}, seed {seed}"
         refuse_another_name(name, seed, LOG_CORRUPTIONS[name], found[2 * at], found[2 * at + 1])
+
+
+def test_a_cut_below_a_high_watermark_on_file_is_told_alike_by_the_twin_and_spark(spark: SparkSession) -> None:
+    runs = [(name, seed) for name in FILE_CORRUPTIONS for seed in range(SEEDS)]
+    cases = [planted_in(valid_files, FILE_CORRUPTIONS, name, seed, 2 * at) for at, (name, seed) in enumerate(runs)]
+    kept = [made for pair in cases for made in pair]
+    seen = [astuple(one) for made in kept for one in made.seen]
+    observations = spark.createDataFrame(seen, from_arrow_schema(OBSERVATIONS))
+    batches = batches_of(spark, [made.batches for made in kept])
+    found = said_by([divergence.truncated_below_high_watermark(batches, observations)])
+    for at, (name, seed) in enumerate(runs):
+        for number, made in zip((2 * at, 2 * at + 1), cases[at], strict=True):
+            expected = divergence_twin.truncated_below_high_watermark(made.batches, made.seen)
+            assert sorted(found[number]) == sorted(expected), f"{name}, seed {seed}"
+        refuse_another_name(name, seed, FILE_CORRUPTIONS[name], found[2 * at], found[2 * at + 1])
