@@ -115,6 +115,11 @@ def request(values: dict[str, Any]) -> Request:
     return _checked(Request, values, "flags")
 
 
+def settled(**values: Any) -> Plan:
+    """The plan of these values. Raises BadInput naming the one that cannot be."""
+    return _checked(Plan, values, "flags")
+
+
 Model = TypeVar("Model", bound=BaseModel)
 
 

@@ -18,9 +18,9 @@ from harness.launch import carry_out, interrupt
 from harness.model import BadInput
 from harness.model.hosts import HostKind
 from harness.model.scenario import Scenario, SideName
-from harness.plan import Plan, StoryStep
+from harness.plan import Plan, StoryStep, settled
 from harness.preflight import preflight
-from harness.systems import KAFKA, is_kafka, is_switch, settle
+from harness.systems import KAFKA, build, has_features, is_kafka, is_switch, settle
 from results.judgement import Judgement
 from results.store import RunDirectory, new_run
 
@@ -61,6 +61,8 @@ class Reproduction:
 def reproduce(what: Reproduction, store: Path, master: str | None, report: Report) -> tuple[RunDirectory, Judgement]:
     """Play all sides one after another, then judge them in one Spark session."""
     plans = [asyncio.run(_plan(what, side, number, report)) for number in range(what.times) for side in what.sides]
+    for plan in plans:
+        build(plan)  # refuses what a side's system does not have, before anything is started
     preflight(what.hosts)
     for line in heal_before_a_run(store):
         report(line)
@@ -95,8 +97,9 @@ async def _plan(what: Reproduction, name: SideName, number: int, report: Report)
     if (side.kafka if is_kafka(what.system) else side.reference) is None:
         raise BadInput(f"scenario {what.scenario.id}: its {name} side is not to be had on {here}; use --system {there}")
     system, versions = await settle(what.system, side.kafka or "", report)
+    _refuse_features_below(what, name, system)
     others = side.kafka_of_node if is_kafka(system) else {}
-    return Plan(
+    return settled(
         name=what.scenario.id,
         scenario=what.scenario.id,
         side=name,
@@ -109,13 +112,27 @@ async def _plan(what: Reproduction, name: SideName, number: int, report: Report)
         node_systems={node: (await settle(KAFKA, wanted, report))[0] for node, wanted in others.items()},
         layout=what.scenario.layout,
         nodes=what.scenario.nodes,
-        workload=what.scenario.workload,  # type: ignore[arg-type]  # pydantic checks it
+        workload=what.scenario.workload,
         workload_options=dict(side.workload_options),
         seed=what.seed + number,
         story=[StoryStep(f=step.f, value=step.value) for step in what.scenario.story],
         versions=versions | our_versions(),
         command=what.command,
     )
+
+
+def _refuse_features_below(what: Reproduction, name: SideName, system: str) -> None:
+    """Raises BadInput where the features asked for, or a release without any, do not reach what the side needs."""
+    for feature, least in what.scenario.side(name).needs_features.items():
+        level = what.features.get(feature, "")
+        if not has_features(system):
+            came = f"--system {system}: expected 4.0 or later, which has {feature}"
+        elif level.isdecimal() and int(level) < least:
+            came = f"--feature {feature}={level}: expected {least} or higher"
+        else:
+            continue
+        other = "bad" if name == "good" else "good"
+        raise BadInput(f"{came}, as the {name} side of {what.scenario.id} needs it; --side {other} can be had")
 
 
 def _of_node(what: Reproduction, own: Mapping[str, str]) -> dict[str, str]:

@@ -36,6 +36,11 @@ def is_kafka(system: str) -> bool:
     return family == KAFKA
 
 
+def has_features(system: str) -> bool:
+    """Whether a settled system has features, each with a level (KIP-1022)."""
+    return is_kafka(system) and _version(system).has_features
+
+
 def is_switch(name: str) -> bool:
     """Whether a property is one of the reference's own, which Kafka does not know."""
     return name.startswith(f"{REFERENCE}.")

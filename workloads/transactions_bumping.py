@@ -51,7 +51,8 @@ NOT_YET = frozenset(
         ErrorCode.concurrent_transactions,
     }
 )
-"""What a coordinator answers that is yet to read its log, or to write the markers of the last transaction."""
+"""What a coordinator answers that is yet to read its log, or to write the markers of the last transaction; and what a
+partition's leader then answers to Produce, when it has waited add.partitions.to.txn.retry.backoff.max.ms (KIP-890)."""
 
 OF_TRANSACTIONS = i8(1)
 """The kind of coordinator that is asked for."""
@@ -78,8 +79,8 @@ class BumpingProducer:
         producer = self._producer or await self._begin()
         sequence = self._sequences.get(key, 0)
         self._sequences[key] = sequence + 1
-        response = await self._ask(self._leaders[number_of(key)], self._produce(producer, key, sequence, value))
-        partition = response.responses[0].partition_responses[0]
+        leader, request = self._leaders[number_of(key)], self._produce(producer, key, sequence, value)
+        partition = await self._asked(leader, request, lambda answer: answer.responses[0].partition_responses[0])
         if partition.error_code is not ErrorCode.none:
             raise Refused(f"sending {value} to {key}: {partition.error_code.name}")
         return int(partition.base_offset)
@@ -124,25 +125,28 @@ class BumpingProducer:
         return self._producer
 
     async def _ready(self, node: int, request: Any, part: Callable[[Any], Any]) -> Any:
-        """That part of the answer, once the node is ready to give it. Raises Refused where it does not become so."""
+        """That part of the answer of what a transaction begins with. Raises Refused where it is an error."""
+        answer = await self._asked(node, request, part)
+        if answer.error_code is not ErrorCode.none:
+            raise Refused(f"beginning: {answer.error_code.name}")
+        return answer
+
+    async def _asked(self, node: int, request: Any, part: Callable[[Any], Any]) -> Any:
+        """That part of the answer, asked for until it is none of NOT_YET, or READY_SECONDS are over."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + READY_SECONDS
-        while True:
-            answer = part(await self._ask(node, request))
-            if answer.error_code is ErrorCode.none:
-                return answer
-            if answer.error_code not in NOT_YET or clock() > deadline:
-                raise Refused(f"beginning: {answer.error_code.name}")
+        while (answer := part(await self._ask(node, request))).error_code in NOT_YET and clock() < deadline:
             await asyncio.sleep(POLL_SECONDS)
+        return answer
 
     async def _answered(self, request: EndTxnRequest) -> Any:
         assert self._coordinator is not None
         for _ in range(ENDS_MAX - 1):
             try:
-                return await self._ask(self._coordinator, request)
+                return await self._asked(self._coordinator, request, lambda answer: answer)
             except NoAnswer:
                 continue
-        return await self._ask(self._coordinator, request)
+        return await self._asked(self._coordinator, request, lambda answer: answer)
 
     def _produce(self, producer: tuple[ProducerId, i16], key: str, sequence: int, value: int) -> ProduceRequest:
         batch = PartitionProduceData(index=i32(number_of(key)), records=_batch(producer, sequence, value))

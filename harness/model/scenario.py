@@ -50,8 +50,8 @@ class Side:
     reference holds the switches of the reference system by their property names, kafka a version as one asks for it
     ('3.9.1', 'newest 4'); either is None where the side cannot be had on that system. of_node holds properties of
     single nodes by Kafka's names, for either system, and switches of the reference's nodes; kafka_of_node the nodes
-    that run another version than the others. breaks are names of findings. workload_options are the scenario's
-    workload's own.
+    that run another version than the others; needs_features the levels of Kafka's features (KIP-1022) below which the
+    side cannot be played. breaks are names of findings. workload_options are the scenario's workload's own.
     """
 
     reference: Mapping[str, str] | None = field(default_factory=dict)
@@ -60,6 +60,7 @@ class Side:
     never: tuple[Expectation, ...] = ()
     of_node: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     kafka_of_node: Mapping[int, str] = field(default_factory=dict)
+    needs_features: Mapping[str, int] = field(default_factory=dict)
     breaks: tuple[str, ...] = ()
     workload_options: Mapping[str, str] = field(default_factory=dict)
 

@@ -48,6 +48,7 @@ def _side(name: str, side: Side) -> Iterable[str]:
     switches = "not to be had" if side.reference is None else switches
     versions = [side.kafka or "not to be had", *(f"{text} on n{node}" for node, text in side.kafka_of_node.items())]
     yield f"{name} side: reference {switches}; Kafka {', '.join(versions)}"
+    yield from (f"  needs {feature} {least} or higher" for feature, least in side.needs_features.items())
     yield from (f"  the workload has {key}={value}" for key, value in side.workload_options.items())
     for node, own in side.of_node.items():
         yield f"  n{node} has {', '.join(f'{key}={value}' for key, value in own.items())}"

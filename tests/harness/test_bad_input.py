@@ -70,6 +70,12 @@ COMMANDS = {
     "an unknown command": (("walk",), "No such command 'walk'"),
     "a switch without a value": (("run", "--switch", "pre_vote"), "--switch 'pre_vote': expected NAME=VALUE"),
     "an unknown switch": (("run", "--switch", "reference.no_such=1"), "reference.no_such"),
+    "an unknown switch to reproduce with": (
+        ("reproduce", "PV-01", "--switch", "reference.no_such=1"),
+        "reference.no_such",
+    ),
+    "features that the reference has not": (("reproduce", "PV-01", "--feature", "a.version=1"), "features a.version"),
+    "a feature's level in words": (("reproduce", "PV-01", "--feature", "a.version=one"), "features.a.version: String"),
     "a switch out of range": (("run", "--switch", "reference.pre_vote=maybe"), "reference.pre_vote"),
     "an unknown system": (("run", "--system", "etcd"), "system 'etcd': expected reference, kafka or kafka:VERSION"),
     "a version of the reference": (("run", "--system", "reference:2"), "expected reference, kafka or kafka:VERSION"),

@@ -82,6 +82,42 @@ def test_features_are_those_of_both_sides_and_told_in_the_command_that_repeats_t
     assert "--feature transaction.version=1" in what.command
 
 
+def asked(system: str, **features: str) -> Reproduction:
+    """A scenario whose good side needs level 2, asked for with these features."""
+    bad, good = Side(None, "3.9.1"), Side(None, "4.3.1", needs_features={"transaction.version": 2})
+    scenario = Scenario("PV-00", "A title", "A question?", Source("KIP-996"), 2, (), bad=bad, good=good)
+    return Reproduction(scenario, system, ("bad", "good"), 1, 7, features=features)
+
+
+@pytest.mark.parametrize(
+    ("system", "features", "says"),
+    [
+        ("kafka:4.3.1", {"transaction.version": "1"}, "--feature transaction.version=1: expected 2 or higher, as"),
+        ("kafka:4.3.1", {"transaction.version": "0"}, "--feature transaction.version=0: expected 2 or higher, as"),
+        ("kafka:3.9.1", {}, "--system kafka:3.9.1: expected 4.0 or later, which has transaction.version, as"),
+    ],
+)
+def test_a_side_that_the_features_asked_for_make_impossible_is_refused_and_the_other_is_not(
+    system: str, features: dict[str, str], says: str
+) -> None:
+    what = asked(system, **features)
+    with pytest.raises(BadInput) as raised:
+        asyncio.run(reproduce._plan(what, "good", 0, lambda _line: None))
+    assert str(raised.value) == f"{says} the good side of PV-00 needs it; --side bad can be had"
+    assert asyncio.run(reproduce._plan(what, "bad", 0, lambda _line: None)).features == features
+
+
+@pytest.mark.parametrize("features", [{}, {"transaction.version": "2"}, {"transaction.version": "3"}], ids=str)
+def test_a_side_is_played_at_the_level_that_it_needs_or_above(features: dict[str, str]) -> None:
+    made = asyncio.run(reproduce._plan(asked("kafka:4.3.1", **features), "good", 0, lambda _line: None))
+    assert made.features == features
+
+
+def test_a_feature_s_level_that_is_no_number_is_refused_by_its_name() -> None:
+    with pytest.raises(BadInput, match=r"features\.transaction\.version: .*, came 'two'"):
+        asyncio.run(reproduce._plan(asked("kafka:4.3.1", **{"transaction.version": "two"}), "good", 0, print))
+
+
 @pytest.mark.parametrize("system", ["reference", "kafka:3.9.1"])
 def test_systems_without_features_refuse_them(system: str) -> None:
     with pytest.raises(BadInput, match="features"):

@@ -50,3 +50,24 @@ def test_the_reference_which_has_no_transactions_is_refused_in_one_line(tmp_path
     assert told == (
         "splitbrain: scenario KAFKA-17754: its bad side is not to be had on the reference; use --system kafka"
     )
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("kafka:3.9.1",), "--system kafka:3.9.1: expected 4.0 or later, which has transaction.version"),
+        (
+            ("kafka:4.3.1", "--feature", "transaction.version=0"),
+            "--feature transaction.version=0: expected 1 or higher",
+        ),
+    ],
+)
+def test_a_cluster_that_knows_no_epoch_for_each_transaction_is_refused_in_one_line(
+    tmp_path: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    played = play(tmp_path, "--system", *arguments)
+    assert played.returncode == 254
+    told = f"splitbrain: {says}, as the good side of KAFKA-17754 needs it; --side bad can be had"
+    assert played.stderr.strip() == told
+    assert list(tmp_path.iterdir()) == []

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from harness.model import BadInput, Op, PeerFailure
 from harness.model.session import NoAnswer, NotSent
@@ -158,8 +159,6 @@ class Broker:
 
 
 def answers(name: str, epoch: int) -> Any:
-    from kio.schema.errors import ErrorCode
-
     class Answer:
         def __init__(self, **fields: Any) -> None:
             self.__dict__.update(error_code=ErrorCode.none, **fields)
@@ -188,6 +187,32 @@ def test_bumping_producer_ends_again_with_the_same_epoch_and_goes_on_with_the_ne
     # Each epoch counts its batches anew: the sequence stands 53 bytes into a batch, behind id and epoch.
     batches = [request.topic_data[0].partition_data[0].records for request in broker.of("ProduceRequest")]
     assert [(int.from_bytes(batch[51:53]), int.from_bytes(batch[53:57])) for batch in batches] == [(3, 0), (4, 0)]
+
+
+def test_bumping_producer_asks_again_until_the_last_transaction_s_markers_are_written() -> None:
+    class Late(Broker):
+        """Still writes markers when it is asked first; the first EndTxn has no answer at all."""
+
+        async def call(self, request: Any, timeout_ms: int) -> Any:
+            answer = await super().call(request, timeout_ms)
+            name = type(request).__name__
+            if len(self.of(name)) == {"InitProducerIdRequest": 1, "ProduceRequest": 1, "EndTxnRequest": 2}.get(name):
+                said = answer.responses[0].partition_responses[0] if name == "ProduceRequest" else answer
+                said.error_code = ErrorCode.concurrent_transactions
+            return answer
+
+    async def one_transaction(broker: Broker) -> None:
+        producer = BumpingProducer(lambda _node: broker, 1, "t")  # type: ignore[arg-type, return-value]
+        assert await producer.send("log-0", 1) == 40
+        await producer.end(commit=True)
+
+    broker = Late()
+    asyncio.run(one_transaction(broker))
+    assert len(broker.of("InitProducerIdRequest")) == 2
+    # The record comes again as it was, and the end with the epoch that it had.
+    first, again = broker.of("ProduceRequest")
+    assert first == again
+    assert [request.producer_epoch for request in broker.of("EndTxnRequest")] == [3, 3, 3]
 
 
 def test_bumping_producer_says_nothing_was_sent_where_nobody_is_reached() -> None:
