@@ -43,7 +43,7 @@ def begin(*arguments: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment())
 
 
-def wait_until(condition: Callable[[], bool], what: str, timeout_seconds: float = 20.0) -> None:
+def wait_until(condition: Callable[[], bool], what: str, timeout_seconds: float = 60.0) -> None:
     deadline = time.monotonic() + timeout_seconds
     while not condition():
         assert time.monotonic() < deadline, f"not so after {timeout_seconds:g} s: {what}"

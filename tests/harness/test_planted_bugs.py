@@ -44,7 +44,7 @@ FINDS = {
     "no truncation": {"diverged-logs"},
     "a lease longer than the fetch timeout": {"non-linearizable"},
 }
-SECONDS_MAX = 120
+SECONDS_MAX = 240
 
 
 def run(bug: str, store: Path) -> tuple[int, dict[str, Any]]:
