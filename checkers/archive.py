@@ -1,6 +1,6 @@
 """Writes the archive of loaded classes (Java's AppCDS) that makes a Spark session start sooner.
 
-    python -m checkers.archive        # once per Spark and Java; half a minute, 190 MB in the cache folder of the virtual environment
+    python -m checkers.archive        # once per Spark and Java; 190 MB beside Python's packages
 
 A session judges a run of a few rows; Java notes the classes that this took and writes them as it exits. The file
 appears whole or not at all, so a session that starts meanwhile goes without it.
