@@ -10,6 +10,7 @@ partition; delta is how much it grows from one record to the next.
                             read (brokers show what is committed) is in the last drain that began after that
     unseen                  an acknowledged value is read by somebody, once the partition was drained after it
     aborted-read            no value is read whose send failed
+    zombie-write            … failed because its producer was fenced; and by the logs (checkers/zombies.py)
     phantom-read            no value is read before somebody began to send it
     poll-skip               from one poll of a process to its next, delta is not above 1; int-: inside an operation
     nonmonotonic-poll       … is not below 1; int-: inside an operation
@@ -42,6 +43,7 @@ from checkers.contract import FINDING_SCHEMA, JudgeSettings, finding
 from checkers.kernels import log as kernel
 from checkers.kernels.rows import NOBODY, Rows
 from checkers.keyed import whole_keys
+from checkers.zombies import is_fenced, zombie_writes
 from harness.model.finding import Severity
 from harness.model.tables import FINDINGS
 
@@ -56,6 +58,7 @@ MESSAGES = {
     "lost-write": "what was acknowledged or read stays in the log: {0}, but the {reader} went on without it",
     "unseen": "what was acknowledged is in the log: {0}, but nobody read it, and the {reader} went on without it",
     "aborted-read": "a send that failed leaves nothing in the log: {0}, but {1}",
+    "zombie-write": "a fenced producer writes nothing more: {0}, but {1}",
     "phantom-read": "reads return only what was sent: nobody had begun to send it, but {0}",
     "int-poll-skip": "one operation reads every record in turn: {0}, then {1}, with a known record between",
     "int-nonmonotonic-poll": "one operation reads records in order: {0}, then {1}",
@@ -78,6 +81,7 @@ WORDS = {
     kernel.SENT: "send of {value}",
     kernel.ACKED: "send of {value} was acknowledged at offset {offset}",
     kernel.FAILED: "send of {value} failed",
+    kernel.FENCED: "send of {value} was refused, as its producer was fenced",
     kernel.UNKNOWN: "send of {value} had an unknown end",
     kernel.POLLED: "poll returned {value} at offset {offset}",
     kernel.POLLED_BADLY: "poll that ended badly returned {value} at offset {offset}",
@@ -90,7 +94,16 @@ def findings(history: DataFrame, logged: DataFrame, settings: JudgeSettings) -> 
     own logs, where they were kept."""
     spread = events(history).repartition("key").sortWithinPartitions("key", "index", "place")
     found = spread.mapInArrow(judge_all, FINDING_SCHEMA).unionAll(no_progress(history, settings))
-    return found if logged.isEmpty() else found.unionAll(settled(history, logged))
+    if logged.isEmpty():
+        return found
+    return found.unionAll(settled(history, logged)).unionAll(zombie_writes(logged, sent(history), CHECK))
+
+
+def sent(history: DataFrame) -> DataFrame:
+    """(key, value, call, end): each value that was sent, and the two ends of its send."""
+    ends = events(history).where(fn.col("what").isin(kernel.ACKED, kernel.FAILED, kernel.FENCED, kernel.UNKNOWN))
+    each = ends.groupBy("key", fn.col("value").cast("string").alias("value"))
+    return each.agg(fn.min("call").alias("call"), fn.min("index").alias("end"))
 
 
 def settled(history: DataFrame, logged: DataFrame) -> DataFrame:
@@ -146,6 +159,7 @@ def event() -> Column:
     return (
         fn.when(is_send & kind("invoke"), kernel.SENT)
         .when(is_send & kind("ok"), kernel.ACKED)
+        .when(is_send & kind("fail") & is_fenced(fn.col("error")), kernel.FENCED)
         .when(is_send & kind("fail"), kernel.FAILED)
         .when(is_send, kernel.UNKNOWN)
         .when(is_poll & kind("ok"), kernel.POLLED)

@@ -4,6 +4,7 @@ T7 is the transaction that was invoked at index 7. What transactions look like s
 
     G0, G1c, G-single, G2      cycles of dependencies; with -process and -realtime (checkers/transactions_cycles.py)
     G1a, aborted-read          a transaction read what one that failed had written; the latter is a log's
+    zombie-write               … one that failed because its producer was fenced; and by the logs (checkers/zombies.py)
     G1b                        a transaction read what another wrote over later on; not in a log, which keeps both
     precommitted-read          a transaction polled what it had sent itself and not yet committed
     torn-transaction           of one transaction some records are there, and others are not in the drained log
@@ -49,6 +50,7 @@ from checkers.transactions_settled import (
     settle,
     torn_by_logs,
 )
+from checkers.zombies import zombie_writes
 from harness.model import NEMESIS
 from harness.model.evidence import KINDS, Cycle
 
@@ -75,13 +77,19 @@ def findings(history: DataFrame, records: DataFrame, settings: JudgeSettings) ->
         known = ended_records(seen, records).localCheckpoint()
         ends, hanging = outcomes(known).localCheckpoint(), hanging_records(known, history).localCheckpoint()
         seen = settle(seen, ends).localCheckpoint()
-        by_logs = [torn_by_logs(ends), hanging_transactions(hanging), how_settled(ends)]
+        by_logs = [torn_by_logs(ends), hanging_transactions(hanging), how_settled(ends), by_zombies(known, records)]
     sent = fates(seen).localCheckpoint()
     found = [*by_logs, *(rule(seen) for rule in RULES), *(rule(sent) for rule in RULES_OF_LOGS)]
     # Where a transaction hangs, nobody can read to the end.
     found.append(not_drained(sent if hanging is None else sent.join(hanging, "key", "left_anti")))
     cycles_found = cyclic(told, edges(told, seen).localCheckpoint())
     return reduce(DataFrame.unionAll, [cycles_found, *found, no_progress(told, settings)])
+
+
+def by_zombies(known: DataFrame, records: DataFrame) -> DataFrame:
+    """What the brokers' logs say of producers that had been fenced."""
+    sent = known.select("key", "value", fn.col("writer").alias("call"), fn.col("writer_end").alias("end"))
+    return zombie_writes(records, sent, CHECK)
 
 
 def no_progress(told: DataFrame, settings: JudgeSettings) -> DataFrame:

@@ -25,12 +25,13 @@ VERSION = ("form", "key", "value")
 
 
 def writes(effects: DataFrame) -> DataFrame:
-    """(form, key, value, writer, writer_end, writer_status, is_last): each value that was written once.
+    """(form, key, value, writer, writer_end, writer_status, was_fenced, is_last): each value that was written once.
 
     Where a value was written twice, nobody can say by whom what was read was written.
     """
     grouped = effects.where("what = 'wrote'").groupBy(*VERSION)
-    first = {"txn": "writer", "end": "writer_end", "status": "writer_status", "last": "is_last"}
+    ends = {"end": "writer_end", "status": "writer_status", "fenced": "was_fenced"}
+    first = {"txn": "writer", **ends, "last": "is_last"}
     alone = grouped.agg(*(fn.first(name).alias(alias) for name, alias in first.items()), fn.count("*").alias("times"))
     return alone.where("times = 1").drop("times")
 

@@ -34,6 +34,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from checkers.zombies import is_fenced
+
 NOWHERE = -1
 """The position of the version before the first."""
 
@@ -42,6 +44,7 @@ EFFECTS = pa.schema(
         ("txn", pa.int64()),
         ("end", pa.int64()),
         ("status", pa.string()),
+        ("fenced", pa.bool_()),
         ("form", pa.string()),
         ("what", pa.string()),
         ("key", pa.string()),
@@ -57,23 +60,25 @@ FORM_OF_WRITE: Mapping[str, str] = {"append": "list", "w": "register", "send": "
 Mop = Sequence[Any]
 Mops = Sequence[Mop]
 Effect = tuple[str, str, str | None, str | None, int | None, int, bool]
-"""Everything but txn, end and status, in the schema's order."""
+"""Everything but txn, end, status and fenced, in the schema's order."""
 
 
 def transactions(history: DataFrame) -> DataFrame:
-    """(txn, end, status, process, f, key, value): each transaction and drain; one without an end is info.
+    """(txn, end, status, fenced, process, f, key, value): each transaction and drain; one without an end is info.
 
-    value is what its end tells, or what was asked for where the end tells nothing.
+    fenced says whether its error does that its producer was. value is what its end tells, or what was asked for where
+    the end tells nothing.
     """
     own = Window.partitionBy("process").orderBy("index")
     rows = history.where((fn.col("process") >= 0) & fn.col("f").isin("txn", "drain"))
-    after = {name: fn.lead(name).over(own) for name in ("index", "type", "value")}
+    after = {name: fn.lead(name).over(own) for name in ("index", "type", "error", "value")}
     paired = rows.select("*", *(column.alias(f"{name}_after") for name, column in after.items()))
     ended = fn.col("type_after") != "invoke"
     return paired.where("type = 'invoke'").select(
         fn.col("index").alias("txn"),
         fn.when(ended, fn.col("index_after")).alias("end"),
         fn.coalesce(fn.when(ended, fn.col("type_after")), fn.lit("info")).alias("status"),
+        is_fenced(fn.col("error_after")).alias("fenced"),
         "process",
         "f",
         "key",
@@ -85,17 +90,17 @@ def effects(told: DataFrame) -> DataFrame:
     """The effects of these transactions, with the columns of EFFECTS."""
     # A read of [1, 7] is of a list or of one version of a register: which of the two, a history's writes say.
     registers = not told.where(fn.col("value").rlike(r'\[\s*"w"\s*,')).isEmpty()
-    columns = told.select("txn", "end", "status", "f", "key", "value")
+    columns = told.select("txn", "end", "status", "fenced", "f", "key", "value")
     return columns.mapInArrow(partial(_read, registers=registers), from_arrow_schema(EFFECTS))
 
 
 def _read(batches: Iterator[pa.RecordBatch], registers: bool) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows: list[tuple] = []
-        for txn, end, status, f, key, said in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        for txn, end, status, fenced, f, key, said in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
             value = json.loads(said or "null") or []
             told = of_drain(key, value, status) if f == "drain" else of_transaction(value, status, registers)
-            rows += ((txn, end, status, *effect) for effect in told)
+            rows += ((txn, end, status, fenced, *effect) for effect in told)
         columns = list(zip(*rows, strict=True)) or [()] * len(EFFECTS)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, EFFECTS, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=EFFECTS)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
+from checkers import zombies
 from checkers.contract import finding
 from checkers.transactions_edges import VERSION, positions, writes
 from harness.model.finding import Severity
@@ -44,12 +45,13 @@ def aborted_reads(effects: DataFrame) -> DataFrame:
     seen = reads(effects, "saw", "drained").groupBy(*VERSION)
     first = seen.agg(fn.min("txn").alias("txn"), fn.min_by("end", "txn").alias("end"), fn.count("*").alias("times"))
     found = first.join(failed, [*VERSION], "inner")
-    name = fn.when(fn.col("form") == "log", "aborted-read").otherwise("G1a")
+    name = fn.when(fn.col("form") != "log", "G1a").when(fn.col("was_fenced"), zombies.NAME).otherwise("aborted-read")
+    failed_so = found.withColumn("so", fn.when(fn.col("was_fenced"), " as its producer was fenced").otherwise(""))
     words = (
-        "what a failed transaction wrote is never read: T{writer} wrote {key}={value} and failed, and it was read "
+        "what a failed transaction wrote is never read: T{writer} wrote {key}={value} and failed{so}, and it was read "
         "{times} times, first by T{txn}"
     )
-    return told(found, name, words, "txn", "end", "writer", "writer_end")
+    return told(failed_so, name, words, "txn", "end", "writer", "writer_end")
 
 
 def intermediate_reads(effects: DataFrame) -> DataFrame:

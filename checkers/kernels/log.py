@@ -18,8 +18,10 @@ import numpy as np
 from checkers.kernels.ranks import NOTHING, distinct, overtaken
 from checkers.kernels.rows import NOBODY, Rows
 
-SENT, ACKED, FAILED, UNKNOWN, POLLED, POLLED_BADLY, DRAINED = range(7)
-"""What an event says of its record; the last three that it was read, POLLED_BADLY by a poll that did not end in ok."""
+SENT, ACKED, FAILED, FENCED, UNKNOWN, POLLED, POLLED_BADLY, DRAINED = range(8)
+"""What an event says of its record; the last three that it was read, POLLED_BADLY by a poll that did not end in ok.
+
+FENCED is a failure because a newer producer had taken its producer's place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Log:
         self.drains = np.flatnonzero(what == DRAINED)
         self.first_sent = self.first(np.flatnonzero(what == SENT))
         self.first_acked = self.first(self.acked)
-        self.first_failed = self.first(np.flatnonzero(what == FAILED))
+        self.first_failed = self.first(np.flatnonzero((what == FAILED) | (what == FENCED)))
         self.first_read = self.first(self.read)
         self.first_shown = self.first(self.shown)
         told = (what == ACKED) | (what == UNKNOWN) & (self.first_shown != NOBODY)[self.value]
@@ -84,7 +86,10 @@ def breaches(events: Events) -> Iterator[tuple[str, Rows]]:
     yield "lost-write", np.concatenate((passed_over(log), vanished(log)))
     yield "unseen", unseen(log)
     yield "not-drained", not_drained(log)
-    yield "aborted-read", paired(log.first_failed, log.first_read)
+    refused = paired(log.first_failed, log.first_read)
+    is_fenced = events.what[refused[:, 0]] == FENCED
+    yield "aborted-read", refused[~is_fenced]
+    yield "zombie-write", refused[is_fenced]
     yield "phantom-read", phantom_reads(log)
     inside, between = steps(log, log.read, log.polled)
     yield "int-poll-skip", skips(log, inside)

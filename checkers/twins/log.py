@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from checkers.twins.zombies import is_fenced
 from harness.model import Op
 
 Found = tuple[str, str, str, tuple[int, ...]]
@@ -139,7 +140,7 @@ def fates(told: Sequence[Told]) -> Iterator[tuple]:
         if acked and not read and highest and acked.offset is not None and acked.offset <= (highest.offset or 0):
             yield "lost-write", "invalid", acked, highest
         if failed and read:
-            yield "aborted-read", "invalid", failed, read
+            yield "zombie-write" if is_fenced(failed.op.error) else "aborted-read", "invalid", failed, read
         if shown and (begun is None or shown.op.index < begun.op.index):
             yield "phantom-read", "invalid", shown, *([begun] if begun else [])
 

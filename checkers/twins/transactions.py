@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from checkers.transactions_cycles import G2, LOG_ORDER, LOG_WW, ORDERS, PROCESS, RANKS, REALTIME, RW, SINGLE, WR, WW
+from checkers.twins.zombies import is_fenced
 from harness.model import Op
 
 Version = tuple[str, str]
@@ -35,6 +36,7 @@ class Transaction:
     process: int
     key: str | None
     value: Any
+    fenced: bool = False
 
 
 def transactions(history: Sequence[Op]) -> list[Transaction]:
@@ -48,7 +50,8 @@ def transactions(history: Sequence[Op]) -> list[Transaction]:
                 end = Op("info", start.f)
             value = start.value if end.value is None else end.value
             at = None if end.index < 0 else end.index
-            found.append(Transaction(start.index, at, end.type, start.f, start.process, start.key, value or []))
+            whose = (start.f, start.process, start.key, value or [])
+            found.append(Transaction(start.index, at, end.type, *whose, is_fenced(end.error)))
     return found
 
 
@@ -242,7 +245,8 @@ def others(told: Sequence[Transaction], registers: bool) -> Counter[tuple[str, i
                 if not who:
                     found["phantom-read", each.txn] += 1
                 elif len(who) == 1 and who[0].status == "fail" and who[0] is not each:
-                    aborted.add(("G1a" if word == "r" else "aborted-read", who[0].txn, key, value))
+                    of_log = "zombie-write" if who[0].fenced else "aborted-read"
+                    aborted.add(("G1a" if word == "r" else of_log, who[0].txn, key, value))
     return found + of_logs(told, written) + Counter((name, writer) for name, writer, *_ in aborted)
 
 

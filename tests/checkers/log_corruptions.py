@@ -144,11 +144,15 @@ def never_seen(_source: random.Random, ops: list[Op], log: Records) -> list[Op] 
     return unread(ops, last) if last in {ack.value["value"] for ack in acked(ops)} else None
 
 
-def failed_and_read(source: random.Random, ops: list[Op], _log: Records) -> list[Op] | None:
-    """A send whose value was read is said to have failed."""
-    ack = source.choice(acked(ops)) if acked(ops) else None
-    failure = {"type": "fail", "value": ack.value["value"], "error": "UNKNOWN_TOPIC_OR_PART"} if ack else {}
-    return [replace(op, **failure) if op is ack else op for op in ops] if ack else None
+def refused_and_read(*errors: str) -> Plant:
+    """A send whose value was read is said to have failed with one of these errors."""
+
+    def plant(source: random.Random, ops: list[Op], _log: Records) -> list[Op] | None:
+        ack = source.choice(acked(ops)) if acked(ops) else None
+        failure = {"type": "fail", "value": ack.value["value"], "error": source.choice(errors)} if ack else {}
+        return [replace(op, **failure) if op is ack else op for op in ops] if ack else None
+
+    return plant
 
 
 def from_nowhere(_source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
@@ -268,7 +272,14 @@ CORRUPTIONS: Mapping[str, Corruption] = {
                                    named("nonlinearizable-log", "nonmonotonic-send")),
     "log: never seen": Corruption(never_seen, named("unseen")),
     "log: emptied": Corruption(second_drain_is_empty, named("lost-write")),
-    "log: failed and read": Corruption(failed_and_read, named("aborted-read")),
+    "log: failed and read": Corruption(
+        refused_and_read("UNKNOWN_TOPIC_OR_PART", "FENCED_LEADER_EPOCH", "TRANSACTION_COORDINATOR_FENCED"),
+        named("aborted-read"),
+    ),
+    "log: fenced and read": Corruption(
+        refused_and_read("_FENCED", "PRODUCER_FENCED", "sending: INVALID_PRODUCER_EPOCH: old epoch"),
+        named("zombie-write"),
+    ),
     "log: a record from nowhere": Corruption(from_nowhere, named("phantom-read")),
     "log: shown by a poll that failed": Corruption(shown_by_a_poll_that_failed, named("phantom-read")),
     "log: read before it was sent": Corruption(

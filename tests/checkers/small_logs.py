@@ -13,6 +13,7 @@ from small_histories import history
 from checkers import log
 from checkers.kernels import log as kernel
 from checkers.twins import log as log_twin
+from checkers.twins.zombies import is_fenced
 from harness.model import Op
 
 KEY = "log-0"
@@ -25,10 +26,12 @@ def send(process: int, value: int, offset: int, key: str = KEY) -> tuple[Op, Op]
     return start, start.ok({"offset": offset, "value": value})
 
 
-def lost_send(process: int, value: int, end: str = "info", key: str = KEY) -> tuple[Op, Op]:
-    """A send's invocation and an end that is no acknowledgement."""
+def lost_send(
+    process: int, value: int, end: str = "info", key: str = KEY, refusal: str = "UNKNOWN_TOPIC_OR_PART"
+) -> tuple[Op, Op]:
+    """A send's invocation and an end that is no acknowledgement; refusal is what a failure says."""
     start = Op("invoke", "send", process, key, value)
-    return start, start.info("timeout") if end == "info" else start.fail("UNKNOWN_TOPIC_OR_PART")
+    return start, start.info("timeout") if end == "info" else start.fail(refusal)
 
 
 def send_all(process: int, *records: tuple[int, int]) -> tuple[Op, Op]:
@@ -155,11 +158,12 @@ def _never_read(source: random.Random, ops: list[Op]) -> list[Op]:
 
 
 def _said_failed(source: random.Random, ops: list[Op]) -> list[Op]:
-    """An acknowledgement that was a failure."""
+    """An acknowledgement that was a failure, of a producer that had been fenced or not."""
     acked = [at for at, op in enumerate(ops) if op.type == "ok" and op.f == "send" and isinstance(op.value, dict)]
     if acked:
         at = source.choice(acked)
-        ops[at] = replace(ops[at], type="fail", value=ops[at].value["value"])
+        error = source.choice([None, "UNKNOWN_TOPIC_OR_PART", "_FENCED", "INVALID_PRODUCER_EPOCH"])
+        ops[at] = replace(ops[at], type="fail", value=ops[at].value["value"], error=error)
     return ops
 
 
@@ -269,7 +273,8 @@ def found_by_kernel(ops: list[Op]) -> list[log_twin.Found]:
 
 def events_row(one: log_twin.Told) -> dict:
     """A record that an operation tells as the kernel takes it."""
-    sends = {"invoke": kernel.SENT, "ok": kernel.ACKED, "fail": kernel.FAILED, "info": kernel.UNKNOWN}
+    failed = kernel.FENCED if is_fenced(one.op.error) else kernel.FAILED
+    sends = {"invoke": kernel.SENT, "ok": kernel.ACKED, "fail": failed, "info": kernel.UNKNOWN}
     reads = {"poll": kernel.POLLED if one.op.type == "ok" else kernel.POLLED_BADLY, "drain": kernel.DRAINED}
     return {
         "index": one.op.index,

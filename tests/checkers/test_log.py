@@ -80,6 +80,10 @@ BROKEN = {
     "a write that failed is read": (
         [*lost_send(0, 1, "fail"), *poll(2, ONE), *drain(2, ONE)], [("aborted-read", (0, 1, 2, 3))],
     ),
+    "a write whose producer was fenced is read": (
+        [*lost_send(0, 1, "fail", refusal="_FENCED"), *poll(2, ONE), *drain(2, ONE)],
+        [("zombie-write", (0, 1, 2, 3))],
+    ),
     "what nobody sent is read": ([*send(0, 1, 0), *drain(2, (0, 1), (1, 9))], [("phantom-read", (2, 3))]),
     "what was sent to another partition is read": (
         [*send(0, 1, 0, "log-1"), *poll(2, ONE, key="log-0"), *drain(2, ONE, key="log-1")], [("phantom-read", (2, 3))],

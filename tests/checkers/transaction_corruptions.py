@@ -165,14 +165,14 @@ def first(mops: list, word: str, change: Callable[[list], list | None]) -> list 
     return None
 
 
-def writer_failed(word: str) -> Plant:
-    """A transaction whose write was read by another is said to have failed."""
+def writer_failed(word: str, error: str = "aborted") -> Plant:
+    """A transaction whose write was read by another is said to have failed so."""
 
     def plant(source: random.Random, ops: list[Op]) -> list[Op] | None:
         ends = [op for op in ops if op.type == "ok" and op.f == "txn" and any(mop[0] == word for mop in op.value)]
         ends = [op for op in ends if all(seen_elsewhere(ops, op, mop) for mop in op.value if mop[0] == word)]
         chosen = source.choice(ends) if ends else None
-        return [replace(op, type="fail", error="aborted") if op is chosen else op for op in ops] if chosen else None
+        return [replace(op, type="fail", error=error) if op is chosen else op for op in ops] if chosen else None
 
     return plant
 
@@ -338,12 +338,15 @@ CORRUPTIONS: Mapping[str, Corruption] = {
     "registers: a write before what was there": Corruption(
         "register", cycle(one_by_one(txn(0, register("w", [1, 5])), txn(1, register("w", [0, 6])))), "G0-realtime",
     ),
-    "registers: a failed write is read": Corruption("register", writer_failed("w"), "G1a"),
+    "registers: a failed write is read": Corruption("register", writer_failed("w", "_FENCED"), "G1a"),
     "registers: a version at two positions": Corruption(
         "register", cycle(one_by_one(txn(0, register("w", [0, 5])), txn(1, register("r", [3, 5])))),
         "incompatible-order",
     ),
     "logs: a failed send is drained": Corruption("log", writer_failed("send"), "aborted-read"),
+    "logs: a fenced producer's send is drained": Corruption(
+        "log", writer_failed("send", "sending 7 to log-0: _FENCED: Local: fenced by a newer instance"), "zombie-write",
+    ),
     "logs: a circle of information": Corruption(
         "log", drained(together(txn(0, send("g", 0, 1), poll("h", [0, 2])), txn(1, send("h", 0, 2), poll("g", [0, 1]))),
                        drain("g", [0, 1]), drain("h", [0, 2])), "G1c",

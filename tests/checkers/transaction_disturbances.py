@@ -19,6 +19,8 @@ from harness.model import Op
 CHANGES_MAX = 3
 """How many changes are made to one history."""
 
+ERRORS = ("otherwise", "ending: PRODUCER_FENCED")
+
 SMALL = range(12)
 """Positions and values that a history may well have."""
 
@@ -80,7 +82,7 @@ def another_end(source: random.Random, form: Form, ops: list[Op]) -> list[Op]:
 
     def change(op: Op) -> Op:
         told = op.value if form == "log" or op.f == "drain" else None
-        return replace(op, type=source.choice(("fail", "info")), value=told, error="otherwise")
+        return replace(op, type=source.choice(("fail", "info")), value=told, error=source.choice(ERRORS))
 
     return at_random(source, ops, change)
 
