@@ -16,6 +16,7 @@ partition; delta is how much it grows from one record to the next.
     nonmonotonic-poll       … is not below 1; int-: inside an operation
     nonmonotonic-send       from one acknowledged send of a process to its next, delta is not below 1; int-: inside one
     nonlinearizable-log     a send that begins after another was acknowledged gets the larger offset
+    committed-offset-regression, stale-committed-offset (tolerated)    checkers/group_offsets.py
     settled                 (tolerated) what the brokers' own logs say of sends of unknown end
     int-send-skip           (tolerated) records of one send stand together; no producer promises that
     values-not-unique, not-drained, no-progress (unknown): what could not be judged, and why
@@ -31,7 +32,8 @@ and the way to the kernel (kernels/log.py). What may not: the rules themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
 from itertools import pairwise
 
 import numpy as np
@@ -39,6 +41,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+from checkers import group_offsets
 from checkers.contract import FINDING_SCHEMA, JudgeSettings, finding
 from checkers.kernels import log as kernel
 from checkers.kernels.rows import NOBODY, Rows
@@ -92,8 +95,14 @@ WORDS = {
 def findings(history: DataFrame, logged: DataFrame, settings: JudgeSettings) -> DataFrame:
     """Every broken guarantee of every partition, and what could not be judged; logged are the records of the brokers'
     own logs, where they were kept."""
-    spread = events(history).repartition("key").sortWithinPartitions("key", "index", "place")
-    found = spread.mapInArrow(judge_all, FINDING_SCHEMA).unionAll(no_progress(history, settings))
+    found = reduce(
+        DataFrame.unionAll,
+        [
+            judged(events(history), ["index", "place"], judge),
+            judged(group_offsets.offsets(history), ["index"], partial(group_offsets.judge, check=CHECK)),
+            no_progress(history, settings),
+        ],
+    )
     if logged.isEmpty():
         return found
     return found.unionAll(settled(history, logged)).unionAll(zombie_writes(logged, sent(history), CHECK))
@@ -202,7 +211,15 @@ def record(key: Column, offset: Column, value: Column) -> Column:
     return fn.struct(key.alias("key"), offset.alias("offset"), value.alias("value"))
 
 
-def judge_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def judged(rows: DataFrame, order: Sequence[str], judge: Callable[[str, pa.Table], pa.RecordBatch]) -> DataFrame:
+    """What judge finds in the rows of every key, in this order."""
+    spread = rows.repartition("key").sortWithinPartitions("key", *order)
+    return spread.mapInArrow(partial(judge_all, judge=judge), FINDING_SCHEMA)
+
+
+def judge_all(
+    batches: Iterator[pa.RecordBatch], judge: Callable[[str, pa.Table], pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """The findings of every key."""
     for table in whole_keys(batches):
         keys = table.column("key").to_numpy()

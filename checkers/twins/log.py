@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from checkers.twins import group_offsets
 from checkers.twins.zombies import is_fenced
 from harness.model import Op
 
@@ -39,7 +40,8 @@ class Told(NamedTuple):
 def findings(ops: Sequence[Op]) -> list[Found]:
     """Every finding of every key, in no order."""
     keys = {key for op in ops if op.process >= 0 for key, _, _ in records(op)}
-    return [found for key in keys for found in findings_of(key, list(told_of(key, ops)), drains_of(key, ops))]
+    of_records = [found for key in keys for found in findings_of(key, list(told_of(key, ops)), drains_of(key, ops))]
+    return [*of_records, *group_offsets.findings(ops)]
 
 
 def records(op: Op) -> list[tuple[str, int | None, int]]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from small_histories import history
-from small_logs import KEY, Records, assigned, drain, poll, random_log, send, send_all
+from small_logs import KEY, Records, assigned, commit, committed, drain, poll, random_log, send, send_all
 
 from checkers.twins import log as log_twin
 from harness.model import Op
@@ -251,6 +251,27 @@ def second_drain_is_empty(_source: random.Random, ops: list[Op], _log: Records) 
     return [*ops, *drain(70)]
 
 
+def committed_back(source: random.Random, ops: list[Op], log: Records) -> list[Op]:
+    """A member commits less than another had committed before it began."""
+    return behind(source, ops, log, lambda offset: commit(71, offset))
+
+
+def committed_offset_lost(source: random.Random, ops: list[Op], log: Records) -> list[Op]:
+    """Once all is healed, the group has committed less than a member had, or nothing."""
+    return behind(source, ops, log, lambda offset: committed(71, source.choice([offset, None]), at_last=True))
+
+
+def committed_offset_stale(source: random.Random, ops: list[Op], log: Records) -> list[Op]:
+    """Meanwhile, a coordinator answers with less than a member had committed, or with nothing."""
+    return behind(source, ops, log, lambda offset: committed(71, source.choice([offset, None])))
+
+
+def behind(source: random.Random, ops: list[Op], log: Records, late: Callable[[int], tuple[Op, Op]]) -> list[Op]:
+    """The history in which a member commits the whole log, and then something tells of less."""
+    end = log[-1][0] + 1
+    return [*ops, *commit(70, end), *late(source.randrange(end))]
+
+
 def named(*names: str) -> frozenset[str]:
     """Findings."""
     return frozenset(names)
@@ -294,6 +315,11 @@ CORRUPTIONS: Mapping[str, Corruption] = {
     "log: a later send stands before": Corruption(later_send_stands_before, named("nonlinearizable-log")),
     "log: a send goes back": Corruption(send_goes_back, named("int-nonmonotonic-send")),
     "log: a send is parted, tolerated": Corruption(send_is_parted, named("int-send-skip")),
+    "log: a commit goes back": Corruption(committed_back, named("committed-offset-regression")),
+    "log: a committed offset is lost": Corruption(committed_offset_lost, named("committed-offset-regression")),
+    "log: a committed offset is stale, tolerated": Corruption(
+        committed_offset_stale, named("stale-committed-offset")
+    ),
     "log: a value sent twice, unknown": Corruption(sent_twice, named("values-not-unique")),
     "log: drained too soon, unknown": Corruption(drained_too_soon, named("not-drained")),
     "log: a drain broke off, unknown": Corruption(drain_broke_off, named("not-drained")),

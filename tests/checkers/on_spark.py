@@ -82,16 +82,20 @@ def own_key(number: int, key: str) -> str:
 
 def own_value(number: int, op: Op) -> Any:
     """What an operation holds, the keys in it being its history's own."""
-    if op.f == "poll" and op.value is not None:
+    if op.f in ("poll", "commit", "committed") and op.value is not None:
         return own_keys(number, op.value)
     if op.f != "txn" or op.value is None:
         return op.value
-    return [
-        ["poll", own_keys(number, mop[1])] if mop[0] == "poll" else [mop[0], own_key(number, mop[1]), *mop[2:]]
-        for mop in op.value
-    ]
+    return [own_mop(number, mop) for mop in op.value]
 
 
-def own_keys(number: int, polled: Mapping[str, Any]) -> dict[str, Any]:
-    """What a poll returned."""
-    return {own_key(number, key): records for key, records in polled.items()}
+def own_mop(number: int, mop: list) -> list:
+    """A micro-operation, its keys being its history's own, if it has any."""
+    if mop[0] == "poll":
+        return ["poll", own_keys(number, mop[1])]
+    return [mop[0], own_key(number, mop[1]), *mop[2:]] if len(mop) > 1 else mop
+
+
+def own_keys(number: int, by_key: Mapping[str, Any]) -> dict[str, Any]:
+    """What a poll returned, or a commit told, by key."""
+    return {own_key(number, key): told for key, told in by_key.items()}

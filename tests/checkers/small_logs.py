@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 from small_histories import history
 
-from checkers import log
+from checkers import group_offsets, log
 from checkers.kernels import log as kernel
+from checkers.twins import group_offsets as offsets_twin
 from checkers.twins import log as log_twin
 from checkers.twins.zombies import is_fenced
 from harness.model import Op
@@ -58,14 +59,34 @@ def assigned(process: int, f: str = "assign") -> tuple[Op, Op]:
     return start, start.ok()
 
 
+def commit(process: int, offset: int, key: str = KEY) -> tuple[Op, Op]:
+    """A member's commit of where it is to read on."""
+    start = Op("invoke", "commit", process)
+    return start, start.ok({key: offset})
+
+
+def lost_commit(process: int, offset: int, end: str = "info", key: str = KEY) -> tuple[Op, Op]:
+    """A commit that the coordinator refused, or of unknown end."""
+    start = Op("invoke", "commit", process)
+    ended = start.info("REQUEST_TIMED_OUT") if end == "info" else start.fail("ILLEGAL_GENERATION")
+    return start, replace(ended, value={key: offset})
+
+
+def committed(process: int, offset: int | None, key: str = KEY, at_last: bool = False) -> tuple[Op, Op]:
+    """What the coordinator says of one partition, whether of it alone, at last, or not."""
+    start = Op("invoke", "committed", process, key if at_last else None)
+    return start, start.ok({key: offset})
+
+
 def random_log(source: random.Random, first_process: int, key: str, size_max: int = 14) -> list[Op]:
-    """Two senders and two pollers of a log that is as it should be, drained at the end or not.
+    """Two senders and two pollers, a group too, of a log that is as it should be, drained at the end or not.
 
     Some sends end in info or fail; indexes are from 0 on.
     """
     log: Records = []
     ops: list[Op] = []
     positions: dict[int, int] = {}
+    group: list[int | None] = [None]
     processes = [first_process + number for number in range(4)]
     for value in range(1, source.randint(2, size_max)):
         process = source.choice(processes)
@@ -78,8 +99,13 @@ def random_log(source: random.Random, first_process: int, key: str, size_max: in
             start = positions.get(process, 0)
             positions[process] = source.randint(start, len(log))
             ops += poll(process, *[(at, value) for at, value in log[start : positions[process]]], key=key)
+        if source.random() < 0.35:
+            member = source.choice(processes[2:])
+            ops += _of_group(source, member, group, len(log), key)
         if len(ops) >= 4 and source.random() < 0.3:
             _overlap(ops)
+    if source.random() < 0.5:
+        ops += committed(first_process, group[-1], key, at_last=True)
     if source.random() < 0.8:
         ops += drain(first_process, *[(at, value) for at, value in log], key=key)
     return history(*ops)
@@ -92,6 +118,17 @@ def _sent(source: random.Random, process: int, value: int, log: Records, key: st
     if fate < 0.7:
         return send(process, value, offset, key)
     return lost_send(process, value, "info" if fate < 0.9 else "fail", key)
+
+
+def _of_group(source: random.Random, process: int, group: list[int | None], end: int, key: str) -> tuple[Op, Op]:
+    """A member commits somewhere ahead, or somebody asks; group has every offset committed, end is the log's."""
+    ahead, fate = source.randint(group[-1] or 0, end), source.random()
+    if fate < 0.5:
+        group.append(ahead)
+        return commit(process, ahead, key) if fate < 0.4 else lost_commit(process, ahead, "info", key)
+    if fate < 0.6:
+        return lost_commit(process, source.randint(0, ahead), source.choice(["info", "fail"]), key)
+    return committed(process, group[-1], key)
 
 
 def _overlap(ops: list[Op]) -> None:
@@ -176,6 +213,17 @@ def _said_unknown(source: random.Random, ops: list[Op]) -> list[Op]:
     return ops
 
 
+def _other_committed_offset(source: random.Random, ops: list[Op]) -> list[Op]:
+    """A commit of another offset, or another answer of the coordinator's."""
+    told = [at for at, op in enumerate(ops) if op.type == "ok" and op.f in ("commit", "committed")]
+    if told:
+        at = source.choice([told[-1], *told])
+        nothing = [None] if ops[at].f == "committed" else []
+        other = source.choice([0, *nothing, source.randrange(12)])
+        ops[at] = replace(ops[at], value=dict.fromkeys(ops[at].value, other))
+    return ops
+
+
 def _offset_of_a_send(source: random.Random, ops: list[Op]) -> list[Op]:
     """An acknowledgement at another offset."""
     acked = [at for at, op in enumerate(ops) if op.type == "ok" and op.f == "send" and isinstance(op.value, dict)]
@@ -244,6 +292,7 @@ DISTURBANCES: dict[str, Callable[[random.Random, list[Op]], list[Op]]] = {
     "a send that is said to have failed": _said_failed,
     "a send of unknown end that tells an offset": _said_unknown,
     "another offset of a send": _offset_of_a_send,
+    "another committed offset": _other_committed_offset,
     "two sends in one": _joined_sends,
     "a value sent twice": _sent_twice,
     "a poll that ended badly": _ended_badly,
@@ -265,10 +314,16 @@ def found_by_kernel(ops: list[Op]) -> list[log_twin.Found]:
     empty = [op for op in ops if op.f == "drain" and op.value == []]
     began = {end: call for call, end in log_twin.drains_of(KEY, ops)}
     rows += [events_row(log_twin.Told(op, began[op.index], (), None, kernel.NOTHING)) for op in empty]
-    if not rows:
-        return []
-    found = log.judge(KEY, pa.Table.from_pylist(sorted(rows, key=lambda one: one["index"]))).to_pylist()
+    found = log.judge(KEY, pa.Table.from_pylist(sorted(rows, key=lambda one: one["index"]))).to_pylist() if rows else []
+    offsets = [offsets_row(told) for told in offsets_twin.told_of(ops)]
+    found += group_offsets.judge(KEY, pa.Table.from_pylist(offsets), "log").to_pylist() if offsets else []
     return [(one["key"], one["name"], one["severity"], tuple(one["witnesses"])) for one in found]
+
+
+def offsets_row(told: offsets_twin.Told) -> dict:
+    """What an operation tells of committed offsets as the kernel takes it."""
+    what = group_offsets.SEEN if told.is_stale_at_worst else group_offsets.COMMITTED_BY
+    return {"call": told.call, "index": told.end, "what": what, "offset": told.offset}
 
 
 def events_row(one: log_twin.Told) -> dict:

@@ -13,9 +13,21 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from run_types import FindInRun, JudgeRun
 from small_histories import deed, history, row
-from small_logs import assigned, drain, found_by_kernel, lost_send, poll, random_case, send, send_all
+from small_logs import (
+    assigned,
+    commit,
+    committed,
+    drain,
+    found_by_kernel,
+    lost_commit,
+    lost_send,
+    poll,
+    random_case,
+    send,
+    send_all,
+)
 
-from checkers import log
+from checkers import group_offsets, log
 from checkers.contract import JudgeSettings
 from checkers.twins import log as log_twin
 from harness.model import Op, Verdict
@@ -24,6 +36,7 @@ from harness.model.tables import HISTORY
 
 ONE, TWO, THREE = (0, 1), (1, 2), (2, 3)
 FIRST, SECOND = Op("invoke", "send", 0, "log-0", 1), Op("invoke", "send", 1, "log-0", 2)
+COMMITS, OTHER = commit(2, 2), commit(3, 1)
 BROKEN_POLL = Op("invoke", "poll", 2)
 
 VALID = {
@@ -47,6 +60,23 @@ VALID = {
     "partitions have their own offsets": [
         *send(0, 1, 0, "log-0"), *send(0, 1, 0, "log-1"), *poll(2, ONE, key="log-1"), *drain(2, ONE, key="log-0"),
         *drain(2, ONE, key="log-1"),
+    ],
+    "a group's members commit what is ahead": [
+        *send(0, 1, 0), *send(0, 2, 1), *commit(2, 1), *committed(3, 1), *commit(4, 2), *committed(3, 2, at_last=True),
+        *drain(2, ONE, TWO),
+    ],
+    "a commit that was refused, or has no end, is behind": [
+        *send(0, 1, 0), *commit(2, 1), *lost_commit(3, 0, "fail"), *lost_commit(4, 0), *committed(2, 1), *drain(2, ONE),
+    ],
+    "a commit of unknown end took effect": [
+        *send(0, 1, 0), *commit(2, 0), *lost_commit(3, 1), *committed(2, 1), *committed(2, 1, at_last=True),
+        *drain(2, ONE),
+    ],
+    "two commits at once are in either order": [
+        *send(0, 1, 0), *send(0, 2, 1), COMMITS[0], OTHER[0], COMMITS[1], OTHER[1], *drain(2, ONE, TWO),
+    ],
+    "partitions have their own committed offsets": [
+        *send(0, 1, 0), *commit(2, 1), *commit(2, 0, "log-1"), *committed(2, None, "log-2"), *drain(2, ONE),
     ],
     "a poll returns nothing": [*send(0, 1, 0), *poll(2), *poll(2, ONE), *drain(2, ONE)],
 }  # fmt: skip
@@ -121,6 +151,18 @@ BROKEN = {
     "a later send of unknown end stands before": (
         [*send(0, 1, 1), *lost_send(1, 2), *drain(2, (0, 2), (1, 1))], [("nonlinearizable-log", (0, 1, 4, 5))],
     ),
+    "a group's commit goes back": (
+        [*send(0, 1, 0), *commit(2, 1), *commit(3, 0), *drain(2, ONE)],
+        [("committed-offset-regression", (2, 3, 4, 5))],
+    ),
+    "a group's commit is behind what was seen of one of unknown end": (
+        [*send(0, 1, 0), *lost_commit(2, 1), *committed(3, 1), *commit(3, 0), *drain(2, ONE)],
+        [("committed-offset-regression", (4, 5, 6, 7))],
+    ),
+    "a group's committed offset is lost at last": (
+        [*send(0, 1, 0), *commit(2, 0), *committed(3, None, at_last=True), *drain(2, ONE)],
+        [("committed-offset-regression", (2, 3, 4, 5))],
+    ),
     "one send's records are out of order": (
         [*send_all(0, (1, 1), (0, 2)), *drain(2, (0, 2), (1, 1))], [("int-nonmonotonic-send", (0, 1))],
     ),
@@ -148,6 +190,17 @@ def test_polls_of_a_group_s_member_may_skip_and_go_back(find_in_run: FindInRun) 
     assert [(found.name, found.severity) for found in findings] == [
         ("nonmonotonic-poll", "tolerated"), ("poll-skip", "tolerated"),
     ]  # fmt: skip
+
+
+@pytest.mark.spark
+def test_an_answer_behind_what_was_committed_is_tolerated_until_all_is_healed(find_in_run: FindInRun) -> None:
+    ops = [*send(0, 1, 0), *commit(2, 1), *committed(3, None), *committed(3, 0), *committed(3, 1, at_last=True)]
+    findings = find_in_run("log", history(*ops, *drain(3, ONE)), [])
+    assert [(found.name, found.severity) for found in findings] == [("stale-committed-offset", "tolerated")] * 2
+    assert findings[0].message == (
+        "key log-0: a group's committed offset never goes back: commit of 1 (index 2 to 3), then committed of no "
+        "offset (index 4 to 5)"
+    )
 
 
 @pytest.mark.spark
@@ -216,5 +269,5 @@ def test_check_agrees_with_its_twin_on_random_histories_in_which_every_finding_o
     ]
     assert sorted(found) == sorted(expected)
     names = Counter(name for _, name, _, _ in found)
-    assert names.keys() == log.MESSAGES.keys()
+    assert names.keys() == {*log.MESSAGES, group_offsets.REGRESSION, group_offsets.STALE}
     assert min(names.values()) >= 10, names
