@@ -22,6 +22,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from harness.model import Op
 from harness.model.session import NoAnswer
+from workloads.log_group import Member, committed
 from workloads.log_topic import PARTITIONS, TOPIC, name_of, number_of, servers
 
 Settings = Mapping[str, str | int]
@@ -90,6 +91,7 @@ class LogSession:
             **consumer,
         }
         self._assigns_itself = assigns_itself
+        self._member = Member()
         self._producer: Producer | None = None
         self._consumer: Consumer | None = None
         self._thread = ThreadPoolExecutor(1)
@@ -101,6 +103,8 @@ class LogSession:
             "poll": self._poll,
             "assign": self._assign,
             "subscribe": self._subscribe,
+            "commit": self._commit,
+            "committed": lambda op: committed(self._reader(), op),
             "drain": self._drain,
         }
         return await asyncio.get_running_loop().run_in_executor(self._thread, deeds[op.f], op)
@@ -142,11 +146,12 @@ class LogSession:
 
     def _poll(self, op: Op) -> Op:
         """What has come since the last poll, waiting a little where nothing has."""
-        if self._consumer is None and not self._assigns_itself:
+        if self._member.assignments == 0 and not self._assigns_itself:
             return op.fail("this process has not subscribed yet")
         if self._consumer is None:
             self._assign(op)
         assert self._consumer is not None
+        assignments = self._member.assignments
         first = self._consumer.poll(POLL_SECONDS)
         rest = self._consumer.consume(POLL_RECORDS_MAX - 1, 0) if first else []
         messages: list[Any] = [first, *rest] if first else []
@@ -156,6 +161,7 @@ class LogSession:
                 # What came before the error was delivered, and is evidence; the process ends here.
                 return replace(op.info(_told(message.error())), value=got)
             got.setdefault(name_of(message.partition()), []).append(_record(message))
+        self._member.polled(got, assignments)
         return op.ok(got)
 
     def _assign(self, op: Op) -> Op:
@@ -165,8 +171,12 @@ class LogSession:
 
     def _subscribe(self, op: Op) -> Op:
         """What the group leaves to this process, from now on."""
-        self._reader().subscribe([TOPIC])
+        self._member.subscribe(self._reader())
         return op.ok()
+
+    def _commit(self, op: Op) -> Op:
+        """What this process has polled of its partitions, for its group."""
+        return self._member.commit(self._reader(), op)
 
     def _reader(self) -> Consumer:
         if self._consumer is None:

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 COMMAND = Path(sys.executable).with_name("splitbrain")
-UNCLEAN, REPLACED_DISK = (Path(__file__).with_name(name) for name in ("unclean.toml", "replaced-disk.toml"))
+UNCLEAN, REPLACED_DISK, GROUP = (
+    Path(__file__).with_name(f"{name}.toml") for name in ("unclean", "replaced-disk", "group")
+)
 
 
 def play(plan: Path, store: Path) -> subprocess.CompletedProcess[str]:
@@ -49,3 +51,16 @@ def test_a_voter_with_a_new_disk_leaves_and_is_added_again_and_nothing_is_lost(t
     assert played.returncode == 0, played.stdout + played.stderr
     findings = json.loads(played.stdout)["findings"]
     assert {found["severity"] for found in findings} <= {"tolerated"}
+
+
+@pytest.mark.kafka
+@pytest.mark.netns
+@pytest.mark.spark
+@pytest.mark.timeout(400)
+def test_what_a_group_commits_never_goes_back_though_its_coordinator_dies(tmp_path: Path) -> None:
+    played = play(GROUP, tmp_path)
+    assert played.returncode == 0, played.stdout + played.stderr
+    judged = json.loads(played.stdout)
+    assert {found["severity"] for found in judged["findings"]} <= {"tolerated"}
+    measured = {each["name"] for each in judged["quantities"]}
+    assert {"latency_commit_ms_max", "latency_committed_ms_max"} <= measured, "nobody committed, or asked for it"

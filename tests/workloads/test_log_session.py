@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import takewhile
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, KafkaError
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
 from harness.model import Op
 from harness.model.session import NoAnswer
@@ -32,6 +33,10 @@ class FakeClients:
         self.sent: list[tuple] = []
         self.assigned: list[list] = []
         self.subscribed: list[list] = []
+        self.rebalanced: dict = {}
+        self.owned: list[int] = []
+        self.committed: list[list[tuple[int, int]]] = []
+        self.answers: list = []
         self.closed = 0
 
     def producer(self, settings):
@@ -52,15 +57,45 @@ class FakeClients:
         self.consumers.append(settings)
         return SimpleNamespace(
             assign=self.assigned.append,
-            subscribe=self.subscribed.append,
-            poll=lambda _seconds: self.records.pop(0) if self.records else None,
+            subscribe=self._subscribe,
+            assignment=lambda: [TopicPartition("log", partition) for partition in self.owned],
+            commit=self._commit,
+            committed=self._committed,
+            poll=self._poll,
             consume=self._consume,
             get_watermark_offsets=self._watermarks,
             close=self._close,
         )
 
+    def _subscribe(self, topics, **told):
+        self.subscribed.append(topics)
+        self.rebalanced = told
+
+    def _poll(self, _seconds):
+        """The next record; one that is a name is the rebalance of that name, and comes before the record."""
+        while self.records and isinstance(self.records[0], str):
+            self.rebalanced[self.records.pop(0)](None, [])
+        return self.records.pop(0) if self.records else None
+
+    def _commit(self, offsets, asynchronous):
+        assert not asynchronous
+        self.committed.append([(each.partition, each.offset) for each in offsets])
+        return self._answered()
+
+    def _committed(self, partitions, timeout):
+        assert timeout > 0
+        self.committed.append([each.partition for each in partitions])
+        return self._answered()
+
+    def _answered(self):
+        answer = self.answers.pop(0)
+        if isinstance(answer, KafkaError):
+            raise KafkaException(answer)
+        return answer
+
     def _consume(self, number, _seconds):
-        got, self.records = self.records[:number], self.records[number:]
+        ready = len([None for _ in takewhile(lambda record: not isinstance(record, str), self.records[:number])])
+        got, self.records = self.records[:ready], self.records[ready:]
         return got
 
     def _watermarks(self, _partition, timeout, cached):
@@ -196,6 +231,78 @@ def test_a_process_that_its_group_assigns_polls_once_it_has_subscribed(clients, 
     assert (early.type, early.error) == ("fail", "this process has not subscribed yet")
     assert (subscribed, polled) == (subscribe.ok(), POLL.ok({"log-0": [[5, 11]]}))
     assert (clients.subscribed, clients.assigned) == ([["log"]], [])
+
+
+SUBSCRIBE, COMMIT = Op("invoke", "subscribe", 4), Op("invoke", "commit", 4)
+
+
+def answer(partition, offset=0, code=None):
+    """What a coordinator says of one partition."""
+    return SimpleNamespace(partition=partition, offset=offset, error=None if code is None else KafkaError(code))
+
+
+def test_a_member_commits_where_the_records_end_that_it_polled(clients, invoke):
+    clients.owned, clients.answers = [0, 2], [[answer(0), answer(2)]]
+    clients.records = [record(0, 6, 12), record(2, 8, 13), record(0, 9, 14)]
+    assert invoke(SUBSCRIBE, POLL, COMMIT, assigns_itself=False)[-1] == COMMIT.ok({"log-0": 10, "log-2": 9})
+    assert clients.committed == [[(0, 10), (2, 9)]]
+
+
+def test_a_poll_in_whose_midst_the_group_formed_anew_is_not_committed(clients, invoke):
+    clients.owned = [0]
+    clients.records = ["on_assign", record(0, 5, 11)]
+    *_, polled, ended = invoke(SUBSCRIBE, POLL, COMMIT, assigns_itself=False)
+    assert polled == POLL.ok({"log-0": [[5, 11]]})
+    assert ended == COMMIT.fail("this process has polled nothing since it got its partitions")
+
+
+@pytest.mark.parametrize("rebalance", ["on_assign", "on_revoke", "on_lost"])
+def test_a_member_forgets_what_it_polled_before_its_group_formed_anew(clients, invoke, rebalance):
+    clients.owned = [0]
+    clients.records = [record(0, 5, 11), rebalance]
+    *_, polled, _, ended = invoke(SUBSCRIBE, POLL, POLL, COMMIT, assigns_itself=False)
+    assert (polled.type, ended.type, clients.committed) == ("ok", "fail", [])
+
+
+def test_a_member_commits_only_what_is_still_its_own(clients, invoke):
+    clients.owned, clients.answers = [2], [[answer(2)]]
+    clients.records = [record(0, 5, 11), record(2, 8, 12)]
+    assert invoke(SUBSCRIBE, POLL, COMMIT, assigns_itself=False)[-1] == COMMIT.ok({"log-2": 9})
+
+
+@pytest.mark.parametrize(
+    ("answered", "kind"),
+    [
+        (KafkaError(KafkaError.ILLEGAL_GENERATION), "fail"),
+        (KafkaError(KafkaError.UNKNOWN_MEMBER_ID), "fail"),
+        (KafkaError(KafkaError.REBALANCE_IN_PROGRESS), "fail"),
+        (KafkaError(KafkaError.FENCED_INSTANCE_ID), "fail"),
+        (KafkaError(KafkaError.REQUEST_TIMED_OUT), "info"),
+        (KafkaError(KafkaError.NOT_COORDINATOR), "info"),
+        (KafkaError(KafkaError._WAIT_COORD), "info"),
+        ([answer(0, code=KafkaError.ILLEGAL_GENERATION)], "fail"),
+        ([answer(0), answer(2, code=KafkaError.ILLEGAL_GENERATION)], "info"),
+    ],
+    ids=str,
+)
+def test_a_commit_that_may_have_been_taken_is_info(clients, invoke, answered, kind):
+    clients.owned, clients.answers = [0], [answered]
+    clients.records = [record(0, 5, 11)]
+    ended = invoke(SUBSCRIBE, POLL, COMMIT, assigns_itself=False)[-1]
+    assert (ended.type, ended.value) == (kind, {"log-0": 6})
+    assert ended.error is not None
+
+
+def test_what_a_group_has_committed_is_told_of_all_partitions_or_of_one(clients, invoke):
+    of_all, of_one = Op("invoke", "committed", 4), Op("invoke", "committed", 4, "log-1")
+    clients.answers = [
+        [answer(0, 7), answer(1, -1001)], [answer(1, 4)], [answer(1, code=KafkaError.NOT_COORDINATOR)],
+        KafkaError(KafkaError._TIMED_OUT),
+    ]  # fmt: skip
+    told = invoke(of_all, of_one, of_one, of_one)
+    assert told[:2] == [of_all.ok({"log-0": 7, "log-1": None}), of_one.ok({"log-1": 4})]
+    assert [(op.type, op.error) for op in told[2:]] == [("fail", "NOT_COORDINATOR"), ("fail", "_TIMED_OUT")]
+    assert clients.committed == [[0, 1, 2, 3], [1], [1], [1]]
 
 
 def test_a_poll_that_fails_ends_its_process_and_keeps_what_had_come(clients, invoke):

@@ -29,12 +29,18 @@ def test_the_others_poll_and_rarely_begin_anew():
 
 def test_members_of_a_group_say_so_before_they_poll():
     ops = [LogOptions(assignment="subscribe").poll(number, number) for number in range(5000)]
-    assert [op.f for op in ops].count("subscribe") == 250
-    assert {op.f for op in ops} == {"poll", "subscribe"}
+    assert [op.f for op in ops].count("subscribe") == 125
+    assert {op.f for op in ops} == {"poll", "subscribe", "commit", "committed"}
+    assert [op.f for op in ops].count("poll") > 2 * [op.f for op in ops].count("commit") > 2000
 
 
 def test_every_partition_is_drained_in_the_end():
     assert [(op.f, op.key) for op in log({}).final_operations] == [("drain", f"log-{number}") for number in range(4)]
+
+
+def test_where_a_group_reads_what_it_committed_is_asked_of_every_partition_in_the_end():
+    asked = log({"assignment": "subscribe"}).final_operations
+    assert [(op.f, op.key) for op in asked][4:] == [("committed", f"log-{number}") for number in range(4)]
 
 
 def test_no_retry_is_hidden_but_those_that_the_broker_knows_again():
