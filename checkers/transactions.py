@@ -4,7 +4,8 @@ T7 is the transaction that was invoked at index 7. What transactions look like s
 
     G0, G1c, G-single, G2      cycles of dependencies; with -process and -realtime (checkers/transactions_cycles.py)
     G1a, aborted-read          a transaction read what one that failed had written; the latter is a log's
-    zombie-write               … one that failed because its producer was fenced; and by the logs (checkers/zombies.py)
+    zombie-write               … one that failed because its producer was fenced; or one that was fenced in its midst
+                               was committed; and by the logs (checkers/zombies.py)
     G1b                        a transaction read what another wrote over later on; not in a log, which keeps both
     precommitted-read          a transaction polled what it had sent itself and not yet committed
     torn-transaction           of one transaction some records are there, and others are not in the drained log

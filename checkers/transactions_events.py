@@ -7,8 +7,8 @@ A transaction is an operation f="txn" whose value is a list of micro-operations,
     log       ["send", "tx-0", [offset, value]], ["poll", {"tx-0": [[offset, value], …]}]
 
 and f="drain" reads a key of a log from its beginning to its end: key "tx-0", value [[offset, value], …]. What was asked
-for has the value alone where the position is not known, and ["abort"] at its end where it was to leave nothing. Values
-are unique in a key.
+for has the value alone where the position is not known, and ["abort"] at its end where it was to leave nothing; at
+["fence"] in its midst a newer producer took its producer's place. Values are unique in a key.
 
 A transaction goes by the index of its invocation. Its effects, as (what, key, value, position, place, last):
 
@@ -17,6 +17,7 @@ A transaction goes by the index of its invocation. Its effects, as (what, key, v
              wrote ends there, which makes the reader depend on the writer
     own      a log's record that the transaction had sent itself, and polled before it ended
     drained  a record of a drained log; value is null in the row that says that the drain was whole
+    fence    another producer had taken the place of the transaction's own before its end was asked for
     against  micro-operations of one transaction contradict each other: value says how
 
 What may live here: what one transaction says. What may not: what two of them mean together.
@@ -126,6 +127,8 @@ def of_transaction(mops: Mops, status: str, registers: bool) -> list[Effect]:
             told.append((FORM_OF_WRITE[mop[0]], "wrote", mop[1], text(value), position, place, is_last))
         elif mop[0] == "poll":
             told += _poll(mop, place, mops[:place])
+        elif mop[0] == "fence":
+            told.append(("log", "fence", None, None, None, place, True))
         elif status == "ok":
             told += (_register_read if registers else _list_read)(mop, place, mops[:place])
     return told

@@ -54,6 +54,12 @@ def aborted_reads(effects: DataFrame) -> DataFrame:
     return told(failed_so, name, words, "txn", "end", "writer", "writer_end")
 
 
+def zombie_commits(effects: DataFrame) -> DataFrame:
+    """A transaction whose producer was fenced before it was to be committed never is."""
+    words = "a fenced producer commits nothing: T{txn} was committed, though a newer producer had its producer's place"
+    return told(effects.where("what = 'fence' and status = 'ok'"), zombies.NAME, words, "txn", "end")
+
+
 def intermediate_reads(effects: DataFrame) -> DataFrame:
     """Of a transaction's writes to a key only the last can be read."""
     seen = reads(effects, "saw").where("last and form != 'log'").join(writes(effects), [*VERSION], "inner")
@@ -155,6 +161,7 @@ def values_written_twice(effects: DataFrame) -> DataFrame:
 
 RULES: tuple[Rule, ...] = (
     aborted_reads,
+    zombie_commits,
     intermediate_reads,
     own_reads,
     phantom_reads,

@@ -63,10 +63,11 @@ def hanging_records(ended: DataFrame, history: DataFrame) -> DataFrame:
 
 
 def settle(effects: DataFrame, outcomes: DataFrame) -> DataFrame:
-    """The effects, with writes of transactions whose end was unknown held to what the logs say of them."""
+    """The effects, with what transactions whose end was unknown did, but for reads, held to what the logs say of it."""
     whole = outcomes.where("writer_status = 'info' and (committed is null or aborted is null)")
     status = fn.when(fn.col("committed").isNotNull(), "ok").when(fn.col("aborted").isNotNull(), "fail")
-    known = whole.select(fn.col("writer").alias("txn"), fn.lit("wrote").alias("what"), status.alias("settled"))
+    deeds = fn.explode(fn.array(fn.lit("wrote"), fn.lit("fence"))).alias("what")
+    known = whole.select(fn.col("writer").alias("txn"), deeds, status.alias("settled"))
     joined = effects.join(known, ["txn", "what"], "left")
     return joined.withColumn("status", fn.coalesce("settled", "status")).select(*effects.columns)
 

@@ -2,10 +2,13 @@
 
     txn    [["send", "log-2", 7], ["poll", {}], …]   → ok, with offsets and records: [["send", "log-2", [41, 7]], …]
            with ["abort"] at its end                 → fail, for it is to leave nothing
+           with ["fence"] in its midst               → fail, as a newer producer has its producer's place
     drain  key log-2, once everything is healed      → ok [[0, 1], …]: what is committed, up to the partition's end
 
 Values are unique. Half the processes poll, as a transaction without sends; each of the others has a producer with a
-transactional.id of its own. The topic is that of the log (log_topic.py).
+transactional.id of its own. The topic is that of the log (log_topic.py). Where the option `zombies` is true, one
+transaction in ZOMBIES_ONE_IN is fenced: behind its first send a second producer with its transactional.id begins, and
+the first goes on with what it was to do, which it must be refused.
 
 `late_end` is not a load but KAFKA-17754 step by step, by one process: its first transaction's EndTxn meets a network
 that keeps it back, and is sent again; the second sends a record, waits whether it shows before it is committed, sends
@@ -20,21 +23,26 @@ What may live here: what is asked, by name and value. What may not: how it is as
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
-from harness.model import BadInput, Op
+from harness.model import BadInput, Op, PeerFailure
 from workloads.log_session import LogSession
 from workloads.log_topic import COPIES_MAX, PARTITIONS, create, name_of
 from workloads.transactions_bumping import BumpingProducer
 from workloads.transactions_drain import until_stable
 from workloads.transactions_producer import RdkafkaProducer, make_ready
-from workloads.transactions_session import Producing, TransactionSession
+from workloads.transactions_session import Producing, Succeed, TransactionSession
 from workloads.workload import MakeSession, Reach, Workload
 
 CHECKS = ("deeds", "transactions", "quorum", "divergence", "availability")
 MOPS_MAX = 4
 ABORTS_ONE_IN = 8
+ZOMBIES_ONE_IN = 12
+ZOMBIES = ("true", "false")
+"""What the option may be, the default first."""
+
 COMMITTED = {"isolation.level": "read_committed"}
 PATIENCE_SECONDS = 12.0
 """For how long a transaction of these waits for its records to show, which they must not before it is committed."""
@@ -56,6 +64,15 @@ def transaction(number: int, drawn: int) -> Op:
     return Op("invoke", "txn", value=[*mops, *aborted])
 
 
+def with_zombies(number: int, drawn: int) -> Op:
+    """As transaction, and by the draw some of them fenced behind their first send."""
+    op = transaction(number, drawn)
+    # The upper half of a draw, of which transaction takes the lower.
+    if (drawn >> 32) % ZOMBIES_ONE_IN:
+        return op
+    return replace(op, value=[op.value[0], ["fence"], *op.value[1:]])
+
+
 def poll(_number: int, _drawn: int) -> Op:
     """A transaction that only polls."""
     return Op("invoke", "txn", value=[["poll", {}]])
@@ -65,16 +82,31 @@ DRAINS = tuple(Op("invoke", "drain", key=name_of(number)) for number in range(PA
 
 
 def transactions(given: Mapping[str, str]) -> Workload:
-    """The workload on any number of brokers. Raises BadInput for options, as it has none."""
-    if given:
-        raise BadInput(f"workload transactions: expected no options, came {', '.join(given)}")
-    return _workload(
-        "transactions",
-        f"transactions of up to {MOPS_MAX} sends and polls on {PARTITIONS} partitions, read_committed",
-        lambda reach, process: _session(
-            reach, RdkafkaProducer(reach.addresses, f"splitbrain-{process}", OPEN_SECONDS), 0
-        ),
-    )
+    """The workload on any number of brokers. Raises BadInput for an option but `zombies`."""
+    zombies = given.get("zombies", ZOMBIES[0])
+    if set(given) - {"zombies"} or zombies not in ZOMBIES:
+        raise BadInput(f"workload transactions with {dict(given)}: expected zombies={' or '.join(ZOMBIES)}")
+
+    def make_session(reach: Reach, process: int) -> TransactionSession:
+        def producer() -> RdkafkaProducer:
+            return RdkafkaProducer(reach.addresses, f"splitbrain-{process}", OPEN_SECONDS)
+
+        return _session(reach, producer(), 0, partial(_begun, producer))
+
+    summary = f"transactions of up to {MOPS_MAX} sends and polls on {PARTITIONS} partitions, read_committed"
+    operation = with_zombies if zombies == "true" else transaction
+    return _workload("transactions", summary, make_session, operation=operation)
+
+
+async def _begun(make: Callable[[], RdkafkaProducer]) -> RdkafkaProducer:
+    """A producer that the brokers know, so that none before it is any more."""
+    producer = make()
+    try:
+        await producer.begin()
+    except PeerFailure:
+        await producer.close()
+        raise
+    return producer
 
 
 LATE_END = (
@@ -119,7 +151,12 @@ def leaderless_end(given: Mapping[str, str]) -> Workload:
 
 
 def _workload(
-    name: str, summary: str, make_session: MakeSession, script: tuple[Op, ...] = (), copies_max: int = COPIES_MAX
+    name: str,
+    summary: str,
+    make_session: MakeSession,
+    script: tuple[Op, ...] = (),
+    copies_max: int = COPIES_MAX,
+    operation: Callable[[int, int], Op] = transaction,
 ) -> Workload:
     """What these workloads have in common."""
 
@@ -132,7 +169,7 @@ def _workload(
         name=name,
         summary=summary,
         checks=CHECKS,
-        operation=transaction,
+        operation=operation,
         read=poll,
         script=script,
         final_operations=DRAINS,
@@ -141,6 +178,8 @@ def _workload(
     )
 
 
-def _session(reach: Reach, producer: Producing, patience_seconds: float) -> TransactionSession:
+def _session(
+    reach: Reach, producer: Producing, patience_seconds: float, succeed: Succeed | None = None
+) -> TransactionSession:
     reader = LogSession(reach.addresses, {}, COMMITTED)
-    return TransactionSession(producer, reader, partial(until_stable, reach.addresses), patience_seconds)
+    return TransactionSession(producer, reader, partial(until_stable, reach.addresses), patience_seconds, succeed)

@@ -19,11 +19,12 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from harness.model import PeerFailure
 from workloads.log_session import COMMON, DELIVERY_SECONDS, DELIVERY_TIMEOUT_MS, REQUEST_TIMEOUT_MS
 from workloads.log_topic import TOPIC, number_of, servers
-from workloads.transactions_session import Refused
+from workloads.transactions_session import Fenced, Refused
 
 SOCKET_TIMEOUT_MS = 2000
 END_SECONDS = 10.0
 READY_SECONDS = 60.0
+FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 T = TypeVar("T")
 
 
@@ -69,7 +70,8 @@ class RdkafkaProducer:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, deed)
         except KafkaException as error:
-            raise PeerFailure(_words(error.args[0])) from error
+            refusal = error.args[0]
+            raise (Fenced if refusal.code() in FENCED else PeerFailure)(_words(refusal)) from error
 
     def _begun(self) -> Producer:
         if self._producer is None:

@@ -1,7 +1,11 @@
 """One process's transactions: a producer, a consumer that reads what is committed, and what is known of how they end.
 
 A transaction is `ok` when its commit was confirmed, and `fail` when its abort was: then it leaves nothing. Where
-neither is known it is `info`; an error of EndTxn itself always is, for the broker may have begun to end it.
+neither is known it is `info`; an error of EndTxn itself is, for the broker may have begun to end it.
+
+At ["fence"] a newer producer with the same transactional.id is made known to the brokers, which abort what is open, and
+the older one goes on all the same: a zombie. That its end was asked for after the newer one was known makes a refusal
+of it certain (KIP-98), so that such a transaction has failed; the process's next one is the newer producer's.
 
 What may live here: the course of a transaction. What may not: how a client does it (transactions_producer.py and
 transactions_bumping.py), or which operations there are.
@@ -22,6 +26,10 @@ class Refused(PeerFailure):
     """The transaction cannot be committed: aborting it, or having been shut out, leaves nothing of it."""
 
 
+class Fenced(PeerFailure):
+    """A newer producer has this one's place; an end that was asked for before may have taken effect nevertheless."""
+
+
 class Producing(Protocol):
     """A transactional producer; whatever it raises but Refused leaves open what happened."""
 
@@ -35,6 +43,9 @@ class Producing(Protocol):
         """Let go of connections; an open transaction is left to the broker's timeout."""
 
 
+Succeed = Callable[[], Awaitable[Producing]]
+"""Makes a newer producer of the same transactional.id known to the brokers. Raises PeerFailure."""
+
 UntilStable = Callable[[str], Awaitable[None]]
 """Waits until no open transaction keeps anything of a key back; raises NoAnswer where one stays."""
 
@@ -43,9 +54,16 @@ class TransactionSession:
     """harness.model.session.Session. A poll goes on for so long, or until what its own transaction sent shows."""
 
     def __init__(
-        self, producer: Producing, reader: LogSession, until_stable: UntilStable, patience_seconds: float
+        self,
+        producer: Producing,
+        reader: LogSession,
+        until_stable: UntilStable,
+        patience_seconds: float,
+        succeed: Succeed | None = None,
     ) -> None:
-        self._producer, self._reader = producer, reader
+        """succeed is needed where transactions are fenced."""
+        self._producer, self._reader, self._succeed = producer, reader, succeed
+        self._newer: Producing | None = None
         self._until_stable, self._patience_seconds = until_stable, patience_seconds
 
     async def invoke(self, op: Op) -> Op:
@@ -53,13 +71,21 @@ class TransactionSession:
         if op.f == "drain":
             await self._until_stable(str(op.key))
             return await self._reader.invoke(op)
+        try:
+            return await self._transacted(op)
+        finally:
+            await self._hand_over()
+
+    async def _transacted(self, op: Op) -> Op:
+        """The transaction with its end."""
         done: list[list[Any]] = []
         try:
             await self._carry_out(op, done)
         except Refused as error:
             return replace(await self._given_up(op, str(error)), value=_told(op, done))
         except PeerFailure as error:
-            return replace(op.info(str(error)), value=_told(op, done))
+            ended = op.fail(str(error)) if self._is_certain(error) else op.info(str(error))
+            return replace(ended, value=_told(op, done))
         aborted = op.value[-1] == ["abort"]
         return replace(op.fail("aborted") if aborted else op.ok(), value=_told(op, done))
 
@@ -68,6 +94,16 @@ class TransactionSession:
         await self._producer.close()
         await self._reader.close()
 
+    async def _hand_over(self) -> None:
+        """The newer producer takes the place of the one that it has fenced, if there is one."""
+        if self._newer is not None:
+            fenced, self._producer, self._newer = self._producer, self._newer, None
+            await fenced.close()
+
+    def _is_certain(self, error: PeerFailure) -> bool:
+        """Whether an end that was refused so has no effect: it was asked for when the producer had been fenced."""
+        return isinstance(error, Fenced) and self._newer is not None
+
     async def _carry_out(self, op: Op, done: list[list[Any]]) -> None:
         """Every micro-operation, and the end."""
         for mop in op.value:
@@ -75,6 +111,10 @@ class TransactionSession:
                 done.append(["send", mop[1], [await self._producer.send(mop[1], mop[2]), mop[2]]])
             elif mop[0] == "poll":
                 done.append(["poll", await self._poll({sent[2][1] for sent in done if sent[0] == "send"})])
+            elif mop[0] == "fence":
+                assert self._succeed is not None, "a session whose transactions are fenced is told how"
+                self._newer = await self._succeed()
+                done.append(mop)
         await self._producer.end(commit=op.value[-1] != ["abort"])
 
     async def _given_up(self, op: Op, error: str) -> Op:
@@ -84,7 +124,8 @@ class TransactionSession:
         except Refused:
             pass
         except PeerFailure as unknown:
-            return op.info(f"{error}; aborting it: {unknown}")
+            if not self._is_certain(unknown):
+                return op.info(f"{error}; aborting it: {unknown}")
         return op.fail(error)
 
     async def _poll(self, own: set[int]) -> dict[str, list[list[int]]]:

@@ -247,6 +247,8 @@ def others(told: Sequence[Transaction], registers: bool) -> Counter[tuple[str, i
                 elif len(who) == 1 and who[0].status == "fail" and who[0] is not each:
                     of_log = "zombie-write" if who[0].fenced else "aborted-read"
                     aborted.add(("G1a" if word == "r" else of_log, who[0].txn, key, value))
+        if each.status == "ok" and ["fence"] in each.value:
+            found["zombie-write", each.txn] += 1
     return found + of_logs(told, written) + Counter((name, writer) for name, writer, *_ in aborted)
 
 

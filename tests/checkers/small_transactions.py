@@ -31,7 +31,7 @@ def asked(mop: list) -> list:
         return [*mop[:2], None]
     if mop[0] == "poll":
         return ["poll", {}]
-    return [*mop[:2], mop[2][1]] if isinstance(mop[2], list) else mop
+    return [*mop[:2], mop[2][1]] if mop[0] in ("w", "send") and isinstance(mop[2], list) else mop
 
 
 def drain(key: str, *records: list) -> Told:

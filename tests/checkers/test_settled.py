@@ -102,6 +102,17 @@ def test_what_the_logs_committed_is_read_though_its_client_was_not_told(find_in_
     assert [name for name, _ in found(find_in_run, ops, records)] == ["lost-write", "settled"]
 
 
+def test_a_fenced_transaction_that_the_logs_commit_is_a_zombie_s_though_its_client_was_not_told(
+    find_in_run: FindInRun,
+) -> None:
+    ops = [*txn(0, "info", ["send", "t-0", [0, 1]], ["fence"]), *txn(1, "ok", ["send", "t-1", [0, 7]])]
+    records = [*log(0, (10, 1), (10, "commit")), *log(1, (11, 7), (11, "commit"))]
+    told = found(find_in_run, [*ops, *drain("t-0", [0, 1]), *drain("t-1", [0, 7])], records)
+    assert [name for name, _ in told] == ["settled", "zombie-write"]
+    words = "a fenced producer commits nothing: T0 was committed, though a newer producer had its producer's place"
+    assert told[1][1] == words
+
+
 def test_a_transaction_without_a_marker_hangs_once_brokers_would_have_ended_it(find_in_run: FindInRun) -> None:
     ops = history(
         *txn(0, "ok", ["send", "t-0", [0, 1]]),

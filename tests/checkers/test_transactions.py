@@ -39,6 +39,12 @@ pytestmark = pytest.mark.spark
 
 ORDER = "transactions have an order: "
 
+
+def refused(ops: list[Op], error: str) -> list[Op]:
+    """The history in which what failed did so with this error."""
+    return [replace(op, error=error) if op.type == "fail" else op for op in ops]
+
+
 BROKEN: dict[str, tuple[list[Op], list[tuple[str, str, Sequence[int]]]]] = {
     "two transactions' appends stand in different orders": (
         together(txn(0, append("x", 1), append("y", 1)), txn(1, append("x", 2), append("y", 2)),
@@ -112,6 +118,17 @@ BROKEN: dict[str, tuple[list[Op], list[tuple[str, str, Sequence[int]]]]] = {
          ("torn-transaction", "a transaction is there as a whole or not at all: of T0 t-0=5 was read, and t-1=6 is "
           "nowhere", (0, 1))],
     ),
+    "a log shows what a fenced producer sent": (
+        refused(one_by_one(txn(0, send("t-0", 1, 5), end="fail"), txn(1, poll("t-0", [1, 5])), drain("t-0", [1, 5]),
+                           txn(1, send("t-2", 1, 7)), drain("t-2", [1, 7])), "sending 6: _FENCED: by another"),
+        [("zombie-write", "what a failed transaction wrote is never read: T0 wrote t-0=5 and failed as its producer "
+          "was fenced, and it was read 2 times, first by T2", (0, 1, 2, 3))],
+    ),
+    "a transaction is committed that was fenced in its midst": (
+        one_by_one(txn(0, send("t-0", 1, 5), ["fence"], send("t-0", 2, 6)), drain("t-0", [1, 5], [2, 6])),
+        [("zombie-write", "a fenced producer commits nothing: T0 was committed, though a newer producer had its "
+          "producer's place", (0, 1))],
+    ),
     "a transaction polls what it has yet to commit": (
         one_by_one(txn(0, send("t-0", 1, 5), poll("t-0", [1, 5])), drain("t-0", [1, 5])),
         [("precommitted-read", "records are read once they are committed: T0 polled t-0=5, which it had sent itself",
@@ -170,6 +187,9 @@ LEGAL = {
     "a log is read in pieces": [
         *one_by_one(txn(0, send("t-0", 1, 5), send("t-0", 2, 6)), txn(1, poll("t-0", [1, 5])), txn(1, poll("t-0"))),
         *drain("t-0", [1, 5], [2, 6]),
+    ],
+    "what a fenced producer sent is not in the log": [
+        *one_by_one(txn(0, send("t-0", 1, 5), ["fence"], end="fail"), txn(0, send("t-0", 3, 6))), *drain("t-0", [3, 6]),
     ],
     "what failed is not in the log": [
         *one_by_one(txn(0, send("t-0", 1, 5), end="fail"), txn(1, send("t-0", 2, 6))), *drain("t-0", [2, 6]),

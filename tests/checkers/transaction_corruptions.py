@@ -70,6 +70,8 @@ def took_place(source: random.Random, world: World, process: int, end: str) -> T
     mops = [mop_of(source, world, before, key) for key in chosen]
     if end == "fail" or (end == "info" and source.random() < 0.5):
         world.held = before
+    if end == "fail" and source.random() < 0.5:
+        mops = fenced_in_its_midst(mops) or mops
     return txn(process, *mops, end=end)
 
 
@@ -185,6 +187,12 @@ def seen_elsewhere(ops: Sequence[Op], own: Op, mop: list) -> bool:
     if mop[0] == "w":
         return any(other[0] == "r" and other[1] == mop[1] and other[2] == mop[2] for other in told)
     return any(op.f == "drain" and op.type == "ok" and op.key == mop[1] and mop[2] in op.value for op in ops)
+
+
+def fenced_in_its_midst(mops: list) -> list | None:
+    """A transaction that was committed had been fenced behind a send."""
+    at = next((at for at, mop in enumerate(mops) if mop[0] == "send"), None)
+    return None if at is None else [*mops[: at + 1], ["fence"], *mops[at + 1 :]]
 
 
 def own_append_unseen(mops: list) -> list | None:
@@ -347,6 +355,7 @@ CORRUPTIONS: Mapping[str, Corruption] = {
     "logs: a fenced producer's send is drained": Corruption(
         "log", writer_failed("send", "sending 7 to log-0: _FENCED: Local: fenced by a newer instance"), "zombie-write",
     ),
+    "logs: a fenced transaction is committed": Corruption("log", changed(fenced_in_its_midst), "zombie-write"),
     "logs: a circle of information": Corruption(
         "log", drained(together(txn(0, send("g", 0, 1), poll("h", [0, 2])), txn(1, send("h", 0, 2), poll("g", [0, 1]))),
                        drain("g", [0, 1]), drain("h", [0, 2])), "G1c",

@@ -100,7 +100,7 @@ def another_write(source: random.Random, form: Form, ops: list[Op]) -> list[Op]:
 
 def other_write(source: random.Random, form: Form, mop: list) -> list:
     """A write that is another at times; a read as it is."""
-    if mop[0] in ("r", "poll") or source.random() < 0.5:
+    if mop[0] in ("r", "poll", "fence") or source.random() < 0.5:
         return mop
     if form == "list":
         return [*mop[:2], source.choice(SMALL)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,9 +13,9 @@ from kio.schema.errors import ErrorCode
 from harness.model import BadInput, Op, PeerFailure
 from harness.model.session import NoAnswer, NotSent
 from workloads.log_topic import PARTITIONS
-from workloads.transactions import LATE_END, MOPS_MAX, late_end, transaction, transactions
+from workloads.transactions import LATE_END, MOPS_MAX, late_end, transaction, transactions, with_zombies
 from workloads.transactions_bumping import BumpingProducer
-from workloads.transactions_session import Refused, TransactionSession
+from workloads.transactions_session import Fenced, Refused, TransactionSession
 
 
 @dataclass
@@ -25,6 +26,7 @@ class Producer:
     ending: PeerFailure | None = None
     ends: list[bool] = field(default_factory=list)
     sent: int = 0
+    closed: bool = False
 
     async def send(self, _key: str, _value: int) -> int:
         if self.sending is not None:
@@ -38,7 +40,7 @@ class Producer:
             raise self.ending
 
     async def close(self) -> None:
-        pass
+        self.closed = True
 
 
 @dataclass
@@ -98,6 +100,83 @@ def test_end_says_what_is_known(name: str) -> None:
     assert ended.value == [SEND if producer.sending else ["send", "log-0", [40, 7]]]
 
 
+FENCE = ["fence"]
+
+
+@dataclass
+class Succession:
+    """Has a producer fenced; from then on it is refused all, unless it is told to go on."""
+
+    goes_on: bool = False
+    failure: PeerFailure | None = None
+    newer: Producer = field(default_factory=Producer)
+
+    def carry_out(self, older: Producer, *ops: Op) -> list[Op]:
+        async def succeed() -> Producer:
+            if self.failure is not None:
+                raise self.failure
+            if not self.goes_on:
+                older.sending, older.ending = Refused("sending: _FENCED"), Fenced("_FENCED")
+            return self.newer
+
+        async def stable(_key: str) -> None:
+            pass
+
+        async def one_by_one() -> list[Op]:
+            session = TransactionSession(older, Reader(), stable, 0, succeed)  # type: ignore[arg-type]
+            return [await session.invoke(op) for op in ops]
+
+        return asyncio.run(one_by_one())
+
+
+def asked(*mops: list) -> Op:
+    return Op("invoke", "txn", value=list(mops))
+
+
+@pytest.mark.parametrize(
+    ("rest", "error"),
+    [([SEND], "sending: _FENCED"), ([], "_FENCED"), ([ABORT], "_FENCED")],
+    ids=["by its next send", "by its commit", "by its abort"],
+)
+def test_a_fenced_producer_has_failed_and_the_newer_one_goes_on(rest: list, error: str) -> None:
+    older, succession = Producer(), Succession()
+    fenced, after = succession.carry_out(older, asked(SEND, FENCE, *rest), asked(SEND))
+    assert (fenced.type, fenced.error) == ("fail", error)
+    assert fenced.value == [["send", "log-0", [40, 7]], FENCE, *rest]
+    assert (after.type, older.closed, older.sent, succession.newer.sent) == ("ok", True, 1, 1)
+
+
+def test_a_fenced_producer_that_is_let_go_on_is_told_as_it_ended() -> None:
+    (ended,) = Succession(goes_on=True).carry_out(Producer(), asked(SEND, FENCE, SEND))
+    assert (ended.type, ended.value[1]) == ("ok", FENCE)
+
+
+def test_whether_a_producer_was_fenced_is_open_where_the_newer_one_was_not_answered() -> None:
+    older = Producer()
+    (ended,) = Succession(failure=PeerFailure("late")).carry_out(older, asked(SEND, FENCE))
+    assert (ended.type, ended.error, older.closed) == ("info", "late", False)
+
+
+def test_a_commit_that_was_asked_for_before_the_producer_was_fenced_may_have_taken_effect() -> None:
+    assert carry_out(Producer(ending=Fenced("_FENCED")), Reader(), SEND).type == "info"
+
+
+def test_some_transactions_are_fenced_behind_their_first_send_and_ask_for_the_same() -> None:
+    draws = [(number, random.Random(number).getrandbits(64)) for number in range(2000)]
+    drawn = [with_zombies(*each).value for each in draws]
+    fenced = [mops for mops in drawn if FENCE in mops]
+    assert 100 < len(fenced) < 250
+    assert {mops.index(FENCE) for mops in fenced} == {1}
+    assert [[mop for mop in mops if mop != FENCE] for mops in drawn] == [transaction(*each).value for each in draws]
+
+
+@pytest.mark.parametrize(("zombies", "are_there"), [("true", True), ("false", False)])
+def test_zombies_are_an_option(zombies: str, are_there: bool) -> None:
+    operation = transactions({"zombies": zombies}).operation
+    assert operation is not None
+    assert any(FENCE in operation(number, number << 32).value for number in range(100)) == are_there
+
+
 def test_poll_waits_for_the_transaction_s_own_record_to_show() -> None:
     reader = Reader([{"log-0": [[1, 2]]}, {}, {"log-0": [[40, 7]]}, {"log-0": [[41, 8]]}])
     ended = carry_out(Producer(), reader, SEND, POLL, patience_seconds=60)
@@ -128,7 +207,11 @@ def test_values_of_transactions_are_never_sent_twice() -> None:
     assert 0 < sum(mops[-1] == ABORT for mops in drawn) < 1000
 
 
-@pytest.mark.parametrize(("make", "given"), [(transactions, {"acks": "1"}), (late_end, {"client": "java"})], ids=str)
+@pytest.mark.parametrize(
+    ("make", "given"),
+    [(transactions, {"acks": "1"}), (transactions, {"zombies": "1"}), (late_end, {"client": "java"})],
+    ids=str,
+)
 def test_unknown_options_are_refused(make: Any, given: dict[str, str]) -> None:
     with pytest.raises(BadInput, match="expected"):
         make(given)
