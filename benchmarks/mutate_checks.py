@@ -54,8 +54,11 @@ MUTANTS = (
     Mutant("kernels/log.py", "log.rank(neighbours[:, 0]) > 1]", "log.rank(neighbours[:, 0]) > 2]", "log"),
     Mutant("kernels/ranks.py", "or offset[own] >= top:", "or offset[own] >= top - 1:", "log"),
     Mutant("kernels/log.py", "(what == UNKNOWN) & (self", "(what == FAILED) & (self", "log"),
+    Mutant("kernels/log.py", "refused[is_fenced]", "refused", "log"),
+    Mutant("group_offsets.py", "offset[operation] + 1, NOTHING", "offset[operation], NOTHING", "log"),
     Mutant("transactions_edges.py", "over(in_order) == 1)", "over(in_order) == 2)", "transactions-list"),
     Mutant("transactions_rules.py", "not is_last and writer != txn", "is_last and writer != txn", "transactions-list"),
+    Mutant("transactions_rules.py", "'fence' and status = 'ok'", "'fence' and status = 'fail'", "transactions-log"),
     Mutant("transactions_rules.py", "and was_drained and not was_read", "and not was_read", "transactions-log"),
 )  # fmt: skip
 
