@@ -22,7 +22,8 @@ partition; delta is how much it grows from one record to the next.
     values-not-unique, not-drained, no-progress (unknown): what could not be judged, and why
 
 Where a process left its assignment to its group (`subscribe`), its polls may skip and go back, and that is tolerated;
-an `assign` or `subscribe` begins a new count of its polls. A read by an operation that did not end in ok counts where
+an `assign` or `subscribe` begins a new count of its polls. A member begins behind what others of its group have polled
+and committed, and no rule rests on where polls begin. A read by an operation that did not end in ok counts where
 it can only prove too much was told, never where it would excuse. A send without an acknowledgement may be in the log
 or not; where an error was certain that it is not, `aborted-read` holds it to that.
 

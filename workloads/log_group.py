@@ -26,7 +26,7 @@ from workloads.log_topic import PARTITIONS, TOPIC, name_of, number_of
 SESSION_TIMEOUT_MS = 6000
 """After that a coordinator takes a silent member for gone; librdkafka waits as long for one to commit to."""
 
-COMMITTED_SECONDS = 5.0
+COMMITTED_SECONDS = 2.0
 
 REFUSED = frozenset(
     {
