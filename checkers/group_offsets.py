@@ -45,11 +45,15 @@ NOTHING = -1
 """The offset where nothing was committed."""
 
 
+def rows(history: DataFrame) -> DataFrame:
+    """The rows of commits and committed."""
+    return history.where((fn.col("process") >= 0) & fn.col("f").isin("commit", "committed"))
+
+
 def offsets(history: DataFrame) -> DataFrame:
     """(key, call, index, what, offset): what each commit and committed that ended in ok says of each partition."""
     own = Window.partitionBy("process").orderBy("index")
-    rows = history.where((fn.col("process") >= 0) & fn.col("f").isin("commit", "committed"))
-    begun = rows.withColumn("call", fn.coalesce(fn.lag("index").over(own), "index"))
+    begun = rows(history).withColumn("call", fn.coalesce(fn.lag("index").over(own), "index"))
     each = begun.where("type = 'ok'").select(
         "call", "index", what().alias("what"), fn.explode(told()).alias("partition", "offset")
     )

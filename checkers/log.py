@@ -96,17 +96,13 @@ WORDS = {
 def findings(history: DataFrame, logged: DataFrame, settings: JudgeSettings) -> DataFrame:
     """Every broken guarantee of every partition, and what could not be judged; logged are the records of the brokers'
     own logs, where they were kept."""
-    found = reduce(
-        DataFrame.unionAll,
-        [
-            judged(events(history), ["index", "place"], judge),
-            judged(group_offsets.offsets(history), ["index"], partial(group_offsets.judge, check=CHECK)),
-            no_progress(history, settings),
-        ],
-    )
-    if logged.isEmpty():
-        return found
-    return found.unionAll(settled(history, logged)).unionAll(zombie_writes(logged, sent(history), CHECK))
+    found = [judged(events(history), ["index", "place"], judge), no_progress(history, settings)]
+    if not group_offsets.rows(history).isEmpty():
+        of_group = partial(group_offsets.judge, check=CHECK)
+        found.append(judged(group_offsets.offsets(history), ["index"], of_group))
+    if not logged.isEmpty():
+        found += [settled(history, logged), zombie_writes(logged, sent(history), CHECK)]
+    return reduce(DataFrame.unionAll, found)
 
 
 def sent(history: DataFrame) -> DataFrame:
