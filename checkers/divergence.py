@@ -21,11 +21,12 @@ batches whole, so nothing is expanded into records; the checksum leaves the lead
 starts above 0 a snapshot stands for what is below: there it is compared with none, and counts as holding any version.
 
 A broker's high watermark may rightly go back: a new leader's lags behind that of the one before (KIP-207), and a
-follower's never passes the end of its log. What was below it may not be cut, in a follower's log only because another
-leader never had it: then it was lost, whether by an unclean election, a disk that was lost, or a truncation too far
-(KIP-101, KIP-279). The leader epoch of the last offset tells, since a later leader's record there has a higher one; so
-no order of times is needed, and a cut that a later fetch made good is none. As for a lost write, nothing excuses it.
-Where a log starts above the offset, retention may have deleted it, and nothing is said; nor where no log was kept.
+follower's never passes the end of its log. What was once below it stays all the same: a later leader that lacks it, or
+logs that all end before it, have lost what was committed, by an unclean election, by a disk that was lost or by a
+truncation too far (KIP-101, KIP-279). As for a lost write, nothing excuses that. The leader epoch of the last offset
+below tells, since a later leader's record there has a higher one; no order of times is needed, and a cut that a later
+fetch made good is none. Where a log starts above the offset, retention may have deleted it, and nothing is said; nor
+where no log was kept.
 
 What may live here: rules on logs at rest. What may not: what was seen while the quorum ran, which is quorum.py's.
 """

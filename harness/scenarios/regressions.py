@@ -49,7 +49,7 @@ KAFKA_17754 = Scenario(
         None,
         "newest 4",
         shows=(OPEN_AT_HEAL,),
-        # Below, the coordinator's log has no room for what Produce v12 and EndTxn v5 ask for (KIP-890).
+        # At 0 brokers answer Produce v12, which EndTxn v5 goes with (KIP-890), with UNSUPPORTED_VERSION.
         needs_features={"transaction.version": 1},
         workload_options={"client": "epoch-bumping"},
     ),
