@@ -1,6 +1,6 @@
 """The tester is tested: the checks find each mutant of the reference quorum under random faults, on real processes.
 
-The runs are the product's own command; two at a time, since most of a run is waiting.
+The runs are the product's own command; three at a time, since most of a run is waiting.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def run(bug: str, store: Path) -> tuple[int, dict[str, Any]]:
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[int, dict[str, Any]]]:
     store = tmp_path_factory.mktemp("planted")
-    with ThreadPoolExecutor(max_workers=2) as pool:
+    with ThreadPoolExecutor(max_workers=3) as pool:
         return dict(zip(PLANTED, pool.map(lambda bug: run(bug, store), PLANTED), strict=True))
 
 

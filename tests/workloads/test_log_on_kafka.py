@@ -15,6 +15,10 @@ UNCLEAN, REPLACED_DISK, GROUP = (
     Path(__file__).with_name(f"{name}.toml") for name in ("unclean", "replaced-disk", "group")
 )
 
+ASKED_FOR = pytest.mark.skipif(
+    "SPLITBRAIN_ALL_SCENARIOS" not in os.environ, reason="SPLITBRAIN_ALL_SCENARIOS plays all"
+)
+
 
 def play(plan: Path, store: Path) -> subprocess.CompletedProcess[str]:
     command = [str(COMMAND), "run", "--plan", str(plan), "--store", str(store), "--format", "json"]
@@ -45,7 +49,7 @@ def test_acknowledged_records_that_an_unclean_election_loses_are_named(tmp_path:
 @pytest.mark.netns
 @pytest.mark.spark
 @pytest.mark.timeout(400)
-@pytest.mark.skipif("SPLITBRAIN_ALL_SCENARIOS" not in os.environ, reason="SPLITBRAIN_ALL_SCENARIOS plays all")
+@ASKED_FOR
 def test_a_voter_with_a_new_disk_leaves_and_is_added_again_and_nothing_is_lost(tmp_path: Path) -> None:
     played = play(REPLACED_DISK, tmp_path)
     assert played.returncode == 0, played.stdout + played.stderr
@@ -57,6 +61,7 @@ def test_a_voter_with_a_new_disk_leaves_and_is_added_again_and_nothing_is_lost(t
 @pytest.mark.netns
 @pytest.mark.spark
 @pytest.mark.timeout(400)
+@ASKED_FOR
 def test_what_a_group_commits_never_goes_back_though_its_coordinator_dies(tmp_path: Path) -> None:
     played = play(GROUP, tmp_path)
     assert played.returncode == 0, played.stdout + played.stderr
