@@ -28,7 +28,7 @@ def latency_chart(side: SideData, duration_ns: int) -> ET.Element:
     scale = time_scale(duration_ns)
     low, high = _decades(side.latencies)
     heights = Scale(low, high, BOTTOM, TOP)
-    grid = [_grid_line(f"{10.0**power:g} ms", heights(power)) for power in range(low, high + 1)]
+    grid = [_grid_line(_power_of_ms(power), heights(power)) for power in range(low, high + 1)]
     points = [_point(point, scale, heights) for point in side.latencies]
     lines = [_quantile(name, side.quantiles, scale, heights) for name in QUANTILES] if side.quantiles else []
     title = f"Latency of client operations, {side.name}"
@@ -84,6 +84,11 @@ def _steps(outcome: Outcome, load: Sequence[SecondOfLoad], scale: Scale, heights
         path += f"V{heights(count):.2f}H{scale((second + 1) * 1e9):.2f}"
     told = f"{WORDS[outcome]}: {sum(counts):,} in all"
     return element("path", tooltip(told), d=path, class_=f"steps {outcome}")
+
+
+def _power_of_ms(power: int) -> str:
+    """So many powers of ten of a millisecond in words, short enough for an axis."""
+    return f"{10.0**power:g} ms" if power < 3 else f"{10 ** (power - 3)} s"
 
 
 def _grid_line(text: str, y: float) -> ET.Element:
