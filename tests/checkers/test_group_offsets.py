@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from small_histories import history
 from small_logs import commit, committed, lost_commit
-from test_partitions import WAYS, configured, written
+from ways_to_cut import WAYS, cut
 
 from checkers import group_offsets, log
 from checkers.contract import JudgeSettings
@@ -63,16 +63,8 @@ def test_scan_finds_what_comparing_everything_with_everything_does() -> None:
 @pytest.mark.spark
 def test_findings_are_the_same_however_rows_are_cut(spark: SparkSession, tmp_path: Path) -> None:
     ops, found = told(7, 600), {}
-    for number, (name, (partitions, files, batch_rows)) in enumerate(WAYS.items()):
-        (tmp_path / str(number)).mkdir()
-        with configured(
-            spark,
-            shuffle__partitions=str(partitions),
-            files__maxPartitionBytes="20000",
-            execution__arrow__maxRecordsPerBatch=str(batch_rows),
-        ):
-            table = spark.read.parquet(str(written(ops, files, tmp_path / str(number))))
-            rows = log.findings(table, table.limit(0), SETTINGS).collect()
+    for name, table in cut(spark, ops, tmp_path):
+        rows = log.findings(table, table.limit(0), SETTINGS).collect()
         found[name] = sorted((row["key"], row["name"], row["severity"], tuple(row["witnesses"])) for row in rows)
     assert len(found["one partition"]) > 50
     for name in WAYS:

@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as parquet
 import pytest
 from pyspark.sql import SparkSession
 from small_histories import history, random_register, row
+from ways_to_cut import WAYS, cut
 
 from checkers import columns, promised_reads, register
 from checkers.contract import JudgeSettings
 from checkers.keyed import columns_of, compacted, keys_in, keys_of
 from harness.model import Op
-from harness.model.tables import HISTORY
 
 KEYS = 150
 SETTINGS = JudgeSettings(search_steps=12)
-WAYS = {
-    "one partition": (1, 1, 100_000),
-    "two partitions, three files": (2, 3, 100_000),
-    "seven partitions, batches of five rows": (7, 1, 5),
-    "seven partitions, eleven files of rows in no order, batches of three rows": (7, 11, 3),
-}
-"""By name: shuffle partitions, files, rows in a batch."""
 
 
 def many_keys() -> list[Op]:
@@ -65,45 +56,13 @@ def renamed(ops: Sequence[Op], which: int) -> list[Op]:
     ]
 
 
-def written(ops: Sequence[Op], files: int, directory: Path) -> Path:
-    """The ops as Parquet, in index order in one file, or dealt out at random to several."""
-    rows = [row(op) for op in ops]
-    if files > 1:
-        random.Random(files).shuffle(rows)
-    for file in range(files):
-        parquet.write_table(pa.Table.from_pylist(rows[file::files], HISTORY), directory / f"{file}.parquet")
-    return directory
-
-
-@contextmanager
-def configured(spark: SparkSession, **settings: str) -> Iterator[None]:
-    """These settings of Spark's for a while."""
-    names = {name: f"spark.sql.{name.replace('__', '.')}" for name in settings}
-    before = {name: spark.conf.get(names[name]) for name in settings}
-    for name, setting in settings.items():
-        spark.conf.set(names[name], setting)
-    try:
-        yield
-    finally:
-        for name, setting in before.items():
-            spark.conf.set(names[name], setting or "")
-
-
 @pytest.mark.spark
 def test_findings_are_the_same_however_rows_are_cut(spark: SparkSession, tmp_path: Path) -> None:
-    ops, found = many_keys(), {}
-    for number, (name, (partitions, files, batch_rows)) in enumerate(WAYS.items()):
-        (tmp_path / str(number)).mkdir()
-        with configured(
-            spark,
-            shuffle__partitions=str(partitions),
-            files__maxPartitionBytes="20000",
-            execution__arrow__maxRecordsPerBatch=str(batch_rows),
-        ):
-            table = spark.read.parquet(str(written(ops, files, tmp_path / str(number))))
-            strict = register.findings(table, table, SETTINGS)
-            promised = promised_reads.findings(table, table, SETTINGS)
-            found[name] = sorted(map(str, strict.unionAll(promised).collect()))
+    found = {}
+    for name, table in cut(spark, many_keys(), tmp_path):
+        strict = register.findings(table, table, SETTINGS)
+        promised = promised_reads.findings(table, table, SETTINGS)
+        found[name] = sorted(map(str, strict.unionAll(promised).collect()))
     expected = found["one partition"]
     names = {one.partition("name='")[2].partition("'")[0] for one in expected}
     assert names >= {"non-linearizable", "undecided", "phantom-read", "values-not-unique"}
