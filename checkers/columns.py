@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.kernels.rows import Place, Rows
+from checkers.kernels.rows import PLACES_MAX, Place, Rows
 
 BLOCK_ROWS = 1_000_000
 """How many rows a worker gathers before it packs them, for all partitions together."""
@@ -29,7 +29,7 @@ BLOCK_ROWS = 1_000_000
 BLOCKS = pa.schema([("key", pa.string()), ("block", pa.binary())])
 """A block of rows whose keys belong to one partition, and any one of these keys, which tells Spark which."""
 
-WIDTHS = (pa.int8(), pa.int16(), pa.int32())
+WIDTHS = (np.int8, np.int16, np.int32)
 """What a whole number may take, besides 64 bits."""
 
 COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -123,14 +123,10 @@ def narrow(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Whole numbers in the fewest bytes that hold them all; anything else as it is."""
     if not pa.types.is_integer(column.type):
         return column
-    bounds = pc.min_max(column)
-    for width in WIDTHS:
-        try:
-            bounds.cast(pa.struct({"min": width, "max": width}))
-        except pa.ArrowInvalid:
-            continue
-        return column.cast(width)
-    return column
+    bounds = pc.min_max(column).as_py()
+    least, most = bounds["min"] or 0, bounds["max"] or 0
+    fits = (width for width in WIDTHS if np.iinfo(width).min <= least and most <= np.iinfo(width).max)
+    return column.cast(pa.from_numpy_dtype(next(fits, np.int64)))
 
 
 def serialized(table: pa.Table) -> bytes:
@@ -171,7 +167,7 @@ def by_difference(chunks: list[pa.Array]) -> Coded | None:
     least = min((each["min"] for each in bounds if each["min"] is not None), default=0)
     most = max((each["max"] for each in bounds if each["max"] is not None), default=0)
     rows = sum(map(len, chunks))
-    if most - least >= SPARSE * rows + 1000 or least == np.iinfo(np.int64).min:
+    if most - least >= min(SPARSE * rows + 1000, PLACES_MAX) or least == np.iinfo(np.int64).min:
         return None
     codes = np.empty(rows, Place)
     end = 0

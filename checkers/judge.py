@@ -83,12 +83,8 @@ def judge(
     def said_by(name: str) -> tuple[list[Finding], list[Quantity]]:
         return run_check(name, CHECKS[name], tables, settings, findings_max)
 
-    try:
-        with shown(spark.sparkContext.statusTracker(), "judging"), ThreadPoolExecutor(checks_at_once(spark)) as pool:
-            said = list(pool.map(said_by, checks))
-    finally:
-        for table in tables.values():
-            table.unpersist()
+    with shown(spark.sparkContext.statusTracker(), "judging"), ThreadPoolExecutor(checks_at_once(spark)) as pool:
+        said = list(pool.map(said_by, checks))
     findings = tuple(chain.from_iterable(found for found, _ in said))
     quantities = tuple(chain.from_iterable(measured for _, measured in said))
     return Judgement(findings, quantities, verdict_of(findings), time.monotonic() - began)

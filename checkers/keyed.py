@@ -214,7 +214,9 @@ def keys_in(columns: dict[str, list[pa.Array]], fs: tuple[str, ...], initial: st
     """
     rows = sum(map(len, columns["index"]))
     if rows > PLACES_MAX:
-        raise BadInput(f"expected at most {PLACES_MAX:,} rows in a partition, found {rows:,}")
+        raise BadInput(
+            f"judging a partition of the history: expected at most {PLACES_MAX:,} rows in it, found {rows:,}"
+        )
     index = joined(columns.pop("index"))
     order, starts, names = together(coded(columns.pop("key")), index)
     kind, f = (taken(joined(columns.pop(name)).astype(np.int8), order) for name in ("kind", "f"))

@@ -101,7 +101,8 @@ def table(spark: SparkSession, files: list[Path], schema: pa.Schema) -> DataFram
     table = spark.read.schema(columns).parquet(*map(str, files))
     rows = table.select("*", fn.struct("_metadata.file_name", "_metadata.row_index").alias("position"))
     # One partition satisfies every grouping and order, so that a small run is judged without a single shuffle; and
-    # it is read once. Who opened the tables lets go of them with unpersist().
+    # it is read once. Spark lets go of it when nobody holds the table any more; a cached one would have Java code
+    # generated for each of its readers.
     return rows.coalesce(1).localCheckpoint(eager=False) if is_small(files) else rows
 
 

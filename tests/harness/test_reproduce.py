@@ -17,7 +17,7 @@ from harness.scenarios import CATALOGUE
 SOME = ["PV-01", "EX-01"]
 ON_REFERENCE = sorted(identifier for identifier, scenario in CATALOGUE.items() if scenario.bad.reference is not None)
 PLAYED = ON_REFERENCE if "SPLITBRAIN_ALL_SCENARIOS" in os.environ else SOME
-"""All of them take a quarter of an hour; some have one of each kind of story."""
+"""All of them take a quarter of an hour."""
 
 COMMAND = Path(sys.executable).with_name("splitbrain")
 
