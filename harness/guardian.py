@@ -19,7 +19,7 @@ from pathlib import Path
 from harness.alive import sandbox_process
 from harness.model import SplitbrainError
 from harness.model.hosts import UndoRecord
-from harness.undoing import HOSTS, undo_hosts
+from harness.undoing import HOSTS, alone_with, undo_hosts
 from nemesis.journal import pending
 from results.store import RunDirectory
 
@@ -52,9 +52,10 @@ def main() -> None:
     while sandbox_process(run) is not None and time.monotonic() < deadline:
         time.sleep(0.05)
     for _ in range(TRIES):
-        records = [record for record in pending(run.journal) if record.fault == HOSTS]
-        if all(_is_undone(record) for record in records):
-            return
+        with alone_with(run):
+            records = [record for record in pending(run.journal) if record.fault == HOSTS]
+            if all(_is_undone(record) for record in records):
+                return
         time.sleep(PAUSE_SECONDS)  # what refused once, an engine under load or a machine out of reach, may not again
     sys.exit(1)
 

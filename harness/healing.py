@@ -1,4 +1,4 @@
-"""Undoes what a run left on this machine whose controller is gone. Twice in a row is as good as once.
+"""Undoes what a run left on this machine whose controller is gone. Twice is as good as once, in a row or at a time.
 
 On namespace hosts nothing outlives the sandbox, which the kernel takes down with its first process; what may be left
 is that process itself, if something kept it alive. It is known by pid and start time, so that no other process is
@@ -12,31 +12,35 @@ import os
 import signal
 import time
 from collections.abc import Container, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from harness.alive import owner_is_alive, sandbox_process, started_ticks
 from harness.model import BadInput, EnvironmentFailure
-from harness.undoing import HOSTS, undo_hosts
+from harness.undoing import HOSTS, alone_with, undo_hosts
 from nemesis.journal import UndoJournal, pending
 from results.store import RunDirectory, Status, runs
 
 END_SECONDS = 30.0
+ABANDONED: Final[tuple[Status, ...]] = ("created", "running")
+"""What a run may say of itself that nobody carries out."""
 
 
 def heal_store(store: Path) -> Iterator[str]:
     """Heal every run of a store that is said to be running and whose command is gone; a line for each thing done."""
-    abandoned = _abandoned(store, ("created", "running"))
-    for run in abandoned:
-        yield from _heal(run)
-    if not abandoned:
+    told = False
+    for line in _heal_all(store, ABANDONED):
+        told = True
+        yield line
+    if not told:
         yield "nothing to heal"
 
 
 def heal_before_a_run(store: Path) -> Iterator[str]:
     """The same before a new run, silent where there is nothing, and with no eye on runs that may just be beginning."""
-    for run in _abandoned(store, ("running",)):
-        yield from _heal(run)
+    yield from _heal_all(store, ("running",))
 
 
 def heal_before_judging(directory: RunDirectory) -> Iterator[str]:
@@ -48,32 +52,38 @@ def heal_before_judging(directory: RunDirectory) -> Iterator[str]:
             yield from _heal(run)
 
 
-def _abandoned(store: Path, statuses: Container[Status]) -> list[RunDirectory]:
-    directories = [run for each in runs(store) for run in [*_sides(each), each]]
-    return [run for run in directories if run.status in statuses and not owner_is_alive(run)]
+def _heal_all(store: Path, statuses: Container[str]) -> Iterator[str]:
+    for each in runs(store):
+        for run in [*_sides(each), each]:
+            if run.status in statuses and not owner_is_alive(run):
+                yield from _heal(run)
 
 
 def _sides(directory: RunDirectory) -> list[RunDirectory]:
     return directory.sides() if directory.kind == "reproduction" else []
 
 
-def _heal(run: RunDirectory) -> Iterator[str]:
-    process = sandbox_process(run)
-    if process is not None:
-        _end(process)
-        yield f"{run.name}: ended its controller, process {process}, and all in it"
-    open_faults = pending(run.journal)
-    for record in open_faults:
-        if record.fault == HOSTS:
-            yield f"{run.name}: {undo_hosts(record)}"
-    left = sum(record.fault != HOSTS for record in open_faults)
-    UndoJournal(run.journal).all_healed()
-    run.enter("interrupted", datetime.now(UTC))
-    yield f"{run.name}: interrupted, {left} open faults gone with its hosts; what it recorded can be checked"
+def _heal(run: RunDirectory) -> list[str]:
+    """Nothing where somebody else healed it while we waited."""
+    with alone_with(run):
+        if run.status not in ABANDONED:
+            return []
+        told = []
+        process = sandbox_process(run)
+        if process is not None:
+            _end(process)
+            told.append(f"{run.name}: ended its controller, process {process}, and all in it")
+        open_faults = pending(run.journal)
+        told += [f"{run.name}: {undo_hosts(record)}" for record in open_faults if record.fault == HOSTS]
+        left = sum(record.fault != HOSTS for record in open_faults)
+        UndoJournal(run.journal).all_healed()
+        run.enter("interrupted", datetime.now(UTC))
+    return [*told, f"{run.name}: interrupted, {left} open faults gone with its hosts; what it recorded can be checked"]
 
 
 def _end(pid: int) -> None:
-    os.kill(pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):  # it has just ended by itself
+        os.kill(pid, signal.SIGKILL)
     deadline = time.monotonic() + END_SECONDS
     while started_ticks(pid) is not None:
         if time.monotonic() > deadline:

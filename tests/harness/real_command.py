@@ -43,9 +43,18 @@ def begin(*arguments: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment())
 
 
-def wait_until(condition: Callable[[], bool], what: str, timeout_seconds: float = 60.0) -> None:
+def wait_until(
+    condition: Callable[[], bool],
+    what: str,
+    timeout_seconds: float = 60.0,
+    command: subprocess.Popen[str] | None = None,
+) -> None:
+    """Wait for a condition, and where a command is to bring it about, no longer than that command lives."""
     deadline = time.monotonic() + timeout_seconds
     while not condition():
+        if command is not None and command.poll() is not None:
+            _, said = command.communicate()
+            raise AssertionError(f"the command ended with {command.returncode}, and it is not so: {what}\n{said}")
         assert time.monotonic() < deadline, f"not so after {timeout_seconds:g} s: {what}"
         time.sleep(0.02)
 

@@ -93,7 +93,7 @@ def test_a_truncated_chunk_is_bad_input_that_names_the_file(store):
 @pytest.mark.parametrize("moment", ["before it runs", "under faults"])
 def test_an_interrupt_ends_the_run_in_good_order(store, moment):
     command = begin(*RUN, "--store", store)
-    wait_until(lambda: bool(list(store.glob("*/sandbox.json"))), "the run's sandbox is there")
+    wait_until(lambda: bool(list(store.glob("*/sandbox.json"))), "the run's sandbox is there", command=command)
     (run,) = runs(store)
     if moment == "under faults":
         wait_until(lambda: bool(pending(run.journal)), "a fault is in place")

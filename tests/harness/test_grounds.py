@@ -92,7 +92,7 @@ def test_a_killed_controller_leaves_nothing_and_its_run_can_be_healed_twice(kind
     flags = ["--hosts", kind, "--workload", "register", "--faults", "partition,pause,clock", "--interval", "1"]
     command = begin("run", *flags, "--time-limit", "60", "--rate", "20", "--seed", "3", "--store", tmp_path)
     try:
-        wait_until(lambda: faults_begun(tmp_path), "a fault is in place", 90)
+        wait_until(lambda: faults_begun(tmp_path), "a fault is in place", 90, command)
         (controller,) = [int(json.loads(path.read_text())["pid"]) for path in tmp_path.glob("*/sandbox.json")]
     finally:
         command.kill()

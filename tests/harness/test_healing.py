@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
@@ -65,6 +66,17 @@ def test_healing_crosses_out_the_faults_and_says_so_once(run):
     assert len(heal(run)) == 1
     assert (run.status, pending(run.journal)) == ("interrupted", [])
     assert heal(run) == ["nothing to heal"]
+
+
+def test_of_many_that_heal_at_once_each_run_is_healed_by_one(tmp_path):
+    abandoned = [new_run(tmp_path, f"left-{number}", datetime.now(UTC)) for number in range(8)]
+    for run in abandoned:
+        run.enter("running", datetime.now(UTC))
+        UndoJournal(run.journal).record(UndoRecord("kill", "start", {"nodes": [1]}))
+    with ThreadPoolExecutor(8) as pool:
+        told = [line for lines in pool.map(lambda _: list(heal_before_a_run(tmp_path)), range(8)) for line in lines]
+    assert sorted(line.partition(":")[0] for line in told) == sorted(run.name for run in abandoned)
+    assert {run.status for run in abandoned} == {"interrupted"}
 
 
 def test_a_run_that_never_came_to_own_itself_is_healed_too(tmp_path):

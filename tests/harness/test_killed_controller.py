@@ -75,7 +75,7 @@ def play_and_kill(kill: str, store: Path) -> tuple[int, list[str]]:
     name = kill.replace(" ", "_")
     command = begin("run", *FLAGS, *LOAD, "--name", name, "--seed", KILLS.index(kill), "--store", store)
     if sign:
-        wait_until(lambda: any(store.glob(f"*-{name}-*/{sign}")), f"the run {kill}")
+        wait_until(lambda: any(store.glob(f"*-{name}-*/{sign}")), f"the run {kill}", command=command)
     time.sleep(random.Random(kill).uniform(0, seconds_max))
     before = len(processes_of(name, store))
     assert command.poll() is None, f"{kill}: the run ended before it was killed"
@@ -154,7 +154,9 @@ def test_after_healing_every_run_is_interrupted_with_no_fault_open(aftermath):
 
 def test_a_reproduction_that_was_killed_is_healed_with_its_sides(tmp_path):
     command = begin("reproduce", "PV-01", "--store", tmp_path)
-    wait_until(lambda: list(tmp_path.glob("*/bad-1/history/*.parquet")), "the bad side has recorded something")
+    wait_until(
+        lambda: list(tmp_path.glob("*/bad-1/history/*.parquet")), "the bad side has recorded something", command=command
+    )
     command.kill()
     command.wait()
     wait_until(lambda: not processes_naming(tmp_path), "nothing is left of it")
