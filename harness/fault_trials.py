@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -88,7 +88,7 @@ def attempt(ground: Ground, store: Path, report: Callable[[str], None]) -> list[
     """Inject, prove and heal every strike on this ground."""
     report(f"{ground.name}: looking")
     reasons = survey(ground, store)
-    missing = {number: reason for number, (_, steps) in enumerate(STRIKES) if (reason := reasons[steps[0].f])}
+    missing = {number: reason for number, (_, steps) in enumerate(STRIKES) if (reason := _why_not(steps, reasons))}
     wanted = [number for number in range(len(STRIKES)) if number not in missing]
     if not wanted:
         return [_missing(ground, number, missing[number]) for number in sorted(missing)]
@@ -99,6 +99,10 @@ def attempt(ground: Ground, store: Path, report: Callable[[str], None]) -> list[
         _missing(ground, number, missing[number]) if number in missing else tried[number]
         for number in range(len(STRIKES))
     ]
+
+
+def _why_not(steps: Sequence[Step], reasons: Mapping[str, str | None]) -> str | None:
+    return next(filter(None, (reasons.get(step.f) for step in steps)), None)
 
 
 def _missing(ground: Ground, number: int, reason: str) -> Trial:

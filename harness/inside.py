@@ -32,7 +32,8 @@ from harness.plan import Plan
 from harness.recipes import ChangingSystem, NodeRecipes
 from harness.workloads import generator_of, workload_of
 from nemesis.journal import UndoJournal
-from nemesis.session import NemesisSession
+from nemesis.membership import VOTERS
+from nemesis.session import NemesisSession, refuse_what_is_missing
 from nemesis.situation import Situation
 from nodes.clocks.line_times import LineTimes
 from nodes.hosts.processes import ServerProcesses
@@ -43,6 +44,7 @@ from results.store import RunDirectory
 from workloads.workload import Reach
 
 NO_BROKERS = "only a Kafka whose nodes are brokers too has members that change; use --layout combined"
+STATIC = "the voters of a static quorum never change; use --voters N with Kafka 3.9 or later (KIP-853)"
 
 
 def main() -> None:
@@ -94,6 +96,7 @@ async def _conduct(
         situation = situation_of(plan, ground, processes, lambda: watch.view().leader())
         situation.recipes = NodeRecipes(system, ground)
         situation.membership = await stack.enter_async_context(_membership(plan, ground, watch))
+        refuse_what_is_missing((step.f for step in plan.story), situation)
         nemesis = NemesisSession(situation, journal, watch.until)
         tell(doing=f"starting {system.label}")
         for node in ground.views:
@@ -159,7 +162,7 @@ def situation_of(plan: Plan, ground: Ground, processes: ServerProcesses, leader:
         packets=ground.packets,
         disks=ground.disks,
         floor=plan.floor,
-        lacking={"membership": NO_BROKERS, **ground.lacking},
+        lacking={"membership": NO_BROKERS, **({VOTERS: STATIC} if plan.voters is None else {}), **ground.lacking},
     )
 
 

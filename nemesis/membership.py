@@ -24,6 +24,9 @@ from nemesis.arguments import Arguments, OnNodes, Seconds
 from nemesis.fault import Aimed, Fault
 from nemesis.situation import Situation
 
+OF_VOTERS = ("add_voter", "remove_voter")
+VOTERS = "voters"
+"""What a situation lacks whose voters never change."""
 VOTERS_MIN = 2
 POLL_SECONDS = 0.25
 SETTLE_SECONDS = 90.0
@@ -185,6 +188,12 @@ def _voter(view: MembershipView, nodes: Sequence[int], joins: bool) -> Sequence[
     return [VoterChange(node, False) for node in nodes if node in view.voters and enough][:1]
 
 
+def missing(situation: Situation, f: str) -> str | None:
+    """Why a deed cannot be done here, None where it can: partitions may move in a quorum whose voters stay."""
+    reason = situation.why_lacking("membership")
+    return reason or (situation.lacking.get(VOTERS) if f in OF_VOTERS else None)
+
+
 def draw(drawn: random.Random, _nodes: int) -> list[Step]:
     """Some partitions move, a voter leaves or joins, or preferred leaders are elected."""
     strikes = [
@@ -206,7 +215,7 @@ FAULT = Fault(
         "elect": Elect,
         "settle": Settle,
     },
-    missing=lambda situation, _deed: situation.why_lacking("membership"),
+    missing=missing,
     aim=aim,
     undo=lambda _f, _aimed: None,
     carry_out=carry_out,

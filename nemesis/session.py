@@ -6,7 +6,7 @@ do what it says ends with its error in the history, and the run it belongs to is
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from harness.model import BadInput, EnvironmentFailure, Op, PeerFailure, SplitbrainError
@@ -21,6 +21,14 @@ LEADER_SECONDS = 10.0
 
 Await = Callable[[str, float], Awaitable[bool]]
 """Waits until a named condition holds; False where it does not in so many seconds."""
+
+
+def refuse_what_is_missing(deeds: Iterable[str], situation: Situation) -> None:
+    """Raise BadInput for the first of a story's deeds that cannot be done here: before it starts, not in its midst."""
+    for f in deeds:
+        reason = BY_DEED[f].missing(situation, f) if f in BY_DEED else None
+        if reason:
+            raise BadInput(f"story: deed {f}: {reason}")
 
 
 class NemesisSession:

@@ -48,6 +48,18 @@ def test_a_store_that_cannot_be_made_is_named_in_one_line(arguments):
 
 
 @pytest.mark.netns
+def test_a_story_with_a_deed_that_its_system_has_not_is_refused_before_it_starts(store):
+    said = splitbrain("run", "--faults", "membership", "--seed", "1", "--store", store)
+    assert said.code == EXIT_USAGE
+    assert said.messages[-1].startswith("splitbrain: story: deed ")
+    assert said.messages[-1].endswith(
+        "only a Kafka whose nodes are brokers too has members that change; use --layout combined"
+    )
+    (run,) = runs(store)
+    assert (run.status, list(read_history(run.history))) == ("interrupted", [])
+
+
+@pytest.mark.netns
 def test_a_full_disk_ends_the_run_in_one_line_and_what_was_recorded_reads(tmp_path):
     """The store is a file system of 400 KiB, which a busy run fills within seconds; what it holds is copied out."""
     full, kept = tmp_path / "full", tmp_path / "kept"

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from harness.model import PeerFailure
+from harness.model import BadInput, PeerFailure
 from harness.model.membership import MembershipView, Reassignment, Replicas, VoterChange
 from harness.model.session import NoAnswer
 from nemesis import membership
 from nemesis.membership import FAULT, add_voter, reassign, remove_voter, settle
+from nemesis.session import refuse_what_is_missing
 
 LOG_0, LOG_1 = ("log", 0), ("log", 1)
 
@@ -146,3 +147,12 @@ def test_a_move_is_done_when_all_copies_are_there_in_sync_and_nothing_is_under_w
     view = MembershipView((1, 2, 3), (), {LOG_0: found})
     assert Reassignment(LOG_0, (1, 2)).is_done(view) is done
     assert not Reassignment(LOG_1, (1, 2)).is_done(view)
+
+
+@pytest.mark.usefixtures("quorum")
+@pytest.mark.parametrize("deed", ["add_voter", "remove_voter"])
+def test_voters_of_a_static_quorum_cannot_change_though_its_partitions_move(situation, deed):
+    situation.lacking = {"voters": "they never change"}
+    refuse_what_is_missing(["hold", "reassign", "elect", "settle"], situation)
+    with pytest.raises(BadInput, match=f"story: deed {deed}: they never change"):
+        refuse_what_is_missing(["reassign", deed], situation)
