@@ -22,6 +22,9 @@ import hashlib
 import logging
 import os
 import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -51,6 +54,9 @@ LOOPBACK = [("spark.driver.host", "127.0.0.1"), ("spark.driver.bindAddress", "12
 THRIFT = {"MIMALLOC_PURGE_DELAY": "0"}
 """For workers of Python: what Arrow lets go of goes back to the system at once, not to whatever it allocates next."""
 
+ASKED_FOR = "pyspark.testing.utils"
+"""What PySpark imports at the first call of Java, and Pandas with it."""
+
 SENT = ("checkers/**/*.py", "harness/__init__.py", "harness/model/*.py")
 UNPACKED = "splitbrain"
 """What a cluster is sent, and the directory that it is unpacked to."""
@@ -65,8 +71,10 @@ def spark_session(
     archive: Path | None = None,
     java_options: str = "",
     large: bool = False,
+    meanwhile: Sequence[str] = (),
 ) -> SparkSession:
-    """The running session, or a new one; memory is the driver's heap, in Java's notation, large what LARGE_BYTES says.
+    """The running session, or a new one; memory is the driver's heap, in Java's notation, large what LARGE_BYTES says,
+    meanwhile the modules to import while the Java machine starts.
 
     Raises EnvironmentFailure if no Java machine can be started.
     """
@@ -78,7 +86,7 @@ def spark_session(
     conf = settings(master, memory, archive or archive_file(), options, large)
     conf.setAll(LOOPBACK if is_near(master) else [])
     conf.setAll([] if master.startswith("local") else sent_along(cache_directory()))
-    session = SparkSession(start(conf, is_near(master)))
+    session = SparkSession(start(conf, is_near(master), meanwhile))
     session.sparkContext.setLogLevel("ERROR")
     # Python's end of Spark prints a failed job's trace as well as raising it.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -148,7 +156,7 @@ def sent_along(cache: Path) -> list[tuple[str, str]]:
     return [("spark.archives", f"{packages}#{UNPACKED}"), *told]
 
 
-def start(conf: SparkConf, near: bool) -> SparkContext:
+def start(conf: SparkConf, near: bool, meanwhile: Sequence[str]) -> SparkContext:
     """A context in a Java machine of its own, with the machine's standard error kept off the terminal."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if near:
@@ -157,9 +165,12 @@ def start(conf: SparkConf, near: bool) -> SparkContext:
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
     for name, value in THRIFT.items():
         os.environ.setdefault(name, value)
-    with TemporaryFile("w+") as stderr:
+    with TemporaryFile("w+") as stderr, ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(launch_gateway, conf, popen_kwargs={"stderr": stderr})
+        for module in (ASKED_FOR, *meanwhile):
+            import_module(module)
         try:
-            gateway = launch_gateway(conf, popen_kwargs={"stderr": stderr})
+            gateway = starting.result()
         except PySparkRuntimeError as failure:
             stderr.seek(0)
             said = stderr.read().strip().splitlines() or [str(failure)]

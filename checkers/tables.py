@@ -27,6 +27,8 @@ from harness.model import BadInput
 from harness.model.tables import ADDED_LATER, BATCHES, HISTORY, OBSERVATIONS, RECORDS
 
 SMALL_ROWS = 200_000
+BROADCAST_MAX = "10m"
+"""Spark's own."""
 
 PARTITION_ROWS = 2_500_000
 """How many rows of a large table a partition is to hold: a worker of Python has one in memory at a time."""
@@ -117,11 +119,14 @@ def rows_in(files: list[Path]) -> int:
 
 
 def suit(spark: SparkSession, rows: int) -> None:
-    """Set the session up for tables of so many rows: its partitions, and whether it compiles queries to Java code.
+    """Set the session up for tables of so many rows: its partitions, and how much thought goes into a query.
 
-    Compiling is a tenth of a large run's time, and most of a small one's.
+    Compiling queries to Java code is a tenth of a large run's time, and most of a small one's. Nor does it pay there to
+    reason about what columns can be, or to send the smaller side of a join around, which is a job of its own.
     """
     worth_it = rows > SMALL_ROWS
+    spark.conf.set("spark.sql.constraintPropagation.enabled", str(worth_it).lower())
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", BROADCAST_MAX if worth_it else "-1")
     spark.conf.set("spark.sql.codegen.wholeStage", str(worth_it).lower())
     spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if worth_it else "NO_CODEGEN")
     # Each partition beyond the first is a Python worker to start.

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from harness.healing import heal_before_judging
-from harness.judging import judge_reproduction, judge_run, open_spark, write_reproduction_report, write_run_report
 from harness.model import BadInput
 from harness.plan import Plan
 from harness.scenarios import scenario
+from harness.spark import open_spark
 from results.judgement import Judgement, read_judgement
 from results.store import RunDirectory
 
@@ -24,6 +24,8 @@ def check_paths(paths: Sequence[Path], master: str | None, report: Report) -> It
             report(line)
     report("starting Spark")
     spark = open_spark(master, [table for each in directories for table in each.path.glob("**/history/*.parquet")])
+    from harness.judging import judge_reproduction, judge_run  # read by now, while Java started
+
     for directory in directories:
         for run in _runs_in(directory):
             report(f"judging {run.name}")
@@ -36,6 +38,8 @@ def check_paths(paths: Sequence[Path], master: str | None, report: Report) -> It
 
 def rewrite_report(path: Path) -> Path:
     """Render a judged run's report; returns where it is."""
+    from harness.judging import write_reproduction_report, write_run_report
+
     directory = _run_directory(path)
     if not directory.verdict.exists():
         raise BadInput(f"{path}: expected a judged run; splitbrain check {path}")

@@ -2,6 +2,9 @@
 
 Exit codes are Jepsen's: 0 valid, 1 invalid, 2 unknown, 254 usage, 255 internal error. An error that we foresaw is
 one line on standard error; one that we did not is a traceback, and exit 255.
+
+A command imports what carries it out, so that none waits for the libraries of the others: `--help` answers at once, and
+`check` has Java started before the rest is read.
 """
 
 from __future__ import annotations
@@ -11,18 +14,15 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from tabulate import tabulate
 
 from harness import doctor as doctoring
-from harness.check import check_paths, rewrite_report
 from harness.console import print_error, print_json, progress
 from harness.fault_commands import app as faults_app
 from harness.healing import heal_store
-from harness.histories.exporting import exported
-from harness.histories.judging import FileVerdict, HeldTo, check_files
 from harness.kafka_commands import app as kafka_app
 from harness.model import BadInput, SplitbrainError, Verdict
 from harness.model.errors import EXIT_INTERNAL, EXIT_INVALID, EXIT_UNKNOWN, EXIT_USAGE, EXIT_VALID
@@ -45,8 +45,6 @@ from harness.options import (
     absolute,
 )
 from harness.plan import read_request, request
-from harness.reproduce import Reproduction, new_seed, reproduce, sides_of
-from harness.run import run_request
 from harness.scenarios import CATALOGUE, scenario
 from harness.scenarios.description import describe
 from nemesis.faults import BY_NAME
@@ -54,6 +52,9 @@ from nodes.hosts.sandbox import widen_path
 from results.judgement import Judgement, read_judgement
 from results.store import RunDirectory, runs
 from results.summary import summary
+
+if TYPE_CHECKING:
+    from harness.histories.judging import FileVerdict, HeldTo
 
 EXIT_OF = {Verdict.VALID: EXIT_VALID, Verdict.INVALID: EXIT_INVALID, Verdict.UNKNOWN: EXIT_UNKNOWN}
 INTERRUPTED = 130
@@ -92,6 +93,8 @@ def reproduce_command(
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Play scenarios and see whether the anomaly shows on the bad side, and only there."""
+    from harness.reproduce import Reproduction, new_seed, reproduce, sides_of
+
     wanted = [scenario(identifier) for identifier in identifiers]
     judgements = []
     for each in wanted:
@@ -150,6 +153,8 @@ def run_command(
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Run a workload under a schedule of faults, and judge it."""
+    from harness.run import run_request
+
     given: dict[str, Any] = {
         "system": system,
         "workload": workload,
@@ -197,6 +202,9 @@ def check(
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Judge stored runs again, or histories from elsewhere by a model."""
+    from harness.check import check_paths
+    from harness.histories.judging import HeldTo
+
     if model is not None:
         held_to = HeldTo(model, (semantics or Semantics.STRICT).value, initial, skip_malformed)
         raise typer.Exit(_check_files(paths, held_to, master, output))
@@ -210,6 +218,8 @@ def check(
 
 
 def _check_files(paths: list[Path], held_to: HeldTo, master: str | None, output: Format) -> int:
+    from harness.histories.judging import check_files
+
     with progress() as report:
         verdicts = list(check_files(paths, held_to, master, report))
     for verdict in verdicts:
@@ -227,6 +237,8 @@ def export(
     independent: Annotated[bool, typer.Option("--independent", help="Values as [key value], Jepsen's way.")] = False,
 ) -> None:
     """Print a run's history for other checkers, an operation a line."""
+    from harness.histories.exporting import exported
+
     for line in exported(run, output is ExportFormat.EDN, independent):
         print(line)
 
@@ -234,6 +246,8 @@ def export(
 @app.command()
 def report(path: Annotated[Path, typer.Argument(metavar="RUN", help="A judged run.")]) -> None:
     """Render a run's report again."""
+    from harness.check import rewrite_report
+
     print(rewrite_report(path))
 
 

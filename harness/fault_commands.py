@@ -6,17 +6,19 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from tabulate import tabulate
 
 from harness.console import progress
-from harness.fault_trials import Ground, Trial, attempt, survey
 from harness.model.errors import EXIT_INVALID
 from harness.options import DiskKinds, DiskOption, HostKinds, InventoryOption, absolute
 from nemesis.fault import Fault
 from nemesis.faults import FAULTS
+
+if TYPE_CHECKING:
+    from harness.fault_trials import Ground, Trial
 
 HostsOption = Annotated[list[HostKinds] | None, typer.Option(help="Kinds of host; repeat it. All but ssh otherwise.")]
 WIDTHS = [12, 40, 14, 10, 10, 60]
@@ -31,6 +33,8 @@ def faults(
     """List every fault with, for this machine, `available` or the reason why not."""
     if context.invoked_subcommand:
         return
+    from harness.fault_trials import survey
+
     with _store() as store, progress() as report:
         rows = []
         for ground in _grounds(hosts, disk, inventory):
@@ -59,6 +63,8 @@ def _availability(fault: Fault, ground: str, reasons: Mapping[str, str | None]) 
 @app.command("test")
 def trial_command(hosts: HostsOption = None, disk: DiskOption = None, inventory: InventoryOption = None) -> None:
     """Inject, prove and heal each fault on each kind of host; exit 1 where one does not work that is available."""
+    from harness.fault_trials import attempt
+
     with _store() as store, progress() as report:
         trials = [trial for ground in _grounds(hosts, disk, inventory) for trial in attempt(ground, store, report)]
     print(table(trials))
@@ -106,5 +112,7 @@ def _store() -> Iterator[Path]:
 
 def _grounds(hosts: list[HostKinds] | None, disk: DiskKinds | None, inventory: Path | None) -> list[Ground]:
     """The kinds of host asked for, or all that need no inventory."""
+    from harness.fault_trials import Ground
+
     kinds = hosts or [kind for kind in HostKinds if kind is not HostKinds.SSH or inventory]
     return [Ground(kind.value, disk.value if disk else "directory", absolute(inventory)) for kind in kinds]

@@ -6,10 +6,9 @@ expectations; the judgement of a reproduction asks whether the bad sides show wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import sqrt
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.model import Finding, Verdict
@@ -32,15 +31,6 @@ if TYPE_CHECKING:
     from checkers.session import SparkSession
 
 Report = Callable[[str], None]
-
-
-def open_spark(master: str | None = None, tables: Iterable[Path] = ()) -> SparkSession:
-    """The one session of a command, to judge these Parquet files; imported late, since commands that judge nothing
-    should not wait for it.
-    """
-    from checkers.session import LARGE_BYTES, spark_session
-
-    return spark_session(master, large=sum(table.stat().st_size for table in tables) > LARGE_BYTES)
 
 
 def judge_run(run: RunDirectory, spark: SparkSession) -> Judgement:

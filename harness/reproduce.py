@@ -13,13 +13,14 @@ from pathlib import Path
 
 from harness.alive import own
 from harness.healing import heal_before_a_run
-from harness.judging import judge_reproduction, judge_run, open_spark
+from harness.judging import judge_reproduction, judge_run
 from harness.launch import carry_out, interrupt
 from harness.model import BadInput
 from harness.model.hosts import HostKind
 from harness.model.scenario import Scenario, SideName
 from harness.plan import Plan, StoryStep, settled
 from harness.preflight import preflight
+from harness.spark import open_spark
 from harness.systems import KAFKA, build, has_features, is_kafka, is_switch, settle
 from results.judgement import Judgement
 from results.store import RunDirectory, new_run

@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.healing import heal_before_a_run
-from harness.judging import judge_run, open_spark
+from harness.judging import judge_run
 from harness.launch import carry_out
 from harness.model.story import ALL_FOLLOW_ONE_LEADER, once
 from harness.plan import NO_FAULTS, Load, Plan, Request, StoryStep
 from harness.preflight import preflight
 from harness.reproduce import new_seed, our_versions
+from harness.spark import open_spark
 from harness.systems import build, settle
 from harness.workloads import workload_of
 from nemesis.schedule import Mix, random_story

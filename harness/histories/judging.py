@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.histories.importing import Import, Imported, imported
-from harness.judging import open_spark
 from harness.model import BadInput, Finding, Verdict
 from harness.model.finding import gravest_first, verdict_of
+from harness.spark import open_spark
 
 if TYPE_CHECKING:
     from checkers.contract import Semantics
