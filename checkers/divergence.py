@@ -52,7 +52,8 @@ OF_COMMITTED = "topic string, partition int, epoch int"
 def findings(batches: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
     """Every broken rule, tails that are yet to be cut, and whether any log was kept at all."""
     # Three rules ask for this row, which Spark would find out for each of them.
-    committed = batches.sparkSession.createDataFrame(high_watermark(batches, observations, settings).toArrow())
+    row = high_watermark(batches, observations, settings).toArrow()
+    committed = batches.sparkSession.createDataFrame(row).coalesce(1)
     rules = [
         diverged_logs(batches, committed),
         committed_records_missing(batches, committed, settings),
@@ -79,13 +80,18 @@ def high_watermark(batches: DataFrame, observations: DataFrame, settings: JudgeS
     high_watermark is the highest that any leader claimed: all offsets below it are committed. voters is how many there
     are, a voter without a log included.
     """
-    seen = observations.select("node", fn.lit(0).alias("logged")).unionAll(batches.select("node", fn.lit(1)))
-    voters = seen.where(is_voter(settings)).agg(fn.size(fn.collect_set("node")).alias("voters"), fn.max("logged"))
-    claims = observations.where((fn.col("kind") == "claim") & (fn.col("high_watermark") > 0))
-    claimed = claims.agg(fn.max("high_watermark").alias("high_watermark")).where("high_watermark is not null")
+    claimed = fn.when((fn.col("kind") == "claim") & (fn.col("high_watermark") > 0), fn.col("high_watermark"))
+    seen = observations.select("node", claimed.alias("claimed"), fn.lit(0).alias("logged"))
+    told = seen.unionAll(batches.select("node", fn.lit(None).cast("bigint"), fn.lit(1)))
+    voter = fn.when(is_voter(settings), fn.col("node"))
+    row = told.agg(
+        fn.max("claimed").alias("high_watermark"),
+        fn.size(fn.collect_set(voter)).alias("voters"),
+        fn.max(fn.when(voter.isNotNull(), fn.col("logged"))).alias("logged"),
+    )
     topic, partition = (fn.lit(value).alias(name) for value, name in zip(QUORUM, PLACE, strict=True))
-    both = claimed.crossJoin(voters.where(fn.col("max(logged)") == 1))
-    return both.select(topic, partition, "high_watermark", "voters")
+    known = row.where("high_watermark is not null and logged = 1")
+    return known.select(topic, partition, "high_watermark", "voters")
 
 
 def is_voter(settings: JudgeSettings) -> Column:

@@ -86,7 +86,7 @@ def follower_stuck(history: DataFrame, observations: DataFrame, check: str) -> D
     known = reaches(observations)
     end = known.agg(fn.max("time_ns").alias("end_ns"), fn.max_by("node", "time_ns").alias("leader"))
     end = end.withColumn("from_ns", fn.col("end_ns") - STUCK_NS)
-    last = known.join(fn.broadcast(end), on=fn.col("node") == fn.col("leader"), how="inner").where("time_ns >= from_ns")
+    last = known.join(end, on=fn.col("node") == fn.col("leader"), how="inner").where("time_ns >= from_ns")
     stood = last.groupBy("epoch", "leader", "voter", "from_ns", "end_ns").agg(
         fn.min("time_ns").alias("since_ns"),
         fn.min("reach").alias("least"),
