@@ -2,9 +2,9 @@
 
     python benchmarks/mutate_checks.py [--histories 20000]
 
-Each mutant is one line of a copy of the source, changed; benchmarks/fuzz_checks.py runs in the copy, and must end in a
-disagreement or a crash, where the copy as it is does not. Prints each mutant with what was found, and exits 1 if one
-survived.
+Each mutant is one line of a copy of the source, changed; benchmarks/fuzz_checks.py runs in the copy, or a test that
+compares a check with its twin on random records, and must end in a disagreement or a crash, where the copy as it is
+does not. Prints each mutant with what was found, and exits 1 if one survived.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SAID_MAX = 60
 
 
 class Mutant(NamedTuple):
-    """A file of checkers, what stands there, what stands there instead, and the subject that must tell."""
+    """A file of checkers, what stands there, what stands there instead, and the subject, or test, that must tell."""
 
     file: str
     text: str
@@ -60,6 +60,12 @@ MUTANTS = (
     Mutant("transactions_rules.py", "not is_last and writer != txn", "is_last and writer != txn", "transactions-list"),
     Mutant("transactions_rules.py", "'fence' and status = 'ok'", "'fence' and status = 'fail'", "transactions-log"),
     Mutant("transactions_rules.py", "and was_drained and not was_read", "and not was_read", "transactions-log"),
+    Mutant("divergence.py", "coalesce(found, -1) != epoch", "found is null", "test_divergence.py"),
+    Mutant("divergence.py", "fn.max(epoch_there)", "fn.min(epoch_there)", "test_divergence.py"),
+    Mutant("divergence.py", 'fn.col("agreed") >= fn', 'fn.col("agreed") > fn', "test_divergence.py"),
+    Mutant("divergence.py", 'fn.col("logs") + fn.col("snapshots") >=', 'fn.col("logs") >=', "test_divergence.py"),
+    Mutant("quorum.py", '"next": "epoch = before + 1"', '"next": "epoch > before"', "test_quorum.py"),
+    Mutant("quorum.py", "high_watermark < floor", "high_watermark < own", "test_quorum.py"),
 )  # fmt: skip
 
 
@@ -80,16 +86,31 @@ def found(mutant: Mutant, copy: Path, histories: int) -> str:
         return compared(copy, histories, mutant.subject)
     finally:
         (copy / "checkers" / mutant.file).write_text(before)
-        shutil.rmtree(copy / "cache")
+        shutil.rmtree(copy / "cache", ignore_errors=True)
 
 
 def compared(copy: Path, histories: int, *subjects: str) -> str:
-    """The last line of what the comparison in a copy says is wrong; empty if nothing is."""
-    line = [sys.executable, "benchmarks/fuzz_checks.py", "--histories", str(histories)]
-    line += [word for subject in subjects for word in ("--only", subject)]
+    """The last line of what the comparisons in a copy say is wrong; empty if nothing is."""
+    tests = [f"tests/checkers/{subject}" for subject in subjects if subject.endswith(".py")]
+    said = ran(copy, "-m", "pytest", "-q", "-x", *tests) if tests else ""
+    others = [word for subject in subjects if not subject.endswith(".py") for word in ("--only", subject)]
+    if said or not others:
+        return said
+    return ran(copy, "benchmarks/fuzz_checks.py", "--histories", str(histories), *others)
+
+
+def ran(copy: Path, *arguments: str) -> str:
+    """The last line that Python says in a copy; empty if it ends well."""
     environment = os.environ | {"PYTHONPATH": str(copy), "NUMBA_CACHE_DIR": str(copy / "cache")}
-    ended = subprocess.run(line, cwd=copy, env=environment, capture_output=True, text=True)
-    said = [text for text in ended.stderr.splitlines() if text.strip()] or ["no message"]
+    ended = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=copy,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    said = [text for text in ended.stdout.splitlines() if text.strip()] or ["no message"]
     return said[-1].removeprefix("check and twin differ: ") if ended.returncode else ""
 
 
@@ -97,18 +118,21 @@ def main() -> None:
     """Plant one after the other, and print what became of each."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--histories", type=int, default=10_000, help="how many for each mutant")
-    histories = arguments.parse_args().histories
+    arguments.add_argument("--only", choices=sorted({mutant.file for mutant in MUTANTS}), help="mutants of this file")
+    chosen = arguments.parse_args()
+    mutants = [mutant for mutant in MUTANTS if chosen.only in (None, mutant.file)]
     rows = []
     with TemporaryDirectory() as name:
         copy = Path(name)
         for directory in COPIED:
             shutil.copytree(ROOT / directory, copy / directory, ignore=shutil.ignore_patterns("__pycache__"))
-        if said := compared(copy, 100, *sorted({mutant.subject for mutant in MUTANTS})):
+        shutil.copy(ROOT / "pyproject.toml", copy)
+        if said := compared(copy, 100, *sorted({mutant.subject for mutant in mutants})):
             raise SystemExit(f"without a mutant: {said}")
-        shutil.rmtree(copy / "cache")
-        for mutant in MUTANTS:
+        shutil.rmtree(copy / "cache", ignore_errors=True)
+        for mutant in mutants:
             began = time.perf_counter()
-            said = found(mutant, copy, histories)
+            said = found(mutant, copy, chosen.histories)
             rows.append([mutant.file, mutant.instead, said[:SAID_MAX] or "SURVIVED", time.perf_counter() - began])
             print(*rows[-1][:3], sep=": ", file=sys.stderr, flush=True)
     print(tabulate(rows, headers=["file", "is now", "found", "s"], floatfmt=".0f"))

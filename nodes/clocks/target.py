@@ -19,6 +19,8 @@ from harness.model import EnvironmentFailure, PeerFailure
 
 STOP_SECONDS = 5.0
 LOOK_SECONDS = 0.0002
+EXEC_SECONDS = 0.5
+"""How long the kernel may take over execve(2)."""
 AT_SYSINFO_EHDR = 33
 """The entry of a process's auxiliary vector (getauxval(3)) that tells its libc where the vDSO is."""
 
@@ -97,15 +99,22 @@ class Target:
         return len(pointers) < len(words) or any(pointer in each for pointer in pointers for each in ranges)
 
     def _vdso(self) -> tuple[int, int]:
-        """Where the vDSO is mapped, which must be where the process was told that it is."""
-        maps = (self._proc / "maps").read_text()
-        if not maps:
-            raise self._gone("finding its vDSO")
-        found = re.search(r"^([0-9a-f]+)-([0-9a-f]+) .*\[vdso\]$", maps, re.MULTILINE)
-        told = dict(struct.iter_unpack("<QQ", (self._proc / "auxv").read_bytes())).get(AT_SYSINFO_EHDR)
-        if not found or int(found[1], 16) != told:
-            raise EnvironmentFailure(f"moving {self.name}'s clock: process {self._pid} uses no vDSO")
-        return int(found[1], 16), int(found[2], 16)
+        """Where the vDSO is mapped, which must be where the process was told that it is.
+
+        A process that is about to begin its program is looked at again: the kernel has yet to map it and to tell it.
+        """
+        deadline = time.monotonic() + EXEC_SECONDS
+        while True:
+            maps = (self._proc / "maps").read_text()
+            told = dict(struct.iter_unpack("<QQ", (self._proc / "auxv").read_bytes())).get(AT_SYSINFO_EHDR)
+            found = re.search(r"^([0-9a-f]+)-([0-9a-f]+) .*\[vdso\]$", maps, re.MULTILINE)
+            if found and int(found[1], 16) == told:
+                return int(found[1], 16), int(found[2], 16)
+            if not maps and _state(self._proc) in "ZX":
+                raise self._gone("finding its vDSO")
+            if time.monotonic() > deadline:
+                raise EnvironmentFailure(f"moving {self.name}'s clock: process {self._pid} uses no vDSO")
+            time.sleep(LOOK_SECONDS)
 
     def _gone(self, doing: str) -> PeerFailure:
         return PeerFailure(f"moving {self.name}'s clock: {doing}: process {self._pid} is gone")

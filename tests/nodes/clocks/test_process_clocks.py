@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -103,6 +104,16 @@ def test_a_wait_for_a_duration_is_true_and_one_for_a_moment_is_off_by_the_offset
         took[wait] = time.monotonic() - began
     assert took["epoll"] == pytest.approx(0.3, abs=0.25)
     assert took["lock"] == pytest.approx(1.3, abs=0.25)
+
+
+def test_a_process_that_has_just_been_started_is_found():
+    """Of a thousand, a few are looked at while the kernel still carries out execve(2)."""
+    for _ in range(1000):
+        with subprocess.Popen(["sleep", "60"]) as process:
+            try:
+                assert Target(process.pid, "n1").read() == kernel_image().pristine
+            finally:
+                process.kill()
 
 
 def test_a_paused_process_stays_paused(victim, perform):
