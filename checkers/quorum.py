@@ -192,7 +192,7 @@ def explained(table: TransitionTable) -> Column:
 
 
 def explains(row: Transition) -> str:
-    """Whether this row of the table explains a step, in SQL: as columns, so many rows would take a second to make."""
+    """Whether this row of the table explains a step, in SQL: as columns, a table would be hundreds of calls of Java."""
     admits = {
         "same": "epoch = before",
         "next": "epoch = before + 1",
