@@ -75,6 +75,10 @@ BROKEN = {
         [transition(8, 2, "Follower", "Prospective", 1), transition(9, 2, "Prospective", "Candidate", 1)],
         ("illegal-transition", 2, 9),
     ),
+    "a candidate skips an epoch": (
+        [transition(8, 2, "Follower", "Prospective", 1), transition(9, 2, "Prospective", "Candidate", 3)],
+        ("illegal-transition", 2, 9),
+    ),
     "a process begins as leader": (
         [process(8, 1, "started"), transition(9, 1, None, "Leader", 1)], ("illegal-transition", 1, 9),
     ),
