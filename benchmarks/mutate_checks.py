@@ -3,7 +3,8 @@
     python benchmarks/mutate_checks.py [--histories 20000]
 
 Each mutant is one line of a copy of the source, changed; benchmarks/fuzz_checks.py runs in the copy, or the tests of a
-check that it does not compare, and must end in a disagreement or a crash, where the copy as it is does not. Prints each mutant with what was found, and exits 1 if one survived.
+check that it does not compare, and must end in a disagreement or a crash, where the copy as it is does not. Prints each
+mutant with what was found, and exits 1 if one survived.
 """
 
 from __future__ import annotations
