@@ -63,22 +63,23 @@ def _sides(directory: RunDirectory) -> list[RunDirectory]:
     return directory.sides() if directory.kind == "reproduction" else []
 
 
-def _heal(run: RunDirectory) -> list[str]:
-    """Nothing where somebody else healed it while we waited."""
+def _heal(run: RunDirectory) -> Iterator[str]:
+    """A line for each thing done; none where somebody else healed it while we waited."""
     with alone_with(run):
         if run.status not in ABANDONED:
-            return []
-        told = []
+            return
         process = sandbox_process(run)
         if process is not None:
             _end(process)
-            told.append(f"{run.name}: ended its controller, process {process}, and all in it")
+            yield f"{run.name}: ended its controller, process {process}, and all in it"
         open_faults = pending(run.journal)
-        told += [f"{run.name}: {undo_hosts(record)}" for record in open_faults if record.fault == HOSTS]
+        for record in open_faults:
+            if record.fault == HOSTS:
+                yield f"{run.name}: {undo_hosts(record)}"
         left = sum(record.fault != HOSTS for record in open_faults)
         UndoJournal(run.journal).all_healed()
         run.enter("interrupted", datetime.now(UTC))
-    return [*told, f"{run.name}: interrupted, {left} open faults gone with its hosts; what it recorded can be checked"]
+    yield f"{run.name}: interrupted, {left} open faults gone with its hosts; what it recorded can be checked"
 
 
 def _end(pid: int) -> None:
