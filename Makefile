@@ -14,7 +14,7 @@ test: setup lint
 
 # The tests of container hosts, beside Docker's engine, or one of their own where none answers (as root).
 test-docker: setup
-	tests/nodes/hosts/docker_engine.sh $(BIN)/pytest tests/nodes/hosts/test_docker_hosts.py tests/harness/test_grounds.py
+	tests/support/nodes/docker_engine.sh $(BIN)/pytest tests/nodes/hosts/docker/test_docker_hosts.py tests/harness/environments/test_environments.py
 
 lint: setup
 	$(BIN)/ruff check .

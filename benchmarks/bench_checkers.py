@@ -20,19 +20,19 @@ from generators import Recipe
 from tabulate import tabulate
 
 from checkers.archive import write_archive
+from checkers.framework.keyed import REGISTER_FS, keys_of
+from checkers.framework.session import archive_file
 from checkers.kernels import chains, layers, search, zones
 from checkers.kernels.rows import NEVER, NIL, NOBODY
 from checkers.kernels.steps import NO_TEXTS, REFUSED_SWAP, Operations
-from checkers.keyed import REGISTER_FS, keys_of
-from checkers.portfolio import MEMORY_BYTES
-from checkers.session import archive_file
+from checkers.linearizability.portfolio import MEMORY_BYTES
 from checkers.twins import registers as twins
 
 OPERATIONS = 200_000
 SMALL = 60
 START = """
 from pathlib import Path
-from checkers.session import spark_session
+from checkers.framework.session import spark_session
 spark_session(archive=Path({!r})).range(9).count()
 """
 

@@ -18,7 +18,7 @@ from tabulate import tabulate
 
 from nodes.hosts.commands import run
 from nodes.hosts.links import NamespaceLinks
-from nodes.hosts.netns import NamespaceHosts
+from nodes.hosts.netns.hosts import NamespaceHosts
 from nodes.hosts.sandbox import Privilege, enclose
 
 NODES = 5

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from harness.model.packets import PacketShape
-from nodes.hosts.netns import NamespaceHosts
-from nodes.hosts.packets import NamespacePackets
+from harness.model.faults.packets import PacketShape
+from nodes.hosts.netns.hosts import NamespaceHosts
+from nodes.hosts.packets.packets import NamespacePackets
 from nodes.hosts.sandbox import Privilege, enclose
 from nodes.proxy.namespaces import Namespace
 

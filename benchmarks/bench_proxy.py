@@ -25,10 +25,10 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from harness.model.rpc import DROP, Api, RpcMatch, RpcRule
+from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule
 from harness.model.systems import CONTROLLER_PORT
 from nodes.hosts.commands import run
-from nodes.hosts.netns import NamespaceHosts
+from nodes.hosts.netns.hosts import NamespaceHosts
 from nodes.hosts.sandbox import Privilege, enclose
 from nodes.proxy.namespaces import outgoing
 from nodes.proxy.rpcs import NamespaceRpcs, Recording

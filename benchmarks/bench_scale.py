@@ -31,9 +31,9 @@ import pyarrow.parquet as parquet
 from generators import Recipe
 from tabulate import tabulate
 
-from checkers.contract import JudgeSettings
+from checkers.framework.contract import JudgeSettings
+from checkers.framework.session import spark_session
 from checkers.judge import judge
-from checkers.session import spark_session
 
 CLIENTS = 20
 SMALL = 10

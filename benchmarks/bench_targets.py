@@ -31,20 +31,20 @@ from bench_transactions import EDGES, graph
 from generators import Recipe
 from tabulate import tabulate
 
-from checkers.contract import JudgeSettings
+from checkers.framework.contract import JudgeSettings
+from checkers.framework.keyed import MISMATCH, REFUSED, keys_of
+from checkers.framework.operations import register_operations
 from checkers.kernels import log, zones
 from checkers.kernels.rows import INVOKE, NEVER, NIL, OK, Place
 from checkers.kernels.steps import NO_TEXTS, READ_OF, REFUSED_SWAP, SWAP, WRITE_OF, Operations
-from checkers.keyed import MISMATCH, REFUSED, keys_of
-from checkers.models.register import CAS_REGISTER
-from checkers.operations import register_operations
-from checkers.portfolio import decide
-from checkers.transactions_cycles import cycles
+from checkers.linearizability.models.register import CAS_REGISTER
+from checkers.linearizability.portfolio import decide
+from checkers.transactions.cycles import cycles
 from harness.histories.importing import imported
-from harness.model.logged_batch import LoggedBatch
-from harness.model.observation import Observation
-from harness.model.tables import BATCHES, OBSERVATIONS
-from harness.plan import Plan
+from harness.model.records.logged_batch import LoggedBatch
+from harness.model.records.observation import Observation
+from harness.model.records.tables import BATCHES, OBSERVATIONS
+from harness.planning.plan import Plan
 from results.store import RunDirectory, new_run
 
 STEPS = 20_000_000
@@ -244,7 +244,7 @@ def command(directory: Path, operations: int) -> Iterator[Row]:
     yield Row(f"{operations:,} ops, Parquet to verdict, cold", large, "s", "25 for 10^7", large / cold)
 
 
-SESSION = "from checkers.session import spark_session; spark_session().range(9).count()"
+SESSION = "from checkers.framework.session import spark_session; spark_session().range(9).count()"
 
 
 def stored_run(store: Path, recipe: Recipe) -> RunDirectory:

@@ -16,7 +16,7 @@ import numpy as np
 from tabulate import tabulate
 
 from checkers.kernels.cycles import real_time
-from checkers.transactions_cycles import RW, WR, WW, cycles
+from checkers.transactions.cycles import RW, WR, WW, cycles
 from checkers.twins import transactions as twin
 
 EDGES = 2_000_000

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from checkers.session import spark_session
+from checkers.framework.session import spark_session
 from checkers.twins.models import TWINS
 
 FORMS = ("list", "register", "log")
@@ -27,7 +27,7 @@ VERDICTS = ("valid", "invalid", "unknown")
 SUBJECTS = (*TWINS, "log", *(f"transactions-{form}" for form in FORMS))
 
 # The histories and the comparisons are the tests' own.
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "checkers"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 fuzzing = importlib.import_module("fuzzing")
 
 

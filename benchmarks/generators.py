@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as parquet
 
-from harness.model.tables import HISTORY
+from harness.model.records.tables import HISTORY
 
 READ, WRITE, SWAP, REFUSED = range(4)
 WORDS = ("read", "write", "cas", "cas")

@@ -43,30 +43,44 @@ MUTANTS = (
     Mutant("kernels/chains.py", "return SWAPPED_TWICE", "return VALID", "cas-register"),
     Mutant("kernels/chains.py", "return CIRCLE, chains", "return VALID, chains", "cas-register"),
     Mutant("kernels/chains.py", "back[one] < zone_to[chain]:", "back[one] < zone_from[chain]:", "cas-register"),
-    Mutant("kernels/openings.py", "while cursor < alive + openings.crashed_open[at]:", "while cursor < alive:", "kv"),
+    Mutant("kernels/windows.py", "while cursor < alive + openings.crashed_open[at]:", "while cursor < alive:", "kv"),
     Mutant("kernels/queues.py", "]]] > back[taker]", "]]] > call[taker]", "fifo-queue"),
     Mutant("kernels/queues.py", "!= NOBODY and not crashed:", "!= NOBODY:", "fifo-queue"),
     Mutant("kernels/queues.py", "not_sure |= value[one] == NIL and back[one] != NEVER", "pass", "fifo-queue"),
     Mutant("kernels/inclusion.py", "known < sizes[order[place - 1]]", "known + 1 < sizes[order[place - 1]]", "set"),
     Mutant("kernels/inclusion.py", "2 * sizes[read] - 1", "2 * sizes[read] + 1", "set"),
-    Mutant("operations.py", "kept = (ended != FAIL) &", "kept =", "kv"),
-    Mutant("models/lock.py", "code, releases, 1 - releases", "code, 0 * releases, 1 - releases", "mutex"),
+    Mutant("framework/operations.py", "kept = (ended != FAIL) &", "kept =", "kv"),
+    Mutant(
+        "linearizability/models/lock.py", "code, releases, 1 - releases", "code, 0 * releases, 1 - releases", "mutex"
+    ),
     Mutant("kernels/log.py", "log.rank(neighbours[:, 0]) > 1]", "log.rank(neighbours[:, 0]) > 2]", "log"),
     Mutant("kernels/ranks.py", "or offset[own] >= top:", "or offset[own] >= top - 1:", "log"),
     Mutant("kernels/log.py", "(what == UNKNOWN) & (self", "(what == FAILED) & (self", "log"),
     Mutant("kernels/log.py", "refused[is_fenced]", "refused", "log"),
-    Mutant("group_offsets.py", "offset[operation] + 1, NOTHING", "offset[operation], NOTHING", "log"),
-    Mutant("transactions_edges.py", "over(in_order) == 1)", "over(in_order) == 2)", "transactions-list"),
-    Mutant("transactions_rules.py", "not is_last and writer != txn", "is_last and writer != txn", "transactions-list"),
-    Mutant("transactions_rules.py", "'fence' and status = 'ok'", "'fence' and status = 'fail'", "transactions-log"),
-    Mutant("transactions_rules.py", "and was_drained and not was_read", "and not was_read", "transactions-log"),
-    Mutant("divergence.py", "coalesce(found, -1) != epoch", "found is null", "test_divergence.py"),
-    Mutant("divergence.py", "(fn.max(name).alias(name)", "(fn.min(name).alias(name)", "test_divergence.py"),
-    Mutant("divergence.py", 'fn.col("agreed") >= fn', 'fn.col("agreed") > fn', "test_divergence.py"),
-    Mutant("divergence.py", 'fn.col("logs") + fn.col("snapshots") >=', 'fn.col("logs") >=', "test_divergence.py"),
-    Mutant("quorum.py", '"next": "epoch = before + 1"', '"next": "epoch > before"', "test_quorum.py"),
-    Mutant("quorum.py", "high_watermark < floor", "high_watermark < own", "test_quorum.py"),
-)  # fmt: skip
+    Mutant("kafka_log/group_offsets.py", "offset[operation] + 1, NOTHING", "offset[operation], NOTHING", "log"),
+    Mutant("transactions/edges.py", "over(in_order) == 1)", "over(in_order) == 2)", "transactions-list"),
+    Mutant("transactions/rules.py", "not is_last and writer != txn", "is_last and writer != txn", "transactions-list"),
+    Mutant("transactions/rules.py", "'fence' and status = 'ok'", "'fence' and status = 'fail'", "transactions-log"),
+    Mutant("transactions/rules.py", "and was_drained and not was_read", "and not was_read", "transactions-log"),
+    Mutant("kafka_log/divergence.py", "coalesce(found, -1) != epoch", "found is null", "kafka_log/test_divergence.py"),
+    Mutant(
+        "kafka_log/divergence.py",
+        "(fn.max(name).alias(name)",
+        "(fn.min(name).alias(name)",
+        "kafka_log/test_divergence.py",
+    ),
+    Mutant(
+        "kafka_log/divergence.py", 'fn.col("agreed") >= fn', 'fn.col("agreed") > fn', "kafka_log/test_divergence.py"
+    ),
+    Mutant(
+        "kafka_log/divergence.py",
+        'fn.col("logs") + fn.col("snapshots") >=',
+        'fn.col("logs") >=',
+        "kafka_log/test_divergence.py",
+    ),
+    Mutant("quorum/safety.py", '"next": "epoch = before + 1"', '"next": "epoch > before"', "quorum/test_safety.py"),
+    Mutant("quorum/safety.py", "high_watermark < floor", "high_watermark < own", "quorum/test_safety.py"),
+)
 
 
 def planted(mutant: Mutant, copy: Path) -> str:

@@ -28,7 +28,7 @@ def controllers(store: str) -> list[int]:
             words = (process / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"harness.inside" in words and b"/python" in words[0] and store.encode() in b" ".join(words):
+        if b"harness.running.controller" in words and b"/python" in words[0] and store.encode() in b" ".join(words):
             found.append(int(process.name))
     return found
 

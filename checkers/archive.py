@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 from pyspark.sql import SparkSession
 
-from checkers.contract import JudgeSettings
+from checkers.framework.contract import JudgeSettings
+from checkers.framework.session import archive_file, spark_session
 from checkers.judge import CHECKS, Judgement, judge
-from checkers.session import archive_file, spark_session
 from harness.model import NEMESIS, EnvironmentFailure
-from harness.model.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS
+from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS
 
 WRITING_MS_MAX = 120_000
 

@@ -23,22 +23,19 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 
-from checkers import (
-    availability,
-    deeds,
-    divergence,
-    log,
-    promised_reads,
-    quorum,
-    quorum_quantities,
-    register,
-    transactions,
-)
-from checkers.contract import Check, JudgeSettings, Tables
-from checkers.progress import shown
-from checkers.tables import is_set_up_for_little, open_tables
+from checkers.framework.contract import Check, JudgeSettings, Tables
+from checkers.framework.progress import shown
+from checkers.framework.tables import is_set_up_for_little, open_tables
+from checkers.kafka_log import client_log as log
+from checkers.kafka_log import divergence
+from checkers.linearizability import promised_reads, register
+from checkers.quorum import quantities as quorum_quantities
+from checkers.quorum import safety as quorum
+from checkers.runs import availability
+from checkers.runs import nemesis as deeds
+from checkers.transactions import isolation as transactions
 from harness.model import BadInput, Finding, Quantity, Verdict
-from harness.model.finding import verdict_of
+from harness.model.records.finding import verdict_of
 
 CHECKS: Mapping[str, Check] = {
     deeds.CHECK: Check(deeds.findings),

@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from harness.plan import Request
+from harness.planning.plan import Request
 
 FILE = Path(__file__).parent / "plan.schema.json"
 

@@ -6,7 +6,7 @@ What may live here: the shape. What may not: any fault. A deed is carried out in
 aim is settled (roles become nodes, chances are drawn), what undoes it goes to the journal, it is put in place, and its
 effect is proved. Healing undoes all deeds of a fault, proves that, and is harmless where there is none.
 
-To add one: write its file, name it in nemesis.faults, and say in docs/faults.md what it needs.
+To add one: write its file, name it in nemesis.registry, and say in docs/faults.md what it needs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from harness.model.hosts import UndoRecord
 from harness.model.story import Step
-from nemesis.situation import Situation
+from nemesis.context import Situation
 
 Aimed = Mapping[str, Any]
 """A deed's arguments with nothing left open: JSON, with the nodes it befalls under `nodes` where it befalls nodes."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.model.story import A_LEADER_IS_KNOWN, Step, for_, heal, once
-from nemesis.faults import BY_NAME
+from nemesis.registry import BY_NAME
 
 CALM_SHARE = 0.4
 """The part of an interval that is free of faults."""

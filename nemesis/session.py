@@ -11,10 +11,10 @@ from typing import Any
 
 from harness.model import BadInput, EnvironmentFailure, Op, PeerFailure, SplitbrainError
 from harness.model.story import A_LEADER_IS_KNOWN
+from nemesis.context import NobodyLeads, Situation
 from nemesis.fault import Aimed, Fault
-from nemesis.faults import BY_DEED, FAULTS
 from nemesis.journal import UndoJournal
-from nemesis.situation import NobodyLeads, Situation
+from nemesis.registry import BY_DEED, FAULTS
 
 LEADER_SECONDS = 10.0
 """How long a deed that means the leader waits for there to be one."""

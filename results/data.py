@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from harness.model import Finding, Op, Quantity, Verdict
-from harness.model.evidence import Evidence
-from harness.model.fault_bands import FaultBand
-from results.judgement import Expectation
+from harness.model.records.evidence import Evidence
+from harness.model.records.fault_intervals import FaultBand
+from results.run_verdict import Expectation
 
 DOWN: Final = "Down"
 """The state of a node without a running process, beside the members of quorum_states.State."""

@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
 from harness.model import Finding
-from results.judgement import Expectation, Judgement
+from results.run_verdict import Expectation, Judgement
 from results.xml import admitted
 
 _TAGS = {"invalid": "failure", "unknown": "error", "tolerated": "system-out"}

@@ -1,7 +1,7 @@
 """Which of the messages between nodes a report shows, and in which words.
 
 Those of elections, and those that a rule acted on; the fetches that make up nearly all the rest are counted. A run has
-them where a proxy stood between its nodes (harness.model.tables.RPCS).
+them where a proxy stood between its nodes (harness.model.records.tables.RPCS).
 
 What may live here: pure functions on rows. What may not: reading files, drawing.
 """
@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.model.rpc import Api
+from harness.model.faults.rpc import Api
 from results.data import Message, MessageCount
 
 SHOWN_MAX: Final = 60

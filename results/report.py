@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness.model import Op
-from harness.model.evidence import Cycle
+from harness.model.records.evidence import Cycle
 from results.data import ReportData, ShownFinding, SideData
 from results.drawing.axis import clip
 from results.drawing.charts import latency_chart, throughput_chart

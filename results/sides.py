@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.model import NEMESIS, BadInput, Finding, Observation, Op
-from harness.model.fault_bands import fault_bands
+from harness.model.records.fault_intervals import fault_bands
+from harness.model.records.tables import HISTORY, OBSERVATIONS, RPCS
 from harness.model.story import STORY_BEGINS
-from harness.model.tables import HISTORY, OBSERVATIONS, RPCS
 from results.data import ShownFinding, SideData
-from results.judgement import read_judgement
 from results.load import latencies_of, load_by_second, quantiles_over_time, thinned
 from results.messages import counted_messages, shown_messages, telling_rows
 from results.rows import ops_of
+from results.run_verdict import read_judgement
 from results.spans import epoch_steps, state_spans
 from results.store import RunDirectory
 from results.tables import read_table

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from tabulate import tabulate
 
 from harness.model import Finding
-from results.judgement import Expectation, Judgement
 from results.latencies import PERCENTILES, latency_rows, others
+from results.run_verdict import Expectation, Judgement
 
 FINDINGS_SHOWN = 10
 

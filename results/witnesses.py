@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.model import NEMESIS, Finding, Op
-from harness.model.evidence import Cycle, Evidence, Order, decoded
+from harness.model.records.evidence import Cycle, Evidence, Order, decoded
 from results.data import Operation
 from results.rows import ops_of
 

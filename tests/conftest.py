@@ -39,7 +39,7 @@ def sshd(tmp_path_factory) -> dict[str, str]:
 @pytest.fixture(scope="session")
 def docker_engine() -> None:
     """An engine whose containers' namespaces can be entered."""
-    from nodes.hosts.docker_engine import engine  # only here: it loads the engine's whole client
+    from nodes.hosts.docker.engine import engine  # only here: it loads the engine's whole client
 
     if os.geteuid() != 0:
         pytest.skip("entering containers' namespaces needs root")

@@ -27,10 +27,10 @@ from checkers.kernels.bits import (
     same_words,
     set_bit,
 )
-from checkers.kernels.openings import Openings, absorb, candidate, openings_of
 from checkers.kernels.rows import NOBODY, Rows, leaf
 from checkers.kernels.search import INVALID, UNDECIDED, VALID, bytes_of, states_at
 from checkers.kernels.steps import Operations, Texts
+from checkers.kernels.windows import Openings, absorb, candidate, openings_of
 
 
 class Pool(NamedTuple):

@@ -12,10 +12,10 @@ import numpy as np
 from numba import njit
 
 from checkers.kernels.bits import clear_bit, has_bit, set_bit
-from checkers.kernels.openings import Openings, openings_of
 from checkers.kernels.rows import NEVER, Rows
 from checkers.kernels.search import VALID, explore
 from checkers.kernels.steps import READ_OF, REFUSED_SWAP, Operations, Texts, left_by, observes
+from checkers.kernels.windows import Openings, openings_of
 
 
 def order_before(

@@ -15,9 +15,9 @@ import numpy as np
 from numba import njit
 
 from checkers.kernels.bits import clear_bit, grown, grown_table, has_bit, hashed, same_words, set_bit
-from checkers.kernels.openings import Openings, absorb, candidate, openings_of
 from checkers.kernels.rows import NOBODY, Rows, leaf
 from checkers.kernels.steps import Operations, Texts
+from checkers.kernels.windows import Openings, absorb, candidate, openings_of
 
 VALID, INVALID, UNDECIDED = 0, 1, 2
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import combinations, groupby, pairwise
 
 from harness.model import Observation
-from harness.model.logged_batch import LoggedBatch
+from harness.model.records.logged_batch import LoggedBatch
 
 Found = tuple[str, tuple[int, ...]]
 """A finding's name, and the numbers of its message in order."""

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from checkers.twins.quorum import Found, in_time
 from harness.model import Observation
-from harness.model.logged_batch import LoggedBatch
+from harness.model.records.logged_batch import LoggedBatch
 
 
 def claims_of(observations: Sequence[Observation]) -> dict[tuple[int, int], list[Observation]]:

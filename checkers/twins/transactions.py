@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from checkers.transactions_cycles import G2, LOG_ORDER, LOG_WW, ORDERS, PROCESS, RANKS, REALTIME, RW, SINGLE, WR, WW
+from checkers.transactions.cycles import G2, LOG_ORDER, LOG_WW, ORDERS, PROCESS, RANKS, REALTIME, RW, SINGLE, WR, WW
 from checkers.twins.zombies import is_fenced
 from harness.model import Op
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from harness.model.logged_record import LoggedRecord
+from harness.model.records.logged_record import LoggedRecord
 
 FENCED = {"_fenced", "producer_fenced", "invalid_producer_epoch"}
 FENCED_IN_JAVA = {"producerfencedexception", "invalidproducerepochexception"}

@@ -21,7 +21,7 @@ from typing import Final, Self
 from harness.engine.clock import Clock
 from harness.engine.records import Row, history_row, observation_row, write_chunk
 from harness.model import EnvironmentFailure, Observation, Op
-from harness.model.tables import HISTORY, OBSERVATIONS
+from harness.model.records.tables import HISTORY, OBSERVATIONS
 
 FLUSH_INTERVAL_S: Final = 0.5
 """A row waits at most this long before it is written; with the writing itself that keeps to the promised second."""

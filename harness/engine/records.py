@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.model import BadInput, Observation, Op
-from harness.model.tables import HISTORY, OBSERVATIONS
+from harness.model.records.tables import HISTORY, OBSERVATIONS
 
 Row = tuple[Any, ...]
 """One row's values in the order of its schema's columns."""

@@ -29,7 +29,7 @@ import pyarrow.parquet as parquet
 from harness.histories.forms import Malformed, Processes, has_independent_keys, refuse_value, row_of, taken_apart
 from harness.histories.texts import FORMATS, Forms, forms_of
 from harness.model import NEMESIS, BadInput
-from harness.model.tables import HISTORY
+from harness.model.records.tables import HISTORY
 
 BLOCK_ROWS = 50_000
 LOOKED_AT = 2_000
@@ -181,7 +181,7 @@ def filed(history: Imported, row: dict[str, Any]) -> dict[str, Any]:
 
 def look_over(history: Imported, fs: Sequence[str]) -> None:
     """Count a Parquet history's rows. Raises BadInput where it is not whole, or holds what is no operation of ours."""
-    from checkers.tables import refuse_gaps, refuse_unlike
+    from checkers.framework.tables import refuse_gaps, refuse_unlike
 
     began = time.monotonic()
     for chunk in history.tables:

@@ -7,9 +7,9 @@ What may not: I/O, clocks, randomness, sockets, Spark, or anything of ours from 
 """
 
 from harness.model.errors import BadInput, EnvironmentFailure, PeerFailure, SplitbrainError
-from harness.model.finding import Finding, Quantity, Verdict
-from harness.model.observation import Observation
-from harness.model.op import NEMESIS, Op
+from harness.model.records.finding import Finding, Quantity, Verdict
+from harness.model.records.observation import Observation
+from harness.model.records.op import NEMESIS, Op
 
 __all__ = [
     "NEMESIS",

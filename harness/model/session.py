@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from harness.model.errors import PeerFailure
-from harness.model.op import Op
+from harness.model.records.op import Op
 
 
 class NotSent(PeerFailure):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.model.rpc import HOLD, Api, RpcMatch, RpcRule, disturb
+from harness.model.faults.rpc import HOLD, Api, RpcMatch, RpcRule, disturb
 from harness.model.scenario import Scenario, Side, Source
 from harness.model.story import (
     A_LEADER_IS_KNOWN,

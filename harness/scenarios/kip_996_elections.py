@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from harness.model.disks import lose_disk
-from harness.model.rpc import DROP, HOLD, Api, RpcMatch, RpcRule, disturb
+from harness.model.faults.disks import lose_disk
+from harness.model.faults.rpc import DROP, HOLD, Api, RpcMatch, RpcRule, disturb
 from harness.model.scenario import Scenario, Side
 from harness.model.story import (
     A_LEADER_IS_KNOWN,

@@ -5,7 +5,7 @@ What may live here: scenarios named after an issue. What may not: those of a KIP
 
 from __future__ import annotations
 
-from harness.model.rpc import CLIENTS, HOLD, Api, RpcMatch, RpcRule, disturb
+from harness.model.faults.rpc import CLIENTS, HOLD, Api, RpcMatch, RpcRule, disturb
 from harness.model.scenario import Expectation, Scenario, Side, Source
 from harness.model.story import (
     A_LEADER_IS_KNOWN,

@@ -1,7 +1,8 @@
 """Hosts as plain processes on this machine's loopback: no namespaces, no privilege, no container.
 
 Each node has two loopback addresses: one where its server listens, and one that peers and clients know it by, where the
-proxy of ours stands (nodes.proxy.doors). Servers are the controller's children, tied to it: when it dies, however, the
+proxy of ours stands (nodes.proxy.listeners_local). Servers are the controller's children, tied to it: when it dies,
+however, the
 kernel ends them. What these hosts cannot do, they say (LACKING); a partition is the proxy's, so it speaks of Kafka's
 connections alone.
 

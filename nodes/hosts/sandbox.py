@@ -5,7 +5,7 @@ mounts live inside, so that the death of the PID namespace's first process, by w
 the lease is the kernel's. As root the namespaces are made directly; without root they are made in a user namespace,
 by the same code.
 
-    argv = enclose(["python", "-m", "harness.inside", "results/runs/…"], Privilege.detect())
+    argv = enclose(["python", "-m", "harness.running.controller", "results/runs/…"], Privilege.detect())
 """
 
 from __future__ import annotations

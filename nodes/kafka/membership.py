@@ -16,7 +16,7 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from harness.model import PeerFailure
-from harness.model.membership import Election, MembershipView, Partition, Reassignment, Replicas, VoterChange
+from harness.model.faults.membership import Election, MembershipView, Partition, Reassignment, Replicas, VoterChange
 from harness.model.session import Connection
 from harness.model.systems import CONTROLLER_PORT
 from nodes.kafka.configuration import CLIENT_PORT
@@ -38,7 +38,7 @@ Connect = Callable[[int, str, int], Connection]
 
 
 class KafkaMembership:
-    """harness.model.membership.Membership of combined nodes."""
+    """harness.model.faults.membership.Membership of combined nodes."""
 
     def __init__(self, addresses: Mapping[int, str], connect: Connect, leader: Callable[[], int | None]) -> None:
         """addresses are those that nodes dial each other at; leader tells who leads, None while nobody does."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from kio.schema.voters_record.v0 import VotersRecord
 from kio.serial import entity_reader
 
-from harness.model.logged_batch import LoggedBatch
+from harness.model.records.logged_batch import LoggedBatch
 from nodes.wire.batches import BatchHead, heads, is_intact, records
 
 QUORUM_LOG = "__cluster_metadata-0"

@@ -13,8 +13,8 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from harness.model.observation import Kind
 from harness.model.quorum_states import State
+from harness.model.records.observation import Kind
 
 _LINE = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] [A-Z]+ \[[A-Za-z]+ (?:id|nodeId)=\d+\] (.*)$")
 _TRANSITION = re.compile(r"^Completed transition to (?P<to>.*) from (?P<was>null|[A-Z][A-Za-z]*\(.*)$")

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.model.logged_record import LoggedRecord, Marker
+from harness.model.records.logged_record import LoggedRecord, Marker
 from nodes.observe.log_batches import producer_of, split
 from nodes.wire.batches import BatchHead, Record, heads, is_intact, records
 

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from harness.model import Observation, PeerFailure
-from harness.model.observation import Kind
+from harness.model.records.observation import Kind
 from harness.model.session import Connection
 from harness.model.systems import NodeFiles
 from nodes.observe.conditions import QuorumView, holds

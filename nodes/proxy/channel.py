@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from harness.model.faults.rpc import Direction, RpcRow, RpcRule
 from harness.model.hosts import Link
-from harness.model.rpc import Direction, RpcRow, RpcRule
 from nodes.proxy.exchange import (
     RAFT_APIS,
     Exchange,
@@ -24,7 +24,7 @@ from nodes.proxy.exchange import (
     response_facts,
 )
 from nodes.proxy.frames import FrameSplitter, response_correlation_id
-from nodes.proxy.lane import Clockwork, Lane
+from nodes.proxy.message_queue import Clockwork, Lane
 from nodes.proxy.rules import RuleBook
 
 Tell = Callable[[RpcRow], None]

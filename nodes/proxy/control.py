@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.model import BadInput
-from harness.model.rpc import RpcRule, RuleCount
+from harness.model.faults.rpc import RpcRule, RuleCount
 from nodes.proxy.channel import Surroundings
-from nodes.proxy.lane import Clockwork
-from nodes.proxy.places import Dialers, Door, Place, Redirect
+from nodes.proxy.listeners import Dialers, Door, Place, Redirect
+from nodes.proxy.message_queue import Clockwork
 from nodes.proxy.record import RowFile
 from nodes.proxy.rules import RuleBook
 from nodes.proxy.server import Proxy

@@ -14,8 +14,8 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from harness.model import BadInput, PeerFailure
+from harness.model.faults.rpc import Api, Direction
 from harness.model.hosts import Link
-from harness.model.rpc import Api, Direction
 from nodes.proxy.frames import PREFIX_BYTES, RequestHead, request_head
 from nodes.wire import codec
 

@@ -14,7 +14,7 @@ from dataclasses import fields
 from operator import attrgetter
 from pathlib import Path
 
-from harness.model.rpc import RpcRow
+from harness.model.faults.rpc import RpcRow
 
 FLUSH_SECONDS = 0.2
 _VALUES = attrgetter(*(field.name for field in fields(RpcRow)))

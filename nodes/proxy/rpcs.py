@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.model import EnvironmentFailure
+from harness.model.faults.rpc import CLIENTS, RpcRule, RuleCount, Way
 from harness.model.hosts import Link
-from harness.model.rpc import CLIENTS, RpcRule, RuleCount, Way
 from harness.model.systems import CONTROLLER_PORT
 from nodes.hosts.kinds import NamespacedHosts
 from nodes.proxy.interception import intercept, let_go
@@ -41,7 +41,7 @@ class Recording:
 
 
 class NamespaceRpcs:
-    """harness.model.rpc.Rpcs for namespace hosts, from up() to the end of its block."""
+    """harness.model.faults.rpc.Rpcs for namespace hosts, from up() to the end of its block."""
 
     def __init__(
         self, hosts: NamespacedHosts, ports: Sequence[int], seed: int, recording: Recording | None, clients: bool

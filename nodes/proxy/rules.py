@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.model import BadInput
-from harness.model.rpc import Direction, RpcMatch, RpcRule, RuleCount
+from harness.model.faults.rpc import Direction, RpcMatch, RpcRule, RuleCount
 from nodes.proxy.exchange import Exchange, check_answerable
 
 

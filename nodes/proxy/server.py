@@ -14,11 +14,11 @@ from contextlib import suppress
 from functools import partial
 
 from harness.model import PeerFailure
+from harness.model.faults.rpc import RpcRule, RuleCount
 from harness.model.hosts import Link
-from harness.model.rpc import RpcRule, RuleCount
 from nodes.proxy.channel import Channel, Surroundings
+from nodes.proxy.listeners import Place
 from nodes.proxy.namespaces import Endpoint
-from nodes.proxy.places import Place
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _WRITE_BUFFER_BYTES = 1 << 20

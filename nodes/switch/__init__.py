@@ -7,7 +7,7 @@ that their packets are not even copied. It needs no kernel module, and no more r
 
 Only IPv4 is shaped; what nodes ask by ARP is answered as ever, and cuts, which drop by the sender's address in the
 receiver's namespace, hold for what the switch sends too. Segmentation and checksums must not be left to hardware that
-is not there (nodes.hosts.packets sees to that), or a "packet" would be 64 KB of stream with no checksum yet.
+is not there (nodes.hosts.packets.packets sees to that), or a "packet" would be 64 KB of stream with no checksum yet.
 
     fate       what becomes of a packet: pure, of time and chance that it is given
     ports      the sockets

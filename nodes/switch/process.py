@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from harness.model import EnvironmentFailure
-from harness.model.packets import PacketShape
+from harness.model.faults.packets import PacketShape
 from nodes.hosts.commands import run
 
 TABLE = "splitbrain_packets"

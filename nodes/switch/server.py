@@ -27,9 +27,9 @@ from itertools import count
 from typing import Any, BinaryIO
 
 from harness.model import EnvironmentFailure
-from harness.model.packets import PacketShape
-from nodes.switch.fate import Lane
+from harness.model.faults.packets import PacketShape
 from nodes.switch.ports import FRAME_BYTES_MAX, TARGET_ADDRESS, read_only_to, reading_port, sending_port
+from nodes.switch.shaping import Lane
 
 URGENT_NICE = -10
 FRAMES_A_TURN = 64

@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from typing import Final
 
-from harness.model.fault_bands import FaultBand
+from harness.model.records.fault_intervals import FaultBand
 from results.data import OUTCOMES, LatencyPoint, LatencyQuantiles, Outcome, SecondOfLoad, SideData
 from results.drawing.axis import LEFT, RIGHT, WIDTH, seconds_of, time_axis, time_scale
 from results.drawing.scale import Scale, ticks

@@ -15,7 +15,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.model.evidence import Cycle, Step
+from harness.model.records.evidence import Cycle, Step
 from results.data import Operation, ShownFinding, SideData
 from results.drawing.axis import WIDTH, clip, seconds_of
 from results.drawing.svg import drawing, element, label, tooltip

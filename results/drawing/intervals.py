@@ -14,8 +14,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from harness.model.evidence import Order, Zone, Zones
-from harness.model.fault_bands import FaultBand
+from harness.model.records.evidence import Order, Zone, Zones
+from harness.model.records.fault_intervals import FaultBand
 from results.data import Operation, ShownFinding, SideData
 from results.drawing.axis import LEFT, RIGHT, WIDTH, clip, seconds_of
 from results.drawing.events import Events, Skipped, events_of

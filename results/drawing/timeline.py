@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from harness.model import Finding
-from harness.model.fault_bands import FaultBand
+from harness.model.records.fault_intervals import FaultBand
 from results.data import DOWN, SideData, StateSpan
 from results.drawing.axis import LEFT, RIGHT, WIDTH, clip, seconds_of, time_axis, time_scale
 from results.drawing.epochs import EPOCHS_HEIGHT, epoch_lines

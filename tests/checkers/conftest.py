@@ -11,17 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 from pyspark.sql import SparkSession
-from run_types import FindInRun, JudgeRun, WriteRun
-from small_histories import row
 
-from checkers.contract import JudgeSettings
+from checkers.framework.contract import JudgeSettings
+from checkers.framework.session import spark_session
+from checkers.framework.tables import open_tables
 from checkers.judge import CHECKS, FINDINGS_MAX, Judgement, collected, judge
-from checkers.session import spark_session
-from checkers.tables import open_tables
 from harness.model import Finding, Observation, Op
-from harness.model.logged_batch import LoggedBatch
-from harness.model.logged_record import LoggedRecord
-from harness.model.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS
+from harness.model.records.logged_batch import LoggedBatch
+from harness.model.records.logged_record import LoggedRecord
+from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS
+from tests.support.checks.run_types import FindInRun, JudgeRun, WriteRun
+from tests.support.checks.small_histories import row
 
 
 @pytest.fixture(scope="session")

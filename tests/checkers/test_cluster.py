@@ -16,12 +16,12 @@ from pathlib import Path
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
-from run_types import WriteRun
-from small_histories import history, read, write
 
-from checkers import register
-from checkers.contract import JudgeSettings
+from checkers.framework.contract import JudgeSettings
+from checkers.linearizability import register
 from harness.model import Op
+from tests.support.checks.run_types import WriteRun
+from tests.support.checks.small_histories import history, read, write
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 WORKERS = 2
@@ -34,13 +34,13 @@ ON_THE_CLUSTER = """
 import json, sys
 import checkers
 from checkers import register
-from checkers.contract import JudgeSettings
-from checkers.session import spark_session
+from checkers.framework.contract import JudgeSettings
+from checkers.framework.session import spark_session
 
 def source(batches):
-    import checkers.keyed
+    import checkers.framework.keyed
     for batch in batches:
-        yield batch.from_pydict({"path": [checkers.keyed.__file__] * batch.num_rows})
+        yield batch.from_pydict({"path": [checkers.framework.keyed.__file__] * batch.num_rows})
 
 spark = spark_session(master=sys.argv[1], memory="512m")
 spark.conf.set("spark.sql.shuffle.partitions", "4")

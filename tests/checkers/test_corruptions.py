@@ -9,19 +9,17 @@ from __future__ import annotations
 import os
 import random
 
-import log_corruptions
-import model_corruptions
 import pytest
-import transaction_corruptions
-from fuzzing import refuse_unlike_the_twins
-from model_histories import calls_of, keys_from
-from on_spark import SETTINGS, Found, judged
 from pyspark.sql import SparkSession
-from small_logs import found_by_kernel
 
-from checkers.models import MODELS
+from checkers.linearizability.models import MODELS
 from checkers.twins import log as log_twin
 from checkers.twins.models import TWINS, explained
+from tests.support.checks import log_corruptions, model_corruptions, transaction_corruptions
+from tests.support.checks.fuzzing import refuse_unlike_the_twins
+from tests.support.checks.model_histories import calls_of, keys_from
+from tests.support.checks.on_spark import SETTINGS, Found, judged
+from tests.support.checks.small_logs import found_by_kernel
 
 pytestmark = pytest.mark.spark
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-import fuzzing
 import pytest
-from on_spark import Found
 from pyspark.sql import SparkSession
-from transaction_corruptions import planted
 
 from checkers.twins.models import TWINS
+from tests.support.checks import fuzzing
+from tests.support.checks.on_spark import Found
+from tests.support.checks.transaction_corruptions import planted
 
 FIRST = 1_000_000
 """Other seeds than those that the command begins with."""

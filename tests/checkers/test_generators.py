@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from model_histories import keys_from
 
-from checkers.contract import JudgeSettings
-from checkers.models.register import CAS_REGISTER
+from checkers.framework.contract import JudgeSettings
+from checkers.linearizability.models.register import CAS_REGISTER
 from harness.model import Op
-from harness.model.tables import HISTORY
+from harness.model.records.tables import HISTORY
+from tests.support.checks.model_histories import keys_from
 
 spec = importlib.util.spec_from_file_location("generators", Path(__file__).parents[2] / "benchmarks" / "generators.py")
 assert spec is not None

@@ -10,15 +10,15 @@ import pyarrow.parquet as parquet
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
-from run_types import JudgeRun, WriteRun
-from small_histories import MS, deed, history, read, write
 
 from checkers import judge as judging
-from checkers.contract import FINDING_SCHEMA, Check, JudgeSettings
+from checkers.framework.contract import FINDING_SCHEMA, Check, JudgeSettings
 from checkers.judge import judge
 from harness.model import NEMESIS, BadInput, Op, Verdict
-from harness.model.logged_batch import LoggedBatch
-from harness.model.tables import ADDED_LATER
+from harness.model.records.logged_batch import LoggedBatch
+from harness.model.records.tables import ADDED_LATER
+from tests.support.checks.run_types import JudgeRun, WriteRun
+from tests.support.checks.small_histories import MS, deed, history, read, write
 
 pytestmark = pytest.mark.spark
 

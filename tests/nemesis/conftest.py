@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from harness.model.hosts import Link
-from nemesis.situation import Situation
+from nemesis.context import Situation
 
 
 class FakeLinks:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from harness.model import NEMESIS, Op, PeerFailure
-from harness.model.rpc import DROP, Api, RpcMatch, RpcRule, disturb
+from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, disturb
 from harness.model.story import (
     A_LEADER_IS_KNOWN,
     FOLLOWERS,

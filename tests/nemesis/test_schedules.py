@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.story import Step
-from harness.story_steps import StoryStep
-from nemesis.faults import BY_DEED, BY_NAME
+from harness.planning.story_steps import StoryStep
+from nemesis.registry import BY_DEED, BY_NAME
 from nemesis.schedule import Mix, random_story
 
 seeds = st.integers(0, 2**31)

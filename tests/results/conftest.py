@@ -7,7 +7,7 @@ import math
 import pytest
 
 from harness.model import Finding, Op, Quantity, Verdict
-from harness.model.fault_bands import FaultBand
+from harness.model.records.fault_intervals import FaultBand
 from results.data import (
     EpochStep,
     LatencyPoint,
@@ -17,7 +17,7 @@ from results.data import (
     SideData,
     StateSpan,
 )
-from results.judgement import Expectation
+from results.run_verdict import Expectation
 
 SECOND = 1_000_000_000
 INJECTION = "<script>alert('epoch & \"leader\"')</script>"

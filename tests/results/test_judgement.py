@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from harness.model import BadInput, Finding, Quantity, Verdict
-from results.judgement import Expectation, Judgement, read_judgement, write_judgement
 from results.junit import junit
+from results.run_verdict import Expectation, Judgement, read_judgement, write_judgement
 from results.store import new_run
 from results.summary import summary
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from harness.model import Verdict
-from harness.model.tables import RPCS
+from harness.model.records.tables import RPCS
 from results.data import MessageCount, SideData
 from results.drawing.messages import sequence
 from results.drawing.svg import markup

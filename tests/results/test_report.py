@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.model import Quantity, Verdict
-from harness.model.fault_bands import FaultBand
+from harness.model.records.fault_intervals import FaultBand
 from results.data import LatencyQuantiles, ReportData, SideData, StateSpan
 from results.drawing.axis import LEFT, RIGHT, WIDTH
 from results.drawing.charts import latency_chart

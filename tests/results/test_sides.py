@@ -11,11 +11,11 @@ import pytest
 
 from harness.engine import Recorder, VirtualClock
 from harness.model import NEMESIS, BadInput, Finding, Observation, Op, Verdict
-from harness.model.fault_bands import FaultBand, fault_bands, spans_of
-from harness.model.tables import HISTORY
+from harness.model.records.fault_intervals import FaultBand, fault_bands, spans_of
+from harness.model.records.tables import HISTORY
 from results.data import EpochStep, LatencyPoint, SecondOfLoad, StateSpan
-from results.judgement import Judgement, write_judgement
 from results.load import BUCKETS, latencies_of, load_by_second, quantiles_over_time, thinned
+from results.run_verdict import Judgement, write_judgement
 from results.sides import read_side
 from results.spans import epoch_steps, state_spans
 from results.store import RunDirectory, new_run

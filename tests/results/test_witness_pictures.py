@@ -14,17 +14,17 @@ import pytest
 
 from harness.engine import Recorder, VirtualClock
 from harness.model import BadInput, Finding, Op, Verdict
-from harness.model.evidence import Cycle, Evidence, Need, Order, Step, Zone, Zones, encoded
-from harness.model.fault_bands import FaultBand
-from harness.model.tables import HISTORY
+from harness.model.records.evidence import Cycle, Evidence, Need, Order, Step, Zone, Zones, encoded
+from harness.model.records.fault_intervals import FaultBand
+from harness.model.records.tables import HISTORY
 from results.data import Operation, ReportData, ShownFinding, SideData, StateSpan
 from results.drawing.axis import LEFT, RIGHT, WIDTH
 from results.drawing.cycle import cycle
 from results.drawing.events import events_of
 from results.drawing.intervals import caption, intervals, words_of
 from results.drawing.svg import markup
-from results.judgement import Judgement, write_judgement
 from results.report import render_report
+from results.run_verdict import Judgement, write_judgement
 from results.sides import read_side
 from results.store import RunDirectory
 from results.witnesses import OPERATIONS_MAX, operations_shown

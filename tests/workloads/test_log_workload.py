@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.model import BadInput
-from harness.plan import Plan
-from harness.workloads import workload_of
+from harness.planning.plan import Plan
+from harness.planning.workloads import workload_of
 from workloads.log import LogOptions, log, send
 
 

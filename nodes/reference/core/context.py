@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from nodes.reference.core.events import Draw, Effect, Note
-from nodes.reference.core.log import Log
-from nodes.reference.core.registers import Registers
+from nodes.reference.core.records.log import Log
+from nodes.reference.core.records.registers import Registers
 from nodes.reference.core.settings import Settings
 
 

@@ -13,7 +13,6 @@ from kio.schema.errors import ErrorCode
 
 from harness.model.quorum_states import Cause, TransitionTable
 from nodes.reference.core.context import Context
-from nodes.reference.core.elections import Elections
 from nodes.reference.core.events import (
     Answered,
     Arrived,
@@ -27,9 +26,6 @@ from nodes.reference.core.events import (
     Stopping,
     Stored,
 )
-from nodes.reference.core.following import Following
-from nodes.reference.core.leadership import NO_CONTROLLER, Leadership
-from nodes.reference.core.log import Log
 from nodes.reference.core.messages import (
     NO_NODE,
     AlterRequest,
@@ -47,10 +43,13 @@ from nodes.reference.core.messages import (
     VoteRequest,
     VoteResponse,
 )
-from nodes.reference.core.quorum import Quorum
-from nodes.reference.core.requests import Requests
-from nodes.reference.core.settings import NEVER_MS, Settings
-from nodes.reference.core.states import (
+from nodes.reference.core.records.log import Log
+from nodes.reference.core.roles.elections import Elections
+from nodes.reference.core.roles.following import Following
+from nodes.reference.core.roles.leadership import NO_CONTROLLER, Leadership
+from nodes.reference.core.roles.requests import Requests
+from nodes.reference.core.roles.state_machine import Quorum
+from nodes.reference.core.roles.states import (
     Candidate,
     Follower,
     Leader,
@@ -60,6 +59,7 @@ from nodes.reference.core.states import (
     Resigned,
     Unattached,
 )
+from nodes.reference.core.settings import NEVER_MS, Settings
 
 
 class Node:

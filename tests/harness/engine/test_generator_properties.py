@@ -13,8 +13,7 @@ from harness.engine.keys import over_keys
 from harness.engine.pacing import delay, sleep, stagger, time_limit
 from harness.engine.placement import clients, each_process, each_worker, nemesis, reserve
 from harness.model import NEMESIS, BadInput, Op
-
-from .simulation import System, crashing, simulate
+from tests.support.engine_simulation import System, crashing, simulate
 
 LEAVES = st.one_of(
     st.integers(0, 4).map(lambda count: fixed(*[Op("invoke", f"f{n}", value=n) for n in range(count)])),

@@ -13,8 +13,7 @@ from harness.engine.keys import over_keys
 from harness.engine.pacing import delay, sleep, stagger, time_limit
 from harness.engine.placement import clients, each_process, each_worker, nemesis, reserve
 from harness.model import NEMESIS, BadInput, Op
-
-from .simulation import perfect, simulate, starts
+from tests.support.engine_simulation import perfect, simulate, starts
 
 
 def named(*names: str) -> Generator:

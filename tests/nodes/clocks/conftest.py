@@ -8,15 +8,15 @@ import sys
 import time
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nodes.clocks.process_clocks import ProcessClocks
 from nodes.clocks.target import Target
+from tests.support import SUPPORT
 
-VICTIM = Path(__file__).with_name("victim.py")
+VICTIM = SUPPORT / "nodes" / "victim.py"
 
 
 @dataclass(slots=True)

@@ -8,17 +8,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nodes.hosts.sandbox import Privilege, enclose
+from tests.support import SUPPORT
 
 pytestmark = pytest.mark.netns
 
-ROOT = Path(__file__).parents[3]
-SCENE = Path(__file__).with_name("moved_node.py")
+ROOT = SUPPORT.parents[1]
+SCENE = SUPPORT / "nodes" / "moved_node.py"
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]
 CLOCKS = ("realtime", "monotonic")
 NEAR = 0.2

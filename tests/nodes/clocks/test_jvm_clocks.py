@@ -6,20 +6,20 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from nodes.clocks.own import kernel_image
 from nodes.clocks.process_clocks import ProcessClocks
 from nodes.clocks.target import Target
+from tests.support import SUPPORT
 
 pytestmark = [
     pytest.mark.kafka,
     pytest.mark.skipif(not shutil.which("java"), reason="no java here"),
 ]
 
-SOURCE = Path(__file__).with_name("Clockwork.java")
+SOURCE = SUPPORT / "nodes" / "Clockwork.java"
 SMALL_JVM = ["-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 SECOND_NS = 1_000_000_000
 NEAR = 0.3

@@ -20,11 +20,12 @@ from typing import Any
 
 import pytest
 
-from harness.alive import started_ticks
+from harness.recovery.liveness import started_ticks
 from nodes.hosts.sandbox import Privilege, enclose
+from tests.support import SUPPORT
 
-ROOT = Path(__file__).parents[3]
-SCENES = Path(__file__).with_name("scenes.py")
+ROOT = SUPPORT.parents[1]
+SCENES = SUPPORT / "nodes" / "host_scenes.py"
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]
 SCENE_SECONDS = 60
 

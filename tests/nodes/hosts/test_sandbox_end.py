@@ -6,25 +6,17 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 
 import pytest
 
 from harness.model import EnvironmentFailure
 from nodes.hosts.sandbox import Privilege, enclose, probe
+from tests.support.command import wait_until
 
 pytestmark = pytest.mark.netns
 
 END_SECONDS = 15.0
 START_AND_WAIT = "import subprocess, sys; subprocess.run(sys.argv[1:])"
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + END_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"not so after {END_SECONDS:g} s: {what}"
-        time.sleep(0.01)
 
 
 def machine_is_clean() -> bool:

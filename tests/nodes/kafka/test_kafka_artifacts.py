@@ -13,8 +13,9 @@ from harness.model import BadInput, EnvironmentFailure
 from nodes.kafka.artifacts import Library
 from nodes.kafka.maven import ArtifactMissing, _failure
 from nodes.kafka.versions import KafkaVersion
+from tests.support import SUPPORT
 
-FAKE = Path(__file__).with_name("fake_maven.py")
+FAKE = SUPPORT / "nodes" / "fake_maven.py"
 WHOLE = ["3.2.0", "3.9.0", "3.9.1", "4.0.0", "4.1.0"]
 
 

@@ -14,7 +14,7 @@ from kio.schema.voters_record.v0.data import Endpoint, KRaftVersionFeature, Vote
 from kio.serial import entity_writer
 from kio.static.primitive import i16, u16
 
-from harness.model.logged_batch import LoggedBatch
+from harness.model.records.logged_batch import LoggedBatch
 from nodes.observe.log_batches import read_log
 from nodes.wire.batches import HEADER_BYTES, Record, encode_batch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from harness.model.logged_record import LoggedRecord
+from harness.model.records.logged_record import LoggedRecord
 from nodes.observe.log_batches import partitions_in
 from nodes.observe.log_records import read_records
 from nodes.wire.batches import HEADER_BYTES, Record, encode_batch

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from harness.model import PeerFailure
-from harness.model.rpc import (
+from harness.model.faults.rpc import (
     CLOSE,
     DROP,
     DUPLICATE,
@@ -24,7 +24,7 @@ from harness.model.rpc import (
 )
 from nodes.proxy.channel import Channel, Surroundings
 from nodes.proxy.exchange import error_response, open_exchange
-from nodes.proxy.lane import Clockwork
+from nodes.proxy.message_queue import Clockwork
 from nodes.proxy.rules import RuleBook
 from nodes.wire import codec
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.model.rpc import RpcRow
+from harness.model.faults.rpc import RpcRow
 from nodes.proxy.record import RowFile, read_rows
 
 ROWS = [

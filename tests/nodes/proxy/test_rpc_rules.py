@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from harness.model import BadInput
-from harness.model.rpc import DROP, HOLD, Api, Direction, RpcMatch, RpcRule, RuleCount, answer
+from harness.model.faults.rpc import DROP, HOLD, Api, Direction, RpcMatch, RpcRule, RuleCount, answer
 from nodes.proxy.exchange import Exchange, open_exchange
 from nodes.proxy.rules import RuleBook, fits
 from nodes.wire import codec

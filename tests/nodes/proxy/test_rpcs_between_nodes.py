@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from nodes.hosts.sandbox import Privilege, enclose
+from tests.support import SUPPORT
 
-SCENES = Path(__file__).with_name("rpc_scenes.py")
+SCENES = SUPPORT / "nodes" / "rpc_scenes.py"
 SCENE_SECONDS = 120
 
 pytestmark = [pytest.mark.netns]

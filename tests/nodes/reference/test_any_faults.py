@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from quorum_simulation import Simulation, Ticket, is_ok, value_of
 
-from nodes.reference.core.metadata_records import decode_config
+from nodes.reference.core.records.metadata import decode_config
 from nodes.wire.batches import heads, records
+from tests.support.nodes.quorum_simulation import Simulation, Ticket, is_ok, value_of
 
 NODES = st.integers(1, 3)
 ACTIONS = st.one_of(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from quorum_simulation import Simulation
 
 from harness.model.quorum_states import State
 from nodes.reference.core.messages import VoteRequest
+from tests.support.nodes.quorum_simulation import Simulation
 
 FULL_OMISSION = {(1, 2), (1, 3), (2, 3), (2, 4), (3, 5)}
 """The links that are up in KIP-996's example of five servers."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from quorum_simulation import Simulation, is_ok, value_of
 
 from harness.model.quorum_states import State
 from nodes.reference.core.messages import FetchRequest, VoteRequest
+from tests.support.nodes.quorum_simulation import Simulation, is_ok, value_of
 
 SEEDS = range(5)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from quorum_simulation import Simulation, is_ok, value_of
 
 from nodes.reference.core.events import Election
 from nodes.reference.core.messages import DescribeQuorumRequest
 from nodes.reference.core.settings import Settings
+from tests.support.nodes.quorum_simulation import Simulation, is_ok, value_of
 
 
 def test_an_acknowledged_write_survives_its_leader() -> None:

@@ -7,8 +7,8 @@ import statistics
 
 import pytest
 
-from harness.model.packets import PacketShape
-from nodes.switch.fate import HEADERS_BYTES, QUEUE_SECONDS_MAX, Lane
+from harness.model.faults.packets import PacketShape
+from nodes.switch.shaping import HEADERS_BYTES, QUEUE_SECONDS_MAX, Lane
 
 FRAME = bytes(range(200))
 PACKETS = 4000

@@ -1,0 +1,119 @@
+"""What a check is: its settings, its two functions, and the shape of what they return.
+
+A check reads two tables of a run, history and observations unless it names others, and returns findings; where it has
+numbers, a second function returns quantities. Both end in a `select` of the contract's columns, which `finding` and
+`quantity` below spell once for all.
+
+    def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
+        lost = history.where(...)
+        return finding(lost, "my-check", "lost-write", fn.lit("an acknowledged write was lost"), key=fn.col("key"))
+
+The tables have the columns of harness.model.records.tables, and a `position` that orders rows of one time stamp as
+they were
+recorded. What may live here: the contract. What may not: a check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from harness.model.quorum_states import TableName as TransitionTableName
+from harness.model.records.finding import Severity
+from harness.model.records.tables import FINDINGS, QUANTITIES
+
+FINDING_SCHEMA = from_arrow_schema(FINDINGS)
+QUANTITY_SCHEMA = from_arrow_schema(QUANTITIES)
+
+Semantics = Literal["strict", "knossos"]
+TableName = Literal["history", "observations", "batches", "records"]
+Tables = Mapping[TableName, DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSettings:
+    """What a judgement takes for granted of the run.
+
+    table: the transition table of the version that ran. tables: that of single nodes, where it is another. observers:
+    nodes that cannot vote, judged by the observers' table. semantics: strict reads a nil as the initial value and a
+    failed compare-and-set as an observation; knossos lets a nil read and a failed compare-and-set be. idle: the
+    workload was meant to do nothing. search_steps: what the search may spend on one key before it says unknown.
+    initial: the JSON of what a model holds at first, None for nil. heals, wipes: the nemesis's words for undoing a
+    fault and for emptying a node's disk.
+    """
+
+    table: TransitionTableName = "kip-996"
+    tables: Mapping[int, TransitionTableName] = field(default_factory=dict)
+    observers: frozenset[int] = frozenset()
+    semantics: Semantics = "strict"
+    idle: bool = False
+    search_steps: int = 20_000_000
+    initial: str | None = None
+    heals: frozenset[str] = field(default=frozenset({"heal", "mend", "start", "resume"}))
+    wipes: frozenset[str] = field(default=frozenset({"wipe", "lose_disk"}))
+
+
+CheckFunction = Callable[[DataFrame, DataFrame, JudgeSettings], DataFrame]
+"""The two tables that the check reads, settings → rows of the contract."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A named check: what broke, what was measured if anything is, and the two tables that both are told from."""
+
+    findings: CheckFunction
+    quantities: CheckFunction | None = None
+    reads: tuple[TableName, TableName] = ("history", "observations")
+
+
+def finding(
+    frame: DataFrame,
+    check: str,
+    name: str | Column,
+    message: Column,
+    severity: Severity | Column = "invalid",
+    key: Column | None = None,
+    node: Column | None = None,
+    time_ns: Column | None = None,
+    witnesses: Column | None = None,
+    evidence: Column | None = None,
+) -> DataFrame:
+    """One finding for each row of frame; what is not given is null, or an empty list of witnesses."""
+    nothing = fn.lit(None)
+    return frame.select(
+        fn.lit(check).alias("check"),
+        (fn.lit(name) if isinstance(name, str) else name).alias("name"),
+        (fn.lit(severity) if isinstance(severity, str) else severity).alias("severity"),
+        message.alias("message"),
+        (nothing if key is None else key).cast("string").alias("key"),
+        (nothing if node is None else node).cast("int").alias("node"),
+        (nothing if time_ns is None else time_ns).cast("bigint").alias("time_ns"),
+        (fn.array() if witnesses is None else witnesses).cast("array<bigint>").alias("witnesses"),
+        fn.lit(1).cast("bigint").alias("count"),
+        (nothing if evidence is None else evidence).cast("string").alias("evidence"),
+    )
+
+
+def quantity(frame: DataFrame, check: str, name: str | Column, value: Column, unit: str | Column) -> DataFrame:
+    """One quantity for each row of frame whose value is known; an unknown number is left out, never made up."""
+    return frame.select(
+        fn.lit(check).alias("check"),
+        (fn.lit(name) if isinstance(name, str) else name).alias("name"),
+        value.cast("double").alias("value"),
+        (fn.lit(unit) if isinstance(unit, str) else unit).alias("unit"),
+    ).where(fn.col("value").isNotNull())
+
+
+def quantities_of(frame: DataFrame, check: str, units: dict[str, str]) -> DataFrame:
+    """One row of many numbers turned into quantities: units maps each column to its unit."""
+    numbers = [
+        fn.struct(fn.lit(name).alias("name"), fn.col(name).cast("double").alias("value"), fn.lit(unit).alias("unit"))
+        for name, unit in units.items()
+    ]
+    rows = frame.select(fn.explode(fn.array(*numbers)).alias("row"))
+    return quantity(rows, check, fn.col("row.name"), fn.col("row.value"), fn.col("row.unit"))

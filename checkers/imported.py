@@ -1,0 +1,127 @@
+"""Judges histories that came from elsewhere, many in one go: their keys are keys of one great history on Spark.
+
+    judged = judge_files(spark, [Source((Path("histories.parquet"),))], 102, "cas-register", JudgeSettings())
+    judged[7].findings
+
+What may live here: many files' verdicts. What may not: how files are read, and how a key is judged.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row, SparkSession, Window
+from pyspark.sql import functions as fn
+from pyspark.sql.types import IntegerType
+
+from checkers.framework.contract import JudgeSettings
+from checkers.framework.progress import shown
+from checkers.framework.tables import rows_in, suit, table
+from checkers.judge import FINDINGS_MAX, last_words
+from checkers.linearizability.by_key import outcomes
+from checkers.linearizability.models import model_named
+from harness.model import Finding
+from harness.model.records.tables import FINDINGS, HISTORY
+
+CHECK = "linearizability"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A history's Parquet files and its number; with None for a number the rows have one each, in `file`."""
+
+    tables: tuple[Path, ...]
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileJudgement:
+    """What was said of one file: by which algorithms, of how much, how long they took, and what is wrong."""
+
+    algorithms: tuple[str, ...] = ()
+    operations: int = 0
+    keys: int = 0
+    seconds: float = 0.0
+    findings: tuple[Finding, ...] = ()
+
+
+def judge_files(
+    spark: SparkSession, sources: Sequence[Source], files: int, model_name: str, settings: JudgeSettings
+) -> list[FileJudgement]:
+    """Each file's judgement, by its number from 0; of a file without operations of the model's an empty one.
+
+    Raises BadInput for an unknown model.
+    """
+    model = model_named(model_name)
+    history = reduce(DataFrame.unionByName, [opened(spark, source) for source in sources])
+    suit(spark, sum(rows_in(list(source.tables)) for source in sources))
+    rows = outcomes(history, model, CHECK, settings).cache()
+    try:
+        with shown(spark.sparkContext.statusTracker(), "judging histories"):
+            found = collected(rows)
+        return [found.get(number, FileJudgement()) for number in range(files)]
+    except Exception as crash:  # noqa: BLE001 - whatever a check dies of is a finding of every file it was to judge
+        message = f"check {CHECK} crashed: {last_words(crash)}"
+        return [FileJudgement(findings=(Finding(CHECK, "check-crashed", "unknown", message),))] * files
+    finally:
+        rows.unpersist()
+
+
+def opened(spark: SparkSession, source: Source) -> DataFrame:
+    """The rows of a source, with `file`."""
+    filed = pa.schema([("file", pa.int32()), *HISTORY]) if source.number is None else HISTORY
+    rows = table(spark, list(source.tables), filed)
+    number = rows["file"] if source.number is None else fn.lit(source.number).cast(IntegerType())
+    return rows.select(number.alias("file"), *HISTORY.names)
+
+
+def collected(rows: DataFrame) -> Mapping[int, FileJudgement]:
+    """Tallies and the first findings of each name, file by file."""
+    is_tally = rows["name"].isNull()
+    tallies = (
+        rows.where(is_tally)
+        .groupBy("file", "algorithm")
+        .agg(*(fn.sum(column).alias(column) for column in ("keys", "operations", "seconds")))
+    )
+    by_name = Window.partitionBy("file", "name")
+    first = by_name.orderBy("witnesses", "key", "message")
+    findings = (
+        rows.where(~is_tally)
+        .withColumn("rank", fn.row_number().over(first))
+        .withColumn("all", fn.count("*").over(by_name))
+        .where(fn.col("rank") <= FINDINGS_MAX)
+        .select("file", "rank", "all", *FINDINGS.names)
+    )
+    found: dict[int, list[Row]] = defaultdict(list)
+    for row in findings.collect():
+        found[row["file"]].append(row)
+    tallied: dict[int, list[Row]] = defaultdict(list)
+    for row in tallies.collect():
+        tallied[row["file"]].append(row)
+    return {file: judgement_of(tallied[file], found[file]) for file in tallied}
+
+
+def judgement_of(tallies: Iterable[Row], findings: Iterable[Row]) -> FileJudgement:
+    """One file's rows as its judgement."""
+    listed = sorted(tallies, key=lambda row: row["algorithm"])
+    found = []
+    for row in sorted(findings, key=lambda row: (row["name"], row["rank"])):
+        fields = row.asDict()
+        for name in ("file", "rank", "all"):
+            del fields[name]
+        found.append(Finding(**fields | {"witnesses": tuple(row["witnesses"])}))
+        if row["rank"] == FINDINGS_MAX < row["all"]:
+            more = row["all"] - FINDINGS_MAX
+            found.append(Finding(CHECK, row["name"], row["severity"], f"and {more} more like these", count=more))
+    return FileJudgement(
+        tuple(row["algorithm"] for row in listed),
+        sum(row["operations"] for row in listed),
+        sum(row["keys"] for row in listed),
+        sum(row["seconds"] for row in listed),
+        tuple(found),
+    )

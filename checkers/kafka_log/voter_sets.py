@@ -1,0 +1,69 @@
+"""Whether the quorum's voters changed one at a time, from the voter sets in the nodes' logs (KIP-853, KIP-642).
+
+    voter-sets-apart             two consecutive voter sets of a log differ by one voter at most, so that any majority
+                                 of the one meets any majority of the other
+    voter-changes-uncommitted    a leader's log has one voter set at most at or above its high watermark: a change
+                                 waits for the one before it to be committed
+
+A log's first set has no predecessor. The second rule puts logs at rest beside what their owners claimed as leaders: of
+what a leader's log had then it sees what nobody has cut since, so that it may miss a breach and never makes one up.
+
+What may live here: rules on voter sets. What may not: who asked for them.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+from checkers.framework.contract import finding
+
+QUORUM = ("__cluster_metadata", 0)
+
+
+def voter_sets(batches: DataFrame) -> DataFrame:
+    """(node, base_offset, leader_epoch, voters): every voter set of the quorum's logs, as an array of ids."""
+    topic, partition = QUORUM
+    own = batches.where((fn.col("topic") == topic) & (fn.col("partition") == partition) & fn.col("voters").isNotNull())
+    voters = fn.from_json("voters", "array<int>").alias("voters")
+    return own.select("node", "base_offset", "leader_epoch", voters)
+
+
+def sets_apart(batches: DataFrame, check: str) -> DataFrame:
+    """Consecutive voter sets of a log that differ by more than one voter."""
+    in_order = Window.partitionBy("node").orderBy("base_offset")
+    pairs = voter_sets(batches).withColumn("before", fn.lag("voters").over(in_order)).where("before is not null")
+    changed = fn.size(fn.array_except("voters", "before")) + fn.size(fn.array_except("before", "voters"))
+    text = "voters change one at a time: in the log of node %d the voters %s became %s at offset %d"
+    message = fn.format_string(text, "node", ids("before"), ids("voters"), "base_offset")
+    return finding(pairs.where(changed > 1), check, "voter-sets-apart", message, node=fn.col("node"))
+
+
+def changes_uncommitted(batches: DataFrame, observations: DataFrame, check: str) -> DataFrame:
+    """The first claim of each leader and epoch that has several voter sets in its log above its high watermark."""
+    claims = observations.where(
+        (fn.col("kind") == "claim") & (fn.col("high_watermark") >= 0) & fn.col("log_end_offset").isNotNull()
+    ).select("node", "epoch", "time_ns", "high_watermark", "log_end_offset")
+    held = voter_sets(batches).select(fn.col("node").alias("owner"), "base_offset", "leader_epoch")
+    is_open = (
+        (fn.col("node") == fn.col("owner"))
+        & (fn.col("leader_epoch") <= fn.col("epoch"))
+        & (fn.col("base_offset") >= fn.col("high_watermark"))
+        & (fn.col("base_offset") < fn.col("log_end_offset"))
+    )
+    offsets = fn.sort_array(fn.collect_set("base_offset"))
+    beside = claims.join(held, on=is_open, how="inner").groupBy(*claims.columns).agg(offsets.alias("offsets"))
+    several = beside.where(fn.size("offsets") > 1)
+    first = several.withColumn("rank", fn.row_number().over(Window.partitionBy("node", "epoch").orderBy("time_ns")))
+    text = (
+        "one change of voters is uncommitted at a time: with high watermark %d the leader of epoch %d, node %d, had %s"
+    )
+    told = fn.concat(fn.lit("voter sets at offsets "), ids("offsets"))
+    message = fn.format_string(text, "high_watermark", "epoch", "node", told)
+    name, node, time_ns = "voter-changes-uncommitted", fn.col("node"), fn.col("time_ns")
+    return finding(first.where("rank = 1"), check, name, message, node=node, time_ns=time_ns)
+
+
+def ids(column: str) -> Column:
+    """An array of numbers in words."""
+    return fn.concat_ws(", ", fn.col(column).cast("array<string>"))

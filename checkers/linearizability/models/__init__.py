@@ -1,0 +1,37 @@
+"""What a history is held to: models of linearizability, and of less, by name.
+
+To add one: a file that says what its operations are called and which kernel judges them, and its line in MODELS.
+What may live here: models. What may not: kernels, Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from checkers.linearizability.models import (
+    counter,
+    grow_set,
+    key_value,
+    lock,
+    queue,
+    register,
+    set_full,
+    unique_ids,
+)
+from checkers.linearizability.models.model import Model
+from harness.model import BadInput
+
+MODELS: Mapping[str, Model] = {
+    model.name: model
+    for model in (
+        *(register.REGISTER, register.CAS_REGISTER, key_value.KEY_VALUE, lock.MUTEX, grow_set.SET, queue.QUEUE),
+        *(set_full.SET_FULL, counter.COUNTER, unique_ids.UNIQUE_IDS),
+    )
+}
+
+
+def model_named(name: str) -> Model:
+    """The model. Raises BadInput for a name that is none's."""
+    if name not in MODELS:
+        raise BadInput(f"model {name!r}: expected one of {', '.join(sorted(MODELS))}")
+    return MODELS[name]

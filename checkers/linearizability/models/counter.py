@@ -1,0 +1,103 @@
+"""A counter: add, increment and decrement change it, and read returns what it stands at, within bounds.
+
+What had ended before a read began is in it for certain; what began before the read ended may be. So a read lies between
+the sum of the first with every doubtful decrease and the same with every doubtful increase. The bounds are sound and
+not exact: a read between them may be of a sum that no choice of changes makes.
+
+    counter-out-of-bounds    a read below its least or above its most
+
+increment and decrement without a value are by one. What may live here: this model. What may not: Spark.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from checkers.framework.contract import JudgeSettings
+from checkers.framework.keyed import Keys
+from checkers.framework.operations import happened
+from checkers.kernels.rows import NIL, READ, Rows
+from checkers.linearizability.models.model import Model, Outcome, Problem
+from harness.model import BadInput
+
+FS = ("read", "add", "increment", "decrement")
+DECREMENT = FS.index("decrement")
+
+
+def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:  # noqa: ARG001 - the initial value is a text of keys
+    """Each key by its bounds."""
+    found = happened(keys)
+    numbers, known = numbers_of(keys)
+    outcomes = []
+    for which in range(len(keys.names)):
+        part = slice(found.starts[which], found.starts[which + 1])
+        rows, ends, back = found.rows[part], found.ends[part], found.back[part]
+        outcomes.append(Outcome("bounds of sums", len(rows), judge_key(keys, rows, ends, back, numbers, known)))
+    return outcomes
+
+
+def numbers_of(keys: Keys) -> tuple[Rows, np.ndarray]:
+    """The whole number that each value's JSON is, and whether it is one; what a counter holds at first is 0 if nil."""
+    values = [json.loads("0" if text == "nil" else text) for text in keys.texts]
+    known = np.array([isinstance(value, int) and not isinstance(value, bool) for value in values])
+    return np.array([value if is_known else 0 for value, is_known in zip(values, known, strict=True)], np.int64), known
+
+
+def judge_key(keys: Keys, rows: Rows, ends: Rows, back: Rows, numbers: Rows, known: np.ndarray) -> Problem | None:
+    """One key's reads between their bounds. Raises BadInput for a value that is no whole number."""
+    is_read = keys.f[rows] == READ
+    at = np.where(is_read, ends, rows)
+    refuse_others(keys, at[~known[keys.value[at]]])
+    change = changes(keys, rows[~is_read], numbers)
+    # A read of nil returns nothing that could be wrong.
+    reads = np.flatnonzero(is_read & (keys.value[at] != NIL))
+    least, most = bounds(change, rows[~is_read], back[~is_read], rows[reads], ends[reads])
+    held = numbers[keys.value[ends[reads]]]
+    least, most = numbers[NIL] + least, numbers[NIL] + most
+    wrong = np.flatnonzero((held < least) | (held > most))
+    if not len(wrong):
+        return None
+    first = int(wrong[0])
+    row = int(rows[reads[first]])
+    others = f", nor are {len(wrong) - 1} more reads between theirs" if len(wrong) > 1 else ""
+    message = (
+        f"a counter is the sum of its changes: {keys.describe(row)} is not between {least[first]} and {most[first]}"
+        f"{others}"
+    )
+    return Problem("counter-out-of-bounds", "invalid", message, [row, int(keys.partner[row])])
+
+
+def refuse_others(keys: Keys, rows: Rows) -> None:
+    """Raise BadInput if there is a row whose value is no whole number."""
+    if len(rows):
+        row = int(rows[0])
+        place, found = f"history index {keys.index[row]}", keys.told(int(keys.value[row]))
+        raise BadInput(f"{place}: expected a counter's value to be a whole number, found {found}")
+
+
+def changes(keys: Keys, rows: Rows, numbers: Rows) -> Rows:
+    """By how much each change changes the counter."""
+    value, f = keys.value[rows], keys.f[rows]
+    without = np.where(f == FS.index("add"), 0, 1)
+    size = np.where(value == NIL, without, numbers[value])
+    return np.where(f == DECREMENT, -size, size)
+
+
+def bounds(change: Rows, call: Rows, back: Rows, read_call: Rows, read_end: Rows) -> tuple[Rows, Rows]:
+    """The least and the most that each read can have seen."""
+    down, up = np.minimum(change, 0), np.maximum(change, 0)
+    least = total(down, call, read_end) + total(up, back, read_call)
+    most = total(up, call, read_end) + total(down, back, read_call)
+    return least, most
+
+
+def total(change: Rows, at: Rows, before: Rows) -> Rows:
+    """The sum of the changes at a row before each of these rows."""
+    order = np.argsort(at, kind="stable")
+    sums = np.append(0, np.cumsum(change[order]))
+    return sums[np.searchsorted(at[order], before)]
+
+
+COUNTER = Model("counter", FS, judge)

@@ -1,0 +1,86 @@
+"""A set that only grows and is read whole: add, and read that returns a list of all elements.
+
+What may live here: this model. What may not: its algorithm, which is kernels/inclusion.py's.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from checkers.framework.contract import JudgeSettings
+from checkers.framework.keyed import Keys
+from checkers.framework.operations import Happened, happened
+from checkers.kernels import inclusion
+from checkers.kernels.inclusion import SetHistory
+from checkers.kernels.rows import NIL, NOBODY, READ
+from checkers.linearizability.models.model import Model, Outcome, Problem
+from harness.model import BadInput
+
+GUARANTEES = {
+    inclusion.NEVER_ADDED: "reads return what was added: {0} shows an element that was never added",
+    inclusion.APART: "a set only grows: neither of {0} and {1} includes the other",
+    inclusion.OUT_OF_ORDER: "reads show every element added before them, and none added after: {0} ended before {1} "
+    "began, and what the reads show puts it after",
+}
+FS = ("read", "add")
+
+
+def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:  # noqa: ARG001 - the initial value is a text of keys
+    """Each key by the inclusion of its reads."""
+    found = happened(keys)
+    outcomes = []
+    for which in range(len(keys.names)):
+        history, elements = set_history(keys, found, which)
+        verdict, *witness = inclusion.judge_set(history, elements)
+        problem = None if verdict == inclusion.VALID else problem_of(keys, history, verdict, witness)
+        outcomes.append(Outcome("inclusion of reads", int(found.starts[which + 1] - found.starts[which]), problem))
+    return outcomes
+
+
+def problem_of(keys: Keys, history: SetHistory, verdict: int, witness: list[int]) -> Problem:
+    """What a verdict says in words."""
+    rows = [int(history.call[one]) for one in witness if one != NOBODY and history.call[one] != NOBODY]
+    told = [keys.describe(row) for row in rows] + ["what it held at first"]
+    message = GUARANTEES[verdict].format(*told)
+    return Problem("non-linearizable", "invalid", message, [*rows, *(int(keys.partner[row]) for row in rows)])
+
+
+def set_history(keys: Keys, found: Happened, which: int) -> tuple[SetHistory, int]:
+    """One key's operations with elements as numbers, and how many of these there are; what it holds at first comes
+    first, as adds that ended before everything. Raises BadInput for a read that returned no list.
+    """
+    numbers: dict[str, int] = {}
+    lists: dict[int, list[int]] = {}
+
+    def number_of(element: object) -> int:
+        return numbers.setdefault(json.dumps(element), len(numbers))
+
+    def members_of(value: int, row: int) -> list[int]:
+        if value not in lists:
+            members = json.loads("[]" if keys.texts[value] == "nil" else keys.texts[value])
+            if not isinstance(members, list):
+                place = f"history index {keys.index[row]}"
+                raise BadInput(f"{place}: expected a list of the set's elements, found {keys.told(value)}")
+            lists[value] = sorted({number_of(element) for element in members})
+        return lists[value]
+
+    held = members_of(NIL, 0)
+    call, back, element = [NOBODY] * len(held), [NOBODY] * len(held), list(held)
+    members: list[int] = []
+    offsets = [0] * (len(held) + 1)
+    part = slice(found.starts[which], found.starts[which + 1])
+    for row, end, returned in zip(found.rows[part], found.ends[part], found.back[part], strict=True):
+        call.append(row)
+        back.append(returned)
+        if keys.f[row] == READ:
+            element.append(NOBODY)
+            members += members_of(int(keys.value[end]), end)
+        else:
+            element.append(number_of(json.loads(keys.texts[keys.value[row]]) if keys.value[row] != NIL else None))
+        offsets.append(len(members))
+    return SetHistory(*(np.array(column, np.int64) for column in (call, back, element, offsets, members))), len(numbers)
+
+
+SET = Model("set", FS, judge)

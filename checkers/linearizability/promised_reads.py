@@ -1,0 +1,117 @@
+"""What Kafka promises of a register that any controller may answer for from its own metadata image.
+
+Stale reads are promised by nobody to be absent, so they are quantities. These are promises (kernels/promises.py says
+exactly when each is broken):
+
+    phantom-read        a read returns only what was written
+    nonmonotonic-read   on one node reads never go back, restarts included, until the node loses its disk
+    lost-write          a final read (invoked after the mark "final") returns the last acknowledged write, or one that
+                        is newer or concurrent with it
+
+Findings besides: `values-not-unique` (unknown), where a key's history cannot be judged so; `no-final-read` (unknown),
+where the run made a final mark and no read returned after it. What may live here: this check. What may not: kernels.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as fn
+
+from checkers.framework.contract import FINDING_SCHEMA, QUANTITY_SCHEMA, JudgeSettings, finding, quantity
+from checkers.framework.keyed import Keys, by_key
+from checkers.framework.timeline import is_mark
+from checkers.kernels.promises import BACKWARDS, LOST, NOT_UNIQUE, PHANTOM, judge_promises
+from checkers.kernels.rows import NOBODY, Rows
+from harness.model import NEMESIS
+from harness.model.records.tables import FINDINGS, QUANTITIES
+
+CHECK = "promised-reads"
+WIPES_MAX = 1024
+ALSO = ("time_ns", "node", "final")
+
+BREACHES = {
+    PHANTOM: ("phantom-read", "invalid", "reads return only what was written: {0} returned what no write had begun"),
+    BACKWARDS: (
+        "nonmonotonic-read", "invalid",
+        "reads on one node never go back: {2} came after {0} on the same node, and is surely older than {1}",
+    ),
+    LOST: ("lost-write", "invalid", "acknowledged writes survive: {0} was acknowledged, yet the final {1} is older"),
+    NOT_UNIQUE: ("values-not-unique", "unknown", "reads are judged by unique written values: {0} repeats one"),
+}  # fmt: skip
+"""By breach: the finding's name, its severity, and its message about the witnesses."""
+
+
+def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
+    """Broken promises, and what could not be judged."""
+    broken = by_key(prepared(history, settings), settings, breaches, FINDING_SCHEMA, also=ALSO)
+    return broken.unionAll(no_final_read(history))
+
+
+def quantities(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
+    """How many reads were stale, and by how much the worst."""
+    counted = by_key(prepared(history, settings), settings, staleness, QUANTITY_SCHEMA, also=ALSO)
+    reads, worst = fn.col("name") == "stale_reads", fn.col("name") == "stale_read_ms_max"
+    total = counted.groupBy("name", "unit").agg(fn.sum("value").alias("sum"), fn.max("value").alias("max"))
+    return quantity(
+        total, CHECK, fn.col("name"), fn.when(reads, fn.col("sum")).when(worst, fn.col("max")), fn.col("unit")
+    )
+
+
+def prepared(history: DataFrame, settings: JudgeSettings) -> DataFrame:
+    """The history with `final` on rows after the final mark; a node that lost its disk counts as another node."""
+    mark = history.where(is_mark("final")).agg(fn.min("index").alias("final_index"))
+    is_wipe = (fn.col("process") == NEMESIS) & (fn.col("type") == "info") & fn.col("f").isin(*settings.wipes)
+    so_far = Window.partitionBy("node").orderBy("index").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    wipes = fn.sum(is_wipe.cast("int")).over(so_far)
+    return (
+        history.withColumn("node", fn.col("node") * WIPES_MAX + wipes)
+        .join(fn.broadcast(mark), how="cross")
+        .withColumn("final", fn.coalesce(fn.col("index") > fn.col("final_index"), fn.lit(False)))
+    )
+
+
+def no_final_read(history: DataFrame) -> DataFrame:
+    """One unknown if there was a final mark and no read returned after it."""
+    mark = history.where(is_mark("final")).agg(fn.min("index").alias("final_index"))
+    reads = history.where((fn.col("process") >= 0) & (fn.col("f") == "read") & (fn.col("type") == "ok"))
+    last = reads.agg(fn.coalesce(fn.max("index"), fn.lit(NOBODY)).alias("last"))
+    none = mark.join(last, how="cross").where(fn.col("last") < fn.col("final_index"))
+    message = fn.lit("no read returned after the final mark, so nothing tells whether acknowledged writes survive")
+    return finding(none, CHECK, "no-final-read", message, severity="unknown")
+
+
+def judged(keys: Keys) -> tuple[Rows, Rows]:
+    """Witnesses by key and breach, and stale reads by key."""
+    return judge_promises(
+        keys.starts, keys.kind, keys.f, keys.value, keys.partner, keys.node, keys.time_ns, keys.final,
+        len(keys.texts) + 1, int(keys.node.max(initial=0)) + 1,
+    )  # fmt: skip
+
+
+def breaches(keys: Keys) -> pa.RecordBatch:
+    """The findings of a batch of whole keys."""
+    witnesses, _ = judged(keys)
+    found = []
+    for which, breach in np.argwhere(witnesses[:, :, 0] != NOBODY).tolist():
+        name, severity, message = BREACHES[breach]
+        rows, key = witnesses[which, breach], keys.names[which]
+        told = message.format(*(keys.describe(row) for row in rows if row != NOBODY))
+        found.append(
+            {
+                "check": CHECK, "name": name, "severity": severity, "message": f"key {key}: {told}" if key else told,
+                "key": key or None, "witnesses": keys.history_indexes(rows), "count": 1,
+            }
+        )  # fmt: skip
+    return pa.RecordBatch.from_pylist(found, FINDINGS)
+
+
+def staleness(keys: Keys) -> pa.RecordBatch:
+    """A batch's two numbers: stale reads, and the worst in ms."""
+    _, stale = judged(keys)
+    rows = [
+        {"check": CHECK, "name": "stale_reads", "value": float(stale[:, 0].sum()), "unit": "reads"},
+        {"check": CHECK, "name": "stale_read_ms_max", "value": stale[:, 1].max(initial=0) / 1e6, "unit": "ms"},
+    ]
+    return pa.RecordBatch.from_pylist(rows, QUANTITIES)

@@ -1,0 +1,103 @@
+"""How well clients were served: what succeeded, how fast, and the longest time in which nothing did.
+
+Counted from the story's mark on, over clients' operations: ok_count, fail_count, info_count; ok_per_second;
+unavailable_ms_max, the longest time without an ok; clients_recovered and clients_recover_ms, the first ok after the
+last heal; latency_F_ms_p50, _p95, _p99, _max of the operations of each f that ended in ok. Percentiles are exact. Where
+faults were in place for a while, also latency_F_in_faults_ms_* of the operations that were open meanwhile, and
+latency_F_out_of_faults_ms_* of the others.
+
+Finding: `no-progress` (unknown), where a workload that was to do something never got an ok: such a run proves nothing.
+What may live here: these numbers. What may not: judgements of what was returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+from checkers.framework.contract import JudgeSettings, finding, quantities_of, quantity
+from checkers.framework.timeline import Moments, deeds, moments_of
+from harness.model.records.fault_intervals import fault_bands, spans_of
+
+CHECK = "availability"
+MS_NS = 1_000_000
+SECOND_NS = 1_000_000_000
+PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+
+
+def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
+    """Whether anything was done at all."""
+    done = history.where((fn.col("process") >= 0) & (fn.col("type") == "ok"))
+    none = done.agg(fn.count("*").alias("done")).where((fn.col("done") == 0) & fn.lit(not settings.idle))
+    return finding(none, CHECK, "no-progress", fn.lit("no operation of any client succeeded"), severity="unknown")
+
+
+def quantities(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
+    """The numbers above; none of a run without clients."""
+    moments = moments_of(history, observations.limit(0), settings)
+    ends = completions(history).where(fn.col("time_ns") > moments.story_ns)
+    parts = [counts(ends, moments), gaps(ends, moments), latencies(ends, fn.lit(""))]
+    spans = spans_of(fault_bands(deeds(history), moments.end_ns))
+    if spans:
+        parts.append(latencies(ends, fn.when(is_during(spans), "_in_faults").otherwise("_out_of_faults")))
+    return reduce(DataFrame.unionAll, parts)
+
+
+def is_during(spans: Sequence[tuple[int, int]]) -> Column:
+    """Whether an operation was open at any time of these spans, which are in order and do not touch."""
+    starts, ends = (fn.array(*(fn.lit(each[at]) for each in spans)) for at in (0, 1))
+    begun = fn.col("time_ns") - fn.col("latency_ns")
+    touched = fn.zip_with(starts, ends, lambda start, end: (begun <= end) & (fn.col("time_ns") >= start))
+    return fn.exists(touched, lambda touches: touches)
+
+
+def completions(history: DataFrame) -> DataFrame:
+    """Clients' completions with their latency: a process has one operation open, so its last row is the invocation."""
+    clients = history.where(fn.col("process") >= 0)
+    own = Window.partitionBy("process").orderBy("index")
+    latency = fn.when(fn.lag("type").over(own) == "invoke", fn.col("time_ns") - fn.lag("time_ns").over(own))
+    return clients.select("index", "time_ns", "type", "f", latency.alias("latency_ns")).where("type != 'invoke'")
+
+
+def counts(ends: DataFrame, moments: Moments) -> DataFrame:
+    """How operations ended, throughput, and the first ok after the last heal."""
+    numbers = [fn.count(fn.when(fn.col("type") == kind, 1)).alias(f"{kind}_count") for kind in ("ok", "fail", "info")]
+    back = moments.after_heal(fn.when(fn.col("type") == "ok", fn.col("time_ns"))).alias("back_ns")
+    row = ends.agg(fn.count("*").alias("ended"), *numbers, back).where("ended > 0")
+    recovered = fn.when(fn.lit(moments.healed_ns is not None), fn.col("back_ns").isNotNull().cast("int"))
+    told = row.withColumns(
+        {
+            "ok_per_second": moments.per(fn.col("ok_count"), SECOND_NS),
+            "clients_recovered": recovered,
+            "clients_recover_ms": (fn.col("back_ns") - fn.lit(moments.healed_ns)) / MS_NS,
+        }
+    )
+    units = {"ok_count": "ops", "fail_count": "ops", "info_count": "ops", "ok_per_second": "ops/s"}
+    return quantities_of(told, CHECK, units | {"clients_recovered": "runs", "clients_recover_ms": "ms"})
+
+
+def gaps(ends: DataFrame, moments: Moments) -> DataFrame:
+    """The longest time without an ok, from the mark to the first and from the last to the end included."""
+    ok = fn.col("type") == "ok"
+    before = Window.orderBy("index").rowsBetween(Window.unboundedPreceding, -1)
+    last_ok = fn.coalesce(fn.max(fn.when(ok, fn.col("time_ns"))).over(before), fn.lit(moments.story_ns))
+    gap = fn.when(ok, fn.col("time_ns") - last_ok)
+    tail = moments.end_ns - fn.coalesce(fn.max(fn.when(ok, fn.col("time_ns"))), fn.lit(moments.story_ns))
+    row = ends.withColumn("gap", gap).agg(
+        fn.when(fn.count("*") > 0, fn.greatest(fn.max("gap"), tail) / MS_NS).alias("unavailable_ms_max")
+    )
+    return quantities_of(row, CHECK, {"unavailable_ms_max": "ms"})
+
+
+def latencies(ends: DataFrame, place: Column) -> DataFrame:
+    """Percentiles of the latency of what succeeded, by f and place, which stands in the quantity's name."""
+    ok = ends.where((fn.col("type") == "ok") & fn.col("latency_ns").isNotNull())
+    percentiles = fn.percentile("latency_ns", list(PERCENTILES.values()))
+    names = fn.array(*map(fn.lit, PERCENTILES))
+    each = ok.groupBy("f", place.alias("place")).agg(percentiles.alias("ns"))
+    rows = each.select("f", "place", fn.explode(fn.arrays_zip(names.alias("name"), "ns")).alias("row"))
+    name = fn.format_string("latency_%s%s_ms_%s", "f", "place", fn.col("row.name"))
+    return quantity(rows, CHECK, name, fn.col("row.ns") / MS_NS, "ms")

@@ -1,0 +1,32 @@
+"""Whether the nemesis did what its plan says: a fault that had no effect is not a test, and unknown is not passed.
+
+Every deed of the nemesis tries its own effect, and ends with an error in the history where it did not take. A run with
+such a deed may look healthy for want of the fault it was to stand, so it is unknown, whatever the other checks say.
+
+What may live here: that one finding. What may not: what a fault's effect is (nemesis/).
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from checkers.framework.contract import JudgeSettings, finding
+from harness.model import NEMESIS
+
+CHECK = "deeds"
+
+
+def findings(history: DataFrame, _observations: DataFrame, _settings: JudgeSettings) -> DataFrame:
+    """deed-failed: a fault, its healing, or a wait of the story ended with an error."""
+    failed = history.where((fn.col("process") == NEMESIS) & fn.col("error").isNotNull())
+    message = fn.concat(fn.lit("the nemesis's deed "), fn.col("f"), fn.lit(" did not take: "), fn.col("error"))
+    return finding(
+        failed,
+        CHECK,
+        "deed-failed",
+        message,
+        severity="unknown",
+        time_ns=fn.col("time_ns"),
+        witnesses=fn.array(fn.col("index")),
+    )

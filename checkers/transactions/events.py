@@ -1,0 +1,191 @@
+"""From a history's transactions to what they wrote and saw: one row for each version that a transaction told of.
+
+A transaction is an operation f="txn" whose value is a list of micro-operations, in one of three forms:
+
+    list      ["append", "x", 3], ["r", "x", [1, 2, 3]]             a read tells the whole list, null an empty one
+    register  ["w", "x", [position, value]], ["r", "x", [position, value]]    null is the version before the first
+    log       ["send", "tx-0", [offset, value]], ["poll", {"tx-0": [[offset, value], …]}]
+
+and f="drain" reads a key of a log from its beginning to its end: key "tx-0", value [[offset, value], …]. What was asked
+for has the value alone where the position is not known, and ["abort"] at its end where it was to leave nothing; at
+["fence"] in its midst a newer producer took its producer's place. Values are unique in a key.
+
+A transaction goes by the index of its invocation. Its effects, as (what, key, value, position, place, last):
+
+    wrote    a version; last says that it is the transaction's last of its key
+    saw      a version, its position NOWHERE and value null for the one before the first; last says that what others
+             wrote ends there, which makes the reader depend on the writer
+    own      a log's record that the transaction had sent itself, and polled before it ended
+    drained  a record of a drained log; value is null in the row that says that the drain was whole
+    fence    another producer had taken the place of the transaction's own before its end was asked for
+    against  micro-operations of one transaction contradict each other: value says how
+
+What may live here: what one transaction says. What may not: what two of them mean together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from checkers.kafka_log.zombies import is_fenced
+
+NOWHERE = -1
+"""The position of the version before the first."""
+
+EFFECTS = pa.schema(
+    [
+        ("txn", pa.int64()),
+        ("end", pa.int64()),
+        ("status", pa.string()),
+        ("fenced", pa.bool_()),
+        ("form", pa.string()),
+        ("what", pa.string()),
+        ("key", pa.string()),
+        ("value", pa.string()),
+        ("position", pa.int64()),
+        ("place", pa.int32()),
+        ("last", pa.bool_()),
+    ]
+)
+
+FORM_OF_WRITE: Mapping[str, str] = {"append": "list", "w": "register", "send": "log"}
+
+Mop = Sequence[Any]
+Mops = Sequence[Mop]
+Effect = tuple[str, str, str | None, str | None, int | None, int, bool]
+"""Everything but txn, end, status and fenced, in the schema's order."""
+
+
+def transactions(history: DataFrame) -> DataFrame:
+    """(txn, end, status, fenced, process, f, key, value): each transaction and drain; one without an end is info.
+
+    fenced says whether its error does that its producer was. value is what its end tells, or what was asked for where
+    the end tells nothing.
+    """
+    own = Window.partitionBy("process").orderBy("index")
+    rows = history.where((fn.col("process") >= 0) & fn.col("f").isin("txn", "drain"))
+    after = {name: fn.lead(name).over(own) for name in ("index", "type", "error", "value")}
+    paired = rows.select("*", *(column.alias(f"{name}_after") for name, column in after.items()))
+    ended = fn.col("type_after") != "invoke"
+    return paired.where("type = 'invoke'").select(
+        fn.col("index").alias("txn"),
+        fn.when(ended, fn.col("index_after")).alias("end"),
+        fn.coalesce(fn.when(ended, fn.col("type_after")), fn.lit("info")).alias("status"),
+        is_fenced(fn.col("error_after")).alias("fenced"),
+        "process",
+        "f",
+        "key",
+        fn.coalesce(fn.when(ended, fn.col("value_after")), "value").alias("value"),
+    )
+
+
+def effects(told: DataFrame) -> DataFrame:
+    """The effects of these transactions, with the columns of EFFECTS."""
+    # A read of [1, 7] is of a list or of one version of a register: which of the two, a history's writes say.
+    registers = not told.where(fn.col("value").rlike(r'\[\s*"w"\s*,')).isEmpty()
+    columns = told.select("txn", "end", "status", "fenced", "f", "key", "value")
+    return columns.mapInArrow(partial(_read, registers=registers), from_arrow_schema(EFFECTS))
+
+
+def _read(batches: Iterator[pa.RecordBatch], registers: bool) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        rows: list[tuple] = []
+        for txn, end, status, fenced, f, key, said in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
+            value = json.loads(said or "null") or []
+            told = of_drain(key, value, status) if f == "drain" else of_transaction(value, status, registers)
+            rows += ((txn, end, status, fenced, *effect) for effect in told)
+        columns = list(zip(*rows, strict=True)) or [()] * len(EFFECTS)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, EFFECTS, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=EFFECTS)
+
+
+def of_drain(key: str, records: Sequence[Any], status: str) -> list[Effect]:
+    """The effects of a drain, if it was whole."""
+    if status != "ok":
+        return []
+    whole: Effect = ("log", "drained", key, None, None, 0, True)
+    return [whole, *(("log", "drained", key, text(value), offset, 0, True) for offset, value in records)]
+
+
+def of_transaction(mops: Mops, status: str, registers: bool) -> list[Effect]:
+    """The effects of a transaction: of one that did not end in ok its writes, and what its polls were given."""
+    mops = [mop for mop in mops if mop[0] != "abort"]
+    told: list[Effect] = []
+    last_writes = {mop[1]: place for place, mop in enumerate(mops) if mop[0] in FORM_OF_WRITE}
+    for place, mop in enumerate(mops):
+        if mop[0] in FORM_OF_WRITE:
+            position, value = placed(mop[2]) if mop[0] != "append" else (None, mop[2])
+            is_last = last_writes[mop[1]] == place
+            told.append((FORM_OF_WRITE[mop[0]], "wrote", mop[1], text(value), position, place, is_last))
+        elif mop[0] == "poll":
+            told += _poll(mop, place, mops[:place])
+        elif mop[0] == "fence":
+            told.append(("log", "fence", None, None, None, place, True))
+        elif status == "ok":
+            told += (_register_read if registers else _list_read)(mop, place, mops[:place])
+    return told
+
+
+def placed(version: Any) -> tuple[int | None, Any]:
+    """(position, value) of a version that may be told without its position."""
+    return (version[0], version[1]) if isinstance(version, list) else (None, version)
+
+
+def text(value: Any) -> str:
+    """A value as it is compared and told."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _poll(mop: Mop, place: int, earlier: Mops) -> Iterator[Effect]:
+    """Each record that came: a log is read in pieces, so that every one of them is the end of a read."""
+    own = {(sent[1], text(placed(sent[2])[1])) for sent in earlier if sent[0] == "send"}
+    for key, records in (mop[1] if len(mop) > 1 else {}).items():
+        for offset, value in records:
+            what = "own" if (key, text(value)) in own else "saw"
+            yield "log", what, key, text(value), offset, place, True
+
+
+def _list_read(mop: Mop, place: int, earlier: Mops) -> Iterator[Effect]:
+    """Each element at its index; what others must have written ends before the transaction's own appends."""
+    _, key, values = mop
+    got = values or []
+    own = [other[2] for other in earlier if other[:2] == ["append", key]]
+    read_at = max((at for at, other in enumerate(earlier) if other[:2] == ["r", key]), default=None)
+    known = got[: max(0, len(got) - len(own))] if read_at is None else earlier[read_at][2] or []
+    expected = known + [other[2] for other in earlier[read_at:] if other[:2] == ["append", key]]
+    if got != expected:
+        yield "list", "against", key, f"read {text(got)}, expected {text(expected)}", None, place, False
+        return
+    theirs = len(got) - len(own)
+    if theirs == 0:
+        yield "list", "saw", key, None, NOWHERE, place, True
+    for position, value in enumerate(got):
+        yield "list", "saw", key, text(value), position, place, position == theirs - 1
+
+
+def _register_read(mop: Mop, place: int, earlier: Mops) -> Iterator[Effect]:
+    """The version that was there; one that the transaction wrote or read before says nothing of others."""
+    _, key, version = mop
+    position, value = seen(version)
+    known = next((other for other in reversed(earlier) if other[1] == key), None)
+    if known is None:
+        yield "register", "saw", key, None if version is None else text(value), position, place, True
+        return
+    expected_position, expected = seen(known[2])
+    is_elsewhere = None not in (position, expected_position) and position != expected_position
+    if value != expected or is_elsewhere:
+        told, wanted = (text(version), text(known[2])) if is_elsewhere else (text(value), text(expected))
+        yield "register", "against", key, f"read {told}, expected {wanted}", None, place, False
+
+
+def seen(version: Any) -> tuple[int | None, Any]:
+    """(position, value) of a version, null being the one before the first."""
+    return (NOWHERE, None) if version is None else placed(version)

@@ -1,0 +1,83 @@
+"""Namespace hosts, inside the sandbox of the run's controller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from harness.environments import NO_PROXY, NOT_ASKED, Ground, Setting, namespaced
+from harness.model.faults.disks import AT_REST, LAYERED, LIVE
+from harness.model.faults.packets import PACKETS
+from harness.model.hosts import HostView
+from harness.planning.plan import Plan
+from nodes.clocks.process_clocks import ProcessClocks
+from nodes.hosts.disks.disks import Make, NamespaceDisks
+from nodes.hosts.netns.hosts import NamespaceHosts
+from nodes.hosts.netns.limits import Limits, NodeLimits, remove
+from nodes.hosts.packets.packets import NamespacePackets
+from nodes.hosts.processes import ChildProcesses
+
+
+async def up(stack: AsyncExitStack, setting: Setting) -> Ground:
+    """Bring the hosts up."""
+    plan = setting.plan
+    hosts = await stack.enter_async_context(NamespaceHosts.up(setting.run.path / "nodes", plan.nodes))
+    links, rpcs = await namespaced(stack, setting, hosts)
+    packets = None
+    if setting.has({PACKETS}):
+        packets = await stack.enter_async_context(NamespacePackets.up(hosts, plan.seed))
+    disks = await _disks(stack, setting, hosts)
+    limits = stack.enter_context(NodeLimits.up(setting.run.label, list(hosts.views), limits_of(plan)))
+    return Ground(
+        hosts.views,
+        hosts.host,
+        links,
+        lambda system, tell: ChildProcesses(LimitedHosts(hosts, limits), system, tell),
+        clocks=lambda processes: ProcessClocks(processes.pid),
+        packets=packets,
+        disks=disks,
+        rpcs=rpcs,
+        lacking={"rpcs": NO_PROXY, "packets": NOT_ASKED, "disks": NOT_ASKED},
+    )
+
+
+def undo(details: Mapping[str, str]) -> str:
+    """Remove the nodes' cgroups; nothing else outlives the sandbox."""
+    remove(details["label"])
+    return f"removed the cgroups of {details['label']}"
+
+
+def limits_of(plan: Plan) -> Limits:
+    """How much each node may use."""
+    return Limits(plan.memory_mib, plan.cpus)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedHosts:
+    """nodes.hosts.kinds.EnterableHosts whose commands are within the nodes' limits."""
+
+    hosts: NamespaceHosts
+    limits: NodeLimits
+
+    @property
+    def views(self) -> Mapping[int, HostView]:
+        """What is known of each, by node."""
+        return self.hosts.views
+
+    def enter(self, node: int, argv: Sequence[str]) -> list[str]:
+        """The command that runs argv on the node, within its limits."""
+        return self.limits.join(node, self.hosts.enter(node, argv))
+
+
+async def _disks(stack: AsyncExitStack, setting: Setting, hosts: NamespaceHosts) -> NamespaceDisks | None:
+    """The nodes' own disks, where the plan asks for a kind of its own or its story does something to them."""
+    plan, system = setting.plan, setting.system
+    if plan.disk == "directory" and not setting.has({*AT_REST, *LIVE}):
+        return None
+
+    async def reformat(node: int, newcomer: bool) -> None:
+        await system.prepare(hosts.host(node), hosts.views, newcomer)
+
+    make = Make(plan.disk, plan.disk_mib, layered=setting.has(LAYERED))
+    return await stack.enter_async_context(NamespaceDisks.up(hosts, make, reformat, plan.seed))

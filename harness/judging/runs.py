@@ -1,0 +1,221 @@
+"""From recorded runs to verdicts: the checks on Spark, the expectations of a scenario, and what is written of them.
+
+One Spark session judges all the runs of a command. The judgement of a run is its checks' findings and its side's
+expectations; the judgement of a reproduction asks whether the bad sides show what the good sides do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from math import sqrt
+from typing import TYPE_CHECKING
+
+from harness.model import Finding, Verdict
+from harness.model.records.finding import gravest_first, verdict_of
+from harness.model.scenario import Expectation, Scenario, SideName
+from harness.planning.plan import Plan
+from harness.planning.systems import name_of, tables_of
+from harness.planning.workloads import workload_of
+from harness.scenarios import scenario
+from results.data import ReportData
+from results.files import write_text
+from results.junit import junit
+from results.report import write_report
+from results.run_verdict import Expectation as Judged
+from results.run_verdict import Judgement, read_judgement, write_judgement
+from results.sides import read_side
+from results.store import RunDirectory
+
+if TYPE_CHECKING:
+    from checkers.framework.session import SparkSession
+
+Report = Callable[[str], None]
+
+
+def judge_run(run: RunDirectory, spark: SparkSession) -> Judgement:
+    """Judge a recorded run and write findings, verdict, JUnit and report into its directory.
+
+    Raises BadInput where its plan or tables cannot be read.
+    """
+    from checkers.framework.contract import JudgeSettings
+    from checkers.judge import judge
+
+    plan = Plan.read(run.plan)
+    workload = workload_of(plan)
+    settings = JudgeSettings(tables=tables_of(plan), idle=workload.idle)
+    said = judge(run.path, workload.checks, settings, spark)
+    findings = gravest_first((*said.findings, *_interrupted(run)))
+    expectations = _expectations(plan, {quantity.name: quantity.value for quantity in said.quantities}, findings)
+    verdict = verdict_of(findings)
+    judgement = Judgement(
+        name=run.name,
+        verdict=verdict,
+        summary=_run_summary(verdict, findings, expectations),
+        checks=workload.checks,
+        findings=findings,
+        quantities=said.quantities,
+        expectations=expectations,
+        versions=plan.versions,
+        command=plan.command,
+    )
+    write_judgement(run, judgement)
+    write_text(run.junit, junit([judgement]))
+    write_run_report(run)
+    run.enter("judged", datetime.now(UTC))
+    return judgement
+
+
+def judge_reproduction(reproduction: RunDirectory, scenario: Scenario, command: str) -> Judgement:
+    """Judge a reproduction by its side runs, which must have been judged; writes what judge_run does."""
+    sides = [(side, read_judgement(side.verdict)) for side in reproduction.sides()]
+    verdict = reproduction_verdict(scenario, [(side.name, judgement) for side, judgement in sides])
+    judgement = Judgement(
+        name=scenario.id,
+        verdict=verdict,
+        summary=_reproduction_summary(verdict, sides),
+        checks=sides[0][1].checks,
+        findings=gravest_first(finding for _, judged in sides for finding in judged.findings),
+        expectations=tuple(expectation for side, judged in sides for expectation in _of_side(side, judged)),
+        versions={f"{side.name} {name}": text for side, judged in sides for name, text in judged.versions.items()},
+        command=command,
+    )
+    write_judgement(reproduction, judgement)
+    write_text(reproduction.junit, junit([judgement, *(judged for _, judged in sides)]))
+    write_reproduction_report(reproduction, scenario, judgement)
+    reproduction.enter("judged", datetime.now(UTC))
+    return judgement
+
+
+def write_run_report(run: RunDirectory) -> None:
+    """Render a judged run's report again from what its directory holds."""
+    plan = Plan.read(run.plan)
+    judgement = read_judgement(run.verdict)
+    title = plan.scenario or plan.name
+    side = read_side(run, plan.side or plan.name, name_of(plan))
+    question = (
+        scenario(plan.scenario).question
+        if plan.scenario
+        else f"Does {plan.system} keep its promises to the {plan.workload} workload under these faults?"
+    )
+    text = run.plan.read_text()
+    write_report(run, ReportData(title, question, judgement.verdict, judgement.summary, (side,), text, plan.command))
+
+
+def write_reproduction_report(reproduction: RunDirectory, scenario: Scenario, judgement: Judgement) -> None:
+    """Render a reproduction's report: of each side the first run, bad above good."""
+    shown = [run for run in reproduction.sides() if run.name.endswith("-1")]
+    plans = [Plan.read(run.plan) for run in shown]
+    sides = tuple(read_side(run, plan.side or run.name, name_of(plan)) for run, plan in zip(shown, plans, strict=True))
+    title = f"{scenario.id}: {scenario.title}"
+    plan_text = "[" + ",\n".join(run.plan.read_text() for run in shown) + "]\n"
+    data = ReportData(
+        *(title, scenario.question, judgement.verdict, judgement.summary, sides, plan_text, judgement.command)
+    )
+    write_report(reproduction, data)
+
+
+def _interrupted(run: RunDirectory) -> tuple[Finding, ...]:
+    if "interrupted" not in run.times:
+        return ()
+    message = "the run was interrupted: what it recorded is judged, what it would have shown is unknown"
+    return (Finding("run", "interrupted", "unknown", message),)
+
+
+def _expectations(plan: Plan, measured: Mapping[str, float], findings: Sequence[Finding]) -> tuple[Judged, ...]:
+    if plan.scenario is None:
+        return ()
+    side = scenario(plan.scenario).side("bad" if plan.side == "bad" else "good")
+    breaks = [_broken(name, findings) for name in side.breaks]
+    shows = [_compare(expectation, measured, True) for expectation in side.shows]
+    return (*breaks, *shows, *(_compare(expectation, measured, False) for expectation in side.never))
+
+
+def _broken(name: str, findings: Sequence[Finding]) -> Judged:
+    count = sum(finding.count for finding in findings if finding.name == name)
+    return Judged(f"a guarantee is broken: {name}", f"{count} findings", count > 0)
+
+
+def _compare(expectation: Expectation, measured: Mapping[str, float], expected: bool) -> Judged:
+    text = expectation.words if expected else f"not: {expectation.words}"
+    value = measured.get(expectation.quantity)
+    if value is None:
+        return Judged(text, f"{expectation.quantity} could not be measured", None)
+    return Judged(text, f"{expectation.quantity} = {value:g}", expectation.holds(value) is expected)
+
+
+def _run_summary(verdict: Verdict, findings: Sequence[Finding], expectations: Sequence[Judged]) -> str:
+    if verdict is Verdict.VALID:
+        return f"No broken guarantee. {_as_expected(expectations)}".strip()
+    word = "broken guarantee" if verdict is Verdict.INVALID else "open question"
+    weighty = [finding for finding in findings if finding.severity == verdict.value]
+    names = ", ".join(sorted({finding.name for finding in weighty}))
+    return f"{sum(finding.count for finding in weighty)} {word}{'s' if len(weighty) > 1 else ''}: {names}."
+
+
+def _as_expected(expectations: Sequence[Judged]) -> str:
+    """Whether a scenario's side went as documented, with what was measured; nothing for a run without a scenario."""
+    if not expectations:
+        return ""
+    fits = all(expectation.met for expectation in expectations)
+    measured = ", ".join(dict.fromkeys(expectation.measured for expectation in expectations))
+    return f"{'As documented' if fits else 'Not as documented'}: {measured}."
+
+
+def reproduction_verdict(scenario: Scenario, sides: Sequence[tuple[str, Judgement]]) -> Verdict:
+    """Unknown where any run is, or an expectation could not be told; else whether all expectations are met.
+
+    Runs come with their names, `bad-1`; what a run breaks as its side is meant to does not speak against it.
+    """
+    met = [expectation.met for _, judgement in sides for expectation in judgement.expectations]
+    verdicts = {_verdict_beside(scenario.side(_side_of(name)).breaks, judgement) for name, judgement in sides}
+    if Verdict.INVALID in verdicts or False in met:
+        return Verdict.INVALID
+    return Verdict.UNKNOWN if Verdict.UNKNOWN in verdicts or None in met else Verdict.VALID
+
+
+def _side_of(run_name: str) -> SideName:
+    return "bad" if run_name.startswith("bad-") else "good"
+
+
+def _verdict_beside(breaks: Sequence[str], judgement: Judgement) -> Verdict:
+    """What a run's findings but these make of it."""
+    return verdict_of(finding for finding in judgement.findings if finding.name not in breaks)
+
+
+def _reproduction_summary(verdict: Verdict, sides: Sequence[tuple[RunDirectory, Judgement]]) -> str:
+    words = {
+        Verdict.VALID: "Reproduced",
+        Verdict.INVALID: "Not as documented",
+        Verdict.UNKNOWN: "Cannot be told",
+    }
+    return f"{words[verdict]}: {'; '.join(_tally(name, sides) for name in ('bad', 'good') if _runs_of(name, sides))}."
+
+
+def _runs_of(name: str, sides: Sequence[tuple[RunDirectory, Judgement]]) -> list[Judgement]:
+    return [judgement for run, judgement in sides if run.name.startswith(f"{name}-")]
+
+
+def _tally(name: str, sides: Sequence[tuple[RunDirectory, Judgement]]) -> str:
+    """How many runs of a side went as documented, with Wilson's 95 % interval where there are several."""
+    runs = _runs_of(name, sides)
+    fitting = sum(all(expectation.met for expectation in run.expectations) for run in runs)
+    shown = "shows the anomaly" if name == "bad" else "does not"
+    if len(runs) == 1:
+        return f"the {name} side {shown if fitting else 'departs from what is documented'}"
+    low, high = wilson_interval(fitting, len(runs))
+    return f"the {name} side {shown} in {fitting} of {len(runs)} runs (95 % interval {low:.0%} to {high:.0%})"
+
+
+def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
+    """The 95 % score interval of a proportion (Wilson 1927), which stays sensible for few trials and for 0 or all."""
+    z = 1.959964
+    share = successes / trials
+    centre = share + z * z / (2 * trials)
+    spread = z * sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
+    scale = 1 + z * z / trials
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+def _of_side(side: RunDirectory, judged: Judgement) -> list[Judged]:
+    return [Judged(f"{side.name}: {e.text}", e.measured, e.met) for e in judged.expectations]

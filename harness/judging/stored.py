@@ -1,0 +1,67 @@
+"""Judges stored runs again, and renders their reports: neither needs what the runs ran on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from harness.judging.spark import open_spark
+from harness.model import BadInput
+from harness.planning.plan import Plan
+from harness.recovery.heal import heal_before_judging
+from harness.scenarios import scenario
+from results.run_verdict import Judgement, read_judgement
+from results.store import RunDirectory
+
+Report = Callable[[str], None]
+
+
+def check_paths(paths: Sequence[Path], master: str | None, report: Report) -> Iterator[tuple[RunDirectory, Judgement]]:
+    """Judge each run or reproduction, all in one Spark session. Raises BadInput for a path that is neither."""
+    directories = [_run_directory(path) for path in paths]
+    for directory in directories:
+        for line in heal_before_judging(directory):
+            report(line)
+    report("starting Spark")
+    spark = open_spark(master, [table for each in directories for table in each.path.glob("**/history/*.parquet")])
+    from harness.judging.runs import judge_reproduction, judge_run  # read by now, while Java started
+
+    for directory in directories:
+        for run in _runs_in(directory):
+            report(f"judging {run.name}")
+            judgement = judge_run(run, spark)
+        if directory.kind == "reproduction":
+            first = Plan.read(_runs_in(directory)[0].plan)
+            judgement = judge_reproduction(directory, scenario(first.scenario or ""), first.command)
+        yield directory, judgement
+
+
+def rewrite_report(path: Path) -> Path:
+    """Render a judged run's report; returns where it is."""
+    from harness.judging.runs import write_reproduction_report, write_run_report
+
+    directory = _run_directory(path)
+    if not directory.verdict.exists():
+        raise BadInput(f"{path}: expected a judged run; splitbrain check {path}")
+    if directory.kind == "reproduction":
+        first = Plan.read(_runs_in(directory)[0].plan)
+        write_reproduction_report(directory, scenario(first.scenario or ""), read_judgement(directory.verdict))
+    else:
+        write_run_report(directory)
+    return directory.report
+
+
+def _runs_in(directory: RunDirectory) -> list[RunDirectory]:
+    if directory.kind == "run":
+        return [directory]
+    sides = directory.sides()
+    if not sides:
+        raise BadInput(f"{directory.path}: expected a reproduction with side runs, found none")
+    return sides
+
+
+def _run_directory(path: Path) -> RunDirectory:
+    directory = RunDirectory(path.absolute())
+    if not directory.status_file.exists():
+        raise BadInput(f"{path}: expected a run directory, with a status.json in it")
+    return directory

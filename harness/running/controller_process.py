@@ -1,0 +1,108 @@
+"""Starts the controller of a run in its sandbox and follows it to its end, from outside.
+
+The controller dies with us: by the lease of the sandbox if we are killed, in good order if its standard input closes.
+sandbox.json in the run's directory says which process to look for if we are gone; `splitbrain heal` reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from harness.environments.provision import outlives
+from harness.model import BadInput, EnvironmentFailure, SplitbrainError
+from harness.model.errors import EXIT_USAGE
+from harness.planning.plan import Plan
+from harness.recovery.liveness import SANDBOX, own, started_ticks
+from harness.recovery.watchdog import guarded
+from nodes.hosts.sandbox import Privilege, enclose, tie
+from results.files import write_json, write_text
+from results.store import RunDirectory
+
+STOP_SECONDS = 60.0
+CONTROLLER_LOG = "controller.log"
+
+Report = Callable[[str], None]
+
+
+def carry_out(plan: Plan, run: RunDirectory, report: Report) -> dict[str, int]:
+    """Carry out a plan; returns how many client operations ended how. The run ends recorded or interrupted.
+
+    Raises what the controller failed with; KeyboardInterrupt passes once the controller has ended in good order.
+    """
+    write_text(run.plan, plan.model_dump_json(indent=2) + "\n")
+    own(run)
+    run.enter("running", datetime.now(UTC))
+    try:
+        with guarded(run) if outlives(plan) else nullcontext():
+            tally = _follow(run, report)
+    except BaseException:
+        interrupt(run)
+        raise
+    run.enter("recorded", datetime.now(UTC))
+    return tally
+
+
+def interrupt(run: RunDirectory) -> None:
+    """Say that the run was interrupted; where the disk refuses even that, `splitbrain heal` says it later."""
+    with suppress(OSError):
+        run.enter("interrupted", datetime.now(UTC))
+
+
+def controller_command(plan: Plan, arguments: Sequence[str]) -> list[str]:
+    """The command that runs our Python where the plan's hosts are controlled from, and dies with us."""
+    argv = [sys.executable, *arguments]
+    return enclose(argv, Privilege.detect()) if plan.hosts == "netns" else tie(argv)
+
+
+def _follow(run: RunDirectory, report: Report) -> dict[str, int]:
+    argv = controller_command(Plan.read(run.plan), ["-m", "harness.running.controller", str(run.path)])
+    with (run.path / CONTROLLER_LOG).open("wb") as log, _controller(argv, log) as controller:
+        write_json(run.path / SANDBOX, {"pid": controller.pid, "started_ticks": started_ticks(controller.pid)})
+        assert controller.stdout is not None
+        last: dict[str, Any] = {}
+        for line in controller.stdout:
+            last = json.loads(line)
+            if "doing" in last:
+                report(last["doing"])
+    if "done" in last:
+        return dict(last["done"])
+    if "failed" in last:
+        raise _failure(last["failed"], last["exit_code"])
+    raise EnvironmentFailure(f"the run's controller ended early: {_last_line(run.path / CONTROLLER_LOG)}")
+
+
+@contextmanager
+def _controller(argv: list[str], log: Any) -> Iterator[subprocess.Popen[str]]:
+    """The controller's process; leaving the block closes its standard input and waits for its end."""
+    try:
+        controller = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+        )
+    except FileNotFoundError as error:
+        raise EnvironmentFailure(f"starting the controller: {error.filename} is missing; install util-linux") from error
+    try:
+        yield controller
+    finally:
+        assert controller.stdin is not None
+        controller.stdin.close()
+        try:
+            controller.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            controller.kill()
+            controller.wait()
+
+
+def _failure(message: str, exit_code: int) -> SplitbrainError:
+    return BadInput(message) if exit_code == EXIT_USAGE else EnvironmentFailure(message)
+
+
+def _last_line(path: Path) -> str:
+    lines = path.read_text(errors="replace").strip().splitlines()
+    return f"{lines[-1]} ({path})" if lines else f"it said nothing ({path})"

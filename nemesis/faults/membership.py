@@ -1,0 +1,225 @@
+"""Membership: voters join and leave, partitions move, leaders are elected; and what was asked for is seen to its end.
+
+A deed asks, and what it asked for is pending until a view of the quorum shows it done: a request that nobody answered
+may have been carried out, so its change is pending too, for a while. `settle`, which healing ends with, waits for the
+pending ones and tells of each that is not done which state it is stuck in.
+
+These are no faults to undo: whoever moved stays where it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from harness.model import PeerFailure
+from harness.model.faults.membership import Change, Membership, MembershipView, Reassignment, VoterChange
+from harness.model.session import NoAnswer
+from harness.model.story import Step, for_
+from nemesis.arguments import Arguments, OnNodes, Seconds
+from nemesis.context import Situation
+from nemesis.fault import Aimed, Fault
+
+OF_VOTERS = ("add_voter", "remove_voter")
+VOTERS = "voters"
+"""What a situation lacks whose voters never change."""
+VOTERS_MIN = 2
+POLL_SECONDS = 0.25
+SETTLE_SECONDS = 90.0
+LEADER_SECONDS = 10.0
+UNANSWERED_SECONDS = 15.0
+"""How long a change whose request had no answer is waited for before it counts as never asked."""
+
+
+class Reassign(Arguments):
+    """So many partitions, drawn, move to nodes that are drawn."""
+
+    partitions: Annotated[int, Field(ge=1, le=1000)] = 1
+
+
+class Elect(Arguments):
+    """Elections of the leaders of all partitions."""
+
+    how: Annotated[str, Field(pattern="^(preferred|unclean)$")] = "preferred"
+
+
+class Settle(Arguments):
+    """How long to wait for what is pending."""
+
+    within_seconds: Seconds = SETTLE_SECONDS
+
+
+def reassign(partitions: int = 1) -> Step:
+    """Move so many partitions to other nodes."""
+    return Step("reassign", {"partitions": partitions})
+
+
+def add_voter(who: str) -> Step:
+    """Ask that an observer becomes a voter; of a role of several nodes, the first that is none yet."""
+    return Step("add_voter", {"who": who})
+
+
+def remove_voter(who: str) -> Step:
+    """Ask that a voter becomes an observer; of a role of several nodes, the first that is one."""
+    return Step("remove_voter", {"who": who})
+
+
+def settle(within_seconds: float = SETTLE_SECONDS) -> Step:
+    """Wait until all that was asked for is done."""
+    return Step("settle", {"within_seconds": within_seconds})
+
+
+def aim(situation: Situation, f: str, value: Mapping[str, Any]) -> Aimed:
+    """The nodes in an order drawn, and the nodes of the role, in that order, where one is named."""
+    order = situation.shuffled()
+    if "who" in value:
+        meant = situation.whoever_is(value["who"])
+        return {"nodes": [node for node in order if node in meant]}
+    partitions = [situation.draw(1 << 16) for _ in range(int(value.get("partitions", 1)))] if f == "reassign" else []
+    return {**value, "order": list(order), "drawn": partitions}
+
+
+async def carry_out(situation: Situation, f: str, aimed: Aimed) -> dict[str, Any]:
+    """Ask for it, or wait for what was asked. Raises PeerFailure where it was refused."""
+    membership = situation.membership
+    assert membership is not None
+    if f == "settle":
+        return await _settle(situation, membership, float(aimed.get("within_seconds", SETTLE_SECONDS)))
+    view = await _view(membership)
+    if f == "elect":
+        await membership.elect(sorted(view.partitions), aimed.get("how", "preferred"))
+        return {"label": f"{aimed.get('how', 'preferred')} elections"}
+    changes = _moves(view, aimed) if f == "reassign" else _voter(view, aimed["nodes"], joins=f == "add_voter")
+    if not changes:
+        return {"label": f"{f}: nobody to ask it of"}
+    await _ask(situation, membership, changes)
+    words = "; ".join(change.words for change in changes)
+    return {"changes": [change.words for change in changes], "label": words}
+
+
+async def _view(membership: Membership) -> MembershipView:
+    """A view, once somebody leads who can give one. Raises PeerFailure where nobody does for LEADER_SECONDS."""
+    deadline = asyncio.get_running_loop().time() + LEADER_SECONDS
+    while True:
+        try:
+            return await membership.view()
+        except PeerFailure:
+            if asyncio.get_running_loop().time() > deadline:
+                raise
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def heal(situation: Situation) -> None:
+    """See what was asked for to its end."""
+    if situation.membership is not None and situation.pending:
+        await _settle(situation, situation.membership, SETTLE_SECONDS)
+
+
+async def _ask(situation: Situation, membership: Membership, changes: Sequence[Change]) -> None:
+    """A change that is asked for takes the place of an earlier one of the same voter or partition."""
+    before = dict(situation.pending)
+    situation.pending |= {_subject(change): change for change in changes}
+    situation.unanswered -= situation.pending.keys()
+    try:
+        for change in changes:
+            if isinstance(change, VoterChange):
+                await membership.change_voter(change)
+        moves = [change for change in changes if isinstance(change, Reassignment)]
+        if moves:
+            await membership.reassign(moves)
+    except NoAnswer:
+        situation.unanswered |= {_subject(change) for change in changes}
+        raise
+    except PeerFailure:
+        situation.pending = before
+        raise
+
+
+def _subject(change: Change) -> str:
+    return f"n{change.node}" if isinstance(change, VoterChange) else f"{change.partition[0]}-{change.partition[1]}"
+
+
+async def _settle(situation: Situation, membership: Membership, within_seconds: float) -> dict[str, Any]:
+    """Poll until all is as asked. Raises PeerFailure that tells the state in which each of the others is stuck."""
+    began = asyncio.get_running_loop().time()
+    asked, forgotten, trouble = len(situation.pending), 0, ""
+    while situation.pending:
+        passed = asyncio.get_running_loop().time() - began
+        try:
+            view = await membership.view()
+        except PeerFailure as error:
+            trouble = str(error)
+        else:
+            left = {subject: change for subject, change in situation.pending.items() if not change.is_done(view)}
+            trouble = "; ".join(f"{change.words}: {change.state(view)}" for change in left.values())
+            never = situation.unanswered & left.keys() if passed > UNANSWERED_SECONDS else set()
+            forgotten += len(never)
+            situation.pending = {subject: change for subject, change in left.items() if subject not in never}
+        if situation.pending and passed > within_seconds:
+            situation.pending = {}  # it has been told, and would only be told again
+            raise PeerFailure(f"settling membership: not done after {within_seconds:g} s: {trouble}")
+        await asyncio.sleep(POLL_SECONDS)
+    situation.unanswered.clear()
+    never_asked = f", {forgotten} were never answered" if forgotten else ""
+    return {"label": f"{asked - forgotten} changes of membership are as asked{never_asked}"}
+
+
+def _moves(view: MembershipView, aimed: Aimed) -> Sequence[Change]:
+    """Each drawn partition to as many nodes as it has copies, the drawn order begun at another place for each."""
+    known, order = sorted(view.partitions), aimed["order"]
+    moves: dict[Any, Change] = {}
+    for number, drawn in enumerate(aimed["drawn"] if known else []):
+        partition = known[drawn % len(known)]
+        count = len(view.partitions[partition].replicas)
+        replicas = tuple(order[(number + place) % len(order)] for place in range(count))
+        moves[partition] = Reassignment(partition, replicas)
+    return list(moves.values())
+
+
+def _voter(view: MembershipView, nodes: Sequence[int], joins: bool) -> Sequence[Change]:
+    """The first of these that can join, or leave a quorum that stays large enough."""
+    if joins:
+        return [VoterChange(node, True) for node in nodes if node in view.observers][:1]
+    enough = len(view.voters) > VOTERS_MIN
+    return [VoterChange(node, False) for node in nodes if node in view.voters and enough][:1]
+
+
+def missing(situation: Situation, f: str) -> str | None:
+    """Why a deed cannot be done here, None where it can: partitions may move in a quorum whose voters stay."""
+    reason = situation.why_lacking("membership")
+    return reason or (situation.lacking.get(VOTERS) if f in OF_VOTERS else None)
+
+
+def draw(drawn: random.Random, _nodes: int) -> list[Step]:
+    """Some partitions move, a voter leaves or joins, or preferred leaders are elected."""
+    strikes = [
+        [reassign(drawn.randint(1, 4))],
+        [remove_voter("all")],
+        [add_voter("all")],
+        [Step("elect", {"how": "preferred"})],
+    ]
+    return drawn.choice(strikes)
+
+
+FAULT = Fault(
+    name="membership",
+    words="voters join and leave the quorum, partitions move to other nodes, leaders are elected",
+    deeds={
+        "reassign": Reassign,
+        "add_voter": OnNodes,
+        "remove_voter": OnNodes,
+        "elect": Elect,
+        "settle": Settle,
+    },
+    missing=missing,
+    aim=aim,
+    undo=lambda _f, _aimed: None,
+    carry_out=carry_out,
+    heal=heal,
+    draw=draw,
+    trials=((remove_voter("n3"), for_(0.5)), (Step("elect", {"how": "preferred"}), for_(0.2))),
+)

@@ -1,0 +1,211 @@
+"""Partitions: cuts between any sets of nodes, both ways or one way.
+
+A cut drops packets on directed links; what a shape means in links is worked out by nemesis.faults.partition_shapes.
+After a
+cut each link is tried with real traffic: those cut must not pass, all others must.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from itertools import permutations
+from typing import Annotated, Any
+
+from pydantic import Discriminator, Field, Tag
+
+from harness.model import BadInput, PeerFailure
+from harness.model.hosts import Link, UndoRecord
+from harness.model.story import FOLLOWERS, LEADER, SHAPES, Shape, Step, cut, for_, partition, split, swizzle
+from nemesis.arguments import Arguments, Node, OnNodes, Pairs, Ways
+from nemesis.context import Situation
+from nemesis.fault import Aimed, Fault
+from nemesis.faults.partition_shapes import all_but, between, bridge, halves, isolation, majorities_ring, one_way, swap
+
+WORDS = {"both": "cut off", "out": "cannot send", "in": "cannot receive"}
+
+
+class Isolation(OnNodes):
+    """Each node of the role from all that are not of it."""
+
+    ways: Ways = "both"
+
+
+class Only(Arguments):
+    """Only these links stay up; the leader plays leader_as."""
+
+    only: Pairs
+    leader_as: Node
+
+
+class Groups(Arguments):
+    """Every link between nodes of different groups."""
+
+    groups: Annotated[list[list[Node]], Field(min_length=2)]
+
+
+class Links(Arguments):
+    """These directed links."""
+
+    links: Pairs
+
+
+class Shaped(Arguments):
+    """A shape of the whole network."""
+
+    shape: Shape
+    ways: Ways = "both"
+
+
+_KINDS = ("who", "only", "groups", "links", "shape")
+Cut = Annotated[
+    Annotated[Isolation, Tag("who")]
+    | Annotated[Only, Tag("only")]
+    | Annotated[Groups, Tag("groups")]
+    | Annotated[Links, Tag("links")]
+    | Annotated[Shaped, Tag("shape")],
+    Discriminator(
+        lambda value: next((kind for kind in _KINDS if isinstance(value, dict) and kind in value), None),
+        custom_error_type="shape",
+        custom_error_message=f"expected one of the shapes {', '.join(_KINDS)}",
+    ),
+]
+
+
+def aim(situation: Situation, f: str, value: Mapping[str, Any]) -> Aimed:
+    """The directed links that a shape means just now, and its label. Raises BadInput for a shape that is none."""
+    links, label, cut_off = _resolve(situation, value)
+    strangers = sorted({node for link in links for node in link} - set(situation.nodes))
+    if strangers:
+        raise BadInput(f"{f} {dict(value)!r}: expected nodes 1 to {max(situation.nodes)}, came {strangers}")
+    verb = f"mend {label.removeprefix('cut ')}" if f == "mend" else label
+    return {"links": sorted(list(link) for link in links), "label": verb, "cut_off": list(cut_off)}
+
+
+def undo(f: str, aimed: Aimed) -> UndoRecord | None:
+    """Mending every link undoes any cut."""
+    return UndoRecord(f, "mend-links", {"links": aimed["links"]}) if f == "cut" else None
+
+
+async def carry_out(situation: Situation, f: str, aimed: Aimed) -> dict[str, Any]:
+    """Cut or mend the links and try every link; returns the links and a label for the report.
+
+    Raises PeerFailure where a cut link still passes or another does not.
+    """
+    links = frozenset((a, b) for a, b in aimed["links"])
+    if f == "mend":
+        await situation.links.mend(links)
+        situation.cut_links -= links
+    else:
+        await situation.links.cut(links)
+        situation.cut_links |= links
+    if aimed["cut_off"]:
+        situation.cut_off = tuple(aimed["cut_off"])
+    await _prove(situation)
+    return {"links": aimed["links"], "label": aimed["label"]}
+
+
+async def heal(situation: Situation) -> None:
+    """Mend every link and prove that each passes."""
+    await situation.links.mend()
+    situation.cut_links, situation.cut_off = frozenset(), ()
+    await _prove(situation)
+
+
+async def _prove(situation: Situation) -> None:
+    every = frozenset(permutations(situation.nodes, 2))
+    passing = {link for link, passes in (await situation.links.passes(every)).items() if passes}
+    leaking, dead = sorted(passing & situation.cut_links), sorted(every - passing - situation.cut_links)
+    if leaking or dead:
+        raise PeerFailure(f"proving the cut: links {leaking} pass though cut, links {dead} do not though not cut")
+
+
+def _resolve(situation: Situation, value: Mapping[str, Any]) -> tuple[frozenset[Link], str, tuple[int, ...]]:
+    """The directed links a shape means, its label, and whom it isolates."""
+    if "who" in value:
+        return _isolated(situation, situation.whoever_is(value["who"]), value)
+    if "only" in value:
+        pairs = swap([tuple(pair) for pair in value["only"]], situation.the_leader(), int(value["leader_as"]))
+        shown = " ".join(f"{a}-{b}" for a, b in sorted(pairs))
+        return all_but(situation.nodes, pairs), f"only links {shown} are up", ()
+    if "groups" in value:
+        return between(value["groups"]), _sides(value["groups"]), ()
+    if "links" in value:
+        links = frozenset((a, b) for a, b in value["links"])
+        return links, f"cut {', '.join(f'n{a}>n{b}' for a, b in sorted(links))}", ()
+    if "shape" in value:
+        return _shaped(situation, value)
+    raise BadInput(f"cut {dict(value)!r}: expected one of the shapes {', '.join(_KINDS)}")
+
+
+def _isolated(
+    situation: Situation, nodes: tuple[int, ...], value: Mapping[str, Any]
+) -> tuple[frozenset[Link], str, tuple[int, ...]]:
+    ways = value.get("ways", "both")
+    if ways not in WORDS:
+        raise BadInput(f"cut {dict(value)!r}: expected ways to be one of {', '.join(WORDS)}")
+    links = frozenset[Link]().union(*(isolation(situation.nodes, node, ways) for node in nodes))
+    title = "leader " if value.get("who") == LEADER else ""
+    return links, f"{title}{_names(nodes)} {WORDS[ways]}", nodes
+
+
+def _shaped(situation: Situation, value: Mapping[str, Any]) -> tuple[frozenset[Link], str, tuple[int, ...]]:
+    shape, ways = value["shape"], value.get("ways", "both")
+    shuffled = situation.shuffled()
+    if shape == "primaries":
+        return _isolated(situation, (situation.the_leader(),), {"who": LEADER, "ways": ways})
+    if shape == "minority":
+        few = sorted(shuffled[: (len(shuffled) - 1) // 2])
+        rest = sorted(set(situation.nodes) - set(few))
+        return one_way(few, rest, ways), f"{_sides([few, rest])} ({WORDS[ways]})", ()
+    if shape == "majorities ring":
+        return majorities_ring(shuffled), f"majorities ring {' '.join(f'n{node}' for node in shuffled)}", ()
+    order = situation.nodes if shape == "halves" else shuffled
+    if shape == "bridge":
+        middle = len(order) // 2
+        sides = [sorted(order[:middle]), sorted(order[middle + 1 :])]
+        return bridge(order, ways), f"{_sides(sides)}, n{order[middle]} sees both", ()
+    sides = [sorted(order[: len(order) // 2]), sorted(order[len(order) // 2 :])]
+    return halves(order, ways), f"{_sides(sides)} ({WORDS[ways]})", ()
+
+
+def _sides(groups: Sequence[Sequence[int]]) -> str:
+    return " | ".join(",".join(f"n{node}" for node in group) for group in groups)
+
+
+def _names(nodes: Sequence[int]) -> str:
+    return ", ".join(f"n{node}" for node in nodes)
+
+
+def draw(drawn: random.Random, nodes: int) -> list[Step]:
+    """The leader or a follower cut off, both ways or one way, two halves, a shape, or a swizzle."""
+    ways: Ways = drawn.choice(["both", "both", "out", "in"])
+    shuffled = drawn.sample(range(1, nodes + 1), nodes)
+    shapes = [[partition(shape, ways)] for shape in SHAPES if shape != "halves"]
+    strikes = [
+        [cut(LEADER, ways)],
+        [cut(FOLLOWERS, ways)],
+        [split(shuffled[: nodes // 2], shuffled[nodes // 2 :])],
+        drawn.choice(shapes),
+        swizzle(shuffled[: (nodes + 1) // 2], drawn.sample(shuffled[: (nodes + 1) // 2], (nodes + 1) // 2), nodes, 0.5),
+    ]
+    return drawn.choice(strikes)
+
+
+FAULT = Fault(
+    name="partition",
+    words="packets between nodes are dropped: one node, halves, a ring, a bridge, any links; both ways or one way",
+    deeds={"cut": Cut, "mend": Links},
+    missing=lambda _situation, _deed: None,
+    aim=aim,
+    undo=undo,
+    carry_out=carry_out,
+    heal=heal,
+    draw=draw,
+    trials=(
+        (cut("n1"), for_(0.2)),
+        (cut("n1", "out"), for_(0.2)),
+        (partition("bridge"), for_(0.2)),
+        (*swizzle([1, 2], [2, 1], 3, 0.2),),
+    ),
+)

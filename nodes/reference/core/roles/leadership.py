@@ -1,0 +1,298 @@
+"""What a leader does: serve fetches, advance the high watermark, take writes, answer reads, notice that it is alone.
+
+What may live here: everything that exists only between winning an election and losing leadership; an instance is one
+such time. What may not: votes and transitions.
+
+Reads. The answer must hold every write acknowledged before the read came in, by whatever leader. Two proofs serve, both
+from responses to fetches known to have been received (see progress):
+
+* read-index: a majority, the leader counted, was still fetching in this epoch after the read came in. Needs no clock.
+* lease: a majority received responses sent less than read_lease_ms ago, and none of them will vote for anybody else
+  within a fetch timeout of receiving one. Sound iff pre_vote and follower_denies_pre_vote are on and read_lease_ms <
+  fetch_timeout_ms * (1 - clock drift), together with the promise of elections' docstring, which covers what KIP-996
+  leaves open: candidacies from before the lease, voters that restart. With a lease longer than the fetch timeout
+  (Check Quorum alone would allow 1.5 times it) reads can be stale. Where the lease has run out, read-index takes over.
+
+Either way a new leader first commits a record of its own epoch. In read mode `local` every node answers from its own
+state, as Kafka's controllers do, and reads can be stale.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kio.schema.errors import ErrorCode
+
+from nodes.reference.core.context import Context
+from nodes.reference.core.events import AppendLog, Arrived, Reply, RequestId
+from nodes.reference.core.messages import (
+    AlterRequest,
+    AlterResponse,
+    DescribeQuorumResponse,
+    FetchRequest,
+    FetchResponse,
+    ReadRequest,
+    ReadResponse,
+    ReplicaView,
+)
+from nodes.reference.core.records.control import leader_change
+from nodes.reference.core.records.metadata import NO_OP, encode_config
+from nodes.reference.core.roles.progress import NEVER_BEFORE_MS, Progress, majority_th
+from nodes.reference.core.roles.states import Leader
+from nodes.reference.core.settings import NEVER_MS
+from nodes.wire.batches import Record, encode_batch
+
+NO_CONTROLLER = "No controller appears to be active."
+_OBSERVER_SESSION_MS = 300_000
+
+
+@dataclass(frozen=True, slots=True)
+class _ParkedFetch:
+    """A fetch with nothing to give yet; answered at deadline_ms at the latest."""
+
+    arrived: Arrived
+    request: FetchRequest
+    deadline_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """An appended write; committed once the high watermark reaches end_offset."""
+
+    request_id: RequestId
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A read that waits for its proof; turn orders it among events."""
+
+    request_id: RequestId
+    resources: tuple[str, ...]
+    turn: int
+
+
+class Leadership:
+    """One time of leading: from the election's end to resignation or to news of a higher epoch."""
+
+    def __init__(self, context: Context, state: Leader) -> None:
+        self._context, self._settings, self._state = context, context.settings, state
+        self._voters = {voter: Progress() for voter in self._settings.others}
+        self._observers: dict[int, Progress] = {}
+        self._parked: list[_ParkedFetch] = []
+        self._lingering: list[tuple[RequestId, Sequence[Record]]] = []  # taken, not yet appended
+        self._flush_ms = NEVER_MS
+        self._writes: deque[_Write] = deque()  # appended, not yet committed
+        self._reads: list[_Read] = []
+        self._fetched_since: set[int] = set()  # voters heard of since the Check Quorum timer was set
+        self._check_quorum_ms = context.now_ms + self._settings.check_quorum_timeout_ms
+        self._idle_since_ms = context.now_ms
+        self.high_watermark = -1  # of this epoch: unknown until a record of it is committed
+        self._append([leader_change(self._settings, state)], is_control=True)
+
+    def fetch(self, arrived: Arrived, request: FetchRequest) -> None:
+        """Take a fetch of this epoch: note how far the replica is, and answer now or when there is something new."""
+        log = self._context.log
+        diverging = log.divergence(request.fetch_offset, request.last_fetched_epoch)
+        if diverging is not None:
+            response = self._fetch_response(b"")
+            self._reply(
+                arrived.request_id,
+                FetchResponse(response.error, response.leader_id, response.epoch, self.high_watermark, diverging),
+            )
+            return
+        progress = self._progress(request.replica_id)
+        confirms = progress.fetched(arrived.connection, request.fetch_offset, log.end_offset, self._context.now_ms)
+        if confirms or self._settings.check_quorum_counts == "requests":
+            self._count_for_check_quorum(request.replica_id)
+        self._advance_high_watermark()
+        parked = _ParkedFetch(arrived, request, self._context.now_ms + request.max_wait_ms)
+        if not self._answer_fetch(parked):
+            self._parked.append(parked)
+
+    def write(self, request_id: RequestId, request: AlterRequest) -> None:
+        """Take a write; it is answered when committed, or when leadership ends."""
+        self._lingering.append((request_id, [encode_config(change) for change in request.changes]))
+        self._flush_ms = min(self._flush_ms, self._context.now_ms + self._settings.append_linger_ms)
+
+    def read(self, request_id: RequestId, request: ReadRequest) -> None:
+        """Take a read; where no lease holds, followers are answered at once so that they may fetch again."""
+        self._reads.append(_Read(request_id, request.resources, self._context.turn))
+        if not self._holds_lease():
+            for parked in self._take_parked():
+                self._respond(parked, b"")
+
+    def advance(self) -> None:
+        """Do what is due after an event: append, commit, answer."""
+        self._flush()
+        interval_ms = self._settings.max_idle_interval_ms
+        if interval_ms and self._context.now_ms >= self._idle_since_ms + interval_ms:
+            self._append([NO_OP])
+        self._advance_high_watermark()
+        for parked in self._take_parked():
+            if not self._answer_fetch(parked):
+                self._parked.append(parked)
+        self._answer_reads()
+
+    def is_alone(self) -> bool:
+        """Check Quorum (KAFKA-15489): no majority has fetched for the time allowed."""
+        enabled = self._settings.check_quorum and self._settings.others
+        return bool(enabled) and self._context.now_ms >= self._check_quorum_ms
+
+    def note_alone(self) -> None:
+        """Say so, in Kafka's words."""
+        self._context.note(
+            "Did not receive fetch request from the majority of the voters within "
+            f"{self._settings.check_quorum_timeout_ms}ms. Current fetched voters are {sorted(self._fetched_since)}, "
+            f"and voters are {list(self._settings.voters)}",
+            "LeaderState",
+        )
+
+    def end(self, response: FetchResponse) -> None:
+        """Leadership is over: nothing stays unanswered. Fetches get the response given."""
+        for parked in self._take_parked():
+            self._reply(parked.arrived.request_id, response)
+        requests = [request_id for request_id, _ in self._lingering] + [write.request_id for write in self._writes]
+        for request_id in requests:
+            self._reply(request_id, AlterResponse(ErrorCode.not_controller, NO_CONTROLLER))
+        for read in self._reads:
+            self._reply(read.request_id, ReadResponse(ErrorCode.not_controller, NO_CONTROLLER))
+
+    def successors(self) -> tuple[int, ...]:
+        """The other voters, the furthest first."""
+        return tuple(sorted(self._voters, key=lambda voter: (-self._voters[voter].end_offset, voter)))
+
+    def silent_voters(self, since_ms: int) -> list[int]:
+        """Those that have not fetched since; they may not know who leads."""
+        return [voter for voter, progress in self._voters.items() if progress.last_fetch_ms < since_ms]
+
+    def describe(self) -> DescribeQuorumResponse:
+        """Kafka's DescribeQuorum, with times on the wall clock."""
+        context, me = self._context, self._settings.node_id
+        leader = ReplicaView(me, context.log.end_offset, context.wall_ms, context.wall_ms)
+        voters = {me: leader} | {voter: self._view(voter, progress) for voter, progress in self._voters.items()}
+        since_ms = context.now_ms - _OBSERVER_SESSION_MS
+        observers = {key: value for key, value in self._observers.items() if value.last_fetch_ms >= since_ms}
+        return DescribeQuorumResponse(
+            ErrorCode.none,
+            me,
+            self._state.epoch,
+            self.high_watermark,
+            tuple(voters[voter] for voter in self._settings.voters),
+            tuple(self._view(observer, progress) for observer, progress in sorted(observers.items())),
+        )
+
+    @property
+    def deadline_ms(self) -> int:
+        """When advance or is_alone has something to do though nothing happens."""
+        settings = self._settings
+        idle_ms = self._idle_since_ms + settings.max_idle_interval_ms if settings.max_idle_interval_ms else NEVER_MS
+        alone_ms = self._check_quorum_ms if settings.check_quorum and settings.others else NEVER_MS
+        return min(self._flush_ms, idle_ms, alone_ms, *(parked.deadline_ms for parked in self._parked))
+
+    def _append(self, records: Sequence[Record], is_control: bool = False) -> None:
+        context = self._context
+        data = encode_batch(records, context.log.end_offset, self._state.epoch, context.wall_ms, is_control)
+        context.log.append(data)
+        context.emit(AppendLog(data))
+        self._idle_since_ms = context.now_ms
+
+    def _flush(self) -> None:
+        if self._context.now_ms < self._flush_ms:
+            return
+        lingering, self._lingering, self._flush_ms = self._lingering, [], NEVER_MS
+        end_offset = self._context.log.end_offset
+        for request_id, records in lingering:
+            end_offset += len(records)
+            self._writes.append(_Write(request_id, end_offset))
+        # One batch for all, so that one flush to disk serves them; each is answered once the whole batch is committed.
+        self._append([record for _, records in lingering for record in records])
+
+    def _advance_high_watermark(self) -> None:
+        """KIP-595: the majority-th log end, once a record of the leader's own epoch is below it (Raft, figure 8)."""
+        log = self._context.log
+        ends = [log.end_offset, *(progress.end_offset for progress in self._voters.values())]
+        reached = majority_th(ends, self._settings.majority)
+        if reached <= max(self._state.start_offset, self.high_watermark):
+            return
+        if self.high_watermark < 0:
+            self._note_first_high_watermark(reached)
+        self.high_watermark = reached
+        log.high_watermark = max(log.high_watermark, reached)
+        self._context.registers.advance(log, log.high_watermark)
+        while self._writes and self._writes[0].end_offset <= reached:
+            self._reply(self._writes.popleft().request_id, AlterResponse(ErrorCode.none))
+
+    def _note_first_high_watermark(self, offset: int) -> None:
+        self._context.note(
+            f"High watermark set to LogOffsetMetadata(offset={offset}, metadata=Optional.empty) "
+            f"for the first time for epoch {self._state.epoch}",
+            "LeaderState",
+        )
+
+    def _take_parked(self) -> list[_ParkedFetch]:
+        parked, self._parked = self._parked, []
+        return parked
+
+    def _answer_fetch(self, parked: _ParkedFetch) -> bool:
+        """Answer if there is something to tell, or no more time to wait."""
+        request = parked.request
+        data = self._context.log.read(request.fetch_offset, request.max_bytes)
+        has_news = bool(data) or self.high_watermark > self._progress(request.replica_id).told_high_watermark
+        if has_news or self._context.now_ms >= parked.deadline_ms:
+            self._respond(parked, data)
+            return True
+        return False
+
+    def _respond(self, parked: _ParkedFetch, data: bytes) -> None:
+        context = self._context
+        progress = self._progress(parked.request.replica_id)
+        progress.responded(parked.arrived.connection, self.high_watermark, context.now_ms, context.turn)
+        self._reply(parked.arrived.request_id, self._fetch_response(data))
+
+    def _fetch_response(self, data: bytes) -> FetchResponse:
+        return FetchResponse(ErrorCode.none, self._settings.node_id, self._state.epoch, self.high_watermark, data=data)
+
+    def _answer_reads(self) -> None:
+        if not self._reads or self.high_watermark < 0:
+            return
+        proven_turn = self._context.turn if self._holds_lease() else self._confirmed_turn()
+        for read in self._reads:
+            if read.turn <= proven_turn:
+                values = self._context.registers.read(read.resources)
+                self._reply(read.request_id, ReadResponse(ErrorCode.none, values=values))
+        self._reads = [read for read in self._reads if read.turn > proven_turn]
+
+    def _holds_lease(self) -> bool:
+        if self._settings.read_mode != "lease":
+            return False
+        confirmed = [self._context.now_ms, *(progress.confirmed_ms for progress in self._voters.values())]
+        return majority_th(confirmed, self._settings.majority) + self._settings.read_lease_ms > self._context.now_ms
+
+    def _confirmed_turn(self) -> int:
+        """The turn in or after which a majority was certainly still in this epoch."""
+        turns = [self._context.turn, *(progress.confirmed_turn for progress in self._voters.values())]
+        return majority_th(turns, self._settings.majority)
+
+    def _count_for_check_quorum(self, replica_id: int) -> None:
+        if replica_id not in self._voters:
+            return
+        self._fetched_since.add(replica_id)
+        if len(self._fetched_since) >= self._settings.majority - 1:
+            self._fetched_since.clear()
+            self._check_quorum_ms = self._context.now_ms + self._settings.check_quorum_timeout_ms
+
+    def _progress(self, replica_id: int) -> Progress:
+        if replica_id in self._voters:
+            return self._voters[replica_id]
+        return self._observers.setdefault(replica_id, Progress()) if replica_id >= 0 else Progress()
+
+    def _view(self, replica_id: int, progress: Progress) -> ReplicaView:
+        moments = (progress.last_fetch_ms, progress.last_caught_up_ms)
+        wall = (-1 if at == NEVER_BEFORE_MS else at + self._context.wall_offset_ms for at in moments)
+        return ReplicaView(replica_id, progress.end_offset, *wall)
+
+    def _reply(self, request_id: RequestId, response: FetchResponse | AlterResponse | ReadResponse) -> None:
+        self._context.emit(Reply(request_id, response))

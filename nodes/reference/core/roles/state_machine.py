@@ -1,0 +1,163 @@
+"""Which state a node is in: the table of harness.model.quorum_states, executed.
+
+What may live here: entering states and what each begins with. What may not: why to leave one (elections, following,
+leadership decide that).
+
+A step is a cause; the table says where it leads and what it does to the epoch, and a step outside the table is a
+defect of ours. Whatever must survive a crash is emitted for the disk before anyone can hear of it.
+"""
+
+from __future__ import annotations
+
+from harness.model.quorum_states import KIP_595, KIP_996, OBSERVER, Cause, State
+from nodes.reference.core.context import Context
+from nodes.reference.core.events import Election, PersistElection
+from nodes.reference.core.roles.log_format import describe
+from nodes.reference.core.roles.states import (
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    QuorumState,
+    Resigned,
+    Unattached,
+)
+from nodes.reference.core.settings import NEVER_MS
+
+
+class Quorum:
+    """The node's state, its epoch, leader and vote."""
+
+    def __init__(self, context: Context, stored: Election) -> None:
+        self._context, self._settings = context, context.settings
+        self.table = (KIP_996 if self._settings.pre_vote else KIP_595) if self._settings.is_voter else OBSERVER
+        self._durable = stored
+        # Before this moment the node votes for nobody, itself included.
+        self.promised_until_ms = self._promise_at_start(stored)
+        # The node began with nothing, and has neither led nor caught up with a leader since.
+        self.has_new_disk = stored.epoch == 0 and context.log.end_offset == 0
+        self.state: QuorumState = self._initial(stored)
+        self._settle(self.state, None)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the state; never falls, restarts included."""
+        return self.state.epoch
+
+    def move(self, cause: Cause, epoch: int, leader_id: int | None = None, voted_id: int | None = None) -> None:
+        """Take the table's step for this cause; leader_id and voted_id are what the cause taught us, if anything."""
+        self._settle(self._entered(self._target(cause, epoch), epoch, leader_id, voted_id), self.state)
+
+    def resign(self, cause: Cause, successors: tuple[int, ...]) -> None:
+        """Take the table's step to Resigned; successors are what EndQuorumEpoch is to carry."""
+        assert self._target(cause, self.epoch) is State.RESIGNED
+        self._settle(self._resigned(self.epoch, self.state.voted_id, successors), self.state)
+
+    def _target(self, cause: Cause, epoch: int) -> State:
+        row = self.table.target(self.state.kind, cause)
+        assert row is not None, f"{self.table.name} has no row for {self.state.kind.value}: {cause.value}"
+        assert row.admits(self.epoch, epoch), f"{self.table.name}: {row} does not admit {self.epoch} -> {epoch}"
+        return row.target
+
+    def update(self, state: QuorumState) -> None:
+        """Replace the state by one of the same kind and epoch, with more known; nothing of it needs the disk."""
+        assert (state.kind, state.epoch) == (self.state.kind, self.state.epoch)
+        self.state = state
+
+    def _settle(self, entered: QuorumState, left: QuorumState | None) -> None:
+        before = "null" if left is None else self._described(left)
+        election = Election(entered.epoch, entered.leader_id, entered.voted_id)
+        if election != self._durable or left is None:
+            self._context.note(
+                f"Attempting durable transition to {self._described(entered)} from {before}", "QuorumState"
+            )
+            self._context.emit(PersistElection(election))
+            self._durable = election
+        self.state = entered
+        self._context.note(f"Completed transition to {self._described(entered)} from {before}", "QuorumState")
+
+    def _promise_at_start(self, stored: Election) -> int:
+        """A promise made before a crash is forgotten by now, so it is taken as made at the last possible moment."""
+        promise_ms = min(self._settings.vote_promise_ms, self._settings.read_lease_ms)
+        return self._context.now_ms + (promise_ms if stored.epoch > 0 else 0)
+
+    def _described(self, state: QuorumState) -> str:
+        return describe(state, self._settings, self._context.log.high_watermark)
+
+    def _initial(self, stored: Election) -> QuorumState:
+        """Kafka's QuorumState.initialize: where a restarted node begins."""
+        me, log_epoch = self._settings.node_id, self._context.log.last_epoch
+        voted_id = None if self._settings.mutant == "vote-forgotten-on-restart" else stored.voted_id
+        if stored.epoch < log_epoch:
+            return self._unattached(log_epoch, None, None)
+        if stored.leader_id == me:
+            return self._resigned(stored.epoch, voted_id)
+        if stored.leader_id is not None:
+            return self._follower(stored.epoch, stored.leader_id, voted_id)
+        if voted_id == me:
+            return self._candidate(stored.epoch, 1)
+        return self._unattached(stored.epoch, None, voted_id)
+
+    def _entered(self, target: State, epoch: int, leader_id: int | None, voted_id: int | None) -> QuorumState:
+        """The state to enter. What was known in an epoch is kept within it (KIP-996, 'FollowerState changes')."""
+        left, same_epoch = self.state, epoch == self.epoch
+        voted_id = left.voted_id if voted_id is None and same_epoch else voted_id
+        match target:
+            case State.UNATTACHED:
+                return self._unattached(epoch, None, voted_id, left)
+            case State.FOLLOWER:
+                leader_id = left.leader_id if leader_id is None else leader_id
+                assert leader_id is not None, "a follower has a leader"
+                return self._follower(epoch, leader_id, voted_id)
+            case State.PROSPECTIVE:
+                return self._prospective(epoch, left.leader_id, voted_id)
+            case State.CANDIDATE:
+                return self._candidate(epoch, left.retries + 1 if isinstance(left, Candidate) else 1)
+            case State.LEADER:
+                assert isinstance(left, Candidate), "only a candidate is elected"
+                self.has_new_disk = False
+                return Leader(epoch, self._settings.node_id, voted_id, self._context.log.end_offset, left.granted)
+            case State.RESIGNED:
+                raise AssertionError("a leader resigns by resign")
+
+    def _unattached(
+        self, epoch: int, leader_id: int | None, voted_id: int | None, left: QuorumState | None = None
+    ) -> Unattached:
+        if not self._settings.is_voter:
+            return Unattached(epoch, leader_id, voted_id, NEVER_MS, NEVER_MS)
+        if left is not None and self._keeps_timer(left, voted_id):
+            timeout_ms = max(0, left.deadline_ms - self._context.now_ms)
+        else:
+            timeout_ms = self._context.draw_election_timeout_ms()
+        timeout_ms += self._time_to_promise(timeout_ms)
+        return Unattached(epoch, leader_id, voted_id, self._context.now_ms + timeout_ms, timeout_ms)
+
+    def _keeps_timer(self, left: QuorumState, voted_id: int | None) -> bool:
+        """Kafka's transitionToUnattached: a timer that runs goes on, unless its election was lost or a vote given."""
+        if isinstance(left, Prospective):
+            return not left.rejected and voted_id in (None, left.voted_id) and left.deadline_ms > self._context.now_ms
+        return isinstance(left, Unattached | Candidate | Resigned) and voted_id in (None, left.voted_id)
+
+    def _time_to_promise(self, timeout_ms: int) -> int:
+        """What to add lest an election of our own break the promise; random, so that not all start at once."""
+        short_ms = self.promised_until_ms - self._context.now_ms - timeout_ms
+        spread_ms = max(1, self._settings.election_timeout_ms)
+        return short_ms + self._context.draw(0, spread_ms) if short_ms > 0 else 0
+
+    def _follower(self, epoch: int, leader_id: int, voted_id: int | None) -> Follower:
+        return Follower(epoch, leader_id, voted_id, self._context.now_ms + self._settings.fetch_timeout_ms)
+
+    def _prospective(self, epoch: int, leader_id: int | None, voted_id: int | None) -> Prospective:
+        timeout_ms, me = self._context.draw_election_timeout_ms(), self._settings.node_id
+        deadline_ms = self._context.now_ms + timeout_ms
+        return Prospective(epoch, leader_id, voted_id, deadline_ms, timeout_ms, frozenset({me}))
+
+    def _candidate(self, epoch: int, retries: int) -> Candidate:
+        timeout_ms, me = self._context.draw_election_timeout_ms(), self._settings.node_id
+        return Candidate(epoch, me, self._context.now_ms + timeout_ms, timeout_ms, retries, frozenset({me}))
+
+    def _resigned(self, epoch: int, voted_id: int | None, successors: tuple[int, ...] = ()) -> Resigned:
+        timeout_ms, settings = self._context.draw_election_timeout_ms(), self._settings
+        unacknowledged = frozenset(settings.others)
+        deadline_ms = self._context.now_ms + timeout_ms
+        return Resigned(epoch, settings.node_id, voted_id, deadline_ms, timeout_ms, unacknowledged, successors)

@@ -1,0 +1,285 @@
+"""Logs short enough to compare by eye, each broken rule planted once, and random logs against the plain twin.
+
+A log is written as its batches in order, `1:0 1:1-2 2:3` for offset 0 and offsets 1 to 2 of epoch 1, then offset 3 of
+epoch 2. Batches of one offset and epoch have one checksum, but for those marked `~`, which another leader might have
+written, and `!`, whose bytes are not what was written.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections import Counter
+from dataclasses import asdict, astuple, replace
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import IntegerType
+
+from checkers.framework.contract import JudgeSettings
+from checkers.kafka_log import divergence
+from checkers.twins import divergence as twin
+from harness.model import Observation, Verdict
+from harness.model.records.finding import verdict_of
+from harness.model.records.logged_batch import LoggedBatch
+from harness.model.records.tables import BATCHES, OBSERVATIONS
+from tests.support.checks.run_types import FindInRun, JudgeRun
+from tests.support.checks.small_histories import deed, history
+
+pytestmark = pytest.mark.spark
+
+TOPIC = "__cluster_metadata"
+HEAL = history(*deed("heal"))
+
+
+def log(node: int, text: str) -> list[LoggedBatch]:
+    return [batch(node, word) for word in text.split()]
+
+
+def batch(node: int, word: str) -> LoggedBatch:
+    epoch, offsets = word.rstrip("~!").split(":")
+    base, _, last = offsets.partition("-")
+    crc = 1000 * int(epoch) + int(base) + (500 if "~" in word else 0)
+    return LoggedBatch(node, TOPIC, 0, int(base), int(last or base), int(epoch), crc, intact="!" not in word)
+
+
+def logs(*texts: str) -> list[LoggedBatch]:
+    """The logs of nodes 1, 2, …"""
+    return [one for node, text in enumerate(texts, 1) for one in log(node, text)]
+
+
+def claimed(high_watermark: int, voters: int = 3) -> list[Observation]:
+    """The voters were started, and the first of them claimed a high watermark."""
+    started = [Observation(0, node, "process", "started") for node in range(1, voters + 1)]
+    return [*started, Observation(1, 1, "describe-quorum", "claim", epoch=1, high_watermark=high_watermark)]
+
+
+def on_file(node: int, high_watermark: int, epoch: int, time_ns: int = 2, partition: int = 0) -> Observation:
+    """A broker has a high watermark on file, the last offset below which is of this epoch."""
+    detail = json.dumps({"topic": TOPIC, "partition": partition, "epoch": epoch})
+    return Observation(
+        time_ns, node, "replication-offset-checkpoint", "committed", high_watermark=high_watermark, detail=detail
+    )
+
+
+LEGAL = {
+    "all logs are equal": (logs("1:0 1:1-2 2:3", "1:0 1:1-2 2:3", "1:0 1:1-2 2:3"), 4),
+    "a follower lags": (logs("1:0 1:1-2 2:3", "1:0 1:1-2 2:3", "1:0"), 4),
+    "what is not committed is on one node": (logs("1:0 1:1 1:2", "1:0", "1:0 1:1"), 2),
+    "ends that nobody committed differ": (logs("1:0 2:1", "1:0 3:1", "1:0"), 1),
+    "a deposed leader's end was cut": (logs("1:0 2:1 2:2", "1:0 2:1 2:2", "1:0 2:1 2:2"), 3),
+    "a log starts behind a snapshot": (logs("1:0 1:1-2 2:3", "2:3", "1:0 1:1-2 2:3"), 4),
+    "most logs start behind a snapshot": (logs("1:0 1:1-2 2:3", "2:3 2:4", "2:4"), 5),
+    "a voter has no log": (logs("1:0 1:1", "1:0 1:1"), 2),
+    "nothing was committed": (logs("1:0", "2:0", "3:0"), 0),
+}
+
+BROKEN = {
+    "a follower keeps its end and appends behind it": (
+        logs("1:0 2:1 2:2", "1:0 2:1 2:2", "1:0 1:1 2:2"), 3,
+        [("diverged-logs", None, "nodes 1 and 3 agree at offset 2, but at offset 1 node 1 has epoch 2 up to offset 1 "
+          "(crc 2001), node 3 epoch 1 up to offset 1 (crc 1001)"),
+         ("diverged-logs", None, "nodes 2 and 3 agree at offset 2")],
+    ),
+    "one offset and epoch has two contents": (
+        logs("1:0 1:1", "1:0 1:1", "1:0 1:1~"), 2,
+        [("diverged-logs", None, "nodes 1 and 3 agree at offset 1, but at offset 1"),
+         ("diverged-logs", None, "nodes 2 and 3 agree at offset 1, but at offset 1")],
+    ),
+    "a log has a hole": (
+        logs("1:0 1:1 1:2", "1:0 1:2", "1:0 1:1 1:2"), 3,
+        [("diverged-logs", None, "but at offset 1 node 1 has epoch 1 up to offset 1 (crc 1001), node 2 no batch"),
+         ("diverged-logs", None, "nodes 2 and 3 agree at offset 2")],
+    ),
+    "a majority lost what was committed": (
+        logs("1:0 1:1 1:2", "1:0", "1:0 1:1"), 3,
+        [("committed-record-missing", None, "3 was the high watermark, and of 3 voters fewer than 2 hold offsets 2")],
+    ),
+    "what was committed is in three versions": (
+        logs("1:0 2:1-2", "1:0 3:1", "1:0 4:1-2"), 2,
+        [("committed-record-missing", None, "offsets 1 to 1 in one version"), *3 * [("diverging-tail", None, "")]],
+    ),
+    "nobody's log reaches what was claimed": (
+        logs("1:0", "1:0", "1:0"), 7, [("committed-record-missing", None, "offsets 1 to 6")],
+    ),
+    "a batch is sound in one log only": (
+        logs("1:0 1:1", "1:0! 1:1", "1:0! 1:1"), 2,
+        [("committed-record-missing", None, "offsets 0 to 0"),
+         ("corrupt-batch", 2, "node 2's at offsets 0 to 0, of epoch 1, has not (crc 1000)"),
+         ("corrupt-batch", 3, "node 3's at offsets 0 to 0")],
+    ),
+    "an epoch goes back along a log": (
+        logs("2:0 1:1", "2:0 1:1", "2:0"), 1,
+        [("leader-epoch-went-back", 1, "at offset 1 node 1 has epoch 1 behind epoch 2"),
+         ("leader-epoch-went-back", 2, "at offset 1 node 2 has epoch 1 behind epoch 2")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("batches", "high_watermark"), LEGAL.values(), ids=LEGAL.keys())
+def test_logs_are_right_when(batches: list[LoggedBatch], high_watermark: int, find_in_run: FindInRun) -> None:
+    assert find_in_run("divergence", HEAL, claimed(high_watermark), batches) == []
+
+
+@pytest.mark.parametrize(("batches", "high_watermark", "expected"), BROKEN.values(), ids=BROKEN.keys())
+def test_logs_are_wrong_when(
+    batches: list[LoggedBatch], high_watermark: int, expected: list[tuple], find_in_run: FindInRun
+) -> None:
+    findings = find_in_run("divergence", HEAL, claimed(high_watermark), batches)
+    assert [(broken.name, broken.node) for broken in findings] == [(name, node) for name, node, _ in expected]
+    assert [
+        words for broken, (_, _, words) in zip(findings, expected, strict=True) if words not in broken.message
+    ] == []
+    assert verdict_of(findings) is Verdict.INVALID
+
+
+def test_an_end_yet_to_be_cut_is_tolerated(find_in_run: FindInRun) -> None:
+    findings = find_in_run("divergence", HEAL, claimed(3), logs("1:0 2:1 2:2", "1:0 2:1 2:2", "1:0 1:1"))
+    assert [broken.name for broken in findings] == ["diverging-tail", "diverging-tail"]
+    assert "at offset 1 node 1 has epoch 2 up to offset 1 (crc 2001), node 3 epoch 1" in findings[0].message
+    assert verdict_of(findings) is Verdict.VALID
+
+
+KEPT = {
+    "all hold what was on file": (logs("1:0 1:1-2 2:3", "1:0 1:1-2 2:3", "1:0"), [on_file(1, 3, 1), on_file(1, 4, 2)]),
+    "a new leader's lags behind, and nothing was cut": (
+        logs("1:0 1:1 2:2", "1:0 1:1 2:2"), [on_file(1, 2, 1), on_file(2, 1, 1, 3), on_file(2, 3, 2, 4)],
+    ),
+    "an end of an earlier leader was not cut yet": (logs("2:0 3:1", "2:0 1:1 1:2"), [on_file(1, 2, 3)]),
+    "all but one lost their disks": (logs("1:0 1:1", "1:0"), [on_file(1, 2, 1), on_file(2, 2, 1), on_file(3, 2, 1)]),
+    "retention deleted it": (logs("2:5 2:6", "2:5"), [on_file(1, 3, 1)]),
+    "no log of its partition was kept": (logs("1:0"), [on_file(2, 7, 1, partition=5)]),
+}  # fmt: skip
+
+CUT = {
+    "another leader's record stands there": (
+        logs("1:0 3:1 3:2", "1:0 3:1 3:2", "1:0"), [on_file(1, 1, 1, 2), on_file(1, 2, 2, 3), on_file(1, 3, 2, 4)],
+        (1, 4, "node 1 had 3 on file, in epoch 2, and now offset 2 is of epoch 3"),
+    ),
+    "who had it still has it, and another leader does not": (
+        logs("1:0 2:1 2:2", "1:0 3:1 3:2"), [on_file(1, 2, 2)],
+        (1, 2, "node 1 had 2 on file, in epoch 2, and now offset 1 is of epoch 3"),
+    ),
+    "all logs end before it": (
+        logs("1:0 1:1", "1:0"), [on_file(2, 5, 1, 9), on_file(3, 5, 1, 7), on_file(3, 1, 1, 1)],
+        (3, 7, "node 3 had 5 on file, in epoch 1, and now no log has offset 4, the longest ends at 2"),
+    ),
+    "nobody has it but a deposed leader, of an earlier epoch": (
+        logs("1:0 2:1", "1:0"), [on_file(3, 2, 3)],
+        (3, 2, "node 3 had 2 on file, in epoch 3, and now offset 1 is of epoch 2"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("batches", "seen"), KEPT.values(), ids=KEPT.keys())
+def test_a_high_watermark_on_file_is_kept_when(
+    batches: list[LoggedBatch], seen: list[Observation], find_in_run: FindInRun
+) -> None:
+    names = {broken.name for broken in find_in_run("divergence", HEAL, seen, batches)}
+    assert "truncated-below-high-watermark" not in names
+
+
+@pytest.mark.parametrize(("batches", "seen", "expected"), CUT.values(), ids=CUT.keys())
+def test_a_log_was_cut_below_its_high_watermark_when(
+    batches: list[LoggedBatch], seen: list[Observation], expected: tuple[int, int, str], find_in_run: FindInRun
+) -> None:
+    found = find_in_run("divergence", HEAL, seen, batches)
+    [cut] = [one for one in found if one.name == "truncated-below-high-watermark"]
+    node, time_ns, words = expected
+    assert (cut.node, cut.time_ns, cut.severity) == (node, time_ns, "invalid")
+    assert cut.message == f"what is below a high watermark stays in the log: {words}"
+
+
+def test_a_high_watermark_on_file_says_nothing_where_no_log_was_kept(find_in_run: FindInRun) -> None:
+    assert [found.name for found in find_in_run("divergence", HEAL, [on_file(1, 5, 1)])] == ["no-batches"]
+
+
+def test_a_run_without_batches_is_unknown_to_this_check_alone(judge_run: JudgeRun) -> None:
+    judgement = judge_run(["divergence", "deeds"], HEAL, claimed(3))
+    assert [(found.check, found.name, found.severity) for found in judgement.findings] == [
+        ("divergence", "no-batches", "unknown")
+    ]
+    assert judge_run(["deeds"], HEAL, claimed(3)).verdict is Verdict.VALID
+
+
+def test_an_observer_has_no_part_in_a_majority(find_in_run: FindInRun) -> None:
+    batches = logs("1:0 1:1", "1:0", "1:0", "1:0 1:1", "1:0 1:1")
+    found = find_in_run("divergence", HEAL, claimed(2), batches, observers=frozenset({4, 5}))
+    assert [broken.name for broken in found] == ["committed-record-missing"]
+    assert find_in_run("divergence", HEAL, claimed(2), batches) == []
+
+
+def random_logs(source: random.Random, partition: int) -> tuple[list[LoggedBatch], int]:
+    """Three logs that are nearly one, and how much of it was committed, more or less."""
+    truth, offset, epoch = [], 0, 1
+    for _ in range(source.randint(1, 6)):
+        epoch, last = epoch + source.choice([0, 0, 1]), offset + source.choice([0, 0, 2])
+        truth.append(LoggedBatch(0, TOPIC, partition, offset, last, epoch, 100 * epoch + offset))
+        offset = last + 1
+    noise = source.choice([0, 0.1, 0.3])
+    batches = [
+        replace(disturbed(source, one) if source.random() < noise else one, node=node)
+        for node in (1, 2, 3)
+        for one in truth[source.choice([0, 0, 0, 1, 2]) : len(truth) - source.choice([0, 0, 1, 2])]
+        if source.random() >= noise / 4
+    ]
+    return batches, source.randint(0, offset + 1)
+
+
+def disturbed(source: random.Random, one: LoggedBatch) -> LoggedBatch:
+    changes = [
+        {"crc": one.crc + 7},
+        {"leader_epoch": one.leader_epoch + 1, "crc": one.crc + 100},
+        {"leader_epoch": one.leader_epoch - 1, "crc": one.crc + 50},
+        {"last_offset": one.base_offset},
+        {"intact": False},
+    ]
+    return replace(one, **source.choice(changes))
+
+
+def random_marks(source: random.Random, partition: int, batches: list[LoggedBatch]) -> list[Observation]:
+    """What brokers had on file: mostly what some log has, now and then what none has."""
+    marks = []
+    for time_ns in range(source.randint(0, 4)):
+        known = source.choice(batches) if batches else LoggedBatch(0, TOPIC, partition, 0, 0, 1, 0)
+        epoch = max(0, known.leader_epoch + source.choice([0, 0, 0, 0, 1, -1]))
+        mark = max(1, source.randint(known.base_offset, known.last_offset) + source.choice([1, 1, 1, 1, 3]))
+        marks.append(on_file(source.randint(1, 3), mark, epoch, time_ns, partition))
+    return marks
+
+
+def numbers(message: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", message))
+
+
+def test_rules_agree_with_their_twins_on_random_logs(spark: SparkSession) -> None:
+    source = random.Random(7)
+    cases = [random_logs(source, partition) for partition in range(600)]
+    rows = [asdict(one) | {"position": at} for at, one in enumerate(one for batches, _ in cases for one in batches)]
+    schema = from_arrow_schema(BATCHES).add("position", IntegerType())
+    batches = spark.createDataFrame([tuple(row[name] for name in schema.names) for row in rows], schema).cache()
+    files = [random_marks(source, partition, one) for partition, (one, _) in enumerate(cases)]
+    seen = [astuple(one) for file in files for one in file]
+    observations = spark.createDataFrame(seen, from_arrow_schema(OBSERVATIONS))
+    marks = [(TOPIC, partition, mark, 3) for partition, (_, mark) in enumerate(cases) if mark]
+    committed = spark.createDataFrame(marks, "topic string, partition int, high_watermark bigint, voters bigint")
+    rules = [
+        divergence.diverged_logs(batches, committed),
+        divergence.committed_records_missing(batches, committed, JudgeSettings()),
+        divergence.leader_epoch_went_back(batches),
+        divergence.corrupt_batches(batches),
+        divergence.truncated_below_high_watermark(batches, observations),
+    ]
+    found = [(row["key"], row["name"], numbers(row["message"])) for rule in rules for row in rule.collect()]
+    batches.unpersist()
+    expected = [
+        (f"{TOPIC}-{partition}", name, told)
+        for partition, ((one, mark), file) in enumerate(zip(cases, files, strict=True))
+        for name, told in [*twin.findings(one, mark, (1, 2, 3)), *twin.truncated_below_high_watermark(one, file)]
+    ]
+    assert sorted(found) == sorted(expected)
+    names = Counter(name for _, name, _ in found)
+    assert len(names) == 6
+    assert min(names.values()) >= 30

@@ -1,0 +1,115 @@
+"""Every kind of corruption of what nodes did, planted at random: Spark and the plain twins say the same, by its name.
+
+Each kind is planted in SPLITBRAIN_SEEDS records, two where that is not set, and all are judged as one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, astuple
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import IntegerType
+
+from checkers.framework.contract import JudgeSettings
+from checkers.kafka_log import divergence
+from checkers.twins import divergence as divergence_twin
+from checkers.twins import quorum as quorum_twins
+from harness.model.quorum_states import KIP_996
+from harness.model.records.logged_batch import LoggedBatch
+from harness.model.records.tables import BATCHES, OBSERVATIONS
+from tests.support.checks.replica_corruptions import (
+    FILE_CORRUPTIONS,
+    LOG_CORRUPTIONS,
+    QUORUM_CORRUPTIONS,
+    TOPIC,
+    Corruption,
+    planted_in,
+    valid_files,
+    valid_logs,
+    valid_quorum,
+)
+from tests.support.checks.run_types import JudgeRun
+from tests.support.checks.small_histories import deed, history
+
+pytestmark = pytest.mark.spark
+
+SEEDS = int(os.environ.get("SPLITBRAIN_SEEDS", "2"))
+
+
+def refuse_another_name(name: str, seed: int, kind: Corruption, before: list, after: list) -> None:
+    """Nothing was found before, and what was planted after, by its name."""
+    assert before == [], f"{name}, seed {seed}: before"
+    names = {found[0] for found in after}
+    assert {kind.must} <= names <= {kind.must} | kind.may, f"{name}, seed {seed}: {names}"
+
+
+def test_a_corruption_of_a_quorum_is_told_alike_by_twins_and_spark(judge_run: JudgeRun) -> None:
+    runs = [(name, seed) for name in QUORUM_CORRUPTIONS for seed in range(SEEDS)]
+    cases = [planted_in(valid_quorum, QUORUM_CORRUPTIONS, name, seed, 2 * at) for at, (name, seed) in enumerate(runs)]
+    seen = [one for pair in cases for quorum in pair for one in quorum.seen]
+    judgement = judge_run(["quorum"], history(*deed("heal")), seen, table="kip-996", findings_max=10**6)
+    found = defaultdict(list)
+    for one in judgement.findings:
+        found[(one.node or 0) // 10].append((one.name, one.node, one.time_ns))
+    for at, ((name, seed), pair) in enumerate(zip(runs, cases, strict=True)):
+        for number, quorum in zip((2 * at, 2 * at + 1), pair, strict=True):
+            assert sorted(found[number]) == sorted(quorum_twins.findings(quorum.seen, KIP_996)), f"{name}, seed {seed}"
+        refuse_another_name(name, seed, QUORUM_CORRUPTIONS[name], found[2 * at], found[2 * at + 1])
+
+
+def batches_of(spark: SparkSession, logs: Iterable[Sequence[LoggedBatch]]) -> DataFrame:
+    """All the logs as one table."""
+    rows = [asdict(one) | {"position": at} for at, one in enumerate(one for batches in logs for one in batches)]
+    schema = from_arrow_schema(BATCHES).add("position", IntegerType())
+    return spark.createDataFrame([tuple(row[name] for name in schema.names) for row in rows], schema)
+
+
+def said_by(rules: Iterable[DataFrame]) -> Mapping[int, list[tuple[str, tuple[int, ...]]]]:
+    """By partition, what the rules find: names, and the numbers of the messages in order."""
+    found = defaultdict(list)
+    for row in [row for rule in rules for row in rule.collect()]:
+        told = tuple(int(number) for number in re.findall(r"\d+", row["message"]))
+        found[int(row["key"].rpartition("-")[2])].append((row["name"], told))
+    return found
+
+
+def test_a_corruption_of_logs_is_told_alike_by_twins_and_spark(spark: SparkSession) -> None:
+    runs = [(name, seed) for name in LOG_CORRUPTIONS for seed in range(SEEDS)]
+    cases = [planted_in(valid_logs, LOG_CORRUPTIONS, name, seed, 2 * at) for at, (name, seed) in enumerate(runs)]
+    logs = [made for pair in cases for made in pair]
+    batches = batches_of(spark, [batches for batches, _ in logs]).cache()
+    marks = [(TOPIC, number, mark, 3) for number, (_, mark) in enumerate(logs)]
+    committed = spark.createDataFrame(marks, "topic string, partition int, high_watermark bigint, voters bigint")
+    rules = [
+        divergence.diverged_logs(batches, committed),
+        divergence.committed_records_missing(batches, committed, JudgeSettings()),
+        divergence.leader_epoch_went_back(batches),
+        divergence.corrupt_batches(batches),
+    ]
+    found = said_by(rules)
+    batches.unpersist()
+    for at, (name, seed) in enumerate(runs):
+        for number, made in zip((2 * at, 2 * at + 1), cases[at], strict=True):
+            assert sorted(found[number]) == sorted(divergence_twin.findings(*made, (1, 2, 3))), f"{name}, seed {seed}"
+        refuse_another_name(name, seed, LOG_CORRUPTIONS[name], found[2 * at], found[2 * at + 1])
+
+
+def test_a_cut_below_a_high_watermark_on_file_is_told_alike_by_the_twin_and_spark(spark: SparkSession) -> None:
+    runs = [(name, seed) for name in FILE_CORRUPTIONS for seed in range(SEEDS)]
+    cases = [planted_in(valid_files, FILE_CORRUPTIONS, name, seed, 2 * at) for at, (name, seed) in enumerate(runs)]
+    kept = [made for pair in cases for made in pair]
+    seen = [astuple(one) for made in kept for one in made.seen]
+    observations = spark.createDataFrame(seen, from_arrow_schema(OBSERVATIONS))
+    batches = batches_of(spark, [made.batches for made in kept])
+    found = said_by([divergence.truncated_below_high_watermark(batches, observations)])
+    for at, (name, seed) in enumerate(runs):
+        for number, made in zip((2 * at, 2 * at + 1), cases[at], strict=True):
+            expected = divergence_twin.truncated_below_high_watermark(made.batches, made.seen)
+            assert sorted(found[number]) == sorted(expected), f"{name}, seed {seed}"
+        refuse_another_name(name, seed, FILE_CORRUPTIONS[name], found[2 * at], found[2 * at + 1])

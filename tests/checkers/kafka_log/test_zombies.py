@@ -1,0 +1,97 @@
+"""Zombies by the brokers' own logs: literal ones, planted ones, and those that both checks tell with their senders."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from checkers.kafka_log import zombies
+from checkers.twins import zombies as twin
+from harness.model.records.logged_record import LoggedRecord
+from harness.model.records.tables import RECORDS
+from tests.support.checks import record_corruptions
+from tests.support.checks.run_types import FindInRun
+from tests.support.checks.small_histories import history
+from tests.support.checks.small_logs import drain, lost_send, send
+from tests.support.checks.small_transactions import drain as drained
+from tests.support.checks.small_transactions import one_by_one, txn
+from tests.support.checks.small_transactions import send as sent
+
+pytestmark = pytest.mark.spark
+
+SEEDS = 25
+
+
+def found(spark: SparkSession, records: Sequence[LoggedRecord]) -> set[tuple[str, int, str]]:
+    """(key, offset, value) of each record that the check tells."""
+    rows = pa.Table.from_pylist([asdict(record) for record in records], RECORDS).to_pylist()
+    table = spark.createDataFrame([tuple(row.values()) for row in rows], from_arrow_schema(RECORDS))
+    told = zombies.behind_newer(table).select("key", "offset", "value").collect()
+    assert len(told) == len(set(told)), "one finding a record, however many replicas have it"
+    return {(row["key"], row["offset"], row["value"]) for row in told}
+
+
+@pytest.mark.parametrize("name", record_corruptions.CORRUPTIONS)
+def test_a_record_behind_a_newer_epoch_is_told_alike_by_spark_and_twin(spark: SparkSession, name: str) -> None:
+    cases = [record_corruptions.planted(name, seed) for seed in range(SEEDS)]
+    before, after = ([each for case in cases for each in case[which]] for which in (0, 1))
+    assert found(spark, before) == twin.behind_newer(before) == set()
+    told = found(spark, after)
+    assert told == twin.behind_newer(after)
+    assert {key for key, _, value in told if value == "late"} == {f"{name}/{seed}-0" for seed in range(SEEDS)}
+
+
+def test_spark_and_twin_agree_on_records_at_random(spark: SparkSession) -> None:
+    source = random.Random(5)
+    records = [
+        LoggedRecord(node, f"t{number}", 0, offset, source.randint(9, 11), source.randint(0, 3), *end)
+        for number in range(60)
+        for node in (1, 2)
+        for offset in range(source.randint(0, 6))
+        for end in [source.choice([("commit", None), (None, "1"), (None, "2"), (None, None)])]
+    ]
+    assert found(spark, records) == twin.behind_newer(records)
+    assert 20 < len(found(spark, records)) < len(records) / 2
+
+
+LOG = [
+    LoggedRecord(1, "log", 0, 0, 9, 0, None, "1"),
+    LoggedRecord(1, "log", 0, 1, 9, 2, "abort", None),
+    LoggedRecord(1, "log", 0, 2, 9, 0, None, "2"),
+]
+WORDS = (
+    "a fenced producer writes nothing more: on node 1 log-0=2 at offset 2 is producer 9's of epoch 0, behind its epoch "
+    "2 at offset 1"
+)
+
+
+def test_the_log_tells_a_zombie_with_its_send(find_in_run: FindInRun) -> None:
+    ops = history(*send(0, 1, 0), *lost_send(0, 2), *drain(3, (0, 1)))
+    told = [each for each in find_in_run("log", ops, (), records=LOG) if each.name != "settled"]
+    assert [(each.name, each.message, each.node, each.witnesses) for each in told] == [
+        ("zombie-write", WORDS, 1, (2, 3))
+    ]
+
+
+def test_transactions_tell_a_zombie_with_its_transaction(find_in_run: FindInRun) -> None:
+    ops = one_by_one(
+        txn(0, ["send", "log-0", 1], end="fail"),
+        txn(0, ["send", "log-0", 2], end="fail"),
+        txn(1, sent("log-1", 0, 7)),
+        drained("log-1", [0, 7]),
+    )
+    end = LoggedRecord(1, "log", 0, 3, 9, 0, "abort", None)
+    other = [LoggedRecord(1, "log", 1, 0, 8, 0, None, "7"), LoggedRecord(1, "log", 1, 1, 8, 0, "commit", None)]
+    told = find_in_run("transactions", ops, (), records=[*LOG, end, *other])
+    assert [(each.name, each.message, each.witnesses) for each in told] == [("zombie-write", WORDS, (2, 3))]
+
+
+def test_what_nobody_sent_is_a_zombie_s_without_a_witness(find_in_run: FindInRun) -> None:
+    told = find_in_run("log", history(*send(0, 1, 0), *drain(3, (0, 1))), (), records=LOG)
+    assert [(each.name, each.witnesses) for each in told] == [("zombie-write", ())]

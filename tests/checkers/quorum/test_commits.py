@@ -1,0 +1,239 @@
+"""What leaders claim and what logs hold of voters: each rule broken once, legal histories, and the plain twins."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from checkers.twins import quorum_commits as twins
+from harness.model import Observation, Op
+from harness.model.records.logged_batch import LoggedBatch
+from tests.support.checks.run_types import FindInRun
+from tests.support.checks.small_histories import MS, deed, history
+
+pytestmark = pytest.mark.spark
+
+HEAL = history(*deed("heal"))
+TOPIC = "__cluster_metadata"
+
+
+def claim(
+    ms: int, node: int, epoch: int, mark: int | None, reach: dict[int, int], end: int | None = None
+) -> Observation:
+    detail = json.dumps({"voters": reach}) if reach else None
+    own = reach.get(node) if end is None else end
+    return Observation(
+        ms * MS, node, "describe-quorum", "claim",
+        epoch=epoch, leader=node, high_watermark=mark, log_end_offset=own, detail=detail,
+    )  # fmt: skip
+
+
+LEGAL = {
+    "a majority reached the mark": [claim(1, 1, 1, 5, {1: 7, 2: 5, 3: 0})],
+    "a follower lost its disk after the mark was reached": [
+        claim(1, 1, 1, 5, {1: 7, 2: 5, 3: 0}), claim(2, 1, 1, 5, {1: 7, 2: 0, 3: 0}),
+    ],
+    "the voters changed in the epoch": [claim(1, 1, 1, 5, {1: 7}), claim(2, 1, 1, 5, {1: 7, 2: 0})],
+    "nothing is committed yet": [claim(1, 1, 1, -1, {1: 7, 2: 0, 3: 0})],
+    "a claim says nothing of the voters": [claim(1, 1, 1, 5, {}, 7)],
+    "a later leader has all that was committed": [
+        claim(1, 1, 1, 5, {1: 7, 2: 5, 3: 0}), claim(2, 2, 2, -1, {1: -1, 2: 5, 3: -1}),
+    ],
+    "a deposed leader's log is shorter than its follower's": [
+        claim(2, 2, 2, 9, {1: 5, 2: 9, 3: 9}), claim(3, 1, 1, 5, {1: 7, 2: 5, 3: 0}),
+    ],
+}  # fmt: skip
+
+BROKEN = {
+    "one of three holds what is called committed": (
+        [claim(3, 1, 1, 5, {1: 7, 2: 4, 3: 4}), claim(4, 1, 1, 6, {1: 7, 2: 4, 3: 4})],
+        ("high-watermark-without-majority", 1, 3),
+        "a high watermark is held by a majority: in epoch 1 node 1 claimed 5, which 1 of 3 voters had reached",
+    ),
+    "half of the voters is no majority": (
+        [claim(3, 1, 1, 5, {1: 7, 2: 5, 3: 4, 4: 4})], ("high-watermark-without-majority", 1, 3), "2 of 4 voters",
+    ),
+    "a later leader's log ends below what was committed": (
+        [claim(3, 1, 1, 5, {1: 7, 2: 5, 3: 0}), claim(4, 3, 2, -1, {1: -1, 2: -1, 3: 4})],
+        ("committed-record-not-on-leader", 3, 4),
+        "what was committed is in every later leader's log: in epoch 2 that of node 3 ended at 4, below 5",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("observations", LEGAL.values(), ids=LEGAL.keys())
+def test_claims_are_right_when(observations: list[Observation], find_in_run: FindInRun) -> None:
+    assert find_in_run("quorum", HEAL, observations) == []
+
+
+@pytest.mark.parametrize(("observations", "found", "words"), BROKEN.values(), ids=BROKEN.keys())
+def test_claims_are_wrong_when(
+    observations: list[Observation], found: tuple[str, int, int], words: str, find_in_run: FindInRun
+) -> None:
+    [broken] = find_in_run("quorum", HEAL, observations)
+    assert (broken.name, broken.node, (broken.time_ns or 0) // MS) == found
+    assert words in broken.message
+
+
+def polls(seconds: Iterable[float], slow: dict[float, int] | int) -> list[Observation]:
+    """The leader's claims at these times; voter 3 stands where slow says, or moves as it says."""
+    claims = [
+        claim(round(second * 1000), 1, 1, 50, {1: 60, 2: 50, 3: slow if isinstance(slow, int) else slow[second]})
+        for second in seconds
+    ]
+    return [*(process(0, node, "started") for node in (1, 2, 3)), *claims]
+
+
+def process(second: float, node: int, kind: Any) -> Observation:
+    return Observation(round(second * 1e9), node, "process", kind)
+
+
+def deeds_at(*deeds: tuple[float, str]) -> list[Op]:
+    """Each begun and done at once."""
+    return history(*(Op("info", f, -1, time_ns=round(second * 1e9)) for second, f in deeds for _ in range(2)))
+
+
+def healed_at(second: float) -> list[Op]:
+    return deeds_at((second - 0.5, "cut"), (second, "heal"))
+
+
+def test_a_follower_that_stands_still_is_stuck_once_nothing_keeps_it(find_in_run: FindInRun) -> None:
+    [stuck] = find_in_run("quorum", healed_at(1), polls(range(2, 16), 7))
+    assert (stuck.name, stuck.node, stuck.severity) == ("follower-stuck", 3, "invalid")
+    assert "node 3 stood at 7 for 10 s, below high watermark 50 of node 1" in stuck.message
+
+
+@pytest.mark.parametrize(
+    ("ops", "observations"),
+    [
+        (healed_at(1), polls(range(2, 11), 7)),
+        (healed_at(9), polls(range(2, 16), 7)),
+        (deeds_at((1, "cut")), polls(range(2, 16), 7)),
+        (deeds_at((0.5, "cut"), (1, "kill"), (1.5, "start")), polls(range(2, 16), 7)),
+        (healed_at(1), polls(range(2, 16), 50)),
+        (healed_at(1), polls(range(2, 16), {second: second for second in range(2, 16)})),
+        (healed_at(1), [*polls(range(2, 16), 7), process(9, 3, "started")]),
+        (healed_at(1), [*polls(range(2, 16), 7), process(1, 3, "stopped")]),
+        (healed_at(1), [each for each in polls(range(2, 16), 7) if (each.node, each.kind) != (3, "started")]),
+        (healed_at(1), [*polls(range(2, 16), 7), claim(15_500, 2, 2, 60, {1: 60, 2: 60, 3: 0})]),
+    ],
+    ids=[
+        "too soon to tell", "a fault was just undone", "a fault is in place", "one of two faults is in place",
+        "it caught up", "it moves", "it was just started", "it is down", "it was never started", "another leader leads",
+    ],
+)  # fmt: skip
+def test_a_follower_is_not_stuck_when(ops: list[Op], observations: list[Observation], find_in_run: FindInRun) -> None:
+    assert find_in_run("quorum", ops, observations) == []
+
+
+def random_claims(source: random.Random, run: int) -> list[Observation]:
+    base = 10 * run
+    found = []
+    for _ in range(source.randint(1, 6)):
+        voters = source.choice([(1, 2, 3), (1, 2, 3), (1, 2, 3, 4), (1,)])
+        reach = {base + voter: base + source.randint(0, 4) for voter in voters}
+        node = base + source.choice((1, 2))
+        mark = source.choice([None, -1, base + source.randint(0, 4)])
+        # One epoch has one leader, or other rules would speak.
+        epoch = base + (node - base) + source.choice((0, 2))
+        found.append(claim(source.randint(1, 9), node, epoch, mark, source.choice([reach, reach, {}])))
+    return found
+
+
+def test_rules_on_claims_agree_with_their_twins_on_what_makes_no_sense(find_in_run: FindInRun) -> None:
+    source = random.Random(3)
+    observations = [seen for run in range(60) for seen in random_claims(source, run)]
+    names = ("high-watermark-without-majority", "committed-record-not-on-leader")
+    found = [each for each in find_in_run("quorum", HEAL, observations) if each.name in names]
+    expected = [
+        *twins.high_watermark_without_majority(observations),
+        *twins.committed_record_not_on_leader(observations),
+    ]
+    assert sorted((each.name, each.node, each.time_ns) for each in found) == sorted(expected)
+    assert min(sum(name == each for each, _, _ in expected) for name in names) > 8
+
+
+def log(node: int, *sets: tuple[int, int, list[int] | None]) -> list[LoggedBatch]:
+    """Batches of one record: offset, epoch, and the voters it sets."""
+    return [
+        LoggedBatch(node, TOPIC, 0, offset, offset, epoch, offset, control=True, voters=voters and json.dumps(voters))
+        for offset, epoch, voters in sets
+    ]
+
+
+GROWING = log(1, (0, 1, [1]), (1, 1, [1, 2]), (2, 1, None), (3, 1, [1, 2, 3]))
+LEAPING = log(1, (0, 1, [1]), (1, 1, None), (2, 1, [1, 2, 3]))
+
+
+def test_voters_may_change_one_at_a_time(find_in_run: FindInRun) -> None:
+    claims = [claim(1, 1, 1, 1, {1: 2}), claim(2, 1, 1, 3, {1: 4, 2: 3})]
+    assert find_in_run("divergence", HEAL, claims, GROWING) == []
+
+
+def test_two_voters_that_join_at_once_are_found(find_in_run: FindInRun) -> None:
+    [broken] = find_in_run("divergence", HEAL, [], LEAPING)
+    assert (broken.name, broken.node) == ("voter-sets-apart", 1)
+    words = "voters change one at a time: in the log of node 1 the voters 1 became 1, 2, 3 at offset 2"
+    assert broken.message == words
+
+
+def test_two_changes_that_are_both_uncommitted_are_found(find_in_run: FindInRun) -> None:
+    claims = [claim(1, 1, 1, 1, {1: 4, 2: 1}), claim(2, 1, 1, 4, {1: 4, 2: 4, 3: 4})]
+    [broken] = find_in_run("divergence", HEAL, claims, GROWING)
+    assert (broken.name, broken.node, broken.time_ns) == ("voter-changes-uncommitted", 1, MS)
+    assert "with high watermark 1 the leader of epoch 1, node 1, had voter sets at offsets 1, 3" in broken.message
+
+
+def test_voter_sets_agree_with_their_twin_on_random_logs(find_in_run: FindInRun) -> None:
+    source = random.Random(5)
+    batches = [
+        each
+        for node in range(1, 40)
+        for each in log(
+            node,
+            *(
+                (offset, 1, source.choice([None, sorted(source.sample([1, 2, 3], source.randint(1, 3)))]))
+                for offset in range(source.randint(1, 6))
+            ),
+        )
+    ]
+    found = [each for each in find_in_run("divergence", HEAL, [], batches) if each.name == "voter-sets-apart"]
+    told = [(each.name, each.node, int(re.findall(r"\d+", each.message)[-1])) for each in found]
+    assert sorted(told) == sorted(twins.sets_apart(batches))
+    assert len(told) > 10
+
+
+def checkpointed(*pairs: tuple[int, int | None], intact: bool = True) -> list[LoggedBatch]:
+    """Batches at offsets 0, 1, …: each one's epoch, and what the checkpoint gives it."""
+    return [
+        LoggedBatch(1, TOPIC, 0, offset, offset, epoch, offset, intact=intact, checkpoint_epoch=said)
+        for offset, (epoch, said) in enumerate(pairs)
+    ]
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [checkpointed((1, 1), (2, 2), (2, 2)), checkpointed((1, None), (2, None))],
+    ids=["it agrees", "there is none"],
+)
+def test_a_checkpoint_is_right_when(batches: list[LoggedBatch], find_in_run: FindInRun) -> None:
+    assert find_in_run("divergence", HEAL, [], batches) == []
+
+
+@pytest.mark.parametrize(
+    ("batches", "words"),
+    [
+        (checkpointed((1, 1), (2, 1), (2, 1)), "at offset 1 node 1 has epoch 2, its checkpoint says 1"),
+        (checkpointed((1, -1), (1, 1)), "at offset 0 node 1 has epoch 1, its checkpoint says none"),
+    ],
+    ids=["an epoch is missing", "it begins too late"],
+)
+def test_a_checkpoint_is_wrong_when(batches: list[LoggedBatch], words: str, find_in_run: FindInRun) -> None:
+    [broken] = find_in_run("divergence", HEAL, [], batches)
+    assert (broken.name, broken.node, broken.key) == ("checkpoint-disagrees", 1, f"{TOPIC}-0")
+    assert words in broken.message

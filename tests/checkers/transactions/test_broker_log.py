@@ -1,0 +1,137 @@
+"""What the brokers' own logs tell of transactions and sends: each way to end once, on one partition or two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.model import Op
+from harness.model.records.logged_record import LoggedRecord
+from tests.support.checks.run_types import FindInRun
+from tests.support.checks.small_histories import history
+from tests.support.checks.small_logs import drain as drain_log
+from tests.support.checks.small_logs import lost_send, send
+
+pytestmark = pytest.mark.spark
+
+
+def txn(process: int, end: str, *mops: list) -> tuple[Op, Op]:
+    """A transaction's invocation and its end."""
+    start = Op("invoke", "txn", process, value=list(mops))
+    return start, {"ok": start.ok(list(mops)), "fail": start.fail("aborted"), "info": start.info("timeout")}[end]
+
+
+def drain(key: str, *records: list) -> tuple[Op, Op]:
+    """A drain, by a process of its own."""
+    start = Op("invoke", "drain", 9, key=key)
+    return start, start.ok(list(records))
+
+
+def log(partition: int, *content: Any, node: int = 1) -> list[LoggedRecord]:
+    """A partition's log on a node: (producer, value) is a record, (producer, "commit" or "abort") a marker."""
+    return [
+        LoggedRecord(
+            *(node, "t", partition, offset, producer, 0),
+            marker=what if isinstance(what, str) else None,
+            value=None if isinstance(what, str) else str(what),
+        )
+        for offset, (producer, what) in enumerate(content)
+    ]
+
+
+def found(find_in_run: FindInRun, ops: Sequence[Op], records: Sequence[LoggedRecord]) -> list[tuple[str, str]]:
+    told = find_in_run("transactions", history(*ops), (), records=records)
+    return [(finding.name, finding.message) for finding in told]
+
+
+def test_unknown_ends_are_counted_by_what_stands_behind_their_records(find_in_run: FindInRun) -> None:
+    ops = [
+        *txn(0, "ok", ["send", "t-0", [0, 1]]),
+        *txn(1, "info", ["send", "t-0", 2]),  # its own producer's marker commits it
+        *txn(2, "info", ["send", "t-0", 3]),  # aborted, and the same producer's next transaction is committed
+        *txn(2, "ok", ["send", "t-0", [6, 4]]),
+        *txn(3, "info", ["send", "t-0", 5]),  # no marker
+        *txn(4, "info", ["send", "t-0", 6]),  # no record
+        *txn(5, "info", ["send", "t-1", 7]),  # one replica has its marker, the other not yet
+        *txn(6, "info", ["send", "t-2", 8]),  # the replicas contradict each other
+        *drain("t-0", [0, 1], [2, 2], [6, 4]),
+        *drain("t-1", [0, 7]),
+    ]
+    whole = log(0, (10, 1), (10, "commit"), (11, 2), (12, 3), (11, "commit"), (12, "abort"), (12, 4), (12, "commit"))
+    records = [
+        *(*whole, *log(0, (13, 5))),
+        *(*log(1, (10, 7), node=2), *log(1, (10, 7), (10, "commit"))),
+        *(*log(2, (10, 8), (10, "commit")), *log(2, (10, 8), (10, "abort"), node=2)),
+    ]
+    words = (
+        "of 6 transactions of which nobody was told how they ended, the brokers' logs say that 2 were committed and "
+        "1 aborted; 1 left no record, and 2 are open"
+    )
+    assert found(find_in_run, ops, records) == [("settled", words)]
+
+
+def test_what_the_logs_aborted_is_never_read_though_its_client_was_not_told(find_in_run: FindInRun) -> None:
+    ops = [
+        *txn(0, "info", ["send", "t-0", 1]),
+        *txn(1, "ok", ["send", "t-0", [2, 7]]),
+        *drain("t-0", [0, 1], [2, 7]),
+    ]
+    records = log(0, (10, 1), (10, "abort"), (11, 7), (11, "commit"))
+    names = [name for name, _ in found(find_in_run, ops, records)]
+    assert names == ["aborted-read", "settled"]
+
+
+def test_a_transaction_that_the_logs_commit_and_abort_is_torn(find_in_run: FindInRun) -> None:
+    ops = [
+        *txn(0, "fail", ["send", "t-0", [0, 1]], ["send", "t-1", [0, 2]]),
+        *txn(1, "ok", ["send", "t-1", [2, 7]]),
+        *drain("t-0"),
+        *drain("t-1", [2, 7]),
+    ]
+    records = [*log(0, (10, 1), (10, "commit")), *log(1, (10, 2), (10, "abort"), (11, 7), (11, "commit"))]
+    words = "a transaction is committed as a whole or not at all: of T0 the brokers' logs commit t-0=1 and abort t-1=2"
+    assert found(find_in_run, ops, records) == [("torn-transaction", words)]
+
+
+def test_what_the_logs_committed_is_read_though_its_client_was_not_told(find_in_run: FindInRun) -> None:
+    ops = [*txn(0, "info", ["send", "t-0", 1]), *txn(1, "ok", ["send", "t-0", [2, 7]]), *drain("t-0", [2, 7])]
+    records = log(0, (10, 1), (10, "commit"), (11, 7), (11, "commit"))
+    assert [name for name, _ in found(find_in_run, ops, records)] == ["lost-write", "settled"]
+
+
+def test_a_fenced_transaction_that_the_logs_commit_is_a_zombie_s_though_its_client_was_not_told(
+    find_in_run: FindInRun,
+) -> None:
+    ops = [*txn(0, "info", ["send", "t-0", [0, 1]], ["fence"]), *txn(1, "ok", ["send", "t-1", [0, 7]])]
+    records = [*log(0, (10, 1), (10, "commit")), *log(1, (11, 7), (11, "commit"))]
+    told = found(find_in_run, [*ops, *drain("t-0", [0, 1]), *drain("t-1", [0, 7])], records)
+    assert [name for name, _ in told] == ["settled", "zombie-write"]
+    words = "a fenced producer commits nothing: T0 was committed, though a newer producer had its producer's place"
+    assert told[1][1] == words
+
+
+def test_a_transaction_without_a_marker_hangs_once_brokers_would_have_ended_it(find_in_run: FindInRun) -> None:
+    ops = history(
+        *txn(0, "ok", ["send", "t-0", [0, 1]]),
+        *txn(1, "info", ["send", "t-1", 2]),
+        *txn(2, "ok", ["send", "t-0", [1, 3]], ["send", "t-1", [1, 3]]),
+        Op("invoke", "drain", 9, key="t-0"),
+        *drain("t-1", [1, 3]),
+    )
+    late = [replace(op, time_ns=op.time_ns + (30_000_000_000 if op.index > 1 else 0)) for op in ops]
+    records = [*log(0, (10, 1), (12, 3), (12, "commit")), *log(1, (11, 2), (12, 3), (12, "commit"))]
+    (hanging, told) = found(find_in_run, late, records)
+    assert hanging[0] == "hanging-transaction"
+    assert hanging[1].startswith("every transaction ends: behind t-0=1, which T0 wrote, no log has a marker 30 s after")
+    assert told[0] == "settled"
+
+
+def test_sends_of_unknown_end_are_counted_by_whether_the_logs_have_them(find_in_run: FindInRun) -> None:
+    ops = history(*send(0, 1, 0), *lost_send(1, 2), *lost_send(2, 3), *drain_log(3, (0, 1), (1, 2)))
+    records = [replace(record, topic="log") for record in log(0, (-1, 1), (-1, 2))]
+    (told,) = find_in_run("log", ops, (), records=records)
+    words = "of 2 sends of which nobody was told how they ended, 1 are in the brokers' logs, and 1 are in none"
+    assert (told.name, told.severity, told.message) == ("settled", "tolerated", words)

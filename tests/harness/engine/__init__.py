@@ -1,1 +1,0 @@
-"""Tests of the engine; simulation.py is what they run generators on."""

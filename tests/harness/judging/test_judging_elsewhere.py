@@ -1,0 +1,48 @@
+"""A stored run is judged where nothing that it ran on is installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.planning.plan import Plan
+from harness.planning.systems import name_of, tables_of
+
+OLD, NEW = "kip-595", "kip-996"
+
+
+def stored(**values: Any) -> Plan:
+    """A plan as it stands in a run's directory."""
+    return Plan.model_validate_json(Plan(name="stored", nodes=2, seed=1, story=[], **values).model_dump_json())
+
+
+@pytest.mark.parametrize(
+    ("plan", "name", "tables"),
+    [
+        ({"system": "kafka:3.6.2"}, "kafka:3.6.2", {1: OLD, 2: OLD}),
+        ({"system": "kafka:4.99.0"}, "kafka:4.99.0", {1: NEW, 2: NEW}),
+        ({"system": "reference"}, "reference", {1: NEW, 2: NEW}),
+        ({"switches": {"reference.pre_vote": "false"}}, "reference (pre_vote=false)", {1: OLD, 2: OLD}),
+        (
+            {"system": "kafka:3.9.1", "node_systems": {1: "kafka:4.3.1"}},
+            "n1 kafka:4.3.1, n2 kafka:3.9.1",
+            {1: NEW, 2: OLD},
+        ),
+        (
+            {"node_switches": {2: {"reference.pre_vote": "false"}}},
+            "n1 reference, n2 reference (pre_vote=false)",
+            {1: NEW, 2: OLD},
+        ),
+        (
+            {"system": "kafka:3.9.1", "node_switches": {2: {"a.timeout.ms": "1"}}},
+            "n1 kafka:3.9.1, n2 kafka:3.9.1 (a.timeout.ms=1)",
+            {1: OLD, 2: OLD},
+        ),
+        ({"system": "kafka:3.9.1", "node_systems": {2: "reference"}}, "n1 kafka:3.9.1, n2 reference", {1: OLD, 2: NEW}),
+    ],
+    ids=lambda case: case if isinstance(case, str) else "",
+)
+def test_name_and_tables_are_known_without_artifacts(plan, name, tables, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert (name_of(stored(**plan)), tables_of(stored(**plan))) == (name, tables)

@@ -1,0 +1,188 @@
+"""Histories as others record them, from file to verdict, and ours for others and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+
+from harness.histories.exporting import exported
+from harness.histories.importing import imported
+from harness.judging.imported import FileVerdict, HeldTo, check_files
+from harness.model import BadInput, Verdict
+from harness.model.records.tables import HISTORY
+from tests.support.command import splitbrain
+
+pytestmark = pytest.mark.spark
+
+
+def log(*rows: str) -> str:
+    """A log as Jepsen writes it, from `process type f value`."""
+    return "".join("INFO  jepsen.util - {}\t:{}\t:{}\t{}\n".format(*row.split(" ", 3)) for row in rows)
+
+
+def edn(*rows: str) -> str:
+    """EDN, an operation a line, from `process type f value`."""
+    line = "{{:process {}, :type :{}, :f :{}, :value {}}}\n"
+    return "".join(line.format(*row.split(" ", 3)) for row in rows)
+
+
+WRITTEN = ("0 invoke write 3", "0 ok write 3")
+REFUSED = ("1 invoke cas [3 4]", "1 fail cas [3 4]")
+
+# name: the file's text, then the verdicts by the strict semantics and by Knossos's, both from nil.
+REGISTERS = {
+    "valid.log": (log("0 invoke read nil", "0 ok read nil", *WRITTEN, "0 invoke read nil", "0 ok read 3"), "VV"),
+    "stale.log": (log(*WRITTEN, "0 invoke write 4", "0 ok write 4", "1 invoke read nil", "1 ok read 3"), "II"),
+    "refused_wrongly.log": (log(*WRITTEN, *REFUSED), "IV"),
+    "nil_after_a_write.edn": (f"[{edn(*WRITTEN, '1 invoke read nil', '1 ok read nil')}]", "IV"),
+    "timed_out_then_seen.log": (
+        log("0 invoke write 3", "0 info write :timed-out", "1 invoke read nil", "1 ok read 3"), "VV",
+    ),
+    "failed_then_seen.edn": (edn("0 invoke write 3", "0 fail write 3", "1 invoke read nil", "1 ok read 3"), "II"),
+    "independent.edn": (
+        edn('0 invoke write ["a" 3]', '0 ok write ["a" 3]', '0 invoke read ["b" nil]', '0 ok read ["b" nil]'), "VV",
+    ),
+    "independent_stale.edn": (
+        edn('0 invoke write ["a" 3]', '0 ok write ["a" 3]', '0 invoke read ["a" nil]', '0 ok read ["a" 4]'), "II",
+    ),
+    "never_returned.edn": (edn("0 invoke write 3", "1 invoke read nil", "1 ok read 3"), "VV"),
+    "repeated.edn": (
+        edn(*WRITTEN, *WRITTEN, "0 invoke write 5", "0 ok write 5", "1 invoke read nil", "1 ok read 3"), "II",
+    ),
+}  # fmt: skip
+
+
+def judged(paths: Sequence[Path], model: str, **more: object) -> list[FileVerdict]:
+    return list(check_files(paths, HeldTo(model, **more), None, lambda _: None))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("column", "semantics"), [(0, "strict"), (1, "knossos")], ids=["strict", "knossos"])
+def test_a_folder_of_registers_is_judged_file_by_file(tmp_path: Path, column: int, semantics: str) -> None:
+    for name, (text, _) in REGISTERS.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "README.md").write_text("not a history")
+    verdicts = judged([tmp_path], "cas-register", semantics=semantics)
+    letters = {Path(each.path).name: each.verdict.value[0].upper() for each in verdicts}
+    assert letters == {name: expected[column] for name, (_, expected) in REGISTERS.items()}
+    assert all(each.algorithm and each.ops and each.seconds >= 0 for each in verdicts)
+    assert next(each.keys for each in verdicts if each.path.endswith("independent.edn")) == 2
+
+
+def test_the_initial_value_is_what_a_first_read_may_see(tmp_path: Path) -> None:
+    path = tmp_path / "h.edn"
+    path.write_text(edn("0 invoke read nil", "0 ok read 0", "0 invoke cas [0 2]", "0 ok cas [0 2]"))
+    assert [each.verdict for each in judged([path], "cas-register", initial="0")] == [Verdict.VALID]
+    assert [each.verdict for each in judged([path], "cas-register")] == [Verdict.INVALID]
+
+
+KEY_VALUE = """\
+{:process 0, :type :invoke, :f :put, :key "0", :value "x"}
+{:process 1, :type :invoke, :f :append, :key "0", :value "y"}
+{:process 1, :type :ok, :f :append, :key "0", :value "y"}
+{:process 0, :type :ok, :f :put, :key "0", :value "x"}
+{:process 1, :type :invoke, :f :get, :key "0", :value nil}
+{:process 1, :type :ok, :f :get, :key "0", :value "%s"}
+{:process 0, :type :invoke, :f :get, :key "1", :value nil}
+{:process 0, :type :ok, :f :get, :key "1", :value ""}
+"""
+
+
+@pytest.mark.parametrize(("got", "verdict"), [("xy", "valid"), ("x", "valid"), ("yx", "invalid"), ("y", "invalid")])
+def test_a_store_of_texts_is_judged_by_key(tmp_path: Path, got: str, verdict: str) -> None:
+    path = tmp_path / "kv.txt"
+    path.write_text(KEY_VALUE % got)
+    (found,) = judged([path], "kv")
+    assert (found.verdict.value, found.ops, found.keys) == (verdict, 4, 2)
+
+
+def test_a_skipped_row_leaves_the_verdict_unknown_and_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "h.edn"
+    path.write_text(edn(*WRITTEN) + "{:process 0, :type :inv\n")
+    (found,) = judged([path], "register", skip_malformed=True)
+    assert found.verdict is Verdict.UNKNOWN
+    assert [(each.name, each.count) for each in found.findings] == [("malformed-rows", 1)]
+    assert f"{path}:3: expected" in found.findings[0].message
+
+
+def test_a_history_of_the_nemesis_alone_is_unknown(tmp_path: Path) -> None:
+    path = tmp_path / "h.edn"
+    path.write_text(edn(":nemesis info start nil"))
+    (found,) = judged([path], "register")
+    assert [each.name for each in found.findings] == ["no-operations"]
+    assert found.verdict is Verdict.UNKNOWN
+
+
+def table_of(path: Path) -> pa.Table:
+    """A text's rows as a table of history."""
+    with imported([path], ("read", "write", "cas"), False) as histories:
+        assert histories.common is not None
+        return parquet.read_table(histories.common).select(HISTORY.names)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run's directory with the history of a stale read of one key beside another key."""
+    source = tmp_path / "source.jsonl"
+    rows = [("invoke", "write", "x", 1), ("ok", "write", "x", 1), ("invoke", "write", "y", [1, None, 'a "b"'])]
+    rows += [("fail", "write", "y", None), ("invoke", "read", "x", None), ("ok", "read", "x", None)]
+    forms = [{"process": 4, "type": kind, "f": f, "key": key, "value": value} for kind, f, key, value in rows]
+    forms += [{"process": "nemesis", "type": "info", "f": "cut", "value": {"who": "leader"}}]
+    forms[3]["error"] = "NOT_CONTROLLER"
+    source.write_text("\n".join(map(json.dumps, forms)))
+    (tmp_path / "run" / "history").mkdir(parents=True)
+    parquet.write_table(table_of(source), tmp_path / "run" / "history" / "0.parquet")
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize("independent", [False, True], ids=["key", "tuple"])
+@pytest.mark.parametrize("as_edn", [True, False], ids=["edn", "jsonl"])
+def test_what_is_exported_is_read_back(run: Path, as_edn: bool, independent: bool) -> None:
+    path = run.with_name("exported.edn" if as_edn else "exported.jsonl")
+    path.write_text("\n".join(exported(run, as_edn, independent)))
+    assert table_of(path).equals(parquet.read_table(run / "history" / "0.parquet"))
+
+
+def test_parquet_is_judged_where_it_is(run: Path) -> None:
+    for path in (run, run / "history", run / "history" / "0.parquet"):
+        (found,) = judged([path], "register")
+        assert (found.verdict, found.ops, found.keys) == (Verdict.INVALID, 3, 2)
+
+
+def test_parquet_of_another_model_is_refused(run: Path) -> None:
+    with pytest.raises(BadInput, match=r"0\.parquet: expected f to be one of dequeue, enqueue, found \"(read|write)\""):
+        judged([run], "fifo-queue")
+
+
+def test_the_command_prints_an_object_a_file_and_exits_with_the_worst_verdict(tmp_path: Path) -> None:
+    for name in ("valid.log", "stale.log"):
+        (tmp_path / name).write_text(REGISTERS[name][0])
+    said = splitbrain("check", tmp_path, "--model", "cas-register", "--format", "json")
+    lines = [json.loads(line) for line in said.out.splitlines()]
+    assert (said.code, [line["verdict"] for line in lines]) == (1, ["invalid", "valid"])
+    assert set(lines[0]) == {
+        "path", "model", "semantics", "verdict", "algorithm", "ops", "keys", "seconds", "findings",
+    }  # fmt: skip
+
+
+USAGE = {
+    "an unknown model": (("--model", "tape"), "model 'tape': expected one of cas-register, counter, fifo-queue, kv, "),
+    "no model": (("--semantics", "knossos"), "--semantics, --initial and --skip-malformed: expected --model with them"),
+    "an initial value for a lock": (
+        ("--model", "mutex", "--initial", "3"),
+        "--initial 3: expected none, since a mutex",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "says"), USAGE.values(), ids=USAGE)
+def test_the_command_refuses(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
+    path = tmp_path / "h.log"
+    path.write_text(REGISTERS["valid.log"][0])
+    said = splitbrain("check", path, *arguments)
+    assert said.code == 254
+    assert says in said.messages[-1]

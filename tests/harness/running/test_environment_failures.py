@@ -1,0 +1,129 @@
+"""What the machine does to a run: a missing tool, a full disk, a damaged file, an interrupt. One line each."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from datetime import UTC, datetime
+
+import pytest
+
+from harness.engine.clock import RunClock
+from harness.engine.recorder import Recorder
+from harness.engine.records import read_history
+from harness.model import Observation, Op
+from harness.model.errors import EXIT_INTERNAL, EXIT_USAGE, EXIT_VALID
+from harness.planning.plan import Plan
+from nemesis.journal import pending
+from nodes.hosts.sandbox import Privilege, enclose
+from results.store import new_run, runs
+from tests.support.command import COMMAND, begin, environment, processes_naming, splitbrain, wait_until
+
+RUN = ["run", "--workload", "register", "--faults", "partition,kill", "--interval", "2", "--time-limit", "60"]
+INTERRUPTED = 130
+
+
+@pytest.mark.netns
+@pytest.mark.parametrize("missing", ["nft", "nsenter"])
+@pytest.mark.parametrize("arguments", [RUN, ["reproduce", "PV-01"]], ids=["run", "reproduce"])
+def test_a_missing_tool_is_named_with_its_package_before_anything_is_started(store, missing, arguments):
+    """The tool is hidden behind a file that cannot be run, in a mount namespace of the test's own."""
+    hide = f'mount --bind /dev/null "$(command -v {missing})" && exec "$@"'
+    argv = ["sh", "-c", hide, "hide", COMMAND, *arguments, "--store", str(store)]
+    enclosed = enclose(argv, Privilege.detect())
+    result = subprocess.run(enclosed, capture_output=True, text=True, timeout=60, env=environment(), check=False)
+    assert result.returncode == EXIT_INTERNAL
+    assert result.stderr == (
+        f"splitbrain: making namespaces: no {missing} on the path; "
+        "as root: apt-get install -y util-linux iproute2 nftables (or use --hosts local, which makes none)\n"
+    )
+    assert not store.exists()
+
+
+@pytest.mark.parametrize("arguments", [RUN, ["reproduce", "PV-01"]], ids=["run", "reproduce"])
+def test_a_store_that_cannot_be_made_is_named_in_one_line(arguments):
+    said = splitbrain(*arguments, "--store", "/proc/no-such-store")
+    assert said.code == EXIT_INTERNAL
+    assert said.messages == ["splitbrain: /proc/no-such-store: No such file or directory"]
+
+
+@pytest.mark.netns
+def test_a_story_with_a_deed_that_its_system_has_not_is_refused_before_it_starts(store):
+    said = splitbrain("run", "--faults", "membership", "--seed", "1", "--store", store)
+    assert said.code == EXIT_USAGE
+    assert said.messages[-1].startswith("splitbrain: story: deed ")
+    assert said.messages[-1].endswith(
+        "only a Kafka whose nodes are brokers too has members that change; use --layout combined"
+    )
+    (run,) = runs(store)
+    assert (run.status, list(read_history(run.history))) == ("interrupted", [])
+
+
+@pytest.mark.netns
+def test_a_full_disk_ends_the_run_in_one_line_and_what_was_recorded_reads(tmp_path):
+    """The store is a file system of 400 KiB, which a busy run fills within seconds; what it holds is copied out."""
+    full, kept = tmp_path / "full", tmp_path / "kept"
+    full.mkdir()
+    script = (
+        'mount -t tmpfs -o size=400k none "$1" && { "$2" run --workload register --faults none --rate 1000 '
+        '--time-limit 60 --store "$1"; code=$?; cp -r "$1" "$3"; exit $code; }'
+    )
+    argv = enclose(["sh", "-c", script, "fill", str(full), COMMAND, str(kept)], Privilege.detect())
+    result = subprocess.run(argv, capture_output=True, text=True, timeout=60, env=environment(), check=False)
+    *_, last = result.stderr.splitlines()
+    assert result.returncode == EXIT_INTERNAL, result.stderr
+    assert last.startswith("splitbrain: ")
+    assert "No space left on device" in last
+    assert "Traceback" not in result.stderr
+    (run,) = runs(kept)
+    ops = list(read_history(run.history))
+    assert [op.index for op in ops] == list(range(len(ops)))
+    assert len(ops) > 100
+
+
+@pytest.mark.spark
+def test_a_truncated_chunk_is_bad_input_that_names_the_file(store):
+    run = new_run(store, "damaged", datetime.now(UTC))
+    plan = Plan(name="damaged", seed=1, workload="register", story=[])
+    run.plan.write_text(plan.model_dump_json())
+    run.enter("running", datetime.now(UTC))
+    with Recorder(run.path, RunClock.started_now()) as recorder:
+        recorder.record(Op("invoke", "read", 0, "r1"))
+        recorder.record(Op("ok", "read", 0, "r1"))
+        recorder.observe(Observation(1, 1, "process", "started"))
+    run.enter("recorded", datetime.now(UTC))
+    (chunk,) = run.history.glob("*.parquet")
+    chunk.write_bytes(chunk.read_bytes()[:-100])
+    said = splitbrain("check", run.path)
+    assert said.code == EXIT_USAGE, said
+    assert said.messages[-1].startswith("splitbrain: ")
+    assert str(chunk) in said.messages[-1]
+    assert not [line for line in said.messages if "Traceback" in line]
+
+
+@pytest.mark.netns
+@pytest.mark.parametrize("moment", ["before it runs", "under faults"])
+def test_an_interrupt_ends_the_run_in_good_order(store, moment):
+    command = begin(*RUN, "--store", store)
+    wait_until(lambda: bool(list(store.glob("*/sandbox.json"))), "the run's sandbox is there", command=command)
+    (run,) = runs(store)
+    if moment == "under faults":
+        wait_until(lambda: bool(pending(run.journal)), "a fault is in place")
+    command.send_signal(signal.SIGINT)
+    _, messages = command.communicate(timeout=60)
+    assert command.returncode == INTERRUPTED
+    assert messages.splitlines()[-1] == "splitbrain: interrupted; what was recorded is kept"
+    assert "Traceback" not in messages
+    assert run.status == "interrupted"
+    assert pending(run.journal) == []
+    assert processes_naming(store) == []
+    ops = list(read_history(run.history))
+    assert {op.process for op in ops if op.type == "invoke"} <= {op.process for op in ops if op.type != "invoke"}
+    assert splitbrain("heal", "--store", store).out == "nothing to heal\n"
+
+
+def test_heal_and_runs_of_a_store_that_is_not_there_are_no_error(store):
+    healed, listed = splitbrain("heal", "--store", store), splitbrain("runs", "--store", store)
+    assert (healed.code, healed.out) == (EXIT_VALID, "nothing to heal\n")
+    assert (listed.code, listed.messages) == (EXIT_VALID, [])
+    assert not store.exists()

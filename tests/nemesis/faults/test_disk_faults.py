@@ -1,0 +1,179 @@
+"""Disk faults: whom a step means, that a disk at rest has no server, what proves a deed, and what healing mends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from harness.model import PeerFailure
+from harness.model.faults.disks import (
+    AT_REST,
+    LAYERED,
+    LIVE,
+    corrupt_checkpoint,
+    disk_errors,
+    fill_disk,
+    flip_bits,
+    hang_disk,
+    lose_disk,
+    lose_unsynced,
+    read_only_disk,
+    slow_disk,
+    truncate_log,
+)
+from harness.model.story import ALL, LEADER, Step
+from nemesis.faults.disk import FAULT
+
+
+class FakeDisks:
+    """Disks that do what they are told, but for the sound, which nothing befalls, and the broken, which stay so."""
+
+    def __init__(self, processes):
+        self.processes = processes
+        self.done = []
+        self.disturbed = []
+        self.sound, self.broken, self.lacking = set(), set(), {}
+
+    def missing(self, deed):
+        return self.lacking.get(deed)
+
+    async def do(self, node, deed, details):
+        self.done.append((node, deed, self.processes.state(node)))
+        if deed in LIVE:
+            self.disturbed.append(node)
+        return dict(details)
+
+    async def undo(self, node):
+        self.disturbed.remove(node)
+
+    async def probe(self, node, _deed, _done):
+        return "nothing befell it" if node in self.sound else None
+
+    async def trouble(self, node):
+        return "it hangs" if node in self.broken else None
+
+
+@pytest.fixture
+def disks(situation):
+    situation.disks = FakeDisks(situation.processes)
+    return situation.disks
+
+
+def strike(situation, step):
+    """Carry out a step as the nemesis's session does, its arguments checked as a plan's are; what was done."""
+    TypeAdapter(FAULT.deeds[step.f]).validate_json(json.dumps(step.value), strict=True)
+    assert FAULT.missing(situation, step.f) is None
+    aimed = FAULT.aim(situation, step.f, step.value)
+    assert FAULT.undo(step.f, aimed) is not None
+    return asyncio.run(FAULT.carry_out(situation, step.f, aimed))
+
+
+DEEDS = {
+    "a new disk": (lose_disk(LEADER), "n2 lost its disk and has a new one"),
+    "a newcomer's disk": (lose_disk(LEADER, newcomer=True), "n2 lost its disk and has a new one, which never voted"),
+    "power failure": (lose_unsynced(LEADER), "n2 lost what it had not synced"),
+    "flipped bits": (flip_bits("n1", 3), "n1 has 3 flipped bits in __cluster_metadata-0/*.log"),
+    "last bytes": (truncate_log("n1", last_bytes=7), "n1 lost the last 7 bytes of __cluster_metadata-0"),
+    "last batches": (truncate_log("n1", last_batches=2), "n1 lost the last 2 batches of __cluster_metadata-0"),
+    "a checkpoint": (corrupt_checkpoint("n1", damage="zeros"), "n1 has zeros in its quorum-state"),
+    "full": (fill_disk("n3", 10), "n3 has 10 bytes left on its disk"),
+    "read-only": (read_only_disk("n3"), "n3 has a read-only disk"),
+    "slow": (slow_disk(LEADER, 50), "n2 has a disk slower by 50 ms"),
+    "hanging": (hang_disk(LEADER), "n2 has a disk that hangs"),
+    "errors": (disk_errors("n3", 0.25, "ENOSPC"), "n3 has a disk with 25% ENOSPC"),
+}
+
+
+@pytest.mark.parametrize(("step", "label"), DEEDS.values(), ids=DEEDS)
+def test_a_step_befalls_whom_it_names_and_a_disk_at_rest_has_no_server(situation, disks, step, label):
+    done = strike(situation, step)
+    assert done["label"] == label
+    ((node, deed, state),) = disks.done
+    assert [node] == done["nodes"]
+    assert (deed, state) == (step.f, "gone" if step.f in AT_REST else "running")
+
+
+def test_every_deed_has_a_step_and_each_is_at_rest_or_live():
+    assert {step.f for step, _ in DEEDS.values()} == set(FAULT.deeds) == {*AT_REST, *LIVE}
+    assert set(LAYERED) < set(LIVE)
+
+
+def test_a_node_that_is_down_already_is_not_killed_again(situation, disks):
+    situation.processes.states[1] = "gone"
+    strike(situation, flip_bits("n1"))
+    assert situation.processes.deeds == []
+    assert [node for node, _, _ in disks.done] == [1]
+
+
+def test_the_floor_spares_nodes_from_what_kills_them(situation, disks):
+    situation.floor = 2
+    assert len(strike(situation, slow_disk(ALL, 50))["nodes"]) == 3
+    assert len(strike(situation, lose_disk(ALL))["nodes"]) == 1
+    assert len(disks.done) == 4
+
+
+def test_arguments_left_out_have_their_defaults(situation, disks):
+    assert strike(situation, Step("flip_bits", {"who": "n1"}))["done"]["n1"]["bits"] == 1
+    assert disks.done == [(1, "flip_bits", "gone")]
+
+
+def test_a_disk_that_nothing_befell_fails(situation, disks):
+    disks.sound = {2}
+    with pytest.raises(PeerFailure, match="proving slow_disk on n2: nothing befell it"):
+        strike(situation, slow_disk(LEADER, 50))
+
+
+def test_what_these_disks_cannot_do_is_not_tried(situation, disks):
+    disks.lacking = {"lose_unsynced": "tmpfs keeps what was not synced"}
+    assert FAULT.missing(situation, lose_unsynced(LEADER).f) == "tmpfs keeps what was not synced"
+    assert FAULT.missing(situation, lose_disk(LEADER).f) is None
+
+
+def test_healing_mends_whoever_is_disturbed_and_proves_each(situation, disks):
+    strike(situation, hang_disk("n1"))
+    strike(situation, slow_disk("n3", 50))
+    disks.broken = {1, 2}
+    with pytest.raises(PeerFailure, match=r"proving that disks are whole: n1: it hangs$"):
+        asyncio.run(FAULT.heal(situation))
+    assert disks.disturbed == []
+
+
+def test_healing_is_nothing_where_there_are_no_disks_to_mend(situation):
+    assert asyncio.run(FAULT.heal(situation)) is None
+    assert FAULT.missing(situation, next(iter(FAULT.deeds))) == "hosts of this kind have no disks"
+
+
+def test_the_undo_of_a_deed_at_rest_is_a_start_and_of_any_other_to_mend_the_disk():
+    undos = {deed: FAULT.undo(deed, {"nodes": [1]}) for deed in FAULT.deeds}
+    assert {deed for deed, undo in undos.items() if undo.kind == "start"} == set(AT_REST)
+    assert {deed for deed, undo in undos.items() if undo.kind == "mend-disks"} == set(LIVE)
+
+
+@pytest.mark.parametrize(
+    ("f", "value"),
+    [
+        ("slow_disk", {"who": "n1", "delay_ms": 1}),
+        ("slow_disk", {"who": "n1"}),
+        ("disk_errors", {"who": "n1", "rate": 0.001}),
+        ("disk_errors", {"who": "n1", "rate": 0.5, "error": "EPERM"}),
+        ("truncate_log", {"who": "n1"}),
+        ("truncate_log", {"who": "n1", "last_bytes": 1, "last_batches": 1}),
+        ("flip_bits", {"who": "n1", "files": "../../etc/passwd"}),
+        ("flip_bits", {"who": "n1", "files": "/etc/passwd"}),
+        ("corrupt_checkpoint", {"who": "n1", "checkpoint": "server.log"}),
+    ],
+)
+def test_a_plan_refuses_what_means_nothing(f, value):
+    with pytest.raises(ValidationError):
+        TypeAdapter(FAULT.deeds[f]).validate_json(json.dumps(value), strict=True)
+
+
+def test_whatever_is_drawn_is_taken_by_a_plan_and_wipes_nothing():
+    for seed in range(100):
+        (step,) = FAULT.draw(random.Random(seed), 3)
+        assert TypeAdapter(FAULT.deeds[step.f]).validate_json(json.dumps(step.value), strict=True)
+        assert step.f in LIVE

@@ -1,0 +1,196 @@
+"""What the shapes of a cut mean in directed links, and who is meant by a role."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from harness.model import BadInput, PeerFailure
+from harness.model.story import (
+    ALL,
+    CUT_OFF,
+    DOWN,
+    FOLLOWERS,
+    LEADER,
+    MAJORITY,
+    MINORITY,
+    ONE,
+    PAUSED,
+    Step,
+    cut,
+    cut_links,
+    only_links,
+    partition,
+    split,
+    swizzle,
+)
+from harness.scenarios import scenario
+from nemesis.faults.partition import aim
+from nemesis.faults.partition_shapes import all_but, between, bridge, halves, isolation, majorities_ring, one_way, swap
+
+
+def resolve(situation, value):
+    """The links a shape means, as a set, and its label."""
+    aimed = aim(situation, "cut", value)
+    return {(a, b) for a, b in aimed["links"]}, aimed["label"]
+
+
+def test_isolation_cuts_both_ways_or_what_a_node_sends_or_what_it_receives():
+    assert isolation((1, 2, 3), 1, "both") == {(1, 2), (1, 3), (2, 1), (3, 1)}
+    assert isolation((1, 2, 3), 1, "out") == {(1, 2), (1, 3)}
+    assert isolation((1, 2, 3), 1, "in") == {(2, 1), (3, 1)}
+
+
+def test_groups_are_cut_from_each_other_and_not_within():
+    assert between([[1], [2, 3]]) == {(1, 2), (1, 3), (2, 1), (3, 1)}
+    assert between([[1], [2], [3]]) == {(1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)}
+
+
+def test_all_links_but_the_named_pairs_are_cut():
+    assert all_but((1, 2, 3), [(1, 2)]) == {(1, 3), (3, 1), (2, 3), (3, 2)}
+
+
+STAR = [(1, 3), (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("leader", "role", "expected"),
+    [
+        (3, 3, {(1, 3), (2, 3)}),
+        (1, 3, {(3, 1), (2, 1)}),
+        (2, 3, {(1, 2), (3, 2)}),
+    ],
+    ids=["the leader is whom the text means", "the leader is node 1", "the leader is node 2"],
+)
+def test_the_leader_takes_its_role_s_place_and_the_other_takes_the_leader_s(leader, role, expected):
+    assert swap(STAR, leader, role) == expected
+
+
+def test_pv_02_gives_node_1_the_place_of_node_3_when_node_1_leads(situation):
+    (picture,) = [step for step in scenario("PV-02").story if step.f == "cut"]
+    five = replace(situation, nodes=(1, 2, 3, 4, 5), leader=lambda: 1)
+    links, label = resolve(five, picture.value)
+    assert label == "only links 1-5 2-1 2-4 3-1 3-2 are up"
+    assert links == all_but(five.nodes, [(1, 2), (1, 3), (2, 3), (2, 4), (1, 5)])
+
+
+SHAPES = {
+    "the leader": (cut(LEADER), {(2, 1), (2, 3), (1, 2), (3, 2)}, "leader n2 cut off"),
+    "a follower cannot send": (cut(FOLLOWERS, "out"), {(3, 1), (3, 2)}, "n3 cannot send"),
+    "a node by name": (cut("n1", "in"), {(2, 1), (3, 1)}, "n1 cannot receive"),
+    "two sides": (split([1], [2, 3]), {(1, 2), (1, 3), (2, 1), (3, 1)}, "n1 | n2,n3"),
+    "links": (cut_links([(1, 2)]), {(1, 2)}, "cut n1>n2"),
+    "only": (only_links([(1, 3)], leader_as=3), {(1, 3), (3, 1), (2, 3), (3, 2)}, "only links 1-2 are up"),
+}
+
+
+@pytest.mark.parametrize(("step", "links", "label"), SHAPES.values(), ids=SHAPES)
+def test_a_shape_of_a_story_means_these_links_and_says_so(situation, step, links, label):
+    assert resolve(situation, step.value) == (links, label)
+
+
+def test_one_way_of_two_sides_is_what_the_first_sends_or_receives():
+    assert one_way([1], [2, 3], "out") == {(1, 2), (1, 3)}
+    assert one_way([1], [2, 3], "in") == {(2, 1), (3, 1)}
+    assert one_way([1], [1, 2], "both") == {(1, 2), (2, 1)}
+
+
+def test_halves_keep_the_larger_part_together():
+    assert halves([4, 2, 1, 3, 5], "out") == {(a, b) for a in (4, 2) for b in (1, 3, 5)}
+
+
+def test_a_bridge_sees_both_sides_and_is_the_only_one_to():
+    links = bridge([5, 1, 3, 2, 4], "both")
+    assert links == one_way([5, 1], [2, 4], "both")
+    assert not any(3 in link for link in links)
+
+
+@pytest.mark.parametrize("count", [4, 5, 6, 7, 8, 9])
+def test_in_a_ring_each_node_sees_a_majority_and_no_two_the_same(count):
+    nodes = list(range(1, count + 1))
+    cut_away = majorities_ring(nodes)
+    assert cut_away == {(b, a) for a, b in cut_away}
+    seen = {a: frozenset(b for b in nodes if (a, b) not in cut_away) for a in nodes}
+    assert all(len(each) >= count // 2 + 1 for each in seen.values())
+    assert len(set(seen.values())) == count if count > 4 else True
+    assert any(len(each) < count for each in seen.values())
+
+
+def test_shapes_of_the_whole_network_are_drawn_by_the_seed_and_say_what_they_are(situation):
+    five = replace(situation, nodes=(1, 2, 3, 4, 5))
+    assert resolve(five, partition("halves").value)[1] == "n1,n2 | n3,n4,n5 (cut off)"
+    assert resolve(five, partition("random halves", "out").value)[1] == "n4,n5 | n1,n2,n3 (cannot send)"
+    assert resolve(five, partition("bridge").value)[1] == "n4,n5 | n1,n2, n3 sees both"
+    assert resolve(five, partition("primaries", "in").value) == (
+        {(n, 2) for n in (1, 3, 4, 5)},
+        "leader n2 cannot receive",
+    )
+    links, label = resolve(five, partition("minority").value)
+    assert (links, label) == (one_way([4, 5], [1, 2, 3], "both"), "n4,n5 | n1,n2,n3 (cut off)")
+    assert resolve(five, partition("majorities ring").value)[1] == "majorities ring n5 n4 n3 n2 n1"
+
+
+def test_a_swizzled_node_that_comes_back_does_not_see_those_that_are_still_away():
+    down, seen = set(), []
+    for step in swizzle([1, 2], [2, 1], nodes=3, pause_seconds=1):
+        if step.f == "cut":
+            down |= {tuple(link) for link in step.value["links"]}
+        elif step.f == "mend":
+            down -= {tuple(link) for link in step.value["links"]}
+        if step.f != "hold":
+            seen.append(frozenset(down))
+    both_away = isolation((1, 2, 3), 1, "both") | isolation((1, 2, 3), 2, "both")
+    assert seen == [isolation((1, 2, 3), 1, "both"), both_away, isolation((1, 2, 3), 1, "both"), frozenset()]
+
+
+def test_roles_of_several_nodes_are_so_many_of_those_that_run(situation):
+    five = replace(situation, nodes=(1, 2, 3, 4, 5))
+    five.processes.states.update({4: "running", 5: "gone"})
+    sizes = {who: len(five.whoever_is(who)) for who in (ONE, MINORITY, MAJORITY, ALL)}
+    assert sizes == {ONE: 1, MINORITY: 2, MAJORITY: 3, ALL: 4}
+
+
+def test_the_floor_spares_nodes(situation):
+    situation.floor = 2
+    assert situation.above_the_floor((1, 2, 3)) == (1,)
+    situation.processes.states[3] = "gone"
+    assert situation.above_the_floor((1, 3)) == (3,)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Step("cut", {}),
+        Step("cut", {"who": "n9"}),
+        Step("cut", {"who": "boss"}),
+        Step("cut", {"who": "n1", "ways": "up"}),
+    ],
+    ids=["no shape", "an unknown node", "an unknown role", "an unknown way"],
+)
+def test_a_shape_that_is_none_is_bad_input(situation, step):
+    with pytest.raises(BadInput, match="expected"):
+        resolve(situation, step.value)
+
+
+def test_roles_mean_whoever_is_so_now(situation):
+    assert situation.whoever_is(LEADER) == (2,)
+    assert situation.whoever_is(FOLLOWERS) == (3,)
+    assert situation.whoever_is("n1") == (1,)
+    assert [situation.whoever_is(who) for who in (DOWN, PAUSED, CUT_OFF)] == [(), (), ()]
+    situation.processes.states.update({1: "gone", 3: "paused"})
+    situation.cut_off = (3,)
+    assert [situation.whoever_is(who) for who in (DOWN, PAUSED, CUT_OFF)] == [(1,), (3,), (3,)]
+
+
+def test_a_dead_or_paused_node_is_nobody_s_follower(situation):
+    situation.processes.states[3] = "paused"
+    assert situation.whoever_is(FOLLOWERS) == (1,)
+    situation.processes.states[1] = "gone"
+    with pytest.raises(PeerFailure, match="no node runs beside n2"):
+        situation.whoever_is(FOLLOWERS)
+
+
+def test_while_nobody_leads_the_leader_cannot_be_meant(situation):
+    with pytest.raises(PeerFailure, match="no node claims to lead"):
+        replace(situation, leader=lambda: None).whoever_is(LEADER)

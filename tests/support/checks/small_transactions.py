@@ -1,0 +1,123 @@
+"""Small histories of transactions: written by hand in a few words, or at random from a seed; and cycles compared.
+
+A transaction is its process, its micro-operations and its end.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from checkers.twins import transactions as twin
+from harness.model import Op
+from tests.support.checks.small_histories import history
+
+Told = tuple[Op, Op]
+
+
+def txn(process: int, *mops: list, end: str = "ok") -> Told:
+    """A transaction's invocation and its end; what it read is told by the end alone."""
+    start = Op("invoke", "txn", process, value=[asked(mop) for mop in mops])
+    ends = {"ok": start.ok(list(mops)), "fail": start.fail("aborted"), "info": start.info("timeout")}
+    return start, ends[end]
+
+
+def asked(mop: list) -> list:
+    """A micro-operation as it is asked for."""
+    if mop[0] == "r":
+        return [*mop[:2], None]
+    if mop[0] == "poll":
+        return ["poll", {}]
+    return [*mop[:2], mop[2][1]] if mop[0] in ("w", "send") and isinstance(mop[2], list) else mop
+
+
+def drain(key: str, *records: list) -> Told:
+    """A drain of a key, by a process of its own."""
+    start = Op("invoke", "drain", 9, key=key)
+    return start, start.ok(list(records))
+
+
+def one_by_one(*told: Told) -> list[Op]:
+    """Each transaction ends before the next begins."""
+    return history(*(op for pair in told for op in pair))
+
+
+def together(*told: Told) -> list[Op]:
+    """All transactions begin before any ends."""
+    return history(*(pair[0] for pair in told), *(pair[1] for pair in told))
+
+
+def append(key: str, value: int) -> list:
+    """An append to a list."""
+    return ["append", key, value]
+
+
+def read(key: str, *values: int) -> list:
+    """A read of a whole list."""
+    return ["r", key, list(values)]
+
+
+def send(key: str, offset: int, value: int) -> list:
+    """A record's send to a log."""
+    return ["send", key, [offset, value]]
+
+
+def poll(key: str, *records: list) -> list:
+    """A poll of one log."""
+    return ["poll", {key: list(records)}]
+
+
+def matched(found: Iterable[tuple[str, Sequence[int], int]], expected: Sequence[twin.Cyclic]) -> bool:
+    """Whether the cycles found are one for each that is expected, in its component and of its length.
+
+    In real time an edge that follows from others is left out, so that a cycle may be longer than the shortest.
+    """
+    left = list(expected)
+    for name, nodes, length in found:
+        fits = [each for each in left if each[0] == name and set(nodes) <= each[1]]
+        fits = [each for each in fits if length == each[2] or (name.endswith("-realtime") and length > each[2])]
+        if not fits:
+            return False
+        left.remove(fits[0])
+    return not left
+
+
+def random_history(drawn: random.Random, number: int, log: bool) -> list[Op]:
+    """A few transactions on keys of their own against one true state, whose reads are disturbed now and then."""
+    state: dict[str, list[list[int]]] = {f"{key}{number}": [] for key in "xy"}
+    fresh = iter(range(number * 1000, number * 1000 + 1000))
+    ops: list[Op] = []
+    for _ in range(drawn.randint(2, 6)):
+        chosen = [drawn.choice(sorted(state)) for _ in range(drawn.randint(1, 3))]
+        end = drawn.choice(["ok", "ok", "ok", "fail", "info"])
+        snapshot = {key: list(drawn.choice([held, held[:-1]])) for key, held in state.items()}
+        mops = [random_mop(drawn, key, state, snapshot, next(fresh), log, end) for key in chosen]
+        ops.append(txn(0, *mops, end=end))
+    pairs = [tuple(replace(op, process=10 * number + at) for op in pair) for at, pair in enumerate(ops)]
+    drains = [drain(key, *held[: len(held) - drawn.randint(0, 1)]) for key, held in state.items() if log]
+    return [*interleaved(drawn, pairs), *(op for pair in drains for op in pair)]
+
+
+def random_mop(
+    drawn: random.Random, key: str, state: dict, snapshot: dict, value: int, log: bool, end: str
+) -> list[Any]:
+    """A write, or a read of the snapshot and of what the transaction itself has appended."""
+    if drawn.random() < 0.5:
+        record = [len(state[key]), value]
+        if end == "ok" or drawn.random() < 0.5:
+            state[key].append(record)
+        snapshot[key].append(record)
+        return ["send", key, record] if log else ["append", key, value]
+    if log:
+        return poll(key, *drawn.sample(state[key], min(len(state[key]), 2)))
+    return read(key, *(value for _, value in snapshot[key]))
+
+
+def interleaved(drawn: random.Random, pairs: Sequence[tuple[Op, ...]]) -> list[Op]:
+    """Begins and ends in any order that keeps each pair's own."""
+    order = [number for number in range(len(pairs)) for _ in range(2)]
+    drawn.shuffle(order)
+    parts = [iter(pair) for pair in pairs]
+    return [next(parts[number]) for number in order]

@@ -1,0 +1,128 @@
+"""Random changes to histories of transactions: what was read, how a transaction ended, what came first.
+
+Nothing says whether a history that was changed so is broken: that is for a check and its twin to agree on.
+
+What may live here: such changes. What may not: what is said of them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from harness.model import Op
+from tests.support.checks.transaction_corruptions import KEYS, Form, settled, valid_transactions
+
+CHANGES_MAX = 3
+"""How many changes are made to one history."""
+
+ERRORS = ("otherwise", "ending: PRODUCER_FENCED")
+
+SMALL = range(12)
+"""Positions and values that a history may well have."""
+
+
+def random_transactions(seed: int, form: Form) -> list[Op]:
+    """A history of this form in which nothing, or a few things, may be wrong."""
+    source = random.Random(f"{form}/{seed}")
+    ops = valid_transactions(source, form)
+    for _ in range(source.randint(0, CHANGES_MAX)):
+        ops = source.choice(CHANGES)(source, form, ops)
+    return settled(ops)
+
+
+def at_random(source: random.Random, ops: Sequence[Op], change: Callable[[Op], Op]) -> list[Op]:
+    """The history with a change to something that ended in ok, if anything did."""
+    places = [at for at, op in enumerate(ops) if op.type == "ok"]
+    chosen = source.choice(places) if places else None
+    return [change(op) if at == chosen else op for at, op in enumerate(ops)]
+
+
+def another_read(source: random.Random, form: Form, ops: list[Op]) -> list[Op]:
+    """A micro-operation that reads, or a drain, returned something else."""
+
+    def change(op: Op) -> Op:
+        if op.f == "drain":
+            return replace(op, value=other_records(source, op.value))
+        at = source.randrange(len(op.value))
+        return replace(op, value=[*op.value[:at], other_mop(source, form, op.value[at]), *op.value[at + 1 :]])
+
+    return at_random(source, ops, change)
+
+
+def other_mop(source: random.Random, form: Form, mop: list) -> list:
+    """A read of something else; a write as it is."""
+    if mop[0] == "poll":
+        return ["poll", {source.choice(KEYS): other_records(source, got) for got in mop[1].values()}]
+    if mop[0] != "r":
+        return mop
+    if form == "register":
+        return ["r", mop[1], source.choice([None, [source.choice(SMALL), source.choice(SMALL)]])]
+    return ["r", mop[1], other_list(source, mop[2], source.choice(SMALL))]
+
+
+def other_records(source: random.Random, records: list) -> list:
+    """Records, of which one is another, or one more, or one less, or two are in another order."""
+    known = source.choice(records)[0] if records else 0
+    return other_list(source, records, [source.choice([known, source.choice(SMALL)]), source.choice(SMALL)])
+
+
+def other_list(source: random.Random, values: list, more: Any) -> list:
+    """A list with something else at a place, or there as well, or without something, or in another order."""
+    at = source.randint(0, max(0, len(values) - 1))
+    ways = [[*values[:at], *values[at + 1 :]], [*values, more], [*values[:at], more, *values[at + 1 :]]]
+    return source.choice([*ways, source.sample(values, len(values))])
+
+
+def another_end(source: random.Random, form: Form, ops: list[Op]) -> list[Op]:
+    """A transaction ended otherwise; what it read is not told then, but for the records of a log."""
+
+    def change(op: Op) -> Op:
+        told = op.value if form == "log" or op.f == "drain" else None
+        return replace(op, type=source.choice(("fail", "info")), value=told, error=source.choice(ERRORS))
+
+    return at_random(source, ops, change)
+
+
+def another_write(source: random.Random, form: Form, ops: list[Op]) -> list[Op]:
+    """A transaction wrote another value, or at another position; what was asked stays as it was."""
+
+    def change(op: Op) -> Op:
+        if op.f == "drain":
+            return op
+        return replace(op, value=[other_write(source, form, mop) for mop in op.value])
+
+    return at_random(source, ops, change)
+
+
+def other_write(source: random.Random, form: Form, mop: list) -> list:
+    """A write that is another at times; a read as it is."""
+    if mop[0] in ("r", "poll", "fence") or source.random() < 0.5:
+        return mop
+    if form == "list":
+        return [*mop[:2], source.choice(SMALL)]
+    position, value = mop[2]
+    return [*mop[:2], source.choice([[source.choice(SMALL), value], [position, source.choice(SMALL)]])]
+
+
+def another_time(source: random.Random, form: Form, ops: list[Op]) -> list[Op]:  # noqa: ARG001
+    """A row moved to another place, each process's in the same order."""
+    told = list(ops)
+    at = source.randrange(len(told))
+    moved = told.pop(at)
+    own = [place for place, op in enumerate(told) if op.process == moved.process]
+    first = max((place + 1 for place in own if place < at), default=0)
+    last = min((place for place in own if place >= at), default=len(told))
+    told.insert(source.randint(first, last), moved)
+    return told
+
+
+CHANGES: tuple[Callable[[random.Random, Form, list[Op]], list[Op]], ...] = (
+    another_read,
+    another_read,
+    another_end,
+    another_write,
+    another_time,
+)

@@ -1,0 +1,162 @@
+"""One play for every kind of host: a reference quorum is put there, started, broken in each way, mended and ended.
+
+    python ground_scene.py KIND DIRECTORY [INVENTORY]      (started by test_grounds.py)
+
+It tells by one JSON line what it saw; the test says what it should have seen, the same for every kind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+from harness.engine.clock import RunClock
+from harness.environments import Ground
+from harness.environments.provision import hosting
+from harness.model import Observation
+from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, disturb
+from harness.planning.plan import Plan, StoryStep
+from harness.planning.systems import build
+from nemesis.journal import UndoJournal
+from nodes.hosts.processes import ServerProcesses
+from nodes.observe.watch import QuorumWatch
+from results.store import RunDirectory
+
+SECONDS = 30.0
+EVERY_LINK = list(permutations((1, 2, 3), 2))
+NO_VOTES = disturb(RpcRule("no votes", RpcMatch((Api.VOTE,), sources=(1,)), DROP))
+
+
+async def until(condition: Callable[[], bool], what: str) -> None:
+    deadline = asyncio.get_running_loop().time() + SECONDS
+    while not condition():
+        assert asyncio.get_running_loop().time() < deadline, f"waiting until {what}"
+        await asyncio.sleep(0.01)
+
+
+async def play(plan: Plan, run: RunDirectory) -> dict[str, Any]:
+    """Bring the hosts up, do everything once, and tell what was seen."""
+    clock, system, journal = RunClock.started_now(), build(plan), UndoJournal(run.journal)
+    events: list[list[Any]] = []
+    seen: list[Observation] = []
+    async with hosting(plan, run, system, clock, journal) as ground:
+        files = await _files(ground, run.path)
+        await asyncio.gather(*(system.prepare(ground.host(node), ground.views) for node in ground.views))
+        processes = ground.processes(system, lambda node, kind, how: events.append([node, kind, how]))
+        connections = {node: ground.connect(node, "conformance") for node in ground.views}
+        watch = QuorumWatch(clock.now_ns, clock.wall_origin_ns, seen.append)
+        watch.start({node: system.files(view) for node, view in ground.views.items()}, connections)
+        try:
+            told = await _processes(ground, processes, watch) | await _faults(ground, processes)
+            return {**told, "files": files, "events": events, "transitions": _transitions(seen)}
+        finally:
+            await processes.kill_all()
+            await watch.stop()
+            for connection in connections.values():
+                await connection.close()
+            await ground.bring_home()
+
+
+async def _files(ground: Ground, scratch: Path) -> dict[str, str]:
+    """A file written, one put and got again, a folder put and got, and a command that sees them."""
+    host = ground.host(1)
+    there = host.view.directory
+    await host.write(there / "a folder" / "it's.txt", "written\n")
+    source = scratch / "source"
+    (source / "inner").mkdir(parents=True)
+    (source / "inner" / "bytes").write_bytes(bytes(range(256)) * 400)
+    await host.put(source, there / "put")
+    await host.get(there / "put", scratch / "got")
+    return {
+        "seen": await host.run(["cat", str(there / "a folder" / "it's.txt")]),
+        "quoted": await host.run(["printf", "%s", "$(id); `id` 'x' \"y\""]),
+        "same": str((scratch / "got" / "inner" / "bytes").read_bytes() == bytes(range(256)) * 400),
+    }
+
+
+async def _processes(ground: Ground, processes: ServerProcesses, watch: QuorumWatch) -> dict[str, Any]:
+    """Start, kill, start, pause, resume, stop: the states after each, as the kernel there tells them."""
+    for node in ground.views:
+        await processes.start(node)
+    assert await watch.until("all follow one leader", SECONDS)
+    states = [processes.state(1)]
+    await processes.kill(1)
+    states.append(processes.state(1))
+    await processes.start(1)
+    await processes.pause(1)
+    states.append(processes.state(1))
+    await processes.resume(1)
+    states.append(processes.state(1))
+    await processes.stop(2)
+    states.append(processes.state(2))
+    await processes.start(2)
+    assert await watch.until("all follow one leader", SECONDS)
+    return {"states": states}
+
+
+async def _faults(ground: Ground, processes: ServerProcesses) -> dict[str, Any]:
+    """A one-way cut, a full one, its mending; RPCs and clocks where they can be disturbed."""
+    dead: dict[str, list[list[int]]] = {}
+
+    async def look(name: str) -> None:
+        passing = await ground.links.passes(EVERY_LINK)
+        dead[name] = sorted(list(link) for link, passes in passing.items() if not passes)
+
+    await look("at first")
+    await ground.links.cut([(1, 2)])
+    await look("one way")
+    await ground.links.cut([(2, 1)])
+    await ground.links.mend([(1, 2)])
+    await look("the other way")
+    await ground.links.mend()
+    await ground.links.mend()
+    await look("mended twice")
+    return {"dead": dead, "rpcs": await _rpcs(ground), "clock_ms": await _clock(ground, processes)}
+
+
+async def _rpcs(ground: Ground) -> Any:
+    if ground.rpcs is None:
+        return ground.lacking["rpcs"]
+    await ground.rpcs.replace([RpcRule.from_json(rule) for rule in NO_VOTES.value["rules"]])
+    ways = await ground.rpcs.ways(EVERY_LINK)
+    await ground.rpcs.clear()
+    return sorted(set(ways.values()))
+
+
+async def _clock(ground: Ground, processes: ServerProcesses) -> Any:
+    if ground.clocks is None:
+        return ground.lacking["clocks"]
+    clocks = ground.clocks(processes)
+    await clocks.skew(3, ["realtime"], 5_000_000_000)
+    moved = (await clocks.read(3))["realtime"].offset_ns
+    await clocks.reset(3)
+    return [round(moved / 1e6), round((await clocks.read(3))["realtime"].offset_ns / 1e6)]
+
+
+def _transitions(seen: list[Observation]) -> list[int]:
+    """The nodes whose logs told of transitions."""
+    return sorted({each.node for each in seen if each.kind == "transition"})
+
+
+def plan_of(kind: str, inventory: str | None) -> Plan:
+    story = [StoryStep(f=NO_VOTES.f, value=NO_VOTES.value)]
+    return Plan.model_validate({"hosts": kind, "inventory": inventory, "name": "play", "seed": 5, "story": story})
+
+
+def main() -> None:
+    kind, directory, *inventory = sys.argv[1:]
+    run = RunDirectory(Path(directory))
+    run.path.mkdir(parents=True, exist_ok=True)
+    with suppress(KeyboardInterrupt):
+        told = asyncio.run(play(plan_of(kind, inventory[0] if inventory else None), run))
+        print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()
