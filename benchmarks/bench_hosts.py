@@ -34,7 +34,7 @@ async def timed(times_ms: list[float], work: Awaitable[object]) -> None:
 
 async def measure(directory: Path) -> dict[str, list[float]]:
     """Milliseconds of each round, by what was timed."""
-    times: dict[str, list[float]] = {name: [] for name in ("one program in a namespace", "up", "cut", "prove", "mend")}
+    times: dict[str, list[float]] = {name: [] for name in ("one program in a namespace", "up", "cut", "prove", "heal")}
     for _ in range(ROUNDS):
         began = time.perf_counter()
         async with NamespaceHosts.up(directory, NODES) as hosts:
@@ -43,7 +43,7 @@ async def measure(directory: Path) -> dict[str, list[float]]:
             await timed(times["one program in a namespace"], run(hosts.enter(1, ["true"])))
             await timed(times["cut"], links.cut(HALVES))
             await timed(times["prove"], links.passes(HALVES))
-            await timed(times["mend"], links.mend())
+            await timed(times["heal"], links.heal())
             links.close()
     return times
 

@@ -39,7 +39,7 @@ CLIENTS = 20
 SMALL = 10
 
 
-def recipe_of(shape: str, operations: int) -> Recipe:
+def node_system(shape: str, operations: int) -> Recipe:
     """The history of a shape."""
     small = operations // SMALL
     return {
@@ -56,7 +56,7 @@ SHAPES = ("one", "skewed", "small", "beside")
 def write_history(directory: Path, operations: int, shape: str) -> None:
     """A run's history, in chunks of bounded size."""
     directory.mkdir(parents=True)
-    for chunk, table in enumerate(generators.tables(recipe_of(shape, operations))):
+    for chunk, table in enumerate(generators.tables(node_system(shape, operations))):
         parquet.write_table(table, directory / f"{chunk:06}.parquet")
 
 

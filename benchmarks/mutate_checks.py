@@ -43,7 +43,7 @@ MUTANTS = (
     Mutant("kernels/chains.py", "return SWAPPED_TWICE", "return VALID", "cas-register"),
     Mutant("kernels/chains.py", "return CIRCLE, chains", "return VALID, chains", "cas-register"),
     Mutant("kernels/chains.py", "back[one] < zone_to[chain]:", "back[one] < zone_from[chain]:", "cas-register"),
-    Mutant("kernels/windows.py", "while cursor < alive + openings.crashed_open[at]:", "while cursor < alive:", "kv"),
+    Mutant("kernels/windows.py", "while cursor < alive + windows.crashed_open[at]:", "while cursor < alive:", "kv"),
     Mutant("kernels/queues.py", "]]] > back[taker]", "]]] > call[taker]", "fifo-queue"),
     Mutant("kernels/queues.py", "!= NOBODY and not crashed:", "!= NOBODY:", "fifo-queue"),
     Mutant("kernels/queues.py", "not_sure |= value[one] == NIL and back[one] != NEVER", "pass", "fifo-queue"),

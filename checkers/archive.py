@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.session import archive_file, spark_session
-from checkers.judge import CHECKS, Judgement, judge
+from checkers.judge import CHECKS, CheckResults, judge
 from harness.model import NEMESIS, EnvironmentFailure
 from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS
 
@@ -96,7 +96,7 @@ def write_archive() -> Path:
     return unfinished.rename(target)
 
 
-def rehearse(session: SparkSession, run: Path) -> Judgement:
+def rehearse(session: SparkSession, run: Path) -> CheckResults:
     """Judge a run of a few rows with every check: that loads what any judgement loads, and compiles kernels."""
     for name, (schema, rows) in TABLES.items():
         (run / name).mkdir(parents=True, exist_ok=True)

@@ -40,7 +40,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class FileJudgement:
+class FileResults:
     """What was said of one file: by which algorithms, of how much, how long they took, and what is wrong."""
 
     algorithms: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class FileJudgement:
 
 def judge_files(
     spark: SparkSession, sources: Sequence[Source], files: int, model_name: str, settings: JudgeSettings
-) -> list[FileJudgement]:
+) -> list[FileResults]:
     """Each file's judgement, by its number from 0; of a file without operations of the model's an empty one.
 
     Raises BadInput for an unknown model.
@@ -64,10 +64,10 @@ def judge_files(
     try:
         with shown(spark.sparkContext.statusTracker(), "judging histories"):
             found = collected(rows)
-        return [found.get(number, FileJudgement()) for number in range(files)]
+        return [found.get(number, FileResults()) for number in range(files)]
     except Exception as crash:  # noqa: BLE001 - whatever a check dies of is a finding of every file it was to judge
         message = f"check {CHECK} crashed: {last_words(crash)}"
-        return [FileJudgement(findings=(Finding(CHECK, "check-crashed", "unknown", message),))] * files
+        return [FileResults(findings=(Finding(CHECK, "check-crashed", "unknown", message),))] * files
     finally:
         rows.unpersist()
 
@@ -80,7 +80,7 @@ def opened(spark: SparkSession, source: Source) -> DataFrame:
     return rows.select(number.alias("file"), *HISTORY.names)
 
 
-def collected(rows: DataFrame) -> Mapping[int, FileJudgement]:
+def collected(rows: DataFrame) -> Mapping[int, FileResults]:
     """Tallies and the first findings of each name, file by file."""
     is_tally = rows["name"].isNull()
     tallies = (
@@ -103,10 +103,10 @@ def collected(rows: DataFrame) -> Mapping[int, FileJudgement]:
     tallied: dict[int, list[Row]] = defaultdict(list)
     for row in tallies.collect():
         tallied[row["file"]].append(row)
-    return {file: judgement_of(tallied[file], found[file]) for file in tallied}
+    return {file: results_of(tallied[file], found[file]) for file in tallied}
 
 
-def judgement_of(tallies: Iterable[Row], findings: Iterable[Row]) -> FileJudgement:
+def results_of(tallies: Iterable[Row], findings: Iterable[Row]) -> FileResults:
     """One file's rows as its judgement."""
     listed = sorted(tallies, key=lambda row: row["algorithm"])
     found = []
@@ -118,7 +118,7 @@ def judgement_of(tallies: Iterable[Row], findings: Iterable[Row]) -> FileJudgeme
         if row["rank"] == FINDINGS_MAX < row["all"]:
             more = row["all"] - FINDINGS_MAX
             found.append(Finding(CHECK, row["name"], row["severity"], f"and {more} more like these", count=more))
-    return FileJudgement(
+    return FileResults(
         tuple(row["algorithm"] for row in listed),
         sum(row["operations"] for row in listed),
         sum(row["keys"] for row in listed),

@@ -31,14 +31,13 @@ from checkers.kafka_log import divergence
 from checkers.linearizability import promised_reads, register
 from checkers.quorum import quantities as quorum_quantities
 from checkers.quorum import safety as quorum
-from checkers.runs import availability
-from checkers.runs import nemesis as deeds
+from checkers.runs import availability, nemesis
 from checkers.transactions import isolation as transactions
 from harness.model import BadInput, Finding, Quantity, Verdict
 from harness.model.records.finding import verdict_of
 
 CHECKS: Mapping[str, Check] = {
-    deeds.CHECK: Check(deeds.findings),
+    nemesis.CHECK: Check(nemesis.findings),
     register.CHECK: Check(register.findings),
     promised_reads.CHECK: Check(promised_reads.findings, promised_reads.quantities),
     log.CHECK: Check(log.findings, reads=("history", "records")),
@@ -54,7 +53,7 @@ FINDINGS_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class CheckResults:
     """What the checks said of a run, and how long they took."""
 
     findings: tuple[Finding, ...]
@@ -69,7 +68,7 @@ def judge(
     settings: JudgeSettings,
     spark: SparkSession,
     findings_max: int = FINDINGS_MAX,
-) -> Judgement:
+) -> CheckResults:
     """Judge the run with these checks. Raises BadInput for an unknown check, and for tables that are not whole."""
     began = time.monotonic()
     for name in checks:
@@ -84,7 +83,7 @@ def judge(
         said = list(pool.map(said_by, checks))
     findings = tuple(chain.from_iterable(found for found, _ in said))
     quantities = tuple(chain.from_iterable(measured for _, measured in said))
-    return Judgement(findings, quantities, verdict_of(findings), time.monotonic() - began)
+    return CheckResults(findings, quantities, verdict_of(findings), time.monotonic() - began)
 
 
 def checks_at_once(spark: SparkSession) -> int:

@@ -25,20 +25,21 @@ from harness.model.story import (
     SKEWED,
     Who,
 )
-from harness.model.systems import Recipes
+from harness.model.systems import NodeConfigs
 
 
-class NobodyLeads(PeerFailure):
+class NoLeader(PeerFailure):
     """A role that speaks of the leader, while there is none."""
 
 
 @dataclass(slots=True)
-class Situation:
+class NemesisContext:
     """The run as its nemesis sees it.
 
     leader() names whom the quorum holds for its leader, None while there is none; draw(n) is a number below n from the
     plan's seed. cut_off is who the last cut isolated, cut_links what is cut, skewed whose clocks were moved. A
-    capability that may be None is so where these hosts lack it, and `lacking` says why, by its name here. floor is how
+    capability that may be None is so where these hosts lack it, and `unavailable` says why, by its name here. floor is
+    how
     many nodes a fault of processes must leave running, pending what was asked of the membership and is
     yet to be seen, by voter or partition, unanswered those of them whose request had no answer.
     """
@@ -57,12 +58,12 @@ class Situation:
     cut_links: frozenset[Link] = frozenset()
     floor: int = 0
     membership: Membership | None = None
-    recipes: Recipes | None = None
+    node_configs: NodeConfigs | None = None
     pending: dict[str, Change] = field(default_factory=dict)
     unanswered: set[str] = field(default_factory=set)
-    lacking: Mapping[str, str] = field(default_factory=dict)
+    unavailable: Mapping[str, str] = field(default_factory=dict)
 
-    def whoever_is(self, who: Who) -> tuple[int, ...]:
+    def nodes_in_role(self, who: Who) -> tuple[int, ...]:
         """The nodes a role means now. Raises PeerFailure where nobody fits, BadInput for an unknown role."""
         if who in (CUT_OFF, SKEWED):
             return self.cut_off if who == CUT_OFF else self.skewed
@@ -82,7 +83,7 @@ class Situation:
         """Raises PeerFailure while no node claims to lead."""
         leader = self.leader()
         if leader is None:
-            raise NobodyLeads("choosing the leader: no node claims to lead just now")
+            raise NoLeader("choosing the leader: no node claims to lead just now")
         return leader
 
     def shuffled(self, nodes: Sequence[int] | None = None) -> tuple[int, ...]:
@@ -90,18 +91,18 @@ class Situation:
         left = list(self.nodes if nodes is None else nodes)
         return tuple(left.pop(self.draw(len(left))) for _ in range(len(left)))
 
-    def above_the_floor(self, nodes: Sequence[int]) -> tuple[int, ...]:
+    def keeping_the_floor(self, nodes: Sequence[int]) -> tuple[int, ...]:
         """As many of these nodes, from the first, as may stop running, those that do not run already among them."""
         running = self._in_state("running")
         spare = max(0, len(running) - self.floor)
         taken = [node for node in nodes if node in running][:spare]
         return tuple(node for node in nodes if node not in running or node in taken)
 
-    def why_lacking(self, capability: str) -> str | None:
+    def why_unavailable(self, capability: str) -> str | None:
         """None where these hosts have a capability, else the reason."""
         if getattr(self, capability) is not None:
             return None
-        return self.lacking.get(capability, f"hosts of this kind have no {capability}")
+        return self.unavailable.get(capability, f"hosts of this kind have no {capability}")
 
     def _a_follower(self) -> int:
         leader = self.the_leader()

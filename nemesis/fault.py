@@ -1,10 +1,12 @@
 """What a fault is: a value that says what it is called, takes, needs and does; one small file a fault ends in one.
 
-    FAULT = Fault(name="partition", deeds={"cut": Cut}, aim=…, undo=…, carry_out=…, heal=…, draw=…, trials=…)
+    FAULT = Fault(name="partition", actions={"cut": Cut}, resolve=…, undo=…, carry_out=…, heal=…, draw=…, trials=…)
 
-What may live here: the shape. What may not: any fault. A deed is carried out in four steps, always in this order: its
-aim is settled (roles become nodes, chances are drawn), what undoes it goes to the journal, it is put in place, and its
-effect is proved. Healing undoes all deeds of a fault, proves that, and is harmless where there is none.
+What may live here: the shape. What may not: any fault. An action is carried out in four steps, always in this order:
+its
+resolve is settled (roles become nodes, chances are drawn), what undoes it goes to the journal, it is put in place, and
+its
+effect is proved. Healing undoes all actions of a fault, proves that, and is harmless where there is none.
 
 To add one: write its file, name it in nemesis.registry, and say in docs/faults.md what it needs.
 """
@@ -18,31 +20,35 @@ from typing import Any
 
 from harness.model.hosts import UndoRecord
 from harness.model.story import Step
-from nemesis.context import Situation
+from nemesis.context import NemesisContext
 
-Aimed = Mapping[str, Any]
-"""A deed's arguments with nothing left open: JSON, with the nodes it befalls under `nodes` where it befalls nodes."""
+Resolved = Mapping[str, Any]
+"""An action's arguments with nothing left open: JSON, with the nodes it befalls under `nodes` where it befalls
+nodes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One way to break something.
 
-    deeds maps each deed's name to the type of its arguments (nemesis.arguments), which plans are checked against.
-    missing says why a deed cannot be had in this situation, None where it can. aim may raise BadInput for arguments
-    that mean nothing, PeerFailure where nobody fits a role. undo is None for a deed that undoes another. carry_out
+    actions maps each action's name to the type of its arguments (nemesis.arguments), which plans are checked against.
+    missing says why an action cannot be had in this context, None where it can. resolve may raise BadInput for
+    arguments
+    that mean nothing, PeerFailure where nobody fits a role. undo is None for an action that undoes another. carry_out
     injects, proves the effect and returns what was done, with a `label` for the report; it raises PeerFailure where
-    the effect is not there. heal undoes and proves. draw gives the deeds of one random strike, for schedules. trials
-    are strikes that show the fault at work within seconds, for `splitbrain faults test`.
+    the effect is not there. heal undoes and proves. draw gives the actions of one random sequence, for schedules.
+    trials
+    are sequences that show the fault at work within seconds, for `splitbrain faults test`.
     """
 
     name: str
     words: str
-    deeds: Mapping[str, Any]
-    missing: Callable[[Situation, str], str | None]
-    aim: Callable[[Situation, str, Any], Aimed]
-    undo: Callable[[str, Aimed], UndoRecord | None]
-    carry_out: Callable[[Situation, str, Aimed], Awaitable[dict[str, Any]]]
-    heal: Callable[[Situation], Awaitable[Any]]
+    actions: Mapping[str, Any]
+    missing: Callable[[NemesisContext, str], str | None]
+    resolve: Callable[[NemesisContext, str, Any], Resolved]
+    undo: Callable[[str, Resolved], UndoRecord | None]
+    carry_out: Callable[[NemesisContext, str, Resolved], Awaitable[dict[str, Any]]]
+    heal: Callable[[NemesisContext], Awaitable[Any]]
     draw: Callable[[random.Random, int], list[Step]]
     trials: tuple[tuple[Step, ...], ...]

@@ -24,4 +24,4 @@ FAULTS: tuple[Fault, ...] = (
     membership.FAULT,
 )
 BY_NAME: Mapping[str, Fault] = {fault.name: fault for fault in FAULTS}
-BY_DEED: Mapping[str, Fault] = {deed: fault for fault in FAULTS for deed in fault.deeds}
+BY_ACTION: Mapping[str, Fault] = {action: fault for fault in FAULTS for action in fault.actions}

@@ -21,7 +21,7 @@ CALM_SHARE = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Which faults strike, each with its weight, and how many of them, at most, at a time."""
+    """Which faults sequence, each with its weight, and how many of them, at most, at a time."""
 
     weights: Mapping[str, float]
     at_once: int = 1
@@ -38,8 +38,8 @@ def random_story(
     elapsed = 0.0
     while elapsed < duration_seconds:
         interval = interval_seconds * drawn.uniform(0.5, 1.5)
-        strikes = [step for name in _names(drawn, mix) for step in BY_NAME[name].draw(drawn, nodes)]
-        story += [*strikes, for_(round(interval * (1 - CALM_SHARE), 2)), heal()]
+        sequences = [step for name in _names(drawn, mix) for step in BY_NAME[name].draw(drawn, nodes)]
+        story += [*sequences, for_(round(interval * (1 - CALM_SHARE), 2)), heal()]
         story += [for_(round(interval * CALM_SHARE, 2))]
         elapsed += interval
     return [*story, once(A_LEADER_IS_KNOWN), for_(quiet_seconds)]

@@ -1,6 +1,7 @@
-"""The nemesis as a session: turns the deeds of a story into faults, and undoes them.
+"""The nemesis as a session: turns the actions of a story into faults, and undoes them.
 
-Every fault is written to the undo journal before it is injected and crossed out after it is healed. A deed that did not
+Every fault is written to the undo journal before it is injected and crossed out after it is healed. An action that did
+not
 do what it says ends with its error in the history, and the run it belongs to is unknown.
 """
 
@@ -11,37 +12,41 @@ from typing import Any
 
 from harness.model import BadInput, EnvironmentFailure, Op, PeerFailure, SplitbrainError
 from harness.model.story import A_LEADER_IS_KNOWN
-from nemesis.context import NobodyLeads, Situation
-from nemesis.fault import Aimed, Fault
+from nemesis.context import NemesisContext, NoLeader
+from nemesis.fault import Fault, Resolved
 from nemesis.journal import UndoJournal
-from nemesis.registry import BY_DEED, FAULTS
+from nemesis.registry import BY_ACTION, FAULTS
 
 LEADER_SECONDS = 10.0
-"""How long a deed that means the leader waits for there to be one."""
+"""How long an action that means the leader waits for there to be one."""
 
 Await = Callable[[str, float], Awaitable[bool]]
 """Waits until a named condition holds; False where it does not in so many seconds."""
 
 
-def refuse_what_is_missing(deeds: Iterable[str], situation: Situation) -> None:
-    """Raise BadInput for the first of a story's deeds that cannot be done here: before it starts, not in its midst."""
-    for f in deeds:
-        reason = BY_DEED[f].missing(situation, f) if f in BY_DEED else None
+def refuse_unavailable(actions: Iterable[str], context: NemesisContext) -> None:
+    """Raise BadInput for the first of a story's actions that cannot be done here: before it starts, not in its
+    midst.
+    """
+    for f in actions:
+        reason = BY_ACTION[f].missing(context, f) if f in BY_ACTION else None
         if reason:
-            raise BadInput(f"story: deed {f}: {reason}")
+            raise BadInput(f"story: action {f}: {reason}")
 
 
 class NemesisSession:
     """harness.model.session.Session for the nemesis's process."""
 
-    def __init__(self, situation: Situation, journal: UndoJournal, until: Await) -> None:
-        self._situation = situation
+    def __init__(self, context: NemesisContext, journal: UndoJournal, until: Await) -> None:
+        self._situation = context
         self._journal = journal
         self._until = until
         self._open_faults: list[int] = []
 
     async def invoke(self, op: Op) -> Op:
-        """Carry out a deed. The completion is `info`, as the nemesis's always is, with what was done as its value."""
+        """Carry out an action. The completion is `info`, as the nemesis's always is, with what was done as its
+        value.
+        """
         try:
             done = await self._carry_out(op.f, op.value)
         except SplitbrainError as error:
@@ -57,25 +62,25 @@ class NemesisSession:
             return await self._await(value)
         if f == "heal":
             return await self._heal()
-        fault = BY_DEED.get(f)
+        fault = BY_ACTION.get(f)
         if fault is None:
-            raise BadInput(f"deed {f!r}: expected await, heal, {', '.join(BY_DEED)}")
+            raise BadInput(f"action {f!r}: expected await, heal, {', '.join(BY_ACTION)}")
         reason = fault.missing(self._situation, f)
         if reason:
             raise EnvironmentFailure(f"{f}: {reason}")
-        aimed = await self._aim(fault, f, value)
-        undo = fault.undo(f, aimed)
+        resolved = await self._resolve_roles(fault, f, value)
+        undo = fault.undo(f, resolved)
         if undo:
             self._open_faults.append(self._journal.record(undo))
-        return await fault.carry_out(self._situation, f, aimed)
+        return await fault.carry_out(self._situation, f, resolved)
 
-    async def _aim(self, fault: Fault, f: str, value: Any) -> Aimed:
-        """Whom a deed means; where it means the leader and nobody leads just now, whoever leads next."""
+    async def _resolve_roles(self, fault: Fault, f: str, value: Any) -> Resolved:
+        """Whom an action means; where it means the leader and nobody leads just now, whoever leads next."""
         try:
-            return fault.aim(self._situation, f, value)
-        except NobodyLeads:
+            return fault.resolve(self._situation, f, value)
+        except NoLeader:
             await self._until(A_LEADER_IS_KNOWN, LEADER_SECONDS)
-            return fault.aim(self._situation, f, value)
+            return fault.resolve(self._situation, f, value)
 
     async def _await(self, value: Mapping[str, Any]) -> Any:
         if not await self._until(value["condition"], value["within_seconds"]):

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from harness.model import Finding, Op, Quantity, Verdict
 from harness.model.records.evidence import Evidence
-from harness.model.records.fault_intervals import FaultBand
+from harness.model.records.fault_intervals import FaultInterval
 from results.run_verdict import Expectation
 
 DOWN: Final = "Down"
@@ -129,7 +129,7 @@ class SideData:
     nodes: tuple[int, ...]
     spans: tuple[StateSpan, ...] = ()
     epochs: tuple[EpochStep, ...] = ()
-    faults: tuple[FaultBand, ...] = ()
+    faults: tuple[FaultInterval, ...] = ()
     latencies: tuple[LatencyPoint, ...] = ()
     quantiles: tuple[LatencyQuantiles, ...] = ()
     load: tuple[SecondOfLoad, ...] = ()

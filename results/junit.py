@@ -1,4 +1,4 @@
-"""JUnit XML: a judgement as CI systems show it. One suite a run; one case a check and one an expectation.
+"""JUnit XML: a run_verdict as CI systems show it. One suite a run; one case a check and one an expectation.
 
 Invalid is a failure, unknown an error; a tolerated finding is told in the case's output and passes.
 
@@ -11,31 +11,31 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
 from harness.model import Finding
-from results.run_verdict import Expectation, Judgement
+from results.run_verdict import Expectation, RunVerdict
 from results.xml import admitted
 
 _TAGS = {"invalid": "failure", "unknown": "error", "tolerated": "system-out"}
 
 
-def junit(judgements: Sequence[Judgement]) -> str:
-    """The document for these judgements, one suite each."""
+def junit(run_verdicts: Sequence[RunVerdict]) -> str:
+    """The document for these run_verdicts, one suite each."""
     root = ET.Element("testsuites", name="splitbrain")
-    root.extend([_suite(judgement) for judgement in judgements])
+    root.extend([_suite(run_verdict) for run_verdict in run_verdicts])
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _suite(judgement: Judgement) -> ET.Element:
-    suite = ET.Element("testsuite", name=judgement.name)
-    unnamed = {finding.check for finding in judgement.findings} - set(judgement.checks)
-    for check in (*judgement.checks, *sorted(unnamed)):
-        case = ET.SubElement(suite, "testcase", classname=judgement.name, name=f"check {check}")
-        case.extend([_result(finding) for finding in judgement.findings if finding.check == check])
-    for expectation in judgement.expectations:
+def _suite(run_verdict: RunVerdict) -> ET.Element:
+    suite = ET.Element("testsuite", name=run_verdict.name)
+    unnamed = {finding.check for finding in run_verdict.findings} - set(run_verdict.checks)
+    for check in (*run_verdict.checks, *sorted(unnamed)):
+        case = ET.SubElement(suite, "testcase", classname=run_verdict.name, name=f"check {check}")
+        case.extend([_result(finding) for finding in run_verdict.findings if finding.check == check])
+    for expectation in run_verdict.expectations:
         case = ET.SubElement(
-            suite, "testcase", classname=judgement.name, name=f"expected: {admitted(expectation.text)}"
+            suite, "testcase", classname=run_verdict.name, name=f"expected: {admitted(expectation.text)}"
         )
-        case.extend(_disappointment(expectation))
+        case.extend(_unmet(expectation))
     _count(suite)
     return suite
 
@@ -51,7 +51,7 @@ def _result(finding: Finding) -> ET.Element:
     return result
 
 
-def _disappointment(expectation: Expectation) -> list[ET.Element]:
+def _unmet(expectation: Expectation) -> list[ET.Element]:
     if expectation.met:
         return []
     tag = "error" if expectation.met is None else "failure"

@@ -1,4 +1,4 @@
-"""A judgement: what the checks and expectations said of a run, as a value and as verdict.json.
+"""The verdict on one run: what its checks and expectations found, as a value and as verdict.json.
 
 What may live here: the value and its JSON. What may not: how a verdict is reached, or how it is shown.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.model import BadInput, Finding, Quantity, Verdict
+from harness.model.stored_names import CHECKS, current_finding
 from results.files import read_json, write_json
 from results.store import RunDirectory
 
@@ -27,7 +28,7 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class RunVerdict:
     """The verdict on one run or reproduction and everything it rests on.
 
     name is the scenario's id or the workload's name, summary the verdict in a sentence. checks are the names of those
@@ -45,15 +46,15 @@ class Judgement:
     command: str = ""
 
 
-def write_judgement(run: RunDirectory, judgement: Judgement) -> None:
+def write_verdict(run: RunDirectory, run_verdict: RunVerdict) -> None:
     """Write verdict.json, and the findings alone as findings.json."""
-    document = asdict(judgement) | {"verdict": judgement.verdict.value}
+    document = asdict(run_verdict) | {"verdict": run_verdict.verdict.value}
     write_json(run.findings, document["findings"])
     write_json(run.verdict, {"format": FORMAT, **document})
 
 
-def read_judgement(path: Path) -> Judgement:
-    """The judgement of a verdict.json. Raises BadInput if it is not one."""
+def read_verdict(path: Path) -> RunVerdict:
+    """The verdict in a verdict.json. Raises BadInput if it is not one."""
     document = read_json(path)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BadInput(f"{path}: expected a verdict of format {FORMAT}")
@@ -63,15 +64,19 @@ def read_judgement(path: Path) -> Judgement:
         raise BadInput(f"{path}: expected a verdict of format {FORMAT}, which this departs from: {error!r}") from error
 
 
-def _parse(document: dict[str, Any]) -> Judgement:
-    return Judgement(
+def _parse(document: dict[str, Any]) -> RunVerdict:
+    return RunVerdict(
         name=document["name"],
         verdict=Verdict(document["verdict"]),
         summary=document["summary"],
-        checks=tuple(document["checks"]),
-        findings=tuple(Finding(**(each | {"witnesses": tuple(each["witnesses"])})) for each in document["findings"]),
+        checks=tuple(CHECKS.get(name, name) for name in document["checks"]),
+        findings=tuple(_finding(current_finding(each)) for each in document["findings"]),
         quantities=tuple(Quantity(**each) for each in document["quantities"]),
         expectations=tuple(Expectation(**each) for each in document["expectations"]),
         versions=document["versions"],
         command=document["command"],
     )
+
+
+def _finding(stored: dict[str, Any]) -> Finding:
+    return Finding(**{**stored, "witnesses": tuple(stored["witnesses"])})

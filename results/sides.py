@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.model import NEMESIS, BadInput, Finding, Observation, Op
-from harness.model.records.fault_intervals import fault_bands
+from harness.model.records.fault_intervals import fault_intervals
 from harness.model.records.tables import HISTORY, OBSERVATIONS, RPCS
 from harness.model.story import STORY_BEGINS
 from results.data import ShownFinding, SideData
 from results.load import latencies_of, load_by_second, quantiles_over_time, thinned
 from results.messages import counted_messages, shown_messages, telling_rows
 from results.rows import ops_of
-from results.run_verdict import read_judgement
+from results.run_verdict import read_verdict
 from results.spans import epoch_steps, state_spans
 from results.store import RunDirectory
 from results.tables import read_table
@@ -35,7 +35,7 @@ OPS_AROUND: Final = 2
 
 def read_side(run: RunDirectory, name: str, system: str) -> SideData:
     """The run as a side of a report. Raises BadInput if it was not judged or a table of it cannot be read."""
-    judgement = read_judgement(run.verdict)
+    run_verdict = read_verdict(run.verdict)
     history = read_table(run.history, HISTORY)
     observations = [Observation(**row) for row in read_table(run.observations, OBSERVATIONS).to_pylist()]
     end_ns = max(_last_ns(history), max((seen.time_ns for seen in observations), default=0))
@@ -46,24 +46,24 @@ def read_side(run: RunDirectory, name: str, system: str) -> SideData:
     return SideData(
         name=name,
         system=system,
-        verdict=judgement.verdict,
-        summary=judgement.summary,
+        verdict=run_verdict.verdict,
+        summary=run_verdict.summary,
         duration_ns=end_ns,
         nodes=tuple(sorted({seen.node for seen in observations})),
         spans=state_spans(observations, end_ns),
         epochs=epoch_steps(observations),
-        faults=fault_bands(ops_of(deeds), end_ns),
+        faults=fault_intervals(ops_of(deeds), end_ns),
         latencies=thinned(latencies),
         quantiles=quantiles_over_time(latencies),
         load=load_by_second(history),
-        quantities=judgement.quantities,
-        expectations=judgement.expectations,
+        quantities=run_verdict.quantities,
+        expectations=run_verdict.expectations,
         messages=shown_messages(telling),
         messages_total=len(telling),
         message_counts=counted_messages(rpcs),
-        findings=_shown(run, judgement.findings, history),
-        findings_total=len(judgement.findings),
-        versions=judgement.versions,
+        findings=_shown(run, run_verdict.findings, history),
+        findings_total=len(run_verdict.findings),
+        versions=run_verdict.versions,
     )
 
 

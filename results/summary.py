@@ -1,4 +1,4 @@
-"""The terminal's summary of a judgement: plain text that reads the same in a file, a pipe and a mail.
+"""The terminal's summary of a run_verdict: plain text that reads the same in a file, a pipe and a mail.
 
 What may live here: lines of text. What may not: colours, terminals, judging.
 """
@@ -11,20 +11,22 @@ from tabulate import tabulate
 
 from harness.model import Finding
 from results.latencies import PERCENTILES, latency_rows, others
-from results.run_verdict import Expectation, Judgement
+from results.run_verdict import Expectation, RunVerdict
 
 FINDINGS_SHOWN = 10
 
 
-def summary(judgement: Judgement) -> str:
+def summary(run_verdict: RunVerdict) -> str:
     """The verdict, the expectations, the findings, the quantities and the command, in this order."""
     parts = [
-        f"{judgement.name}: {judgement.verdict.value.upper()}. {judgement.summary}",
-        _table(("expected", "measured", "met"), map(_expectation_row, judgement.expectations)),
-        _findings(judgement.findings),
-        _table(("quantity", "value", "unit"), ((q.name, f"{q.value:g}", q.unit) for q in others(judgement.quantities))),
-        _table(("latency in ms", "when", *PERCENTILES), map(_latency_row, latency_rows(judgement.quantities))),
-        f"Again: {judgement.command}" if judgement.command else "",
+        f"{run_verdict.name}: {run_verdict.verdict.value.upper()}. {run_verdict.summary}",
+        _table(("expected", "measured", "met"), map(_expectation_row, run_verdict.expectations)),
+        _findings(run_verdict.findings),
+        _table(
+            ("quantity", "value", "unit"), ((q.name, f"{q.value:g}", q.unit) for q in others(run_verdict.quantities))
+        ),
+        _table(("latency in ms", "when", *PERCENTILES), map(_latency_row, latency_rows(run_verdict.quantities))),
+        f"Again: {run_verdict.command}" if run_verdict.command else "",
     ]
     return "\n\n".join(part for part in parts if part)
 

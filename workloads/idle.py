@@ -8,4 +8,4 @@ from __future__ import annotations
 
 from workloads.workload import Workload
 
-IDLE = Workload(name="idle", summary="no client load, the quorum alone", checks=("deeds", "quorum", "divergence"))
+IDLE = Workload(name="idle", summary="no client load, the quorum alone", checks=("nemesis", "quorum", "divergence"))

@@ -119,7 +119,7 @@ def log(given: Mapping[str, str]) -> Workload:
     return Workload(
         name="log",
         summary=f"a log of {PARTITIONS} partitions, acks={options.acks}, {options.isolation}",
-        checks=("deeds", "log", "quorum", "divergence", "availability"),
+        checks=("nemesis", "log", "quorum", "divergence", "availability"),
         operation=send,
         read=options.poll,
         final_operations=options.final_operations,

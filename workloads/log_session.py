@@ -25,7 +25,7 @@ from harness.model.session import NoAnswer
 from workloads.log_group import Member, committed
 from workloads.log_topic import PARTITIONS, TOPIC, name_of, number_of, servers
 
-Settings = Mapping[str, str | int]
+ClientSettings = Mapping[str, str | int]
 
 REQUEST_TIMEOUT_MS = 2000
 DELIVERY_TIMEOUT_MS = 4000
@@ -58,7 +58,7 @@ SHUT_OUT = frozenset(
 )
 """As REFUSED, and the producer is of no more use."""
 
-COMMON: Settings = {
+COMMON: ClientSettings = {
     "log_level": 0,
     "socket.timeout.ms": DELIVERY_TIMEOUT_MS,
     "reconnect.backoff.max.ms": 1000,
@@ -70,7 +70,11 @@ class LogSession:
     """harness.model.session.Session: both clients are made when they are first needed."""
 
     def __init__(
-        self, addresses: Mapping[int, str], producer: Settings, consumer: Settings, assigns_itself: bool = True
+        self,
+        addresses: Mapping[int, str],
+        producer: ClientSettings,
+        consumer: ClientSettings,
+        assigns_itself: bool = True,
     ) -> None:
         """producer and consumer are settings besides ours; assigns_itself: the first poll need not be assigned."""
         common = {**COMMON, "bootstrap.servers": servers(addresses)}

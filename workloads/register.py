@@ -143,7 +143,7 @@ def register(reads_at: ReadsAt) -> Workload:
     return Workload(
         name="register",
         summary=f"{KEYS} registers in the metadata log, read at {reads_at}",
-        checks=("deeds", judged, "quorum", "divergence", "availability"),
+        checks=("nemesis", judged, "quorum", "divergence", "availability"),
         operation=operation,
         read=read,
         final_operations=tuple(Op("invoke", "read", key=f"r{number}") for number in range(KEYS)),

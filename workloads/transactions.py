@@ -34,10 +34,10 @@ from workloads.transactions_bumping import BumpingProducer
 from workloads.transactions_drain import until_stable
 from workloads.transactions_producer import RdkafkaProducer, make_ready
 from workloads.transactions_session import Producing, Succeed, TransactionSession
-from workloads.workload import MakeSession, Reach, Workload
+from workloads.workload import ClusterAccess, MakeSession, Workload
 
-CHECKS = ("deeds", "transactions", "quorum", "divergence", "availability")
-MOPS_MAX = 4
+CHECKS = ("nemesis", "transactions", "quorum", "divergence", "availability")
+MICRO_OPS_MAX = 4
 ABORTS_ONE_IN = 8
 ZOMBIES_ONE_IN = 12
 ZOMBIES = ("true", "false")
@@ -54,14 +54,14 @@ CLIENTS = ("librdkafka", "epoch-bumping")
 
 
 def transaction(number: int, drawn: int) -> Op:
-    """The number-th transaction: up to MOPS_MAX sends and polls by the draw, the first a send; values count up."""
-    size, drawn = 1 + drawn % MOPS_MAX, drawn // MOPS_MAX
-    mops: list[list] = []
+    """The number-th transaction: up to MICRO_OPS_MAX sends and polls by the draw, the first a send; values count up."""
+    size, drawn = 1 + drawn % MICRO_OPS_MAX, drawn // MICRO_OPS_MAX
+    micro_ops: list[list] = []
     for place in range(size):
         partition, is_poll, drawn = drawn % PARTITIONS, place > 0 and drawn // PARTITIONS % 3 == 0, drawn // 12
-        mops.append(["poll", {}] if is_poll else ["send", name_of(partition), number * MOPS_MAX + place])
+        micro_ops.append(["poll", {}] if is_poll else ["send", name_of(partition), number * MICRO_OPS_MAX + place])
     aborted = [["abort"]] if drawn % ABORTS_ONE_IN == 0 else []
-    return Op("invoke", "txn", value=[*mops, *aborted])
+    return Op("invoke", "txn", value=[*micro_ops, *aborted])
 
 
 def with_zombies(number: int, drawn: int) -> Op:
@@ -87,13 +87,13 @@ def transactions(given: Mapping[str, str]) -> Workload:
     if set(given) - {"zombies"} or zombies not in ZOMBIES:
         raise BadInput(f"workload transactions with {dict(given)}: expected zombies={' or '.join(ZOMBIES)}")
 
-    def make_session(reach: Reach, process: int) -> TransactionSession:
+    def make_session(reach: ClusterAccess, process: int) -> TransactionSession:
         def producer() -> RdkafkaProducer:
             return RdkafkaProducer(reach.addresses, f"splitbrain-{process}", OPEN_SECONDS)
 
         return _session(reach, producer(), 0, partial(_begun, producer))
 
-    summary = f"transactions of up to {MOPS_MAX} sends and polls on {PARTITIONS} partitions, read_committed"
+    summary = f"transactions of up to {MICRO_OPS_MAX} sends and polls on {PARTITIONS} partitions, read_committed"
     operation = with_zombies if zombies == "true" else transaction
     return _workload("transactions", summary, make_session, operation=operation)
 
@@ -121,7 +121,7 @@ def late_end(given: Mapping[str, str]) -> Workload:
     if set(given) - {"client"} or client not in CLIENTS:
         raise BadInput(f"workload kafka-17754 with {dict(given)}: expected client={' or '.join(CLIENTS)}")
 
-    def make_session(reach: Reach, process: int) -> TransactionSession:
+    def make_session(reach: ClusterAccess, process: int) -> TransactionSession:
         name = f"splitbrain-{process}"
         if client == CLIENTS[0]:
             return _session(reach, RdkafkaProducer(reach.addresses, name, 2 * PATIENCE_SECONDS), PATIENCE_SECONDS)
@@ -142,7 +142,7 @@ def leaderless_end(given: Mapping[str, str]) -> Workload:
     if given:
         raise BadInput(f"workload kafka-20734: expected no options, came {', '.join(given)}")
 
-    def make_session(reach: Reach, process: int) -> TransactionSession:
+    def make_session(reach: ClusterAccess, process: int) -> TransactionSession:
         producer = RdkafkaProducer(reach.addresses, f"splitbrain-{process}", 2 * PATIENCE_SECONDS)
         return _session(reach, producer, PATIENCE_SECONDS)
 
@@ -160,7 +160,7 @@ def _workload(
 ) -> Workload:
     """What these workloads have in common."""
 
-    async def prepare(reach: Reach) -> None:
+    async def prepare(reach: ClusterAccess) -> None:
         """The topic, and a coordinator of transactions that answers."""
         await create(reach.addresses, copies_max)
         await make_ready(reach.addresses)
@@ -179,7 +179,7 @@ def _workload(
 
 
 def _session(
-    reach: Reach, producer: Producing, patience_seconds: float, succeed: Succeed | None = None
+    reach: ClusterAccess, producer: Producing, patience_seconds: float, succeed: Succeed | None = None
 ) -> TransactionSession:
     reader = LogSession(reach.addresses, {}, COMMITTED)
     return TransactionSession(producer, reader, partial(until_stable, reach.addresses), patience_seconds, succeed)

@@ -106,15 +106,15 @@ class TransactionSession:
 
     async def _carry_out(self, op: Op, done: list[list[Any]]) -> None:
         """Every micro-operation, and the end."""
-        for mop in op.value:
-            if mop[0] == "send":
-                done.append(["send", mop[1], [await self._producer.send(mop[1], mop[2]), mop[2]]])
-            elif mop[0] == "poll":
+        for micro_op in op.value:
+            if micro_op[0] == "send":
+                done.append(["send", micro_op[1], [await self._producer.send(micro_op[1], micro_op[2]), micro_op[2]]])
+            elif micro_op[0] == "poll":
                 done.append(["poll", await self._poll({sent[2][1] for sent in done if sent[0] == "send"})])
-            elif mop[0] == "fence":
+            elif micro_op[0] == "fence":
                 assert self._succeed is not None, "a session whose transactions are fenced is told how"
                 self._newer = await self._succeed()
-                done.append(mop)
+                done.append(micro_op)
         await self._producer.end(commit=op.value[-1] != ["abort"])
 
     async def _given_up(self, op: Op, error: str) -> Op:

@@ -17,7 +17,7 @@ Connect = Callable[[int], Connection]
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class ClusterAccess:
     """How a workload reaches the nodes: connections of ours, and the addresses that clients of Kafka's own dial.
 
     connect leads to the controllers' listener, connect_client to that of the brokers' clients.
@@ -33,10 +33,10 @@ class Reach:
         return sorted(self.addresses)
 
 
-MakeSession = Callable[[Reach, int], Session]
+MakeSession = Callable[[ClusterAccess, int], Session]
 """The session of a process, given how to reach the nodes, and the process's number."""
 
-Prepare = Callable[[Reach], Awaitable[None]]
+Prepare = Callable[[ClusterAccess], Awaitable[None]]
 """What must be there before clients begin; raises PeerFailure where it does not come about."""
 
 

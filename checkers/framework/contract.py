@@ -54,7 +54,7 @@ class JudgeSettings:
     idle: bool = False
     search_steps: int = 20_000_000
     initial: str | None = None
-    heals: frozenset[str] = field(default=frozenset({"heal", "mend", "start", "resume"}))
+    heals: frozenset[str] = field(default=frozenset({"heal", "heal_links", "start", "resume"}))
     wipes: frozenset[str] = field(default=frozenset({"wipe", "lose_disk"}))
 
 

@@ -23,8 +23,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from checkers.framework.contract import Tables
 from checkers.framework.session import SHUFFLE_PARTITIONS
-from harness.model import BadInput
+from harness.model import NEMESIS, BadInput
 from harness.model.records.tables import ADDED_LATER, BATCHES, HISTORY, OBSERVATIONS, RECORDS
+from harness.model.stored_names import NEMESIS_OPS
 
 SMALL_ROWS = 200_000
 BROADCAST_MAX = "10m"
@@ -45,11 +46,18 @@ def open_tables(spark: SparkSession, run_directory: Path) -> Tables:
     records = chunks(run_directory / "records", RECORDS)
     suit(spark, max(map(rows_in, (history, batches, records))))
     return {
-        "history": table(spark, history, HISTORY),
+        "history": with_current_names(table(spark, history, HISTORY)),
         "observations": table(spark, observations, OBSERVATIONS),
         "batches": table(spark, batches, BATCHES),
         "records": table(spark, records, RECORDS),
     }
+
+
+def with_current_names(history: DataFrame) -> DataFrame:
+    """The history with today's names of the nemesis's operations, which runs of earlier releases call otherwise."""
+    names = fn.create_map(*(fn.lit(word) for pair in NEMESIS_OPS.items() for word in pair))
+    current = fn.when(fn.col("process") == NEMESIS, names[fn.col("f")])
+    return history.withColumn("f", fn.coalesce(current, fn.col("f")))
 
 
 def chunks(directory: Path, schema: pa.Schema) -> list[Path]:

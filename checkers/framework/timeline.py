@@ -1,7 +1,7 @@
-"""The moments of a run that the nemesis wrote into the history.
+"""The timeline of a run that the nemesis wrote into the history.
 
 Quantities about a disruption are counted from the story's mark on: the row f="mark" with value "story" that stands
-before the first deed; a run without it is counted from its beginning. What may live here: such moments, which are few
+before the first deed; a run without it is counted from its beginning. What may live here: such timeline, which are few
 enough to come to the driver. What may not: what a check makes of them.
 """
 
@@ -20,7 +20,7 @@ from harness.model.records.tables import HISTORY
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class RunTimeline:
     """When the story began (0 where nothing says so), when the last fault was undone (None where none was), and the
     last moment that the tables tell of; all in ns since the run began."""
 
@@ -29,7 +29,7 @@ class Moments:
     end_ns: int
 
     def after_heal(self, time_ns: Column) -> Column:
-        """The earliest of these moments that is not before the last heal; null where nothing healed."""
+        """The earliest of these timeline that is not before the last heal; null where nothing healed."""
         return fn.min(fn.when(time_ns >= fn.lit(self.healed_ns), time_ns))
 
     def until_heal(self, time_ns: Column) -> Column:
@@ -42,8 +42,8 @@ class Moments:
         return number * fn.lit(unit_ns / span if span > 0 else None)
 
 
-def moments_of(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> Moments:
-    """The run's moments: one job, and one row of it to the driver."""
+def timeline_of(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> RunTimeline:
+    """The run's timeline: one job, and one row of it to the driver."""
     is_heal = fn.col("f").isin(*settings.heals) & (fn.col("process") == NEMESIS) & (fn.col("type") == "info")
     is_heal &= fn.col("error").isNull()
     told = history.select(
@@ -54,7 +54,7 @@ def moments_of(history: DataFrame, observations: DataFrame, settings: JudgeSetti
     row = told.agg(fn.min("story_ns"), fn.max("healed_ns"), fn.max("time_ns")).first()
     assert row is not None, "an aggregate over everything has one row"
     story_ns, healed_ns, end_ns = row
-    return Moments(story_ns or 0, healed_ns, end_ns or 0)
+    return RunTimeline(story_ns or 0, healed_ns, end_ns or 0)
 
 
 def is_mark(name: str) -> Column:

@@ -7,7 +7,7 @@ them. Of configurations that differ in their crashed operations alone, one that 
 dropped, since whatever follows from it follows from the other (an antichain); those that used fewer go first.
 
 The budgets bound time and memory: past them the answer is UNDECIDED. What may live here: this search. What may not:
-what is worth trying (openings.py), and the depth-first search (search.py).
+what is worth trying (windows.py), and the depth-first search (search.py).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from checkers.kernels.bits import (
 from checkers.kernels.rows import NOBODY, Rows, leaf
 from checkers.kernels.search import INVALID, UNDECIDED, VALID, bytes_of, states_at
 from checkers.kernels.steps import Operations, Texts
-from checkers.kernels.windows import Openings, absorb, candidate, openings_of
+from checkers.kernels.windows import Windows, absorb, candidate, windows_of
 
 
 class Pool(NamedTuple):
@@ -54,52 +54,52 @@ def search_in_layers(
     operations: Operations, texts: Texts, initial: int, steps_max: int, bytes_max: int
 ) -> tuple[int, int, int, int, Rows]:
     """Judge one key's operations; returns what search.search does."""
-    openings = openings_of(operations)
-    configurations_max = bytes_max // bytes_of(openings.words)
-    pool = new_pool(256, openings.words)
+    windows = windows_of(operations)
+    configurations_max = bytes_max // bytes_of(windows.words)
+    pool = new_pool(256, windows.words)
     states = np.full(1, initial, np.int64)
-    masks = np.zeros((1, openings.words), np.uint64)
+    masks = np.zeros((1, windows.words), np.uint64)
     used = np.zeros(1, np.int64)
     steps = 0
-    for at in range(openings.queue.shape[0]):
+    for at in range(windows.queue.shape[0]):
         pool, survivors, spent = layer(
-            at, states, masks, used, pool, openings, operations, texts, steps_max - steps, configurations_max
+            at, states, masks, used, pool, windows, operations, texts, steps_max - steps, configurations_max
         )
         steps += spent
         if survivors.shape[0] == 0:
             verdict = UNDECIDED if spent > steps_max - (steps - spent) else INVALID
             told = states_at(at, np.full(states.shape[0], at), states)
-            return verdict, min(steps, steps_max), at, openings.queue[at], told
+            return verdict, min(steps, steps_max), at, windows.queue[at], told
         states, masks, used = pool.state[survivors], pool.mask[survivors], pool.used[survivors]
         for known in range(masks.shape[0]):
-            clear_bit(masks, known, openings.slot[openings.queue[at]])
+            clear_bit(masks, known, windows.slot[windows.queue[at]])
     told = states_at(0, np.zeros(states.shape[0], np.int64), states)
-    return VALID, steps, openings.queue.shape[0], NOBODY, told
+    return VALID, steps, windows.queue.shape[0], NOBODY, told
 
 
 @njit(cache=True)
 def layer(
-    at: int, states: Rows, masks: Rows, used: Rows, pool: Pool, openings: Openings, operations: Operations,
+    at: int, states: Rows, masks: Rows, used: Rows, pool: Pool, windows: Windows, operations: Operations,
     texts: Texts, steps_max: int, configurations_max: int,
 ) -> tuple[Pool, Rows, int]:  # fmt: skip
     """From the survivors of one return to those of the next, as numbers in the pool, and the steps that took.
 
     Out of budget there are no survivors, and more steps than were allowed.
     """
-    crashed = openings.crashed_open[at]
-    own = openings.slot[openings.queue[at]]
-    room = openings.offsets[at + 1] - openings.offsets[at] + crashed
+    crashed = windows.crashed_open[at]
+    own = windows.slot[windows.queue[at]]
+    room = windows.offsets[at + 1] - windows.offsets[at] + crashed
     heads = np.full(crashed + 2, NOBODY, np.int64)
     survivors = np.empty(64, np.int64)
     count, steps, alive = 0, 0, 0
-    pool = with_room(pool, 0, states.shape[0] + room, at, openings.live_words)
+    pool = with_room(pool, 0, states.shape[0] + room, at, windows.live_words)
     for known in range(states.shape[0]):
         put_mask(masks, known, pool.mask, count)
-        absorb(at, states[known], pool.mask, count, openings, operations)
-        count = insert(at, states[known], used[known], count, pool, heads, openings.live_words)
+        absorb(at, states[known], pool.mask, count, windows, operations)
+        count = insert(at, states[known], used[known], count, pool, heads, windows.live_words)
     for size in range(crashed + 1):
         while heads[size] != NOBODY:
-            here, returned = next_of(size, own, at, heads, pool, openings.live_words)
+            here, returned = next_of(size, own, at, heads, pool, windows.live_words)
             if here == NOBODY:
                 break
             if returned:
@@ -109,8 +109,8 @@ def layer(
                 alive += 1
                 continue
             if count + room > pool.state.shape[0]:
-                pool = with_room(pool, count, room, at, openings.live_words)
-            count, spent = expand(here, count, at, pool, heads, openings, operations, texts)
+                pool = with_room(pool, count, room, at, windows.live_words)
+            count, spent = expand(here, count, at, pool, heads, windows, operations, texts)
             steps += spent
             if steps > steps_max or count > configurations_max:
                 return pool, survivors[:0], steps_max + 1
@@ -130,19 +130,19 @@ def next_of(size: int, own: int, at: int, heads: Rows, pool: Pool, live_words: i
 
 @leaf
 def expand(
-    here: int, count: int, at: int, pool: Pool, heads: Rows, openings: Openings, operations: Operations, texts: Texts
+    here: int, count: int, at: int, pool: Pool, heads: Rows, windows: Windows, operations: Operations, texts: Texts
 ) -> tuple[int, int]:
     """Enter what one more operation makes of a configuration; how many there are then, and the steps that took."""
-    cursor, steps, held, live_words = 0, 0, pool.state[here], openings.live_words
+    cursor, steps, held, live_words = 0, 0, pool.state[here], windows.live_words
     while True:
-        operation, after, cursor = candidate(at, cursor, held, pool.mask, here, openings, operations, texts)
+        operation, after, cursor = candidate(at, cursor, held, pool.mask, here, windows, operations, texts)
         if operation == NOBODY:
             return count, steps
         steps += 1
         put_mask(pool.mask, here, pool.mask, count)
-        set_bit(pool.mask, count, openings.slot[operation])
-        absorb(at, after, pool.mask, count, openings, operations)
-        more = pool.used[here] + (openings.slot[operation] >= 64 * live_words)
+        set_bit(pool.mask, count, windows.slot[operation])
+        absorb(at, after, pool.mask, count, windows, operations)
+        more = pool.used[here] + (windows.slot[operation] >= 64 * live_words)
         count = insert(at, after, more, count, pool, heads, live_words)
 
 

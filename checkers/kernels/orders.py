@@ -15,7 +15,7 @@ from checkers.kernels.bits import clear_bit, has_bit, set_bit
 from checkers.kernels.rows import NEVER, Rows
 from checkers.kernels.search import VALID, explore
 from checkers.kernels.steps import READ_OF, REFUSED_SWAP, Operations, Texts, left_by, observes
-from checkers.kernels.windows import Openings, openings_of
+from checkers.kernels.windows import Windows, windows_of
 
 
 def order_before(
@@ -28,44 +28,44 @@ def order_before(
     kept = np.flatnonzero((operations.call < end) & ~(pending & observations))
     columns = [column[kept] for column in operations]
     earlier = Operations(columns[0], np.where(columns[1] >= end, NEVER, columns[1]), *columns[2:])
-    openings = openings_of(earlier)
-    verdict, *_, path = explore(earlier, texts, initial, steps_max, bytes_max, openings)
+    windows = windows_of(earlier)
+    verdict, *_, path = explore(earlier, texts, initial, steps_max, bytes_max, windows)
     if verdict != VALID:
         return kept[:0], initial
-    order, held = replayed(path, earlier, texts, initial, openings)
+    order, held = replayed(path, earlier, texts, initial, windows)
     return kept[order], int(held)
 
 
 @njit(cache=True)
-def replayed(path: Rows, operations: Operations, texts: Texts, initial: int, openings: Openings) -> tuple[Rows, int]:
+def replayed(path: Rows, operations: Operations, texts: Texts, initial: int, windows: Windows) -> tuple[Rows, int]:
     """The path with the observations where the search absorbed them, and the state after it."""
-    mask = np.zeros((1, openings.words), np.uint64)
+    mask = np.zeros((1, windows.words), np.uint64)
     order = np.empty(operations.call.shape[0], np.int64)
-    at, count = tell(0, initial, mask, order, 0, openings, operations)
+    at, count = tell(0, initial, mask, order, 0, windows, operations)
     held = initial
     for operation in path:
         held = left_by(operations.code[operation], operations.a[operation], operations.b[operation], held, texts)
-        set_bit(mask, 0, openings.slot[operation])
+        set_bit(mask, 0, windows.slot[operation])
         order[count] = operation
-        at, count = tell(at, held, mask, order, count + 1, openings, operations)
+        at, count = tell(at, held, mask, order, count + 1, windows, operations)
     return order[:count], held
 
 
 @njit(cache=True)
 def tell(
-    at: int, held: int, mask: Rows, order: Rows, count: int, openings: Openings, operations: Operations
+    at: int, held: int, mask: Rows, order: Rows, count: int, windows: Windows, operations: Operations
 ) -> tuple[int, int]:
     """What search.settle does, with the observations that it places written down."""
-    while at < openings.queue.shape[0]:
-        for index in range(openings.offsets[at], openings.offsets[at + 1]):
-            one = openings.live[index]
-            placed = has_bit(mask, 0, openings.slot[one])
+    while at < windows.queue.shape[0]:
+        for index in range(windows.offsets[at], windows.offsets[at + 1]):
+            one = windows.live[index]
+            placed = has_bit(mask, 0, windows.slot[one])
             if not placed and observes(operations.code[one], operations.a[one], held):
-                set_bit(mask, 0, openings.slot[one])
+                set_bit(mask, 0, windows.slot[one])
                 order[count] = one
                 count += 1
-        if not has_bit(mask, 0, openings.slot[openings.queue[at]]):
+        if not has_bit(mask, 0, windows.slot[windows.queue[at]]):
             break
-        clear_bit(mask, 0, openings.slot[openings.queue[at]])
+        clear_bit(mask, 0, windows.slot[windows.queue[at]])
         at += 1
     return at, count

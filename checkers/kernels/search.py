@@ -6,7 +6,7 @@ mask, and the model is in `state`. Each is visited once. An observation is place
 operation may be placed at any time or never.
 
 The budgets bound time and memory: past them the answer is UNDECIDED. What may live here: this search. What may not:
-what is worth trying (openings.py), the breadth-first search (layers.py), and cases with a quicker way.
+what is worth trying (windows.py), the breadth-first search (layers.py), and cases with a quicker way.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numba import njit
 from checkers.kernels.bits import clear_bit, grown, grown_table, has_bit, hashed, same_words, set_bit
 from checkers.kernels.rows import NOBODY, Rows, leaf
 from checkers.kernels.steps import Operations, Texts
-from checkers.kernels.windows import Openings, absorb, candidate, openings_of
+from checkers.kernels.windows import Windows, absorb, candidate, windows_of
 
 VALID, INVALID, UNDECIDED = 0, 1, 2
 
@@ -41,24 +41,24 @@ def search(
     that could not be placed after them (NOBODY if valid); and some of the states it met there.
     """
     verdict, steps, furthest, stuck, states, _ = explore(
-        operations, texts, initial, steps_max, bytes_max, openings_of(operations)
+        operations, texts, initial, steps_max, bytes_max, windows_of(operations)
     )
     return verdict, steps, furthest, stuck, states
 
 
 @njit(cache=True)
 def explore(
-    operations: Operations, texts: Texts, initial: int, steps_max: int, bytes_max: int, openings: Openings
+    operations: Operations, texts: Texts, initial: int, steps_max: int, bytes_max: int, windows: Windows
 ) -> tuple[int, int, int, int, Rows, Rows]:
     """What search returns; and, if valid, the operations of one order that change the state, in order."""
-    queue, slot, words = openings.queue, openings.slot, openings.words
+    queue, slot, words = windows.queue, windows.slot, windows.words
     configurations_max = bytes_max // bytes_of(words)
     place = np.empty(1024, np.int64)
     state = np.empty(1024, np.int64)
     mask = np.zeros((1024, words), np.uint64)
     table = np.full(4096, NOBODY, np.int64)
     stack = np.empty((1024, 2), np.int64)
-    at = settle(0, initial, mask, 0, openings, operations)
+    at = settle(0, initial, mask, 0, windows, operations)
     place[0], state[0] = at, initial
     table[spot(0, at, initial, table, place, state, mask)] = 0
     stack[0] = (0, 0)
@@ -66,7 +66,7 @@ def explore(
     while depth and furthest < queue.shape[0]:
         here, cursor = stack[depth - 1]
         at = place[here]
-        operation, after, cursor = candidate(at, cursor, state[here], mask, here, openings, operations, texts)
+        operation, after, cursor = candidate(at, cursor, state[here], mask, here, windows, operations, texts)
         stack[depth - 1, 1] = cursor
         if operation == NOBODY:
             depth -= 1
@@ -80,7 +80,7 @@ def explore(
         for word in range(words):
             mask[count, word] = mask[here, word]
         set_bit(mask, count, slot[operation])
-        at = settle(at, after, mask, count, openings, operations)
+        at = settle(at, after, mask, count, windows, operations)
         free = spot(count, at, after, table, place, state, mask)
         if table[free] != NOBODY:
             continue
@@ -93,30 +93,30 @@ def explore(
             table = rehashed(table, count, place, state, mask)
     states = states_at(furthest, place[:count], state)
     if furthest == queue.shape[0]:
-        return VALID, steps, furthest, NOBODY, states, chosen(stack[: max(depth - 1, 0)], place, openings)
+        return VALID, steps, furthest, NOBODY, states, chosen(stack[: max(depth - 1, 0)], place, windows)
     return INVALID, steps, furthest, queue[furthest], states, place[:0]
 
 
 @njit(cache=True)
-def chosen(stack: Rows, place: Rows, openings: Openings) -> Rows:
+def chosen(stack: Rows, place: Rows, windows: Windows) -> Rows:
     """The operation that each entry of the stack tried last."""
     found = np.empty(stack.shape[0], np.int64)
     for depth in range(stack.shape[0]):
         at, index = place[stack[depth, 0]], stack[depth, 1] - 1
-        first = openings.offsets[at]
-        alive = openings.offsets[at + 1] - first
-        found[depth] = openings.live[first + index] if index < alive else openings.crashed[index - alive]
+        first = windows.offsets[at]
+        alive = windows.offsets[at + 1] - first
+        found[depth] = windows.live[first + index] if index < alive else windows.crashed[index - alive]
     return found
 
 
 @leaf
-def settle(at: int, held: int, masks: Rows, row: int, openings: Openings, operations: Operations) -> int:
+def settle(at: int, held: int, masks: Rows, row: int, windows: Windows, operations: Operations) -> int:
     """Place the observations that fit, and go past every return whose operation is placed; the mask is changed."""
-    while at < openings.queue.shape[0]:
-        absorb(at, held, masks, row, openings, operations)
-        if not has_bit(masks, row, openings.slot[openings.queue[at]]):
+    while at < windows.queue.shape[0]:
+        absorb(at, held, masks, row, windows, operations)
+        if not has_bit(masks, row, windows.slot[windows.queue[at]]):
             break
-        clear_bit(masks, row, openings.slot[openings.queue[at]])
+        clear_bit(masks, row, windows.slot[windows.queue[at]])
         at += 1
     return at
 

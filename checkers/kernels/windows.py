@@ -33,7 +33,7 @@ FEW = 6
 which tells more; with more, only where a write can come before any read."""
 
 
-class Openings(NamedTuple):
+class Windows(NamedTuple):
     """queue: the completed operations in order of return. slot: each operation's bit. live_words, words: how much of
     a mask the live ones take, and the whole. The live ones at p, soonest return first, are live[offsets[p] :
     offsets[p + 1]]; the crashed ones, first invoked first, crashed[: crashed_open[p]].
@@ -50,8 +50,8 @@ class Openings(NamedTuple):
 
 
 @njit(cache=True)
-def openings_of(operations: Operations) -> Openings:
-    """The openings of one key's operations."""
+def windows_of(operations: Operations) -> Windows:
+    """The windows of one key's operations."""
     call, back = operations.call, operations.back
     order = np.argsort(back)
     queue = order[: np.sum(back != NEVER)]
@@ -62,7 +62,7 @@ def openings_of(operations: Operations) -> Openings:
         slot[crashed[index]] = 64 * live_words + index
     offsets, live, crashed_open = open_operations(call, back, queue)
     words = live_words + (crashed.shape[0] + 63) // 64
-    return Openings(queue, slot, live_words, words, offsets, live, crashed, crashed_open)
+    return Windows(queue, slot, live_words, words, offsets, live, crashed, crashed_open)
 
 
 @njit(cache=True)
@@ -122,27 +122,27 @@ def open_operations(call: Rows, back: Rows, queue: Rows) -> tuple[Rows, Rows, Ro
 
 
 @leaf
-def absorb(at: int, held: int, masks: Rows, row: int, openings: Openings, operations: Operations) -> None:
+def absorb(at: int, held: int, masks: Rows, row: int, windows: Windows, operations: Operations) -> None:
     """Place every open observation that fits the state, which never costs an order; the row's mask is changed."""
-    for index in range(openings.offsets[at], openings.offsets[at + 1]):
-        operation = openings.live[index]
+    for index in range(windows.offsets[at], windows.offsets[at + 1]):
+        operation = windows.live[index]
         if observes(operations.code[operation], operations.a[operation], held):
-            set_bit(masks, row, openings.slot[operation])
+            set_bit(masks, row, windows.slot[operation])
 
 
 @leaf
 def candidate(
-    at: int, cursor: int, held: int, masks: Rows, row: int, openings: Openings, operations: Operations, texts: Texts
+    at: int, cursor: int, held: int, masks: Rows, row: int, windows: Windows, operations: Operations, texts: Texts
 ) -> tuple[int, int, int]:
     """The next open operation from cursor on that can change the state: it, the new state, the next cursor.
 
     Of twins, which do the same, only the one that must go soonest is tried: any order can swap the two.
     """
-    live, crashed, slot = openings.live, openings.crashed, openings.slot
+    live, crashed, slot = windows.live, windows.crashed, windows.slot
     codes, of_a, of_b = operations.code, operations.a, operations.b
-    first = openings.offsets[at]
-    alive = openings.offsets[at + 1] - first
-    while cursor < alive + openings.crashed_open[at]:
+    first = windows.offsets[at]
+    alive = windows.offsets[at + 1] - first
+    while cursor < alive + windows.crashed_open[at]:
         index, cursor = cursor, cursor + 1
         operation = live[first + index] if index < alive else crashed[index - alive]
         code = codes[operation]
@@ -157,32 +157,32 @@ def candidate(
             if of_a[other] == of_a[operation] and of_b[other] == of_b[operation] and codes[other] == code:
                 is_second = is_second or not has_bit(masks, row, slot[other])
         is_dead = after == DEAD and alive > FEW
-        if is_second or (is_dead and is_hopeless(at, masks, row, openings, operations)):
+        if is_second or (is_dead and is_hopeless(at, masks, row, windows, operations)):
             continue
         return operation, after, cursor
     return NOBODY, held, cursor
 
 
 @leaf
-def is_hopeless(at: int, masks: Rows, row: int, openings: Openings, operations: Operations) -> bool:
+def is_hopeless(at: int, masks: Rows, row: int, windows: Windows, operations: Operations) -> bool:
     """Whether a read must be placed before any write can be, for a state that no read can see."""
-    queue, call, code = openings.queue, operations.call, operations.code
+    queue, call, code = windows.queue, operations.call, operations.code
     now = operations.back[queue[at]]
     for place in range(at, queue.shape[0]):
         one = queue[place]
-        if call[one] < now and has_bit(masks, row, openings.slot[one]):
+        if call[one] < now and has_bit(masks, row, windows.slot[one]):
             continue
         if code[one] == WRITE_OF:
             return False
         if code[one] != READ_OF:
             continue
-        for index in range(openings.offsets[place], openings.offsets[place + 1]):
-            other = openings.live[index]
-            if code[other] == WRITE_OF and not (call[other] < now and has_bit(masks, row, openings.slot[other])):
+        for index in range(windows.offsets[place], windows.offsets[place + 1]):
+            other = windows.live[index]
+            if code[other] == WRITE_OF and not (call[other] < now and has_bit(masks, row, windows.slot[other])):
                 return False
-        for index in range(openings.crashed_open[place]):
-            other = openings.crashed[index]
-            if code[other] == WRITE_OF and not (call[other] < now and has_bit(masks, row, openings.slot[other])):
+        for index in range(windows.crashed_open[place]):
+            other = windows.crashed[index]
+            if code[other] == WRITE_OF and not (call[other] < now and has_bit(masks, row, windows.slot[other])):
                 return False
         return True
     return False

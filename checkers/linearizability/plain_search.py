@@ -20,7 +20,7 @@ MEMBERS_A_STEP = 16
 """How many members of a state to remember, or steps to look past, cost as much as one step."""
 
 
-class Step(NamedTuple):
+class PlainOperation(NamedTuple):
     """An operation: when it was invoked, when it returned (None if it crashed), and what it asked of the model."""
 
     call: int
@@ -39,7 +39,10 @@ class Place(NamedTuple):
 
 
 def plain_search(
-    steps: Sequence[Step], initial: State, applied: Callable[[Step, State], State | None], steps_max: int
+    steps: Sequence[PlainOperation],
+    initial: State,
+    applied: Callable[[PlainOperation, State], State | None],
+    steps_max: int,
 ) -> tuple[bool, int, int]:
     """Whether some order of the steps, given in order of invocation, explains the model.
 
@@ -80,7 +83,7 @@ def settled(place: Place, queue: Sequence[int]) -> Place:
 
 
 def followers(
-    place: Place, steps: Sequence[Step], end: int, applied: Callable[[Step, State], State | None]
+    place: Place, steps: Sequence[PlainOperation], end: int, applied: Callable[[PlainOperation, State], State | None]
 ) -> Iterator[Place]:
     """The places one step on: any step invoked before the next return."""
     for one in range(place.low, len(steps)):

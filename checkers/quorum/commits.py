@@ -22,14 +22,14 @@ from pyspark.sql import functions as fn
 
 from checkers.framework.contract import finding
 from checkers.framework.timeline import deeds
-from harness.model.records.fault_intervals import fault_bands, spans_of
+from harness.model.records.fault_intervals import fault_intervals, spans_of
 
 STUCK_NS = 10_000_000_000
 SPARE_NS = 1_000_000_000
 """How much shorter than STUCK_NS the claims may reach back: polls are some time apart."""
 
 IN_ORDER = ("time_ns", "position")
-NO_DEEDS = ("mark", "await")
+NOT_FAULTS = ("mark", "await")
 FOREVER = 1 << 62
 
 
@@ -108,8 +108,8 @@ def follower_stuck(history: DataFrame, observations: DataFrame, check: str) -> D
 
 def last_disturbance_ns(history: DataFrame) -> int:
     """When the last fault was undone, or the last deed done; FOREVER while a fault is in place."""
-    done = [op for op in deeds(history) if op.f not in NO_DEEDS]
-    spans = spans_of(fault_bands(done, FOREVER))
+    done = [op for op in deeds(history) if op.f not in NOT_FAULTS]
+    spans = spans_of(fault_intervals(done, FOREVER))
     return max([op.time_ns for op in done] + [end for _, end in spans], default=-FOREVER)
 
 

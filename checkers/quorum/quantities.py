@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
 from checkers.framework.contract import JudgeSettings, quantities_of
-from checkers.framework.timeline import Moments, moments_of
+from checkers.framework.timeline import RunTimeline, timeline_of
 from checkers.quorum.safety import CHECK, IN_ORDER, leaderships
 from harness.model.quorum_states import State
 
@@ -34,35 +34,35 @@ MS_NS = 1_000_000
 
 def quantities(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
     """Every number whose evidence was observed."""
-    moments = moments_of(history, observations, settings)
-    led = tenures(observations, moments)
+    timeline = timeline_of(history, observations, settings)
+    led = tenures(observations, timeline)
     parts = [
-        epochs(observations, moments),
-        leaders(observations, moments),
+        epochs(observations, timeline),
+        leaders(observations, timeline),
         overlap(led),
-        leaderless(led, moments),
-        commits(observations, moments),
-        recovery(observations, moments),
+        leaderless(led, timeline),
+        commits(observations, timeline),
+        recovery(observations, timeline),
     ]
     return reduce(DataFrame.unionAll, parts)
 
 
-def epochs(observations: DataFrame, moments: Moments) -> DataFrame:
+def epochs(observations: DataFrame, timeline: RunTimeline) -> DataFrame:
     """Epochs begun since the mark; where none was seen before it, since the lowest that was seen."""
-    before = fn.max(fn.when(fn.col("time_ns") <= moments.story_ns, fn.col("epoch")))
+    before = fn.max(fn.when(fn.col("time_ns") <= timeline.story_ns, fn.col("epoch")))
     known = fn.coalesce(before, fn.min("epoch"))
-    at_heal = fn.max(fn.when(moments.until_heal(fn.col("time_ns")), fn.col("epoch")))
+    at_heal = fn.max(fn.when(timeline.until_heal(fn.col("time_ns")), fn.col("epoch")))
     row = observations.agg(
         (fn.max("epoch") - known).alias("epochs_burned"), (at_heal - known).alias("epochs_burned_until_heal")
-    ).withColumn("epochs_per_minute", moments.per(fn.col("epochs_burned"), MINUTE_NS))
+    ).withColumn("epochs_per_minute", timeline.per(fn.col("epochs_burned"), MINUTE_NS))
     units = {"epochs_burned": "epochs", "epochs_per_minute": "epochs/min", "epochs_burned_until_heal": "epochs"}
     return quantities_of(row, CHECK, units)
 
 
-def leaders(observations: DataFrame, moments: Moments) -> DataFrame:
+def leaders(observations: DataFrame, timeline: RunTimeline) -> DataFrame:
     """Leaders that began since the mark, and whether the one at the mark had a successor."""
-    later = fn.col("since_ns") > moments.story_ns
-    at_heal = later & moments.until_heal(fn.col("since_ns"))
+    later = fn.col("since_ns") > timeline.story_ns
+    at_heal = later & timeline.until_heal(fn.col("since_ns"))
     counted = leaderships(observations).agg(
         fn.sum(later.cast("int")).alias("leader_changes"),
         fn.sum(at_heal.cast("int")).alias("leader_changes_until_heal"),
@@ -72,7 +72,7 @@ def leaders(observations: DataFrame, moments: Moments) -> DataFrame:
     row = counted.select(
         changes,
         "leader_changes_until_heal",
-        moments.per(changes, MINUTE_NS).alias("leader_changes_per_minute"),
+        timeline.per(changes, MINUTE_NS).alias("leader_changes_per_minute"),
         fn.when(fn.col("led_before") > 0, (changes > 0).cast("int")).alias("leader_deposed"),
     )
     units = {
@@ -84,16 +84,16 @@ def leaders(observations: DataFrame, moments: Moments) -> DataFrame:
     return quantities_of(row, CHECK, units)
 
 
-def tenures(observations: DataFrame, moments: Moments) -> DataFrame:
+def tenures(observations: DataFrame, timeline: RunTimeline) -> DataFrame:
     """(node, epoch, begin, finish): when each node led an epoch, cut to the time from the story's mark on."""
     seen = observations.where(fn.col("kind").isin("transition", "started", "stopped"))
-    left = fn.lead("time_ns", 1, moments.end_ns).over(Window.partitionBy("node").orderBy(*IN_ORDER))
+    left = fn.lead("time_ns", 1, timeline.end_ns).over(Window.partitionBy("node").orderBy(*IN_ORDER))
     leads = (fn.col("kind") == "transition") & (fn.col("state") == State.LEADER.value)
     by_state = seen.withColumn("left", left).where(leads).select("node", "epoch", "time_ns", "left")
     claims = observations.where(fn.col("kind") == "claim")
     by_claim = claims.select("node", "epoch", "time_ns", fn.col("time_ns").alias("left"))
     led = by_state.unionAll(by_claim).groupBy("node", "epoch")
-    begin = fn.greatest(fn.min("time_ns"), fn.lit(moments.story_ns)).alias("begin")
+    begin = fn.greatest(fn.min("time_ns"), fn.lit(timeline.story_ns)).alias("begin")
     return led.agg(begin, fn.max("left").alias("finish")).where("finish >= begin")
 
 
@@ -108,45 +108,45 @@ def overlap(led: DataFrame) -> DataFrame:
     return quantities_of(pairs.agg((fn.max("ns") / MS_NS).alias("two_leaders_ms")), CHECK, {"two_leaders_ms": "ms"})
 
 
-def leaderless(led: DataFrame, moments: Moments) -> DataFrame:
+def leaderless(led: DataFrame, timeline: RunTimeline) -> DataFrame:
     """The time since the mark in which no node led: the gaps before, between and after tenures."""
     before = Window.orderBy("begin", "finish").rowsBetween(Window.unboundedPreceding, -1)
-    covered = fn.coalesce(fn.max("finish").over(before), fn.lit(moments.story_ns))
+    covered = fn.coalesce(fn.max("finish").over(before), fn.lit(timeline.story_ns))
     gaps = led.select("finish", fn.greatest(fn.col("begin") - covered, fn.lit(0)).alias("gap"))
-    row = gaps.agg(((fn.sum("gap") + moments.end_ns - fn.max("finish")) / MS_NS).alias("no_leader_ms"))
+    row = gaps.agg(((fn.sum("gap") + timeline.end_ns - fn.max("finish")) / MS_NS).alias("no_leader_ms"))
     return quantities_of(row, CHECK, {"no_leader_ms": "ms"})
 
 
 def rises(observations: DataFrame) -> DataFrame:
-    """The moments at which the highest high watermark that any leader had claimed rose."""
+    """The timeline at which the highest high watermark that any leader had claimed rose."""
     claims = observations.where((fn.col("kind") == "claim") & (fn.col("high_watermark") >= 0))
     before = Window.orderBy(*IN_ORDER).rowsBetween(Window.unboundedPreceding, -1)
     higher = claims.withColumn("before", fn.max("high_watermark").over(before))
     return higher.where("before is null or high_watermark > before").select("time_ns")
 
 
-def commits(observations: DataFrame, moments: Moments) -> DataFrame:
+def commits(observations: DataFrame, timeline: RunTimeline) -> DataFrame:
     """The longest time without a rise of the high watermark; left out where none was ever claimed."""
     rose = rises(observations)
-    since = fn.greatest(fn.lag("time_ns").over(Window.orderBy("time_ns")), fn.lit(moments.story_ns))
+    since = fn.greatest(fn.lag("time_ns").over(Window.orderBy("time_ns")), fn.lit(timeline.story_ns))
     gaps = rose.select("time_ns", (fn.col("time_ns") - since).alias("gap"))
-    tail = moments.end_ns - fn.greatest(fn.max("time_ns"), fn.lit(moments.story_ns))
+    tail = timeline.end_ns - fn.greatest(fn.max("time_ns"), fn.lit(timeline.story_ns))
     row = gaps.agg(fn.when(fn.count("*") > 0, fn.greatest(fn.max("gap"), tail) / MS_NS).alias("commit_gap_ms"))
     return quantities_of(row, CHECK, {"commit_gap_ms": "ms"})
 
 
-def recovery(observations: DataFrame, moments: Moments) -> DataFrame:
+def recovery(observations: DataFrame, timeline: RunTimeline) -> DataFrame:
     """How soon after the last heal the high watermark rose, or a leader led where no high watermark was claimed."""
     rose = rises(observations).select("time_ns", fn.lit(True).alias("is_rise"))
     led = leaderships(observations).select("since_ns", fn.lit(False))
     is_rise, time_ns = fn.col("is_rise"), fn.col("time_ns")
-    back = fn.when(fn.max("is_rise"), moments.after_heal(fn.when(is_rise, time_ns))).otherwise(
-        moments.after_heal(time_ns)
+    back = fn.when(fn.max("is_rise"), timeline.after_heal(fn.when(is_rise, time_ns))).otherwise(
+        timeline.after_heal(time_ns)
     )
     seen = rose.unionAll(led).agg(back.alias("back_ns"), fn.count("*").alias("seen"))
-    is_known = (fn.col("seen") > 0) & fn.lit(moments.healed_ns is not None)
+    is_known = (fn.col("seen") > 0) & fn.lit(timeline.healed_ns is not None)
     row = seen.select(
         fn.when(is_known, fn.col("back_ns").isNotNull().cast("int")).alias("recovered"),
-        ((fn.col("back_ns") - fn.lit(moments.healed_ns)) / MS_NS).alias("recover_ms"),
+        ((fn.col("back_ns") - fn.lit(timeline.healed_ns)) / MS_NS).alias("recover_ms"),
     )
     return quantities_of(row, CHECK, {"recovered": "runs", "recover_ms": "ms"})

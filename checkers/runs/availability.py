@@ -19,8 +19,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from checkers.framework.contract import JudgeSettings, finding, quantities_of, quantity
-from checkers.framework.timeline import Moments, deeds, moments_of
-from harness.model.records.fault_intervals import fault_bands, spans_of
+from checkers.framework.timeline import RunTimeline, deeds, timeline_of
+from harness.model.records.fault_intervals import fault_intervals, spans_of
 
 CHECK = "availability"
 MS_NS = 1_000_000
@@ -37,10 +37,10 @@ def findings(history: DataFrame, observations: DataFrame, settings: JudgeSetting
 
 def quantities(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
     """The numbers above; none of a run without clients."""
-    moments = moments_of(history, observations.limit(0), settings)
-    ends = completions(history).where(fn.col("time_ns") > moments.story_ns)
-    parts = [counts(ends, moments), gaps(ends, moments), latencies(ends, fn.lit(""))]
-    spans = spans_of(fault_bands(deeds(history), moments.end_ns))
+    timeline = timeline_of(history, observations.limit(0), settings)
+    ends = completions(history).where(fn.col("time_ns") > timeline.story_ns)
+    parts = [counts(ends, timeline), gaps(ends, timeline), latencies(ends, fn.lit(""))]
+    spans = spans_of(fault_intervals(deeds(history), timeline.end_ns))
     if spans:
         parts.append(latencies(ends, fn.when(is_during(spans), "_in_faults").otherwise("_out_of_faults")))
     return reduce(DataFrame.unionAll, parts)
@@ -62,30 +62,30 @@ def completions(history: DataFrame) -> DataFrame:
     return clients.select("index", "time_ns", "type", "f", latency.alias("latency_ns")).where("type != 'invoke'")
 
 
-def counts(ends: DataFrame, moments: Moments) -> DataFrame:
+def counts(ends: DataFrame, timeline: RunTimeline) -> DataFrame:
     """How operations ended, throughput, and the first ok after the last heal."""
     numbers = [fn.count(fn.when(fn.col("type") == kind, 1)).alias(f"{kind}_count") for kind in ("ok", "fail", "info")]
-    back = moments.after_heal(fn.when(fn.col("type") == "ok", fn.col("time_ns"))).alias("back_ns")
+    back = timeline.after_heal(fn.when(fn.col("type") == "ok", fn.col("time_ns"))).alias("back_ns")
     row = ends.agg(fn.count("*").alias("ended"), *numbers, back).where("ended > 0")
-    recovered = fn.when(fn.lit(moments.healed_ns is not None), fn.col("back_ns").isNotNull().cast("int"))
+    recovered = fn.when(fn.lit(timeline.healed_ns is not None), fn.col("back_ns").isNotNull().cast("int"))
     told = row.withColumns(
         {
-            "ok_per_second": moments.per(fn.col("ok_count"), SECOND_NS),
+            "ok_per_second": timeline.per(fn.col("ok_count"), SECOND_NS),
             "clients_recovered": recovered,
-            "clients_recover_ms": (fn.col("back_ns") - fn.lit(moments.healed_ns)) / MS_NS,
+            "clients_recover_ms": (fn.col("back_ns") - fn.lit(timeline.healed_ns)) / MS_NS,
         }
     )
     units = {"ok_count": "ops", "fail_count": "ops", "info_count": "ops", "ok_per_second": "ops/s"}
     return quantities_of(told, CHECK, units | {"clients_recovered": "runs", "clients_recover_ms": "ms"})
 
 
-def gaps(ends: DataFrame, moments: Moments) -> DataFrame:
+def gaps(ends: DataFrame, timeline: RunTimeline) -> DataFrame:
     """The longest time without an ok, from the mark to the first and from the last to the end included."""
     ok = fn.col("type") == "ok"
     before = Window.orderBy("index").rowsBetween(Window.unboundedPreceding, -1)
-    last_ok = fn.coalesce(fn.max(fn.when(ok, fn.col("time_ns"))).over(before), fn.lit(moments.story_ns))
+    last_ok = fn.coalesce(fn.max(fn.when(ok, fn.col("time_ns"))).over(before), fn.lit(timeline.story_ns))
     gap = fn.when(ok, fn.col("time_ns") - last_ok)
-    tail = moments.end_ns - fn.coalesce(fn.max(fn.when(ok, fn.col("time_ns"))), fn.lit(moments.story_ns))
+    tail = timeline.end_ns - fn.coalesce(fn.max(fn.when(ok, fn.col("time_ns"))), fn.lit(timeline.story_ns))
     row = ends.withColumn("gap", gap).agg(
         fn.when(fn.count("*") > 0, fn.greatest(fn.max("gap"), tail) / MS_NS).alias("unavailable_ms_max")
     )

@@ -1,7 +1,7 @@
 """Whether the nemesis did what its plan says: a fault that had no effect is not a test, and unknown is not passed.
 
-Every deed of the nemesis tries its own effect, and ends with an error in the history where it did not take. A run with
-such a deed may look healthy for want of the fault it was to stand, so it is unknown, whatever the other checks say.
+Every nemesis operation verifies its own effect, and ends with an error in the history where it did not take. A run with
+such an operation may look healthy because the fault never happened, so it is unknown, whatever the other checks say.
 
 What may live here: that one finding. What may not: what a fault's effect is (nemesis/).
 """
@@ -14,17 +14,19 @@ from pyspark.sql import functions as fn
 from checkers.framework.contract import JudgeSettings, finding
 from harness.model import NEMESIS
 
-CHECK = "deeds"
+CHECK = "nemesis"
 
 
 def findings(history: DataFrame, _observations: DataFrame, _settings: JudgeSettings) -> DataFrame:
-    """deed-failed: a fault, its healing, or a wait of the story ended with an error."""
+    """fault-not-effective: a fault, its healing, or a wait of the story ended with an error."""
     failed = history.where((fn.col("process") == NEMESIS) & fn.col("error").isNotNull())
-    message = fn.concat(fn.lit("the nemesis's deed "), fn.col("f"), fn.lit(" did not take: "), fn.col("error"))
+    message = fn.concat(
+        fn.lit("the nemesis operation "), fn.col("f"), fn.lit(" did not take effect: "), fn.col("error")
+    )
     return finding(
         failed,
         CHECK,
-        "deed-failed",
+        "fault-not-effective",
         message,
         severity="unknown",
         time_ns=fn.col("time_ns"),

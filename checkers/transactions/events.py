@@ -58,8 +58,8 @@ EFFECTS = pa.schema(
 
 FORM_OF_WRITE: Mapping[str, str] = {"append": "list", "w": "register", "send": "log"}
 
-Mop = Sequence[Any]
-Mops = Sequence[Mop]
+MicroOp = Sequence[Any]
+MicroOps = Sequence[MicroOp]
 Effect = tuple[str, str, str | None, str | None, int | None, int, bool]
 """Everything but txn, end, status and fenced, in the schema's order."""
 
@@ -115,22 +115,22 @@ def of_drain(key: str, records: Sequence[Any], status: str) -> list[Effect]:
     return [whole, *(("log", "drained", key, text(value), offset, 0, True) for offset, value in records)]
 
 
-def of_transaction(mops: Mops, status: str, registers: bool) -> list[Effect]:
+def of_transaction(micro_ops: MicroOps, status: str, registers: bool) -> list[Effect]:
     """The effects of a transaction: of one that did not end in ok its writes, and what its polls were given."""
-    mops = [mop for mop in mops if mop[0] != "abort"]
+    micro_ops = [micro_op for micro_op in micro_ops if micro_op[0] != "abort"]
     told: list[Effect] = []
-    last_writes = {mop[1]: place for place, mop in enumerate(mops) if mop[0] in FORM_OF_WRITE}
-    for place, mop in enumerate(mops):
-        if mop[0] in FORM_OF_WRITE:
-            position, value = placed(mop[2]) if mop[0] != "append" else (None, mop[2])
-            is_last = last_writes[mop[1]] == place
-            told.append((FORM_OF_WRITE[mop[0]], "wrote", mop[1], text(value), position, place, is_last))
-        elif mop[0] == "poll":
-            told += _poll(mop, place, mops[:place])
-        elif mop[0] == "fence":
+    last_writes = {micro_op[1]: place for place, micro_op in enumerate(micro_ops) if micro_op[0] in FORM_OF_WRITE}
+    for place, micro_op in enumerate(micro_ops):
+        if micro_op[0] in FORM_OF_WRITE:
+            position, value = placed(micro_op[2]) if micro_op[0] != "append" else (None, micro_op[2])
+            is_last = last_writes[micro_op[1]] == place
+            told.append((FORM_OF_WRITE[micro_op[0]], "wrote", micro_op[1], text(value), position, place, is_last))
+        elif micro_op[0] == "poll":
+            told += _poll(micro_op, place, micro_ops[:place])
+        elif micro_op[0] == "fence":
             told.append(("log", "fence", None, None, None, place, True))
         elif status == "ok":
-            told += (_register_read if registers else _list_read)(mop, place, mops[:place])
+            told += (_register_read if registers else _list_read)(micro_op, place, micro_ops[:place])
     return told
 
 
@@ -144,18 +144,18 @@ def text(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _poll(mop: Mop, place: int, earlier: Mops) -> Iterator[Effect]:
+def _poll(micro_op: MicroOp, place: int, earlier: MicroOps) -> Iterator[Effect]:
     """Each record that came: a log is read in pieces, so that every one of them is the end of a read."""
     own = {(sent[1], text(placed(sent[2])[1])) for sent in earlier if sent[0] == "send"}
-    for key, records in (mop[1] if len(mop) > 1 else {}).items():
+    for key, records in (micro_op[1] if len(micro_op) > 1 else {}).items():
         for offset, value in records:
             what = "own" if (key, text(value)) in own else "saw"
             yield "log", what, key, text(value), offset, place, True
 
 
-def _list_read(mop: Mop, place: int, earlier: Mops) -> Iterator[Effect]:
+def _list_read(micro_op: MicroOp, place: int, earlier: MicroOps) -> Iterator[Effect]:
     """Each element at its index; what others must have written ends before the transaction's own appends."""
-    _, key, values = mop
+    _, key, values = micro_op
     got = values or []
     own = [other[2] for other in earlier if other[:2] == ["append", key]]
     read_at = max((at for at, other in enumerate(earlier) if other[:2] == ["r", key]), default=None)
@@ -171,9 +171,9 @@ def _list_read(mop: Mop, place: int, earlier: Mops) -> Iterator[Effect]:
         yield "list", "saw", key, text(value), position, place, position == theirs - 1
 
 
-def _register_read(mop: Mop, place: int, earlier: Mops) -> Iterator[Effect]:
+def _register_read(micro_op: MicroOp, place: int, earlier: MicroOps) -> Iterator[Effect]:
     """The version that was there; one that the transaction wrote or read before says nothing of others."""
-    _, key, version = mop
+    _, key, version = micro_op
     position, value = seen(version)
     known = next((other for other in reversed(earlier) if other[1] == key), None)
     if known is None:

@@ -58,7 +58,7 @@ from harness.model.records.evidence import KINDS, Cycle
 BEGINS, ENDS = -1, -2
 """Kinds of rows that are no edges: source is a transaction, target the index of its begin or end."""
 
-WRITE_MOP = r'\[\s*"(append|w|send)"\s*,'
+WRITE_MICRO_OP = r'\[\s*"(append|w|send)"\s*,'
 """A transaction's JSON has it where it writes."""
 
 EDGE_NAMES = {WW: "ww", LOG_WW: "ww", WR: "wr", RW: "rw", PROCESS: "process", REALTIME: "realtime"}
@@ -95,7 +95,7 @@ def by_zombies(known: DataFrame, records: DataFrame) -> DataFrame:
 
 def no_progress(told: DataFrame, settings: JudgeSettings) -> DataFrame:
     """One unknown if a workload that was to do something never wrote: such a run proves nothing."""
-    done = told.where("f = 'txn' and status = 'ok'").where(fn.col("value").rlike(WRITE_MOP))
+    done = told.where("f = 'txn' and status = 'ok'").where(fn.col("value").rlike(WRITE_MICRO_OP))
     none = done.agg(fn.count("*").alias("done"))
     none = none.where((fn.col("done") == 0) & fn.lit(not settings.idle))
     return finding(none, CHECK, "no-progress", fn.lit("no transaction that wrote ever ended in ok"), severity="unknown")
@@ -105,7 +105,7 @@ def quantities(history: DataFrame, records: DataFrame, settings: JudgeSettings) 
     """writers_open_at_heal: how many transactions with sends were under way when faults were undone."""
     undone = (fn.col("process") == NEMESIS) & fn.col("f").isin(*settings.heals) & (fn.col("type") == "info")
     heals = history.where(undone & fn.col("error").isNull()).select(fn.col("index").alias("heal"))
-    writers = transactions(history).where(fn.col("f") == "txn").where(fn.col("value").rlike(WRITE_MOP))
+    writers = transactions(history).where(fn.col("f") == "txn").where(fn.col("value").rlike(WRITE_MICRO_OP))
     is_open = (fn.col("txn") < fn.col("heal")) & (fn.coalesce("end", fn.col("heal") + 1) > fn.col("heal"))
     counted = heals.join(writers, is_open, "left").agg(
         fn.countDistinct("txn").alias("open"), fn.count("*").alias("heals")
@@ -138,7 +138,7 @@ def cyclic(told: DataFrame, dependencies: DataFrame) -> DataFrame:
 
 
 def as_evidence() -> Column:
-    """A step of a cycle as a harness.model.records.evidence.Step; what it does not have is left out."""
+    """A step of a cycle as a harness.model.records.evidence.CycleStep; what it does not have is left out."""
     edge = fn.coalesce(*(fn.when(fn.col("kind") == kind, name) for kind, name in EDGE_NAMES.items()))
     return fn.struct("source", "target", edge.alias("edge"), "key", "value", "following")
 

@@ -30,10 +30,10 @@ def fates_of(element: int, calls: Sequence[Call], reads: Sequence[Call]) -> list
     showing = [read for read in reads if element in read.returned]
     if any(not any(add.call < (read.back or 0) for add in adds) for read in showing):
         return [*fates, "phantom-element"]
-    moments = [call.back for call in [*adds, *showing] if call.back is not None]
-    if not moments:
+    timeline = [call.back for call in [*adds, *showing] if call.back is not None]
+    if not timeline:
         return fates
-    missing = [read for read in reads if read.call > min(moments) and element not in read.returned]
+    missing = [read for read in reads if read.call > min(timeline) and element not in read.returned]
     if missing:
         is_back = any(read.call > missing[-1].call for read in showing)
         return [*fates, "stale-read" if is_back else "lost-element"]

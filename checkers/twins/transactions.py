@@ -64,10 +64,10 @@ def writes(told: Iterable[Transaction]) -> dict[Version, list[Transaction]]:
     """Who wrote each version."""
     found: dict[Version, list[Transaction]] = defaultdict(list)
     for each in told:
-        for mop in each.value if each.f == "txn" else ():
-            if mop[0] in ("append", "w", "send"):
-                bare = mop[2][1] if isinstance(mop[2], list) else mop[2]
-                found[mop[1], text(bare)].append(each)
+        for micro_op in each.value if each.f == "txn" else ():
+            if micro_op[0] in ("append", "w", "send"):
+                bare = micro_op[2][1] if isinstance(micro_op[2], list) else micro_op[2]
+                found[micro_op[1], text(bare)].append(each)
     return found
 
 
@@ -77,9 +77,9 @@ def order(told: Sequence[Transaction], registers: bool) -> dict[str, list[str]]:
     for each in told:
         for key, position, value in (item for each_read in seen(each, registers) for item in each_read[1]):
             places[key, value].append(position)
-        for mop in each.value if each.f == "txn" else ():
-            if mop[0] in ("w", "send") and isinstance(mop[2], list):
-                places[mop[1], text(mop[2][1])].append(mop[2][0])
+        for micro_op in each.value if each.f == "txn" else ():
+            if micro_op[0] in ("w", "send") and isinstance(micro_op[2], list):
+                places[micro_op[1], text(micro_op[2][1])].append(micro_op[2][0])
     keys: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for (key, value), positions in places.items():
         keys[key].append((min(positions), value))
@@ -104,13 +104,13 @@ def seen(each: Transaction, registers: bool) -> list[Read]:
         records = each.value if each.status == "ok" else []
         return [("drain", [(str(each.key), offset, text(value)) for offset, value in records])]
     found: list[Read] = []
-    for mop in each.value:
-        if mop[0] == "poll":
-            records = [(key, *record) for key, got in (mop[1] or {}).items() for record in got]
+    for micro_op in each.value:
+        if micro_op[0] == "poll":
+            records = [(key, *record) for key, got in (micro_op[1] or {}).items() for record in got]
             found.append(("poll", [(key, offset, text(value)) for key, offset, value in records]))
-        elif mop[0] == "r" and each.status == "ok" and mop[2] is not None:
-            versions = [mop[2]] if registers else list(enumerate(mop[2]))
-            found.append(("r", [(mop[1], position, text(value)) for position, value in versions]))
+        elif micro_op[0] == "r" and each.status == "ok" and micro_op[2] is not None:
+            versions = [micro_op[2]] if registers else list(enumerate(micro_op[2]))
+            found.append(("r", [(micro_op[1], position, text(value)) for position, value in versions]))
     return found
 
 
@@ -120,7 +120,7 @@ def edges(told: Sequence[Transaction], registers: bool) -> set[Edge]:
     found: set[Edge] = set()
     in_order = order(told, registers)
     known = {key: [value for value in values if (key, value) in owners] for key, values in in_order.items()}
-    logs = {mop[1] for each in told if each.f == "txn" for mop in each.value if mop[0] == "send"}
+    logs = {micro_op[1] for each in told if each.f == "txn" for micro_op in each.value if micro_op[0] == "send"}
     for key, values in known.items():
         for one, other in pairwise(values):
             found.add((owners[key, one].txn, owners[key, other].txn, LOG_WW if key in logs else WW))
@@ -144,17 +144,17 @@ def read_edges(
 ) -> set[Edge]:
     """wr and rw of one transaction's reads, those of versions that it had written or read before apart."""
     found: set[Edge] = set()
-    mops = each.value
-    for place, mop in enumerate(mops):
-        own = [other for other in mops[:place] if other[1:2] == mop[1:2]]
-        if mop[0] == "poll":
-            got = [(key, text(value)) for key, records in (mop[1] or {}).items() for _, value in records]
+    micro_ops = each.value
+    for place, micro_op in enumerate(micro_ops):
+        own = [other for other in micro_ops[:place] if other[1:2] == micro_op[1:2]]
+        if micro_op[0] == "poll":
+            got = [(key, text(value)) for key, records in (micro_op[1] or {}).items() for _, value in records]
             found |= {(owners[version].txn, each.txn, WR) for version in got if version in owners}
-        elif mop[0] == "r" and each.status == "ok" and not (registers and own):
-            versions = [] if mop[2] is None else ([mop[2][1]] if registers else list(mop[2]))
+        elif micro_op[0] == "r" and each.status == "ok" and not (registers and own):
+            versions = [] if micro_op[2] is None else ([micro_op[2][1]] if registers else list(micro_op[2]))
             appended = [other[2] for other in own if other[0] == "append"]
             theirs = versions[: len(versions) - len(appended)]
-            found |= ends_at(each.txn, mop[1], text(theirs[-1]) if theirs else None, owners, known)
+            found |= ends_at(each.txn, micro_op[1], text(theirs[-1]) if theirs else None, owners, known)
     return found
 
 
@@ -260,7 +260,7 @@ def of_logs(told: Sequence[Transaction], written: Mapping[Version, Sequence[Tran
     fates: dict[int, list[bool]] = defaultdict(list)
     found: Counter[tuple[str, int]] = Counter()
     for (key, value), (first, *more) in written.items():
-        sent = any(mop[0] == "send" and mop[1] == key for mop in first.value)
+        sent = any(micro_op[0] == "send" and micro_op[1] == key for micro_op in first.value)
         drains = [each for each in told if each.f == "drain" and each.key == key and each.status == "ok"]
         after = any(each.txn > (first.txn if first.end is None else first.end) for each in drains)
         if sent and not more and ((key, value) in read or after):

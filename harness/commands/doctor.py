@@ -40,7 +40,7 @@ def examine() -> list[Capability]:
 def table(capabilities: Sequence[Capability]) -> str:
     """The findings for a terminal."""
     rows = [(c.name, _word(c), c.said, "" if c.works else c.mend) for c in capabilities]
-    return tabulate(rows, headers=("what", "works", "found", "mend"), maxcolwidths=[24, 8, 60, 50])
+    return tabulate(rows, headers=("what", "works", "found", "heal_links"), maxcolwidths=[24, 8, 60, 50])
 
 
 def _word(capability: Capability) -> str:

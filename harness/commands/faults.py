@@ -18,7 +18,7 @@ from nemesis.fault import Fault
 from nemesis.registry import FAULTS
 
 if TYPE_CHECKING:
-    from harness.running.fault_trials import Ground, Trial
+    from harness.running.fault_trials import Trial, TrialEnvironment
 
 HostsOption = Annotated[list[HostKinds] | None, typer.Option(help="Kinds of host; repeat it. All but ssh otherwise.")]
 WIDTHS = [12, 40, 14, 10, 10, 60]
@@ -37,27 +37,27 @@ def faults(
 
     with _store() as store, progress() as report:
         rows = []
-        for ground in _grounds(hosts, disk, inventory):
-            report(f"{ground.name}: looking")
-            reasons = survey(ground, store)
-            rows += [row for fault in FAULTS for row in _availability(fault, ground.name, reasons)]
+        for environment in _grounds(hosts, disk, inventory):
+            report(f"{environment.name}: looking")
+            reasons = survey(environment, store)
+            rows += [row for fault in FAULTS for row in _availability(fault, environment.name, reasons)]
     print(
         tabulate(
-            [(fault.name, ", ".join(fault.deeds), fault.words) for fault in FAULTS],
-            ("fault", "deeds", "what"),
+            [(fault.name, ", ".join(fault.actions), fault.words) for fault in FAULTS],
+            ("fault", "actions", "what"),
             maxcolwidths=[12, 40, 70],
         )
     )
     print()
-    print(tabulate(rows, headers=("fault", "hosts", "deeds", "here"), maxcolwidths=[12, 16, 40, 70]))
+    print(tabulate(rows, headers=("fault", "hosts", "actions", "here"), maxcolwidths=[12, 16, 40, 70]))
 
 
-def _availability(fault: Fault, ground: str, reasons: Mapping[str, str | None]) -> list[tuple[str, str, str, str]]:
+def _availability(fault: Fault, environment: str, reasons: Mapping[str, str | None]) -> list[tuple[str, str, str, str]]:
     """A line for what is available of a fault, and one for each reason why some of it is not."""
     grouped: dict[str, list[str]] = {}
-    for deed in fault.deeds:
-        grouped.setdefault(reasons[deed] or "available", []).append(deed)
-    return [(fault.name, ground, ", ".join(deeds), reason) for reason, deeds in grouped.items()]
+    for action in fault.actions:
+        grouped.setdefault(reasons[action] or "available", []).append(action)
+    return [(fault.name, environment, ", ".join(actions), reason) for reason, actions in grouped.items()]
 
 
 @app.command("test")
@@ -66,7 +66,9 @@ def trial_command(hosts: HostsOption = None, disk: DiskOption = None, inventory:
     from harness.running.fault_trials import attempt
 
     with _store() as store, progress() as report:
-        trials = [trial for ground in _grounds(hosts, disk, inventory) for trial in attempt(ground, store, report)]
+        trials = [
+            trial for environment in _grounds(hosts, disk, inventory) for trial in attempt(environment, store, report)
+        ]
     print(table(trials))
     if any(trial.failed for trial in trials):
         raise typer.Exit(EXIT_INVALID)
@@ -76,7 +78,7 @@ def table(trials: Sequence[Trial]) -> str:
     """The trials for a terminal; times in milliseconds."""
     tried = [trial for trial in trials if not trial.missing]
     rows: list[tuple[str, ...]] = [
-        (t.fault, t.what, t.ground, _ms(t.injected_ms), _ms(t.healed_ms), _outcome(t)) for t in tried
+        (t.fault, t.what, t.environment, _ms(t.injected_ms), _ms(t.healed_ms), _outcome(t)) for t in tried
     ]
     rows += _unavailable(trials)
     headers = ("fault", "what", "hosts", "injected ms", "healed ms", "outcome")
@@ -85,13 +87,13 @@ def table(trials: Sequence[Trial]) -> str:
 
 def _unavailable(trials: Sequence[Trial]) -> list[tuple[str, ...]]:
     """A line for each reason why something of a fault cannot be had."""
-    deeds: dict[tuple[str, str, str], dict[str, None]] = {}
+    actions: dict[tuple[str, str, str], dict[str, None]] = {}
     for trial in trials:
         if trial.missing:
-            deeds.setdefault((trial.fault, trial.ground, trial.missing), {})[trial.what] = None
+            actions.setdefault((trial.fault, trial.environment, trial.missing), {})[trial.what] = None
     return [
-        (fault, ", ".join(names), ground, "", "", f"unavailable: {reason}")
-        for (fault, ground, reason), names in deeds.items()
+        (fault, ", ".join(names), environment, "", "", f"unavailable: {reason}")
+        for (fault, environment, reason), names in actions.items()
     ]
 
 
@@ -110,9 +112,9 @@ def _store() -> Iterator[Path]:
         yield Path(path)
 
 
-def _grounds(hosts: list[HostKinds] | None, disk: DiskKinds | None, inventory: Path | None) -> list[Ground]:
+def _grounds(hosts: list[HostKinds] | None, disk: DiskKinds | None, inventory: Path | None) -> list[TrialEnvironment]:
     """The kinds of host asked for, or all that need no inventory."""
-    from harness.running.fault_trials import Ground
+    from harness.running.fault_trials import TrialEnvironment
 
     kinds = hosts or [kind for kind in HostKinds if kind is not HostKinds.SSH or inventory]
-    return [Ground(kind.value, disk.value if disk else "directory", absolute(inventory)) for kind in kinds]
+    return [TrialEnvironment(kind.value, disk.value if disk else "directory", absolute(inventory)) for kind in kinds]

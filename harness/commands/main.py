@@ -49,7 +49,7 @@ from harness.scenarios import CATALOGUE, scenario
 from harness.scenarios.description import describe
 from nemesis.registry import BY_NAME
 from nodes.hosts.sandbox import widen_path
-from results.run_verdict import Judgement, read_judgement
+from results.run_verdict import RunVerdict, read_verdict
 from results.store import RunDirectory, runs
 from results.summary import summary
 
@@ -96,7 +96,7 @@ def reproduce_command(
     from harness.running.reproduce import Reproduction, new_seed, reproduce, sides_of
 
     wanted = [scenario(identifier) for identifier in identifiers]
-    judgements = []
+    run_verdicts = []
     for each in wanted:
         from_seed = new_seed() if seed is None else seed
         what = Reproduction(
@@ -111,10 +111,10 @@ def reproduce_command(
             inventory=absolute(inventory),
         )
         with progress() as report:
-            directory, judgement = reproduce(what, store, master, report)
-        _show(judgement, directory, output)
-        judgements.append(judgement)
-    raise typer.Exit(_exit_code(judgements))
+            directory, run_verdict = reproduce(what, store, master, report)
+        _show(run_verdict, directory, output)
+        run_verdicts.append(run_verdict)
+    raise typer.Exit(_exit_code(run_verdicts))
 
 
 @app.command("run")
@@ -184,9 +184,9 @@ def run_command(
     flags = {key: value for key, value in given.items() if value is not None}
     asked = read_request(plan, flags) if plan else request(flags)
     with progress() as report:
-        directory, judgement = run_request(asked, store, master, report)
-    _show(judgement, directory, output)
-    raise typer.Exit(_exit_code([judgement]))
+        directory, run_verdict = run_request(asked, store, master, report)
+    _show(run_verdict, directory, output)
+    raise typer.Exit(_exit_code([run_verdict]))
 
 
 @app.command()
@@ -212,9 +212,9 @@ def check(
         raise BadInput("--semantics, --initial and --skip-malformed: expected --model with them, e.g. --model register")
     with progress() as report:
         judged = list(check_paths(paths, master, report))
-    for directory, judgement in judged:
-        _show(judgement, directory, output)
-    raise typer.Exit(_exit_code([judgement for _, judgement in judged]))
+    for directory, run_verdict in judged:
+        _show(run_verdict, directory, output)
+    raise typer.Exit(_exit_code([run_verdict for _, run_verdict in judged]))
 
 
 def _check_files(paths: list[Path], held_to: HeldTo, master: str | None, output: Format) -> int:
@@ -317,18 +317,18 @@ def _unforeseen(error: Exception) -> int:
     return EXIT_INTERNAL
 
 
-def _show(judgement: Judgement, directory: RunDirectory, output: Format) -> None:
+def _show(run_verdict: RunVerdict, directory: RunDirectory, output: Format) -> None:
     if output is Format.JSON:
-        shown = asdict(judgement) | {"verdict": judgement.verdict.value, "run": str(directory.path)}
+        shown = asdict(run_verdict) | {"verdict": run_verdict.verdict.value, "run": str(directory.path)}
         print_json(shown)
         return
-    print(summary(judgement))
+    print(summary(run_verdict))
     print(f"\nReport: {directory.report}")
 
 
-def _exit_code(judgements: Sequence[Judgement | FileVerdict]) -> int:
+def _exit_code(run_verdicts: Sequence[RunVerdict | FileVerdict]) -> int:
     """Invalid if any is, else unknown if any is."""
-    verdicts = {judgement.verdict for judgement in judgements}
+    verdicts = {run_verdict.verdict for run_verdict in run_verdicts}
     worst = next((v for v in (Verdict.INVALID, Verdict.UNKNOWN) if v in verdicts), Verdict.VALID)
     return EXIT_OF[worst]
 
@@ -350,5 +350,5 @@ def _features(given: list[str]) -> dict[str, str]:
 
 
 def _row(run: RunDirectory) -> dict[str, str]:
-    verdict = read_judgement(run.verdict).verdict.value if run.verdict.exists() else "-"
+    verdict = read_verdict(run.verdict).verdict.value if run.verdict.exists() else "-"
     return {"run": run.name, "kind": run.kind, "status": run.status, "verdict": verdict}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeVar
 
-from harness.engine.generator import PENDING, Context, Generator, Pending, Step, soonest
+from harness.engine.generator import PENDING, Context, Generator, Pending, Turn, soonest
 from harness.engine.randomness import draw_below
 from harness.model import Op
 
@@ -28,7 +28,7 @@ class _Limit:
     remaining: int
     inner: Generator
 
-    def next(self, context: Context) -> Step | None:
+    def next(self, context: Context) -> Turn | None:
         if self.remaining == 0 or (step := self.inner.next(context)) is None:
             return None
         what, inner = step
@@ -51,7 +51,7 @@ class _Repeat:
     current: Generator
     rounds: int | None
 
-    def next(self, context: Context) -> Step | None:
+    def next(self, context: Context) -> Turn | None:
         if step := self.current.next(context):
             return step[0], _Repeat(self.whole, step[1], self.rounds)
         if self.rounds == 0 or (step := self.whole.next(context)) is None:
@@ -74,7 +74,7 @@ class _Then:
 
     parts: tuple[Generator, ...]
 
-    def next(self, context: Context) -> Step | None:
+    def next(self, context: Context) -> Turn | None:
         for position, part in enumerate(self.parts):
             if step := part.next(context):
                 return step[0], _Then((step[1], *self.parts[position + 1 :]))
@@ -95,7 +95,7 @@ class _Synchronize:
 
     inner: Generator
 
-    def next(self, context: Context) -> Step | None:
+    def next(self, context: Context) -> Turn | None:
         return self.inner.next(context) if context.all_free() else (PENDING, self)
 
     def update(self, _context: Context, _event: Op) -> Generator:
@@ -118,7 +118,7 @@ class _AnyOf:
 
     branches: tuple[Generator, ...]
 
-    def next(self, context: Context) -> Step | None:
+    def next(self, context: Context) -> Turn | None:
         remaining: list[Generator] = []
         waits: list[Pending] = []
         for position, branch in enumerate(self.branches):
@@ -153,7 +153,7 @@ class _Mix:
     chosen: int
     seed: int
 
-    def next(self, context: Context) -> Step | None:
+    def next(self, context: Context) -> Turn | None:
         step = self.branches[self.chosen].next(context)
         if step is None:
             rest = _without(self.weights, self.chosen), _without(self.branches, self.chosen)
@@ -197,7 +197,7 @@ class _UntilOk:
     open: frozenset[int] = frozenset()
     done: bool = False
 
-    def next(self, context: Context) -> Step | None:
+    def next(self, context: Context) -> Turn | None:
         if self.done or (step := self.inner.next(context)) is None:
             return None
         what, inner = step
@@ -223,7 +223,7 @@ class _Alongside:
     main: Generator
     companion: Generator
 
-    def next(self, context: Context) -> Step | None:
+    def next(self, context: Context) -> Turn | None:
         step = self.main.next(context)
         if step is None:
             return None

@@ -72,13 +72,13 @@ class Context:
         return Context(self.time_ns, self.concurrency, view, free, self.processes)
 
 
-Step = tuple[Op | Pending, "Generator"]
+Turn = tuple[Op | Pending, "Generator"]
 
 
 class Generator(Protocol):
     """What next and update promise; every implementation is a frozen value."""
 
-    def next(self, context: Context, /) -> Step | None:
+    def next(self, context: Context, /) -> Turn | None:
         """The operation to start now, or Pending, with the generator to ask from then on; None when exhausted.
 
         The operation's process is one that a free worker in view runs as, except that a row of type `info` is
@@ -102,7 +102,7 @@ class _Fixed:
     ops: tuple[Op, ...]
     position: int = 0
 
-    def next(self, context: Context) -> Step | None:
+    def next(self, context: Context) -> Turn | None:
         if self.position == len(self.ops):
             return None
         if not context.free:
@@ -129,7 +129,7 @@ class _FromFunction:
     seed: int
     number: int = 0
 
-    def next(self, context: Context) -> Step | None:
+    def next(self, context: Context) -> Turn | None:
         if not context.free:
             return PENDING, self
         drawn, seed = draw(self.seed)
@@ -151,7 +151,7 @@ class _Marks:
 
     rows: tuple[Op, ...]
 
-    def next(self, _context: Context) -> Step | None:
+    def next(self, _context: Context) -> Turn | None:
         return (self.rows[0], _Marks(self.rows[1:])) if self.rows else None
 
     def update(self, _context: Context, _event: Op) -> Generator:

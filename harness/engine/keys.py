@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from harness.engine.combinators import limit
-from harness.engine.generator import Context, Generator, Pending, Step, soonest
+from harness.engine.generator import Context, Generator, Pending, Turn, soonest
 from harness.engine.placement import clients
 from harness.model import BadInput, Op
 
@@ -41,7 +41,7 @@ class _OverKeys:
     groups: tuple[_Group | None, ...] = ()
     next_key: int = 0
 
-    def next(self, context: Context) -> Step | None:
+    def next(self, context: Context) -> Turn | None:
         current = self if self.groups else self._begun(context)
         waits: list[Pending] = []
         for position in range(len(current.groups)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.engine.generator import Context, Generator, Pending, Step, soonest
+from harness.engine.generator import Context, Generator, Pending, Turn, soonest
 from harness.engine.randomness import draw_below
 from harness.model import Op
 
@@ -31,7 +31,7 @@ class _Sleep:
     duration_ns: int
     until_ns: int | None = None
 
-    def next(self, context: Context) -> Step | None:
+    def next(self, context: Context) -> Turn | None:
         until_ns = context.time_ns + self.duration_ns if self.until_ns is None else self.until_ns
         return (Pending(until_ns), _Sleep(self.duration_ns, until_ns)) if context.time_ns < until_ns else None
 
@@ -52,7 +52,7 @@ class _TimeLimit:
     inner: Generator
     deadline_ns: int | None = None
 
-    def next(self, context: Context) -> Step | None:
+    def next(self, context: Context) -> Turn | None:
         deadline_ns = context.time_ns + self.duration_ns if self.deadline_ns is None else self.deadline_ns
         if context.time_ns >= deadline_ns or (step := self.inner.next(context)) is None:
             return None
@@ -80,7 +80,7 @@ class _Paced:
     seed: int
     next_ns: int | None = None
 
-    def next(self, context: Context) -> Step | None:
+    def next(self, context: Context) -> Turn | None:
         if self.next_ns is not None and context.time_ns < self.next_ns:
             return Pending(self.next_ns), self
         step = self.inner.next(context)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.engine.combinators import any_of
-from harness.engine.generator import PENDING, Context, Generator, Pending, Step, soonest
+from harness.engine.generator import PENDING, Context, Generator, Pending, Turn, soonest
 from harness.model import NEMESIS, BadInput, Op
 
 
@@ -24,7 +24,7 @@ class _OnWorkers:
     workers: range
     inner: Generator
 
-    def next(self, context: Context) -> Step | None:
+    def next(self, context: Context) -> Turn | None:
         view = context.within(self.workers)
         step = self.inner.next(view)
         if step and step[0] == PENDING and not view.workers:
@@ -75,7 +75,7 @@ class _Each:
     renewed: bool
     copies: Mapping[int, tuple[int, Generator | None]]
 
-    def next(self, context: Context) -> Step | None:
+    def next(self, context: Context) -> Turn | None:
         copies = dict(self.copies)
         waits: list[Pending] = []
         for worker in context.free:

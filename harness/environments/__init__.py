@@ -1,6 +1,6 @@
 """Where a run takes place, one module a kind of host: each brings its hosts up and says what can be done to them.
 
-A module has `up(stack, setting) -> Ground`, with what it opened left on the stack; one whose hosts outlive their
+A module has `up(stack, spec) -> Environment`, with what it opened left on the stack; one whose hosts outlive their
 controller has `undo(details) -> str` too, which takes them down by what the journal says of them, and does nothing
 where nothing is left. harness.environments.provision loads the module that a plan needs, so that nobody waits for
 libraries of the
@@ -16,7 +16,7 @@ from typing import Protocol
 
 from harness.model.faults.disks import Disks
 from harness.model.faults.packets import Packets
-from harness.model.faults.rpc import CLIENTS, DISTURB, Rpcs
+from harness.model.faults.rpc import CLIENTS, INTERCEPT, Rpcs
 from harness.model.hosts import Clocks, Host, HostView, Links
 from harness.model.session import Connection
 from harness.model.systems import CONTROLLER_PORT, System
@@ -34,7 +34,7 @@ BROKER_PORTS = (9092, 9094)
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class EnvironmentSpec:
     """What is to take place: the plan, where it is recorded, the system, and the record of RPCs."""
 
     plan: Plan
@@ -47,9 +47,9 @@ class Setting:
         return any(step.f in deeds for step in self.plan.story)
 
     @property
-    def disturbs_clients(self) -> bool:
+    def intercepts_clients(self) -> bool:
         """Whether the story disturbs what clients send or receive."""
-        rules = [rule["match"] for step in self.plan.story if step.f == DISTURB for rule in step.value["rules"]]
+        rules = [rule["match"] for step in self.plan.story if step.f == INTERCEPT for rule in step.value["rules"]]
         return any(CLIENTS in (*match.get("sources", ()), *match.get("targets", ())) for match in rules)
 
     @property
@@ -63,10 +63,10 @@ async def _nothing_to_bring() -> None:
 
 
 @dataclass(slots=True)
-class Ground:
-    """Hosts that are up. What is None cannot be had, and `lacking` says why.
+class Environment:
+    """Hosts that are up. What is None cannot be had, and `unavailable` says why.
 
-    bring_home fetches what nodes left, once they have ended, to where the controller reads it.
+    collect fetches what nodes left, once they have ended, to where the controller reads it.
     """
 
     views: Mapping[int, HostView]
@@ -77,30 +77,32 @@ class Ground:
     packets: Packets | None = None
     disks: Disks | None = None
     rpcs: Rpcs | None = None
-    lacking: dict[str, str] = field(default_factory=dict)
-    bring_home: Callable[[], Awaitable[None]] = _nothing_to_bring
+    unavailable: dict[str, str] = field(default_factory=dict)
+    collect: Callable[[], Awaitable[None]] = _nothing_to_bring
 
     def connect(self, node: int, client_id: str, port: int = CONTROLLER_PORT) -> Connection:
         """A connection from the controller to a node, on a way that no fault touches."""
         return WireConnection(self.views[node].bound, port, client_id)
 
 
-class GroundModule(Protocol):
+class EnvironmentModule(Protocol):
     """What each module of this package is."""
 
-    async def up(self, stack: AsyncExitStack, setting: Setting) -> Ground:
+    async def up(self, stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
         """Bring the hosts up."""
 
     def undo(self, details: Mapping[str, str]) -> str:
         """Take down what outlived its controller; what was done, in words."""
 
 
-async def namespaced(stack: AsyncExitStack, setting: Setting, hosts: NamespacedHosts) -> tuple[Links, Rpcs | None]:
+async def namespace_links(
+    stack: AsyncExitStack, spec: EnvironmentSpec, hosts: NamespacedHosts
+) -> tuple[Links, Rpcs | None]:
     """The links of hosts with network namespaces, and a proxy between them where the story disturbs RPCs."""
     links = NamespaceLinks(hosts)
     stack.callback(links.close)
-    if not setting.has({DISTURB}):
+    if not spec.has({INTERCEPT}):
         return links, None
-    clients = setting.disturbs_clients
-    proxy = NamespaceRpcs.up(hosts, setting.ports, setting.plan.seed, setting.recording, clients)
+    clients = spec.intercepts_clients
+    proxy = NamespaceRpcs.up(hosts, spec.ports, spec.plan.seed, spec.recording, clients)
     return links, await stack.enter_async_context(proxy)

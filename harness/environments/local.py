@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
-from harness.environments import Ground, Setting
+from harness.environments import Environment, EnvironmentSpec
 from nodes.clocks.process_clocks import ProcessClocks
-from nodes.hosts.local import LACKING, LocalHosts
+from nodes.hosts.local import UNAVAILABLE, LocalHosts
 from nodes.hosts.processes import ChildProcesses
-from nodes.proxy.listeners_local import Doors
+from nodes.proxy.listeners_local import ProxyLinks
 
 
-async def up(stack: AsyncExitStack, setting: Setting) -> Ground:
+async def up(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
     """Bring the hosts up."""
-    hosts = await stack.enter_async_context(LocalHosts.up(setting.run.path / "nodes", setting.plan.nodes))
-    doors = Doors.up(hosts.views, setting.ports, setting.plan.seed, setting.recording)
+    hosts = await stack.enter_async_context(LocalHosts.up(spec.run.path / "nodes", spec.plan.nodes))
+    doors = ProxyLinks.up(hosts.views, spec.ports, spec.plan.seed, spec.recording)
     links = await stack.enter_async_context(doors)
-    return Ground(
+    return Environment(
         hosts.views,
         hosts.host,
         links,
         lambda system, tell: ChildProcesses(hosts, system, tell),
         clocks=lambda processes: ProcessClocks(processes.pid),
         rpcs=links.rpcs,
-        lacking=dict(LACKING),
+        unavailable=dict(UNAVAILABLE),
     )

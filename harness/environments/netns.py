@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from harness.environments import NO_PROXY, NOT_ASKED, Ground, Setting, namespaced
+from harness.environments import NO_PROXY, NOT_ASKED, Environment, EnvironmentSpec, namespace_links
 from harness.model.faults.disks import AT_REST, LAYERED, LIVE
 from harness.model.faults.packets import PACKETS
 from harness.model.hosts import HostView
@@ -19,17 +19,17 @@ from nodes.hosts.packets.packets import NamespacePackets
 from nodes.hosts.processes import ChildProcesses
 
 
-async def up(stack: AsyncExitStack, setting: Setting) -> Ground:
+async def up(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
     """Bring the hosts up."""
-    plan = setting.plan
-    hosts = await stack.enter_async_context(NamespaceHosts.up(setting.run.path / "nodes", plan.nodes))
-    links, rpcs = await namespaced(stack, setting, hosts)
+    plan = spec.plan
+    hosts = await stack.enter_async_context(NamespaceHosts.up(spec.run.path / "nodes", plan.nodes))
+    links, rpcs = await namespace_links(stack, spec, hosts)
     packets = None
-    if setting.has({PACKETS}):
+    if spec.has({PACKETS}):
         packets = await stack.enter_async_context(NamespacePackets.up(hosts, plan.seed))
-    disks = await _disks(stack, setting, hosts)
-    limits = stack.enter_context(NodeLimits.up(setting.run.label, list(hosts.views), limits_of(plan)))
-    return Ground(
+    disks = await _disks(stack, spec, hosts)
+    limits = stack.enter_context(NodeLimits.up(spec.run.label, list(hosts.views), limits_of(plan)))
+    return Environment(
         hosts.views,
         hosts.host,
         links,
@@ -38,7 +38,7 @@ async def up(stack: AsyncExitStack, setting: Setting) -> Ground:
         packets=packets,
         disks=disks,
         rpcs=rpcs,
-        lacking={"rpcs": NO_PROXY, "packets": NOT_ASKED, "disks": NOT_ASKED},
+        unavailable={"rpcs": NO_PROXY, "packets": NOT_ASKED, "disks": NOT_ASKED},
     )
 
 
@@ -70,14 +70,14 @@ class LimitedHosts:
         return self.limits.join(node, self.hosts.enter(node, argv))
 
 
-async def _disks(stack: AsyncExitStack, setting: Setting, hosts: NamespaceHosts) -> NamespaceDisks | None:
+async def _disks(stack: AsyncExitStack, spec: EnvironmentSpec, hosts: NamespaceHosts) -> NamespaceDisks | None:
     """The nodes' own disks, where the plan asks for a kind of its own or its story does something to them."""
-    plan, system = setting.plan, setting.system
-    if plan.disk == "directory" and not setting.has({*AT_REST, *LIVE}):
+    plan, system = spec.plan, spec.system
+    if plan.disk == "directory" and not spec.has({*AT_REST, *LIVE}):
         return None
 
     async def reformat(node: int, newcomer: bool) -> None:
         await system.prepare(hosts.host(node), hosts.views, newcomer)
 
-    make = Make(plan.disk, plan.disk_mib, layered=setting.has(LAYERED))
+    make = Make(plan.disk, plan.disk_mib, layered=spec.has(LAYERED))
     return await stack.enter_async_context(NamespaceDisks.up(hosts, make, reformat, plan.seed))

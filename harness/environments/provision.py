@@ -1,7 +1,7 @@
 """Brings up the hosts that a plan names, and takes down those that outlived their controller.
 
-    async with hosting(plan, run, system, clock, journal) as ground:
-        ground.processes(system, tell)      # and links, clocks, packets, disks, rpcs, or why there are none
+    async with provisioned(plan, run, system, clock, journal) as environment:
+        environment.processes(system, tell)      # and links, clocks, packets, disks, rpcs, or why there are none
 
 Namespace hosts end with their sandbox, and local ones with the controller, whose children they are; containers and
 machines are on their own, and so are cgroups: they are in the journal before the first is there, and a guardian
@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import cast
 
 from harness.engine.clock import RunClock
-from harness.environments import Ground, GroundModule, Setting
+from harness.environments import Environment, EnvironmentModule, EnvironmentSpec
 from harness.model.hosts import HostKind, UndoRecord
 from harness.model.systems import System
 from harness.planning.plan import Plan
@@ -34,17 +34,17 @@ def outlives(plan: Plan) -> bool:
 
 
 @asynccontextmanager
-async def hosting(
+async def provisioned(
     plan: Plan, run: RunDirectory, system: System, clock: RunClock, journal: UndoJournal
-) -> AsyncIterator[Ground]:
+) -> AsyncIterator[Environment]:
     """Bring up the plan's hosts; they are gone at the end of the block."""
-    setting = Setting(plan, run, system, Recording(run.rpc_record, clock.monotonic_origin_ns))
+    spec = EnvironmentSpec(plan, run, system, Recording(run.rpc_record, clock.monotonic_origin_ns))
     async with AsyncExitStack() as stack:
         if outlives(plan):
             details = {"label": run.label, "inventory": plan.inventory or ""}
             stack.enter_context(_written_down(journal, UndoRecord(HOSTS, plan.hosts, details)))
-        ground = cast(GroundModule, import_module(f"harness.environments.{plan.hosts}"))
-        yield await ground.up(stack, setting)
+        environment = cast(EnvironmentModule, import_module(f"harness.environments.{plan.hosts}"))
+        yield await environment.up(stack, spec)
 
 
 @contextmanager

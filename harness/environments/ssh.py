@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from harness.environments import Ground, Setting
+from harness.environments import Environment, EnvironmentSpec
 from harness.model import BadInput
 from nodes.hosts.ssh.hosts import SshHosts, heal
 from nodes.hosts.ssh.inventory import Inventory
 from nodes.hosts.ssh.links import SshLinks
 from nodes.hosts.ssh.processes import SshProcesses
 
-LACKING = {
+UNAVAILABLE = {
     "clocks": "a process's clock is moved through its memory, which the controller reaches on its own machine only",
     "rpcs": "the proxy stands in the nodes' network namespaces, which the controller enters on its own machine only",
     "packets": "packets are treated in the nodes' network namespaces, on the controller's own machine only",
@@ -22,9 +22,9 @@ LACKING = {
 }
 
 
-async def up(stack: AsyncExitStack, setting: Setting) -> Ground:
+async def up(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
     """Bring the hosts up. Raises BadInput without an inventory of as many machines as nodes."""
-    run, plan = setting.run, setting.plan
+    run, plan = spec.run, spec.plan
     if plan.inventory is None:
         raise BadInput("hosts ssh: expected --inventory, a TOML file that names the machines")
     inventory = Inventory.read(Path(plan.inventory))
@@ -32,24 +32,24 @@ async def up(stack: AsyncExitStack, setting: Setting) -> Ground:
         raise BadInput(f"{plan.inventory}: expected {plan.nodes} machines, one a node, came {len(inventory.hosts)}")
     machines = inventory.model_copy(update={"hosts": inventory.hosts[: plan.nodes]})
     hosts = await stack.enter_async_context(SshHosts.up(machines, run.label, run.path / "nodes"))
-    for path in setting.system.reads:
+    for path in spec.system.reads:
         await hosts.lend(path)
     for node, view in hosts.views.items():
-        files = setting.system.files(view)
+        files = spec.system.files(view)
         await hosts.mirror(node, [path.relative_to(view.readable) for path in (files.log, files.quorum_state)])
     links = SshLinks(hosts)
     stack.push_async_callback(links.close)
 
-    async def bring_home() -> None:
+    async def collect() -> None:
         await asyncio.gather(*(hosts.fetch(node) for node in hosts.views))
 
-    return Ground(
+    return Environment(
         hosts.views,
         hosts.host,
         links,
         lambda system, tell: SshProcesses(hosts, system, tell),
-        lacking=dict(LACKING),
-        bring_home=bring_home,
+        unavailable=dict(UNAVAILABLE),
+        collect=collect,
     )
 
 

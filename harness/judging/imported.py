@@ -15,7 +15,7 @@ from harness.model.records.finding import gravest_first, verdict_of
 
 if TYPE_CHECKING:
     from checkers.framework.contract import Semantics
-    from checkers.imported import FileJudgement, Source
+    from checkers.imported import FileResults, Source
 
 Report = Callable[[str], None]
 
@@ -93,7 +93,7 @@ def sources_of(histories: Import) -> list[Source]:
     return own if histories.common is None else [Source((histories.common,)), *own]
 
 
-def verdict_on(history: Imported, said: FileJudgement, held_to: HeldTo) -> FileVerdict:
+def verdict_on(history: Imported, said: FileResults, held_to: HeldTo) -> FileVerdict:
     """One file's verdict: what was judged, and what could not be."""
     findings = list(said.findings)
     if history.malformed:

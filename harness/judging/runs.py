@@ -1,7 +1,7 @@
 """From recorded runs to verdicts: the checks on Spark, the expectations of a scenario, and what is written of them.
 
-One Spark session judges all the runs of a command. The judgement of a run is its checks' findings and its side's
-expectations; the judgement of a reproduction asks whether the bad sides show what the good sides do not.
+One Spark session judges all the runs of a command. The run_verdict of a run is its checks' findings and its side's
+expectations; the run_verdict of a reproduction asks whether the bad sides show what the good sides do not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from results.files import write_text
 from results.junit import junit
 from results.report import write_report
 from results.run_verdict import Expectation as Judged
-from results.run_verdict import Judgement, read_judgement, write_judgement
+from results.run_verdict import RunVerdict, read_verdict, write_verdict
 from results.sides import read_side
 from results.store import RunDirectory
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Report = Callable[[str], None]
 
 
-def judge_run(run: RunDirectory, spark: SparkSession) -> Judgement:
+def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
     """Judge a recorded run and write findings, verdict, JUnit and report into its directory.
 
     Raises BadInput where its plan or tables cannot be read.
@@ -48,7 +48,7 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> Judgement:
     findings = gravest_first((*said.findings, *_interrupted(run)))
     expectations = _expectations(plan, {quantity.name: quantity.value for quantity in said.quantities}, findings)
     verdict = verdict_of(findings)
-    judgement = Judgement(
+    run_verdict = RunVerdict(
         name=run.name,
         verdict=verdict,
         summary=_run_summary(verdict, findings, expectations),
@@ -59,18 +59,18 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> Judgement:
         versions=plan.versions,
         command=plan.command,
     )
-    write_judgement(run, judgement)
-    write_text(run.junit, junit([judgement]))
+    write_verdict(run, run_verdict)
+    write_text(run.junit, junit([run_verdict]))
     write_run_report(run)
     run.enter("judged", datetime.now(UTC))
-    return judgement
+    return run_verdict
 
 
-def judge_reproduction(reproduction: RunDirectory, scenario: Scenario, command: str) -> Judgement:
+def judge_reproduction(reproduction: RunDirectory, scenario: Scenario, command: str) -> RunVerdict:
     """Judge a reproduction by its side runs, which must have been judged; writes what judge_run does."""
-    sides = [(side, read_judgement(side.verdict)) for side in reproduction.sides()]
-    verdict = reproduction_verdict(scenario, [(side.name, judgement) for side, judgement in sides])
-    judgement = Judgement(
+    sides = [(side, read_verdict(side.verdict)) for side in reproduction.sides()]
+    verdict = reproduction_verdict(scenario, [(side.name, run_verdict) for side, run_verdict in sides])
+    run_verdict = RunVerdict(
         name=scenario.id,
         verdict=verdict,
         summary=_reproduction_summary(verdict, sides),
@@ -80,17 +80,17 @@ def judge_reproduction(reproduction: RunDirectory, scenario: Scenario, command: 
         versions={f"{side.name} {name}": text for side, judged in sides for name, text in judged.versions.items()},
         command=command,
     )
-    write_judgement(reproduction, judgement)
-    write_text(reproduction.junit, junit([judgement, *(judged for _, judged in sides)]))
-    write_reproduction_report(reproduction, scenario, judgement)
+    write_verdict(reproduction, run_verdict)
+    write_text(reproduction.junit, junit([run_verdict, *(judged for _, judged in sides)]))
+    write_reproduction_report(reproduction, scenario, run_verdict)
     reproduction.enter("judged", datetime.now(UTC))
-    return judgement
+    return run_verdict
 
 
 def write_run_report(run: RunDirectory) -> None:
     """Render a judged run's report again from what its directory holds."""
     plan = Plan.read(run.plan)
-    judgement = read_judgement(run.verdict)
+    run_verdict = read_verdict(run.verdict)
     title = plan.scenario or plan.name
     side = read_side(run, plan.side or plan.name, name_of(plan))
     question = (
@@ -99,10 +99,12 @@ def write_run_report(run: RunDirectory) -> None:
         else f"Does {plan.system} keep its promises to the {plan.workload} workload under these faults?"
     )
     text = run.plan.read_text()
-    write_report(run, ReportData(title, question, judgement.verdict, judgement.summary, (side,), text, plan.command))
+    write_report(
+        run, ReportData(title, question, run_verdict.verdict, run_verdict.summary, (side,), text, plan.command)
+    )
 
 
-def write_reproduction_report(reproduction: RunDirectory, scenario: Scenario, judgement: Judgement) -> None:
+def write_reproduction_report(reproduction: RunDirectory, scenario: Scenario, run_verdict: RunVerdict) -> None:
     """Render a reproduction's report: of each side the first run, bad above good."""
     shown = [run for run in reproduction.sides() if run.name.endswith("-1")]
     plans = [Plan.read(run.plan) for run in shown]
@@ -110,7 +112,15 @@ def write_reproduction_report(reproduction: RunDirectory, scenario: Scenario, ju
     title = f"{scenario.id}: {scenario.title}"
     plan_text = "[" + ",\n".join(run.plan.read_text() for run in shown) + "]\n"
     data = ReportData(
-        *(title, scenario.question, judgement.verdict, judgement.summary, sides, plan_text, judgement.command)
+        *(
+            title,
+            scenario.question,
+            run_verdict.verdict,
+            run_verdict.summary,
+            sides,
+            plan_text,
+            run_verdict.command,
+        )
     )
     write_report(reproduction, data)
 
@@ -162,13 +172,13 @@ def _as_expected(expectations: Sequence[Judged]) -> str:
     return f"{'As documented' if fits else 'Not as documented'}: {measured}."
 
 
-def reproduction_verdict(scenario: Scenario, sides: Sequence[tuple[str, Judgement]]) -> Verdict:
+def reproduction_verdict(scenario: Scenario, sides: Sequence[tuple[str, RunVerdict]]) -> Verdict:
     """Unknown where any run is, or an expectation could not be told; else whether all expectations are met.
 
     Runs come with their names, `bad-1`; what a run breaks as its side is meant to does not speak against it.
     """
-    met = [expectation.met for _, judgement in sides for expectation in judgement.expectations]
-    verdicts = {_verdict_beside(scenario.side(_side_of(name)).breaks, judgement) for name, judgement in sides}
+    met = [expectation.met for _, run_verdict in sides for expectation in run_verdict.expectations]
+    verdicts = {_verdict_beside(scenario.side(_side_of(name)).breaks, run_verdict) for name, run_verdict in sides}
     if Verdict.INVALID in verdicts or False in met:
         return Verdict.INVALID
     return Verdict.UNKNOWN if Verdict.UNKNOWN in verdicts or None in met else Verdict.VALID
@@ -178,12 +188,12 @@ def _side_of(run_name: str) -> SideName:
     return "bad" if run_name.startswith("bad-") else "good"
 
 
-def _verdict_beside(breaks: Sequence[str], judgement: Judgement) -> Verdict:
+def _verdict_beside(breaks: Sequence[str], run_verdict: RunVerdict) -> Verdict:
     """What a run's findings but these make of it."""
-    return verdict_of(finding for finding in judgement.findings if finding.name not in breaks)
+    return verdict_of(finding for finding in run_verdict.findings if finding.name not in breaks)
 
 
-def _reproduction_summary(verdict: Verdict, sides: Sequence[tuple[RunDirectory, Judgement]]) -> str:
+def _reproduction_summary(verdict: Verdict, sides: Sequence[tuple[RunDirectory, RunVerdict]]) -> str:
     words = {
         Verdict.VALID: "Reproduced",
         Verdict.INVALID: "Not as documented",
@@ -192,11 +202,11 @@ def _reproduction_summary(verdict: Verdict, sides: Sequence[tuple[RunDirectory, 
     return f"{words[verdict]}: {'; '.join(_tally(name, sides) for name in ('bad', 'good') if _runs_of(name, sides))}."
 
 
-def _runs_of(name: str, sides: Sequence[tuple[RunDirectory, Judgement]]) -> list[Judgement]:
-    return [judgement for run, judgement in sides if run.name.startswith(f"{name}-")]
+def _runs_of(name: str, sides: Sequence[tuple[RunDirectory, RunVerdict]]) -> list[RunVerdict]:
+    return [run_verdict for run, run_verdict in sides if run.name.startswith(f"{name}-")]
 
 
-def _tally(name: str, sides: Sequence[tuple[RunDirectory, Judgement]]) -> str:
+def _tally(name: str, sides: Sequence[tuple[RunDirectory, RunVerdict]]) -> str:
     """How many runs of a side went as documented, with Wilson's 95 % interval where there are several."""
     runs = _runs_of(name, sides)
     fitting = sum(all(expectation.met for expectation in run.expectations) for run in runs)
@@ -217,5 +227,5 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
 
 
-def _of_side(side: RunDirectory, judged: Judgement) -> list[Judged]:
+def _of_side(side: RunDirectory, judged: RunVerdict) -> list[Judged]:
     return [Judged(f"{side.name}: {e.text}", e.measured, e.met) for e in judged.expectations]

@@ -10,13 +10,13 @@ from harness.model import BadInput
 from harness.planning.plan import Plan
 from harness.recovery.heal import heal_before_judging
 from harness.scenarios import scenario
-from results.run_verdict import Judgement, read_judgement
+from results.run_verdict import RunVerdict, read_verdict
 from results.store import RunDirectory
 
 Report = Callable[[str], None]
 
 
-def check_paths(paths: Sequence[Path], master: str | None, report: Report) -> Iterator[tuple[RunDirectory, Judgement]]:
+def check_paths(paths: Sequence[Path], master: str | None, report: Report) -> Iterator[tuple[RunDirectory, RunVerdict]]:
     """Judge each run or reproduction, all in one Spark session. Raises BadInput for a path that is neither."""
     directories = [_run_directory(path) for path in paths]
     for directory in directories:
@@ -29,11 +29,11 @@ def check_paths(paths: Sequence[Path], master: str | None, report: Report) -> It
     for directory in directories:
         for run in _runs_in(directory):
             report(f"judging {run.name}")
-            judgement = judge_run(run, spark)
+            run_verdict = judge_run(run, spark)
         if directory.kind == "reproduction":
             first = Plan.read(_runs_in(directory)[0].plan)
-            judgement = judge_reproduction(directory, scenario(first.scenario or ""), first.command)
-        yield directory, judgement
+            run_verdict = judge_reproduction(directory, scenario(first.scenario or ""), first.command)
+        yield directory, run_verdict
 
 
 def rewrite_report(path: Path) -> Path:
@@ -45,7 +45,7 @@ def rewrite_report(path: Path) -> Path:
         raise BadInput(f"{path}: expected a judged run; splitbrain check {path}")
     if directory.kind == "reproduction":
         first = Plan.read(_runs_in(directory)[0].plan)
-        write_reproduction_report(directory, scenario(first.scenario or ""), read_judgement(directory.verdict))
+        write_reproduction_report(directory, scenario(first.scenario or ""), read_verdict(directory.verdict))
     else:
         write_run_report(directory)
     return directory.report

@@ -72,7 +72,7 @@ class Links(Protocol):
     async def cut(self, links: Iterable[Link]) -> None:
         """Drop what travels on these links, besides what is dropped already."""
 
-    async def mend(self, links: Iterable[Link] | None = None) -> None:
+    async def heal(self, links: Iterable[Link] | None = None) -> None:
         """Let these links through again, or everything; harmless where nothing is cut."""
 
     async def passes(self, links: Iterable[Link]) -> Mapping[Link, bool]:

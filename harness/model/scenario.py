@@ -1,4 +1,4 @@
-"""A scenario: a documented situation, the story that brings it about, and the outcome expected on either side.
+"""A scenario: a documented context, the story that brings it about, and the outcome expected on either side.
 
     PV_01 = Scenario(id="PV-01", …, bad=Side(…, shows=(leader_deposed,)), good=Side(…, never=(leader_deposed,)))
 

@@ -22,7 +22,7 @@ FINAL_READS: Final = "final"
 CHANGE_VERSION: Final = "change_version"
 
 Who = str
-Ways = Literal["both", "out", "in"]
+Direction = Literal["both", "out", "in"]
 
 LEADER: Final[Who] = "leader"
 FOLLOWERS: Final[Who] = "follower"
@@ -72,7 +72,7 @@ def all_follow(node: int) -> str:
     return f"all follow n{node}"
 
 
-def stands_aside(node: int) -> str:
+def is_not_leader(node: int) -> str:
     """The condition that another node than this one leads."""
     return f"n{node} stands aside"
 
@@ -84,7 +84,7 @@ def is_a_candidate(node: int) -> str:
 
 def for_(duration_seconds: float) -> Step:
     """Leave things as they are for a while."""
-    return Step("hold", duration_seconds)
+    return Step("sleep", duration_seconds)
 
 
 def one(who: Who) -> Who:
@@ -92,9 +92,9 @@ def one(who: Who) -> Who:
     return who
 
 
-def cut(who: Who, ways: Ways = "both") -> Step:
+def cut(who: Who, direction: Direction = "both") -> Step:
     """Cut the links between a node and all others: both ways, or only what it sends (out) or receives (in)."""
-    return Step("cut", {"who": who, "ways": ways})
+    return Step("cut", {"who": who, "direction": direction})
 
 
 def only_links(pairs: Iterable[tuple[int, int]], leader_as: int) -> Step:
@@ -112,18 +112,18 @@ def cut_links(links: Iterable[tuple[int, int]]) -> Step:
     return Step("cut", {"links": sorted(list(link) for link in links)})
 
 
-def partition(shape: Shape, ways: Ways = "both") -> Step:
+def partition(shape: Shape, direction: Direction = "both") -> Step:
     """Cut the network into a shape: halves in order of number or at random, a ring in which each node sees another
     majority, two halves with one node as a bridge, a random minority, or whoever claims to lead (primaries).
 
     One way of a shape cuts only what its first part sends (out) or receives (in); a ring has no parts.
     """
-    return Step("cut", {"shape": shape, "ways": ways})
+    return Step("cut", {"shape": shape, "direction": direction})
 
 
-def mend(links: Iterable[tuple[int, int]]) -> Step:
+def heal_links(links: Iterable[tuple[int, int]]) -> Step:
     """Let these directed links pass again, whatever else is cut."""
-    return Step("mend", {"links": sorted(list(link) for link in links)})
+    return Step("heal_links", {"links": sorted(list(link) for link in links)})
 
 
 def swizzle(order: Sequence[int], healing: Sequence[int], nodes: int, pause_seconds: float) -> list[Step]:
@@ -135,7 +135,7 @@ def swizzle(order: Sequence[int], healing: Sequence[int], nodes: int, pause_seco
         story += [cut_links(_around(node, range(1, nodes + 1))), for_(pause_seconds)]
     for node in healing:
         apart.remove(node)
-        story += [mend(_around(node, set(range(1, nodes + 1)) - apart)), for_(pause_seconds)]
+        story += [heal_links(_around(node, set(range(1, nodes + 1)) - apart)), for_(pause_seconds)]
     return story
 
 

@@ -1,6 +1,7 @@
 """What a system is to the harness: a recipe that prepares a node's directory and says which command serves it.
 
-Both systems are recipes (nodes/kafka, nodes/reference); who starts, kills and watches their processes is the same code.
+Both systems are node_configs (nodes/kafka, nodes/reference); who starts, kills and watches their processes is the same
+code.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class System(Protocol):
         """This node's log and quorum-state."""
 
 
-class Recipes(Protocol):
+class NodeConfigs(Protocol):
     """The nodes' systems as they are just now, each of which can be another while its node is down."""
 
     @property

@@ -1,7 +1,8 @@
 """The system of a run as it is just now: a node can be given other switches, or another release, while it is down.
 
-    system = ChangingSystem(plan)                       # a System like any other; build(plan) is what it begins with
-    recipes = NodeRecipes(system, ground)               # what the nemesis changes it by
+    system = ReconfigurableSystem(plan)                       # a System like any other; build(plan) is what it begins
+    with
+    node_configs = RunNodeConfigs(system, environment)               # what the nemesis changes it by
 
 What may live here: which recipe a node has. What may not: starting and stopping (nodes.hosts), or when (nemesis).
 """
@@ -11,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.environments import Ground
+from harness.environments import Environment
 from harness.model.hosts import Host, HostView
 from harness.model.quorum_states import TableName
 from harness.model.systems import NodeCommand, NodeFiles, System
 from harness.planning.plan import Plan
-from harness.planning.systems import build, recipe_of, versions_in
+from harness.planning.systems import build, node_system, versions_in
 
 
-class ChangingSystem:
-    """harness.model.systems.System whose nodes' recipes may change."""
+class ReconfigurableSystem:
+    """harness.model.systems.System whose nodes' node_configs may change."""
 
     def __init__(self, plan: Plan) -> None:
         """Raises BadInput for a switch, system or release that there is not, those of the story's changes included."""
@@ -28,7 +29,7 @@ class ChangingSystem:
         self.whole = build(plan)
         self.nodes: dict[int, System] = {}
         for version in versions_in(plan.story):
-            recipe_of(plan, 1, {}, version)
+            node_system(plan, 1, {}, version)
 
     @property
     def label(self) -> str:
@@ -43,7 +44,7 @@ class ChangingSystem:
     @property
     def reads(self) -> Sequence[Path]:
         """Whatever any recipe of the run reads, those of changes to come included."""
-        later = [recipe_of(self.plan, 1, {}, version) for version in versions_in(self.plan.story)]
+        later = [node_system(self.plan, 1, {}, version) for version in versions_in(self.plan.story)]
         return tuple(dict.fromkeys(path for system in (self.whole, *later) for path in system.reads))
 
     async def prepare(self, host: Host, hosts: Mapping[int, HostView], newcomer: bool = False) -> None:
@@ -66,11 +67,11 @@ class ChangingSystem:
         return self.nodes.get(host.node, self.whole)
 
 
-class NodeRecipes:
-    """harness.model.systems.Recipes of a run."""
+class RunNodeConfigs:
+    """harness.model.systems.NodeConfigs of a run."""
 
-    def __init__(self, system: ChangingSystem, ground: Ground) -> None:
-        self._system, self._ground = system, ground
+    def __init__(self, system: ReconfigurableSystem, environment: Environment) -> None:
+        self._system, self._ground = system, environment
 
     @property
     def changed(self) -> tuple[int, ...]:
@@ -79,7 +80,7 @@ class NodeRecipes:
 
     async def change(self, node: int, switches: Mapping[str, str], system: str | None) -> str:
         """From its next start on, a node has these switches besides its own, or another release."""
-        recipe = recipe_of(self._system.plan, node, switches, system)
+        recipe = node_system(self._system.plan, node, switches, system)
         await recipe.configure(self._ground.host(node), self._ground.views)
         self._system.nodes[node] = recipe
         return recipe.label

@@ -1,6 +1,7 @@
-"""One step of a story as it stands in a plan's file, its arguments checked by the deed it names.
+"""One step of a story as it stands in a plan's file, its arguments checked by the action it names.
 
-What may live here: the steps that are no fault's deeds, and the check. What may not: what deeds take (nemesis) or do.
+What may live here: the steps that are no fault's actions, and the check. What may not: what actions take (nemesis) or
+do.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
+from harness.model.stored_names import current_arguments, current_op
 from harness.model.story import CONDITION, MARK, Step
 from nemesis.arguments import Arguments, Seconds
-from nemesis.registry import BY_DEED
+from nemesis.registry import BY_ACTION
 
 
 class _Await(Arguments):
@@ -21,12 +23,12 @@ class _Await(Arguments):
     within_seconds: Seconds
 
 
-DEEDS: Mapping[str, Any] = {
+ACTIONS: Mapping[str, Any] = {
     "await": _Await,
-    "hold": Seconds,
+    "sleep": Seconds,
     "heal": None,
     MARK: str,
-    **{deed: fault.deeds[deed] for deed, fault in BY_DEED.items()},
+    **{action: fault.actions[action] for action, fault in BY_ACTION.items()},
 }
 
 
@@ -42,12 +44,21 @@ class StoryStep(BaseModel):
         """The step as a value."""
         return Step(self.f, self.value)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _by_current_names(cls, stored: Any) -> Any:
+        """Plans of earlier releases call some steps and arguments otherwise."""
+        if not isinstance(stored, dict) or not isinstance(stored.get("f"), str):
+            return stored
+        step = {**stored, "f": current_op(stored["f"])}
+        return {**step, "value": current_arguments(step["value"])} if "value" in step else step
+
     @model_validator(mode="after")
     def _takes_its_arguments(self) -> StoryStep:
-        if self.f not in DEEDS:
-            raise ValueError(f"deed {self.f!r}: expected one of {', '.join(DEEDS)}")
+        if self.f not in ACTIONS:
+            raise ValueError(f"action {self.f!r}: expected one of {', '.join(ACTIONS)}")
         try:
-            TypeAdapter(DEEDS[self.f]).validate_json(json.dumps(self.value, default=str), strict=True)
+            TypeAdapter(ACTIONS[self.f]).validate_json(json.dumps(self.value, default=str), strict=True)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(dict.fromkeys(map(str, (self.f, *first["loc"]))))  # a shape is named by its first key

@@ -67,7 +67,7 @@ def build(plan: Plan) -> System:
     return first if all(other == first for other in others) else MixedSystem(systems)
 
 
-def recipe_of(plan: Plan, node: int, switches: Switches, system: str | None) -> System:
+def node_system(plan: Plan, node: int, switches: Switches, system: str | None) -> System:
     """A node's recipe with these switches besides its own, or of another system. Raises BadInput, as build does."""
     seats = _seats(plan)
     own, own_switches = seats[node]

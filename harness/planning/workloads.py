@@ -92,7 +92,7 @@ def _sequence(story: Sequence[Step]) -> Generator:
 
 
 def _step(step: Step) -> Generator:
-    if step.f == "hold":
+    if step.f == "sleep":
         return sleep(seconds(step.value))
     if step.f == MARK:
         return marked(step.value)

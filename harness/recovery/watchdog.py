@@ -28,14 +28,14 @@ TRIES = 5
 PAUSE_SECONDS = 2.0
 CONTROLLER_SECONDS = 60.0
 """How long a controller may take to end in good order once whoever started it is gone."""
-GUARDIAN_LOG = "guardian.log"
+WATCHDOG_LOG = "guardian.log"
 
 
 @contextmanager
-def guarded(run: RunDirectory) -> Iterator[None]:
+def watchdog(run: RunDirectory) -> Iterator[None]:
     """A guardian stands by until the end of the block, which it outlives if the controller dies within it."""
     argv = [sys.executable, "-m", "harness.recovery.watchdog", str(run.path)]
-    with (run.path / GUARDIAN_LOG).open("wb") as log:
+    with (run.path / WATCHDOG_LOG).open("wb") as log:
         guardian = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True)
     assert guardian.stdin is not None
     try:

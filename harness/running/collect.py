@@ -25,7 +25,7 @@ from results.store import RunDirectory
 CHUNK = "00000001.parquet"
 
 
-def keep_logs(views: Mapping[int, HostView], system: System, run: RunDirectory) -> None:
+def collect_logs(views: Mapping[int, HostView], system: System, run: RunDirectory) -> None:
     """Store the batches of every node's logs, and the records of users' topics; nothing where no node began a log."""
     logs = [(node, folder) for node, view in views.items() for folder in partitions_in(system.files(view).data)]
     topics = [(node, folder) for node, folder in logs if folder.name != QUORUM_LOG]
@@ -36,7 +36,7 @@ def keep_logs(views: Mapping[int, HostView], system: System, run: RunDirectory) 
         raise EnvironmentFailure(f"{run.path}: cannot keep the nodes' logs: {error.strerror}") from error
 
 
-def keep_rpcs(run: RunDirectory) -> None:
+def collect_rpcs(run: RunDirectory) -> None:
     """Store the proxy's record, if a proxy stood between the nodes."""
     if run.rpc_record.exists():
         _keep(run.rpcs, RPCS, read_rows(run.rpc_record))

@@ -23,26 +23,26 @@ from typing import Any
 from harness.engine.clock import RunClock
 from harness.engine.interpreter import Tally, interpret
 from harness.engine.recorder import Recorder
-from harness.environments import Ground
-from harness.environments.provision import hosting
+from harness.environments import Environment
+from harness.environments.provision import provisioned
 from harness.model import Observation, SplitbrainError
 from harness.model.session import Session
 from harness.model.systems import System
-from harness.planning.node_configs import ChangingSystem, NodeRecipes
+from harness.planning.node_configs import ReconfigurableSystem, RunNodeConfigs
 from harness.planning.plan import Plan
 from harness.planning.workloads import generator_of, workload_of
-from harness.running.collect import keep_logs, keep_rpcs
-from nemesis.context import Situation
+from harness.running.collect import collect_logs, collect_rpcs
+from nemesis.context import NemesisContext
 from nemesis.faults.membership import VOTERS
 from nemesis.journal import UndoJournal
-from nemesis.session import NemesisSession, refuse_what_is_missing
+from nemesis.session import NemesisSession, refuse_unavailable
 from nodes.clocks.line_times import LineTimes
 from nodes.hosts.processes import ServerProcesses
 from nodes.kafka.configuration import CLIENT_PORT
 from nodes.kafka.membership import KafkaMembership
 from nodes.observe.watch import QuorumWatch
 from results.store import RunDirectory
-from workloads.workload import Reach
+from workloads.workload import ClusterAccess
 
 NO_BROKERS = "only a Kafka whose nodes are brokers too has members that change; use --layout combined"
 STATIC = "the voters of a static quorum never change; use --voters N with Kafka 3.9 or later (KIP-853)"
@@ -52,7 +52,7 @@ def main() -> None:
     """Carry out the plan of the run directory that the command line names."""
     run = RunDirectory(Path(sys.argv[1]).absolute())
     try:
-        tally = asyncio.run(conduct(Plan.read(run.plan), run))
+        tally = asyncio.run(run_plan(Plan.read(run.plan), run))
     except SplitbrainError as error:
         tell(failed=str(error), exit_code=error.exit_code)
         sys.exit(error.exit_code)
@@ -64,59 +64,64 @@ def tell(**line: Any) -> None:
     print(json.dumps(line), flush=True)
 
 
-async def conduct(plan: Plan, run: RunDirectory) -> Tally:
+async def run_plan(plan: Plan, run: RunDirectory) -> Tally:
     """Carry out a plan, recording into the run's directory."""
     clock = RunClock.started_now()
-    system = ChangingSystem(plan)
+    system = ReconfigurableSystem(plan)
     stop = asyncio.Event()
     stopper = asyncio.create_task(_until_input_ends(stop))
     try:
         with Recorder(run.path, clock) as recorder:
-            return await _conduct(plan, run, system, clock, recorder, stop)
+            return await _run_plan(plan, run, system, clock, recorder, stop)
     finally:
         stopper.cancel()
 
 
-async def _conduct(
-    plan: Plan, run: RunDirectory, system: ChangingSystem, clock: RunClock, recorder: Recorder, stop: asyncio.Event
+async def _run_plan(
+    plan: Plan,
+    run: RunDirectory,
+    system: ReconfigurableSystem,
+    clock: RunClock,
+    recorder: Recorder,
+    stop: asyncio.Event,
 ) -> Tally:
     async with AsyncExitStack() as stack:
         tell(doing=f"making {plan.nodes} hosts")
         journal = UndoJournal(run.journal)
-        ground = await stack.enter_async_context(hosting(plan, run, system, clock, journal))
+        environment = await stack.enter_async_context(provisioned(plan, run, system, clock, journal))
         tell(doing=f"preparing {system.label}")
-        await asyncio.gather(*(system.prepare(ground.host(node), ground.views) for node in ground.views))
+        await asyncio.gather(*(system.prepare(environment.host(node), environment.views) for node in environment.views))
         # What is entered after this is left before it: the servers have ended when their logs are read.
-        stack.callback(keep_logs, ground.views, system, run)
-        stack.callback(keep_rpcs, run)
-        stack.push_async_callback(ground.bring_home)
+        stack.callback(collect_logs, environment.views, system, run)
+        stack.callback(collect_rpcs, run)
+        stack.push_async_callback(environment.collect)
         line_times = LineTimes(clock.now_ns, recorder.observe)
         watch = QuorumWatch(clock.now_ns, clock.wall_origin_ns, line_times.observe)
-        processes = await stack.enter_async_context(_processes(ground, system, clock, recorder, watch.forget))
-        await stack.enter_async_context(_watching(watch, ground, system))
-        situation = situation_of(plan, ground, processes, lambda: watch.view().leader())
-        situation.recipes = NodeRecipes(system, ground)
-        situation.membership = await stack.enter_async_context(_membership(plan, ground, watch))
-        refuse_what_is_missing((step.f for step in plan.story), situation)
-        nemesis = NemesisSession(situation, journal, watch.until)
+        processes = await stack.enter_async_context(_processes(environment, system, clock, recorder, watch.forget))
+        await stack.enter_async_context(_watching(watch, environment, system))
+        context = nemesis_context(plan, environment, processes, lambda: watch.view().leader())
+        context.node_configs = RunNodeConfigs(system, environment)
+        context.membership = await stack.enter_async_context(_membership(plan, environment, watch))
+        refuse_unavailable((step.f for step in plan.story), context)
+        nemesis = NemesisSession(context, journal, watch.until)
         tell(doing=f"starting {system.label}")
-        for node in ground.views:
+        for node in environment.views:
             await processes.start(node)
         tell(doing="running")
-        return await _interpret(plan, ground, nemesis, clock, recorder, stop)
+        return await _interpret(plan, environment, nemesis, clock, recorder, stop)
 
 
 @asynccontextmanager
 async def _processes(
-    ground: Ground, system: System, clock: RunClock, recorder: Recorder, forget: Callable[[int], None]
+    environment: Environment, system: System, clock: RunClock, recorder: Recorder, forget: Callable[[int], None]
 ) -> AsyncIterator[ServerProcesses]:
-    def tell_event(node: int, kind: str, how: str) -> None:
+    def on_event(node: int, kind: str, how: str) -> None:
         assert kind in ("started", "stopped")
         kinds: dict[str, Any] = {"started": "started", "stopped": "stopped"}
         recorder.observe(Observation(clock.now_ns(), node, "process", kinds[kind], detail=how or None))
         forget(node)
 
-    processes = ground.processes(system, tell_event)
+    processes = environment.processes(system, on_event)
     try:
         yield processes
     finally:
@@ -124,9 +129,9 @@ async def _processes(
 
 
 @asynccontextmanager
-async def _watching(watch: QuorumWatch, ground: Ground, system: System) -> AsyncIterator[None]:
-    connections = {node: ground.connect(node, "splitbrain-watch") for node in ground.views}
-    watch.start({node: system.files(view) for node, view in ground.views.items()}, connections)
+async def _watching(watch: QuorumWatch, environment: Environment, system: System) -> AsyncIterator[None]:
+    connections = {node: environment.connect(node, "splitbrain-watch") for node in environment.views}
+    watch.start({node: system.files(view) for node, view in environment.views.items()}, connections)
     try:
         yield
     finally:
@@ -136,51 +141,64 @@ async def _watching(watch: QuorumWatch, ground: Ground, system: System) -> Async
 
 
 @asynccontextmanager
-async def _membership(plan: Plan, ground: Ground, watch: QuorumWatch) -> AsyncIterator[KafkaMembership | None]:
+async def _membership(
+    plan: Plan, environment: Environment, watch: QuorumWatch
+) -> AsyncIterator[KafkaMembership | None]:
     """Who can change the members of a quorum that has brokers; None where it has none."""
     if plan.layout != "combined":
         yield None
         return
-    addresses = {node: view.address for node, view in ground.views.items()}
-    membership = KafkaMembership(addresses, ground.connect, lambda: watch.view().leader())
+    addresses = {node: view.address for node, view in environment.views.items()}
+    membership = KafkaMembership(addresses, environment.connect, lambda: watch.view().leader())
     try:
         yield membership
     finally:
         await membership.close()
 
 
-def situation_of(plan: Plan, ground: Ground, processes: ServerProcesses, leader: Callable[[], int | None]) -> Situation:
-    """The ground as its nemesis sees it."""
+def nemesis_context(
+    plan: Plan, environment: Environment, processes: ServerProcesses, leader: Callable[[], int | None]
+) -> NemesisContext:
+    """The environment as its nemesis sees it."""
     drawn = random.Random(f"nemesis {plan.seed}")
-    return Situation(
+    return NemesisContext(
         tuple(range(1, plan.nodes + 1)),
-        ground.links,
+        environment.links,
         processes,
         leader,
         drawn.randrange,
-        clocks=ground.clocks(processes) if ground.clocks else None,
-        rpcs=ground.rpcs,
-        packets=ground.packets,
-        disks=ground.disks,
+        clocks=environment.clocks(processes) if environment.clocks else None,
+        rpcs=environment.rpcs,
+        packets=environment.packets,
+        disks=environment.disks,
         floor=plan.floor,
-        lacking={"membership": NO_BROKERS, **({VOTERS: STATIC} if plan.voters is None else {}), **ground.lacking},
+        unavailable={
+            "membership": NO_BROKERS,
+            **({VOTERS: STATIC} if plan.voters is None else {}),
+            **environment.unavailable,
+        },
     )
 
 
 async def _interpret(
-    plan: Plan, ground: Ground, nemesis: NemesisSession, clock: RunClock, recorder: Recorder, stop: asyncio.Event
+    plan: Plan,
+    environment: Environment,
+    nemesis: NemesisSession,
+    clock: RunClock,
+    recorder: Recorder,
+    stop: asyncio.Event,
 ) -> Tally:
     """Run the plan's generator; the faults are healed whatever happens."""
     workload = workload_of(plan)
 
     async def open_session(process: int) -> Session:
         assert workload.make_session is not None
-        return workload.make_session(_reach(ground, f"splitbrain-{process}"), process)
+        return workload.make_session(_cluster_access(environment, f"splitbrain-{process}"), process)
 
     try:
         if workload.prepare is not None:
             tell(doing=f"preparing workload {workload.name}")
-            await workload.prepare(_reach(ground, "splitbrain-prepares"))
+            await workload.prepare(_cluster_access(environment, "splitbrain-prepares"))
             tell(doing="running")
         return await interpret(
             generator_of(plan, workload),
@@ -195,12 +213,12 @@ async def _interpret(
         await nemesis.close()
 
 
-def _reach(ground: Ground, client_id: str) -> Reach:
-    addresses = {node: view.address for node, view in ground.views.items()}
-    return Reach(
-        lambda node: ground.connect(node, client_id),
+def _cluster_access(environment: Environment, client_id: str) -> ClusterAccess:
+    addresses = {node: view.address for node, view in environment.views.items()}
+    return ClusterAccess(
+        lambda node: environment.connect(node, client_id),
         addresses,
-        lambda node: ground.connect(node, client_id, CLIENT_PORT),
+        lambda node: environment.connect(node, client_id, CLIENT_PORT),
     )
 
 

@@ -20,7 +20,7 @@ from harness.model import BadInput, EnvironmentFailure, SplitbrainError
 from harness.model.errors import EXIT_USAGE
 from harness.planning.plan import Plan
 from harness.recovery.liveness import SANDBOX, own, started_ticks
-from harness.recovery.watchdog import guarded
+from harness.recovery.watchdog import watchdog
 from nodes.hosts.sandbox import Privilege, enclose, tie
 from results.files import write_json, write_text
 from results.store import RunDirectory
@@ -40,7 +40,7 @@ def carry_out(plan: Plan, run: RunDirectory, report: Report) -> dict[str, int]:
     own(run)
     run.enter("running", datetime.now(UTC))
     try:
-        with guarded(run) if outlives(plan) else nullcontext():
+        with watchdog(run) if outlives(plan) else nullcontext():
             tally = _follow(run, report)
     except BaseException:
         interrupt(run)

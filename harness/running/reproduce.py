@@ -22,7 +22,7 @@ from harness.planning.systems import KAFKA, build, has_features, is_kafka, is_sw
 from harness.recovery.heal import heal_before_a_run
 from harness.recovery.liveness import own
 from harness.running.controller_process import carry_out, interrupt
-from results.run_verdict import Judgement
+from results.run_verdict import RunVerdict
 from results.store import RunDirectory, new_run
 
 Report = Callable[[str], None]
@@ -59,7 +59,7 @@ class Reproduction:
         return f"splitbrain reproduce {what} --seed {self.seed}"
 
 
-def reproduce(what: Reproduction, store: Path, master: str | None, report: Report) -> tuple[RunDirectory, Judgement]:
+def reproduce(what: Reproduction, store: Path, master: str | None, report: Report) -> tuple[RunDirectory, RunVerdict]:
     """Play all sides one after another, then judge them in one Spark session."""
     plans = [asyncio.run(_plan(what, side, number, report)) for number in range(what.times) for side in what.sides]
     for plan in plans:

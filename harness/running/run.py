@@ -19,14 +19,14 @@ from harness.recovery.heal import heal_before_a_run
 from harness.running.controller_process import carry_out
 from harness.running.reproduce import new_seed, our_versions
 from nemesis.schedule import Mix, random_story
-from results.run_verdict import Judgement
+from results.run_verdict import RunVerdict
 from results.store import RunDirectory, new_run
 
 DEFAULT_KAFKA = "newest 4"
 Report = Callable[[str], None]
 
 
-def run_request(asked: Request, store: Path, master: str | None, report: Report) -> tuple[RunDirectory, Judgement]:
+def run_request(asked: Request, store: Path, master: str | None, report: Report) -> tuple[RunDirectory, RunVerdict]:
     """Settle a request into a plan, carry it out, judge it."""
     plan = asyncio.run(_settled(asked, report))
     build(plan)

@@ -64,7 +64,7 @@ def _words(expectation: Expectation) -> str:
 def _step(step: Step) -> str:
     if step.f == "await":
         return f"wait until {step.value['condition']}"
-    if step.f == "hold":
+    if step.f == "sleep":
         return f"hold for {step.value:g} s"
     return f"{step.f} {_arguments(step.value)}".strip()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.model.faults.rpc import HOLD, Api, RpcMatch, RpcRule, disturb
+from harness.model.faults.rpc import HOLD, Api, RpcMatch, RpcRule, intercept
 from harness.model.scenario import Scenario, Side, Source
 from harness.model.story import (
     A_LEADER_IS_KNOWN,
@@ -11,11 +11,11 @@ from harness.model.story import (
     cut,
     for_,
     heal,
+    is_not_leader,
     once,
     one,
     only_links,
     seconds,
-    stands_aside,
 )
 from harness.scenarios.expectations import epochs_burned, leader_changes, leader_deposed
 
@@ -59,7 +59,7 @@ PV_02 = Scenario(
 )
 
 FETCHES_OF_A_FOLLOWER = RpcRule("fetch answers", RpcMatch((Api.FETCH,), "response", targets=(FOLLOWERS,)), HOLD)
-HICCUP = (disturb(FETCHES_OF_A_FOLLOWER), for_(seconds(2.6)), heal(), once(A_LEADER_IS_KNOWN), for_(seconds(4)))
+HICCUP = (intercept(FETCHES_OF_A_FOLLOWER), for_(seconds(2.6)), heal(), once(A_LEADER_IS_KNOWN), for_(seconds(4)))
 
 PV_03 = Scenario(
     id="PV-03",
@@ -80,7 +80,7 @@ PV_04 = Scenario(
     question="Is there peace with a fetch timeout of 100 ms on n3, where an idle leader answers after 500 ms?",
     source=KIP_996 / "Disruptive server scenarios",
     nodes=3,
-    story=(once(stands_aside(3)), for_(seconds(15))),
+    story=(once(is_not_leader(3)), for_(seconds(15))),
     bad=Side(WITHOUT_PRE_VOTE, "3.9.1", shows=(epochs_burned(at_least=6),), of_node={3: {LOW: "100"}}),
     good=Side({}, "newest 4", never=(leader_deposed, epochs_burned(at_least=1)), of_node={3: {LOW: "100"}}),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from harness.model.faults.disks import lose_disk
-from harness.model.faults.rpc import DROP, HOLD, Api, RpcMatch, RpcRule, disturb
+from harness.model.faults.rpc import DROP, HOLD, Api, RpcMatch, RpcRule, intercept
 from harness.model.scenario import Scenario, Side
 from harness.model.story import (
     A_LEADER_IS_KNOWN,
@@ -21,13 +21,13 @@ from harness.model.story import (
     cut_links,
     for_,
     heal,
+    heal_links,
     is_a_candidate,
+    is_not_leader,
     kill,
-    mend,
     once,
     only_links,
     seconds,
-    stands_aside,
     start,
 )
 from harness.scenarios.expectations import (
@@ -81,7 +81,7 @@ PV_11 = Scenario(
     story=(
         once(all_follow(2)),
         CATCHES_UP,
-        disturb(VOTES_OF_N1, CAMPAIGN_OF_N3),
+        intercept(VOTES_OF_N1, CAMPAIGN_OF_N3),
         kill("n2"),
         once(is_a_candidate(1)),
         cut("n1"),
@@ -121,7 +121,7 @@ PV_25 = Scenario(
     nodes=3,
     story=(
         once(ALL_FOLLOW_ONE_LEADER),
-        once(stands_aside(1)),
+        once(is_not_leader(1)),
         CATCHES_UP,
         kill(LEADER),
         for_(seconds(12)),
@@ -149,10 +149,10 @@ PV_26 = Scenario(
     story=(
         once(all_follow(2)),
         CATCHES_UP,
-        disturb(OTHERS_CAMPAIGN, TWO_VOTES, LATE),
+        intercept(OTHERS_CAMPAIGN, TWO_VOTES, LATE),
         kill("n2"),
         once(is_a_candidate(1)),
-        disturb(OTHERS_CAMPAIGN, TWO_VOTES),
+        intercept(OTHERS_CAMPAIGN, TWO_VOTES),
         for_(seconds(8)),
         heal(),
         once(A_LEADER_IS_KNOWN),
@@ -221,7 +221,7 @@ PV_32 = Scenario(
         cut("n1"),
         for_(seconds(4)),
         lose_disk("n3"),
-        mend([(1, 3), (3, 1)]),
+        heal_links([(1, 3), (3, 1)]),
         cut_links([(2, 3), (3, 2)]),
         start("n3"),
         for_(seconds(15)),
@@ -253,7 +253,7 @@ PV_38 = Scenario(
     story=(
         once(all_follow(2)),
         cut("n5"),
-        disturb(UNHEARD),
+        intercept(UNHEARD),
         for_(seconds(25)),
         heal(),
         once(A_LEADER_IS_KNOWN),

@@ -5,7 +5,7 @@ What may live here: scenarios named after an issue. What may not: those of a KIP
 
 from __future__ import annotations
 
-from harness.model.faults.rpc import CLIENTS, HOLD, Api, RpcMatch, RpcRule, disturb
+from harness.model.faults.rpc import CLIENTS, HOLD, Api, RpcMatch, RpcRule, intercept
 from harness.model.scenario import Expectation, Scenario, Side, Source
 from harness.model.story import (
     A_LEADER_IS_KNOWN,
@@ -37,7 +37,7 @@ KAFKA_17754 = Scenario(
     nodes=2,
     layout="combined",
     workload="kafka-17754",
-    story=(once(A_LEADER_IS_KNOWN), disturb(FIRST_END), for_(seconds(8)), heal(), for_(seconds(2))),
+    story=(once(A_LEADER_IS_KNOWN), intercept(FIRST_END), for_(seconds(8)), heal(), for_(seconds(2))),
     bad=Side(
         None,
         "3.9.1",

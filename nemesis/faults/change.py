@@ -17,18 +17,18 @@ from harness.model import PeerFailure
 from harness.model.hosts import UndoRecord
 from harness.model.story import CHANGE_VERSION, FOLLOWERS, LEADER, Step, configure, for_
 from nemesis.arguments import OnNodes
-from nemesis.context import Situation
-from nemesis.fault import Aimed, Fault
+from nemesis.context import NemesisContext
+from nemesis.fault import Fault, Resolved
 
 Property = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,120}$")]
-Setting = Annotated[str, Field(pattern=r"^[^\r\n]{0,400}$")]
+PropertyValue = Annotated[str, Field(pattern=r"^[^\r\n]{0,400}$")]
 TIMEOUTS = ("controller.quorum.fetch.timeout.ms", "controller.quorum.election.timeout.ms")
 
 
 class Configure(OnNodes):
     """Properties by the names that the system knows them by."""
 
-    switches: Annotated[dict[Property, Setting], Field(min_length=1)]
+    switches: Annotated[dict[Property, PropertyValue], Field(min_length=1)]
 
 
 class ChangeVersion(OnNodes):
@@ -37,50 +37,50 @@ class ChangeVersion(OnNodes):
     system: Annotated[str, Field(pattern=r"^(reference|kafka:[0-9]+\.[0-9]+\.[0-9]+)$")]
 
 
-def aim(situation: Situation, _f: str, value: Mapping[str, Any]) -> Aimed:
+def resolve(context: NemesisContext, _f: str, value: Mapping[str, Any]) -> Resolved:
     """The nodes that are meant."""
-    return {**value, "nodes": list(situation.whoever_is(value["who"]))}
+    return {**value, "nodes": list(context.nodes_in_role(value["who"]))}
 
 
-def undo(f: str, aimed: Aimed) -> UndoRecord:
+def undo(f: str, resolved: Resolved) -> UndoRecord:
     """What the run began with undoes any change."""
-    return UndoRecord(f, "restore-recipes", {"nodes": aimed["nodes"]})
+    return UndoRecord(f, "restore-node_configs", {"nodes": resolved["nodes"]})
 
 
-async def carry_out(situation: Situation, f: str, aimed: Aimed) -> dict[str, Any]:
+async def carry_out(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
     """Change each node while it is down; returns the nodes and what they are called now."""
-    recipes = situation.recipes
-    assert recipes is not None
+    node_configs = context.node_configs
+    assert node_configs is not None
     words = []
-    for node in aimed["nodes"]:
-        await _down(situation, node)
-        label = await recipes.change(node, aimed.get("switches", {}), aimed.get("system"))
-        await _up(situation, node, f)
+    for node in resolved["nodes"]:
+        await _down(context, node)
+        label = await node_configs.change(node, resolved.get("switches", {}), resolved.get("system"))
+        await _up(context, node, f)
         words.append(f"n{node} is {label}")
-    return {"nodes": aimed["nodes"], "label": ", ".join(words)}
+    return {"nodes": resolved["nodes"], "label": ", ".join(words)}
 
 
-async def heal(situation: Situation) -> None:
+async def heal(context: NemesisContext) -> None:
     """Give every changed node back what the run began with."""
-    if situation.recipes is None:
+    if context.node_configs is None:
         return
-    for node in situation.recipes.changed:
-        await _down(situation, node)
-        await situation.recipes.restore(node)
-        await _up(situation, node, "heal")
+    for node in context.node_configs.changed:
+        await _down(context, node)
+        await context.node_configs.restore(node)
+        await _up(context, node, "heal")
 
 
-async def _down(situation: Situation, node: int) -> None:
-    if situation.processes.state(node) == "paused":
-        await situation.processes.resume(node)
-    if situation.processes.state(node) != "gone":
-        await situation.processes.stop(node)
+async def _down(context: NemesisContext, node: int) -> None:
+    if context.processes.state(node) == "paused":
+        await context.processes.resume(node)
+    if context.processes.state(node) != "gone":
+        await context.processes.stop(node)
 
 
-async def _up(situation: Situation, node: int, f: str) -> None:
-    await situation.processes.start(node)
-    if situation.processes.state(node) != "running":
-        raise PeerFailure(f"{f} n{node}: it is {situation.processes.state(node)} after its start, expected running")
+async def _up(context: NemesisContext, node: int, f: str) -> None:
+    await context.processes.start(node)
+    if context.processes.state(node) != "running":
+        raise PeerFailure(f"{f} n{node}: it is {context.processes.state(node)} after its start, expected running")
 
 
 def draw(drawn: random.Random, _nodes: int) -> list[Step]:
@@ -92,9 +92,9 @@ def draw(drawn: random.Random, _nodes: int) -> list[Step]:
 FAULT = Fault(
     name="change",
     words="a node comes back with another configuration, or as another release",
-    deeds={"configure": Configure, CHANGE_VERSION: ChangeVersion},
-    missing=lambda situation, _deed: situation.why_lacking("recipes"),
-    aim=aim,
+    actions={"configure": Configure, CHANGE_VERSION: ChangeVersion},
+    missing=lambda context, _deed: context.why_unavailable("node_configs"),
+    resolve=resolve,
     undo=undo,
     carry_out=carry_out,
     heal=heal,

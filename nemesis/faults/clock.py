@@ -22,8 +22,8 @@ from harness.model import BadInput, PeerFailure
 from harness.model.hosts import Clock, Clocks, UndoRecord
 from harness.model.story import FOLLOWERS, LEADER, Step, drift, for_, skew, strobe
 from nemesis.arguments import OnNodes
-from nemesis.context import Situation
-from nemesis.fault import Aimed, Fault
+from nemesis.context import NemesisContext
+from nemesis.fault import Fault, Resolved
 
 SECOND_NS = 1_000_000_000
 OFFSET_TOLERANCE_NS = 2_000_000
@@ -56,7 +56,7 @@ class Drift(OnNodes):
     clocks: ClockNames = ("realtime", "monotonic")
 
 
-def aim(situation: Situation, f: str, value: Mapping[str, Any]) -> Aimed:
+def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
     """The nodes that are meant, and by how much. Raises BadInput for a fault too small to prove."""
     if f == "skew" and 0 < abs(value["offset_seconds"]) < PROVABLE_SECONDS:
         seconds = value["offset_seconds"]
@@ -65,35 +65,35 @@ def aim(situation: Situation, f: str, value: Mapping[str, Any]) -> Aimed:
         raise BadInput(
             f"drift at rate {value['rate']:g}: expected one that differs from 1 by {PROVABLE_RATE:g} or more"
         )
-    return {**value, "nodes": list(situation.whoever_is(value["who"]))}
+    return {**value, "nodes": list(context.nodes_in_role(value["who"]))}
 
 
-def undo(f: str, aimed: Aimed) -> UndoRecord | None:
-    """Resetting undoes any of them; None where the deed itself resets."""
-    return None if f == "reset_clock" else UndoRecord(f, "reset-clocks", {"nodes": aimed["nodes"]})
+def undo(f: str, resolved: Resolved) -> UndoRecord | None:
+    """Resetting undoes any of them; None where the action itself resets."""
+    return None if f == "reset_clock" else UndoRecord(f, "reset-clocks", {"nodes": resolved["nodes"]})
 
 
-async def carry_out(situation: Situation, f: str, aimed: Aimed) -> dict[str, Any]:
+async def carry_out(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
     """Do it to each node; returns the nodes and a label for the report.
 
     Raises PeerFailure where a process is not shown what it should be.
     """
-    clocks, nodes = situation.clocks, aimed["nodes"]
+    clocks, nodes = context.clocks, resolved["nodes"]
     assert clocks is not None
-    deed = {"skew": _skew, "drift": _drift, "reset_clock": _reset}[f]
-    situation.skewed = tuple(sorted({*situation.skewed, *nodes}))
-    words = [await deed(clocks, node, aimed) for node in nodes]
+    action = {"skew": _skew, "drift": _drift, "reset_clock": _reset}[f]
+    context.skewed = tuple(sorted({*context.skewed, *nodes}))
+    words = [await action(clocks, node, resolved) for node in nodes]
     if f == "reset_clock":
-        situation.skewed = tuple(node for node in situation.skewed if node not in nodes)
+        context.skewed = tuple(node for node in context.skewed if node not in nodes)
     return {"nodes": list(nodes), "label": ", ".join(words) or "no clock to reset"}
 
 
-async def heal(situation: Situation) -> None:
+async def heal(context: NemesisContext) -> None:
     """Reset every clock that was moved; a process that has ended took its clocks with it."""
-    alive = tuple(node for node in situation.skewed if situation.processes.state(node) != "gone")
+    alive = tuple(node for node in context.skewed if context.processes.state(node) != "gone")
     if alive:
-        await carry_out(situation, "reset_clock", {"nodes": list(alive)})
-    situation.skewed = ()
+        await carry_out(context, "reset_clock", {"nodes": list(alive)})
+    context.skewed = ()
 
 
 async def _skew(clocks: Clocks, node: int, value: Mapping[str, Any]) -> str:
@@ -151,16 +151,16 @@ def draw(drawn: random.Random, _nodes: int) -> list[Step]:
     """A leap of up to two minutes either way, leaps to and fro, or clocks that go too slow or too fast."""
     who = drawn.choice([LEADER, FOLLOWERS])
     leap = round(drawn.choice([-1, 1]) * drawn.uniform(0.1, 120), 3)
-    strikes = [[skew(who, leap)], [drift(who, drawn.choice(DRAWN_RATES))], strobe(who, leap, 0.4, 3)]
-    return drawn.choice(strikes)
+    sequences = [[skew(who, leap)], [drift(who, drawn.choice(DRAWN_RATES))], strobe(who, leap, 0.4, 3)]
+    return drawn.choice(sequences)
 
 
 FAULT = Fault(
     name="clock",
     words="a node's clocks leap, jump to and fro, or go too slow or too fast, while its process runs",
-    deeds={"skew": Skew, "drift": Drift, "reset_clock": OnNodes},
-    missing=lambda situation, _deed: situation.why_lacking("clocks"),
-    aim=aim,
+    actions={"skew": Skew, "drift": Drift, "reset_clock": OnNodes},
+    missing=lambda context, _deed: context.why_unavailable("clocks"),
+    resolve=resolve,
     undo=undo,
     carry_out=carry_out,
     heal=heal,

@@ -1,10 +1,11 @@
 """Disk faults: lost, full, read-only, slow, hanging, failing at a rate; or files damaged while the node is down.
 
-    Step("slow_disk", {"who": "leader", "delay_ms": 200})      (harness.model.faults.disks has a function for each deed)
+    Step("slow_disk", {"who": "leader", "delay_ms": 200})
+    (harness.model.faults.disks has a function for each action)
 
 Deeds at rest kill the node, damage its disk and leave it down: a step starts it, or healing, which does so after it has
 mended the disks. What was lost stays lost, as the scenario that asks for it wants; a node whose checkpoint is garbage
-need not come up again. Each deed is proved by what a process on the node meets, and so is healing.
+need not come up again. Each action is proved by what a process on the node meets, and so is healing.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from harness.model.faults.disks import (
 from harness.model.hosts import UndoRecord
 from harness.model.story import FOLLOWERS, LEADER, Step, for_
 from nemesis.arguments import OnNodes
-from nemesis.context import Situation
-from nemesis.fault import Aimed, Fault
+from nemesis.context import NemesisContext
+from nemesis.fault import Fault, Resolved
 
 RATE_MIN = 0.02
 """A disk that fails more seldom takes too long to be proved."""
@@ -100,7 +101,7 @@ class DiskErrors(OnNodes):
     error: DiskError = "EIO"
 
 
-DEEDS: Mapping[str, type[OnNodes]] = {
+ACTIONS: Mapping[str, type[OnNodes]] = {
     "lose_disk": LoseDisk,
     "lose_unsynced": OnNodes,
     "flip_bits": FlipBits,
@@ -128,40 +129,40 @@ WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 }
 
 
-def missing(situation: Situation, f: str) -> str | None:
-    """Why a deed cannot be had: the hosts have no disks of their own, or not of the kind that it takes."""
-    return situation.why_lacking("disks") or _disks(situation).missing(f)
+def missing(context: NemesisContext, f: str) -> str | None:
+    """Why an action cannot be had: the hosts have no disks of their own, or not of the kind that it takes."""
+    return context.why_unavailable("disks") or _disks(context).missing(f)
 
 
-def aim(situation: Situation, f: str, value: Mapping[str, Any]) -> Aimed:
+def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
     """The nodes that are meant, but for those that the floor spares, and all details.
 
     Raises EnvironmentFailure where these disks cannot do it.
     """
-    reason = _disks(situation).missing(f)
+    reason = _disks(context).missing(f)
     if reason is not None:
         raise EnvironmentFailure(f"{f}: {reason}")
-    nodes = situation.whoever_is(value["who"])
-    details = DEEDS[f].model_validate(value).model_dump(exclude={"who"})
-    return {**details, "nodes": list(situation.above_the_floor(nodes) if f in AT_REST else nodes)}
+    nodes = context.nodes_in_role(value["who"])
+    details = ACTIONS[f].model_validate(value).model_dump(exclude={"who"})
+    return {**details, "nodes": list(context.keeping_the_floor(nodes) if f in AT_REST else nodes)}
 
 
-def undo(f: str, aimed: Aimed) -> UndoRecord | None:
+def undo(f: str, resolved: Resolved) -> UndoRecord | None:
     """Starting the node, or mending its disk, undoes what can be undone."""
-    return UndoRecord(f, "start" if f in AT_REST else "mend-disks", {"nodes": aimed["nodes"]})
+    return UndoRecord(f, "start" if f in AT_REST else "heal-disks", {"nodes": resolved["nodes"]})
 
 
-async def carry_out(situation: Situation, f: str, aimed: Aimed) -> dict[str, Any]:
+async def carry_out(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
     """Do it to each node's disk, the node killed first where the disk must be at rest; returns what was done.
 
     Raises PeerFailure where a process on the node meets something else.
     """
-    disks, nodes = _disks(situation), aimed["nodes"]
-    details = {name: value for name, value in aimed.items() if name != "nodes"}
+    disks, nodes = _disks(context), resolved["nodes"]
+    details = {name: value for name, value in resolved.items() if name != "nodes"}
     done: dict[str, Any] = {}
     for node in nodes:
-        if f in AT_REST and situation.processes.state(node) != "gone":
-            await situation.processes.kill(node)
+        if f in AT_REST and context.processes.state(node) != "gone":
+            await context.processes.kill(node)
         done[f"n{node}"] = await disks.do(node, f, details)
         problem = await disks.probe(node, f, done[f"n{node}"])
         if problem is not None:
@@ -170,15 +171,15 @@ async def carry_out(situation: Situation, f: str, aimed: Aimed) -> dict[str, Any
     return {"nodes": nodes, "label": f"{names} {WORDS[f](details)}", "done": done}
 
 
-async def heal(situation: Situation) -> None:
+async def heal(context: NemesisContext) -> None:
     """Mend every disk that does not work as it should, and prove it; one that cannot be keeps no other from it."""
-    if situation.disks is None:
+    if context.disks is None:
         return
     problems: list[str] = []
-    for node in tuple(situation.disks.disturbed):
+    for node in tuple(context.disks.disturbed):
         try:
-            await situation.disks.undo(node)
-            problem = await situation.disks.trouble(node)
+            await context.disks.undo(node)
+            problem = await context.disks.trouble(node)
         except SplitbrainError as error:
             problem = str(error)
         if problem is not None:
@@ -187,9 +188,9 @@ async def heal(situation: Situation) -> None:
         raise PeerFailure(f"proving that disks are whole: {'; '.join(problems)}")
 
 
-def _disks(situation: Situation) -> Disks:
-    assert situation.disks is not None, "a fault that is missing is not carried out"
-    return situation.disks
+def _disks(context: NemesisContext) -> Disks:
+    assert context.disks is not None, "a fault that is missing is not carried out"
+    return context.disks
 
 
 def _amount(details: Mapping[str, Any]) -> str:
@@ -199,13 +200,13 @@ def _amount(details: Mapping[str, Any]) -> str:
 def draw(drawn: random.Random, _nodes: int) -> list[Step]:
     """A disk that is slow, hangs, fails or lets nothing be written: what a quorum must survive whenever it comes."""
     who = drawn.choice([LEADER, FOLLOWERS])
-    strikes = [
+    sequences = [
         slow_disk(who, float(drawn.choice([20, 100, 500]))),
         hang_disk(who),
         read_only_disk(who),
         disk_errors(who, drawn.choice([0.05, 0.3, 1.0]), drawn.choice(["EIO", "ENOSPC"])),
     ]
-    return [drawn.choice(strikes)]
+    return [drawn.choice(sequences)]
 
 
 TRIED: tuple[tuple[Step, ...], ...] = (
@@ -224,9 +225,9 @@ TRIED: tuple[tuple[Step, ...], ...] = (
 FAULT = Fault(
     name="disk",
     words="disks are lost, full, read-only, slow, hanging or failing, lose what was not synced, or hold damaged files",
-    deeds=DEEDS,
+    actions=ACTIONS,
     missing=missing,
-    aim=aim,
+    resolve=resolve,
     undo=undo,
     carry_out=carry_out,
     heal=heal,

@@ -1,6 +1,7 @@
 """Membership: voters join and leave, partitions move, leaders are elected; and what was asked for is seen to its end.
 
-A deed asks, and what it asked for is pending until a view of the quorum shows it done: a request that nobody answered
+An action asks, and what it asked for is pending until a view of the quorum shows it done: a request that nobody
+answered
 may have been carried out, so its change is pending too, for a while. `settle`, which healing ends with, waits for the
 pending ones and tells of each that is not done which state it is stuck in.
 
@@ -21,12 +22,12 @@ from harness.model.faults.membership import Change, Membership, MembershipView, 
 from harness.model.session import NoAnswer
 from harness.model.story import Step, for_
 from nemesis.arguments import Arguments, OnNodes, Seconds
-from nemesis.context import Situation
-from nemesis.fault import Aimed, Fault
+from nemesis.context import NemesisContext
+from nemesis.fault import Fault, Resolved
 
 OF_VOTERS = ("add_voter", "remove_voter")
 VOTERS = "voters"
-"""What a situation lacks whose voters never change."""
+"""What a context lacks whose voters never change."""
 VOTERS_MIN = 2
 POLL_SECONDS = 0.25
 SETTLE_SECONDS = 90.0
@@ -70,33 +71,33 @@ def remove_voter(who: str) -> Step:
 
 def settle(within_seconds: float = SETTLE_SECONDS) -> Step:
     """Wait until all that was asked for is done."""
-    return Step("settle", {"within_seconds": within_seconds})
+    return Step("await_membership", {"within_seconds": within_seconds})
 
 
-def aim(situation: Situation, f: str, value: Mapping[str, Any]) -> Aimed:
+def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
     """The nodes in an order drawn, and the nodes of the role, in that order, where one is named."""
-    order = situation.shuffled()
+    order = context.shuffled()
     if "who" in value:
-        meant = situation.whoever_is(value["who"])
+        meant = context.nodes_in_role(value["who"])
         return {"nodes": [node for node in order if node in meant]}
-    partitions = [situation.draw(1 << 16) for _ in range(int(value.get("partitions", 1)))] if f == "reassign" else []
+    partitions = [context.draw(1 << 16) for _ in range(int(value.get("partitions", 1)))] if f == "reassign" else []
     return {**value, "order": list(order), "drawn": partitions}
 
 
-async def carry_out(situation: Situation, f: str, aimed: Aimed) -> dict[str, Any]:
+async def carry_out(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
     """Ask for it, or wait for what was asked. Raises PeerFailure where it was refused."""
-    membership = situation.membership
+    membership = context.membership
     assert membership is not None
-    if f == "settle":
-        return await _settle(situation, membership, float(aimed.get("within_seconds", SETTLE_SECONDS)))
+    if f == "await_membership":
+        return await _settle(context, membership, float(resolved.get("within_seconds", SETTLE_SECONDS)))
     view = await _view(membership)
     if f == "elect":
-        await membership.elect(sorted(view.partitions), aimed.get("how", "preferred"))
-        return {"label": f"{aimed.get('how', 'preferred')} elections"}
-    changes = _moves(view, aimed) if f == "reassign" else _voter(view, aimed["nodes"], joins=f == "add_voter")
+        await membership.elect(sorted(view.partitions), resolved.get("how", "preferred"))
+        return {"label": f"{resolved.get('how', 'preferred')} elections"}
+    changes = _moves(view, resolved) if f == "reassign" else _voter(view, resolved["nodes"], joins=f == "add_voter")
     if not changes:
         return {"label": f"{f}: nobody to ask it of"}
-    await _ask(situation, membership, changes)
+    await _ask(context, membership, changes)
     words = "; ".join(change.words for change in changes)
     return {"changes": [change.words for change in changes], "label": words}
 
@@ -113,17 +114,17 @@ async def _view(membership: Membership) -> MembershipView:
         await asyncio.sleep(POLL_SECONDS)
 
 
-async def heal(situation: Situation) -> None:
+async def heal(context: NemesisContext) -> None:
     """See what was asked for to its end."""
-    if situation.membership is not None and situation.pending:
-        await _settle(situation, situation.membership, SETTLE_SECONDS)
+    if context.membership is not None and context.pending:
+        await _settle(context, context.membership, SETTLE_SECONDS)
 
 
-async def _ask(situation: Situation, membership: Membership, changes: Sequence[Change]) -> None:
+async def _ask(context: NemesisContext, membership: Membership, changes: Sequence[Change]) -> None:
     """A change that is asked for takes the place of an earlier one of the same voter or partition."""
-    before = dict(situation.pending)
-    situation.pending |= {_subject(change): change for change in changes}
-    situation.unanswered -= situation.pending.keys()
+    before = dict(context.pending)
+    context.pending |= {_subject(change): change for change in changes}
+    context.unanswered -= context.pending.keys()
     try:
         for change in changes:
             if isinstance(change, VoterChange):
@@ -132,10 +133,10 @@ async def _ask(situation: Situation, membership: Membership, changes: Sequence[C
         if moves:
             await membership.reassign(moves)
     except NoAnswer:
-        situation.unanswered |= {_subject(change) for change in changes}
+        context.unanswered |= {_subject(change) for change in changes}
         raise
     except PeerFailure:
-        situation.pending = before
+        context.pending = before
         raise
 
 
@@ -143,36 +144,36 @@ def _subject(change: Change) -> str:
     return f"n{change.node}" if isinstance(change, VoterChange) else f"{change.partition[0]}-{change.partition[1]}"
 
 
-async def _settle(situation: Situation, membership: Membership, within_seconds: float) -> dict[str, Any]:
+async def _settle(context: NemesisContext, membership: Membership, within_seconds: float) -> dict[str, Any]:
     """Poll until all is as asked. Raises PeerFailure that tells the state in which each of the others is stuck."""
     began = asyncio.get_running_loop().time()
-    asked, forgotten, trouble = len(situation.pending), 0, ""
-    while situation.pending:
+    asked, forgotten, trouble = len(context.pending), 0, ""
+    while context.pending:
         passed = asyncio.get_running_loop().time() - began
         try:
             view = await membership.view()
         except PeerFailure as error:
             trouble = str(error)
         else:
-            left = {subject: change for subject, change in situation.pending.items() if not change.is_done(view)}
+            left = {subject: change for subject, change in context.pending.items() if not change.is_done(view)}
             trouble = "; ".join(f"{change.words}: {change.state(view)}" for change in left.values())
-            never = situation.unanswered & left.keys() if passed > UNANSWERED_SECONDS else set()
+            never = context.unanswered & left.keys() if passed > UNANSWERED_SECONDS else set()
             forgotten += len(never)
-            situation.pending = {subject: change for subject, change in left.items() if subject not in never}
-        if situation.pending and passed > within_seconds:
-            situation.pending = {}  # it has been told, and would only be told again
+            context.pending = {subject: change for subject, change in left.items() if subject not in never}
+        if context.pending and passed > within_seconds:
+            context.pending = {}  # it has been told, and would only be told again
             raise PeerFailure(f"settling membership: not done after {within_seconds:g} s: {trouble}")
         await asyncio.sleep(POLL_SECONDS)
-    situation.unanswered.clear()
+    context.unanswered.clear()
     never_asked = f", {forgotten} were never answered" if forgotten else ""
     return {"label": f"{asked - forgotten} changes of membership are as asked{never_asked}"}
 
 
-def _moves(view: MembershipView, aimed: Aimed) -> Sequence[Change]:
+def _moves(view: MembershipView, resolved: Resolved) -> Sequence[Change]:
     """Each drawn partition to as many nodes as it has copies, the drawn order begun at another place for each."""
-    known, order = sorted(view.partitions), aimed["order"]
+    known, order = sorted(view.partitions), resolved["order"]
     moves: dict[Any, Change] = {}
-    for number, drawn in enumerate(aimed["drawn"] if known else []):
+    for number, drawn in enumerate(resolved["drawn"] if known else []):
         partition = known[drawn % len(known)]
         count = len(view.partitions[partition].replicas)
         replicas = tuple(order[(number + place) % len(order)] for place in range(count))
@@ -188,35 +189,35 @@ def _voter(view: MembershipView, nodes: Sequence[int], joins: bool) -> Sequence[
     return [VoterChange(node, False) for node in nodes if node in view.voters and enough][:1]
 
 
-def missing(situation: Situation, f: str) -> str | None:
-    """Why a deed cannot be done here, None where it can: partitions may move in a quorum whose voters stay."""
-    reason = situation.why_lacking("membership")
-    return reason or (situation.lacking.get(VOTERS) if f in OF_VOTERS else None)
+def missing(context: NemesisContext, f: str) -> str | None:
+    """Why an action cannot be done here, None where it can: partitions may move in a quorum whose voters stay."""
+    reason = context.why_unavailable("membership")
+    return reason or (context.unavailable.get(VOTERS) if f in OF_VOTERS else None)
 
 
 def draw(drawn: random.Random, _nodes: int) -> list[Step]:
     """Some partitions move, a voter leaves or joins, or preferred leaders are elected."""
-    strikes = [
+    sequences = [
         [reassign(drawn.randint(1, 4))],
         [remove_voter("all")],
         [add_voter("all")],
         [Step("elect", {"how": "preferred"})],
     ]
-    return drawn.choice(strikes)
+    return drawn.choice(sequences)
 
 
 FAULT = Fault(
     name="membership",
     words="voters join and leave the quorum, partitions move to other nodes, leaders are elected",
-    deeds={
+    actions={
         "reassign": Reassign,
         "add_voter": OnNodes,
         "remove_voter": OnNodes,
         "elect": Elect,
-        "settle": Settle,
+        "await_membership": Settle,
     },
     missing=missing,
-    aim=aim,
+    resolve=resolve,
     undo=lambda _f, _aimed: None,
     carry_out=carry_out,
     heal=heal,

@@ -1,9 +1,9 @@
 """Packet faults: packets between nodes are delayed, lost, doubled, put out of turn, damaged, or bounded in bandwidth.
 
-    Step("packets", {"who": "leader", "ways": "out", "delay_ms": 50, "loss": 0.1})
+    Step("packets", {"who": "leader", "direction": "out", "delay_ms": 50, "loss": 0.1})
     (harness.model.faults.packets.packets)
 
-A second deed adds its links, and replaces the shape of those that have one. What a shape does is proved by numbered
+A second action adds its links, and replaces the shape of those that have one. What a shape does is proved by numbered
 datagrams on each of its links, and that no other link is touched by some on those; links that are cut are left out. A
 proof that fails is tried again, as a machine that was busy for a moment is no fault; a shape too faint to be proved is
 refused.
@@ -23,9 +23,9 @@ from harness.model import BadInput, PeerFailure
 from harness.model.faults.packets import PACKETS, Distribution, Packets, PacketShape, packets
 from harness.model.hosts import Link, UndoRecord
 from harness.model.story import FOLLOWERS, LEADER, Step, for_
-from nemesis.arguments import Arguments, Pairs, Probability, Ways, Who
-from nemesis.context import Situation
-from nemesis.fault import Aimed, Fault
+from nemesis.arguments import Arguments, Direction, Pairs, Probability, Who
+from nemesis.context import NemesisContext
+from nemesis.fault import Fault, Resolved
 from nemesis.faults.packet_proof import UNTOUCHED, misfit, probes_for
 from nemesis.faults.partition_shapes import isolation
 
@@ -38,7 +38,7 @@ class Treatment(Arguments):
     """Whose links (those of a role's nodes with all others, these, or all), and what befalls their packets."""
 
     who: Who | None = None
-    ways: Ways = "both"
+    direction: Direction = "both"
     links: Pairs | None = None
     delay_ms: Annotated[float, Field(ge=0, le=60_000)] = 0
     jitter_ms: Annotated[float, Field(ge=0, le=60_000)] = 0
@@ -50,7 +50,7 @@ class Treatment(Arguments):
     rate_kbit_per_second: Annotated[float, Field(ge=64, le=RATE_MAX)] | None = None
 
     @model_validator(mode="after")
-    def _befalls_something(self) -> Treatment:
+    def _affects_something(self) -> Treatment:
         if self.who is not None and self.links is not None:
             raise ValueError("expected who or links, not both")
         shape = _shape(self.model_dump())
@@ -63,60 +63,60 @@ class Treatment(Arguments):
         return self
 
 
-def aim(situation: Situation, f: str, value: Mapping[str, Any]) -> Aimed:
+def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
     """The directed links that are meant just now, and their shape. Raises BadInput for what cannot be proved."""
-    shape, links = _shape(value), _links(situation, value)
+    shape, links = _shape(value), _links(context, value)
     probes_for(shape)
-    strangers = sorted({node for link in links for node in link} - set(situation.nodes))
+    strangers = sorted({node for link in links for node in link} - set(context.nodes))
     if strangers:
-        raise BadInput(f"{f} {dict(value)!r}: expected nodes 1 to {max(situation.nodes)}, came {strangers}")
+        raise BadInput(f"{f} {dict(value)!r}: expected nodes 1 to {max(context.nodes)}, came {strangers}")
     return {
         "links": sorted(list(link) for link in links),
         "shape": asdict(shape),
-        "label": _label(situation, links, shape),
+        "label": _label(context, links, shape),
     }
 
 
-def undo(f: str, aimed: Aimed) -> UndoRecord | None:
+def undo(f: str, resolved: Resolved) -> UndoRecord | None:
     """Clearing every link undoes any shape."""
-    return UndoRecord(f, "clear-packets", {"links": aimed["links"]})
+    return UndoRecord(f, "clear-packets", {"links": resolved["links"]})
 
 
-async def carry_out(situation: Situation, _f: str, aimed: Aimed) -> dict[str, Any]:
+async def carry_out(context: NemesisContext, _f: str, resolved: Resolved) -> dict[str, Any]:
     """Give the links their shape and prove it; returns links, shape, technique and a label.
 
     Raises PeerFailure where probes come to something else, on these links or on others.
     """
-    shaping = _packets(situation)
-    await shaping.shape(_pairs(aimed), PacketShape(**aimed["shape"]))
-    await _prove(situation, shaping)
-    return {**aimed, "technique": shaping.technique}
+    shaping = _packets(context)
+    await shaping.shape(_pairs(resolved), PacketShape(**resolved["shape"]))
+    await _prove(context, shaping)
+    return {**resolved, "technique": shaping.technique}
 
 
-async def heal(situation: Situation) -> None:
+async def heal(context: NemesisContext) -> None:
     """Clear all links and prove that packets pass as they are; nothing where no link has a shape."""
-    if situation.packets is None or not situation.packets.shapes:
+    if context.packets is None or not context.packets.shapes:
         return
-    await situation.packets.clear()
-    await _prove(situation, situation.packets)
+    await context.packets.clear()
+    await _prove(context, context.packets)
 
 
-async def _prove(situation: Situation, shaping: Packets) -> None:
+async def _prove(context: NemesisContext, shaping: Packets) -> None:
     """Read every link that is not cut until all fit, a few times at most."""
     problem: str | None = None
     for _ in range(TRIES):
-        problem = await _misfit(situation, shaping)
+        problem = await _misfit(context, shaping)
         if problem is None:
             return
     raise PeerFailure(f"proving packets by {shaping.technique}, {TRIES} times: {problem}")
 
 
-async def _misfit(situation: Situation, shaping: Packets) -> str | None:
+async def _misfit(context: NemesisContext, shaping: Packets) -> str | None:
     """What the first link that does not fit shows.
 
     Links with bounded bandwidth are read by themselves: what queues before one would look like a delay of others.
     """
-    shapes = dict.fromkeys(sorted(set(permutations(situation.nodes, 2)) - situation.cut_links), UNTOUCHED)
+    shapes = dict.fromkeys(sorted(set(permutations(context.nodes, 2)) - context.cut_links), UNTOUCHED)
     shapes |= {link: shape for link, shape in shaping.shapes.items() if link in shapes}
     bounded = [link for link, shape in shapes.items() if shape.rate_kbit_per_second is not None]
     for links in ([link for link in shapes if link not in bounded], bounded):
@@ -128,30 +128,30 @@ async def _misfit(situation: Situation, shaping: Packets) -> str | None:
     return None
 
 
-def _packets(situation: Situation) -> Packets:
-    assert situation.packets is not None, "a fault that is missing is not carried out"
-    return situation.packets
+def _packets(context: NemesisContext) -> Packets:
+    assert context.packets is not None, "a fault that is missing is not carried out"
+    return context.packets
 
 
 def _shape(value: Mapping[str, Any]) -> PacketShape:
     return PacketShape(**{each.name: value[each.name] for each in fields(PacketShape) if each.name in value})
 
 
-def _links(situation: Situation, value: Mapping[str, Any]) -> frozenset[Link]:
+def _links(context: NemesisContext, value: Mapping[str, Any]) -> frozenset[Link]:
     if value.get("links") is not None:
         return frozenset((a, b) for a, b in value["links"])
     if value.get("who") is None:
-        return frozenset(permutations(situation.nodes, 2))
-    nodes, ways = situation.whoever_is(value["who"]), value.get("ways", "both")
-    return frozenset[Link]().union(*(isolation(situation.nodes, node, ways) for node in nodes))
+        return frozenset(permutations(context.nodes, 2))
+    nodes, direction = context.nodes_in_role(value["who"]), value.get("direction", "both")
+    return frozenset[Link]().union(*(isolation(context.nodes, node, direction) for node in nodes))
 
 
-def _pairs(aimed: Aimed) -> list[Link]:
-    return [(source, target) for source, target in aimed["links"]]
+def _pairs(resolved: Resolved) -> list[Link]:
+    return [(source, target) for source, target in resolved["links"]]
 
 
-def _label(situation: Situation, links: frozenset[Link], shape: PacketShape) -> str:
-    everywhere = len(links) == len(situation.nodes) * (len(situation.nodes) - 1)
+def _label(context: NemesisContext, links: frozenset[Link], shape: PacketShape) -> str:
+    everywhere = len(links) == len(context.nodes) * (len(context.nodes) - 1)
     where = "all links" if everywhere else " ".join(f"n{a}>n{b}" for a, b in sorted(links))
     return f"{', '.join(_words(shape))} on {where}"
 
@@ -195,9 +195,9 @@ TRIED = (
 FAULT = Fault(
     name=PACKETS,
     words="packets are delayed, lost, doubled, out of turn or damaged, or bandwidth is bounded, by link and direction",
-    deeds={PACKETS: Treatment},
-    missing=lambda situation, _deed: situation.why_lacking("packets"),
-    aim=aim,
+    actions={PACKETS: Treatment},
+    missing=lambda context, _deed: context.why_unavailable("packets"),
+    resolve=resolve,
     undo=undo,
     carry_out=carry_out,
     heal=heal,

@@ -17,9 +17,9 @@ from pydantic import Discriminator, Field, Tag
 from harness.model import BadInput, PeerFailure
 from harness.model.hosts import Link, UndoRecord
 from harness.model.story import FOLLOWERS, LEADER, SHAPES, Shape, Step, cut, for_, partition, split, swizzle
-from nemesis.arguments import Arguments, Node, OnNodes, Pairs, Ways
-from nemesis.context import Situation
-from nemesis.fault import Aimed, Fault
+from nemesis.arguments import Arguments, Direction, Node, OnNodes, Pairs
+from nemesis.context import NemesisContext
+from nemesis.fault import Fault, Resolved
 from nemesis.faults.partition_shapes import all_but, between, bridge, halves, isolation, majorities_ring, one_way, swap
 
 WORDS = {"both": "cut off", "out": "cannot send", "in": "cannot receive"}
@@ -28,7 +28,7 @@ WORDS = {"both": "cut off", "out": "cannot send", "in": "cannot receive"}
 class Isolation(OnNodes):
     """Each node of the role from all that are not of it."""
 
-    ways: Ways = "both"
+    direction: Direction = "both"
 
 
 class Only(Arguments):
@@ -44,7 +44,7 @@ class Groups(Arguments):
     groups: Annotated[list[list[Node]], Field(min_length=2)]
 
 
-class Links(Arguments):
+class DirectedLinks(Arguments):
     """These directed links."""
 
     links: Pairs
@@ -54,7 +54,7 @@ class Shaped(Arguments):
     """A shape of the whole network."""
 
     shape: Shape
-    ways: Ways = "both"
+    direction: Direction = "both"
 
 
 _KINDS = ("who", "only", "groups", "links", "shape")
@@ -62,7 +62,7 @@ Cut = Annotated[
     Annotated[Isolation, Tag("who")]
     | Annotated[Only, Tag("only")]
     | Annotated[Groups, Tag("groups")]
-    | Annotated[Links, Tag("links")]
+    | Annotated[DirectedLinks, Tag("links")]
     | Annotated[Shaped, Tag("shape")],
     Discriminator(
         lambda value: next((kind for kind in _KINDS if isinstance(value, dict) and kind in value), None),
@@ -72,101 +72,101 @@ Cut = Annotated[
 ]
 
 
-def aim(situation: Situation, f: str, value: Mapping[str, Any]) -> Aimed:
+def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
     """The directed links that a shape means just now, and its label. Raises BadInput for a shape that is none."""
-    links, label, cut_off = _resolve(situation, value)
-    strangers = sorted({node for link in links for node in link} - set(situation.nodes))
+    links, label, cut_off = _resolve(context, value)
+    strangers = sorted({node for link in links for node in link} - set(context.nodes))
     if strangers:
-        raise BadInput(f"{f} {dict(value)!r}: expected nodes 1 to {max(situation.nodes)}, came {strangers}")
-    verb = f"mend {label.removeprefix('cut ')}" if f == "mend" else label
+        raise BadInput(f"{f} {dict(value)!r}: expected nodes 1 to {max(context.nodes)}, came {strangers}")
+    verb = f"mend {label.removeprefix('cut ')}" if f == "heal_links" else label
     return {"links": sorted(list(link) for link in links), "label": verb, "cut_off": list(cut_off)}
 
 
-def undo(f: str, aimed: Aimed) -> UndoRecord | None:
+def undo(f: str, resolved: Resolved) -> UndoRecord | None:
     """Mending every link undoes any cut."""
-    return UndoRecord(f, "mend-links", {"links": aimed["links"]}) if f == "cut" else None
+    return UndoRecord(f, "heal-links", {"links": resolved["links"]}) if f == "cut" else None
 
 
-async def carry_out(situation: Situation, f: str, aimed: Aimed) -> dict[str, Any]:
+async def carry_out(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
     """Cut or mend the links and try every link; returns the links and a label for the report.
 
     Raises PeerFailure where a cut link still passes or another does not.
     """
-    links = frozenset((a, b) for a, b in aimed["links"])
-    if f == "mend":
-        await situation.links.mend(links)
-        situation.cut_links -= links
+    links = frozenset((a, b) for a, b in resolved["links"])
+    if f == "heal_links":
+        await context.links.heal(links)
+        context.cut_links -= links
     else:
-        await situation.links.cut(links)
-        situation.cut_links |= links
-    if aimed["cut_off"]:
-        situation.cut_off = tuple(aimed["cut_off"])
-    await _prove(situation)
-    return {"links": aimed["links"], "label": aimed["label"]}
+        await context.links.cut(links)
+        context.cut_links |= links
+    if resolved["cut_off"]:
+        context.cut_off = tuple(resolved["cut_off"])
+    await _prove(context)
+    return {"links": resolved["links"], "label": resolved["label"]}
 
 
-async def heal(situation: Situation) -> None:
+async def heal(context: NemesisContext) -> None:
     """Mend every link and prove that each passes."""
-    await situation.links.mend()
-    situation.cut_links, situation.cut_off = frozenset(), ()
-    await _prove(situation)
+    await context.links.heal()
+    context.cut_links, context.cut_off = frozenset(), ()
+    await _prove(context)
 
 
-async def _prove(situation: Situation) -> None:
-    every = frozenset(permutations(situation.nodes, 2))
-    passing = {link for link, passes in (await situation.links.passes(every)).items() if passes}
-    leaking, dead = sorted(passing & situation.cut_links), sorted(every - passing - situation.cut_links)
+async def _prove(context: NemesisContext) -> None:
+    every = frozenset(permutations(context.nodes, 2))
+    passing = {link for link, passes in (await context.links.passes(every)).items() if passes}
+    leaking, dead = sorted(passing & context.cut_links), sorted(every - passing - context.cut_links)
     if leaking or dead:
         raise PeerFailure(f"proving the cut: links {leaking} pass though cut, links {dead} do not though not cut")
 
 
-def _resolve(situation: Situation, value: Mapping[str, Any]) -> tuple[frozenset[Link], str, tuple[int, ...]]:
+def _resolve(context: NemesisContext, value: Mapping[str, Any]) -> tuple[frozenset[Link], str, tuple[int, ...]]:
     """The directed links a shape means, its label, and whom it isolates."""
     if "who" in value:
-        return _isolated(situation, situation.whoever_is(value["who"]), value)
+        return _isolated(context, context.nodes_in_role(value["who"]), value)
     if "only" in value:
-        pairs = swap([tuple(pair) for pair in value["only"]], situation.the_leader(), int(value["leader_as"]))
+        pairs = swap([tuple(pair) for pair in value["only"]], context.the_leader(), int(value["leader_as"]))
         shown = " ".join(f"{a}-{b}" for a, b in sorted(pairs))
-        return all_but(situation.nodes, pairs), f"only links {shown} are up", ()
+        return all_but(context.nodes, pairs), f"only links {shown} are up", ()
     if "groups" in value:
         return between(value["groups"]), _sides(value["groups"]), ()
     if "links" in value:
         links = frozenset((a, b) for a, b in value["links"])
         return links, f"cut {', '.join(f'n{a}>n{b}' for a, b in sorted(links))}", ()
     if "shape" in value:
-        return _shaped(situation, value)
+        return _shaped(context, value)
     raise BadInput(f"cut {dict(value)!r}: expected one of the shapes {', '.join(_KINDS)}")
 
 
 def _isolated(
-    situation: Situation, nodes: tuple[int, ...], value: Mapping[str, Any]
+    context: NemesisContext, nodes: tuple[int, ...], value: Mapping[str, Any]
 ) -> tuple[frozenset[Link], str, tuple[int, ...]]:
-    ways = value.get("ways", "both")
-    if ways not in WORDS:
-        raise BadInput(f"cut {dict(value)!r}: expected ways to be one of {', '.join(WORDS)}")
-    links = frozenset[Link]().union(*(isolation(situation.nodes, node, ways) for node in nodes))
+    direction = value.get("direction", "both")
+    if direction not in WORDS:
+        raise BadInput(f"cut {dict(value)!r}: expected direction to be one of {', '.join(WORDS)}")
+    links = frozenset[Link]().union(*(isolation(context.nodes, node, direction) for node in nodes))
     title = "leader " if value.get("who") == LEADER else ""
-    return links, f"{title}{_names(nodes)} {WORDS[ways]}", nodes
+    return links, f"{title}{_names(nodes)} {WORDS[direction]}", nodes
 
 
-def _shaped(situation: Situation, value: Mapping[str, Any]) -> tuple[frozenset[Link], str, tuple[int, ...]]:
-    shape, ways = value["shape"], value.get("ways", "both")
-    shuffled = situation.shuffled()
+def _shaped(context: NemesisContext, value: Mapping[str, Any]) -> tuple[frozenset[Link], str, tuple[int, ...]]:
+    shape, direction = value["shape"], value.get("direction", "both")
+    shuffled = context.shuffled()
     if shape == "primaries":
-        return _isolated(situation, (situation.the_leader(),), {"who": LEADER, "ways": ways})
+        return _isolated(context, (context.the_leader(),), {"who": LEADER, "direction": direction})
     if shape == "minority":
         few = sorted(shuffled[: (len(shuffled) - 1) // 2])
-        rest = sorted(set(situation.nodes) - set(few))
-        return one_way(few, rest, ways), f"{_sides([few, rest])} ({WORDS[ways]})", ()
+        rest = sorted(set(context.nodes) - set(few))
+        return one_way(few, rest, direction), f"{_sides([few, rest])} ({WORDS[direction]})", ()
     if shape == "majorities ring":
         return majorities_ring(shuffled), f"majorities ring {' '.join(f'n{node}' for node in shuffled)}", ()
-    order = situation.nodes if shape == "halves" else shuffled
+    order = context.nodes if shape == "halves" else shuffled
     if shape == "bridge":
         middle = len(order) // 2
         sides = [sorted(order[:middle]), sorted(order[middle + 1 :])]
-        return bridge(order, ways), f"{_sides(sides)}, n{order[middle]} sees both", ()
+        return bridge(order, direction), f"{_sides(sides)}, n{order[middle]} sees both", ()
     sides = [sorted(order[: len(order) // 2]), sorted(order[len(order) // 2 :])]
-    return halves(order, ways), f"{_sides(sides)} ({WORDS[ways]})", ()
+    return halves(order, direction), f"{_sides(sides)} ({WORDS[direction]})", ()
 
 
 def _sides(groups: Sequence[Sequence[int]]) -> str:
@@ -179,25 +179,25 @@ def _names(nodes: Sequence[int]) -> str:
 
 def draw(drawn: random.Random, nodes: int) -> list[Step]:
     """The leader or a follower cut off, both ways or one way, two halves, a shape, or a swizzle."""
-    ways: Ways = drawn.choice(["both", "both", "out", "in"])
+    direction: Direction = drawn.choice(["both", "both", "out", "in"])
     shuffled = drawn.sample(range(1, nodes + 1), nodes)
-    shapes = [[partition(shape, ways)] for shape in SHAPES if shape != "halves"]
-    strikes = [
-        [cut(LEADER, ways)],
-        [cut(FOLLOWERS, ways)],
+    shapes = [[partition(shape, direction)] for shape in SHAPES if shape != "halves"]
+    sequences = [
+        [cut(LEADER, direction)],
+        [cut(FOLLOWERS, direction)],
         [split(shuffled[: nodes // 2], shuffled[nodes // 2 :])],
         drawn.choice(shapes),
         swizzle(shuffled[: (nodes + 1) // 2], drawn.sample(shuffled[: (nodes + 1) // 2], (nodes + 1) // 2), nodes, 0.5),
     ]
-    return drawn.choice(strikes)
+    return drawn.choice(sequences)
 
 
 FAULT = Fault(
     name="partition",
     words="packets between nodes are dropped: one node, halves, a ring, a bridge, any links; both ways or one way",
-    deeds={"cut": Cut, "mend": Links},
+    actions={"cut": Cut, "heal_links": DirectedLinks},
     missing=lambda _situation, _deed: None,
-    aim=aim,
+    resolve=resolve,
     undo=undo,
     carry_out=carry_out,
     heal=heal,

@@ -12,17 +12,17 @@ from itertools import permutations
 from harness.model.hosts import Link
 
 
-def one_way(some: Iterable[int], others: Iterable[int], ways: str) -> frozenset[Link]:
-    """The links between two sides: both ways, what the first sends (out), or what it receives (in)."""
+def one_way(some: Iterable[int], others: Iterable[int], direction: str) -> frozenset[Link]:
+    """The links between two sides: both directions, what the first sends (out), or what it receives (in)."""
     first, second = set(some), set(others) - set(some)
     out = {(a, b) for a in first for b in second}
     into = {(b, a) for a, b in out}
-    return frozenset({"both": out | into, "out": out, "in": into}[ways])
+    return frozenset({"both": out | into, "out": out, "in": into}[direction])
 
 
-def isolation(nodes: Iterable[int], node: int, ways: str) -> frozenset[Link]:
-    """The links between one node and all others: both ways, its outgoing or its incoming ones."""
-    return one_way([node], nodes, ways)
+def isolation(nodes: Iterable[int], node: int, direction: str) -> frozenset[Link]:
+    """The links between one node and all others: both directions, its outgoing or its incoming ones."""
+    return one_way([node], nodes, direction)
 
 
 def all_but(nodes: Iterable[int], pairs: Iterable[Link]) -> frozenset[Link]:
@@ -37,16 +37,16 @@ def between(groups: Iterable[Iterable[int]]) -> frozenset[Link]:
     return frozenset((a, b) for one, other in permutations(sets, 2) for a in one for b in other)
 
 
-def halves(order: Sequence[int], ways: str) -> frozenset[Link]:
+def halves(order: Sequence[int], direction: str) -> frozenset[Link]:
     """The first half of the nodes, which is the smaller one, from the rest."""
     middle = len(order) // 2
-    return one_way(order[:middle], order[middle:], ways)
+    return one_way(order[:middle], order[middle:], direction)
 
 
-def bridge(order: Sequence[int], ways: str) -> frozenset[Link]:
+def bridge(order: Sequence[int], direction: str) -> frozenset[Link]:
     """Two halves that see each other only through the node in the middle, which sees all."""
     middle = len(order) // 2
-    return one_way(order[:middle], order[middle + 1 :], ways)
+    return one_way(order[:middle], order[middle + 1 :], direction)
 
 
 def majorities_ring(order: Sequence[int]) -> frozenset[Link]:

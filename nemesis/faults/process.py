@@ -1,6 +1,6 @@
 """Faults of processes: kill, stop, pause, and their undoing by start and resume.
 
-Each is proved by what the kernel says of the process afterwards. A situation with a floor spares as many nodes as it
+Each is proved by what the kernel says of the process afterwards. A context with a floor spares as many nodes as it
 takes to keep so many running.
 """
 
@@ -30,59 +30,59 @@ from harness.model.story import (
     stop,
 )
 from nemesis.arguments import OnNodes
-from nemesis.context import Situation
-from nemesis.fault import Aimed, Fault
+from nemesis.context import NemesisContext
+from nemesis.fault import Fault, Resolved
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessDeed:
+class ProcessAction:
     """What is done to a process, the state that proves it, and how the report words it."""
 
-    act: Callable[[Situation], Callable[[int], Awaitable[None]]]
+    act: Callable[[NemesisContext], Callable[[int], Awaitable[None]]]
     proves: str
     words: str
     undo: str | None = None
 
 
-DEEDS: Mapping[str, ProcessDeed] = {
-    "kill": ProcessDeed(lambda situation: situation.processes.kill, "gone", "killed", "start"),
-    "stop": ProcessDeed(lambda situation: situation.processes.stop, "gone", "stopped", "start"),
-    "pause": ProcessDeed(lambda situation: situation.processes.pause, "paused", "paused", "resume"),
-    "start": ProcessDeed(lambda situation: situation.processes.start, "running", "started"),
-    "resume": ProcessDeed(lambda situation: situation.processes.resume, "running", "resumed"),
+ACTIONS: Mapping[str, ProcessAction] = {
+    "kill": ProcessAction(lambda context: context.processes.kill, "gone", "killed", "start"),
+    "stop": ProcessAction(lambda context: context.processes.stop, "gone", "stopped", "start"),
+    "pause": ProcessAction(lambda context: context.processes.pause, "paused", "paused", "resume"),
+    "start": ProcessAction(lambda context: context.processes.start, "running", "started"),
+    "resume": ProcessAction(lambda context: context.processes.resume, "running", "resumed"),
 }
 
 
-def aim(situation: Situation, f: str, value: Mapping[str, Any]) -> Aimed:
+def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
     """The nodes that are meant, but for those that the floor spares."""
-    nodes = situation.whoever_is(value["who"])
-    return {"nodes": list(situation.above_the_floor(nodes) if DEEDS[f].undo else nodes)}
+    nodes = context.nodes_in_role(value["who"])
+    return {"nodes": list(context.keeping_the_floor(nodes) if ACTIONS[f].undo else nodes)}
 
 
-def undo(f: str, aimed: Aimed) -> UndoRecord | None:
-    """How to undo the deed; None where the deed itself undoes another."""
-    kind = DEEDS[f].undo
-    return UndoRecord(f, kind, {"nodes": aimed["nodes"]}) if kind else None
+def undo(f: str, resolved: Resolved) -> UndoRecord | None:
+    """How to undo the action; None where the action itself undoes another."""
+    kind = ACTIONS[f].undo
+    return UndoRecord(f, kind, {"nodes": resolved["nodes"]}) if kind else None
 
 
-async def carry_out(situation: Situation, f: str, aimed: Aimed) -> dict[str, Any]:
+async def carry_out(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
     """Do it to each node; returns the nodes and a label for the report.
 
-    Raises PeerFailure where the kernel tells another state than the deed should lead to.
+    Raises PeerFailure where the kernel tells another state than the action should lead to.
     """
-    deed, nodes = DEEDS[f], aimed["nodes"]
+    action, nodes = ACTIONS[f], resolved["nodes"]
     for node in nodes:
-        await deed.act(situation)(node)
-        if situation.processes.state(node) != deed.proves:
-            raise PeerFailure(f"{f} n{node}: it is {situation.processes.state(node)}, expected {deed.proves}")
+        await action.act(context)(node)
+        if context.processes.state(node) != action.proves:
+            raise PeerFailure(f"{f} n{node}: it is {context.processes.state(node)}, expected {action.proves}")
     names = ", ".join(f"n{node}" for node in nodes) or "nobody"
-    return {"nodes": nodes, "label": f"{names} {deed.words}"}
+    return {"nodes": nodes, "label": f"{names} {action.words}"}
 
 
-async def heal(situation: Situation) -> None:
+async def heal(context: NemesisContext) -> None:
     """Resume the paused and start the dead."""
-    await carry_out(situation, "resume", {"nodes": list(situation.whoever_is(PAUSED))})
-    await carry_out(situation, "start", {"nodes": list(situation.whoever_is(DOWN))})
+    await carry_out(context, "resume", {"nodes": list(context.nodes_in_role(PAUSED))})
+    await carry_out(context, "start", {"nodes": list(context.nodes_in_role(DOWN))})
 
 
 def _killing(drawn: random.Random, _nodes: int) -> list[Step]:
@@ -99,9 +99,9 @@ def _pausing(drawn: random.Random, _nodes: int) -> list[Step]:
 KILL = Fault(
     name="kill",
     words="servers end by SIGKILL or SIGTERM: one, a minority, all, restarted, or crashing again and again",
-    deeds={"kill": OnNodes, "stop": OnNodes, "start": OnNodes},
+    actions={"kill": OnNodes, "stop": OnNodes, "start": OnNodes},
     missing=lambda _situation, _deed: None,
-    aim=aim,
+    resolve=resolve,
     undo=undo,
     carry_out=carry_out,
     heal=heal,
@@ -111,9 +111,9 @@ KILL = Fault(
 PAUSE = Fault(
     name="pause",
     words="servers stand still by SIGSTOP, their connections open",
-    deeds={"pause": OnNodes, "resume": OnNodes},
+    actions={"pause": OnNodes, "resume": OnNodes},
     missing=lambda _situation, _deed: None,
-    aim=aim,
+    resolve=resolve,
     undo=undo,
     carry_out=carry_out,
     heal=heal,

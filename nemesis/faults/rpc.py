@@ -2,7 +2,8 @@
 
     Step("rpc", {"rules": [{"name": …, "match": …, "action": …}, …]})     (harness.model.faults.rpc.disturb)
 
-A role in a rule means the same node throughout the deed. The links that the rules speak of are tried before the deed
+A role in a rule means the same node throughout the action. The links that the rules speak of are tried before the
+action
 counts as done: a message that goes around the proxy meets no rule. Whether a rule ever had a message to act on is known
 only afterwards, so healing asks for the counters first, and fails for a fault that never bit once it is undone.
 """
@@ -21,9 +22,9 @@ from harness.model import BadInput, EnvironmentFailure, PeerFailure
 from harness.model.faults.rpc import (
     CLIENTS,
     CLOSE,
-    DISTURB,
     DUPLICATE,
     HOLD,
+    INTERCEPT,
     Api,
     RpcAction,
     RpcMatch,
@@ -32,15 +33,15 @@ from harness.model.faults.rpc import (
     RuleCount,
     answer,
     delay,
-    disturb,
+    intercept,
 )
 from harness.model.hosts import Link, UndoRecord
 from harness.model.story import FOLLOWERS, Step, for_
 from nemesis.arguments import Arguments
-from nemesis.context import Situation
-from nemesis.fault import Aimed, Fault
+from nemesis.context import NemesisContext
+from nemesis.fault import Fault, Resolved
 
-NAME = DISTURB
+NAME = INTERCEPT
 NOT_LEADER_OR_FOLLOWER = 6
 
 
@@ -60,44 +61,44 @@ class Disturbance(Arguments):
         return rules
 
 
-def aim(situation: Situation, _f: str, value: Mapping[str, Any]) -> Aimed:
+def resolve(context: NemesisContext, _f: str, value: Mapping[str, Any]) -> Resolved:
     """The rules with node numbers in the place of roles. Raises BadInput for a rule that makes no sense."""
-    return {"rules": [rule.to_json() for rule in resolve(situation, value)]}
+    return {"rules": [rule.to_json() for rule in resolved_rules(context, value)]}
 
 
-def undo(f: str, aimed: Aimed) -> UndoRecord:
+def undo(f: str, resolved: Resolved) -> UndoRecord:
     """Removing all rules, or the redirect where the proxy is gone, undoes any."""
-    return UndoRecord(f, "remove-rpc-rules", {"rules": [rule["name"] for rule in aimed["rules"]]})
+    return UndoRecord(f, "remove-rpc-rules", {"rules": [rule["name"] for rule in resolved["rules"]]})
 
 
-async def carry_out(situation: Situation, _f: str, aimed: Aimed) -> dict[str, Any]:
+async def carry_out(context: NemesisContext, _f: str, resolved: Resolved) -> dict[str, Any]:
     """Put the rules in place and prove that what they speak of passes by them; returns them and a label.
 
     Raises PeerFailure where a link goes around the proxy.
     """
-    rpcs = situation.rpcs
+    rpcs = context.rpcs
     assert rpcs is not None
-    rules = [RpcRule.from_json(rule) for rule in aimed["rules"]]
+    rules = [RpcRule.from_json(rule) for rule in resolved["rules"]]
     await rpcs.replace(rules)
-    ways = await rpcs.ways(links_of(rules, situation.nodes))
+    ways = await rpcs.ways(links_of(rules, context.nodes))
     astray = sorted(f"n{a}>n{b} {way}" for (a, b), way in ways.items() if way != "through")
     if astray:
         raise PeerFailure(f"proving the RPC rules: expected connections through the proxy, came {', '.join(astray)}")
     label = ", ".join(f"{rule.action.do} {rule.name}" for rule in rules)
-    return {"rules": aimed["rules"], "label": label}
+    return {"rules": resolved["rules"], "label": label}
 
 
-async def heal(situation: Situation) -> dict[str, Any]:
+async def heal(context: NemesisContext) -> dict[str, Any]:
     """Remove every rule and prove that nodes reach each other; returns the counters that the rules had in the end.
 
     Raises PeerFailure where a way is still barred, and where a rule never acted: its fault was no test.
     """
-    rpcs = situation.rpcs
+    rpcs = context.rpcs
     if rpcs is None:
         return {"counts": {}}
     counts = await _last_counts(rpcs)
     await rpcs.clear()
-    ways = await rpcs.ways(permutations(situation.nodes, 2))
+    ways = await rpcs.ways(permutations(context.nodes, 2))
     barred = sorted(f"n{a}>n{b}" for (a, b), way in ways.items() if way == "nowhere")
     if barred:
         raise PeerFailure(f"proving that no RPC rule is left: {', '.join(barred)} still lead to a proxy that is gone")
@@ -115,21 +116,21 @@ async def _last_counts(rpcs: Rpcs) -> Mapping[str, RuleCount]:
         return {}
 
 
-def resolve(situation: Situation, value: Mapping[str, Any]) -> list[RpcRule]:
-    """The rules that a deed's value means just now. Raises BadInput."""
+def resolved_rules(context: NemesisContext, value: Mapping[str, Any]) -> list[RpcRule]:
+    """The rules that an action's value means just now. Raises BadInput."""
     if not isinstance(value, Mapping) or not isinstance(value.get("rules"), list) or not value["rules"]:
         raise BadInput(f"{NAME} {value!r}: expected rules, at least one")
-    whoever_is = cache(situation.whoever_is)
-    rules = [RpcRule.from_json(rule).settled(whoever_is) for rule in value["rules"]]
-    _check(situation, rules)
+    nodes_in_role = cache(context.nodes_in_role)
+    rules = [RpcRule.from_json(rule).settled(nodes_in_role) for rule in value["rules"]]
+    _check(context, rules)
     return rules
 
 
-def _check(situation: Situation, rules: list[RpcRule]) -> None:
-    known = {*situation.nodes, CLIENTS}
+def _check(context: NemesisContext, rules: list[RpcRule]) -> None:
+    known = {*context.nodes, CLIENTS}
     strangers = sorted({node for rule in rules for node in _named(rule)} - known)
     if strangers:
-        raise BadInput(f"{NAME}: expected nodes 1 to {max(situation.nodes)}, or {CLIENTS} for clients, got {strangers}")
+        raise BadInput(f"{NAME}: expected nodes 1 to {max(context.nodes)}, or {CLIENTS} for clients, got {strangers}")
 
 
 def links_of(rules: Iterable[RpcRule], nodes: Iterable[int]) -> frozenset[Link]:
@@ -158,7 +159,7 @@ def draw(drawn: random.Random, _nodes: int) -> list[Step]:
     actions: list[RpcAction] = [RpcAction("drop"), RpcAction("close"), delay(drawn.choice([50, 300, 1500])), HOLD]
     match = RpcMatch((Api.FETCH,), "response", targets=drawn.choice([(), (FOLLOWERS,)]), probability=probability)
     action = drawn.choice(actions)
-    return [disturb(RpcRule(f"{action.do} {probability:.0%} of fetch answers", match, action))]
+    return [intercept(RpcRule(f"{action.do} {probability:.0%} of fetch answers", match, action))]
 
 
 TRIED = (RpcAction("drop"), HOLD, delay(20), DUPLICATE, answer(NOT_LEADER_OR_FOLLOWER), CLOSE)
@@ -166,12 +167,14 @@ TRIED = (RpcAction("drop"), HOLD, delay(20), DUPLICATE, answer(NOT_LEADER_OR_FOL
 FAULT = Fault(
     name="rpc",
     words="single RPCs between nodes are dropped, held, delayed, doubled, answered with errors, or cut short",
-    deeds={DISTURB: Disturbance},
-    missing=lambda situation, _deed: situation.why_lacking("rpcs"),
-    aim=aim,
+    actions={INTERCEPT: Disturbance},
+    missing=lambda context, _deed: context.why_unavailable("rpcs"),
+    resolve=resolve,
     undo=undo,
     carry_out=carry_out,
     heal=heal,
     draw=draw,
-    trials=tuple((disturb(RpcRule(f"fetches: {each.do}", RpcMatch((Api.FETCH,)), each)), for_(1.5)) for each in TRIED),
+    trials=tuple(
+        (intercept(RpcRule(f"fetches: {each.do}", RpcMatch((Api.FETCH,)), each)), for_(1.5)) for each in TRIED
+    ),
 )

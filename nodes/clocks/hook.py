@@ -147,16 +147,16 @@ HOOK_BYTES: Final = VERSION_AT + _VERSION_BYTES + 2 * _SLOT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ClockSetting:
     """How one clock is moved: by offset_ns at the true time origin_ns, and by gain / 2^32 of the time since."""
 
     origin_ns: int = 0
     offset_ns: int = 0
     gain: int = 0
 
-    def at_rate(self, rate: float, true_ns: int) -> Setting:
+    def at_rate(self, rate: float, true_ns: int) -> ClockSetting:
         """From true_ns on at this rate (1 is as it should be), from what the clock shows then."""
-        return Setting(true_ns, self.offset_at(true_ns), round((rate - 1) * _GAIN_ONE))
+        return ClockSetting(true_ns, self.offset_at(true_ns), round((rate - 1) * _GAIN_ONE))
 
     def offset_at(self, true_ns: int) -> int:
         """What the clock shows at true_ns, less true_ns."""
@@ -164,21 +164,23 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ClockSettings:
     """What stands behind the code: the version and the settings in force."""
 
     version: int = 0
-    clocks: Mapping[Clock, Setting] = field(default_factory=lambda: dict.fromkeys(CLOCKS, Setting()))
+    clocks: Mapping[Clock, ClockSetting] = field(default_factory=lambda: dict.fromkeys(CLOCKS, ClockSetting()))
 
     @staticmethod
-    def read(hook: bytes) -> Settings:
+    def read(hook: bytes) -> ClockSettings:
         """The settings of a hook's bytes."""
         version = hook[VERSION_AT]
         at = _slot_at(version)
         values = _SETTING.iter_unpack(hook[at : at + _SLOT_BYTES])
-        return Settings(version, {clock: Setting(*value) for clock, value in zip(CLOCKS, values, strict=True)})
+        return ClockSettings(
+            version, {clock: ClockSetting(*value) for clock, value in zip(CLOCKS, values, strict=True)}
+        )
 
-    def followed_by(self, changes: Mapping[Clock, Setting]) -> tuple[tuple[int, bytes], tuple[int, bytes]]:
+    def followed_by(self, changes: Mapping[Clock, ClockSetting]) -> tuple[tuple[int, bytes], tuple[int, bytes]]:
         """The two writes, in order, that put changes in force: each a place in the hook and its bytes."""
         following = {**self.clocks, **changes}
         version = (self.version + 1) % 256

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Mapping
 
 from harness.model import PeerFailure
 from harness.model.hosts import Clock, ClockReading
-from nodes.clocks.hook import CLOCKS, HOOK, HOOK_BYTES, Setting, Settings
+from nodes.clocks.hook import CLOCKS, HOOK, HOOK_BYTES, ClockSetting, ClockSettings
 from nodes.clocks.image import JUMP_BYTES, Image
 from nodes.clocks.own import kernel_image, read_clocks, true_ns, true_reading
 from nodes.clocks.target import Target
 
-Change = Callable[[Clock, Setting], Setting]
+Change = Callable[[Clock, ClockSetting], ClockSetting]
 
 
 class ProcessClocks:
@@ -31,7 +31,7 @@ class ProcessClocks:
 
     async def skew(self, node: int, clocks: Iterable[Clock], offset_ns: int) -> None:
         """From now on these clocks show the true time and offset_ns more, whatever they showed before."""
-        await self._change(node, clocks, lambda _clock, _before: Setting(offset_ns=offset_ns))
+        await self._change(node, clocks, lambda _clock, _before: ClockSetting(offset_ns=offset_ns))
 
     async def drift(self, node: int, clocks: Iterable[Clock], rate: float) -> None:
         """From now on these clocks go at this rate (1 as they should, 0.2 five times too slow), without a leap."""
@@ -58,7 +58,7 @@ def _set(target: Target, clocks: tuple[Clock, ...], change: Change) -> None:
     hook_at = kernel_image().hook_at
     if not _is_hooked(target, target.read()):
         _install(target)
-    settings = Settings.read(target.read()[hook_at : hook_at + HOOK_BYTES])
+    settings = ClockSettings.read(target.read()[hook_at : hook_at + HOOK_BYTES])
     changes = {clock: change(clock, settings.clocks[clock]) for clock in clocks}
     target.write(*((hook_at + at, patch) for at, patch in settings.followed_by(changes)))
 

@@ -46,7 +46,7 @@ class NamespaceLinks:
         wanted = self._cut | frozenset(links)
         await self._apply(wanted)
 
-    async def mend(self, links: Iterable[Link] | None = None) -> None:
+    async def heal(self, links: Iterable[Link] | None = None) -> None:
         """Let these links through again, or all, with no table of ours left; harmless when nothing is cut."""
         await self._apply(frozenset() if links is None else self._cut - frozenset(links))
 

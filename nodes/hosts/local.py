@@ -3,7 +3,8 @@
 Each node has two loopback addresses: one where its server listens, and one that peers and clients know it by, where the
 proxy of ours stands (nodes.proxy.listeners_local). Servers are the controller's children, tied to it: when it dies,
 however, the
-kernel ends them. What these hosts cannot do, they say (LACKING); a partition is the proxy's, so it speaks of Kafka's
+kernel ends them. What these hosts cannot do, they say (UNAVAILABLE); a partition is the proxy's, so it speaks of
+Kafka's
 connections alone.
 
     async with LocalHosts.up(directory, nodes=3) as hosts:
@@ -27,7 +28,7 @@ NODES_MAX = 200
 SUBNETS = range(64, 127)
 """Second octets of 127.0.0.0/8 that runs choose from."""
 LOCK_PORT = 19_093
-LACKING: Mapping[str, str] = {
+UNAVAILABLE: Mapping[str, str] = {
     "packets": "plain processes share one loopback, whose packets nobody may treat badly; use namespaces or containers",
     "disks": "plain processes share the controller's file system; use namespaces or containers",
 }

@@ -52,7 +52,7 @@ def all_follow(view: QuorumView, node: int) -> bool:
     return view.leader() == node and all_follow_one_leader(view)
 
 
-def stands_aside(view: QuorumView, node: int) -> bool:
+def is_not_leader(view: QuorumView, node: int) -> bool:
     """A leader is known, and it is another node."""
     return a_leader_is_known(view) and view.leader() != node
 
@@ -69,7 +69,7 @@ CONDITIONS: Mapping[str, Callable[[QuorumView], bool]] = {
 }
 OF_A_NODE: Mapping[str, Callable[[QuorumView, int], bool]] = {
     "all follow n#": all_follow,
-    "n# stands aside": stands_aside,
+    "n# stands aside": is_not_leader,
     "n# is a candidate": is_a_candidate,
 }
 

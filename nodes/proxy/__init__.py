@@ -6,15 +6,15 @@ one proxy, and the receiver still sees the sender's address. One process rather 
 moment for all, their counters and the record are in one place, and a quorum's few RPCs are no load for one event loop.
 It is not the controller's process, so that neither waits for the other and a killed proxy is a fault like any.
 
-**Order.** A connection is two lanes, requests and responses, and in a lane nothing overtakes: Kafka's clients take
+**Order.** A connection is two queues, requests and responses, and in a queue nothing overtakes: Kafka's clients take
 a response out of turn for a broken peer, and TCP would never deliver one. From this follows what each action means:
 
-    hold       the message waits until its rule goes, and what follows it in its lane waits behind it. A request that
+    hold       the message waits until its rule goes, and what follows it in its queue waits behind it. A request that
                is held when its sender closes the connection is still delivered, late, and answered into the void
                (KAFKA-17754); a held response of a client that has left is dropped by that client's kernel. A rule that
                loses what it holds closes the connection instead when it goes.
     delay      as hold, for a time.
-    drop       the message is lost, and with it all that follows in its lane: TCP loses no single message, so to the
+    drop       the message is lost, and with it all that follows in its queue: TCP loses no single message, so to the
                receiver this is a path that went dark. Its sender can only time out and open a new connection. Where
                its rule goes first, the connection is closed.
     duplicate  a request arrives twice in a row; the second response is swallowed.

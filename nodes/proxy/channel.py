@@ -1,6 +1,6 @@
 """One connection of a node to another, as the proxy treats it: frames in, rules applied, frames out.
 
-What may live here: pairing, rules, lanes. What may not: sockets and clocks; both sides are callbacks.
+What may live here: pairing, rules, queues. What may not: sockets and clocks; both sides are callbacks.
 
 The package's docstring says what each action means for the order of things.
 """
@@ -24,7 +24,7 @@ from nodes.proxy.exchange import (
     response_facts,
 )
 from nodes.proxy.frames import FrameSplitter, response_correlation_id
-from nodes.proxy.message_queue import Clockwork, Lane
+from nodes.proxy.message_queue import MessageQueue, Timers
 from nodes.proxy.rules import RuleBook
 
 Tell = Callable[[RpcRow], None]
@@ -46,13 +46,13 @@ class Surroundings:
     """What all connections of a proxy share. tell takes a row for each message, None where nothing is recorded."""
 
     book: RuleBook
-    clockwork: Clockwork
+    timers: Timers
     now_ns: Callable[[], int]
     tell: Tell | None = None
 
 
 class Channel:
-    """Requests one way, responses the other, each in a lane of its own.
+    """Requests one way, responses the other, each in a queue of its own.
 
     Both sides are open when it begins. What comes from either side may raise PeerFailure where it is not Kafka's
     protocol; the connection is then to be aborted, as when a rule asks for it: abort() is called.
@@ -61,8 +61,8 @@ class Channel:
     def __init__(self, link: Link, shared: Surroundings, client: Side, server: Side, abort: Callable[[], None]) -> None:
         self._link, self._shared, self._abort = link, shared, abort
         self._close_server = server.close
-        self._requests = Lane(shared.clockwork, server.write, self._end_requests)
-        self._responses = Lane(shared.clockwork, client.write, client.close)
+        self._requests = MessageQueue(shared.timers, server.write, self._end_requests)
+        self._responses = MessageQueue(shared.timers, client.write, client.close)
         self._from_client, self._from_server = FrameSplitter(), FrameSplitter()
         self._open: dict[int, Exchange] = {}  # requests without their response, in the order they came
         self._ends_when_answered = False
@@ -92,7 +92,7 @@ class Channel:
 
     def keep_only(self, kept: frozenset[str]) -> None:
         """All rules but these have gone: what they held travels on; a connection on which they lost it is closed."""
-        if any(lane.is_broken_without(kept) for lane in (self._requests, self._responses)):
+        if any(queue.is_broken_without(kept) for queue in (self._requests, self._responses)):
             self._abort()
             return
         self._requests.release_all_but(kept)
@@ -147,18 +147,18 @@ class Channel:
         else:
             self._treat(self._responses, frame, rule)
 
-    def _treat(self, lane: Lane, frame: bytes, rule: RpcRule) -> None:
+    def _treat(self, queue: MessageQueue, frame: bytes, rule: RpcRule) -> None:
         match rule.action.do:
             case "hold":
-                lane.hold(frame, rule.name, rule.action.loses)
+                queue.hold(frame, rule.name, rule.action.loses)
             case "delay":
-                lane.delay(frame, rule.action.delay_ms)
+                queue.delay(frame, rule.action.delay_ms)
             case "drop":
-                lane.lose(rule.name)
+                queue.lose(rule.name)
             case "close":
                 self._abort()
             case other:
-                raise AssertionError(f"{other} is none of a lane's actions")
+                raise AssertionError(f"{other} is none of a queue's actions")
 
     def _give_answers(self) -> None:
         """Send the answers that we made and whose turn it is: nothing asked before is still open."""

@@ -5,7 +5,7 @@ What may live here: requests to the proxy as values, and their answers. What may
 The first line tells where the nodes are; rows is the record's file or null, origin_ns the monotonic time that the rows'
 times count from. Then requests in any number. Each with its answer:
 
-    {"places": [{"node", "address", "namespace"}, …],
+    {"listeners": [{"node", "address", "namespace"}, …],
      "seed", "rows", "origin_ns"}                          {"ports": {node: port}}
       or for doors {"node", "address", "bound", "ports"}
     {"claim": [address, port], "node"}                     {}
@@ -29,8 +29,8 @@ from typing import Any
 from harness.model import BadInput
 from harness.model.faults.rpc import RpcRule, RuleCount
 from nodes.proxy.channel import Surroundings
-from nodes.proxy.listeners import Dialers, Door, Place, Redirect
-from nodes.proxy.message_queue import Clockwork
+from nodes.proxy.listeners import AddressListener, Dialers, Listener, RedirectListener
+from nodes.proxy.message_queue import Timers
 from nodes.proxy.record import RowFile
 from nodes.proxy.rules import RuleBook
 from nodes.proxy.server import Proxy
@@ -89,17 +89,17 @@ def _told(count: RuleCount) -> list[int]:
     return [count.matched, count.acted, count.holding]
 
 
-def _places(beginning: Mapping[str, Any], dialers: Dialers) -> dict[int, Place]:
-    told = beginning["places"]
+def _places(beginning: Mapping[str, Any], dialers: Dialers) -> dict[int, Listener]:
+    told = beginning["listeners"]
     nodes = {each["address"]: each["node"] for each in told}
     bound = {each["node"]: each["bound"] for each in told if "bound" in each}
     return {each["node"]: _place(each, nodes, bound, dialers) for each in told}
 
 
-def _place(told: Mapping[str, Any], nodes: Mapping[str, int], bound: Mapping[int, str], dialers: Dialers) -> Place:
+def _place(told: Mapping[str, Any], nodes: Mapping[str, int], bound: Mapping[int, str], dialers: Dialers) -> Listener:
     if "namespace" in told:
-        return Redirect(told["node"], told["address"], Path(told["namespace"]), nodes)
-    return Door(told["node"], told["address"], told["ports"], bound, dialers)
+        return RedirectListener(told["node"], told["address"], Path(told["namespace"]), nodes)
+    return AddressListener(told["node"], told["address"], told["ports"], bound, dialers)
 
 
 def _rows(beginning: Mapping[str, Any]) -> RowFile | None:
@@ -111,7 +111,7 @@ def _surroundings(beginning: Mapping[str, Any], rows: RowFile | None) -> Surroun
     loop, origin_ns = asyncio.get_running_loop(), beginning["origin_ns"]
     return Surroundings(
         RuleBook(beginning["seed"]),
-        Clockwork(loop.time, loop.call_at),
+        Timers(loop.time, loop.call_at),
         lambda: time.monotonic_ns() - origin_ns,
         rows.tell if rows is not None else None,
     )

@@ -28,7 +28,7 @@ async def intercept(enter: Enter, peers: Sequence[str], ports: Sequence[int], pr
 
 
 async def let_go(enter: Enter) -> None:
-    """Redirect no more; harmless where nothing is redirected."""
+    """RedirectListener no more; harmless where nothing is redirected."""
     await _load(enter, _forget())
 
 

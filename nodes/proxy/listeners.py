@@ -1,4 +1,4 @@
-"""Where the proxy meets connections, and how it tells who dials whom: one place a node.
+"""Where the proxy meets connections, and how it tells who dials whom: one listener a node.
 
 What may live here: listening, dialling, and telling ends apart. What may not: messages.
 
@@ -32,7 +32,7 @@ _MAPPED = f"{'0' * 16}{struct.unpack('=I', bytes([0, 0, 255, 255]))[0]:08X}"
 """How /proc/net/tcp6 begins an IPv4 address."""
 
 
-class Place(Protocol):
+class Listener(Protocol):
     """Where connections are met, and from where they are led on."""
 
     async def listen(self) -> Sequence[socket.socket]:
@@ -45,7 +45,7 @@ class Place(Protocol):
         """A socket to lead a connection on with, yet to connect."""
 
 
-class Redirect:
+class RedirectListener:
     """What a node sends, met in its own network namespace."""
 
     def __init__(self, node: int, address: str, namespace: Path, nodes: Mapping[str, int]) -> None:
@@ -96,7 +96,7 @@ class Dialers:
         return list(self.servers)
 
 
-class Door:
+class AddressListener:
     """What is sent to a node, met at the address that peers know it by."""
 
     def __init__(

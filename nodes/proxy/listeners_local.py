@@ -2,7 +2,7 @@
 
 What may live here: the controller's side. What may not: what becomes of a message.
 
-    async with Doors.up(hosts.views) as doors:
+    async with ProxyLinks.up(hosts.views) as doors:
         await doors.cut([(1, 2)])          # harness.model.hosts.Links
         await doors.rpcs.replace([rule])   # harness.model.faults.rpc.Rpcs
 
@@ -39,7 +39,7 @@ PRESENCE_SECONDS = 2.0
 _HEAD = struct.Struct(">ihhih")
 
 
-class Doors:
+class ProxyLinks:
     """The Links of local hosts, and their Rpcs beside, from up() to the end of its block."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Doors:
         self._arrived: set[tuple[int, Link]] = set()  # probes, by round
         self._another_arrived = asyncio.Event()
         self._round = 0
-        self.rpcs = DoorRpcs(self)
+        self.rpcs = ProxyRpcs(self)
 
     @classmethod
     @asynccontextmanager
@@ -62,7 +62,7 @@ class Doors:
         ports: Sequence[int] = (CONTROLLER_PORT,),
         seed: int = 0,
         recording: Recording | None = None,
-    ) -> AsyncIterator[Doors]:
+    ) -> AsyncIterator[ProxyLinks]:
         """Open a door for each of these ports in front of every node. Raises EnvironmentFailure."""
         doors = cls(views, ports, seed, recording)
         async with AsyncExitStack() as stack:
@@ -79,7 +79,7 @@ class Doors:
         self._cut |= frozenset(links)
         await self._apply()
 
-    async def mend(self, links: Iterable[Link] | None = None) -> None:
+    async def heal(self, links: Iterable[Link] | None = None) -> None:
         """Let these links through again, or all; what waited is lost. Harmless when nothing is cut."""
         self._cut = frozenset() if links is None else self._cut - frozenset(links)
         await self._apply()
@@ -113,7 +113,7 @@ class Doors:
         return self._proxy
 
     async def replace(self, rules: Sequence[RpcRule]) -> None:
-        """Put these RPC rules in the place of all others; cuts stay."""
+        """Put these RPC rules in place of all others; cuts stay."""
         self.rules = tuple(rules)
         await self._apply()
 
@@ -179,7 +179,7 @@ class Doors:
         recording = self._recording
         ports = [*self._ports, PROBE_PORT]
         return {
-            "places": [
+            "listeners": [
                 {"node": node, "address": view.address, "bound": view.bound, "ports": ports}
                 for node, view in self._views.items()
             ],
@@ -193,14 +193,14 @@ class Doors:
             await self._proxy.end()
 
 
-class DoorRpcs:
+class ProxyRpcs:
     """harness.model.faults.rpc.Rpcs at the doors."""
 
-    def __init__(self, doors: Doors) -> None:
+    def __init__(self, doors: ProxyLinks) -> None:
         self._doors = doors
 
     async def replace(self, rules: Sequence[RpcRule]) -> None:
-        """Put these rules in the place of all others."""
+        """Put these rules in place of all others."""
         await self._doors.replace(rules)
 
     async def clear(self) -> None:

@@ -17,7 +17,7 @@ CallAt = Callable[[float, Callable[[], None]], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Clockwork:
+class Timers:
     """The clock and the waking of an event loop, or of a test."""
 
     now_s: Callable[[], float]
@@ -34,11 +34,11 @@ class _Waiting:
     due_s: float = 0.0
 
 
-class Lane:
+class MessageQueue:
     """Frames in, frames out, in order."""
 
-    def __init__(self, clockwork: Clockwork, write: Write, close: Callable[[], None]) -> None:
-        self._clockwork, self._write, self._close = clockwork, write, close
+    def __init__(self, timers: Timers, write: Write, close: Callable[[], None]) -> None:
+        self._clockwork, self._write, self._close = timers, write, close
         self._waiting: deque[_Waiting] = deque()
         self._lost_by: str | None = None  # the rule that lost a frame; what comes after it is lost as well
 
@@ -76,12 +76,12 @@ class Lane:
         self._lost_by = self._lost_by or rule
 
     def end(self) -> None:
-        """The sender has closed: the receiver learns it in its turn, even from a lane that loses everything."""
+        """The sender has closed: the receiver learns it in its turn, even from a queue that loses everything."""
         self._waiting.append(_Waiting(None))
         self._flush()
 
     def is_broken_without(self, kept: frozenset[str]) -> bool:
-        """Whether the lane has lost something by a rule that goes now, or is to lose what that rule holds."""
+        """Whether the queue has lost something by a rule that goes now, or is to lose what that rule holds."""
         losers = {item.held_by for item in self._waiting if item.is_lost_with_rule} | {self._lost_by}
         return not losers <= kept | {None}
 

@@ -80,7 +80,7 @@ class NamespaceRpcs:
         return self._proxy.process.pid if self._proxy is not None and self._proxy.is_alive else None
 
     async def replace(self, rules: Sequence[RpcRule]) -> None:
-        """Put these rules in the place of all others, with a new proxy where the old one is gone."""
+        """Put these rules in place of all others, with a new proxy where the old one is gone."""
         proxy = await self._ensure_proxy()
         await proxy.ask(replace=[rule.to_json() for rule in rules])
 
@@ -155,7 +155,7 @@ class NamespaceRpcs:
     def _beginning(self) -> dict[str, Any]:
         recording = self._recording
         return {
-            "places": [
+            "listeners": [
                 {"node": node, "address": self._addresses[node], "namespace": str(self._namespace(node))}
                 for node in self._sources
             ],

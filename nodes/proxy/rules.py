@@ -64,7 +64,7 @@ class RuleBook:
         self._entries: list[_Entry] = []
 
     def replace(self, rules: Sequence[RpcRule]) -> frozenset[str]:
-        """Put these rules in the place of all others; returns the names of those that stayed as they were.
+        """Put these rules in place of all others; returns the names of those that stayed as they were.
 
         Raises BadInput for a rule that cannot be carried out; then all stays as it was.
         """

@@ -1,4 +1,4 @@
-"""The proxy's shell: sockets at every node's place around channels.
+"""The proxy's shell: sockets at every node's listener around channels.
 
 What may live here: accepting, connecting, carrying bytes. What may not: what becomes of a message; the channel says.
 """
@@ -17,7 +17,7 @@ from harness.model import PeerFailure
 from harness.model.faults.rpc import RpcRule, RuleCount
 from harness.model.hosts import Link
 from nodes.proxy.channel import Channel, Surroundings
-from nodes.proxy.listeners import Place
+from nodes.proxy.listeners import Listener
 from nodes.proxy.namespaces import Endpoint
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
@@ -87,8 +87,8 @@ class _End(asyncio.Protocol):
 class _Connection:
     """A node's connection to another, from its acceptance until both ends are closed."""
 
-    def __init__(self, proxy: Proxy, place: Place) -> None:
-        self._proxy, self._place = proxy, place
+    def __init__(self, proxy: Proxy, listener: Listener) -> None:
+        self._proxy, self._place = proxy, listener
         self._connecting: asyncio.Task[None] | None = None
         self._channel: Channel | None = None
         self._early: bytearray | None = bytearray()  # what came before the server was reached; None since then
@@ -181,25 +181,25 @@ class _Accepted(_End):
 class Proxy:
     """All connections of all nodes, under one book of rules."""
 
-    def __init__(self, places: Mapping[int, Place], shared: Surroundings) -> None:
+    def __init__(self, listeners: Mapping[int, Listener], shared: Surroundings) -> None:
         self.shared = shared
         self._connections: set[_Connection] = set()
         self._came: set[Endpoint] = set()  # the clients' ends of connections that are open, or were a moment ago
         self._another_came = asyncio.Event()
-        self._places = places
+        self._places = listeners
 
     async def listen(self) -> Mapping[int, int]:
-        """Accept at every place; the first port of each, by node."""
+        """Accept at every listener; the first port of each, by node."""
         loop, ports = asyncio.get_running_loop(), {}
-        for node, place in self._places.items():
-            listening = await place.listen()
+        for node, listener in self._places.items():
+            listening = await listener.listen()
             ports[node] = int(listening[0].getsockname()[1])
             for each in listening:
-                await loop.create_server(partial(self._accept, place), sock=each)
+                await loop.create_server(partial(self._accept, listener), sock=each)
         return ports
 
     def replace(self, rules: Sequence[RpcRule]) -> None:
-        """Put these rules in the place of all others. Raises BadInput for one that cannot be carried out."""
+        """Put these rules in place of all others. Raises BadInput for one that cannot be carried out."""
         kept = self.shared.book.replace(rules)
         for connection in list(self._connections):
             connection.channel.keep_only(kept)
@@ -231,5 +231,5 @@ class Proxy:
         self._connections.discard(connection)
         asyncio.get_running_loop().call_later(MEMORY_SECONDS, self._came.discard, client)
 
-    def _accept(self, place: Place) -> _End:
-        return _Connection(self, place).client
+    def _accept(self, listener: Listener) -> _End:
+        return _Connection(self, listener).client

@@ -13,7 +13,7 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from nodes.reference.core.messages import AlterResponse, ReadResponse
-from nodes.reference.core.settings import Settings
+from nodes.reference.core.settings import NodeSettings
 from nodes.reference.translate import Endpoints, Values
 from nodes.wire import codec
 
@@ -24,7 +24,7 @@ _LIST = 7
 _CONTROLLERS = 2
 
 
-def served(settings: Settings) -> Mapping[int, range]:
+def served(settings: NodeSettings) -> Mapping[int, range]:
     """The versions served, by API key; they are those that Kafka 4.x's controllers serve, as far as we need them."""
     return {
         codec.FETCH: range(12, 18),
@@ -51,7 +51,7 @@ def api_versions(ranges: Mapping[int, range], error: ErrorCode = ErrorCode.none)
     }
 
 
-def metadata(settings: Settings, endpoints: Endpoints, leader_id: int | None) -> Values:
+def metadata(settings: NodeSettings, endpoints: Endpoints, leader_id: int | None) -> Values:
     """The controllers as brokers, and no topics."""
     return {
         "throttle_time": 0,
@@ -63,7 +63,7 @@ def metadata(settings: Settings, endpoints: Endpoints, leader_id: int | None) ->
     }
 
 
-def describe_cluster(settings: Settings, endpoints: Endpoints, leader_id: int | None, request: Any) -> Values:
+def describe_cluster(settings: NodeSettings, endpoints: Endpoints, leader_id: int | None, request: Any) -> Values:
     """The controllers, for clients that bootstrap from one (KIP-919); brokers there are none."""
     asks_controllers = getattr(request, "endpoint_type", _CONTROLLERS) == _CONTROLLERS
     brokers = [_node(node, endpoints) | {"broker_id": node, "is_fenced": False} for node in settings.voters]

@@ -20,14 +20,14 @@ from pathlib import Path
 from harness.model import BadInput, EnvironmentFailure
 from nodes.reference.core.events import Election, Stored
 from nodes.reference.core.messages import NO_NODE
-from nodes.reference.core.settings import Settings
+from nodes.reference.core.settings import NodeSettings
 from nodes.wire.batches import intact_length
 
 
 class Disk:
     """One node's files. Raises EnvironmentFailure where the disk refuses."""
 
-    def __init__(self, directory: Path, settings: Settings, note: Callable[[str], None]) -> None:
+    def __init__(self, directory: Path, settings: NodeSettings, note: Callable[[str], None]) -> None:
         self._settings, self._note = settings, note
         self._partition = directory / "__cluster_metadata-0"
         self._quorum_state = self._partition / "quorum-state"
@@ -93,7 +93,7 @@ def _known(node_id: int) -> int | None:
     return None if node_id == NO_NODE else node_id
 
 
-def _check_meta(path: Path, settings: Settings) -> None:
+def _check_meta(path: Path, settings: NodeSettings) -> None:
     """Write meta.properties on first use; afterwards the directory belongs to this node of this cluster."""
     if not path.exists():
         directory_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

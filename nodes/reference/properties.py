@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.model import BadInput
-from nodes.reference.core.settings import COUNTED, FETCH_TIMEOUT_MS, MUTANTS, READ_MODES, Settings
+from nodes.reference.core.settings import COUNTED, FETCH_TIMEOUT_MS, MUTANTS, READ_MODES, NodeSettings
 
 DEFAULT_CLUSTER_ID = "c3BsaXRicmFpbnF1b3J1bQ"
 
@@ -36,7 +36,7 @@ _PREFIX = "reference."
 class ServerConfig:
     """What the shell needs besides the core's settings: where to listen, whom to reach where, where the disk is."""
 
-    settings: Settings
+    settings: NodeSettings
     listen: tuple[str, int]
     voters: Mapping[int, tuple[str, int]]
     directory: Path
@@ -87,7 +87,7 @@ def parse(path: Path, text: str) -> ServerConfig:
     endpoints = {voter: f"{host}:{port}" for voter, (host, port) in voters.items()}
     cluster_id = properties.values.get("cluster.id", DEFAULT_CLUSTER_ID)
     fields.setdefault("read_lease_ms", fields.get("fetch_timeout_ms", FETCH_TIMEOUT_MS) * 3 // 4)
-    settings = Settings(node_id, tuple(sorted(voters)), cluster_id, endpoints, **fields)
+    settings = NodeSettings(node_id, tuple(sorted(voters)), cluster_id, endpoints, **fields)
     return ServerConfig(settings, listen, voters, directory, seed)
 
 

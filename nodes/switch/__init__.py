@@ -9,7 +9,7 @@ Only IPv4 is shaped; what nodes ask by ARP is answered as ever, and cuts, which 
 receiver's namespace, hold for what the switch sends too. Segmentation and checksums must not be left to hardware that
 is not there (nodes.hosts.packets.packets sees to that), or a "packet" would be 64 KB of stream with no checksum yet.
 
-    fate       what becomes of a packet: pure, of time and chance that it is given
+    shaping       what becomes of a packet: pure, of time and chance that it is given
     ports      the sockets
     server     the loop, in a process of its own, which ends when its standard input does
     process    that process as its starter sees it

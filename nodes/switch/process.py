@@ -1,4 +1,4 @@
-"""The switch's process as its starter sees it: start it, tell it all lanes, end it.
+"""The switch's process as its starter sees it: start it, tell it all links, end it.
 
 What may live here: the process, the line to it, and the nft table that keeps the bridge from forwarding what the switch
 sends. What may not: nodes.
@@ -34,7 +34,7 @@ class ShapedPort:
 
 
 class UserSpaceSwitch:
-    """The switch from its first lane to its end. It lives in the network namespace of whoever starts it."""
+    """The switch from its first link to its end. It lives in the network namespace of whoever starts it."""
 
     technique = "user-space switch"
 
@@ -47,12 +47,11 @@ class UserSpaceSwitch:
         A packet that is on its way just then may come twice or, when a link is given up, late, but is not lost: the
         switch reads a link before the bridge stops forwarding it, and until after it forwards again.
         """
-        lanes = [_told(link) for link in links]
-        if not lanes:
+        if not links:
             await self._forward_all()
-        if lanes or self._process is not None:
-            await self._tell(lanes)
-        if lanes:
+        if links or self._process is not None:
+            await self._replace([_as_json(link) for link in links])
+        if links:
             await run(["nft", "-f", "-"], _table(links))
 
     async def end(self) -> None:
@@ -72,12 +71,12 @@ class UserSpaceSwitch:
     async def _forward_all(self) -> None:
         await run(["nft", "-f", "-"], _forget())
 
-    async def _tell(self, lanes: list[dict[str, Any]]) -> None:
+    async def _replace(self, links: list[dict[str, Any]]) -> None:
         process = await self._started()
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            process.stdin.write(json.dumps(lanes).encode() + b"\n")
+            process.stdin.write(json.dumps(links).encode() + b"\n")
             await process.stdin.drain()
             line = await asyncio.wait_for(process.stdout.readline(), ANSWER_SECONDS)
         except (OSError, TimeoutError) as error:
@@ -100,7 +99,7 @@ class UserSpaceSwitch:
         return self._process
 
 
-def _told(link: ShapedPort) -> dict[str, Any]:
+def _as_json(link: ShapedPort) -> dict[str, Any]:
     ends = {"from": link.from_port, "to": link.to_port, "address": link.to_address}
     return {**ends, "seed": link.seed, "shape": asdict(link.shape)}
 

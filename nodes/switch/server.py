@@ -1,11 +1,12 @@
-"""The switch's loop: frames in, fates, frames out when they are due; and the lines by which its starter changes lanes.
+"""The switch's loop: frames in, shapings, frames out when they are due; and the lines by which its starter changes
+links.
 
-A line on standard input is a JSON list of lanes, in place of all there were:
+A line on standard input is a JSON list of links, in place of all there were:
 
     [{"from": "v1", "to": "v2", "address": "10.77.0.2", "seed": "7 1>2", "shape": {"delay_ms": 50}}, …]
 
-Each is answered by one line, `{"lanes": 1}` or `{"error": …}`, when it holds. A lane that stays as it was goes on as it
-was; with the last lane, all frames that still wait arrive at once. The process ends when its standard input does.
+Each is answered by one line, `{"links": 1}` or `{"error": …}`, when it holds. A link that stays as it was goes on as it
+was; with the last link, all frames that still wait arrive at once. The process ends when its standard input does.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from typing import Any, BinaryIO
 from harness.model import EnvironmentFailure
 from harness.model.faults.packets import PacketShape
 from nodes.switch.ports import FRAME_BYTES_MAX, TARGET_ADDRESS, read_only_to, reading_port, sending_port
-from nodes.switch.shaping import Lane
+from nodes.switch.shaping import ShapedLink
 
 URGENT_NICE = -10
 FRAMES_A_TURN = 64
@@ -37,40 +38,40 @@ FRAMES_A_TURN = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """A lane and the port that its frames leave by."""
+class Route:
+    """A link and the port that its frames leave by."""
 
     told: dict[str, Any]
-    lane: Lane
+    link: ShapedLink
     leave_by: socket.socket
 
 
 @dataclass(slots=True)
 class Switch:
-    """All lanes, the sockets by their ports, and the frames that wait, by when they are due (seconds of the clock)."""
+    """All links, the sockets by their ports, and the frames that wait, by when they are due (seconds of the clock)."""
 
     clock: Callable[[], float]
-    ways: dict[tuple[socket.socket, bytes], Way] = field(default_factory=dict)
+    ways: dict[tuple[socket.socket, bytes], Route] = field(default_factory=dict)
     entries: dict[str, socket.socket] = field(default_factory=dict)
     exits: dict[str, socket.socket] = field(default_factory=dict)
     waiting: list[tuple[float, int, socket.socket, bytes]] = field(default_factory=list)
     _numbers: count[int] = field(default_factory=count)
 
-    def replace(self, lanes: list[dict[str, Any]]) -> None:
-        """Have these lanes and no others. Raises EnvironmentFailure where a port cannot be had, and changes nothing."""
-        for told in lanes:
+    def replace(self, links: list[dict[str, Any]]) -> None:
+        """Have these links and no others. Raises EnvironmentFailure where a port cannot be had, and changes nothing."""
+        for told in links:
             self._open_ports(told)
-        before = {_name(way.told): way.lane for way in self.ways.values()}
+        before = {_name(way.told): way.link for way in self.ways.values()}
         targets: dict[str, list[str]] = {name: [] for name in self.entries}
         ways = {}
-        for told in lanes:
+        for told in links:
             targets[told["from"]].append(told["address"])
             entrance = (self.entries[told["from"]], socket.inet_aton(told["address"]))
-            ways[entrance] = Way(told, before.get(_name(told)) or _lane(told), self.exits[told["to"]])
+            ways[entrance] = Route(told, before.get(_name(told)) or _lane(told), self.exits[told["to"]])
         self.ways = ways
         for name, addresses in targets.items():
             read_only_to(self.entries[name], addresses)
-        if not lanes:
+        if not links:
             self.send_due(math.inf)
 
     def _open_ports(self, told: dict[str, Any]) -> None:
@@ -90,7 +91,7 @@ class Switch:
             if way is None:
                 continue
             now = self.clock()
-            for due, arriving in way.lane.pass_on(frame, now):
+            for due, arriving in way.link.pass_on(frame, now):
                 if due <= now:
                     _send(way.leave_by, arriving)
                 else:
@@ -130,16 +131,16 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
                 answers.flush()
 
 
-def _answer(switch: Switch, lanes: list[dict[str, Any]]) -> dict[str, Any]:
+def _answer(switch: Switch, links: list[dict[str, Any]]) -> dict[str, Any]:
     try:
-        switch.replace(lanes)
+        switch.replace(links)
     except EnvironmentFailure as error:
         return {"error": str(error)}
-    return {"lanes": len(lanes)}
+    return {"links": len(links)}
 
 
-def _lane(told: dict[str, Any]) -> Lane:
-    return Lane(PacketShape(**told["shape"]), random.Random(told["seed"]))
+def _lane(told: dict[str, Any]) -> ShapedLink:
+    return ShapedLink(PacketShape(**told["shape"]), random.Random(told["seed"]))
 
 
 def _name(told: dict[str, Any]) -> str:

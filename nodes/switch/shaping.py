@@ -32,7 +32,7 @@ _SPREADS: Mapping[str, Callable[[random.Random], float]] = {
 
 
 @dataclass(slots=True)
-class Lane:
+class ShapedLink:
     """One link under a shape. idle_from is when all that was queued before the bounded bandwidth will have left."""
 
     shape: PacketShape

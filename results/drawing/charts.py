@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from typing import Final
 
-from harness.model.records.fault_intervals import FaultBand
+from harness.model.records.fault_intervals import FaultInterval
 from results.data import OUTCOMES, LatencyPoint, LatencyQuantiles, Outcome, SecondOfLoad, SideData
 from results.drawing.axis import LEFT, RIGHT, WIDTH, seconds_of, time_axis, time_scale
 from results.drawing.scale import Scale, ticks
@@ -99,7 +99,7 @@ def _grid_line(text: str, y: float) -> ET.Element:
 def _chart(
     title: str,
     name: str,
-    faults: Sequence[FaultBand],
+    faults: Sequence[FaultInterval],
     scale: Scale,
     inner: Sequence[ET.Element],
     names: Sequence[str] = (),
@@ -108,7 +108,7 @@ def _chart(
     return drawing(title, WIDTH, HEIGHT, *_shades(faults, scale), *inner, *key, time_axis(scale, BOTTOM))
 
 
-def _shades(faults: Sequence[FaultBand], scale: Scale) -> list[ET.Element]:
+def _shades(faults: Sequence[FaultInterval], scale: Scale) -> list[ET.Element]:
     return [
         element(
             "rect",

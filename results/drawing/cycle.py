@@ -15,7 +15,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.model.records.evidence import Cycle, Step
+from harness.model.records.evidence import Cycle, CycleStep
 from results.data import Operation, ShownFinding, SideData
 from results.drawing.axis import WIDTH, clip, seconds_of
 from results.drawing.svg import drawing, element, label, tooltip
@@ -23,8 +23,8 @@ from results.drawing.svg import drawing, element, label, tooltip
 CARD_WIDTH: Final = 236
 HEAD: Final = 38
 LINE: Final = 15
-MOPS_MAX: Final = 6
-MOP_LENGTH_MAX: Final = 32
+MICRO_OPS_MAX: Final = 6
+MICRO_OP_LENGTH_MAX: Final = 32
 CARDS_MAX: Final = 10
 MARGIN: Final = 12
 BEND, BEND_OF_TWO = 0.05, 0.14
@@ -95,27 +95,27 @@ def _lines(each: Operation | None, keys: Collection[str | None]) -> list[tuple[s
     if each is None:
         return []
     value = each.start.value if each.end is None or each.end.value is None else each.end.value
-    mops = value if isinstance(value, list) else [value]
-    told = [(clip(_mop(mop), MOP_LENGTH_MAX), _is_on(mop, keys)) for mop in mops]
+    micro_ops = value if isinstance(value, list) else [value]
+    told = [(clip(_micro_op(micro_op), MICRO_OP_LENGTH_MAX), _is_on(micro_op, keys)) for micro_op in micro_ops]
     ordered = sorted(told, key=lambda line: not line[1])
-    if len(ordered) <= MOPS_MAX:
+    if len(ordered) <= MICRO_OPS_MAX:
         return ordered
-    return [*ordered[: MOPS_MAX - 1], (f"and {len(ordered) - MOPS_MAX + 1} more", False)]
+    return [*ordered[: MICRO_OPS_MAX - 1], (f"and {len(ordered) - MICRO_OPS_MAX + 1} more", False)]
 
 
-def _mop(mop: Any) -> str:
+def _micro_op(micro_op: Any) -> str:
     """`append x 3`, `r x → [1, 2]`, `poll {"x": [[0, 1]]}`."""
-    if not isinstance(mop, list) or not mop:
-        return json.dumps(mop, ensure_ascii=False)
-    word, *rest = mop
+    if not isinstance(micro_op, list) or not micro_op:
+        return json.dumps(micro_op, ensure_ascii=False)
+    word, *rest = micro_op
     told = [each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in rest]
     return f"{word} {told[0]} → {told[1]}" if word == "r" and len(told) == 2 else " ".join([str(word), *told])
 
 
-def _is_on(mop: Any, keys: Collection[str | None]) -> bool:
-    if not isinstance(mop, list) or len(mop) < 2:
+def _is_on(micro_op: Any, keys: Collection[str | None]) -> bool:
+    if not isinstance(micro_op, list) or len(micro_op) < 2:
         return False
-    return not keys.isdisjoint(mop[1]) if isinstance(mop[1], dict) else mop[1] in keys  # type: ignore[attr-defined]
+    return not keys.isdisjoint(micro_op[1]) if isinstance(micro_op[1], dict) else micro_op[1] in keys  # type: ignore[attr-defined]
 
 
 def _card(txn: int, each: Operation | None, card: Card, lines: list[tuple[str, bool]]) -> ET.Element:
@@ -127,7 +127,7 @@ def _card(txn: int, each: Operation | None, card: Card, lines: list[tuple[str, b
         label(_who(each), left + CARD_WIDTH - 10, top + 19, "tick", "end"),
     ]
     parts += [
-        label(text, left + 10, top + HEAD + LINE * at - 2, "mop meant" if meant else "mop")
+        label(text, left + 10, top + HEAD + LINE * at - 2, "micro_op meant" if meant else "micro_op")
         for at, (text, meant) in enumerate(lines)
     ]
     return element("g", *parts)
@@ -140,7 +140,7 @@ def _who(each: Operation | None) -> str:
     return f"p{each.start.process}, {seconds_of(each.start.time_ns)}{outcome}"
 
 
-def _arrow(step: Step, source: Card, target: Card, bend: float) -> ET.Element:
+def _arrow(step: CycleStep, source: Card, target: Card, bend: float) -> ET.Element:
     """An arrow from card to card, bent to its right, which is inwards: two between the same cards part."""
     middle_x, middle_y = (source.x + target.x) / 2, (source.y + target.y) / 2
     away_x, away_y = source.y - target.y, target.x - source.x
@@ -164,14 +164,14 @@ def _tip(end: tuple[float, float], came_from: tuple[float, float]) -> str:
     return f"M{end[0]:.2f} {end[1]:.2f}" + "".join(f"L{x:.2f} {y:.2f}" for x, y in corners) + "z"
 
 
-def _edge_words(step: Step) -> str:
+def _edge_words(step: CycleStep) -> str:
     """`wr x: 1`, `rw x: nothing, then 1`, `realtime`."""
     if step.edge in ("process", "realtime"):
         return step.edge
     before = "nothing" if step.value is None else step.value
     words = before if step.edge == "wr" else f"{before}, then {step.following}"
-    return f"{step.edge} {step.key}: {clip(words, MOP_LENGTH_MAX)}"
+    return f"{step.edge} {step.key}: {clip(words, MICRO_OP_LENGTH_MAX)}"
 
 
-def _told(step: Step) -> str:
+def _told(step: CycleStep) -> str:
     return f"T{step.target} comes after T{step.source}: {_edge_words(step)}"

@@ -15,12 +15,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from harness.model.records.evidence import Order, Zone, Zones
-from harness.model.records.fault_intervals import FaultBand
+from harness.model.records.fault_intervals import FaultInterval
 from results.data import Operation, ShownFinding, SideData
 from results.drawing.axis import LEFT, RIGHT, WIDTH, clip, seconds_of
 from results.drawing.events import Events, Skipped, events_of
 from results.drawing.svg import drawing, element, label, text_width, tooltip
-from results.drawing.timeline import LANE_HEIGHT, QUIET_STATES, fault_band, fault_lanes
+from results.drawing.timeline import LANE_HEIGHT, QUIET_STATES, fault_interval, fault_lanes
 
 ROW: Final = 25
 BAR: Final = 17
@@ -50,7 +50,7 @@ def intervals(shown: ShownFinding, side: SideData) -> ET.Element:
     lanes = {process: lanes_top + row * at for at, process in enumerate(_processes(events))}
     bottom = lanes_top + row * len(lanes) + 6
     parts = [
-        element("g", *(fault_band(band, events.of_time, top, bottom) for band, top in faults), class_="backdrop"),
+        element("g", *(fault_interval(band, events.of_time, top, bottom) for band, top in faults), class_="backdrop"),
         *_nodes(side, events, nodes_top),
         *(_zone(zone, at, events, zones_top + ZONE * at, bottom) for at, zone in enumerate(zones)),
         *(_break(skipped, lanes_top, bottom) for skipped in events.skipped),
@@ -93,7 +93,7 @@ def notes_of(shown: ShownFinding) -> Mapping[int, str]:
     }
 
 
-def _faults(side: SideData, events: Events) -> tuple[list[tuple[FaultBand, float]], float]:
+def _faults(side: SideData, events: Events) -> tuple[list[tuple[FaultInterval, float]], float]:
     """The bands that touch the picture, each with the top of its lane; and how much room their labels take."""
     if not events.times_ns:
         return [], 0.0

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from harness.model import Finding
-from harness.model.records.fault_intervals import FaultBand
+from harness.model.records.fault_intervals import FaultInterval
 from results.data import DOWN, SideData, StateSpan
 from results.drawing.axis import LEFT, RIGHT, WIDTH, clip, seconds_of, time_axis, time_scale
 from results.drawing.epochs import EPOCHS_HEIGHT, epoch_lines
@@ -57,7 +57,7 @@ def _block(side: SideData, scale: Scale, epochs_shown: range, top: float) -> tup
     bottom = rows_bottom + (EPOCHS_HEIGHT if side.epochs else 0)
     rows = [_row(node, side, scale, rows_top + ROW_HEIGHT * position) for position, node in enumerate(side.nodes)]
     faults = [
-        fault_band(band, scale, top + HEADER_HEIGHT + LANE_HEIGHT * lane, bottom)
+        fault_interval(band, scale, top + HEADER_HEIGHT + LANE_HEIGHT * lane, bottom)
         for band, lane in zip(side.faults, lanes, strict=True)
     ]
     epochs = [epoch_lines(side, epochs_shown, scale, rows_bottom)] if side.epochs else []
@@ -77,7 +77,7 @@ def _header(side: SideData, top: float) -> ET.Element:
     )
 
 
-def fault_lanes(faults: Sequence[FaultBand], scale: Callable[[float], float]) -> list[int]:
+def fault_lanes(faults: Sequence[FaultInterval], scale: Callable[[float], float]) -> list[int]:
     """For each band, the first lane in which neither it nor its label meets another."""
     ends: list[float] = []
     lanes: list[int] = []
@@ -89,12 +89,12 @@ def fault_lanes(faults: Sequence[FaultBand], scale: Callable[[float], float]) ->
     return lanes
 
 
-def _label_start(band: FaultBand, scale: Callable[[float], float]) -> float:
+def _label_start(band: FaultInterval, scale: Callable[[float], float]) -> float:
     """Where a band begins, or further left where its label would leave the picture."""
     return max(LEFT, min(scale(band.start_ns), WIDTH - RIGHT - text_width(band.label, 11)))
 
 
-def fault_band(band: FaultBand, scale: Callable[[float], float], lane_top: float, bottom: float) -> ET.Element:
+def fault_interval(band: FaultInterval, scale: Callable[[float], float], lane_top: float, bottom: float) -> ET.Element:
     """A fault's shade down to bottom, with its label in the lane that begins at lane_top."""
     start, end = scale(band.start_ns), scale(band.end_ns)
     line_y, width = lane_top + LANE_HEIGHT - 4, max(end - start, 0.0)

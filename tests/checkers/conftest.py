@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.session import spark_session
 from checkers.framework.tables import open_tables
-from checkers.judge import CHECKS, FINDINGS_MAX, Judgement, collected, judge
+from checkers.judge import CHECKS, FINDINGS_MAX, CheckResults, collected, judge
 from harness.model import Finding, Observation, Op
 from harness.model.records.logged_batch import LoggedBatch
 from harness.model.records.logged_record import LoggedRecord
@@ -74,7 +74,7 @@ def judge_run(spark: SparkSession, write_run: WriteRun) -> JudgeRun:
         batches: Sequence[LoggedBatch] = (),
         findings_max: int = 100,
         **settings: Any,
-    ) -> Judgement:
+    ) -> CheckResults:
         return judge(write_run(ops, observations, batches), checks, JudgeSettings(**settings), spark, findings_max)
 
     return judged

@@ -102,8 +102,8 @@ def test_a_crashed_check_is_unknown_and_the_others_still_judge(
 
 def test_a_deed_that_did_not_take_makes_the_run_unknown(judge_run: JudgeRun) -> None:
     failed = Op("info", "cut", NEMESIS, error="links (1, 2) pass though cut")
-    judgement = judge_run(["deeds", "register"], history(*write(0, 1), *read(0, 1), failed, *deed("heal")))
-    assert [(found.name, found.witnesses) for found in judgement.findings] == [("deed-failed", (4,))]
+    judgement = judge_run(["nemesis", "register"], history(*write(0, 1), *read(0, 1), failed, *deed("heal")))
+    assert [(found.name, found.witnesses) for found in judgement.findings] == [("fault-not-effective", (4,))]
     assert judgement.verdict is Verdict.UNKNOWN
 
 

@@ -1,4 +1,4 @@
-"""A network and processes that only remember what was done to them, and the situation of a quorum of three on top."""
+"""A network and processes that only remember what was done to them, and the context of a quorum of three on top."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from harness.model.hosts import Link
-from nemesis.context import Situation
+from nemesis.context import NemesisContext
 
 
 class FakeLinks:
@@ -23,7 +23,7 @@ class FakeLinks:
         self.on_cut()
         self.down |= set(links)
 
-    async def mend(self) -> None:
+    async def heal(self) -> None:
         self.down.clear()
 
     async def passes(self, links: Iterable[Link]) -> Mapping[Link, bool]:
@@ -37,10 +37,10 @@ class FakeProcesses:
     def __init__(self, nodes: Iterable[int]) -> None:
         self.states = dict.fromkeys(nodes, "running")
         self.stuck: set[int] = set()
-        self.deeds: list[tuple[str, int]] = []
+        self.actions: list[tuple[str, int]] = []
 
-    def _become(self, deed: str, node: int, state: str) -> None:
-        self.deeds.append((deed, node))
+    def _become(self, action: str, node: int, state: str) -> None:
+        self.actions.append((action, node))
         if node not in self.stuck:
             self.states[node] = state
 
@@ -64,6 +64,6 @@ class FakeProcesses:
 
 
 @pytest.fixture
-def situation() -> Situation:
+def context() -> NemesisContext:
     """Nodes 1 to 3, led by node 2; the draw is always the last."""
-    return Situation((1, 2, 3), FakeLinks(), FakeProcesses((1, 2, 3)), lambda: 2, lambda below: below - 1)
+    return NemesisContext((1, 2, 3), FakeLinks(), FakeProcesses((1, 2, 3)), lambda: 2, lambda below: below - 1)

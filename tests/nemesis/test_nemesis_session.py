@@ -1,4 +1,4 @@
-"""The nemesis as a session: what it does, what it writes down before it does it, and how a deed that failed ends."""
+"""The nemesis as a session: what it does, what it writes down before it does it, and how an action that failed ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from harness.model import NEMESIS, Op, PeerFailure
-from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, disturb
+from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, intercept
 from harness.model.story import (
     A_LEADER_IS_KNOWN,
     FOLLOWERS,
@@ -37,13 +37,13 @@ def known():
 
 
 @pytest.fixture
-def play(situation, path, known):
+def play(context, path, known):
     """Carries out steps one after another; returns their completions."""
 
     async def until(condition, _seconds):
         return condition in known
 
-    session = NemesisSession(situation, UndoJournal(path), until)
+    session = NemesisSession(context, UndoJournal(path), until)
 
     async def one_by_one(steps):
         return [await session.invoke(Op("invoke", step.f, NEMESIS, value=step.value)) for step in steps]
@@ -51,12 +51,12 @@ def play(situation, path, known):
     return lambda *steps: asyncio.run(one_by_one(steps))
 
 
-def test_a_cut_is_in_the_journal_before_any_link_is(play, situation, path):
+def test_a_cut_is_in_the_journal_before_any_link_is(play, context, path):
     seen = []
-    situation.links.on_cut = lambda: seen.append([undo.kind for undo in pending(path)])
+    context.links.on_cut = lambda: seen.append([undo.kind for undo in pending(path)])
     play(cut(LEADER))
-    assert seen == [["mend-links"]]
-    assert situation.links.down == {(2, 1), (2, 3), (1, 2), (3, 2)}
+    assert seen == [["heal-links"]]
+    assert context.links.down == {(2, 1), (2, 3), (1, 2), (3, 2)}
 
 
 def test_the_completion_says_what_was_done_to_whom(play):
@@ -65,65 +65,65 @@ def test_the_completion_says_what_was_done_to_whom(play):
     assert done.value == {"links": [[3, 1], [3, 2]], "label": "n3 cannot send"}
 
 
-def test_heal_mends_resumes_and_starts_and_crosses_everything_out(play, situation, path):
+def test_heal_mends_resumes_and_starts_and_crosses_everything_out(play, context, path):
     play(cut("n1"), pause("n3"), kill("n2"))
     assert [undo.fault for undo in pending(path)] == ["kill", "pause", "cut"]
     (healed,) = play(heal())
     assert healed.error is None
-    assert situation.links.down == set()
-    assert set(situation.processes.states.values()) == {"running"}
+    assert context.links.down == set()
+    assert set(context.processes.states.values()) == {"running"}
     assert pending(path) == []
 
 
-def test_healing_when_all_is_well_does_nothing(play, situation, path):
+def test_healing_when_all_is_well_does_nothing(play, context, path):
     assert [op.error for op in play(heal(), heal())] == [None, None]
-    assert situation.processes.deeds == []
+    assert context.processes.actions == []
     assert pending(path) == []
 
 
-def test_a_cut_that_does_not_bite_ends_with_its_error_and_heals(play, situation, path):
-    situation.links.leaking = {(1, 2)}
+def test_a_cut_that_does_not_bite_ends_with_its_error_and_heals(play, context, path):
+    context.links.leaking = {(1, 2)}
     failed, healed = play(cut("n1", "out"), heal())
-    assert (failed.type, failed.value) == ("info", {"who": "n1", "ways": "out"})
+    assert (failed.type, failed.value) == ("info", {"who": "n1", "direction": "out"})
     assert failed.error is not None
     assert "links [(1, 2)] pass though cut" in failed.error
     assert healed.error is None
-    assert (situation.links.down, pending(path)) == (set(), [])
+    assert (context.links.down, pending(path)) == (set(), [])
 
 
-def test_a_cut_that_hits_more_than_it_should_ends_with_its_error(play, situation):
-    situation.links.dead = {(2, 3)}
+def test_a_cut_that_hits_more_than_it_should_ends_with_its_error(play, context):
+    context.links.dead = {(2, 3)}
     (failed,) = play(cut("n1", "out"))
     assert failed.error is not None
     assert "links [(2, 3)] do not though not cut" in failed.error
 
 
-def test_a_fault_that_does_not_heal_stays_in_the_journal_and_keeps_none_other_from_healing(play, situation, path):
+def test_a_fault_that_does_not_heal_stays_in_the_journal_and_keeps_none_other_from_healing(play, context, path):
     play(cut("n1"), pause("n3"))
-    situation.links.dead = {(2, 3)}
+    context.links.dead = {(2, 3)}
     (failed,) = play(heal())
     assert failed.error is not None
-    assert situation.processes.states[3] == "running"
+    assert context.processes.states[3] == "running"
     assert len(pending(path)) == 2
 
 
 @pytest.mark.parametrize(("step", "state"), [(kill("n1"), "gone"), (stop("n1"), "gone"), (pause("n1"), "paused")])
-def test_a_process_fault_is_proved_by_what_the_kernel_says(play, situation, step, state):
+def test_a_process_fault_is_proved_by_what_the_kernel_says(play, context, step, state):
     play(step)
-    assert situation.processes.states[1] == state
-    situation.processes.stuck = {3}
+    assert context.processes.states[1] == state
+    context.processes.stuck = {3}
     (failed,) = play(Step(step.f, {"who": "n3"}))
     assert failed.error == f"{step.f} n3: it is running, expected {state}"
 
 
-def test_start_and_resume_are_undoings_and_need_none(play, situation, path):
+def test_start_and_resume_are_undoings_and_need_none(play, context, path):
     play(kill("n1"), pause("n3"))
     started, resumed = play(start(), resume())
     assert (started.value, resumed.value) == (
         {"nodes": [1], "label": "n1 started"},
         {"nodes": [3], "label": "n3 resumed"},
     )
-    assert set(situation.processes.states.values()) == {"running"}
+    assert set(context.processes.states.values()) == {"running"}
     assert len(pending(path)) == 2
 
 
@@ -133,12 +133,12 @@ def test_an_awaited_condition_that_does_not_come_is_an_error_with_its_time(play,
     assert failed.error == "awaiting that a leader is known: not so within 7 s"
 
 
-def test_a_deed_that_means_the_leader_waits_for_one_and_fails_where_none_comes(play, situation, known):
+def test_a_deed_that_means_the_leader_waits_for_one_and_fails_where_none_comes(play, context, known):
     leaders = iter([None, 3])
-    situation.leader = lambda: next(leaders, 3)
+    context.leader = lambda: next(leaders, 3)
     done, _ = play(kill(LEADER), heal())
     assert done.value["nodes"] == [3]
-    situation.leader = lambda: None
+    context.leader = lambda: None
     (failed,) = play(kill(LEADER))
     assert failed.error == "choosing the leader: no node claims to lead just now"
     assert known == [A_LEADER_IS_KNOWN]
@@ -147,28 +147,28 @@ def test_a_deed_that_means_the_leader_waits_for_one_and_fails_where_none_comes(p
 def test_an_unknown_deed_is_an_error_that_names_those_there_are(play):
     (failed,) = play(Step("dance"))
     assert failed.error is not None
-    assert failed.error.startswith("deed 'dance': expected await, heal, packets, cut, mend, ")
+    assert failed.error.startswith("action 'dance': expected await, heal, packets, cut, heal_links, ")
 
 
 @pytest.mark.parametrize("links", [[[1, 9]], [[0, 1]]])
-def test_a_cut_between_nodes_that_are_not_there_cuts_nothing(play, situation, links):
+def test_a_cut_between_nodes_that_are_not_there_cuts_nothing(play, context, links):
     (failed,) = play(Step("cut", {"links": links}))
     assert failed.error is not None
     assert "expected nodes 1 to 3" in failed.error
-    assert situation.links.down == set()
+    assert context.links.down == set()
 
 
-def test_closing_the_session_heals(situation, path, known):
+def test_closing_the_session_heals(context, path, known):
     async def until(condition, _seconds):
         return condition in known
 
     async def scene():
-        session = NemesisSession(situation, UndoJournal(path), until)
+        session = NemesisSession(context, UndoJournal(path), until)
         await session.invoke(Op("invoke", "cut", NEMESIS, value=cut("n1").value))
-        situation.links.dead = {(2, 3)}
+        context.links.dead = {(2, 3)}
         with pytest.raises(PeerFailure, match=r"\(2, 3\)"):
             await session.close()
-        situation.links.dead = set()
+        context.links.dead = set()
         await session.close()
 
     asyncio.run(scene())
@@ -176,5 +176,5 @@ def test_closing_the_session_heals(situation, path, known):
 
 
 def test_rpcs_cannot_be_disturbed_where_no_proxy_stands_between_the_nodes(play):
-    (failed,) = play(disturb(RpcRule("votes", RpcMatch((Api.VOTE,)), DROP)))
+    (failed,) = play(intercept(RpcRule("votes", RpcMatch((Api.VOTE,)), DROP)))
     assert failed.error == "rpc: hosts of this kind have no rpcs"

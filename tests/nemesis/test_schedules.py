@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness.model.story import Step
 from harness.planning.story_steps import StoryStep
-from nemesis.registry import BY_DEED, BY_NAME
+from nemesis.registry import BY_ACTION, BY_NAME
 from nemesis.schedule import Mix, random_story
 
 seeds = st.integers(0, 2**31)
@@ -21,12 +21,12 @@ mixes = st.builds(
 
 
 def rotations(story: list[Step]) -> list[list[str]]:
-    """The deeds before each heal, without the holds."""
+    """The actions before each heal, without the holds."""
     told: list[list[str]] = [[]]
     for step in story:
         if step.f == "heal":
             told.append([])
-        elif step.f != "hold":
+        elif step.f != "sleep":
             told[-1].append(step.f)
     return told
 
@@ -45,8 +45,8 @@ def test_different_seeds_tell_different_stories():
 def test_each_rotation_has_faults_of_the_mix_and_is_healed_before_the_next(seed, mix):
     *told, last = rotations(random_story(mix, seed, 60, 8, 5))
     assert last == ["await"]
-    for deeds in told:
-        names = {BY_DEED[deed].name for deed in deeds if deed != "await"}
+    for actions in told:
+        names = {BY_ACTION[action].name for action in actions if action != "await"}
         assert names
         assert names <= set(mix.weights)
 
@@ -69,18 +69,18 @@ def test_a_story_is_about_as_long_as_asked(seed, duration, interval):
 def test_no_more_faults_than_asked_for_are_in_place_together(seed):
     mix = Mix(dict.fromkeys(["partition", "pause", "clock", "rpc"], 1.0), at_once=2)
     *told, _ = rotations(random_story(mix, seed, 60, 8, 5))
-    assert max(len({BY_DEED[deed].name for deed in deeds}) for deeds in told) <= 2
+    assert max(len({BY_ACTION[action].name for action in actions}) for actions in told) <= 2
 
 
 def test_some_rotations_mix_faults_where_that_is_asked_for():
     mix = Mix({"partition": 1.0, "pause": 1.0}, at_once=2)
-    told = [deeds for seed in range(20) for deeds in rotations(random_story(mix, seed, 60, 8, 5))[:-1]]
-    assert {len({BY_DEED[deed].name for deed in deeds}) for deeds in told} == {1, 2}
+    told = [actions for seed in range(20) for actions in rotations(random_story(mix, seed, 60, 8, 5))[:-1]]
+    assert {len({BY_ACTION[action].name for action in actions}) for actions in told} == {1, 2}
 
 
 def test_the_heavier_fault_strikes_more_often():
     told = [random_story(Mix({"pause": 9.0, "clock": 1.0}), seed, 60, 8, 3) for seed in range(40)]
-    count = Counter(BY_DEED[deeds[0]].name for story in told for deeds in rotations(story)[:-1])
+    count = Counter(BY_ACTION[actions[0]].name for story in told for actions in rotations(story)[:-1])
     assert count["pause"] > 5 * count["clock"]
 
 
@@ -92,4 +92,4 @@ def test_halves_name_every_node_once():
 
 
 def test_no_faults_means_time_without_faults():
-    assert [step.f for step in random_story(Mix({}), 7, 60, 8, 3)] == ["hold"]
+    assert [step.f for step in random_story(Mix({}), 7, 60, 8, 3)] == ["sleep"]

@@ -10,7 +10,7 @@ import pytest
 from harness.model.hosts import UndoRecord
 from nemesis.journal import UndoJournal, pending
 
-CUT = UndoRecord("cut", "mend-links", {"nodes": [1, 2, 3]})
+CUT = UndoRecord("cut", "heal-links", {"nodes": [1, 2, 3]})
 KILL = UndoRecord("kill", "start", {"nodes": [2]})
 
 

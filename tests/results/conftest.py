@@ -7,7 +7,7 @@ import math
 import pytest
 
 from harness.model import Finding, Op, Quantity, Verdict
-from harness.model.records.fault_intervals import FaultBand
+from harness.model.records.fault_intervals import FaultInterval
 from results.data import (
     EpochStep,
     LatencyPoint,
@@ -118,7 +118,7 @@ def bad_side() -> SideData:
             step(3, 7, 14.35),
             step(3, 8, 14.6),
         ),
-        faults=(FaultBand("n2 cut from all", 4 * SECOND, 14 * SECOND),),
+        faults=(FaultInterval("n2 cut from all", 4 * SECOND, 14 * SECOND),),
         latencies=latencies(),
         load=load(),
         quantities=(
@@ -155,9 +155,9 @@ def good_side() -> SideData:
             step(3, 1, 1.45),
         ),
         faults=(
-            FaultBand("n2 cut from all", 4 * SECOND, 14 * SECOND),
-            FaultBand("n3 paused", 13 * SECOND, 16 * SECOND),
-            FaultBand("n3 killed", 17 * SECOND, 18 * SECOND),
+            FaultInterval("n2 cut from all", 4 * SECOND, 14 * SECOND),
+            FaultInterval("n3 paused", 13 * SECOND, 16 * SECOND),
+            FaultInterval("n3 killed", 17 * SECOND, 18 * SECOND),
         ),
         quantities=(Quantity("quorum", "epochs_burned", 0, "epochs"),),
         expectations=(

@@ -1,4 +1,4 @@
-"""verdict.json, JUnit XML and the terminal's summary of one literal judgement."""
+"""verdict.json, JUnit XML and the terminal's summary of one literal run_verdict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from harness.model import BadInput, Finding, Quantity, Verdict
 from results.junit import junit
-from results.run_verdict import Expectation, Judgement, read_judgement, write_judgement
+from results.run_verdict import Expectation, RunVerdict, read_verdict, write_verdict
 from results.store import new_run
 from results.summary import summary
 
@@ -20,7 +20,7 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 LOST = Finding("appends", "lost-write", "invalid", "An acknowledged write is lost: 7 <& \x00>.", "k1", witnesses=(3, 9))
 UNTOLD = Finding("elections", "no-progress", "unknown", "No election was seen.")
 STALE = Finding("reads", "stale-read", "tolerated", "A read returned an older value.", witnesses=(5,))
-JUDGEMENT = Judgement(
+JUDGEMENT = RunVerdict(
     name="PV-01",
     verdict=Verdict.INVALID,
     summary="an acknowledged write is lost",
@@ -39,8 +39,8 @@ JUDGEMENT = Judgement(
 
 def test_a_judgement_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     run = new_run(tmp_path, "PV-01", NOW)
-    write_judgement(run, JUDGEMENT)
-    assert read_judgement(run.verdict) == JUDGEMENT
+    write_verdict(run, JUDGEMENT)
+    assert read_verdict(run.verdict) == JUDGEMENT
     assert [each["name"] for each in json.loads(run.findings.read_text())] == [
         "lost-write",
         "no-progress",
@@ -57,7 +57,7 @@ def test_what_is_not_a_verdict_is_refused_by_name(tmp_path: Path, document: obje
     path = tmp_path / "verdict.json"
     path.write_text(json.dumps(document))
     with pytest.raises(BadInput, match=r"verdict\.json: expected a verdict of format 1"):
-        read_judgement(path)
+        read_verdict(path)
 
 
 def cases() -> dict[str, list[str]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.model import Quantity, Verdict
-from harness.model.records.fault_intervals import FaultBand
+from harness.model.records.fault_intervals import FaultInterval
 from results.data import LatencyQuantiles, ReportData, SideData, StateSpan
 from results.drawing.axis import LEFT, RIGHT, WIDTH
 from results.drawing.charts import latency_chart
@@ -95,7 +95,7 @@ def test_fault_bands_shade_every_row_from_start_to_end(bad_side: SideData) -> No
 
 def test_labels_of_faults_that_overlap_stand_in_lanes_of_their_own() -> None:
     scale = Scale(0, 20, LEFT, WIDTH - RIGHT)
-    bands = [FaultBand("n1 cut", 1, 9), FaultBand("n2 paused", 2, 3), FaultBand("n3 killed", 12, 13)]
+    bands = [FaultInterval("n1 cut", 1, 9), FaultInterval("n2 paused", 2, 3), FaultInterval("n3 killed", 12, 13)]
     assert fault_lanes(bands, scale) == [0, 1, 0]
 
 
@@ -166,7 +166,7 @@ def test_hostile_text_is_shown_as_text(page: Collector) -> None:
 
 
 def test_hostile_text_cannot_leave_a_picture(bad_side: SideData) -> None:
-    hostile = replace(bad_side, name="</text><script>", faults=(FaultBand("</svg>\x00<img src=x>", 0, SECOND),))
+    hostile = replace(bad_side, name="</text><script>", faults=(FaultInterval("</svg>\x00<img src=x>", 0, SECOND),))
     tags = {element.tag.removeprefix(SVG) for element in parsed(hostile).iter()}
     assert tags <= {"svg", "title", "defs", "pattern", "g", "rect", "path", "text", "tspan"}
 

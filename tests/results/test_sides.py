@@ -11,11 +11,11 @@ import pytest
 
 from harness.engine import Recorder, VirtualClock
 from harness.model import NEMESIS, BadInput, Finding, Observation, Op, Verdict
-from harness.model.records.fault_intervals import FaultBand, fault_bands, spans_of
+from harness.model.records.fault_intervals import FaultInterval, fault_intervals, spans_of
 from harness.model.records.tables import HISTORY
 from results.data import EpochStep, LatencyPoint, SecondOfLoad, StateSpan
 from results.load import BUCKETS, latencies_of, load_by_second, quantiles_over_time, thinned
-from results.run_verdict import Judgement, write_judgement
+from results.run_verdict import RunVerdict, write_verdict
 from results.sides import read_side
 from results.spans import epoch_steps, state_spans
 from results.store import RunDirectory, new_run
@@ -79,33 +79,33 @@ def test_a_fault_lasts_from_its_deed_until_it_is_healed() -> None:
         deed(30, "heal"),
         deed(34, "heal"),
     ]
-    assert fault_bands(history, end_ns=99) == (FaultBand("n2 cut from all", 10, 34),)
+    assert fault_intervals(history, end_ns=99) == (FaultInterval("n2 cut from all", 10, 34),)
 
 
 def test_a_start_ends_a_kill_but_not_a_cut() -> None:
     deeds = [("cut", "a"), ("cut", "a"), ("kill", "b"), ("kill", "b"), ("start", None), ("start", None)]
     history = [deed(time_ns, f, value) for time_ns, (f, value) in enumerate(deeds, start=1)]
-    assert fault_bands(history, end_ns=99) == (FaultBand("a", 1, 99), FaultBand("b", 3, 6))
+    assert fault_intervals(history, end_ns=99) == (FaultInterval("a", 1, 99), FaultInterval("b", 3, 6))
 
 
 def test_a_mark_is_a_moment() -> None:
-    assert fault_bands([deed(7, "mark", "reading back")], end_ns=99) == (FaultBand("reading back", 7, 7),)
+    assert fault_intervals([deed(7, "mark", "reading back")], end_ns=99) == (FaultInterval("reading back", 7, 7),)
 
 
 def test_times_under_faults_are_told_once_however_many_there_were() -> None:
     bands = [
-        FaultBand("a", 1, 4),
-        FaultBand("mark", 2, 2),
-        FaultBand("b", 3, 6),
-        FaultBand("c", 8, 9),
-        FaultBand("d", 9, 11),
+        FaultInterval("a", 1, 4),
+        FaultInterval("mark", 2, 2),
+        FaultInterval("b", 3, 6),
+        FaultInterval("c", 8, 9),
+        FaultInterval("d", 9, 11),
     ]
     assert spans_of(bands) == ((1, 6), (8, 11))
     assert spans_of(bands[1:2]) == ()
 
 
 def test_a_label_is_bounded_and_tells_what_has_no_words() -> None:
-    [band] = fault_bands([deed(1, "skew", {"seconds": list(range(50))})], end_ns=9)
+    [band] = fault_intervals([deed(1, "skew", {"seconds": list(range(50))})], end_ns=9)
     assert band.label.startswith('skew {"seconds": [0, 1,')
     assert len(band.label) == 48
 
@@ -170,7 +170,7 @@ def judged_run(tmp_path: Path) -> RunDirectory:
             clock.time_ns += 10
             recorder.record(invocation.ok())
     lost = Finding("appends", "lost-write", "invalid", "A write is lost.", witnesses=(12,))
-    write_judgement(run, Judgement("PV-01", Verdict.INVALID, "a write is lost", findings=(lost,) * 30))
+    write_verdict(run, RunVerdict("PV-01", Verdict.INVALID, "a write is lost", findings=(lost,) * 30))
     return run
 
 
@@ -178,7 +178,7 @@ def test_a_side_is_read_from_a_run_that_the_engine_recorded(judged_run: RunDirec
     side = read_side(judged_run, "bad", "reference")
     assert (side.verdict, side.duration_ns, side.nodes) == (Verdict.INVALID, 200, (1,))
     assert side.spans[-1] == StateSpan(1, "Leader", 1, 5, 200)
-    assert side.faults == (FaultBand("n2 cut from all", 0, 200),)
+    assert side.faults == (FaultInterval("n2 cut from all", 0, 200),)
     assert side.load == (SecondOfLoad(0, 10, 0, 0),)
     assert (len(side.findings), side.findings_total) == (25, 30)
 

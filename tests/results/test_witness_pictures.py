@@ -14,8 +14,8 @@ import pytest
 
 from harness.engine import Recorder, VirtualClock
 from harness.model import BadInput, Finding, Op, Verdict
-from harness.model.records.evidence import Cycle, Evidence, Need, Order, Step, Zone, Zones, encoded
-from harness.model.records.fault_intervals import FaultBand
+from harness.model.records.evidence import Cycle, CycleStep, Evidence, Need, Order, Zone, Zones, encoded
+from harness.model.records.fault_intervals import FaultInterval
 from harness.model.records.tables import HISTORY
 from results.data import Operation, ReportData, ShownFinding, SideData, StateSpan
 from results.drawing.axis import LEFT, RIGHT, WIDTH
@@ -24,7 +24,7 @@ from results.drawing.events import events_of
 from results.drawing.intervals import caption, intervals, words_of
 from results.drawing.svg import markup
 from results.report import render_report
-from results.run_verdict import Judgement, write_judgement
+from results.run_verdict import RunVerdict, write_verdict
 from results.sides import read_side
 from results.store import RunDirectory
 from results.witnesses import OPERATIONS_MAX, operations_shown
@@ -67,7 +67,7 @@ SIDE = SideData(
     20 * MS,
     (1, 2),
     spans=(StateSpan(1, "Leader", 4, 0, 20 * MS), StateSpan(2, "Follower", 4, 0, 20 * MS)),
-    faults=(FaultBand("n1 cut off", 2 * MS, 3 * MS), FaultBand("long ago", -9, -5)),
+    faults=(FaultInterval("n1 cut off", 2 * MS, 3 * MS), FaultInterval("long ago", -9, -5)),
 )
 
 STALE = history(*write(0, 1), *write(0, 2), *read(1, 2), *read(1, 1))
@@ -190,18 +190,18 @@ def test_other_keys_and_findings_about_none_are_not_drawn() -> None:
     assert operations_shown(deposed, None, table(ops)) == ()
 
 
-def txn(process: int, *mops: list) -> tuple[Op, Op]:
-    start = Op("invoke", "txn", process, value=list(mops))
+def txn(process: int, *micro_ops: list) -> tuple[Op, Op]:
+    start = Op("invoke", "txn", process, value=list(micro_ops))
     return start, start.ok()
 
 
 TORN = history(
     *txn(0, ["append", "x", 1], ["append", "y", 1]), *txn(1, ["r", "x", [1]], ["r", "y", []], ["r", "z", []])
 )
-TORN_STEPS = (Step(0, 2, "wr", "x", "1"), Step(2, 0, "rw", "y", None, "1"))
+TORN_STEPS = (CycleStep(0, 2, "wr", "x", "1"), CycleStep(2, 0, "rw", "y", None, "1"))
 
 
-def shown_cycle(ops: Sequence[Op], steps: tuple[Step, ...]) -> ET.Element:
+def shown_cycle(ops: Sequence[Op], steps: tuple[CycleStep, ...]) -> ET.Element:
     finding = Finding("transactions", "G-single", "invalid", "transactions have an order", witnesses=(0, 1, 2, 3))
     found = ShownFinding(finding, (), operations_shown(finding, Cycle(steps), table(ops)), Cycle(steps))
     return ET.fromstring(markup(cycle(found, SIDE)))
@@ -212,13 +212,13 @@ def test_a_cycle_is_cards_with_operations_and_arrows_with_keys() -> None:
     assert texts(svg, "card-name") == ["T0", "T2"]
     assert [each.text for each in of_class(svg, "text", "edge-label")] == ["wr x: 1", "rw y: nothing, then 1"]
     assert texts(svg, "meant") == ["append x 1", "append y 1", "r x → [1]", "r y → []"]
-    assert texts(svg, "mop")[-1] == "r z → []"
+    assert texts(svg, "micro_op")[-1] == "r z → []"
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 9])
 def test_cards_of_a_cycle_stand_apart_and_inside_the_picture(count: int) -> None:
     ops = history(*chain.from_iterable(txn(each, ["append", "x", each]) for each in range(count)))
-    steps = tuple(Step(2 * each, 2 * ((each + 1) % count), "ww", "x", "1", "2") for each in range(count))
+    steps = tuple(CycleStep(2 * each, 2 * ((each + 1) % count), "ww", "x", "1", "2") for each in range(count))
     svg = shown_cycle(ops, steps)
     height = float(svg.attrib["viewBox"].split()[3])
     cards = [
@@ -252,7 +252,7 @@ def recorded(tmp_path: Path, evidence: str | None) -> RunDirectory:
             clock.time_ns += MS
             recorder.record(op)
     found = Finding("register", "non-linearizable", "invalid", "broken", "x", witnesses=(1, 3, 4, 6), evidence=evidence)
-    write_judgement(run, Judgement("register", Verdict.INVALID, "broken", findings=(found,) * 9))
+    write_verdict(run, RunVerdict("register", Verdict.INVALID, "broken", findings=(found,) * 9))
     return run
 
 

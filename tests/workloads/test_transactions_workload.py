@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 from harness.model import BadInput, Op, PeerFailure
 from harness.model.session import NoAnswer, NotSent
 from workloads.log_topic import PARTITIONS
-from workloads.transactions import LATE_END, MOPS_MAX, late_end, transaction, transactions, with_zombies
+from workloads.transactions import LATE_END, MICRO_OPS_MAX, late_end, transaction, transactions, with_zombies
 from workloads.transactions_bumping import BumpingProducer
 from workloads.transactions_session import Fenced, Refused, TransactionSession
 
@@ -58,12 +58,12 @@ class Reader:
         pass
 
 
-def carry_out(producer: Producer, reader: Reader, *mops: list, patience_seconds: float = 0) -> Op:
+def carry_out(producer: Producer, reader: Reader, *micro_ops: list, patience_seconds: float = 0) -> Op:
     async def stable(_key: str) -> None:
         pass
 
     session = TransactionSession(producer, reader, stable, patience_seconds)  # type: ignore[arg-type]
-    return asyncio.run(session.invoke(Op("invoke", "txn", value=list(mops))))
+    return asyncio.run(session.invoke(Op("invoke", "txn", value=list(micro_ops))))
 
 
 SEND, POLL, ABORT = ["send", "log-0", 7], ["poll", {}], ["abort"]
@@ -129,8 +129,8 @@ class Succession:
         return asyncio.run(one_by_one())
 
 
-def asked(*mops: list) -> Op:
-    return Op("invoke", "txn", value=list(mops))
+def asked(*micro_ops: list) -> Op:
+    return Op("invoke", "txn", value=list(micro_ops))
 
 
 @pytest.mark.parametrize(
@@ -164,10 +164,12 @@ def test_a_commit_that_was_asked_for_before_the_producer_was_fenced_may_have_tak
 def test_some_transactions_are_fenced_behind_their_first_send_and_ask_for_the_same() -> None:
     draws = [(number, random.Random(number).getrandbits(64)) for number in range(2000)]
     drawn = [with_zombies(*each).value for each in draws]
-    fenced = [mops for mops in drawn if FENCE in mops]
+    fenced = [micro_ops for micro_ops in drawn if FENCE in micro_ops]
     assert 100 < len(fenced) < 250
-    assert {mops.index(FENCE) for mops in fenced} == {1}
-    assert [[mop for mop in mops if mop != FENCE] for mops in drawn] == [transaction(*each).value for each in draws]
+    assert {micro_ops.index(FENCE) for micro_ops in fenced} == {1}
+    assert [[micro_op for micro_op in micro_ops if micro_op != FENCE] for micro_ops in drawn] == [
+        transaction(*each).value for each in draws
+    ]
 
 
 @pytest.mark.parametrize(("zombies", "are_there"), [("true", True), ("false", False)])
@@ -200,11 +202,15 @@ def test_drain_waits_until_no_open_transaction_keeps_records_back() -> None:
 
 def test_values_of_transactions_are_never_sent_twice() -> None:
     drawn = [transaction(number, 7919 * number).value for number in range(2000)]
-    values = [mop[2] for mops in drawn for mop in mops if mop[0] == "send"]
+    values = [micro_op[2] for micro_ops in drawn for micro_op in micro_ops if micro_op[0] == "send"]
     assert len(values) == len(set(values)) > 2000
-    assert {mop[1] for mops in drawn for mop in mops if mop[0] == "send"} == {f"log-{at}" for at in range(PARTITIONS)}
-    assert {len([mop for mop in mops if mop != ABORT]) for mops in drawn} == set(range(1, MOPS_MAX + 1))
-    assert 0 < sum(mops[-1] == ABORT for mops in drawn) < 1000
+    assert {micro_op[1] for micro_ops in drawn for micro_op in micro_ops if micro_op[0] == "send"} == {
+        f"log-{at}" for at in range(PARTITIONS)
+    }
+    assert {len([micro_op for micro_op in micro_ops if micro_op != ABORT]) for micro_ops in drawn} == set(
+        range(1, MICRO_OPS_MAX + 1)
+    )
+    assert 0 < sum(micro_ops[-1] == ABORT for micro_ops in drawn) < 1000
 
 
 @pytest.mark.parametrize(
@@ -218,7 +224,7 @@ def test_unknown_options_are_refused(make: Any, given: dict[str, str]) -> None:
 
 
 def test_the_late_end_s_second_transaction_is_open_while_it_waits() -> None:
-    assert [mop[0] for op in LATE_END for mop in op.value] == ["send", "send", "poll", "send", "abort"]
+    assert [micro_op[0] for op in LATE_END for micro_op in op.value] == ["send", "send", "poll", "send", "abort"]
 
 
 @dataclass

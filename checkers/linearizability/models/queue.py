@@ -15,7 +15,7 @@ from checkers.kernels import queues
 from checkers.kernels.queues import QueueHistory
 from checkers.kernels.rows import NEVER, NIL, NOBODY, READ
 from checkers.linearizability.models.model import Model, Outcome, Problem
-from checkers.linearizability.plain_search import EXHAUSTED, Step, plain_search
+from checkers.linearizability.plain_search import EXHAUSTED, PlainOperation, plain_search
 
 GUARANTEE = "values leave a queue in the order in which they came"
 GUARANTEES = {
@@ -67,7 +67,7 @@ def queue_history(keys: Keys, found: Happened, which: int) -> tuple[QueueHistory
 def searched(keys: Keys, history: QueueHistory, steps_max: int) -> Outcome:
     """One key's outcome by plain search."""
     steps = [
-        Step(int(call), None if back == NEVER else int(back), (bool(enqueues), int(value)))
+        PlainOperation(int(call), None if back == NEVER else int(back), (bool(enqueues), int(value)))
         for call, back, enqueues, value in zip(*history, strict=True)
     ]
     order, stuck, spent = plain_search(steps, EMPTY, applied, steps_max)
@@ -82,7 +82,7 @@ def searched(keys: Keys, history: QueueHistory, steps_max: int) -> Outcome:
     return Outcome("plain search", len(steps), Problem("undecided", "unknown", message, rows))
 
 
-def applied(step: Step, held: tuple[int, ...]) -> tuple[int, ...] | None:
+def applied(step: PlainOperation, held: tuple[int, ...]) -> tuple[int, ...] | None:
     """What the queue holds after the operation, None if it cannot happen; a crashed dequeue takes what there is."""
     enqueues, value = step.asked
     if enqueues:

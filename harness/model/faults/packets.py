@@ -3,7 +3,7 @@
 A shape speaks of what one node sends to another (harness.model.hosts.Link); both directions are two links. All
 probabilities are of single packets and independent of one another.
 
-    packets(PacketShape(delay_ms=50, jitter_ms=10, distribution="normal"), who=LEADER, ways="out")
+    packets(PacketShape(delay_ms=50, jitter_ms=10, distribution="normal"), who=LEADER, direction="out")
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Final, Literal, Protocol
 
 from harness.model.hosts import Link
-from harness.model.story import Step, Ways, Who
+from harness.model.story import Direction, Step, Who
 
 PACKETS: Final = "packets"
 
@@ -89,11 +89,11 @@ class Packets(Protocol):
 
 
 def packets(
-    shape: PacketShape, who: Who | None = None, ways: Ways = "both", links: Iterable[Link] | None = None
+    shape: PacketShape, who: Who | None = None, direction: Direction = "both", links: Iterable[Link] | None = None
 ) -> Step:
     """Treat the packets of these links so; or of those between a node and all others; or of all."""
     default = asdict(PacketShape())
     value: dict[str, object] = {name: each for name, each in asdict(shape).items() if each != default[name]}
     if links is not None:
         return Step(PACKETS, {**value, "links": sorted(list(link) for link in links)})
-    return Step(PACKETS, {**value, "who": who, "ways": ways} if who is not None else value)
+    return Step(PACKETS, {**value, "who": who, "direction": direction} if who is not None else value)

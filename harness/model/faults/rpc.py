@@ -23,7 +23,7 @@ from harness.model.story import Step, Who
 CLIENTS = 0
 """The clients' side as a node: those who ask from the controller's own network."""
 
-DISTURB = "rpc"
+INTERCEPT = "rpc"
 """The deed of a story that puts rules in place; `heal` removes them."""
 
 
@@ -128,9 +128,9 @@ class RpcRule:
         name = str(value["name"])
         return cls(name, _heard(RpcMatch, name, value["match"]), _heard(RpcAction, name, value["action"]))
 
-    def settled(self, whoever_is: Callable[[Who], tuple[int, ...]]) -> RpcRule:
+    def settled(self, nodes_in_role: Callable[[Who], tuple[int, ...]]) -> RpcRule:
         """The rule with node numbers in the place of roles."""
-        sources, targets = (_settle(nodes, whoever_is) for nodes in (self.match.sources, self.match.targets))
+        sources, targets = (_settle(nodes, nodes_in_role) for nodes in (self.match.sources, self.match.targets))
         return replace(self, match=replace(self.match, sources=sources, targets=targets))
 
 
@@ -185,9 +185,9 @@ class Rpcs(Protocol):
         """Try each link with a connection of a node's own kind, and tell where it ends up."""
 
 
-def disturb(*rules: RpcRule) -> Step:
+def intercept(*rules: RpcRule) -> Step:
     """Treat RPCs by these rules until healed."""
-    return Step(DISTURB, {"rules": [rule.to_json() for rule in rules]})
+    return Step(INTERCEPT, {"rules": [rule.to_json() for rule in rules]})
 
 
 def _sense(match: RpcMatch, action: RpcAction) -> Iterable[tuple[bool, str]]:
@@ -248,5 +248,5 @@ _JSON_TYPES: Mapping[str, tuple[type, ...]] = {
 """What a field's annotation, as it is written, takes from JSON."""
 
 
-def _settle(nodes: tuple[int | Who, ...], whoever_is: Callable[[Who], tuple[int, ...]]) -> tuple[int | Who, ...]:
-    return tuple(number for node in nodes for number in ((node,) if isinstance(node, int) else whoever_is(node)))
+def _settle(nodes: tuple[int | Who, ...], nodes_in_role: Callable[[Who], tuple[int, ...]]) -> tuple[int | Who, ...]:
+    return tuple(number for node in nodes for number in ((node,) if isinstance(node, int) else nodes_in_role(node)))

@@ -59,7 +59,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CycleStep:
     """The transaction target comes after source: by an edge (ww, wr, rw, process or realtime), and what it is about.
 
     Of ww and rw the source has `value` and the target wrote `following`; of wr value is what both have; of process the
@@ -78,7 +78,7 @@ class Step:
 class Cycle:
     """Transactions of which each comes after the one before it, and the first after the last."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[CycleStep, ...]
 
 
 Evidence = Zones | Order | Cycle
@@ -100,6 +100,6 @@ def decoded(text: str) -> Evidence:
             needs = tuple(Need(**each) for each in fields["needs"])
             return Order(tuple(fields["order"]), fields["before"], fields["stuck"], needs, fields["leaves"])
         case "cycle":
-            return Cycle(tuple(Step(**each) for each in fields["steps"]))
+            return Cycle(tuple(CycleStep(**each) for each in fields["steps"]))
         case kind:
             raise ValueError(f"kind {kind!r}: expected one of {', '.join(KINDS.values())}")

@@ -20,7 +20,7 @@ from harness.model.story import FINAL_READS, MARK, STORY_BEGINS
 
 ENDS: Final[Mapping[str, frozenset[str] | None]] = {
     "heal": None,  # every fault that is in place
-    "mend": frozenset({"cut", "isolate", "partition", "drop"}),
+    "heal_links": frozenset({"cut", "isolate", "partition", "drop"}),
     "start": frozenset({"kill", "stop"}),
     "restart": frozenset({"kill", "stop"}),
     "resume": frozenset({"pause"}),
@@ -32,7 +32,7 @@ LABEL_LENGTH_MAX: Final = 48
 
 
 @dataclass(frozen=True, slots=True)
-class FaultBand:
+class FaultInterval:
     """A fault was in place from start_ns to end_ns; a moment where both are the same."""
 
     label: str
@@ -40,16 +40,16 @@ class FaultBand:
     end_ns: int
 
 
-def fault_bands(history: Iterable[Op], end_ns: int) -> tuple[FaultBand, ...]:
+def fault_intervals(history: Iterable[Op], end_ns: int) -> tuple[FaultInterval, ...]:
     """The bands in order of their beginning; a fault that nothing ended lasts until end_ns."""
-    bands: list[FaultBand] = []
+    bands: list[FaultInterval] = []
     in_place: list[tuple[Op, str]] = []
     begun: Op | None = None
     for op in history:
         if op.process != NEMESIS or op.f in NO_FAULTS or op.value in OUR_MARKS:
             continue
         if op.f == MARK:
-            bands.append(FaultBand(label_of(op), op.time_ns, op.time_ns))
+            bands.append(FaultInterval(label_of(op), op.time_ns, op.time_ns))
         elif begun is None or begun.f != op.f:
             begun = op
             if op.f not in ENDS:
@@ -60,16 +60,16 @@ def fault_bands(history: Iterable[Op], end_ns: int) -> tuple[FaultBand, ...]:
             elif op.error is None:
                 in_place[-1] = (begun, label_of(op))
             begun = None
-    bands += [FaultBand(label, fault.time_ns, end_ns) for fault, label in in_place]
+    bands += [FaultInterval(label, fault.time_ns, end_ns) for fault, label in in_place]
     return tuple(sorted(bands, key=lambda band: (band.start_ns, band.end_ns)))
 
 
-def _ended(in_place: list[tuple[Op, str]], healer: Op) -> list[FaultBand]:
+def _ended(in_place: list[tuple[Op, str]], healer: Op) -> list[FaultInterval]:
     """The bands that a deed ends, taken out of those in place."""
     kinds = ENDS[healer.f]
     ended = [each for each in in_place if kinds is None or each[0].f in kinds]
     in_place[:] = [each for each in in_place if each not in ended]
-    return [FaultBand(label, fault.time_ns, healer.time_ns) for fault, label in ended]
+    return [FaultInterval(label, fault.time_ns, healer.time_ns) for fault, label in ended]
 
 
 def label_of(op: Op) -> str:
@@ -84,7 +84,7 @@ def label_of(op: Op) -> str:
     return text if len(text) <= LABEL_LENGTH_MAX else text[: LABEL_LENGTH_MAX - 1] + "…"
 
 
-def spans_of(bands: Iterable[FaultBand]) -> tuple[tuple[int, int], ...]:
+def spans_of(bands: Iterable[FaultInterval]) -> tuple[tuple[int, int], ...]:
     """The times in which any fault was in place, as (start_ns, end_ns) that do not touch; moments are none."""
     spans: list[tuple[int, int]] = []
     for band in sorted(bands, key=lambda band: band.start_ns):

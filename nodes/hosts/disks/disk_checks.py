@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-Looker = Callable[..., Awaitable[Any]]
+DiskProbe = Callable[..., Awaitable[Any]]
 """Look as a process on the node does, by the names of disks_probe; with elsewhere=True beside the disk."""
 
 SYNCED, UNSYNCED = ".splitbrain-synced", ".splitbrain-unsynced"
@@ -26,7 +26,7 @@ TRIES_MIN, TRIES_MAX = 50, 600
 DEVIATIONS = 4.0
 
 
-async def healthy(looker: Looker) -> str | None:
+async def healthy(looker: DiskProbe) -> str | None:
     """That a file can be written, synced, read and removed, at least once in no time."""
     met = await looker(do="write", bytes=4096, times=3)
     if met is None:
@@ -36,7 +36,7 @@ async def healthy(looker: Looker) -> str | None:
     return None if met["least_ms"] < HEALTHY_MS else f"a write and its sync took {met['least_ms']:.0f} ms"
 
 
-async def _replaced(looker: Looker, done: Mapping[str, Any]) -> str | None:
+async def _replaced(looker: DiskProbe, done: Mapping[str, Any]) -> str | None:
     """The file holds what was put there, and not what it held before."""
     seen = (await looker(do="contents", files=[done["file"]]))[done["file"]]
     if seen == done["after"] != done["before"]:
@@ -44,29 +44,29 @@ async def _replaced(looker: Looker, done: Mapping[str, Any]) -> str | None:
     return f"{done['file']} holds what it held before" if seen == done["before"] else f"{done['file']} holds neither"
 
 
-async def _wiped(looker: Looker, _done: Mapping[str, Any]) -> str | None:
+async def _wiped(looker: DiskProbe, _done: Mapping[str, Any]) -> str | None:
     seen = await looker(do="contents", files=[SYNCED, UNSYNCED])
     return None if not any(seen.values()) else "files from before are still there"
 
 
-async def _unsynced_lost(looker: Looker, _done: Mapping[str, Any]) -> str | None:
+async def _unsynced_lost(looker: DiskProbe, _done: Mapping[str, Any]) -> str | None:
     seen = await looker(do="contents", files=[SYNCED, UNSYNCED])
     if seen[SYNCED] != hashlib.sha256(b"synced").hexdigest():
         return "what was synced is lost too"
     return "what was not synced is still there" if seen[UNSYNCED] == hashlib.sha256(b"unsynced").hexdigest() else None
 
 
-async def _full(looker: Looker, done: Mapping[str, Any]) -> str | None:
+async def _full(looker: DiskProbe, done: Mapping[str, Any]) -> str | None:
     met = await looker(do="write", bytes=done["free_bytes"] + OVERFULL_BYTES)
     return None if met["ends"] == ["ENOSPC"] else f"writing more than is free ended with {_ends(met)}"
 
 
-async def _read_only(looker: Looker, _done: Mapping[str, Any]) -> str | None:
+async def _read_only(looker: DiskProbe, _done: Mapping[str, Any]) -> str | None:
     met = await looker(do="write", bytes=4096)
     return None if met["ends"] == ["EROFS"] else f"writing ended with {_ends(met)}"
 
 
-async def _slow(looker: Looker, done: Mapping[str, Any]) -> str | None:
+async def _slow(looker: DiskProbe, done: Mapping[str, Any]) -> str | None:
     met = await looker(do="write", bytes=4096, within_seconds=60 + done["delay_ms"] / 50)
     if met is None or met["ends"] != ["ok"]:
         return "it hangs" if met is None else f"writing ended with {_ends(met)}"
@@ -74,7 +74,7 @@ async def _slow(looker: Looker, done: Mapping[str, Any]) -> str | None:
     return None if met["least_ms"] >= least_ms else f"a write took {met['least_ms']:.0f} ms, expected {least_ms:g}"
 
 
-async def _hangs(looker: Looker, _done: Mapping[str, Any]) -> str | None:
+async def _hangs(looker: DiskProbe, _done: Mapping[str, Any]) -> str | None:
     """A look that ends beside the disk does not on it, in five times the time."""
     began = time.monotonic()
     await looker(do="write", bytes=4096, elsewhere=True)
@@ -83,7 +83,7 @@ async def _hangs(looker: Looker, _done: Mapping[str, Any]) -> str | None:
     return None if met is None else f"writing ended with {_ends(met)}"
 
 
-async def _fails(looker: Looker, done: Mapping[str, Any]) -> str | None:
+async def _fails(looker: DiskProbe, done: Mapping[str, Any]) -> str | None:
     """As many tries fail with the error as its rate leads to expect; a try has two requests that may."""
     chance = 1 - (1 - done["rate"]) ** 2
     tries = min(TRIES_MAX, max(TRIES_MIN, math.ceil((DEVIATIONS**2 + DEVIATIONS) / chance)))
@@ -105,7 +105,7 @@ def _ends(met: Mapping[str, Any]) -> str:
     return ", ".join(f"{number} {end}" for end, number in sorted(Counter(met["ends"]).items()))
 
 
-LOOKS: Mapping[str, Callable[[Looker, Mapping[str, Any]], Awaitable[str | None]]] = {
+LOOKS: Mapping[str, Callable[[DiskProbe, Mapping[str, Any]], Awaitable[str | None]]] = {
     "lose_disk": _wiped,
     "lose_unsynced": _unsynced_lost,
     "flip_bits": _replaced,

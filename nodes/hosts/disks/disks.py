@@ -27,7 +27,7 @@ from harness.model.faults.disks import AT_REST, LAYERED, LIVE, FileSystem
 from nodes.hosts.disks import disk_checks as disks_looks
 from nodes.hosts.disks import file_damage as disks_files
 from nodes.hosts.disks.disk_checks import SYNCED, UNSYNCED
-from nodes.hosts.disks.layer import Misbehaviour
+from nodes.hosts.disks.layer import FaultMode
 from nodes.hosts.disks.layer_process import LayerProcess
 from nodes.hosts.disks.probe import look
 from nodes.hosts.disks.store import BENEATH, Store
@@ -43,11 +43,11 @@ DAMAGES: Mapping[str, Damage] = {
     "truncate_log": disks_files.truncate_log,
     "corrupt_checkpoint": disks_files.corrupt_checkpoint,
 }
-MISBEHAVIOURS: Mapping[str, Callable[[Mapping[str, Any]], Misbehaviour]] = {
-    "read_only_disk": lambda _details: Misbehaviour(read_only=True),
-    "slow_disk": lambda details: Misbehaviour(delay_ms=details["delay_ms"]),
-    "hang_disk": lambda _details: Misbehaviour(hang=True),
-    "disk_errors": lambda details: Misbehaviour(error=details.get("error", "EIO"), rate=details["rate"]),
+MISBEHAVIOURS: Mapping[str, Callable[[Mapping[str, Any]], FaultMode]] = {
+    "read_only_disk": lambda _details: FaultMode(read_only=True),
+    "slow_disk": lambda details: FaultMode(delay_ms=details["delay_ms"]),
+    "hang_disk": lambda _details: FaultMode(hang=True),
+    "disk_errors": lambda details: FaultMode(error=details.get("error", "EIO"), rate=details["rate"]),
 }
 
 
@@ -135,7 +135,7 @@ class NamespaceDisks:
             if deed in DAMAGES:
                 return await asyncio.to_thread(DAMAGES[deed], store.volume.path, details, self._drawn)
             if deed in MISBEHAVIOURS:
-                await store.misbehave(MISBEHAVIOURS[deed](details))
+                await store.set_fault_mode(MISBEHAVIOURS[deed](details))
                 return dict(details)
             if deed == "fill_disk":
                 free_bytes = details.get("free_bytes", 0)
@@ -161,21 +161,21 @@ class NamespaceDisks:
         store = self._stores[node]
         store.deflate()
         if store.layer is not None:
-            await store.misbehave(Misbehaviour())
+            await store.set_fault_mode(FaultMode())
         self._disturbed.discard(node)
 
     async def probe(self, node: int, deed: str, done: Mapping[str, Any]) -> str | None:
         """Try the disk: None where what was done shows in what a process on the node sees, else what was seen."""
-        seen = await disks_looks.LOOKS[deed](self._looker(node), done)
+        seen = await disks_looks.LOOKS[deed](self._probe_of(node), done)
         if deed == "lose_unsynced":
             (self._stores[node].volume.path / SYNCED).unlink(missing_ok=True)
         return seen
 
     async def trouble(self, node: int) -> str | None:
         """Write, sync, read and remove as a process on the node would: None where all goes well and fast."""
-        return await disks_looks.healthy(self._looker(node))
+        return await disks_looks.healthy(self._probe_of(node))
 
-    def _looker(self, node: int) -> disks_looks.Looker:
+    def _probe_of(self, node: int) -> disks_looks.DiskProbe:
         path, beside = self._stores[node].path, self._hosts.views[node].directory
 
         async def looker(elsewhere: bool = False, **ask: Any) -> Any:

@@ -3,7 +3,7 @@
     python -m nodes.hosts.disks.layer BENEATH MOUNTED SEED
 
 It mounts itself on MOUNTED and passes everything on to BENEATH. A JSON line on standard input, `{"delay_ms": 50}`, says
-how to misbehave from then on, in place of what was said before (Misbehaviour's fields); each is answered by `{}` once
+how to set_fault_mode from then on, in place of what was said before (FaultMode's fields); each is answered by `{}` once
 it holds. It ends when standard input does, and whoever waits then meets an error instead of waiting for ever. So does
 whoever waits for a disk that hangs and is killed: the kernel would have it wait for the answer (fuse/dev.c).
 """
@@ -51,7 +51,7 @@ _NO_SUID, _NO_DEVICES, _SIGKILL_BIT = 2, 4, 1 << 8
 
 
 @dataclass(frozen=True, slots=True)
-class Misbehaviour:
+class FaultMode:
     """How requests fare: how much later they are carried out, or not at all, or with which error and how often."""
 
     delay_ms: float = 0.0
@@ -76,24 +76,24 @@ class Layer:
     device: int
     files: PassThrough
     drawn: random.Random
-    misbehaviour: Misbehaviour = field(default_factory=Misbehaviour)
+    fault_mode: FaultMode = field(default_factory=FaultMode)
     waiting: list[tuple[float, int, Request]] = field(default_factory=list)
     hanging: list[Request] = field(default_factory=list)
 
     def take(self) -> None:
         """Take one request and do with it what is due. Raises OSError (ENODEV) where the mount is gone."""
         request = Request.from_bytes(os.read(self.device, REQUEST_BYTES_MAX))
-        if self.misbehaviour.hang and request.opcode in DATA:
+        if self.fault_mode.hang and request.opcode in DATA:
             self.hanging.append(request)
-        elif self.misbehaviour.delay_ms and request.opcode in SLOWED:
-            due = time.monotonic() + self.misbehaviour.delay_ms / 1000
+        elif self.fault_mode.delay_ms and request.opcode in SLOWED:
+            due = time.monotonic() + self.fault_mode.delay_ms / 1000
             heapq.heappush(self.waiting, (due, request.unique, request))
         else:
             self.carry_out(request)
 
     def carry_out(self, request: Request) -> None:
         """Do what is asked, or fail it, and answer."""
-        error, body = self.misbehaviour.error_of(request, self.drawn), b""
+        error, body = self.fault_mode.error_of(request, self.drawn), b""
         if not error:
             try:
                 body = self.files.do(request)
@@ -111,9 +111,9 @@ class Layer:
             self.hanging.remove(request)
             self._answer(request, errno.EINTR)
 
-    def misbehave(self, how: Misbehaviour) -> None:
+    def set_fault_mode(self, how: FaultMode) -> None:
         """Misbehave so from now on; what waited or hung is carried out by the new rule, which may be to hang."""
-        self.misbehaviour = how
+        self.fault_mode = how
         waited = [*(request for _, _, request in sorted(self.waiting)), *self.hanging]
         self.waiting, self.hanging = [], waited if how.hang else []
         if not how.hang:
@@ -155,7 +155,7 @@ def serve(layer: Layer) -> None:
             line = sys.stdin.readline()
             if not line:
                 return
-            layer.misbehave(Misbehaviour(**json.loads(line)))
+            layer.set_fault_mode(FaultMode(**json.loads(line)))
             print("{}", flush=True)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness.model import EnvironmentFailure
 from nodes.hosts.commands import run
-from nodes.hosts.disks.layer import Misbehaviour
+from nodes.hosts.disks.layer import FaultMode
 
 ANSWER_SECONDS = 10.0
 
@@ -40,7 +40,7 @@ class LayerProcess:
         await layer._answered()
         return layer
 
-    async def misbehave(self, how: Misbehaviour) -> None:
+    async def set_fault_mode(self, how: FaultMode) -> None:
         """From now on it treats requests so. Raises EnvironmentFailure where it is gone."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(asdict(how)).encode() + b"\n")

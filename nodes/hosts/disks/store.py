@@ -14,7 +14,7 @@ from pathlib import Path
 from harness.model import EnvironmentFailure
 from harness.model.faults.disks import FileSystem
 from nodes.hosts.commands import run
-from nodes.hosts.disks.layer import Misbehaviour
+from nodes.hosts.disks.layer import FaultMode
 from nodes.hosts.disks.layer_process import LayerProcess
 from nodes.hosts.disks.volume import Volume, mount
 
@@ -74,13 +74,13 @@ class Store:
         if self.layer is not None:
             self.layer = await LayerProcess.start(self.volume.path, self.path, self.seed)
 
-    async def misbehave(self, how: Misbehaviour) -> None:
+    async def set_fault_mode(self, how: FaultMode) -> None:
         """Tell the layer; one that has ended is started anew."""
         assert self.layer is not None, "a deed that is missing is not done"
         if self.layer.process.returncode is not None:
             await self.layer.end()
             self.layer = await LayerProcess.start(self.volume.path, self.path, self.seed)
-        await self.layer.misbehave(how)
+        await self.layer.set_fault_mode(how)
 
     def inflate(self, free_bytes: int) -> int:
         """Fill the file system but for so many bytes with one file, whose size is returned."""

@@ -39,7 +39,7 @@ class SshLinks:
         """Drop what travels on these links, besides what is dropped already."""
         await self._apply(self._cut | frozenset(links))
 
-    async def mend(self, links: Iterable[Link] | None = None) -> None:
+    async def heal(self, links: Iterable[Link] | None = None) -> None:
         """Let these links through again, or all, with no table of ours left; harmless when nothing is cut."""
         await self._apply(frozenset() if links is None else self._cut - frozenset(links))
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from nodes.reference.core.events import Draw, Effect, Note
 from nodes.reference.core.records.log import Log
 from nodes.reference.core.records.registers import Registers
-from nodes.reference.core.settings import Settings
+from nodes.reference.core.settings import NodeSettings
 
 
 @dataclass(slots=True)
 class Context:
     """now_ms is the shell's monotonic clock at the event at hand; wall_offset_ms turns it into wall-clock time."""
 
-    settings: Settings
+    settings: NodeSettings
     draw: Draw
     log: Log
     wall_offset_ms: int = 0

@@ -53,19 +53,21 @@ from nodes.reference.core.roles.states import (
     Candidate,
     Follower,
     Leader,
-    Nominee,
     Prospective,
     QuorumState,
     Resigned,
     Unattached,
+    VoteSeeker,
 )
-from nodes.reference.core.settings import NEVER_MS, Settings
+from nodes.reference.core.settings import NEVER_MS, NodeSettings
 
 
 class Node:
     """One member of the quorum, voter or observer. What start-up has to say comes out of the first event."""
 
-    def __init__(self, settings: Settings, stored: Stored, draw: Draw, now_ms: int, wall_offset_ms: int = 0) -> None:
+    def __init__(
+        self, settings: NodeSettings, stored: Stored, draw: Draw, now_ms: int, wall_offset_ms: int = 0
+    ) -> None:
         self._settings = settings
         self._context = Context(settings, draw, Log(stored.log), wall_offset_ms, now_ms)
         self._quorum = Quorum(self._context, stored.election)
@@ -131,8 +133,8 @@ class Node:
         while not self._is_stopping and self._elections.expire():
             self._follow_transitions()
         if self._leadership is not None:
-            if self._leadership.is_alone():
-                self._leadership.note_alone()
+            if self._leadership.has_lost_quorum():
+                self._leadership.note_lost_quorum()
                 self._resign(Cause.CHECK_QUORUM)
             else:
                 self._leadership.advance()
@@ -156,7 +158,7 @@ class Node:
         """Whether what was asked in that state is of no use in this one; the mutant of PV-26 keeps its pre-votes."""
         state = self._quorum.state
         if self._settings.mutant == "pre-vote-counted-as-vote" and isinstance(state, Candidate):
-            return not isinstance(asking, Nominee)
+            return not isinstance(asking, VoteSeeker)
         return (state.kind, state.epoch, state.leader_id) != (asking.kind, asking.epoch, asking.leader_id)
 
     def _arrived(self, event: Arrived) -> None:
@@ -295,14 +297,14 @@ class Node:
                 return EndQuorumEpochRequest(settings.cluster_id, settings.node_id, state.epoch, state.successors)
         return self._following.request()
 
-    def _vote_request(self, state: Nominee, peer: int) -> VoteRequest:
+    def _vote_request(self, state: VoteSeeker, peer: int) -> VoteRequest:
         log, settings = self._context.log, self._settings
         is_pre_vote = isinstance(state, Prospective)
         return VoteRequest(
             settings.cluster_id, peer, settings.node_id, state.epoch, log.last_epoch, log.end_offset, is_pre_vote
         )
 
-    def _may_still_win(self, state: Nominee) -> bool:
+    def _may_still_win(self, state: VoteSeeker) -> bool:
         is_backing_off = isinstance(state, Candidate) and state.is_backing_off
         return not is_backing_off and len(self._settings.voters) - len(state.rejected) >= self._settings.majority
 

@@ -31,7 +31,7 @@ NEVER_MS = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class NodeSettings:
     """What a node is told at its start and never changes.
 
     voters are the quorum's members in order of id; a node whose id is not among them is an observer. endpoints

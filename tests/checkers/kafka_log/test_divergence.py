@@ -197,11 +197,11 @@ def test_a_high_watermark_on_file_says_nothing_where_no_log_was_kept(find_in_run
 
 
 def test_a_run_without_batches_is_unknown_to_this_check_alone(judge_run: JudgeRun) -> None:
-    judgement = judge_run(["divergence", "deeds"], HEAL, claimed(3))
+    judgement = judge_run(["divergence", "nemesis"], HEAL, claimed(3))
     assert [(found.check, found.name, found.severity) for found in judgement.findings] == [
         ("divergence", "no-batches", "unknown")
     ]
-    assert judge_run(["deeds"], HEAL, claimed(3)).verdict is Verdict.VALID
+    assert judge_run(["nemesis"], HEAL, claimed(3)).verdict is Verdict.VALID
 
 
 def test_an_observer_has_no_part_in_a_majority(find_in_run: FindInRun) -> None:

@@ -17,7 +17,7 @@ def test_kernels_are_cached_by_the_contents_of_all_their_sources(tmp_path: Path)
     copy = tmp_path / "kernels"
     shutil.copytree(SOURCES, copy, ignore=shutil.ignore_patterns("__pycache__"))
     assert cache.digest(copy) == cache.digest(SOURCES)
-    (copy / "openings.py").write_text((copy / "openings.py").read_text() + "\n")
+    (copy / "windows.py").write_text((copy / "windows.py").read_text() + "\n")
     assert cache.digest(copy) != cache.digest(SOURCES)
 
 

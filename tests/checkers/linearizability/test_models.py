@@ -55,7 +55,7 @@ def test_a_model_agrees_with_trying_every_order(model: str) -> None:
 
 
 def test_texts_agree_with_trying_every_order_where_many_operations_are_open() -> None:
-    """More than openings.FEW: there the searches look ahead for the next read."""
+    """More than windows.FEW: there the searches look ahead for the next read."""
     histories = [random_history("kv", random.Random(seed), 9, 9) for seed in range(600)]
     rule, initial = TWINS["kv"]
     found = [each.problem is None for each in judged("kv", histories)]

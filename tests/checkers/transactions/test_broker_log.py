@@ -18,10 +18,10 @@ from tests.support.checks.small_logs import lost_send, send
 pytestmark = pytest.mark.spark
 
 
-def txn(process: int, end: str, *mops: list) -> tuple[Op, Op]:
+def txn(process: int, end: str, *micro_ops: list) -> tuple[Op, Op]:
     """A transaction's invocation and its end."""
-    start = Op("invoke", "txn", process, value=list(mops))
-    return start, {"ok": start.ok(list(mops)), "fail": start.fail("aborted"), "info": start.info("timeout")}[end]
+    start = Op("invoke", "txn", process, value=list(micro_ops))
+    return start, {"ok": start.ok(list(micro_ops)), "fail": start.fail("aborted"), "info": start.info("timeout")}[end]
 
 
 def drain(key: str, *records: list) -> tuple[Op, Op]:

@@ -29,7 +29,7 @@ PLANS = {
     "a name that is a path": ('name = "../../etc"', "name: String should match pattern"),
     "an unknown deed": ('story = [{f = "dance"}]', "story.0: deed 'dance': expected one of await, hold, heal"),
     "a hold without time": ('story = [{f = "hold"}]', "story.0: hold: Input should be a valid number"),
-    "a hold in words": ('story = [{f = "hold", value = "5"}]', "story.0: hold: Input should be a valid number"),
+    "a hold in words": ('story = [{f = "sleep", value = "5"}]', "story.0: hold: Input should be a valid number"),
     "a cut of no shape": ('story = [{f = "cut", value = {}}]', "cut: expected one of the shapes who, only"),
     "a cut of nobody": ('story = [{f = "cut", value = {who = "boss"}}]', "story.0: cut.who: String should match"),
     "a date": ("nodes = 2026-11-21", "nodes: Input should be a valid integer"),

@@ -40,6 +40,6 @@ def test_the_doctor_names_a_mend_for_whatever_does_not_work():
     said = splitbrain("doctor", "--format", "json")
     found = [json.loads(line) for line in said.out.splitlines()]
     assert {"namespace tools", "namespace hosts", "Python"} <= {each["name"] for each in found}
-    assert [each["name"] for each in found if not each["works"] and not each["mend"]] == []
+    assert [each["name"] for each in found if not each["works"] and not each["heal_links"]] == []
     unfit = [each for each in found if each["needed"] and not each["works"]]
     assert said.code == (EXIT_INVALID if unfit else EXIT_VALID)

@@ -10,7 +10,7 @@ import pytest
 
 from harness.engine.clock import RunClock
 from harness.engine.combinators import any_of, limit, phases
-from harness.engine.generator import Context, Generator, Step, fixed, from_function, mark
+from harness.engine.generator import Context, Generator, Turn, fixed, from_function, mark
 from harness.engine.interpreter import Tally, interpret
 from harness.engine.pacing import milliseconds, time_limit
 from harness.engine.placement import clients, nemesis
@@ -214,7 +214,7 @@ def test_phases_and_marks_order_the_history() -> None:
 class _Broken:
     """A generator with a defect, after one operation."""
 
-    def next(self, context: Context) -> Step | None:
+    def next(self, context: Context) -> Turn | None:
         return (Op("invoke", "write", value=1 // len(context.free)), self) if context.time_ns >= 0 else None
 
     def update(self, _context: Context, _event: Op) -> Generator:

@@ -10,17 +10,17 @@ from harness.judging.runs import reproduction_verdict
 from harness.model import Finding, Verdict
 from harness.model.records.finding import gravest_first, verdict_of
 from harness.model.scenario import Scenario, Side, Source
-from results.run_verdict import Expectation, Judgement
+from results.run_verdict import Expectation, RunVerdict
 
 LOSES = Scenario(
     "PV-00", "A title", "A question?", Source("KIP-996"), 3, (), bad=Side(breaks=("lost-write",)), good=Side()
 )
 
 
-def judged(found: Mapping[str, str], met: bool | None = True) -> Judgement:
+def judged(found: Mapping[str, str], met: bool | None = True) -> RunVerdict:
     """A run with findings of these names and severities, and one expectation."""
     findings = tuple(Finding("a check", name, severity, "a message") for name, severity in found.items())  # type: ignore[arg-type]
-    return Judgement("a run", verdict_of(findings), "", (), findings, expectations=(Expectation("text", "1", met),))
+    return RunVerdict("a run", verdict_of(findings), "", (), findings, expectations=(Expectation("text", "1", met),))
 
 
 LOST = {"lost-write": "invalid"}
@@ -29,13 +29,13 @@ CASES = {
     "the good side breaks it too": (judged(LOST), judged(LOST), Verdict.INVALID),
     "the bad side breaks something else": (judged(LOST | {"torn": "invalid"}), judged({}), Verdict.INVALID),
     "the bad side breaks nothing": (judged({}, met=False), judged({}), Verdict.INVALID),
-    "the bad side is unknown": (judged(LOST | {"deed-failed": "unknown"}), judged({}), Verdict.UNKNOWN),
+    "the bad side is unknown": (judged(LOST | {"fault-not-effective": "unknown"}), judged({}), Verdict.UNKNOWN),
     "an expectation cannot be told": (judged(LOST), judged({}, met=None), Verdict.UNKNOWN),
 }
 
 
 @pytest.mark.parametrize(("bad", "good", "verdict"), CASES.values(), ids=CASES)
-def test_a_scenario_is_reproduced_exactly_where(bad: Judgement, good: Judgement, verdict: Verdict) -> None:
+def test_a_scenario_is_reproduced_exactly_where(bad: RunVerdict, good: RunVerdict, verdict: Verdict) -> None:
     assert reproduction_verdict(LOSES, [("bad-1", bad), ("good-1", good)]) is verdict
 
 

@@ -15,7 +15,7 @@ TOO_SHORT = {"controller.quorum.fetch.timeout.ms": "100"}
 
 
 class FakeRecipes:
-    """Recipes that remember what they were asked while a node was in which state."""
+    """NodeConfigs that remember what they were asked while a node was in which state."""
 
     def __init__(self, processes):
         self.processes, self.now, self.asked = processes, {}, []
@@ -37,54 +37,54 @@ class FakeRecipes:
 
 
 @pytest.fixture
-def recipes(situation):
-    situation.recipes = FakeRecipes(situation.processes)
-    return situation.recipes
+def node_configs(context):
+    context.node_configs = FakeRecipes(context.processes)
+    return context.node_configs
 
 
-def strike(situation, step):
-    TypeAdapter(FAULT.deeds[step.f]).validate_python(step.value)
-    return asyncio.run(FAULT.carry_out(situation, step.f, FAULT.aim(situation, step.f, step.value)))
+def sequence(context, step):
+    TypeAdapter(FAULT.actions[step.f]).validate_python(step.value)
+    return asyncio.run(FAULT.carry_out(context, step.f, FAULT.resolve(context, step.f, step.value)))
 
 
-def test_a_node_is_changed_while_it_is_down_and_runs_afterwards(situation, recipes):
-    done = strike(situation, configure(LEADER, TOO_SHORT))
-    assert recipes.asked == [(2, "gone")]
-    assert situation.processes.deeds == [("stop", 2), ("start", 2)]
+def test_a_node_is_changed_while_it_is_down_and_runs_afterwards(context, node_configs):
+    done = sequence(context, configure(LEADER, TOO_SHORT))
+    assert node_configs.asked == [(2, "gone")]
+    assert context.processes.actions == [("stop", 2), ("start", 2)]
     assert done["nodes"] == [2]
     assert "fetch.timeout" in done["label"]
 
 
-def test_a_paused_node_is_resumed_first_as_it_could_not_be_stopped(situation, recipes):
-    situation.processes.states[1] = "paused"
-    strike(situation, change_version("n1", "kafka:4.3.1"))
-    assert situation.processes.deeds == [("resume", 1), ("stop", 1), ("start", 1)]
-    assert recipes.now == {1: "kafka:4.3.1"}
+def test_a_paused_node_is_resumed_first_as_it_could_not_be_stopped(context, node_configs):
+    context.processes.states[1] = "paused"
+    sequence(context, change_version("n1", "kafka:4.3.1"))
+    assert context.processes.actions == [("resume", 1), ("stop", 1), ("start", 1)]
+    assert node_configs.now == {1: "kafka:4.3.1"}
 
 
-def test_healing_gives_every_changed_node_back_what_it_had_and_leaves_the_others_alone(situation, recipes):
-    strike(situation, configure("n1", TOO_SHORT))
-    strike(situation, change_version("n3", "kafka:4.3.1"))
-    situation.processes.deeds.clear()
-    asyncio.run(FAULT.heal(situation))
-    assert recipes.changed == ()
-    assert situation.processes.deeds == [("stop", 1), ("start", 1), ("stop", 3), ("start", 3)]
-    asyncio.run(FAULT.heal(situation))
-    assert len(situation.processes.deeds) == 4
+def test_healing_gives_every_changed_node_back_what_it_had_and_leaves_the_others_alone(context, node_configs):
+    sequence(context, configure("n1", TOO_SHORT))
+    sequence(context, change_version("n3", "kafka:4.3.1"))
+    context.processes.actions.clear()
+    asyncio.run(FAULT.heal(context))
+    assert node_configs.changed == ()
+    assert context.processes.actions == [("stop", 1), ("start", 1), ("stop", 3), ("start", 3)]
+    asyncio.run(FAULT.heal(context))
+    assert len(context.processes.actions) == 4
 
 
-def test_a_node_that_does_not_come_back_fails_the_deed(situation, recipes):
-    situation.processes.states[1] = "gone"
-    situation.processes.stuck = {1}
+def test_a_node_that_does_not_come_back_fails_the_deed(context, node_configs):
+    context.processes.states[1] = "gone"
+    context.processes.stuck = {1}
     with pytest.raises(PeerFailure, match="n1: it is gone after its start"):
-        strike(situation, configure("n1", TOO_SHORT))
-    assert recipes.changed == (1,)
+        sequence(context, configure("n1", TOO_SHORT))
+    assert node_configs.changed == (1,)
 
 
-def test_a_release_that_is_not_here_is_bad_input(situation, recipes):
+def test_a_release_that_is_not_here_is_bad_input(context, node_configs):
     with pytest.raises(BadInput, match=r"Kafka 9\.9\.9"):
-        strike(situation, change_version("n1", "kafka:9.9.9"))
-    assert recipes.changed == ()
+        sequence(context, change_version("n1", "kafka:9.9.9"))
+    assert node_configs.changed == ()
 
 
 @pytest.mark.parametrize(
@@ -101,4 +101,4 @@ def test_a_release_that_is_not_here_is_bad_input(situation, recipes):
 )
 def test_what_is_no_plain_name_is_refused_before_anything_is_done(step):
     with pytest.raises(ValidationError):
-        TypeAdapter(FAULT.deeds[step.f]).validate_python(step.value)
+        TypeAdapter(FAULT.actions[step.f]).validate_python(step.value)

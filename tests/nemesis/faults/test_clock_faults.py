@@ -25,7 +25,7 @@ class FakeClocks:
         self.now_ns = 0
         self.moved: dict[tuple[int, Clock], tuple[int, int, float]] = {}  # origin, offset there, rate
         self.stuck: set[int] = set()
-        self.deeds: list[tuple[str, int]] = []
+        self.actions: list[tuple[str, int]] = []
         self.before_deed = lambda: None
 
     async def skew(self, node: int, clocks: Iterable[Clock], offset_ns: int) -> None:
@@ -47,9 +47,9 @@ class FakeClocks:
         origin_ns, offset_ns, rate = self.moved.get((node, clock), (0, 0, 1.0))
         return offset_ns + round((self.now_ns - origin_ns) * (rate - 1))
 
-    def _move(self, deed: str, node: int, change: Mapping[tuple[int, Clock], tuple[int, int, float]]) -> None:
+    def _move(self, action: str, node: int, change: Mapping[tuple[int, Clock], tuple[int, int, float]]) -> None:
         self.before_deed()
-        self.deeds.append((deed, node))
+        self.actions.append((action, node))
         if node not in self.stuck:
             self.moved.update(change)
 
@@ -60,9 +60,9 @@ def clocks():
 
 
 @pytest.fixture
-def moving(situation, clocks):
-    situation.clocks = clocks
-    return situation
+def moving(context, clocks):
+    context.clocks = clocks
+    return context
 
 
 @pytest.fixture
@@ -70,14 +70,14 @@ def path(tmp_path):
     return tmp_path / "journal.jsonl"
 
 
-def play(situation, path, *steps):
+def play(context, path, *steps):
     """Carry out steps one after another; their completions."""
 
     async def until(_condition, _seconds):
         return True
 
     async def one_by_one():
-        session = NemesisSession(situation, UndoJournal(path), until)
+        session = NemesisSession(context, UndoJournal(path), until)
         return [await session.invoke(Op("invoke", step.f, NEMESIS, value=step.value)) for step in steps]
 
     return asyncio.run(one_by_one())
@@ -118,7 +118,7 @@ def test_the_undo_is_in_the_journal_before_a_clock_moves(moving, path, clocks):
 def test_heal_resets_whom_it_skewed_and_nobody_else(moving, path, clocks):
     *_, healed = play(moving, path, skew("n1", 9), drift("n1", 2), skew("n3", 9), heal())
     assert healed.error is None
-    assert [deed for deed in clocks.deeds if deed[0] == "reset"] == [("reset", 1), ("reset", 3)]
+    assert [action for action in clocks.actions if action[0] == "reset"] == [("reset", 1), ("reset", 3)]
     assert [clocks.offset_ns(node, "realtime") for node in (1, 3)] == [0, 0]
     assert (moving.skewed, pending(path)) == ((), [])
 
@@ -126,7 +126,7 @@ def test_heal_resets_whom_it_skewed_and_nobody_else(moving, path, clocks):
 def test_a_process_that_ended_took_its_clocks_with_it(moving, path, clocks):
     *_, healed = play(moving, path, skew("n1", 9), kill("n1"), heal())
     assert healed.error is None
-    assert ("reset", 1) not in clocks.deeds
+    assert ("reset", 1) not in clocks.actions
     assert moving.processes.states[1] == "running"
 
 
@@ -134,7 +134,7 @@ def test_the_skewed_can_be_meant_and_are_no_longer_after_their_reset(moving, pat
     _, done, reset = play(moving, path, drift(LEADER, 0.2), cut(SKEWED), reset_clock())
     assert done.value["label"] == "n2 cut off"
     assert reset.value == {"nodes": [2], "label": "n2's clocks reset"}
-    assert moving.whoever_is(SKEWED) == ()
+    assert moving.nodes_in_role(SKEWED) == ()
 
 
 STUCK = {
@@ -165,20 +165,20 @@ def test_a_fault_too_small_to_prove_is_refused(moving, path, clocks, step):
     (failed,) = play(moving, path, step)
     assert failed.error is not None
     assert "expected" in failed.error
-    assert clocks.deeds == []
+    assert clocks.actions == []
 
 
 @pytest.mark.parametrize("step", [skew("n1", 9), drift("n1", 2), reset_clock("n1")], ids=lambda step: step.f)
-def test_hosts_that_cannot_move_clocks_say_so(situation, path, step):
-    (failed,) = play(replace(situation, clocks=None), path, step)
+def test_hosts_that_cannot_move_clocks_say_so(context, path, step):
+    (failed,) = play(replace(context, clocks=None), path, step)
     assert failed.error == f"{step.f}: hosts of this kind have no clocks"
 
 
 def test_a_strobe_leaps_and_comes_back_so_many_times():
     steps = strobe(LEADER, 2, 0.5, times=3)
-    assert [step.f for step in steps] == ["skew", "hold"] * 6
+    assert [step.f for step in steps] == ["skew", "sleep"] * 6
     assert [step.value["offset_seconds"] for step in steps if step.f == "skew"] == [2, 0] * 3
-    assert sum(step.value for step in steps if step.f == "hold") == 1.5
+    assert sum(step.value for step in steps if step.f == "sleep") == 1.5
 
 
 @pytest.mark.parametrize("step", [skew(LEADER, -3.5), drift(SKEWED, 0.2), reset_clock()], ids=lambda step: step.f)

@@ -1,4 +1,4 @@
-"""Disk faults: whom a step means, that a disk at rest has no server, what proves a deed, and what healing mends."""
+"""Disk faults: whom a step means, that a disk at rest has no server, what proves an action, and what healing mends."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class FakeDisks:
         self.processes = processes
         self.done = []
         self.disturbed = []
-        self.sound, self.broken, self.lacking = set(), set(), {}
+        self.sound, self.broken, self.unavailable = set(), set(), {}
 
-    def missing(self, deed):
-        return self.lacking.get(deed)
+    def missing(self, action):
+        return self.unavailable.get(action)
 
-    async def do(self, node, deed, details):
-        self.done.append((node, deed, self.processes.state(node)))
-        if deed in LIVE:
+    async def do(self, node, action, details):
+        self.done.append((node, action, self.processes.state(node)))
+        if action in LIVE:
             self.disturbed.append(node)
         return dict(details)
 
@@ -58,21 +58,21 @@ class FakeDisks:
 
 
 @pytest.fixture
-def disks(situation):
-    situation.disks = FakeDisks(situation.processes)
-    return situation.disks
+def disks(context):
+    context.disks = FakeDisks(context.processes)
+    return context.disks
 
 
-def strike(situation, step):
+def sequence(context, step):
     """Carry out a step as the nemesis's session does, its arguments checked as a plan's are; what was done."""
-    TypeAdapter(FAULT.deeds[step.f]).validate_json(json.dumps(step.value), strict=True)
-    assert FAULT.missing(situation, step.f) is None
-    aimed = FAULT.aim(situation, step.f, step.value)
-    assert FAULT.undo(step.f, aimed) is not None
-    return asyncio.run(FAULT.carry_out(situation, step.f, aimed))
+    TypeAdapter(FAULT.actions[step.f]).validate_json(json.dumps(step.value), strict=True)
+    assert FAULT.missing(context, step.f) is None
+    resolved = FAULT.resolve(context, step.f, step.value)
+    assert FAULT.undo(step.f, resolved) is not None
+    return asyncio.run(FAULT.carry_out(context, step.f, resolved))
 
 
-DEEDS = {
+ACTIONS = {
     "a new disk": (lose_disk(LEADER), "n2 lost its disk and has a new one"),
     "a newcomer's disk": (lose_disk(LEADER, newcomer=True), "n2 lost its disk and has a new one, which never voted"),
     "power failure": (lose_unsynced(LEADER), "n2 lost what it had not synced"),
@@ -88,69 +88,69 @@ DEEDS = {
 }
 
 
-@pytest.mark.parametrize(("step", "label"), DEEDS.values(), ids=DEEDS)
-def test_a_step_befalls_whom_it_names_and_a_disk_at_rest_has_no_server(situation, disks, step, label):
-    done = strike(situation, step)
+@pytest.mark.parametrize(("step", "label"), ACTIONS.values(), ids=ACTIONS)
+def test_a_step_befalls_whom_it_names_and_a_disk_at_rest_has_no_server(context, disks, step, label):
+    done = sequence(context, step)
     assert done["label"] == label
-    ((node, deed, state),) = disks.done
+    ((node, action, state),) = disks.done
     assert [node] == done["nodes"]
-    assert (deed, state) == (step.f, "gone" if step.f in AT_REST else "running")
+    assert (action, state) == (step.f, "gone" if step.f in AT_REST else "running")
 
 
 def test_every_deed_has_a_step_and_each_is_at_rest_or_live():
-    assert {step.f for step, _ in DEEDS.values()} == set(FAULT.deeds) == {*AT_REST, *LIVE}
+    assert {step.f for step, _ in ACTIONS.values()} == set(FAULT.actions) == {*AT_REST, *LIVE}
     assert set(LAYERED) < set(LIVE)
 
 
-def test_a_node_that_is_down_already_is_not_killed_again(situation, disks):
-    situation.processes.states[1] = "gone"
-    strike(situation, flip_bits("n1"))
-    assert situation.processes.deeds == []
+def test_a_node_that_is_down_already_is_not_killed_again(context, disks):
+    context.processes.states[1] = "gone"
+    sequence(context, flip_bits("n1"))
+    assert context.processes.actions == []
     assert [node for node, _, _ in disks.done] == [1]
 
 
-def test_the_floor_spares_nodes_from_what_kills_them(situation, disks):
-    situation.floor = 2
-    assert len(strike(situation, slow_disk(ALL, 50))["nodes"]) == 3
-    assert len(strike(situation, lose_disk(ALL))["nodes"]) == 1
+def test_the_floor_spares_nodes_from_what_kills_them(context, disks):
+    context.floor = 2
+    assert len(sequence(context, slow_disk(ALL, 50))["nodes"]) == 3
+    assert len(sequence(context, lose_disk(ALL))["nodes"]) == 1
     assert len(disks.done) == 4
 
 
-def test_arguments_left_out_have_their_defaults(situation, disks):
-    assert strike(situation, Step("flip_bits", {"who": "n1"}))["done"]["n1"]["bits"] == 1
+def test_arguments_left_out_have_their_defaults(context, disks):
+    assert sequence(context, Step("flip_bits", {"who": "n1"}))["done"]["n1"]["bits"] == 1
     assert disks.done == [(1, "flip_bits", "gone")]
 
 
-def test_a_disk_that_nothing_befell_fails(situation, disks):
+def test_a_disk_that_nothing_befell_fails(context, disks):
     disks.sound = {2}
     with pytest.raises(PeerFailure, match="proving slow_disk on n2: nothing befell it"):
-        strike(situation, slow_disk(LEADER, 50))
+        sequence(context, slow_disk(LEADER, 50))
 
 
-def test_what_these_disks_cannot_do_is_not_tried(situation, disks):
-    disks.lacking = {"lose_unsynced": "tmpfs keeps what was not synced"}
-    assert FAULT.missing(situation, lose_unsynced(LEADER).f) == "tmpfs keeps what was not synced"
-    assert FAULT.missing(situation, lose_disk(LEADER).f) is None
+def test_what_these_disks_cannot_do_is_not_tried(context, disks):
+    disks.unavailable = {"lose_unsynced": "tmpfs keeps what was not synced"}
+    assert FAULT.missing(context, lose_unsynced(LEADER).f) == "tmpfs keeps what was not synced"
+    assert FAULT.missing(context, lose_disk(LEADER).f) is None
 
 
-def test_healing_mends_whoever_is_disturbed_and_proves_each(situation, disks):
-    strike(situation, hang_disk("n1"))
-    strike(situation, slow_disk("n3", 50))
+def test_healing_mends_whoever_is_disturbed_and_proves_each(context, disks):
+    sequence(context, hang_disk("n1"))
+    sequence(context, slow_disk("n3", 50))
     disks.broken = {1, 2}
     with pytest.raises(PeerFailure, match=r"proving that disks are whole: n1: it hangs$"):
-        asyncio.run(FAULT.heal(situation))
+        asyncio.run(FAULT.heal(context))
     assert disks.disturbed == []
 
 
-def test_healing_is_nothing_where_there_are_no_disks_to_mend(situation):
-    assert asyncio.run(FAULT.heal(situation)) is None
-    assert FAULT.missing(situation, next(iter(FAULT.deeds))) == "hosts of this kind have no disks"
+def test_healing_is_nothing_where_there_are_no_disks_to_mend(context):
+    assert asyncio.run(FAULT.heal(context)) is None
+    assert FAULT.missing(context, next(iter(FAULT.actions))) == "hosts of this kind have no disks"
 
 
 def test_the_undo_of_a_deed_at_rest_is_a_start_and_of_any_other_to_mend_the_disk():
-    undos = {deed: FAULT.undo(deed, {"nodes": [1]}) for deed in FAULT.deeds}
-    assert {deed for deed, undo in undos.items() if undo.kind == "start"} == set(AT_REST)
-    assert {deed for deed, undo in undos.items() if undo.kind == "mend-disks"} == set(LIVE)
+    undos = {action: FAULT.undo(action, {"nodes": [1]}) for action in FAULT.actions}
+    assert {action for action, undo in undos.items() if undo.kind == "start"} == set(AT_REST)
+    assert {action for action, undo in undos.items() if undo.kind == "heal-disks"} == set(LIVE)
 
 
 @pytest.mark.parametrize(
@@ -169,11 +169,11 @@ def test_the_undo_of_a_deed_at_rest_is_a_start_and_of_any_other_to_mend_the_disk
 )
 def test_a_plan_refuses_what_means_nothing(f, value):
     with pytest.raises(ValidationError):
-        TypeAdapter(FAULT.deeds[f]).validate_json(json.dumps(value), strict=True)
+        TypeAdapter(FAULT.actions[f]).validate_json(json.dumps(value), strict=True)
 
 
 def test_whatever_is_drawn_is_taken_by_a_plan_and_wipes_nothing():
     for seed in range(100):
         (step,) = FAULT.draw(random.Random(seed), 3)
-        assert TypeAdapter(FAULT.deeds[step.f]).validate_json(json.dumps(step.value), strict=True)
+        assert TypeAdapter(FAULT.actions[step.f]).validate_json(json.dumps(step.value), strict=True)
         assert step.f in LIVE

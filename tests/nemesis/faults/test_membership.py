@@ -12,7 +12,7 @@ from harness.model.faults.membership import MembershipView, Reassignment, Replic
 from harness.model.session import NoAnswer
 from nemesis.faults.membership import FAULT, add_voter, reassign, remove_voter, settle
 from nemesis.registry import membership
-from nemesis.session import refuse_what_is_missing
+from nemesis.session import refuse_unavailable
 
 LOG_0, LOG_1 = ("log", 0), ("log", 1)
 
@@ -57,79 +57,77 @@ def placed(*nodes):
 
 
 @pytest.fixture
-def quorum(situation, monkeypatch):
+def quorum(context, monkeypatch):
     monkeypatch.setattr(membership, "POLL_SECONDS", 0.001)
-    situation.nodes = (1, 2, 3, 4)
-    situation.processes.states[4] = "running"
-    situation.membership = FakeQuorum()
-    return situation.membership
+    context.nodes = (1, 2, 3, 4)
+    context.processes.states[4] = "running"
+    context.membership = FakeQuorum()
+    return context.membership
 
 
-def strike(situation, step):
-    return asyncio.run(FAULT.carry_out(situation, step.f, FAULT.aim(situation, step.f, step.value)))
+def sequence(context, step):
+    return asyncio.run(FAULT.carry_out(context, step.f, FAULT.resolve(context, step.f, step.value)))
 
 
-def test_a_voter_leaves_and_joins_and_settling_waits_for_both(situation, quorum):
+def test_a_voter_leaves_and_joins_and_settling_waits_for_both(context, quorum):
     quorum.looks = 3
-    assert strike(situation, remove_voter("n3"))["changes"] == ["n3 is no longer a voter"]
-    assert strike(situation, settle(5))["label"] == "1 changes of membership are as asked"
+    assert sequence(context, remove_voter("n3"))["changes"] == ["n3 is no longer a voter"]
+    assert sequence(context, settle(5))["label"] == "1 changes of membership are as asked"
     assert quorum.now.voters == (1, 2)
-    strike(situation, add_voter("n4"))
-    asyncio.run(FAULT.heal(situation))
+    sequence(context, add_voter("n4"))
+    asyncio.run(FAULT.heal(context))
     assert quorum.now.voters == (1, 2, 4)
-    assert situation.pending == {}
+    assert context.pending == {}
 
 
-def test_a_quorum_of_two_keeps_its_voters_and_a_voter_is_not_added_twice(situation, quorum):
+def test_a_quorum_of_two_keeps_its_voters_and_a_voter_is_not_added_twice(context, quorum):
     quorum.now = replace(quorum.now, voters=(1, 2))
-    assert strike(situation, remove_voter("all"))["label"] == "remove_voter: nobody to ask it of"
-    assert strike(situation, add_voter("n1"))["label"] == "add_voter: nobody to ask it of"
+    assert sequence(context, remove_voter("all"))["label"] == "remove_voter: nobody to ask it of"
+    assert sequence(context, add_voter("n1"))["label"] == "add_voter: nobody to ask it of"
 
 
 @pytest.mark.usefixtures("quorum")
-def test_partitions_move_to_as_many_nodes_as_they_have_copies(situation):
-    done = strike(situation, reassign(2))
+def test_partitions_move_to_as_many_nodes_as_they_have_copies(context):
+    done = sequence(context, reassign(2))
     assert len(done["changes"]) in (1, 2)  # the same partition may be drawn twice
-    assert all(len(change.replicas) == 2 for change in situation.pending.values())
-    strike(situation, settle(5))
-    assert situation.pending == {}
+    assert all(len(change.replicas) == 2 for change in context.pending.values())
+    sequence(context, settle(5))
+    assert context.pending == {}
 
 
-def test_a_change_that_does_not_end_is_told_with_the_state_it_is_stuck_in(situation, quorum):
-    strike(situation, reassign(1))
+def test_a_change_that_does_not_end_is_told_with_the_state_it_is_stuck_in(context, quorum):
+    sequence(context, reassign(1))
     quorum.later.clear()
     stuck = replace(quorum.now.partitions[LOG_1], adding=(4,), in_sync=(2,))
     quorum.now = replace(quorum.now, partitions={LOG_0: stuck, LOG_1: stuck})
     with pytest.raises(PeerFailure, match=r"moves to .*: replicas \[2, 3\], in sync \[2\], led by n2, adding \[4\]"):
-        strike(situation, settle(0.01))
-    assert situation.pending == {}, "it would only be told again"
+        sequence(context, settle(0.01))
+    assert context.pending == {}, "it would only be told again"
 
 
-def test_a_refused_change_is_not_pending(situation, quorum):
+def test_a_refused_change_is_not_pending(context, quorum):
     quorum.fails_with = PeerFailure("asking that n3 is no longer a voter: INVALID_REQUEST")
     with pytest.raises(PeerFailure, match="INVALID_REQUEST"):
-        strike(situation, remove_voter("n3"))
-    assert situation.pending == {}
+        sequence(context, remove_voter("n3"))
+    assert context.pending == {}
 
 
-def test_a_change_without_an_answer_is_pending_for_a_while_and_then_counts_as_never_asked(
-    situation, quorum, monkeypatch
-):
+def test_a_change_without_an_answer_is_pending_for_a_while_and_then_counts_as_never_asked(context, quorum, monkeypatch):
     quorum.fails_with = NoAnswer("waiting for 10.77.0.1:9093: no answer in 10000 ms")
     with pytest.raises(NoAnswer):
-        strike(situation, remove_voter("n3"))
-    assert situation.unanswered == {"n3"}
+        sequence(context, remove_voter("n3"))
+    assert context.unanswered == {"n3"}
     monkeypatch.setattr(membership, "UNANSWERED_SECONDS", 0.01)
-    assert strike(situation, settle(5))["label"] == "0 changes of membership are as asked, 1 were never answered"
-    assert (situation.pending, situation.unanswered) == ({}, set())
+    assert sequence(context, settle(5))["label"] == "0 changes of membership are as asked, 1 were never answered"
+    assert (context.pending, context.unanswered) == ({}, set())
 
 
-def test_a_later_change_of_the_same_subject_takes_the_earlier_one_s_place(situation, quorum):
-    strike(situation, remove_voter("n3"))
+def test_a_later_change_of_the_same_subject_takes_the_earlier_one_s_place(context, quorum):
+    sequence(context, remove_voter("n3"))
     quorum.now = replace(quorum.now, voters=(1, 2), observers=(3, 4))
     quorum.later.clear()
-    strike(situation, add_voter("n3"))
-    assert situation.pending == {"n3": VoterChange(3, True)}
+    sequence(context, add_voter("n3"))
+    assert context.pending == {"n3": VoterChange(3, True)}
 
 
 @pytest.mark.parametrize(
@@ -150,9 +148,9 @@ def test_a_move_is_done_when_all_copies_are_there_in_sync_and_nothing_is_under_w
 
 
 @pytest.mark.usefixtures("quorum")
-@pytest.mark.parametrize("deed", ["add_voter", "remove_voter"])
-def test_voters_of_a_static_quorum_cannot_change_though_its_partitions_move(situation, deed):
-    situation.lacking = {"voters": "they never change"}
-    refuse_what_is_missing(["hold", "reassign", "elect", "settle"], situation)
-    with pytest.raises(BadInput, match=f"story: deed {deed}: they never change"):
-        refuse_what_is_missing(["reassign", deed], situation)
+@pytest.mark.parametrize("action", ["add_voter", "remove_voter"])
+def test_voters_of_a_static_quorum_cannot_change_though_its_partitions_move(context, action):
+    context.unavailable = {"voters": "they never change"}
+    refuse_unavailable(["sleep", "reassign", "elect", "await_membership"], context)
+    with pytest.raises(BadInput, match=f"story: action {action}: they never change"):
+        refuse_unavailable(["reassign", action], context)

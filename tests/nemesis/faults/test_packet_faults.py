@@ -14,7 +14,7 @@ from harness.model.faults.packets import PROBE_FRAME_BITS, PacketReading, Packet
 from harness.model.story import LEADER
 from nemesis.faults.packet_proof import UNTOUCHED, misfit, probes_for
 from nemesis.faults.packets import FAULT, Treatment
-from nodes.switch.shaping import Lane
+from nodes.switch.shaping import ShapedLink
 
 FRAME = bytes(PROBE_FRAME_BITS // 8)
 EVERY = [[1, 2], [1, 3], [2, 1], [2, 3], [3, 1], [3, 2]]
@@ -44,8 +44,8 @@ class FakePackets:
 
 def burst(shape, number, seed=1):
     """The reading of so many probes, 10 microseconds apart, that meet the fates of this shape."""
-    lane = Lane(shape, random.Random(seed))
-    came = [(each, *fate) for each in range(number) for fate in lane.pass_on(FRAME, each * 1e-5)]
+    link = ShapedLink(shape, random.Random(seed))
+    came = [(each, *fate) for each in range(number) for fate in link.pass_on(FRAME, each * 1e-5)]
     whole = [each for each, _, frame in came if frame == FRAME]
     delays = tuple((due - each * 1e-5) * 1000 for each, due, frame in came if frame == FRAME)
     stamps = sorted(due for _, due, _ in came)
@@ -118,18 +118,18 @@ def test_a_plan_refuses_what_cannot_be_proved_or_means_nothing(value, words):
 
 
 @pytest.fixture
-def shaping(situation):
-    situation.packets = FakePackets()
-    return situation
+def shaping(context):
+    context.packets = FakePackets()
+    return context
 
 
-def strike(situation, step):
+def sequence(context, step):
     """Carry out a step as the nemesis's session does; what was done."""
-    assert FAULT.missing(situation, step.f) is None
+    assert FAULT.missing(context, step.f) is None
     Treatment.model_validate_json(json.dumps(step.value))
-    aimed = FAULT.aim(situation, step.f, step.value)
-    assert FAULT.undo(step.f, aimed).details == {"links": aimed["links"]}
-    return asyncio.run(FAULT.carry_out(situation, step.f, aimed))
+    resolved = FAULT.resolve(context, step.f, step.value)
+    assert FAULT.undo(step.f, resolved).details == {"links": resolved["links"]}
+    return asyncio.run(FAULT.carry_out(context, step.f, resolved))
 
 
 LOSSY = PacketShape(loss=0.5)
@@ -143,52 +143,52 @@ AIMS = {
 
 @pytest.mark.parametrize(("step", "links", "label"), AIMS.values(), ids=AIMS)
 def test_a_step_shapes_the_links_it_means_and_no_others(shaping, step, links, label):
-    done = strike(shaping, step)
+    done = sequence(shaping, step)
     assert (done["links"], done["label"], done["technique"]) == (links, label, "fake")
     assert sorted(map(list, shaping.packets.shapes)) == links
 
 
 def test_a_label_names_all_that_befalls(shaping):
     shape = PacketShape(delay_ms=40, jitter_ms=5, loss=0.1, duplicate=0.2, corrupt=0.3, rate_kbit_per_second=8000)
-    done = strike(shaping, packets(shape, links=[(1, 2)]))
+    done = sequence(shaping, packets(shape, links=[(1, 2)]))
     assert done["label"] == "40 ±5 ms delay, 10% loss, 20% duplicate, 30% corrupt, 8000 kbit/s on n1>n2"
 
 
 def test_a_second_deed_adds_its_links(shaping):
-    strike(shaping, packets(LOSSY, links=[(1, 2)]))
-    strike(shaping, packets(PacketShape(delay_ms=40), links=[(2, 1)]))
+    sequence(shaping, packets(LOSSY, links=[(1, 2)]))
+    sequence(shaping, packets(PacketShape(delay_ms=40), links=[(2, 1)]))
     assert shaping.packets.shapes == {(1, 2): LOSSY, (2, 1): PacketShape(delay_ms=40)}
 
 
 def test_a_shape_without_effect_fails(shaping):
     shaping.packets.really = {(1, 2): UNTOUCHED}
     with pytest.raises(PeerFailure, match=r"proving packets by fake, 6 times: n1>n2: 0 of 100 missing, expected 2"):
-        strike(shaping, packets(LOSSY, "n1"))
+        sequence(shaping, packets(LOSSY, "n1"))
 
 
 def test_a_shape_that_touches_other_links_fails(shaping):
     shaping.packets.really = {(3, 1): PacketShape(delay_ms=20)}
     with pytest.raises(PeerFailure, match=r"n3>n1: a delay of 20\.0 ms, expected 0\.0 to 5\.0"):
-        strike(shaping, packets(LOSSY, links=[(1, 2)]))
+        sequence(shaping, packets(LOSSY, links=[(1, 2)]))
 
 
 def test_a_link_that_is_cut_is_left_out_of_the_proof(shaping):
     shaping.packets.really = {(3, 1): PacketShape(loss=1.0)}
     shaping.cut_links = frozenset({(3, 1)})
-    assert strike(shaping, packets(LOSSY))["links"] == EVERY
+    assert sequence(shaping, packets(LOSSY))["links"] == EVERY
 
 
 def test_healing_clears_and_proves_and_is_nothing_where_no_link_has_a_shape(shaping):
     asyncio.run(FAULT.heal(shaping))
     assert shaping.packets.rounds == 0
-    strike(shaping, packets(LOSSY))
+    sequence(shaping, packets(LOSSY))
     asyncio.run(FAULT.heal(shaping))
     assert shaping.packets.shapes == {}
     assert shaping.packets.rounds == 2
 
 
 def test_a_link_that_stays_bad_after_healing_fails(shaping):
-    strike(shaping, packets(LOSSY))
+    sequence(shaping, packets(LOSSY))
     shaping.packets.really = {(1, 2): LOSSY}
     with pytest.raises(PeerFailure, match=r"n1>n2: \d+ of 100 missing, expected 0 to 0"):
         asyncio.run(FAULT.heal(shaping))
@@ -196,15 +196,15 @@ def test_a_link_that_stays_bad_after_healing_fails(shaping):
 
 def test_links_of_nodes_that_are_not_there_are_refused(shaping):
     with pytest.raises(BadInput, match=r"expected nodes 1 to 3, came \[7\]"):
-        strike(shaping, packets(LOSSY, links=[(1, 7)]))
+        sequence(shaping, packets(LOSSY, links=[(1, 7)]))
 
 
-def test_hosts_that_cannot_shape_packets_say_so(situation):
-    assert FAULT.missing(situation, next(iter(FAULT.deeds))) == "hosts of this kind have no packets"
+def test_hosts_that_cannot_shape_packets_say_so(context):
+    assert FAULT.missing(context, next(iter(FAULT.actions))) == "hosts of this kind have no packets"
 
 
 def test_whatever_is_drawn_is_taken_by_a_plan_and_can_be_proved():
     for seed in range(200):
         (step,) = FAULT.draw(random.Random(seed), 5)
         assert Treatment.model_validate(step.value)
-        assert probes_for(PacketShape(**{k: v for k, v in step.value.items() if k not in ("who", "ways")})) > 5
+        assert probes_for(PacketShape(**{k: v for k, v in step.value.items() if k not in ("who", "direction")})) > 5

@@ -26,14 +26,14 @@ from harness.model.story import (
     swizzle,
 )
 from harness.scenarios import scenario
-from nemesis.faults.partition import aim
+from nemesis.faults import partition as partition_fault
 from nemesis.faults.partition_shapes import all_but, between, bridge, halves, isolation, majorities_ring, one_way, swap
 
 
-def resolve(situation, value):
+def resolved_links(context, value):
     """The links a shape means, as a set, and its label."""
-    aimed = aim(situation, "cut", value)
-    return {(a, b) for a, b in aimed["links"]}, aimed["label"]
+    resolved = partition_fault.resolve(context, "cut", value)
+    return {(a, b) for a, b in resolved["links"]}, resolved["label"]
 
 
 def test_isolation_cuts_both_ways_or_what_a_node_sends_or_what_it_receives():
@@ -67,10 +67,10 @@ def test_the_leader_takes_its_role_s_place_and_the_other_takes_the_leader_s(lead
     assert swap(STAR, leader, role) == expected
 
 
-def test_pv_02_gives_node_1_the_place_of_node_3_when_node_1_leads(situation):
+def test_pv_02_gives_node_1_the_place_of_node_3_when_node_1_leads(context):
     (picture,) = [step for step in scenario("PV-02").story if step.f == "cut"]
-    five = replace(situation, nodes=(1, 2, 3, 4, 5), leader=lambda: 1)
-    links, label = resolve(five, picture.value)
+    five = replace(context, nodes=(1, 2, 3, 4, 5), leader=lambda: 1)
+    links, label = resolved_links(five, picture.value)
     assert label == "only links 1-5 2-1 2-4 3-1 3-2 are up"
     assert links == all_but(five.nodes, [(1, 2), (1, 3), (2, 3), (2, 4), (1, 5)])
 
@@ -86,8 +86,8 @@ SHAPES = {
 
 
 @pytest.mark.parametrize(("step", "links", "label"), SHAPES.values(), ids=SHAPES)
-def test_a_shape_of_a_story_means_these_links_and_says_so(situation, step, links, label):
-    assert resolve(situation, step.value) == (links, label)
+def test_a_shape_of_a_story_means_these_links_and_says_so(context, step, links, label):
+    assert resolved_links(context, step.value) == (links, label)
 
 
 def test_one_way_of_two_sides_is_what_the_first_sends_or_receives():
@@ -117,18 +117,18 @@ def test_in_a_ring_each_node_sees_a_majority_and_no_two_the_same(count):
     assert any(len(each) < count for each in seen.values())
 
 
-def test_shapes_of_the_whole_network_are_drawn_by_the_seed_and_say_what_they_are(situation):
-    five = replace(situation, nodes=(1, 2, 3, 4, 5))
-    assert resolve(five, partition("halves").value)[1] == "n1,n2 | n3,n4,n5 (cut off)"
-    assert resolve(five, partition("random halves", "out").value)[1] == "n4,n5 | n1,n2,n3 (cannot send)"
-    assert resolve(five, partition("bridge").value)[1] == "n4,n5 | n1,n2, n3 sees both"
-    assert resolve(five, partition("primaries", "in").value) == (
+def test_shapes_of_the_whole_network_are_drawn_by_the_seed_and_say_what_they_are(context):
+    five = replace(context, nodes=(1, 2, 3, 4, 5))
+    assert resolved_links(five, partition("halves").value)[1] == "n1,n2 | n3,n4,n5 (cut off)"
+    assert resolved_links(five, partition("random halves", "out").value)[1] == "n4,n5 | n1,n2,n3 (cannot send)"
+    assert resolved_links(five, partition("bridge").value)[1] == "n4,n5 | n1,n2, n3 sees both"
+    assert resolved_links(five, partition("primaries", "in").value) == (
         {(n, 2) for n in (1, 3, 4, 5)},
         "leader n2 cannot receive",
     )
-    links, label = resolve(five, partition("minority").value)
+    links, label = resolved_links(five, partition("minority").value)
     assert (links, label) == (one_way([4, 5], [1, 2, 3], "both"), "n4,n5 | n1,n2,n3 (cut off)")
-    assert resolve(five, partition("majorities ring").value)[1] == "majorities ring n5 n4 n3 n2 n1"
+    assert resolved_links(five, partition("majorities ring").value)[1] == "majorities ring n5 n4 n3 n2 n1"
 
 
 def test_a_swizzled_node_that_comes_back_does_not_see_those_that_are_still_away():
@@ -136,26 +136,26 @@ def test_a_swizzled_node_that_comes_back_does_not_see_those_that_are_still_away(
     for step in swizzle([1, 2], [2, 1], nodes=3, pause_seconds=1):
         if step.f == "cut":
             down |= {tuple(link) for link in step.value["links"]}
-        elif step.f == "mend":
+        elif step.f == "heal_links":
             down -= {tuple(link) for link in step.value["links"]}
-        if step.f != "hold":
+        if step.f != "sleep":
             seen.append(frozenset(down))
     both_away = isolation((1, 2, 3), 1, "both") | isolation((1, 2, 3), 2, "both")
     assert seen == [isolation((1, 2, 3), 1, "both"), both_away, isolation((1, 2, 3), 1, "both"), frozenset()]
 
 
-def test_roles_of_several_nodes_are_so_many_of_those_that_run(situation):
-    five = replace(situation, nodes=(1, 2, 3, 4, 5))
+def test_roles_of_several_nodes_are_so_many_of_those_that_run(context):
+    five = replace(context, nodes=(1, 2, 3, 4, 5))
     five.processes.states.update({4: "running", 5: "gone"})
-    sizes = {who: len(five.whoever_is(who)) for who in (ONE, MINORITY, MAJORITY, ALL)}
+    sizes = {who: len(five.nodes_in_role(who)) for who in (ONE, MINORITY, MAJORITY, ALL)}
     assert sizes == {ONE: 1, MINORITY: 2, MAJORITY: 3, ALL: 4}
 
 
-def test_the_floor_spares_nodes(situation):
-    situation.floor = 2
-    assert situation.above_the_floor((1, 2, 3)) == (1,)
-    situation.processes.states[3] = "gone"
-    assert situation.above_the_floor((1, 3)) == (3,)
+def test_the_floor_spares_nodes(context):
+    context.floor = 2
+    assert context.keeping_the_floor((1, 2, 3)) == (1,)
+    context.processes.states[3] = "gone"
+    assert context.keeping_the_floor((1, 3)) == (3,)
 
 
 @pytest.mark.parametrize(
@@ -164,33 +164,33 @@ def test_the_floor_spares_nodes(situation):
         Step("cut", {}),
         Step("cut", {"who": "n9"}),
         Step("cut", {"who": "boss"}),
-        Step("cut", {"who": "n1", "ways": "up"}),
+        Step("cut", {"who": "n1", "direction": "up"}),
     ],
     ids=["no shape", "an unknown node", "an unknown role", "an unknown way"],
 )
-def test_a_shape_that_is_none_is_bad_input(situation, step):
+def test_a_shape_that_is_none_is_bad_input(context, step):
     with pytest.raises(BadInput, match="expected"):
-        resolve(situation, step.value)
+        resolved_links(context, step.value)
 
 
-def test_roles_mean_whoever_is_so_now(situation):
-    assert situation.whoever_is(LEADER) == (2,)
-    assert situation.whoever_is(FOLLOWERS) == (3,)
-    assert situation.whoever_is("n1") == (1,)
-    assert [situation.whoever_is(who) for who in (DOWN, PAUSED, CUT_OFF)] == [(), (), ()]
-    situation.processes.states.update({1: "gone", 3: "paused"})
-    situation.cut_off = (3,)
-    assert [situation.whoever_is(who) for who in (DOWN, PAUSED, CUT_OFF)] == [(1,), (3,), (3,)]
+def test_roles_mean_whoever_is_so_now(context):
+    assert context.nodes_in_role(LEADER) == (2,)
+    assert context.nodes_in_role(FOLLOWERS) == (3,)
+    assert context.nodes_in_role("n1") == (1,)
+    assert [context.nodes_in_role(who) for who in (DOWN, PAUSED, CUT_OFF)] == [(), (), ()]
+    context.processes.states.update({1: "gone", 3: "paused"})
+    context.cut_off = (3,)
+    assert [context.nodes_in_role(who) for who in (DOWN, PAUSED, CUT_OFF)] == [(1,), (3,), (3,)]
 
 
-def test_a_dead_or_paused_node_is_nobody_s_follower(situation):
-    situation.processes.states[3] = "paused"
-    assert situation.whoever_is(FOLLOWERS) == (1,)
-    situation.processes.states[1] = "gone"
+def test_a_dead_or_paused_node_is_nobody_s_follower(context):
+    context.processes.states[3] = "paused"
+    assert context.nodes_in_role(FOLLOWERS) == (1,)
+    context.processes.states[1] = "gone"
     with pytest.raises(PeerFailure, match="no node runs beside n2"):
-        situation.whoever_is(FOLLOWERS)
+        context.nodes_in_role(FOLLOWERS)
 
 
-def test_while_nobody_leads_the_leader_cannot_be_meant(situation):
+def test_while_nobody_leads_the_leader_cannot_be_meant(context):
     with pytest.raises(PeerFailure, match="no node claims to lead"):
-        replace(situation, leader=lambda: None).whoever_is(LEADER)
+        replace(context, leader=lambda: None).nodes_in_role(LEADER)

@@ -29,10 +29,10 @@ from harness.model.faults.rpc import (
     Way,
     answer,
     delay,
-    disturb,
+    intercept,
 )
 from harness.model.hosts import Link
-from nemesis.context import Situation
+from nemesis.context import NemesisContext
 from nemesis.journal import UndoJournal, pending
 from nemesis.registry import rpc
 
@@ -48,16 +48,16 @@ class FakeRpcs:
     tally: dict[str, RuleCount] = field(default_factory=dict)
     astray: dict[Link, Way] = field(default_factory=dict)
     asked: set[Link] = field(default_factory=set)
-    deeds: list[str] = field(default_factory=list)
+    actions: list[str] = field(default_factory=list)
     is_gone: bool = False
 
     async def replace(self, rules: Sequence[RpcRule]) -> None:
         self.rules = list(rules)
-        self.deeds.append("replace")
+        self.actions.append("replace")
 
     async def clear(self) -> None:
         self.rules = []
-        self.deeds.append("clear")
+        self.actions.append("clear")
 
     async def counts(self) -> Mapping[str, RuleCount]:
         if self.is_gone:
@@ -74,22 +74,22 @@ def rpcs() -> FakeRpcs:
     return FakeRpcs()
 
 
-def inject(rpcs: FakeRpcs, situation: Situation, *rules: RpcRule) -> dict[str, Any]:
-    """Inject the deed as it comes from a plan on disk."""
-    value = json.loads(json.dumps(disturb(*rules).value))
-    situation.rpcs = rpcs
-    return asyncio.run(rpc.carry_out(situation, "rpc", rpc.aim(situation, "rpc", value)))
+def inject(rpcs: FakeRpcs, context: NemesisContext, *rules: RpcRule) -> dict[str, Any]:
+    """Inject the action as it comes from a plan on disk."""
+    value = json.loads(json.dumps(intercept(*rules).value))
+    context.rpcs = rpcs
+    return asyncio.run(rpc.carry_out(context, "rpc", rpc.resolve(context, "rpc", value)))
 
 
-def mend(rpcs: FakeRpcs, situation: Situation) -> dict[str, Any]:
-    situation.rpcs = rpcs
-    return asyncio.run(rpc.heal(situation))
+def mend(rpcs: FakeRpcs, context: NemesisContext) -> dict[str, Any]:
+    context.rpcs = rpcs
+    return asyncio.run(rpc.heal(context))
 
 
 def test_roles_are_settled_and_the_links_are_those_on_which_the_requests_travel(
-    rpcs: FakeRpcs, situation: Situation
+    rpcs: FakeRpcs, context: NemesisContext
 ) -> None:
-    done = inject(rpcs, situation, HELD_FETCHES)
+    done = inject(rpcs, context, HELD_FETCHES)
     [rule] = rpcs.rules
     assert (rule.match.sources, rule.match.targets) == ((2,), (3,))
     assert rpcs.asked == {(3, 2)}, "the follower asks, the leader responds"
@@ -99,9 +99,9 @@ def test_roles_are_settled_and_the_links_are_those_on_which_the_requests_travel(
 
 def test_a_role_means_the_same_node_in_all_rules_of_a_deed(rpcs: FakeRpcs) -> None:
     draws = iter([0, 1])
-    situation = Situation((1, 2, 3), None, _AllRun(), lambda: 2, lambda _below: next(draws))  # type: ignore[arg-type]
+    context = NemesisContext((1, 2, 3), None, _AllRun(), lambda: 2, lambda _below: next(draws))  # type: ignore[arg-type]
     rules = [RpcRule(name, RpcMatch(targets=("follower",)), DROP) for name in ("a", "b")]
-    inject(rpcs, situation, *rules)
+    inject(rpcs, context, *rules)
     assert [rule.match.targets for rule in rpcs.rules] == [(1,), (1,)]
 
 
@@ -110,58 +110,58 @@ class _AllRun:
         return "running"
 
 
-def test_a_rule_without_ends_is_proved_on_every_link(rpcs: FakeRpcs, situation: Situation) -> None:
-    inject(rpcs, situation, NO_PRE_VOTE)
+def test_a_rule_without_ends_is_proved_on_every_link(rpcs: FakeRpcs, context: NemesisContext) -> None:
+    inject(rpcs, context, NO_PRE_VOTE)
     assert rpcs.asked == {(1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)}
 
 
-def test_clients_requests_are_proved_from_where_clients_are(rpcs: FakeRpcs, situation: Situation) -> None:
-    inject(rpcs, situation, RpcRule("end-txn", RpcMatch((Api.END_TXN,), sources=(CLIENTS,)), HOLD))
+def test_clients_requests_are_proved_from_where_clients_are(rpcs: FakeRpcs, context: NemesisContext) -> None:
+    inject(rpcs, context, RpcRule("end-txn", RpcMatch((Api.END_TXN,), sources=(CLIENTS,)), HOLD))
     assert rpcs.asked == {(0, 1), (0, 2), (0, 3)}
 
 
 @pytest.mark.parametrize("way", ["around", "nowhere", "silent"])
-def test_a_link_that_meets_no_rule_fails_the_deed(rpcs: FakeRpcs, situation: Situation, way: Way) -> None:
+def test_a_link_that_meets_no_rule_fails_the_deed(rpcs: FakeRpcs, context: NemesisContext, way: Way) -> None:
     rpcs.astray[(3, 2)] = way
     with pytest.raises(PeerFailure, match=f"expected connections through the proxy, came n3>n2 {way}"):
-        inject(rpcs, situation, HELD_FETCHES)
+        inject(rpcs, context, HELD_FETCHES)
 
 
-def test_heal_removes_all_rules_and_tells_how_often_they_acted(rpcs: FakeRpcs, situation: Situation) -> None:
-    inject(rpcs, situation, HELD_FETCHES)
+def test_heal_removes_all_rules_and_tells_how_often_they_acted(rpcs: FakeRpcs, context: NemesisContext) -> None:
+    inject(rpcs, context, HELD_FETCHES)
     rpcs.tally["held-fetches"] = RuleCount(matched=3, acted=2)
-    healed = mend(rpcs, situation)
+    healed = mend(rpcs, context)
     assert healed == {"counts": {"held-fetches": {"matched": 3, "acted": 2}}}
-    assert (rpcs.rules, rpcs.deeds) == ([], ["replace", "clear"])
+    assert (rpcs.rules, rpcs.actions) == ([], ["replace", "clear"])
 
 
-def test_healing_twice_is_as_good_as_once(rpcs: FakeRpcs, situation: Situation) -> None:
+def test_healing_twice_is_as_good_as_once(rpcs: FakeRpcs, context: NemesisContext) -> None:
     for _ in range(2):
-        assert mend(rpcs, situation) == {"counts": {}}
+        assert mend(rpcs, context) == {"counts": {}}
 
 
-def test_a_rule_that_never_acted_is_healed_and_told(rpcs: FakeRpcs, situation: Situation) -> None:
-    inject(rpcs, situation, HELD_FETCHES, NO_PRE_VOTE)
+def test_a_rule_that_never_acted_is_healed_and_told(rpcs: FakeRpcs, context: NemesisContext) -> None:
+    inject(rpcs, context, HELD_FETCHES, NO_PRE_VOTE)
     rpcs.tally["held-fetches"] = RuleCount(matched=3, acted=2)
     with pytest.raises(PeerFailure, match="no-pre-vote never had a message to act on"):
-        mend(rpcs, situation)
+        mend(rpcs, context)
     assert rpcs.rules == []
 
 
 def test_heal_goes_on_where_the_proxy_is_gone_and_fails_where_a_way_is_still_barred(
-    rpcs: FakeRpcs, situation: Situation
+    rpcs: FakeRpcs, context: NemesisContext
 ) -> None:
     rpcs.is_gone = True
     rpcs.astray[(1, 2)] = "around"
-    assert mend(rpcs, situation) == {"counts": {}}
+    assert mend(rpcs, context) == {"counts": {}}
     rpcs.astray[(1, 2)] = "nowhere"
     with pytest.raises(PeerFailure, match="n1>n2 still lead to a proxy that is gone"):
-        mend(rpcs, situation)
+        mend(rpcs, context)
 
 
-def test_undo_record_survives_in_the_journal(tmp_path: Path, situation: Situation) -> None:
+def test_undo_record_survives_in_the_journal(tmp_path: Path, context: NemesisContext) -> None:
     path = tmp_path / "undo.jsonl"
-    record = rpc.undo("rpc", rpc.aim(situation, "rpc", disturb(HELD_FETCHES).value))
+    record = rpc.undo("rpc", rpc.resolve(context, "rpc", intercept(HELD_FETCHES).value))
     UndoJournal(path).record(record)
     assert pending(path) == [record]
 
@@ -183,10 +183,10 @@ def test_undo_record_survives_in_the_journal(tmp_path: Path, situation: Situatio
     ],
 )
 def test_a_deed_that_makes_no_sense_is_bad_input_in_one_line(
-    situation: Situation, value: dict[str, Any], message: str
+    context: NemesisContext, value: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(BadInput, match=message.replace("|", r"\|")) as caught:
-        rpc.aim(situation, "rpc", value)
+        rpc.resolve(context, "rpc", value)
     assert "\n" not in str(caught.value)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.model import EnvironmentFailure
 from nodes.clocks import own
-from nodes.clocks.hook import CLOCKS, CODE, HOOK, HOOK_BYTES, LISTING, Setting, Settings
+from nodes.clocks.hook import CLOCKS, CODE, HOOK, HOOK_BYTES, LISTING, ClockSetting, ClockSettings
 from nodes.clocks.image import Image
 from nodes.clocks.own import kernel_image, read_clocks, true_ns
 
@@ -23,7 +23,7 @@ offsets = st.integers(0, 3 * YEAR_NS)
 rates = st.floats(0, 10)
 
 
-def hooked(settings: Settings, **changes: Setting) -> bytes:
+def hooked(settings: ClockSettings, **changes: ClockSetting) -> bytes:
     """The kernel's image with the hook and these settings in force."""
     hook = bytearray(HOOK)
     for at, patch in settings.followed_by(changes):  # type: ignore[arg-type]  # clocks by name
@@ -47,42 +47,44 @@ def test_the_listing_s_bytes_are_what_its_assembly_assembles_to(tmp_path):
 
 @given(offsets, offsets)
 def test_the_hook_adds_each_clock_s_offset(realtime_ns, monotonic_ns):
-    read = read_clocks(hooked(Settings(), realtime=Setting(0, realtime_ns), monotonic=Setting(0, monotonic_ns)))
+    read = read_clocks(
+        hooked(ClockSettings(), realtime=ClockSetting(0, realtime_ns), monotonic=ClockSetting(0, monotonic_ns))
+    )
     assert read["realtime"].offset_ns == pytest.approx(realtime_ns, abs=READ_NS)
     assert read["monotonic"].offset_ns == pytest.approx(monotonic_ns, abs=READ_NS)
 
 
 @given(st.sampled_from(CLOCKS), rates, st.integers(0, 86_400 * SECOND_NS))
 def test_the_hook_s_rate_is_what_python_says(clock, rate, since_ns):
-    setting = Setting(offset_ns=YEAR_NS).at_rate(rate, true_ns(clock) - since_ns)
-    read = read_clocks(hooked(Settings(), **{clock: setting}))[clock]
+    setting = ClockSetting(offset_ns=YEAR_NS).at_rate(rate, true_ns(clock) - since_ns)
+    read = read_clocks(hooked(ClockSettings(), **{clock: setting}))[clock]
     assert read.offset_ns == pytest.approx(setting.offset_at(read.true_ns), abs=10 * READ_NS)
 
 
 def test_no_clock_shows_a_time_before_zero():
-    assert read_clocks(hooked(Settings(), monotonic=Setting(0, -100 * YEAR_NS)))["monotonic"].shown_ns == 0
+    assert read_clocks(hooked(ClockSettings(), monotonic=ClockSetting(0, -100 * YEAR_NS)))["monotonic"].shown_ns == 0
 
 
 @given(st.integers(0, 255), offsets, offsets)
 def test_settings_are_read_as_written_and_the_other_clock_s_stay(version, first_ns, second_ns):
     hook = bytearray(HOOK)
-    settings = Settings(version)
-    for changes in ({"realtime": Setting(1, first_ns, -3)}, {"monotonic": Setting(2, second_ns, 5)}):
+    settings = ClockSettings(version)
+    for changes in ({"realtime": ClockSetting(1, first_ns, -3)}, {"monotonic": ClockSetting(2, second_ns, 5)}):
         for at, patch in settings.followed_by(changes):
             hook[at : at + len(patch)] = patch
-        settings = Settings.read(bytes(hook))
+        settings = ClockSettings.read(bytes(hook))
     assert settings.version == (version + 2) % 256
-    assert settings.clocks == {"realtime": Setting(1, first_ns, -3), "monotonic": Setting(2, second_ns, 5)}
+    assert settings.clocks == {"realtime": ClockSetting(1, first_ns, -3), "monotonic": ClockSetting(2, second_ns, 5)}
 
 
 @given(st.integers(0, 255), offsets)
 def test_until_the_last_write_the_settings_in_force_stay(version, offset_ns):
     hook = bytearray(HOOK)
-    (at, slot), (version_at, _) = Settings(version).followed_by({"realtime": Setting(0, offset_ns)})
+    (at, slot), (version_at, _) = ClockSettings(version).followed_by({"realtime": ClockSetting(0, offset_ns)})
     hook[version_at] = version
-    before = Settings.read(bytes(hook))
+    before = ClockSettings.read(bytes(hook))
     hook[at : at + len(slot)] = slot
-    assert Settings.read(bytes(hook)) == before
+    assert ClockSettings.read(bytes(hook)) == before
 
 
 def test_an_image_without_room_is_refused_with_the_room_it_has():

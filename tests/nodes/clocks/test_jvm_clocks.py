@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.skipif(not shutil.which("java"), reason="no java here"),
 ]
 
-SOURCE = SUPPORT / "nodes" / "Clockwork.java"
+SOURCE = SUPPORT / "nodes" / "Timers.java"
 SMALL_JVM = ["-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 SECOND_NS = 1_000_000_000
 NEAR = 0.3

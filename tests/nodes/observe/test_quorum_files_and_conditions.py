@@ -13,7 +13,7 @@ from harness.model.story import (
     CONDITION,
     all_follow,
     is_a_candidate,
-    stands_aside,
+    is_not_leader,
 )
 from nodes.observe.conditions import QuorumView, holds
 from nodes.observe.describe_quorum import Answer
@@ -89,8 +89,8 @@ def test_a_condition_holds_exactly_where_its_words_say(claims, transitions, know
 
 def test_a_node_stands_aside_while_another_leads():
     view = QuorumView((1, 2, 3), {3: claim(3, 2)}, SETTLED)
-    assert [holds(stands_aside(node), view) for node in (1, 2, 3)] == [True, True, False]
-    assert not holds(stands_aside(1), QuorumView((1, 2, 3), {}, SETTLED))
+    assert [holds(is_not_leader(node), view) for node in (1, 2, 3)] == [True, True, False]
+    assert not holds(is_not_leader(1), QuorumView((1, 2, 3), {}, SETTLED))
 
 
 def test_a_node_is_a_candidate_from_its_last_transition_on():
@@ -99,7 +99,7 @@ def test_a_node_is_a_candidate_from_its_last_transition_on():
 
 
 @pytest.mark.parametrize(
-    "condition", [A_LEADER_IS_KNOWN, ALL_FOLLOW_ONE_LEADER, all_follow(9), stands_aside(1), is_a_candidate(3)]
+    "condition", [A_LEADER_IS_KNOWN, ALL_FOLLOW_ONE_LEADER, all_follow(9), is_not_leader(1), is_a_candidate(3)]
 )
 def test_what_a_story_can_wait_for_is_what_a_plan_may_hold(condition):
     assert re.fullmatch(CONDITION, condition)

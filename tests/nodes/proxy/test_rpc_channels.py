@@ -24,7 +24,7 @@ from harness.model.faults.rpc import (
 )
 from nodes.proxy.channel import Channel, Surroundings
 from nodes.proxy.exchange import error_response, open_exchange
-from nodes.proxy.message_queue import Clockwork
+from nodes.proxy.message_queue import Timers
 from nodes.proxy.rules import RuleBook
 from nodes.wire import codec
 
@@ -70,8 +70,8 @@ class Play:
     wakings: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        clockwork = Clockwork(lambda: self.time_s, lambda at_s, callback: self.wakings.append((at_s, callback)))
-        shared = Surroundings(self.book, clockwork, lambda: int(self.time_s * 1e9), self.rows.append)
+        timers = Timers(lambda: self.time_s, lambda at_s, callback: self.wakings.append((at_s, callback)))
+        shared = Surroundings(self.book, timers, lambda: int(self.time_s * 1e9), self.rows.append)
         self.channel = Channel((1, 2), shared, self.client, self.server, lambda: self.aborted.append(True))
 
     def ask(self, *correlation_ids: int) -> None:

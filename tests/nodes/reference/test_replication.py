@@ -8,7 +8,7 @@ import pytest
 
 from nodes.reference.core.events import Election
 from nodes.reference.core.messages import DescribeQuorumRequest
-from nodes.reference.core.settings import Settings
+from nodes.reference.core.settings import NodeSettings
 from tests.support.nodes.quorum_simulation import Simulation, is_ok, value_of
 
 
@@ -186,5 +186,5 @@ def test_a_candidate_left_over_from_an_earlier_election_cannot_break_a_lease() -
 
 def test_without_the_promise_of_voters_such_a_candidate_does_break_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """KIP-996 alone: the follower that fetched adopts the later epoch and votes, though a lease relies on it."""
-    monkeypatch.setattr(Settings, "vote_promise_ms", property(lambda _: 0))
+    monkeypatch.setattr(NodeSettings, "vote_promise_ms", property(lambda _: 0))
     assert left_over_candidate(read_mode="lease") == 1

@@ -88,14 +88,14 @@ def own_value(number: int, op: Op) -> Any:
         return own_keys(number, op.value)
     if op.f != "txn" or op.value is None:
         return op.value
-    return [own_mop(number, mop) for mop in op.value]
+    return [own_mop(number, micro_op) for micro_op in op.value]
 
 
-def own_mop(number: int, mop: list) -> list:
+def own_mop(number: int, micro_op: list) -> list:
     """A micro-operation, its keys being its history's own, if it has any."""
-    if mop[0] == "poll":
-        return ["poll", own_keys(number, mop[1])]
-    return [mop[0], own_key(number, mop[1]), *mop[2:]] if len(mop) > 1 else mop
+    if micro_op[0] == "poll":
+        return ["poll", own_keys(number, micro_op[1])]
+    return [micro_op[0], own_key(number, micro_op[1]), *micro_op[2:]] if len(micro_op) > 1 else micro_op
 
 
 def own_keys(number: int, by_key: Mapping[str, Any]) -> dict[str, Any]:

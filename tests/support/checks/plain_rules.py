@@ -34,16 +34,16 @@ def names(told: Sequence[Transaction], registers: bool) -> Counter[str]:
 
 def polled_of_own(each: Transaction, place: int) -> list[tuple[str, str]]:
     """What a poll of the transaction returned of what it had sent itself before."""
-    mop = each.value[place]
-    if mop[0] != "poll":
+    micro_op = each.value[place]
+    if micro_op[0] != "poll":
         return []
     sent = {(other[1], text(bare(other))) for other in each.value[:place] if other[0] == "send"}
-    return [(key, text(value)) for key, got in mop[1].items() for _, value in got if (key, text(value)) in sent]
+    return [(key, text(value)) for key, got in micro_op[1].items() for _, value in got if (key, text(value)) in sent]
 
 
-def bare(mop: Sequence[Any]) -> Any:
+def bare(micro_op: Sequence[Any]) -> Any:
     """The value that a write wrote, without its position."""
-    return mop[2][1] if isinstance(mop[2], list) else mop[2]
+    return micro_op[2][1] if isinstance(micro_op[2], list) else micro_op[2]
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -55,13 +55,13 @@ def is_same(one: Any, other: Any) -> bool:
 
 def contradicts(each: Transaction, place: int, registers: bool) -> bool:
     """Whether a read is at odds with what the transaction did to the key before."""
-    mop = each.value[place]
-    if mop[0] != "r" or each.status != "ok":
+    micro_op = each.value[place]
+    if micro_op[0] != "r" or each.status != "ok":
         return False
-    earlier = [other for other in each.value[:place] if other[0] != "poll" and other[1] == mop[1]]
+    earlier = [other for other in each.value[:place] if other[0] != "poll" and other[1] == micro_op[1]]
     if registers:
-        return bool(earlier) and not is_same(mop[2], earlier[-1][2])
-    got, appended, known = list(mop[2] or []), [], None
+        return bool(earlier) and not is_same(micro_op[2], earlier[-1][2])
+    got, appended, known = list(micro_op[2] or []), [], None
     for other in earlier:
         if other[0] == "append":
             appended.append(other[2])
@@ -74,23 +74,23 @@ def contradicts(each: Transaction, place: int, registers: bool) -> bool:
 
 def is_intermediate(each: Transaction, place: int, told: Sequence[Transaction], registers: bool) -> bool:
     """Whether a read ends with what another transaction wrote over later on."""
-    mop = each.value[place]
-    if mop[0] != "r" or each.status != "ok" or not mop[2]:
+    micro_op = each.value[place]
+    if micro_op[0] != "r" or each.status != "ok" or not micro_op[2]:
         return False
     if registers:
-        if any(other[1] == mop[1] for other in each.value[:place]):
+        if any(other[1] == micro_op[1] for other in each.value[:place]):
             return False
-        last = mop[2][1]
+        last = micro_op[2][1]
     else:
-        own = sum(other[:2] == ["append", mop[1]] for other in each.value[:place])
-        theirs = mop[2][: len(mop[2]) - own]
+        own = sum(other[:2] == ["append", micro_op[1]] for other in each.value[:place])
+        theirs = micro_op[2][: len(micro_op[2]) - own]
         if not theirs:
             return False
         last = theirs[-1]
-    who = writes(told).get((mop[1], text(last)), [])
+    who = writes(told).get((micro_op[1], text(last)), [])
     if len(who) != 1 or who[0] is each:
         return False
-    return bare([other for other in who[0].value if other[0] in WRITES and other[1] == mop[1]][-1]) != last
+    return bare([other for other in who[0].value if other[0] in WRITES and other[1] == micro_op[1]][-1]) != last
 
 
 def places(told: Sequence[Transaction], registers: bool) -> Iterator[tuple[str, int, str]]:
@@ -99,20 +99,24 @@ def places(told: Sequence[Transaction], registers: bool) -> Iterator[tuple[str, 
         if each.f == "drain":
             yield from ((str(each.key), at, text(value)) for at, value in each.value if each.status == "ok")
             continue
-        for number, mop in enumerate(each.value):
-            if mop[0] == "poll":
-                yield from ((key, at, text(value)) for key, got in mop[1].items() for at, value in got)
-            elif mop[0] in ("w", "send") and isinstance(mop[2], list):
-                yield mop[1], mop[2][0], text(mop[2][1])
-            elif mop[0] == "r" and mop[2] and each.status == "ok" and tells_of_others(each, number, registers):
-                versions = [mop[2]] if registers else enumerate(mop[2])
-                yield from ((mop[1], at, text(value)) for at, value in versions)
+        for number, micro_op in enumerate(each.value):
+            if micro_op[0] == "poll":
+                yield from ((key, at, text(value)) for key, got in micro_op[1].items() for at, value in got)
+            elif micro_op[0] in ("w", "send") and isinstance(micro_op[2], list):
+                yield micro_op[1], micro_op[2][0], text(micro_op[2][1])
+            elif (
+                micro_op[0] == "r" and micro_op[2] and each.status == "ok" and tells_of_others(each, number, registers)
+            ):
+                versions = [micro_op[2]] if registers else enumerate(micro_op[2])
+                yield from ((micro_op[1], at, text(value)) for at, value in versions)
 
 
 def disagreements(told: Sequence[Transaction], registers: bool) -> int:
     """Places of which two versions are told, and versions, but for a list's, of which two places are."""
     by_place, by_version = defaultdict(set), defaultdict(set)
-    lists = {mop[1] for each in told if each.f == "txn" for mop in each.value if mop[0] in ("append", "r")}
+    lists = {
+        micro_op[1] for each in told if each.f == "txn" for micro_op in each.value if micro_op[0] in ("append", "r")
+    }
     for key, at, value in places(told, registers):
         by_place[key, at].add(value)
         if registers or key not in lists:
@@ -124,7 +128,7 @@ def undrained(told: Sequence[Transaction]) -> set[str]:
     """Logs to which something was committed after which no drain began that returned."""
     found = set()
     for (key, _), who in writes(told).items():
-        is_log = any(mop[0] == "send" and mop[1] == key for mop in who[0].value)
+        is_log = any(micro_op[0] == "send" and micro_op[1] == key for micro_op in who[0].value)
         drains = [each.txn for each in told if each.f == "drain" and each.key == key and each.status == "ok"]
         if is_log and len(who) == 1 and who[0].status == "ok" and max(drains, default=-1) < (who[0].end or 0):
             found.add(key)
@@ -139,13 +143,13 @@ def sound(told: Sequence[Transaction], registers: bool) -> list[Transaction]:
 def sound_mops(each: Transaction, registers: bool) -> list:
     """The micro-operations; of a read that tells nothing of others only that it was there is left."""
     return [
-        mop if mop[0] != "r" or tells_of_others(each, place, registers) else ["aside", mop[1], None]
-        for place, mop in enumerate(each.value)
+        micro_op if micro_op[0] != "r" or tells_of_others(each, place, registers) else ["aside", micro_op[1], None]
+        for place, micro_op in enumerate(each.value)
     ]
 
 
 def tells_of_others(each: Transaction, place: int, registers: bool) -> bool:
     """Whether a read is not at odds with its transaction, nor of a register that the transaction knew already."""
-    mop = each.value[place]
-    known = registers and any(other[1] == mop[1] for other in each.value[:place])
+    micro_op = each.value[place]
+    known = registers and any(other[1] == micro_op[1] for other in each.value[:place])
     return not known and not contradicts(each, place, registers)

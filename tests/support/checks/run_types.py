@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from checkers.judge import Judgement
+from checkers.judge import CheckResults
 from harness.model import Finding
 
 WriteRun = Callable[..., Path]
-JudgeRun = Callable[..., Judgement]
+JudgeRun = Callable[..., CheckResults]
 FindInRun = Callable[..., list[Finding]]

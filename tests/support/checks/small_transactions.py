@@ -17,20 +17,22 @@ from tests.support.checks.small_histories import history
 Told = tuple[Op, Op]
 
 
-def txn(process: int, *mops: list, end: str = "ok") -> Told:
+def txn(process: int, *micro_ops: list, end: str = "ok") -> Told:
     """A transaction's invocation and its end; what it read is told by the end alone."""
-    start = Op("invoke", "txn", process, value=[asked(mop) for mop in mops])
-    ends = {"ok": start.ok(list(mops)), "fail": start.fail("aborted"), "info": start.info("timeout")}
+    start = Op("invoke", "txn", process, value=[asked(micro_op) for micro_op in micro_ops])
+    ends = {"ok": start.ok(list(micro_ops)), "fail": start.fail("aborted"), "info": start.info("timeout")}
     return start, ends[end]
 
 
-def asked(mop: list) -> list:
+def asked(micro_op: list) -> list:
     """A micro-operation as it is asked for."""
-    if mop[0] == "r":
-        return [*mop[:2], None]
-    if mop[0] == "poll":
+    if micro_op[0] == "r":
+        return [*micro_op[:2], None]
+    if micro_op[0] == "poll":
         return ["poll", {}]
-    return [*mop[:2], mop[2][1]] if mop[0] in ("w", "send") and isinstance(mop[2], list) else mop
+    return (
+        [*micro_op[:2], micro_op[2][1]] if micro_op[0] in ("w", "send") and isinstance(micro_op[2], list) else micro_op
+    )
 
 
 def drain(key: str, *records: list) -> Told:
@@ -93,8 +95,8 @@ def random_history(drawn: random.Random, number: int, log: bool) -> list[Op]:
         chosen = [drawn.choice(sorted(state)) for _ in range(drawn.randint(1, 3))]
         end = drawn.choice(["ok", "ok", "ok", "fail", "info"])
         snapshot = {key: list(drawn.choice([held, held[:-1]])) for key, held in state.items()}
-        mops = [random_mop(drawn, key, state, snapshot, next(fresh), log, end) for key in chosen]
-        ops.append(txn(0, *mops, end=end))
+        micro_ops = [random_mop(drawn, key, state, snapshot, next(fresh), log, end) for key in chosen]
+        ops.append(txn(0, *micro_ops, end=end))
     pairs = [tuple(replace(op, process=10 * number + at) for op in pair) for at, pair in enumerate(ops)]
     drains = [drain(key, *held[: len(held) - drawn.randint(0, 1)]) for key, held in state.items() if log]
     return [*interleaved(drawn, pairs), *(op for pair in drains for op in pair)]

@@ -66,12 +66,12 @@ def took_place(source: random.Random, world: World, process: int, end: str) -> T
     """A transaction that sees what is there and changes it, but for one that fails; or that perhaps does."""
     before = {key: list(versions) for key, versions in world.held.items()}
     chosen = [source.choice(KEYS) for _ in range(source.randint(1, 3))]
-    mops = [mop_of(source, world, before, key) for key in chosen]
+    micro_ops = [mop_of(source, world, before, key) for key in chosen]
     if end == "fail" or (end == "info" and source.random() < 0.5):
         world.held = before
     if end == "fail" and source.random() < 0.5:
-        mops = fenced_in_its_midst(mops) or mops
-    return txn(process, *mops, end=end)
+        micro_ops = fenced_in_its_midst(micro_ops) or micro_ops
+    return txn(process, *micro_ops, end=end)
 
 
 def mop_of(source: random.Random, world: World, before: Mapping[str, list], key: str) -> list[Any]:
@@ -157,12 +157,12 @@ def changed(what: Callable[[list], list | None], f: str = "txn") -> Plant:
     return plant
 
 
-def first(mops: list, word: str, change: Callable[[list], list | None]) -> list | None:
+def first(micro_ops: list, word: str, change: Callable[[list], list | None]) -> list | None:
     """The micro-operations with the first of this word changed, of those that can be."""
-    for at, mop in enumerate(mops):
-        new = change(mop) if mop[0] == word else None
+    for at, micro_op in enumerate(micro_ops):
+        new = change(micro_op) if micro_op[0] == word else None
         if new is not None:
-            return [*mops[:at], new, *mops[at + 1 :]]
+            return [*micro_ops[:at], new, *micro_ops[at + 1 :]]
     return None
 
 
@@ -170,36 +170,44 @@ def writer_failed(word: str, error: str = "aborted") -> Plant:
     """A transaction whose write was read by another is said to have failed so."""
 
     def plant(source: random.Random, ops: list[Op]) -> list[Op] | None:
-        ends = [op for op in ops if op.type == "ok" and op.f == "txn" and any(mop[0] == word for mop in op.value)]
-        ends = [op for op in ends if all(seen_elsewhere(ops, op, mop) for mop in op.value if mop[0] == word)]
+        ends = [
+            op for op in ops if op.type == "ok" and op.f == "txn" and any(micro_op[0] == word for micro_op in op.value)
+        ]
+        ends = [
+            op for op in ends if all(seen_elsewhere(ops, op, micro_op) for micro_op in op.value if micro_op[0] == word)
+        ]
         chosen = source.choice(ends) if ends else None
         return [replace(op, type="fail", error=error) if op is chosen else op for op in ops] if chosen else None
 
     return plant
 
 
-def seen_elsewhere(ops: Sequence[Op], own: Op, mop: list) -> bool:
+def seen_elsewhere(ops: Sequence[Op], own: Op, micro_op: list) -> bool:
     """Whether another operation that ended in ok read this write."""
     told = [other for op in ops if op is not own and op.type == "ok" and op.f == "txn" for other in op.value]
-    if mop[0] == "append":
-        return any(other[0] == "r" and other[1] == mop[1] and mop[2] in (other[2] or []) for other in told)
-    if mop[0] == "w":
-        return any(other[0] == "r" and other[1] == mop[1] and other[2] == mop[2] for other in told)
-    return any(op.f == "drain" and op.type == "ok" and op.key == mop[1] and mop[2] in op.value for op in ops)
+    if micro_op[0] == "append":
+        return any(other[0] == "r" and other[1] == micro_op[1] and micro_op[2] in (other[2] or []) for other in told)
+    if micro_op[0] == "w":
+        return any(other[0] == "r" and other[1] == micro_op[1] and other[2] == micro_op[2] for other in told)
+    return any(op.f == "drain" and op.type == "ok" and op.key == micro_op[1] and micro_op[2] in op.value for op in ops)
 
 
-def fenced_in_its_midst(mops: list) -> list | None:
+def fenced_in_its_midst(micro_ops: list) -> list | None:
     """A transaction that was committed had been fenced behind a send."""
-    at = next((at for at, mop in enumerate(mops) if mop[0] == "send"), None)
-    return None if at is None else [*mops[: at + 1], ["fence"], *mops[at + 1 :]]
+    at = next((at for at, micro_op in enumerate(micro_ops) if micro_op[0] == "send"), None)
+    return None if at is None else [*micro_ops[: at + 1], ["fence"], *micro_ops[at + 1 :]]
 
 
-def own_append_unseen(mops: list) -> list | None:
+def own_append_unseen(micro_ops: list) -> list | None:
     """A list's reader misses what it has itself appended."""
-    for at, mop in enumerate(mops):
-        own = {other[2] for other in mops[:at] if other[:2] == ["append", mop[1]]}
-        if mop[0] == "r" and own:
-            return [*mops[:at], ["r", mop[1], [value for value in mop[2] if value not in own]], *mops[at + 1 :]]
+    for at, micro_op in enumerate(micro_ops):
+        own = {other[2] for other in micro_ops[:at] if other[:2] == ["append", micro_op[1]]}
+        if micro_op[0] == "r" and own:
+            return [
+                *micro_ops[:at],
+                ["r", micro_op[1], [value for value in micro_op[2] if value not in own]],
+                *micro_ops[at + 1 :],
+            ]
     return None
 
 
@@ -214,28 +222,30 @@ def appended_twice(source: random.Random, ops: list[Op]) -> list[Op]:
     return list(cycle(one_by_one(txn(0, append("g", 1)), txn(1, append("g", 1))))(source, ops) or ())
 
 
-def phantom_element(mop: list) -> list | None:
+def phantom_element(micro_op: list) -> list | None:
     """A read shows one element more."""
-    return ["r", mop[1], [*mop[2], NEW]] if mop[2] is not None else None
+    return ["r", micro_op[1], [*micro_op[2], NEW]] if micro_op[2] is not None else None
 
 
-def own_record_polled(mops: list) -> list | None:
+def own_record_polled(micro_ops: list) -> list | None:
     """A transaction polls what it has itself sent."""
-    sent = [mop for mop in mops if mop[0] == "send"]
-    return [*mops, poll(sent[0][1], sent[0][2])] if sent else None
+    sent = [micro_op for micro_op in micro_ops if micro_op[0] == "send"]
+    return [*micro_ops, poll(sent[0][1], sent[0][2])] if sent else None
 
 
 def record_gone(source: random.Random, ops: list[Op]) -> list[Op] | None:
     """What a transaction sent alone, and committed, is in no drain and no poll."""
     sends = [op.value for op in ops if op.type == "ok" and op.f == "txn"]
-    alone = [[mop for mop in mops if mop[0] == "send"] for mops in sends]
+    alone = [[micro_op for micro_op in micro_ops if micro_op[0] == "send"] for micro_ops in sends]
     gone = [sent[0] for sent in alone if len(sent) == 1]
     return without_record(ops, source.choice(gone)) if gone else None
 
 
 def half_a_transaction_gone(source: random.Random, ops: list[Op]) -> list[Op] | None:
     """Of what a transaction sent one record is in no drain and no poll, and the others are."""
-    sends = [[mop for mop in op.value if mop[0] == "send"] for op in ops if op.type == "ok" and op.f == "txn"]
+    sends = [
+        [micro_op for micro_op in op.value if micro_op[0] == "send"] for op in ops if op.type == "ok" and op.f == "txn"
+    ]
     several = [sent for sent in sends if len(sent) > 1]
     return without_record(ops, source.choice(source.choice(several))) if several else None
 
@@ -251,16 +261,24 @@ def unread(op: Op, key: str, record: list) -> Any:
     if op.f == "drain":
         return [each for each in op.value if op.key != key or each != record]
     return [
-        ["poll", {log: [each for each in got if log != key or each != record] for log, got in mop[1].items()}]
-        if mop[0] == "poll"
-        else mop
-        for mop in op.value
+        ["poll", {log: [each for each in got if log != key or each != record] for log, got in micro_op[1].items()}]
+        if micro_op[0] == "poll"
+        else micro_op
+        for micro_op in op.value
     ]
 
 
 def drains_gone(source: random.Random, ops: list[Op]) -> list[Op] | None:
     """A log to which a committed transaction sent is not drained."""
-    keys = sorted({mop[1] for op in ops if op.type == "ok" and op.f == "txn" for mop in op.value if mop[0] == "send"})
+    keys = sorted(
+        {
+            micro_op[1]
+            for op in ops
+            if op.type == "ok" and op.f == "txn"
+            for micro_op in op.value
+            if micro_op[0] == "send"
+        }
+    )
     chosen = source.choice(keys) if keys else None
     return [op for op in ops if not (op.f == "drain" and op.key == chosen)] if chosen else None
 
@@ -270,9 +288,9 @@ def named(*names: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def register(mop: str, version: list | None) -> list:
+def register(micro_op: str, version: list | None) -> list:
     """A register's read or write, of key g."""
-    return [mop, "g", version]
+    return [micro_op, "g", version]
 
 
 BOTH = (append("g", 1), append("h", 1))
@@ -330,8 +348,9 @@ CORRUPTIONS: Mapping[str, Corruption] = {
     "lists: an own append unseen": Corruption("list", changed(own_append_unseen), "internal"),
     "lists: reads in different orders": Corruption("list", read_in_another_order, "incompatible-order"),
     "lists: an element from nowhere": Corruption(
-        "list", changed(lambda mops: None if any(m[0] == "append" for m in mops) or sum(m[0] == "r" for m in mops) > 1
-                        else first(mops, "r", phantom_element)), "phantom-read", named("incompatible-order"),
+        "list", changed(lambda micro_ops: None if any(m[0] == "append" for m in micro_ops) or sum(m[0] == "r" for m in
+        micro_ops) > 1
+                        else first(micro_ops, "r", phantom_element)), "phantom-read", named("incompatible-order"),
     ),
     "lists: a value appended twice, unknown": Corruption("list", appended_twice, "value-written-twice"),
     "registers: a lost update": Corruption(

@@ -52,15 +52,15 @@ def another_read(source: random.Random, form: Form, ops: list[Op]) -> list[Op]:
     return at_random(source, ops, change)
 
 
-def other_mop(source: random.Random, form: Form, mop: list) -> list:
+def other_mop(source: random.Random, form: Form, micro_op: list) -> list:
     """A read of something else; a write as it is."""
-    if mop[0] == "poll":
-        return ["poll", {source.choice(KEYS): other_records(source, got) for got in mop[1].values()}]
-    if mop[0] != "r":
-        return mop
+    if micro_op[0] == "poll":
+        return ["poll", {source.choice(KEYS): other_records(source, got) for got in micro_op[1].values()}]
+    if micro_op[0] != "r":
+        return micro_op
     if form == "register":
-        return ["r", mop[1], source.choice([None, [source.choice(SMALL), source.choice(SMALL)]])]
-    return ["r", mop[1], other_list(source, mop[2], source.choice(SMALL))]
+        return ["r", micro_op[1], source.choice([None, [source.choice(SMALL), source.choice(SMALL)]])]
+    return ["r", micro_op[1], other_list(source, micro_op[2], source.choice(SMALL))]
 
 
 def other_records(source: random.Random, records: list) -> list:
@@ -92,19 +92,19 @@ def another_write(source: random.Random, form: Form, ops: list[Op]) -> list[Op]:
     def change(op: Op) -> Op:
         if op.f == "drain":
             return op
-        return replace(op, value=[other_write(source, form, mop) for mop in op.value])
+        return replace(op, value=[other_write(source, form, micro_op) for micro_op in op.value])
 
     return at_random(source, ops, change)
 
 
-def other_write(source: random.Random, form: Form, mop: list) -> list:
+def other_write(source: random.Random, form: Form, micro_op: list) -> list:
     """A write that is another at times; a read as it is."""
-    if mop[0] in ("r", "poll", "fence") or source.random() < 0.5:
-        return mop
+    if micro_op[0] in ("r", "poll", "fence") or source.random() < 0.5:
+        return micro_op
     if form == "list":
-        return [*mop[:2], source.choice(SMALL)]
-    position, value = mop[2]
-    return [*mop[:2], source.choice([[source.choice(SMALL), value], [position, source.choice(SMALL)]])]
+        return [*micro_op[:2], source.choice(SMALL)]
+    position, value = micro_op[2]
+    return [*micro_op[:2], source.choice([[source.choice(SMALL), value], [position, source.choice(SMALL)]])]
 
 
 def another_time(source: random.Random, form: Form, ops: list[Op]) -> list[Op]:  # noqa: ARG001

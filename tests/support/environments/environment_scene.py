@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.engine.clock import RunClock
-from harness.environments import Ground
-from harness.environments.provision import hosting
+from harness.environments import Environment
+from harness.environments.provision import provisioned
 from harness.model import Observation
-from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, disturb
+from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, intercept
 from harness.planning.plan import Plan, StoryStep
 from harness.planning.systems import build
 from nemesis.journal import UndoJournal
@@ -30,7 +30,7 @@ from results.store import RunDirectory
 
 SECONDS = 30.0
 EVERY_LINK = list(permutations((1, 2, 3), 2))
-NO_VOTES = disturb(RpcRule("no votes", RpcMatch((Api.VOTE,), sources=(1,)), DROP))
+NO_VOTES = intercept(RpcRule("no votes", RpcMatch((Api.VOTE,), sources=(1,)), DROP))
 
 
 async def until(condition: Callable[[], bool], what: str) -> None:
@@ -45,27 +45,27 @@ async def play(plan: Plan, run: RunDirectory) -> dict[str, Any]:
     clock, system, journal = RunClock.started_now(), build(plan), UndoJournal(run.journal)
     events: list[list[Any]] = []
     seen: list[Observation] = []
-    async with hosting(plan, run, system, clock, journal) as ground:
-        files = await _files(ground, run.path)
-        await asyncio.gather(*(system.prepare(ground.host(node), ground.views) for node in ground.views))
-        processes = ground.processes(system, lambda node, kind, how: events.append([node, kind, how]))
-        connections = {node: ground.connect(node, "conformance") for node in ground.views}
+    async with provisioned(plan, run, system, clock, journal) as environment:
+        files = await _files(environment, run.path)
+        await asyncio.gather(*(system.prepare(environment.host(node), environment.views) for node in environment.views))
+        processes = environment.processes(system, lambda node, kind, how: events.append([node, kind, how]))
+        connections = {node: environment.connect(node, "conformance") for node in environment.views}
         watch = QuorumWatch(clock.now_ns, clock.wall_origin_ns, seen.append)
-        watch.start({node: system.files(view) for node, view in ground.views.items()}, connections)
+        watch.start({node: system.files(view) for node, view in environment.views.items()}, connections)
         try:
-            told = await _processes(ground, processes, watch) | await _faults(ground, processes)
+            told = await _processes(environment, processes, watch) | await _faults(environment, processes)
             return {**told, "files": files, "events": events, "transitions": _transitions(seen)}
         finally:
             await processes.kill_all()
             await watch.stop()
             for connection in connections.values():
                 await connection.close()
-            await ground.bring_home()
+            await environment.collect()
 
 
-async def _files(ground: Ground, scratch: Path) -> dict[str, str]:
+async def _files(environment: Environment, scratch: Path) -> dict[str, str]:
     """A file written, one put and got again, a folder put and got, and a command that sees them."""
-    host = ground.host(1)
+    host = environment.host(1)
     there = host.view.directory
     await host.write(there / "a folder" / "it's.txt", "written\n")
     source = scratch / "source"
@@ -80,9 +80,9 @@ async def _files(ground: Ground, scratch: Path) -> dict[str, str]:
     }
 
 
-async def _processes(ground: Ground, processes: ServerProcesses, watch: QuorumWatch) -> dict[str, Any]:
+async def _processes(environment: Environment, processes: ServerProcesses, watch: QuorumWatch) -> dict[str, Any]:
     """Start, kill, start, pause, resume, stop: the states after each, as the kernel there tells them."""
-    for node in ground.views:
+    for node in environment.views:
         await processes.start(node)
     assert await watch.until("all follow one leader", SECONDS)
     states = [processes.state(1)]
@@ -100,39 +100,39 @@ async def _processes(ground: Ground, processes: ServerProcesses, watch: QuorumWa
     return {"states": states}
 
 
-async def _faults(ground: Ground, processes: ServerProcesses) -> dict[str, Any]:
+async def _faults(environment: Environment, processes: ServerProcesses) -> dict[str, Any]:
     """A one-way cut, a full one, its mending; RPCs and clocks where they can be disturbed."""
     dead: dict[str, list[list[int]]] = {}
 
     async def look(name: str) -> None:
-        passing = await ground.links.passes(EVERY_LINK)
+        passing = await environment.links.passes(EVERY_LINK)
         dead[name] = sorted(list(link) for link, passes in passing.items() if not passes)
 
     await look("at first")
-    await ground.links.cut([(1, 2)])
+    await environment.links.cut([(1, 2)])
     await look("one way")
-    await ground.links.cut([(2, 1)])
-    await ground.links.mend([(1, 2)])
+    await environment.links.cut([(2, 1)])
+    await environment.links.heal([(1, 2)])
     await look("the other way")
-    await ground.links.mend()
-    await ground.links.mend()
+    await environment.links.heal()
+    await environment.links.heal()
     await look("mended twice")
-    return {"dead": dead, "rpcs": await _rpcs(ground), "clock_ms": await _clock(ground, processes)}
+    return {"dead": dead, "rpcs": await _rpcs(environment), "clock_ms": await _clock(environment, processes)}
 
 
-async def _rpcs(ground: Ground) -> Any:
-    if ground.rpcs is None:
-        return ground.lacking["rpcs"]
-    await ground.rpcs.replace([RpcRule.from_json(rule) for rule in NO_VOTES.value["rules"]])
-    ways = await ground.rpcs.ways(EVERY_LINK)
-    await ground.rpcs.clear()
+async def _rpcs(environment: Environment) -> Any:
+    if environment.rpcs is None:
+        return environment.unavailable["rpcs"]
+    await environment.rpcs.replace([RpcRule.from_json(rule) for rule in NO_VOTES.value["rules"]])
+    ways = await environment.rpcs.ways(EVERY_LINK)
+    await environment.rpcs.clear()
     return sorted(set(ways.values()))
 
 
-async def _clock(ground: Ground, processes: ServerProcesses) -> Any:
-    if ground.clocks is None:
-        return ground.lacking["clocks"]
-    clocks = ground.clocks(processes)
+async def _clock(environment: Environment, processes: ServerProcesses) -> Any:
+    if environment.clocks is None:
+        return environment.unavailable["clocks"]
+    clocks = environment.clocks(processes)
     await clocks.skew(3, ["realtime"], 5_000_000_000)
     moved = (await clocks.read(3))["realtime"].offset_ns
     await clocks.reset(3)

@@ -99,9 +99,9 @@ async def cuts(directory: Path) -> None:
         await links.cut([(3, 1), (3, 2)])
         await look("two cuts")
         refusals = [await _refuses(view.address) for view in hosts.views.values()]
-        await links.mend()
+        await links.heal()
         await look("mended")
-        await links.mend()
+        await links.heal()
         await look("mended twice")
         await run(hosts.enter(3, ["ip", "link", "set", "eth0", "down"]))
         await look("cable out")

@@ -37,10 +37,10 @@ while True:
 
 
 @dataclass(frozen=True, slots=True)
-class Clockwork:
+class Timers:
     """A system whose node writes its clocks into its log."""
 
-    label: str = "clockwork"
+    label: str = "timers"
     table: TableName = "kip-996"
 
     async def prepare(self, host: HostView, hosts: Mapping[int, HostView]) -> None:
@@ -69,7 +69,7 @@ async def own_words(log: Path) -> dict[str, float]:
 async def play(directory: Path) -> dict[str, Any]:
     """Each deed in turn, and what the clocks showed after it."""
     async with NamespaceHosts.up(directory, nodes=1) as hosts:
-        servers = ChildProcesses(hosts, Clockwork(), lambda *_: None)
+        servers = ChildProcesses(hosts, Timers(), lambda *_: None)
         clocks = ProcessClocks(servers.pid)
         told: dict[str, Any] = {}
 

@@ -19,7 +19,7 @@ from nodes.reference.core import events
 from nodes.reference.core.messages import AlterRequest, AlterResponse, Change, ReadRequest, ReadResponse
 from nodes.reference.core.node import Node
 from nodes.reference.core.roles.states import Leader
-from nodes.reference.core.settings import Settings
+from nodes.reference.core.settings import NodeSettings
 
 _STEP = re.compile(
     r"Completed transition to (\w+?)(?:State)?\((?:.*?)epoch=(\d+).* from (?:null|(\w+?)(?:State)?\(.*?epoch=(\d+))"
@@ -44,7 +44,7 @@ class Ticket:
 class Member:
     """One node with its disk; node is None while it is down."""
 
-    settings: Settings
+    settings: NodeSettings
     election: events.Election = field(default_factory=events.Election)
     log: bytearray = field(default_factory=bytearray)
     node: Node | None = None
@@ -77,7 +77,7 @@ class Simulation:
         own = switches.pop("of_node", {})
         everyone = range(1, size + observers + 1)
         self.members = {
-            node: Member(Settings(node, voters, "test", **(switches | own.get(node, {})))) for node in everyone
+            node: Member(NodeSettings(node, voters, "test", **(switches | own.get(node, {})))) for node in everyone
         }
         for node in everyone if start is None else start:
             self.restart(node)

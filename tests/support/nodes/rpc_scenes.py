@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.model import Observation, PeerFailure
-from harness.model.faults.rpc import CLIENTS, DROP, HOLD, Api, RpcAction, RpcMatch, RpcRule, answer, delay, disturb
-from nemesis.context import Situation
+from harness.model.faults.rpc import CLIENTS, DROP, HOLD, Api, RpcAction, RpcMatch, RpcRule, answer, delay, intercept
+from nemesis.context import NemesisContext
 from nemesis.registry import rpc
 from nodes.hosts.commands import run
 from nodes.hosts.links import NamespaceLinks
@@ -53,10 +53,10 @@ class Quorum:
     seen: list[Observation]
 
     @property
-    def situation(self) -> Situation:
+    def context(self) -> NemesisContext:
         nodes = tuple(self.hosts.views)
         links = NamespaceLinks(self.hosts)
-        return Situation(nodes, links, self.processes, self.leader, lambda _below: 0, rpcs=self.rpcs)
+        return NemesisContext(nodes, links, self.processes, self.leader, lambda _below: 0, rpcs=self.rpcs)
 
     def leader(self) -> int | None:
         return self.watch.view().leader()
@@ -127,23 +127,23 @@ async def quorum(directory: Path, recording: Recording | None = None, **switches
 def held_fetches() -> Mapping[str, Any]:
     """The deed: Fetch responses from the leader to one follower are held."""
     match = RpcMatch((Api.FETCH,), "response", ("leader",), ("follower",))
-    return disturb(RpcRule("held-fetches", match, HOLD)).value
+    return intercept(RpcRule("held-fetches", match, HOLD)).value
 
 
-async def inject(situation: Situation, deed: Any) -> dict[str, Any]:
-    """Put a deed's rules in place."""
-    return await rpc.carry_out(situation, rpc.NAME, rpc.aim(situation, rpc.NAME, deed))
+async def inject(context: NemesisContext, deed: Any) -> dict[str, Any]:
+    """Put a deed's rules in listener."""
+    return await rpc.carry_out(context, rpc.NAME, rpc.resolve(context, rpc.NAME, deed))
 
 
 async def _hold_fetches(played: Quorum, until: Callable[[int, int], bool]) -> dict[str, Any]:
     """Hold a follower's Fetch responses until so, given the follower and where its observations begin; then heal."""
-    before, began, situation = played.epoch(), len(played.seen), played.situation
+    before, began, context = played.epoch(), len(played.seen), played.context
     leader = await played.settled()
-    done = await inject(situation, held_fetches())
+    done = await inject(context, held_fetches())
     (follower,) = done["rules"][0]["match"]["targets"]
     await played.until(lambda: until(follower, began), "the follower misses its leader")
     holding = (await played.rpcs.counts())["held-fetches"].holding
-    healed = await rpc.heal(situation)
+    healed = await rpc.heal(context)
     after = await played.settled()
     burned = played.epoch() - before
     acted = healed["counts"]["held-fetches"]["acted"]
@@ -179,7 +179,7 @@ async def _no_pre_vote(directory: Path, action: RpcAction) -> dict[str, Any]:
         await played.acted("pre-votes", times=4)
         meanwhile = {state for node in (1, 2, 3) for state in played.states_of(node, began)}
         burned = played.epoch() - before
-        healed = await rpc.heal(played.situation)
+        healed = await rpc.heal(played.context)
         await played.until(lambda: played.leader() not in (None, leader), "another leads")
         return {"meanwhile": sorted(meanwhile), "burned": burned, "acted": healed["counts"]["pre-votes"]["acted"] >= 4}
 
@@ -197,15 +197,15 @@ async def pre_votes_answered_with_an_error(directory: Path) -> dict[str, Any]:
 
 
 async def nothing_matches(directory: Path) -> dict[str, Any]:
-    """Rules are in place and meet no message."""
+    """Rules are in listener and meet no message."""
     async with quorum(directory) as played:
         leader, before = await played.settled(), played.epoch()
-        deed = disturb(RpcRule("end-txn", RpcMatch((Api.END_TXN,)), DROP)).value
-        await inject(played.situation, deed)
+        deed = intercept(RpcRule("end-txn", RpcMatch((Api.END_TXN,)), DROP)).value
+        await inject(played.context, deed)
         commits = await played.commits()
         counts = await played.rpcs.counts()
         try:
-            await rpc.heal(played.situation)
+            await rpc.heal(played.context)
             verdict = "healed"
         except PeerFailure as failure:
             verdict = str(failure)
@@ -228,14 +228,14 @@ async def proxy_killed(directory: Path) -> dict[str, Any]:
         os.kill(played.rpcs.pid, signal.SIGKILL)
         await played.until(lambda: played.rpcs.pid is None, "the proxy is gone")
         await look("killed")
-        await rpc.heal(played.situation)
+        await rpc.heal(played.context)
         await look("healed")
         await played.settled()
         commits = await played.commits()
         await played.rpcs.replace([RpcRule("slow", RpcMatch((Api.FETCH,)), delay(1))])
         await look("with another")
         await played.acted("slow", times=5)
-        await rpc.heal(played.situation)
+        await rpc.heal(played.context)
         await played.settled()
         return {"ways": ways, "commits": commits}
 
@@ -324,7 +324,7 @@ async def cut_link(directory: Path) -> dict[str, Any]:
             answered = False
         way = (await rpcs.ways([(1, 2)]))[(1, 2)]
         await _until_nobody_connects(hosts, 1)
-        await links.mend()
+        await links.heal()
         await _ask(hosts, 1, 2, VERSIONS)
         frames = [arrived.get_nowait()[1] for _ in range(arrived.qsize())]
         return {

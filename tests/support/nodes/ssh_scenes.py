@@ -118,11 +118,11 @@ async def cuts(directory: Path) -> None:
     ):
         links, failing = SshLinks(hosts), {}
         for name, deed in (
-            ("at first", links.mend()),
+            ("at first", links.heal()),
             ("one way", links.cut([(1, 2)])),
             ("two cuts", links.cut([(3, 1), (3, 2)])),
-            ("one mended", links.mend([(3, 1)])),
-            ("mended", links.mend()),
+            ("one mended", links.heal([(3, 1)])),
+            ("mended", links.heal()),
         ):
             await deed
             passing = await links.passes(permutations(hosts.views, 2))

@@ -14,13 +14,13 @@ from kio.serial import entity_writer
 from kio.static.primitive import i16, i32
 
 from nodes.reference.core.roles.states import Leader
-from nodes.reference.core.settings import Settings
+from nodes.reference.core.settings import NodeSettings
 from nodes.wire.batches import Record
 
 _LEADER_CHANGE = struct.pack(">hh", 0, 2)  # a control record's key: version and type
 
 
-def leader_change(settings: Settings, state: Leader) -> Record:
+def leader_change(settings: NodeSettings, state: Leader) -> Record:
     """Who leads, among which voters, elected by whom."""
     message = LeaderChangeMessage(
         version=i16(0),

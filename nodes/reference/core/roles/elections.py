@@ -29,7 +29,7 @@ from nodes.reference.core.messages import (
 )
 from nodes.reference.core.roles.log_format import epoch_election
 from nodes.reference.core.roles.state_machine import Quorum
-from nodes.reference.core.roles.states import Candidate, Follower, Nominee, Prospective, Resigned, Unattached
+from nodes.reference.core.roles.states import Candidate, Follower, Prospective, Resigned, Unattached, VoteSeeker
 
 _BACKOFF_BASE_MS = 100
 _WITHOUT_EPOCH = frozenset(
@@ -102,7 +102,7 @@ class Elections:
         if self.superseded(response) and not late:
             return
         state = self._quorum.state
-        if response.error is ErrorCode.none and isinstance(state, Nominee):
+        if response.error is ErrorCode.none and isinstance(state, VoteSeeker):
             if response.granted:
                 self._quorum.update(dataclasses.replace(state, granted=state.granted | {voter}))
             else:
@@ -130,7 +130,7 @@ class Elections:
     def count_votes(self) -> None:
         """See whether the election under way is decided."""
         state, majority = self._quorum.state, self._settings.majority
-        if not isinstance(state, Nominee):
+        if not isinstance(state, VoteSeeker):
             return
         if len(state.granted) >= majority:
             self._win(state)
@@ -174,14 +174,14 @@ class Elections:
         self._quorum.move(cause, self._quorum.epoch + (1 if row.epoch == "next" else 0))
         self.count_votes()
 
-    def _win(self, state: Nominee) -> None:
+    def _win(self, state: VoteSeeker) -> None:
         if isinstance(state, Prospective):
             self._quorum.move(Cause.MAJORITY_OF_PRE_VOTES, state.epoch + 1)
             self.count_votes()
         else:
             self._quorum.move(Cause.MAJORITY_OF_VOTES, state.epoch)
 
-    def _lose(self, state: Nominee) -> None:
+    def _lose(self, state: VoteSeeker) -> None:
         if isinstance(state, Prospective):
             self._context.note(
                 "Insufficient remaining votes to become candidate. "

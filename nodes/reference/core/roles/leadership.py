@@ -136,12 +136,12 @@ class Leadership:
                 self._parked.append(parked)
         self._answer_reads()
 
-    def is_alone(self) -> bool:
+    def has_lost_quorum(self) -> bool:
         """Check Quorum (KAFKA-15489): no majority has fetched for the time allowed."""
         enabled = self._settings.check_quorum and self._settings.others
         return bool(enabled) and self._context.now_ms >= self._check_quorum_ms
 
-    def note_alone(self) -> None:
+    def note_lost_quorum(self) -> None:
         """Say so, in Kafka's words."""
         self._context.note(
             "Did not receive fetch request from the majority of the voters within "
@@ -186,7 +186,7 @@ class Leadership:
 
     @property
     def deadline_ms(self) -> int:
-        """When advance or is_alone has something to do though nothing happens."""
+        """When advance or has_lost_quorum has something to do though nothing happens."""
         settings = self._settings
         idle_ms = self._idle_since_ms + settings.max_idle_interval_ms if settings.max_idle_interval_ms else NEVER_MS
         alone_ms = self._check_quorum_ms if settings.check_quorum and settings.others else NEVER_MS

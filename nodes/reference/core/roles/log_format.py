@@ -11,16 +11,16 @@ from nodes.reference.core.roles.states import (
     Candidate,
     Follower,
     Leader,
-    Nominee,
     Prospective,
     QuorumState,
     Resigned,
     Unattached,
+    VoteSeeker,
 )
-from nodes.reference.core.settings import Settings
+from nodes.reference.core.settings import NodeSettings
 
 
-def describe(state: QuorumState, settings: Settings, high_watermark: int) -> str:
+def describe(state: QuorumState, settings: NodeSettings, high_watermark: int) -> str:
     """The state as Kafka prints it."""
     watermark = _watermark(high_watermark)
     match state:
@@ -62,7 +62,7 @@ def describe(state: QuorumState, settings: Settings, high_watermark: int) -> str
             )
 
 
-def epoch_election(state: Nominee, settings: Settings) -> str:
+def epoch_election(state: VoteSeeker, settings: NodeSettings) -> str:
     """How the votes stand."""
     votes = (
         f"{voter}=VoterState(replicaKey={_replica(voter)}, state={_vote(state, voter)})" for voter in settings.voters
@@ -70,7 +70,7 @@ def epoch_election(state: Nominee, settings: Settings) -> str:
     return f"EpochElection(voterStates={{{', '.join(votes)}}})"
 
 
-def _vote(state: Nominee, voter: int) -> str:
+def _vote(state: VoteSeeker, voter: int) -> str:
     if voter in state.granted:
         return "GRANTED"
     return "REJECTED" if voter in state.rejected else "UNRECORDED"
@@ -92,7 +92,7 @@ def _ids(ids: Iterable[int]) -> str:
     return f"[{', '.join(map(str, ids))}]"
 
 
-def _endpoints(settings: Settings, node_id: int) -> str:
+def _endpoints(settings: NodeSettings, node_id: int) -> str:
     return f"Endpoints(endpoints={{ListenerName(CONTROLLER)={settings.endpoints.get(node_id, 'unknown')}}})"
 
 

@@ -94,5 +94,5 @@ class Resigned:
     successors: tuple[int, ...]
 
 
-Nominee = Prospective | Candidate
+VoteSeeker = Prospective | Candidate
 QuorumState = Unattached | Follower | Prospective | Candidate | Leader | Resigned

@@ -102,7 +102,7 @@ def test_cuts_are_one_way_and_the_controller_reaches_who_is_cut_off(label, tmp_p
             assert [link for link, passes in (await links.passes(every)).items() if not passes] == [(1, 2), (3, 2)]
             with pytest.raises(ConnectionRefusedError):
                 await asyncio.open_connection(hosts.views[2].address, CLOSED_PORT)
-            await links.mend()
+            await links.heal()
             assert all((await links.passes(every)).values())
             links.close()
 

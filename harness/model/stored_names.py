@@ -1,0 +1,42 @@
+"""Names that stored runs, plans and verdicts may still use, and today's names for them.
+
+A name in this module was once written to users' disks and has changed since. Whoever reads stored data passes it
+through
+here first, so that the rest of the code knows one name for each thing. To rename something stored, add a line.
+
+What may live here: old names and their translation. What may not: reading files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+NEMESIS_OPS: Final[Mapping[str, str]] = {
+    "mend": "heal_links",
+    "hold": "sleep",
+    "settle": "await_membership",
+}
+"""The `f` of a nemesis operation, in histories and in stories."""
+
+ARGUMENTS: Final[Mapping[str, str]] = {"ways": "direction"}
+"""Keys of a nemesis operation's value."""
+
+CHECKS: Final[Mapping[str, str]] = {"deeds": "nemesis"}
+FINDINGS: Final[Mapping[str, str]] = {"deed-failed": "fault-not-effective"}
+
+
+def current_op(f: str) -> str:
+    """Today's name of a nemesis operation."""
+    return NEMESIS_OPS.get(f, f)
+
+
+def current_arguments(value: Any) -> Any:
+    """A nemesis operation's value with today's keys; whatever is not a JSON object stays as it is."""
+    return {ARGUMENTS.get(key, key): each for key, each in value.items()} if isinstance(value, Mapping) else value
+
+
+def current_finding(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a stored finding with today's names of its check and itself."""
+    check, name = str(stored["check"]), str(stored["name"])
+    return {**stored, "check": CHECKS.get(check, check), "name": FINDINGS.get(name, name)}
