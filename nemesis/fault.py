@@ -1,54 +1,99 @@
-"""What a fault is: a value that says what it is called, takes, needs and does; one small file a fault ends in one.
+"""A fault: one way to break something. Each small file in nemesis/faults ends in one value of this type.
 
-    FAULT = Fault(name="partition", actions={"cut": Cut}, resolve=…, undo=…, carry_out=…, heal=…, draw=…, trials=…)
+    FAULT = Fault(name="partition", actions={"cut": Action(Cut)}, resolve=…, inject=…, heal=…, sample=…, trials=…)
 
-What may live here: the shape. What may not: any fault. An action is carried out in four steps, always in this order:
-its
-resolve is settled (roles become nodes, chances are drawn), what undoes it goes to the journal, it is put in place, and
-its
-effect is proved. Healing undoes all actions of a fault, proves that, and is harmless where there is none.
+An action runs in four steps, always in this order: its arguments are resolved (roles become nodes, random choices are
+made), what undoes it goes to the journal, it is injected, and its effect is verified. Healing undoes all actions of a
+fault and verifies that; it is safe where there is nothing to undo.
 
-To add one: write its file, name it in nemesis.registry, and say in docs/faults.md what it needs.
+To add a fault, write its file, register the value with the entry point group `splitbrain.faults`, and describe in
+docs/faults.md what it needs.
+
+Contains the type. Does not contain any fault.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from harness.model.hosts import UndoRecord
+from harness.model.nemesis_ops import NemesisOps
 from harness.model.story import Step
 from nemesis.context import NemesisContext
 
 Resolved = Mapping[str, Any]
-"""An action's arguments with nothing left open: JSON, with the nodes it befalls under `nodes` where it befalls
-nodes.
-"""
+"""An action's arguments with nothing left open, as JSON; the nodes that it affects are under `nodes`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A nemesis operation that a fault offers.
+
+    arguments is the type that plans are checked against (nemesis.arguments). ends names the actions whose effect this
+    one ends. momentary: the effect does not last, so that nothing has to end it. empties_disk: a node remembers nothing
+    afterwards.
+    """
+
+    arguments: Any
+    ends: frozenset[str] = frozenset()
+    momentary: bool = False
+    empties_disk: bool = False
+
+
+def nodes_of_role(context: NemesisContext, _f: str, value: Mapping[str, Any]) -> Resolved:
+    """The arguments with the nodes that `who` means under `nodes`."""
+    return {**value, "nodes": list(context.nodes_in_role(value["who"]))}
+
+
+async def nothing_to_heal(_context: NemesisContext) -> None:
+    """For a fault whose effect does not last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One way to break something.
 
-    actions maps each action's name to the type of its arguments (nemesis.arguments), which plans are checked against.
-    missing says why an action cannot be had in this context, None where it can. resolve may raise BadInput for
-    arguments
-    that mean nothing, PeerFailure where nobody fits a role. undo is None for an action that undoes another. carry_out
-    injects, proves the effect and returns what was done, with a `label` for the report; it raises PeerFailure where
-    the effect is not there. heal undoes and proves. draw gives the actions of one random sequence, for schedules.
-    trials
-    are sequences that show the fault at work within seconds, for `splitbrain faults test`.
+    - summary describes it for `splitbrain faults`.
+    - actions maps the name of each action to what it takes and does.
+    - unavailable returns why an action is not possible in this context, None where it is.
+    - resolve may raise BadInput for arguments that make no sense, PeerFailure where no node has a role. The default
+      resolves the role `who`.
+    - undo returns the journal's record, None for an action that undoes another.
+    - inject injects, verifies the effect and returns what was done, with a `label` for the report; it raises
+      PeerFailure where the effect is not there.
+    - heal undoes and verifies.
+    - sample draws the steps of one random occurrence, for schedules.
+    - trials are step sequences that show the fault at work within seconds, for `splitbrain faults test`.
+    - heal_order: faults heal in ascending order. The network comes first, so that the rest can be verified over it;
+      processes come late, when disks and clocks are whole; membership is verified last.
     """
 
     name: str
-    words: str
-    actions: Mapping[str, Any]
-    missing: Callable[[NemesisContext, str], str | None]
-    resolve: Callable[[NemesisContext, str, Any], Resolved]
-    undo: Callable[[str, Resolved], UndoRecord | None]
-    carry_out: Callable[[NemesisContext, str, Resolved], Awaitable[dict[str, Any]]]
-    heal: Callable[[NemesisContext], Awaitable[Any]]
-    draw: Callable[[random.Random, int], list[Step]]
-    trials: tuple[tuple[Step, ...], ...]
+    summary: str
+    actions: Mapping[str, Action]
+    inject: Callable[[NemesisContext, str, Resolved], Awaitable[dict[str, Any]]]
+    sample: Callable[[random.Random, int], list[Step]]
+    unavailable: Callable[[NemesisContext, str], str | None] = lambda _context, _action: None
+    resolve: Callable[[NemesisContext, str, Any], Resolved] = nodes_of_role
+    undo: Callable[[str, Resolved], UndoRecord | None] = lambda _action, _resolved: None
+    heal: Callable[[NemesisContext], Awaitable[Any]] = nothing_to_heal
+    trials: tuple[tuple[Step, ...], ...] = ()
+    heal_order: int = 50
+
+
+def by_action(faults: Iterable[Fault]) -> dict[str, Fault]:
+    """Each action's fault, by the action's name."""
+    return {action: fault for fault in faults for action in fault.actions}
+
+
+def nemesis_ops(faults: Iterable[Fault]) -> NemesisOps:
+    """What the actions of these faults do to a run."""
+    actions = {name: action for fault in faults for name, action in fault.actions.items()}
+    return NemesisOps(
+        ends={name: action.ends for name, action in actions.items() if action.ends},
+        momentary=frozenset(name for name, action in actions.items() if action.momentary),
+        empties_disk=frozenset(name for name, action in actions.items() if action.empties_disk),
+    )

@@ -1,6 +1,7 @@
 """Schedules: seeded sequences of faults as stories, so that a random run is as repeatable as a written one.
 
-    random_story(Mix({"partition": 2, "kill": 1}, at_once=2), seed=7, duration_seconds=60, interval_seconds=8, nodes=5)
+    mix = Mix({"partition": 2, "kill": 1}, at_once=2)
+    random_story(mix, faults, seed=7, duration_seconds=60, interval_seconds=8, nodes=5)
 
 Some faults strike one after another and hold for a while, all are healed, and there is a spell without one: each
 interval is such a rotation. The last thing in a story is a heal, and a quiet time before the final reads.
@@ -12,8 +13,9 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.model.story import A_LEADER_IS_KNOWN, Step, for_, heal, once
-from nemesis.registry import BY_NAME
+from harness.model.conditions import LEADER_KNOWN
+from harness.model.story import Step, for_, heal, once
+from nemesis.fault import Fault
 
 CALM_SHARE = 0.4
 """The part of an interval that is free of faults."""
@@ -28,7 +30,13 @@ class Mix:
 
 
 def random_story(
-    mix: Mix, seed: int, duration_seconds: float, interval_seconds: float, nodes: int, quiet_seconds: float = 2.0
+    mix: Mix,
+    faults: Mapping[str, Fault],
+    seed: int,
+    duration_seconds: float,
+    interval_seconds: float,
+    nodes: int,
+    quiet_seconds: float = 2.0,
 ) -> list[Step]:
     """Faults of these kinds, one rotation an interval, for about the duration; the same arguments, the same story."""
     drawn = random.Random(f"schedule {seed}")
@@ -38,11 +46,11 @@ def random_story(
     elapsed = 0.0
     while elapsed < duration_seconds:
         interval = interval_seconds * drawn.uniform(0.5, 1.5)
-        sequences = [step for name in _names(drawn, mix) for step in BY_NAME[name].draw(drawn, nodes)]
+        sequences = [step for name in _names(drawn, mix) for step in faults[name].sample(drawn, nodes)]
         story += [*sequences, for_(round(interval * (1 - CALM_SHARE), 2)), heal()]
         story += [for_(round(interval * CALM_SHARE, 2))]
         elapsed += interval
-    return [*story, once(A_LEADER_IS_KNOWN), for_(quiet_seconds)]
+    return [*story, once(LEADER_KNOWN), for_(quiet_seconds)]
 
 
 def _names(drawn: random.Random, mix: Mix) -> list[str]:

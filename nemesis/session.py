@@ -11,25 +11,23 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from harness.model import BadInput, EnvironmentFailure, Op, PeerFailure, SplitbrainError
-from harness.model.story import A_LEADER_IS_KNOWN
+from harness.model.conditions import LEADER_KNOWN, Condition
+from harness.model.nemesis_ops import AWAIT, HEAL
 from nemesis.context import NemesisContext, NoLeader
-from nemesis.fault import Fault, Resolved
+from nemesis.fault import Fault, Resolved, by_action
 from nemesis.journal import UndoJournal
-from nemesis.registry import BY_ACTION, FAULTS
 
 LEADER_SECONDS = 10.0
 """How long an action that means the leader waits for there to be one."""
 
-Await = Callable[[str, float], Awaitable[bool]]
-"""Waits until a named condition holds; False where it does not in so many seconds."""
+Await = Callable[[Mapping[str, Any], float], Awaitable[bool]]
+"""Waits until a condition (harness.model.conditions) holds; False if it does not in so many seconds."""
 
 
-def refuse_unavailable(actions: Iterable[str], context: NemesisContext) -> None:
-    """Raise BadInput for the first of a story's actions that cannot be done here: before it starts, not in its
-    midst.
-    """
+def refuse_unavailable(actions: Iterable[str], context: NemesisContext, faults: Mapping[str, Fault]) -> None:
+    """Raise BadInput for the first of a story's actions that is not possible here, before the story starts."""
     for f in actions:
-        reason = BY_ACTION[f].missing(context, f) if f in BY_ACTION else None
+        reason = faults[f].unavailable(context, f) if f in faults else None
         if reason:
             raise BadInput(f"story: action {f}: {reason}")
 
@@ -37,8 +35,13 @@ def refuse_unavailable(actions: Iterable[str], context: NemesisContext) -> None:
 class NemesisSession:
     """harness.model.session.Session for the nemesis's process."""
 
-    def __init__(self, context: NemesisContext, journal: UndoJournal, until: Await) -> None:
-        self._situation = context
+    def __init__(
+        self, context: NemesisContext, journal: UndoJournal, until: Await, faults: Mapping[str, Fault]
+    ) -> None:
+        """faults are those that the story may use, by name, in the order in which they heal."""
+        self._faults = tuple(faults.values())
+        self._by_action = by_action(self._faults)
+        self._context = context
         self._journal = journal
         self._until = until
         self._open_faults: list[int] = []
@@ -58,33 +61,34 @@ class NemesisSession:
         await self._heal()
 
     async def _carry_out(self, f: str, value: Any) -> Any:
-        if f == "await":
+        if f == AWAIT:
             return await self._await(value)
-        if f == "heal":
+        if f == HEAL:
             return await self._heal()
-        fault = BY_ACTION.get(f)
+        fault = self._by_action.get(f)
         if fault is None:
-            raise BadInput(f"action {f!r}: expected await, heal, {', '.join(BY_ACTION)}")
-        reason = fault.missing(self._situation, f)
+            raise BadInput(f"action {f!r}: expected await, heal, {', '.join(self._by_action)}")
+        reason = fault.unavailable(self._context, f)
         if reason:
             raise EnvironmentFailure(f"{f}: {reason}")
         resolved = await self._resolve_roles(fault, f, value)
         undo = fault.undo(f, resolved)
         if undo:
             self._open_faults.append(self._journal.record(undo))
-        return await fault.carry_out(self._situation, f, resolved)
+        return await fault.inject(self._context, f, resolved)
 
     async def _resolve_roles(self, fault: Fault, f: str, value: Any) -> Resolved:
         """Whom an action means; where it means the leader and nobody leads just now, whoever leads next."""
         try:
-            return fault.resolve(self._situation, f, value)
+            return fault.resolve(self._context, f, value)
         except NoLeader:
-            await self._until(A_LEADER_IS_KNOWN, LEADER_SECONDS)
-            return fault.resolve(self._situation, f, value)
+            await self._until(LEADER_KNOWN.to_json(), LEADER_SECONDS)
+            return fault.resolve(self._context, f, value)
 
     async def _await(self, value: Mapping[str, Any]) -> Any:
         if not await self._until(value["condition"], value["within_seconds"]):
-            raise PeerFailure(f"awaiting that {value['condition']}: not so within {value['within_seconds']:g} s")
+            condition = Condition.from_json(value["condition"])
+            raise PeerFailure(f"waiting until {condition}: not so within {value['within_seconds']:g} s")
         return value
 
     async def _heal(self) -> dict[str, Any]:
@@ -93,9 +97,9 @@ class NemesisSession:
         Raises PeerFailure with every reason where one could not be undone.
         """
         problems: list[str] = []
-        for fault in FAULTS:
+        for fault in self._faults:
             try:
-                await fault.heal(self._situation)
+                await fault.heal(self._context)
             except SplitbrainError as error:
                 problems.append(str(error))
         if problems:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.model import NEMESIS, BadInput, Finding, Observation, Op
+from harness.model.nemesis_ops import NemesisOps
 from harness.model.records.fault_intervals import fault_intervals
 from harness.model.records.tables import HISTORY, OBSERVATIONS, RPCS
 from harness.model.story import STORY_BEGINS
@@ -33,7 +34,7 @@ OPS_AROUND: Final = 2
 """How many operations before and after each witness are shown with it."""
 
 
-def read_side(run: RunDirectory, name: str, system: str) -> SideData:
+def read_side(run: RunDirectory, name: str, system: str, ops: NemesisOps) -> SideData:
     """The run as a side of a report. Raises BadInput if it was not judged or a table of it cannot be read."""
     run_verdict = read_verdict(run.verdict)
     history = read_table(run.history, HISTORY)
@@ -52,7 +53,7 @@ def read_side(run: RunDirectory, name: str, system: str) -> SideData:
         nodes=tuple(sorted({seen.node for seen in observations})),
         spans=state_spans(observations, end_ns),
         epochs=epoch_steps(observations),
-        faults=fault_intervals(ops_of(deeds), end_ns),
+        faults=fault_intervals(ops_of(deeds), end_ns, ops),
         latencies=thinned(latencies),
         quantiles=quantiles_over_time(latencies),
         load=load_by_second(history),

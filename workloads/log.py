@@ -29,7 +29,7 @@ from harness.model import BadInput, Op
 from workloads.log_group import SESSION_TIMEOUT_MS
 from workloads.log_session import LogSession
 from workloads.log_topic import PARTITIONS, create, name_of
-from workloads.workload import Workload
+from workloads.workload import Workload, needs_brokers
 
 POLLS_AN_ASSIGNMENT: Mapping[str, int] = {"assign": 500, "subscribe": 40}
 """How many polls there are for each assignment. What the first assignment is must be told by a `subscribe` of its own,
@@ -119,7 +119,7 @@ def log(given: Mapping[str, str]) -> Workload:
     return Workload(
         name="log",
         summary=f"a log of {PARTITIONS} partitions, acks={options.acks}, {options.isolation}",
-        checks=("nemesis", "log", "quorum", "divergence", "availability"),
+        checks=("log",),
         operation=send,
         read=options.poll,
         final_operations=options.final_operations,
@@ -128,3 +128,6 @@ def log(given: Mapping[str, str]) -> Workload:
         ),
         prepare=lambda reach: create(reach.addresses),
     )
+
+
+LOG = needs_brokers("log", f"a log of {PARTITIONS} partitions: sends and polls", log)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from kio.schema.describe_configs.v4 import request as read_request
@@ -22,9 +23,9 @@ from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import request as write_request
 from kio.static.primitive import i8
 
-from harness.model import Op
+from harness.model import BadInput, Op
 from harness.model.session import Connection, NotSent
-from workloads.workload import Connect, Workload
+from workloads.workload import Connect, MakeSession, Workload, WorkloadKind, WorkloadSpec, refuse_options
 
 CLIENT_METRICS = i8(16)
 CONFIG = "metrics"
@@ -137,15 +138,37 @@ def _read_request(op: Op) -> read_request.DescribeConfigsRequest:
     )
 
 
-def register(reads_at: ReadsAt) -> Workload:
-    """The workload: judged as linearizable where reads are asked of the leader, by what is promised elsewhere."""
-    judged = "register" if reads_at == "leader" else "promised-reads"
+@dataclass(frozen=True, slots=True)
+class RegisterClient:
+    """How a system serves the register workload: a session for each process, and the check that judges its reads.
+
+    check is "register" where reads are linearizable, "promised-reads" where a node answers from its own state.
+    """
+
+    make_session: MakeSession
+    check: str
+
+
+def register(spec: WorkloadSpec) -> Workload:
+    """The workload. Raises BadInput for a system that has no registers."""
+    refuse_options("register", spec)
+    client = spec.clients.get("register")
+    if not isinstance(client, RegisterClient):
+        raise BadInput(f"workload register: --system {spec.system} has no registers")
+    return registers("register", client)
+
+
+def registers(name: str, client: RegisterClient) -> Workload:
+    """A workload of registers with this client."""
     return Workload(
-        name="register",
-        summary=f"{KEYS} registers in the metadata log, read at {reads_at}",
-        checks=("nemesis", judged, "quorum", "divergence", "availability"),
+        name=name,
+        summary=f"{KEYS} registers, judged by the check {client.check}",
+        checks=(client.check,),
         operation=operation,
         read=read,
         final_operations=tuple(Op("invoke", "read", key=f"r{number}") for number in range(KEYS)),
-        make_session=lambda reach, process: RegisterSession(reach.nodes, reach.connect, process, reads_at),
+        make_session=client.make_session,
     )
+
+
+REGISTER = WorkloadKind("register", f"{KEYS} registers: reads and writes of unique values", register)

@@ -34,9 +34,9 @@ from workloads.transactions_bumping import BumpingProducer
 from workloads.transactions_drain import until_stable
 from workloads.transactions_producer import RdkafkaProducer, make_ready
 from workloads.transactions_session import Producing, Succeed, TransactionSession
-from workloads.workload import ClusterAccess, MakeSession, Workload
+from workloads.workload import ClusterAccess, MakeSession, Workload, needs_brokers
 
-CHECKS = ("nemesis", "transactions", "quorum", "divergence", "availability")
+CHECKS = ("transactions",)
 MICRO_OPS_MAX = 4
 ABORTS_ONE_IN = 8
 ZOMBIES_ONE_IN = 12
@@ -183,3 +183,8 @@ def _session(
 ) -> TransactionSession:
     reader = LogSession(reach.addresses, {}, COMMITTED)
     return TransactionSession(producer, reader, partial(until_stable, reach.addresses), patience_seconds, succeed)
+
+
+TRANSACTIONS = needs_brokers("transactions", "transactions of sends and polls on several partitions", transactions)
+KAFKA_17754 = needs_brokers("kafka-17754", "KAFKA-17754 step by step: an EndTxn that arrives late", late_end)
+KAFKA_20734 = needs_brokers("kafka-20734", "KAFKA-20734 step by step: commit to a leaderless partition", leaderless_end)

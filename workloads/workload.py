@@ -7,9 +7,10 @@ makes generators of it. checks name the checks that judge its history.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from harness.model import Op
+from harness.model import BadInput, Op
 from harness.model.session import Connection, Session
 
 Connect = Callable[[int], Connection]
@@ -65,3 +66,49 @@ class Workload:
     def idle(self) -> bool:
         """Whether no client asks anything."""
         return self.operation is None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSpec:
+    """What a plan asks of a workload.
+
+    system is the system's name for messages, layout that of its nodes, clients what the system offers workloads
+    (harness.model.systems.SystemKind.clients), options the workload's own, by name.
+    """
+
+    system: str
+    layout: str = "controllers"
+    clients: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadKind:
+    """A workload by name, registered with the entry point group `splitbrain.workloads`.
+
+    make raises BadInput where the system cannot serve the workload, and for an unknown option.
+    """
+
+    name: str
+    summary: str
+    make: Callable[[WorkloadSpec], Workload]
+
+
+def refuse_options(name: str, spec: WorkloadSpec) -> None:
+    """Raise BadInput for a workload that takes no options but was given some."""
+    if spec.options:
+        raise BadInput(f"workload {name}: expected no options, found {', '.join(spec.options)}")
+
+
+def needs_brokers(name: str, summary: str, make: Callable[[Mapping[str, str]], Workload]) -> WorkloadKind:
+    """A workload that sends to brokers, made from its options. make raises BadInput for an unknown option."""
+
+    def make_on(spec: WorkloadSpec) -> Workload:
+        if "brokers" not in spec.clients or spec.layout != "combined":
+            raise BadInput(
+                f"workload {name}: expected --system kafka --layout combined, found --system {spec.system} "
+                f"--layout {spec.layout}, which has no brokers"
+            )
+        return make(spec.options)
+
+    return WorkloadKind(name, summary, make_on)

@@ -23,6 +23,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from harness.model.nemesis_ops import NemesisOps
 from harness.model.quorum_states import TableName as TransitionTableName
 from harness.model.records.finding import Severity
 from harness.model.records.tables import FINDINGS, QUANTITIES
@@ -43,8 +44,7 @@ class JudgeSettings:
     nodes that cannot vote, judged by the observers' table. semantics: strict reads a nil as the initial value and a
     failed compare-and-set as an observation; knossos lets a nil read and a failed compare-and-set be. idle: the
     workload was meant to do nothing. search_steps: what the search may spend on one key before it says unknown.
-    initial: the JSON of what a model holds at first, None for nil. heals, wipes: the nemesis's words for undoing a
-    fault and for emptying a node's disk.
+    initial: the JSON of what a model holds at first, None for nil. ops: what the nemesis's operations do.
     """
 
     table: TransitionTableName = "kip-996"
@@ -54,8 +54,7 @@ class JudgeSettings:
     idle: bool = False
     search_steps: int = 20_000_000
     initial: str | None = None
-    heals: frozenset[str] = field(default=frozenset({"heal", "heal_links", "start", "resume"}))
-    wipes: frozenset[str] = field(default=frozenset({"wipe", "lose_disk"}))
+    ops: NemesisOps = field(default_factory=NemesisOps)
 
 
 CheckFunction = Callable[[DataFrame, DataFrame, JudgeSettings], DataFrame]

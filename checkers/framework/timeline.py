@@ -44,7 +44,7 @@ class RunTimeline:
 
 def timeline_of(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> RunTimeline:
     """The run's timeline: one job, and one row of it to the driver."""
-    is_heal = fn.col("f").isin(*settings.heals) & (fn.col("process") == NEMESIS) & (fn.col("type") == "info")
+    is_heal = fn.col("f").isin(*settings.ops.heals) & (fn.col("process") == NEMESIS) & (fn.col("type") == "info")
     is_heal &= fn.col("error").isNull()
     told = history.select(
         "time_ns",

@@ -62,7 +62,7 @@ def quantities(history: DataFrame, observations: DataFrame, settings: JudgeSetti
 def prepared(history: DataFrame, settings: JudgeSettings) -> DataFrame:
     """The history with `final` on rows after the final mark; a node that lost its disk counts as another node."""
     mark = history.where(is_mark("final")).agg(fn.min("index").alias("final_index"))
-    is_wipe = (fn.col("process") == NEMESIS) & (fn.col("type") == "info") & fn.col("f").isin(*settings.wipes)
+    is_wipe = (fn.col("process") == NEMESIS) & (fn.col("type") == "info") & fn.col("f").isin(*settings.ops.empties_disk)
     so_far = Window.partitionBy("node").orderBy("index").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     wipes = fn.sum(is_wipe.cast("int")).over(so_far)
     return (

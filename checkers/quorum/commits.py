@@ -22,6 +22,7 @@ from pyspark.sql import functions as fn
 
 from checkers.framework.contract import finding
 from checkers.framework.timeline import deeds
+from harness.model.nemesis_ops import NemesisOps
 from harness.model.records.fault_intervals import fault_intervals, spans_of
 
 STUCK_NS = 10_000_000_000
@@ -81,7 +82,7 @@ def committed_record_not_on_leader(observations: DataFrame, check: str) -> DataF
     return finding(first, check, name, message, node=fn.col("node"), time_ns=fn.col("time_ns"))
 
 
-def follower_stuck(history: DataFrame, observations: DataFrame, check: str) -> DataFrame:
+def follower_stuck(history: DataFrame, observations: DataFrame, check: str, ops: NemesisOps) -> DataFrame:
     """Voters that stood still below the high watermark for the last claims of the last leader."""
     known = reaches(observations)
     end = known.agg(fn.max("time_ns").alias("end_ns"), fn.max_by("node", "time_ns").alias("leader"))
@@ -95,7 +96,7 @@ def follower_stuck(history: DataFrame, observations: DataFrame, check: str) -> D
     )
     still = stood.where("voter != leader and least = most and most < committed")
     long_enough = still.where(fn.col("since_ns") <= fn.col("from_ns") + SPARE_NS)
-    calm = long_enough.where(fn.col("from_ns") > last_disturbance_ns(history))
+    calm = long_enough.where(fn.col("from_ns") > last_disturbance_ns(history, ops))
     # What does not run, or has not for long, need not catch up.
     able = calm.join(running(observations), on="voter", how="inner").where("changed_ns < from_ns")
     text = (
@@ -106,10 +107,10 @@ def follower_stuck(history: DataFrame, observations: DataFrame, check: str) -> D
     return finding(able, check, "follower-stuck", message, node=fn.col("voter"), time_ns=fn.col("since_ns"))
 
 
-def last_disturbance_ns(history: DataFrame) -> int:
+def last_disturbance_ns(history: DataFrame, ops: NemesisOps) -> int:
     """When the last fault was undone, or the last deed done; FOREVER while a fault is in place."""
     done = [op for op in deeds(history) if op.f not in NOT_FAULTS]
-    spans = spans_of(fault_intervals(done, FOREVER))
+    spans = spans_of(fault_intervals(done, FOREVER, ops))
     return max([op.time_ns for op in done] + [end for _, end in spans], default=-FOREVER)
 
 

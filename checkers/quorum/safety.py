@@ -53,7 +53,7 @@ def findings(history: DataFrame, observations: DataFrame, settings: JudgeSetting
         high_watermark_went_back(observations),
         high_watermark_without_majority(observations, CHECK),
         committed_record_not_on_leader(observations, CHECK),
-        follower_stuck(history, observations, CHECK),
+        follower_stuck(history, observations, CHECK, settings.ops),
         no_observations(observations, settings),
     ]
     return reduce(DataFrame.unionAll, rules)
@@ -67,7 +67,7 @@ def no_observations(observations: DataFrame, settings: JudgeSettings) -> DataFra
 
 def lives(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
     """The observations, each with its `life`: how often the nemesis had emptied its node's disk before."""
-    is_wipe = (fn.col("process") == NEMESIS) & (fn.col("type") == "info") & fn.col("f").isin(*settings.wipes)
+    is_wipe = (fn.col("process") == NEMESIS) & (fn.col("type") == "info") & fn.col("f").isin(*settings.ops.empties_disk)
     nodes = fn.from_json(fn.get_json_object("value", "$.nodes"), "array<int>")
     wipes = history.where(is_wipe & fn.col("error").isNull()).select(
         fn.explode(nodes).alias("node"), "time_ns", fn.lit(1).alias("wiped")

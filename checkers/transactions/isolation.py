@@ -103,7 +103,7 @@ def no_progress(told: DataFrame, settings: JudgeSettings) -> DataFrame:
 
 def quantities(history: DataFrame, records: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
     """writers_open_at_heal: how many transactions with sends were under way when faults were undone."""
-    undone = (fn.col("process") == NEMESIS) & fn.col("f").isin(*settings.heals) & (fn.col("type") == "info")
+    undone = (fn.col("process") == NEMESIS) & fn.col("f").isin(*settings.ops.heals) & (fn.col("type") == "info")
     heals = history.where(undone & fn.col("error").isNull()).select(fn.col("index").alias("heal"))
     writers = transactions(history).where(fn.col("f") == "txn").where(fn.col("value").rlike(WRITE_MICRO_OP))
     is_open = (fn.col("txn") < fn.col("heal")) & (fn.coalesce("end", fn.col("heal") + 1) > fn.col("heal"))

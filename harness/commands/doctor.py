@@ -1,4 +1,4 @@
-"""What works on this machine, what does not, and the mend: each capability is tried, not guessed."""
+"""`splitbrain doctor`: checks prerequisites by trying each one, and shows how to fix what is missing."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
+import typer
 from tabulate import tabulate
 
+from harness.commands.console import print_json
+from harness.commands.options import Format, FormatOption
 from harness.model import EnvironmentFailure
+from harness.model.errors import EXIT_INVALID, EXIT_VALID
 from harness.planning.preflight import INSTALL_JAVA
 from nodes.hosts.sandbox import INSTALL_TOOLS, TOOLS, Privilege, missing_tools, probe
 from nodes.kafka.artifacts import Library
@@ -22,25 +26,25 @@ JAVA_NEEDED = 17
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """One thing that was tried. needed says that nothing runs without it."""
+    """One prerequisite that was tried. needed: nothing runs without it. found: what was seen. fix: how to get it."""
 
     name: str
     works: bool
     needed: bool
-    said: str
-    mend: str
+    found: str
+    fix: str
 
 
 def examine() -> list[Capability]:
-    """Try everything; takes about a second."""
-    tried: list[Callable[[], Capability]] = [_python, _sandbox, _java, _maven, _releases, _memory]
-    return [_network_tools(), *(examine_one() for examine_one in tried)]
+    """Try every prerequisite; takes about a second."""
+    probes: list[Callable[[], Capability]] = [_python, _sandbox, _java, _maven, _releases, _memory]
+    return [_network_tools(), *(examine_one() for examine_one in probes)]
 
 
 def table(capabilities: Sequence[Capability]) -> str:
-    """The findings for a terminal."""
-    rows = [(c.name, _word(c), c.said, "" if c.works else c.mend) for c in capabilities]
-    return tabulate(rows, headers=("what", "works", "found", "heal_links"), maxcolwidths=[24, 8, 60, 50])
+    """The prerequisites as a table for a terminal."""
+    rows = [(c.name, _word(c), c.found, "" if c.works else c.fix) for c in capabilities]
+    return tabulate(rows, headers=("what", "works", "found", "fix"), maxcolwidths=[24, 8, 60, 50])
 
 
 def _word(capability: Capability) -> str:
@@ -56,33 +60,33 @@ def _python() -> Capability:
 
 def _network_tools() -> Capability:
     missing = missing_tools()
-    said = f"missing: {', '.join(missing)}" if missing else ", ".join(TOOLS)
-    return Capability("namespace tools", not missing, True, said, INSTALL_TOOLS)
+    found = f"missing: {', '.join(missing)}" if missing else ", ".join(TOOLS)
+    return Capability("namespace tools", not missing, True, found, INSTALL_TOOLS)
 
 
 def _sandbox() -> Capability:
     privilege = Privilege.detect()
-    mend = "allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1), or run as root"
+    fix = "allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1), or run as root"
     try:
         probe(privilege)
     except EnvironmentFailure as error:
-        return Capability("namespace hosts", False, True, str(error), mend)
-    return Capability("namespace hosts", True, True, f"bridge and nft table made by right of {privilege.value}", "")
+        return Capability("namespace hosts", False, True, str(error), fix)
+    return Capability("namespace hosts", True, True, f"bridge and nft table made as {privilege.value}", "")
 
 
 def _java() -> Capability:
     if not shutil.which("java"):
         return Capability("Java (Spark, Kafka)", False, True, "no java on the path", INSTALL_JAVA)
-    said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
-    match = re.search(r'version "(\d+)', said)
+    found = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
+    match = re.search(r'version "(\d+)', found)
     works = match is not None and int(match.group(1)) >= JAVA_NEEDED
-    return Capability("Java (Spark, Kafka)", works, True, (said.splitlines() or ["it said nothing"])[0], INSTALL_JAVA)
+    return Capability("Java (Spark, Kafka)", works, True, (found.splitlines() or ["no output"])[0], INSTALL_JAVA)
 
 
 def _maven() -> Capability:
     found = shutil.which("mvn")
-    mend = "as root: apt-get install -y maven; or set KAFKA_HOME"
-    return Capability("Maven (fetches Kafka)", bool(found), False, found or "no mvn on the path", mend)
+    fix = "as root: apt-get install -y maven; or set KAFKA_HOME"
+    return Capability("Maven (fetches Kafka)", bool(found), False, found or "no mvn on the path", fix)
 
 
 def _releases() -> Capability:
@@ -97,5 +101,21 @@ def _releases() -> Capability:
 
 def _memory() -> Capability:
     gibibytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES") / 2**30
-    said = f"{gibibytes:.1f} GiB free"
-    return Capability("memory", gibibytes >= 2, False, said, "free 2 GiB: five Kafka nodes and Spark need them")
+    found = f"{gibibytes:.1f} GiB free"
+    return Capability("memory", gibibytes >= 2, False, found, "free 2 GiB: five Kafka nodes and Spark need them")
+
+
+def doctor(output: FormatOption = Format.TEXT) -> None:
+    """Check prerequisites and show how to fix what is missing."""
+    capabilities = examine()
+    if output is Format.JSON:
+        for capability in capabilities:
+            print_json(asdict(capability))
+    else:
+        print(table(capabilities))
+    raise typer.Exit(EXIT_VALID if all(each.works for each in capabilities if each.needed) else EXIT_INVALID)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("doctor")(doctor)

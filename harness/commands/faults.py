@@ -1,4 +1,4 @@
-"""`splitbrain faults` and `splitbrain faults test`: what can be broken here, and whether breaking and mending works."""
+"""`splitbrain faults` and `splitbrain faults test`: which faults are available here, and whether they work."""
 
 from __future__ import annotations
 
@@ -11,40 +11,44 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from tabulate import tabulate
 
+from harness import plugins
 from harness.commands.console import progress
-from harness.commands.options import DiskKinds, DiskOption, HostKinds, InventoryOption, absolute
 from harness.model.errors import EXIT_INVALID
 from nemesis.fault import Fault
-from nemesis.registry import FAULTS
 
 if TYPE_CHECKING:
     from harness.running.fault_trials import Trial, TrialEnvironment
 
-HostsOption = Annotated[list[HostKinds] | None, typer.Option(help="Kinds of host; repeat it. All but ssh otherwise.")]
+HostsOption = Annotated[
+    list[str] | None, typer.Option(help="Kind of host; can be repeated. All that need no inventory by default.")
+]
+DiskOption = Annotated[str | None, typer.Option(help="File system that nodes keep their logs on.")]
+InventoryOption = Annotated[Path | None, typer.Option(help="TOML file that lists the machines for --hosts ssh.")]
 WIDTHS = [12, 40, 14, 10, 10, 60]
 
-app = typer.Typer(invoke_without_command=True, help="What can be broken here, and whether breaking and mending works.")
+app = typer.Typer(invoke_without_command=True, help="Which faults are available here, and whether they work.")
 
 
 @app.callback()
 def faults(
     context: typer.Context, hosts: HostsOption = None, disk: DiskOption = None, inventory: InventoryOption = None
 ) -> None:
-    """List every fault with, for this machine, `available` or the reason why not."""
+    """List every fault, and whether it is available on this machine or why not."""
     if context.invoked_subcommand:
         return
     from harness.running.fault_trials import survey
 
     with _store() as store, progress() as report:
         rows = []
-        for environment in _grounds(hosts, disk, inventory):
-            report(f"{environment.name}: looking")
+        for environment in _environments(hosts, disk, inventory):
+            report(f"{environment.name}: checking available faults")
             reasons = survey(environment, store)
-            rows += [row for fault in FAULTS for row in _availability(fault, environment.name, reasons)]
+            for fault in plugins.faults().values():
+                rows += _availability(fault, environment.name, reasons)
     print(
         tabulate(
-            [(fault.name, ", ".join(fault.actions), fault.words) for fault in FAULTS],
-            ("fault", "actions", "what"),
+            [(fault.name, ", ".join(fault.actions), fault.summary) for fault in plugins.faults().values()],
+            ("fault", "actions", "description"),
             maxcolwidths=[12, 40, 70],
         )
     )
@@ -53,7 +57,7 @@ def faults(
 
 
 def _availability(fault: Fault, environment: str, reasons: Mapping[str, str | None]) -> list[tuple[str, str, str, str]]:
-    """A line for what is available of a fault, and one for each reason why some of it is not."""
+    """A line for the available actions of a fault, and one for each reason why others are not."""
     grouped: dict[str, list[str]] = {}
     for action in fault.actions:
         grouped.setdefault(reasons[action] or "available", []).append(action)
@@ -62,13 +66,12 @@ def _availability(fault: Fault, environment: str, reasons: Mapping[str, str | No
 
 @app.command("test")
 def trial_command(hosts: HostsOption = None, disk: DiskOption = None, inventory: InventoryOption = None) -> None:
-    """Inject, prove and heal each fault on each kind of host; exit 1 where one does not work that is available."""
+    """Inject, verify and heal each fault on each kind of host. Exits 1 if an available fault does not work."""
     from harness.running.fault_trials import attempt
 
     with _store() as store, progress() as report:
-        trials = [
-            trial for environment in _grounds(hosts, disk, inventory) for trial in attempt(environment, store, report)
-        ]
+        environments = _environments(hosts, disk, inventory)
+        trials = [trial for environment in environments for trial in attempt(environment, store, report)]
     print(table(trials))
     if any(trial.failed for trial in trials):
         raise typer.Exit(EXIT_INVALID)
@@ -76,7 +79,7 @@ def trial_command(hosts: HostsOption = None, disk: DiskOption = None, inventory:
 
 def table(trials: Sequence[Trial]) -> str:
     """The trials for a terminal; times in milliseconds."""
-    tried = [trial for trial in trials if not trial.missing]
+    tried = [trial for trial in trials if not trial.unavailable]
     rows: list[tuple[str, ...]] = [
         (t.fault, t.what, t.environment, _ms(t.injected_ms), _ms(t.healed_ms), _outcome(t)) for t in tried
     ]
@@ -86,11 +89,11 @@ def table(trials: Sequence[Trial]) -> str:
 
 
 def _unavailable(trials: Sequence[Trial]) -> list[tuple[str, ...]]:
-    """A line for each reason why something of a fault cannot be had."""
+    """A line for each reason why actions of a fault are unavailable."""
     actions: dict[tuple[str, str, str], dict[str, None]] = {}
     for trial in trials:
-        if trial.missing:
-            actions.setdefault((trial.fault, trial.environment, trial.missing), {})[trial.what] = None
+        if trial.unavailable:
+            actions.setdefault((trial.fault, trial.environment, trial.unavailable), {})[trial.what] = None
     return [
         (fault, ", ".join(names), environment, "", "", f"unavailable: {reason}")
         for (fault, environment, reason), names in actions.items()
@@ -98,7 +101,7 @@ def _unavailable(trials: Sequence[Trial]) -> list[tuple[str, ...]]:
 
 
 def _outcome(trial: Trial) -> str:
-    return f"FAILED: {trial.failed}" if trial.failed else "proved, healed"
+    return f"FAILED: {trial.failed}" if trial.failed else "verified, healed"
 
 
 def _ms(number: float | None) -> str:
@@ -107,14 +110,16 @@ def _ms(number: float | None) -> str:
 
 @contextmanager
 def _store() -> Iterator[Path]:
-    """A store for runs that nobody will ask for again."""
+    """A temporary store."""
     with tempfile.TemporaryDirectory(prefix="splitbrain-faults-") as path:
         yield Path(path)
 
 
-def _grounds(hosts: list[HostKinds] | None, disk: DiskKinds | None, inventory: Path | None) -> list[TrialEnvironment]:
+def _environments(hosts: list[str] | None, disk: str | None, inventory: Path | None) -> list[TrialEnvironment]:
     """The kinds of host asked for, or all that need no inventory."""
     from harness.running.fault_trials import TrialEnvironment
 
-    kinds = hosts or [kind for kind in HostKinds if kind is not HostKinds.SSH or inventory]
-    return [TrialEnvironment(kind.value, disk.value if disk else "directory", absolute(inventory)) for kind in kinds]
+    names = hosts or [name for name in plugins.names("hosts") if name != "ssh" or inventory]
+    file_system = disk or "directory"
+    machines = str(inventory.absolute()) if inventory else None
+    return [TrialEnvironment(plugins.host_kind(name).name, file_system, machines) for name in names]

@@ -1,4 +1,4 @@
-"""`splitbrain kafka install VERSION` and `splitbrain kafka list`: real Kafka's releases on this machine."""
+"""`splitbrain kafka install VERSION` and `splitbrain kafka list`: Apache Kafka releases on this machine."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tabulate import tabulate
 from harness.commands.console import progress
 from nodes.kafka.artifacts import Library
 
-app = typer.Typer(no_args_is_help=True, help="Real Kafka's releases on this machine.")
+app = typer.Typer(no_args_is_help=True, help="Apache Kafka releases on this machine.")
 
 
 @app.command()
 def install(version: str = typer.Argument(help="E.g. 3.9.1, 3.9, newest, or 'newest 4'.")) -> None:
-    """Fetch a release's artifacts into the cache."""
+    """Download a release into the cache."""
     with progress() as report:
         release = asyncio.run(Library.default(report).resolve(version))
     print(f"Kafka {release.version}: {release.jars} ({release.why})")
@@ -23,6 +23,6 @@ def install(version: str = typer.Argument(help="E.g. 3.9.1, 3.9, newest, or 'new
 
 @app.command("list")
 def list_command() -> None:
-    """List the releases that are here."""
+    """List the installed releases."""
     rows = [(str(release.version), release.why, str(release.jars)) for release in Library.default().installed()]
     print(tabulate(rows, headers=("version", "why", "jars")))

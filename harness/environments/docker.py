@@ -1,24 +1,24 @@
-"""Containers on this machine's engine, their namespaces entered from outside."""
+"""Containers on this machine's Docker engine; their namespaces are entered from outside."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
-from harness.environments import NO_PROXY, Environment, EnvironmentSpec, namespace_links
+from harness.environments import NO_PROXY, Environment, EnvironmentSpec, HostKindPlugin, namespace_links
 from nodes.clocks.process_clocks import ProcessClocks
 from nodes.hosts.docker.engine import heal
 from nodes.hosts.docker.hosts import DockerHosts
 from nodes.hosts.docker.processes import DockerProcesses
 
 UNAVAILABLE = {
-    "packets": "packets are treated on the bridge of namespace hosts; use those",
-    "disks": "a container's files are the controller's own; use namespace hosts for disks of their own",
+    "packets": "packet faults need --hosts netns",
+    "disks": "disk faults need --hosts netns: containers share the controller's disk",
 }
 
 
-async def up(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
-    """Bring the hosts up."""
+async def provision(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
+    """Provision the hosts."""
     run, plan = spec.run, spec.plan
     containers = DockerHosts.up(run.path / "nodes", plan.nodes, run.label, read_only=spec.system.reads)
     hosts = await stack.enter_async_context(containers)
@@ -35,6 +35,9 @@ async def up(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
 
 
 def undo(details: Mapping[str, str]) -> str:
-    """Remove what carries the run's label."""
+    """Remove everything that has the run's label."""
     heal(details["label"])
     return f"removed the containers and networks of {details['label']}"
+
+
+DOCKER = HostKindPlugin("docker", provision, undo, outlives=True)

@@ -1,18 +1,18 @@
-"""Plain processes on this machine's loopback; a proxy's door before each node makes partitions and RPC faults."""
+"""Plain processes on this machine's loopback; a proxy in front of each node makes partitions and RPC faults."""
 
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
-from harness.environments import Environment, EnvironmentSpec
+from harness.environments import Environment, EnvironmentSpec, HostKindPlugin
 from nodes.clocks.process_clocks import ProcessClocks
 from nodes.hosts.local import UNAVAILABLE, LocalHosts
 from nodes.hosts.processes import ChildProcesses
 from nodes.proxy.listeners_local import ProxyLinks
 
 
-async def up(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
-    """Bring the hosts up."""
+async def provision(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
+    """Provision the hosts."""
     hosts = await stack.enter_async_context(LocalHosts.up(spec.run.path / "nodes", spec.plan.nodes))
     doors = ProxyLinks.up(hosts.views, spec.ports, spec.plan.seed, spec.recording)
     links = await stack.enter_async_context(doors)
@@ -25,3 +25,6 @@ async def up(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
         rpcs=links.rpcs,
         unavailable=dict(UNAVAILABLE),
     )
+
+
+LOCAL = HostKindPlugin("local", provision)

@@ -1,4 +1,4 @@
-"""Namespace hosts, inside the sandbox of the run's controller."""
+"""Network namespaces inside the sandbox of the run's controller."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from harness.environments import NO_PROXY, NOT_ASKED, Environment, EnvironmentSpec, namespace_links
+from harness.environments import NO_PROXY, NOT_REQUESTED, Environment, EnvironmentSpec, HostKindPlugin, namespace_links
 from harness.model.faults.disks import AT_REST, LAYERED, LIVE
 from harness.model.faults.packets import PACKETS
 from harness.model.hosts import HostView
@@ -19,8 +19,8 @@ from nodes.hosts.packets.packets import NamespacePackets
 from nodes.hosts.processes import ChildProcesses
 
 
-async def up(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
-    """Bring the hosts up."""
+async def provision(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
+    """Provision the hosts."""
     plan = spec.plan
     hosts = await stack.enter_async_context(NamespaceHosts.up(spec.run.path / "nodes", plan.nodes))
     links, rpcs = await namespace_links(stack, spec, hosts)
@@ -38,7 +38,7 @@ async def up(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
         packets=packets,
         disks=disks,
         rpcs=rpcs,
-        unavailable={"rpcs": NO_PROXY, "packets": NOT_ASKED, "disks": NOT_ASKED},
+        unavailable={"rpcs": NO_PROXY, "packets": NOT_REQUESTED, "disks": NOT_REQUESTED},
     )
 
 
@@ -49,20 +49,20 @@ def undo(details: Mapping[str, str]) -> str:
 
 
 def limits_of(plan: Plan) -> Limits:
-    """How much each node may use."""
+    """The memory and processor limits of each node."""
     return Limits(plan.memory_mib, plan.cpus)
 
 
 @dataclass(frozen=True, slots=True)
 class LimitedHosts:
-    """nodes.hosts.kinds.EnterableHosts whose commands are within the nodes' limits."""
+    """nodes.hosts.kinds.EnterableHosts whose commands run within the nodes' limits."""
 
     hosts: NamespaceHosts
     limits: NodeLimits
 
     @property
     def views(self) -> Mapping[int, HostView]:
-        """What is known of each, by node."""
+        """The view of each host, by node."""
         return self.hosts.views
 
     def enter(self, node: int, argv: Sequence[str]) -> list[str]:
@@ -71,7 +71,7 @@ class LimitedHosts:
 
 
 async def _disks(stack: AsyncExitStack, spec: EnvironmentSpec, hosts: NamespaceHosts) -> NamespaceDisks | None:
-    """The nodes' own disks, where the plan asks for a kind of its own or its story does something to them."""
+    """Disks of the nodes' own, where the plan asks for a file system or its story has disk faults."""
     plan, system = spec.plan, spec.system
     if plan.disk == "directory" and not spec.has({*AT_REST, *LIVE}):
         return None
@@ -81,3 +81,6 @@ async def _disks(stack: AsyncExitStack, spec: EnvironmentSpec, hosts: NamespaceH
 
     make = Make(plan.disk, plan.disk_mib, layered=spec.has(LAYERED))
     return await stack.enter_async_context(NamespaceDisks.up(hosts, make, reformat, plan.seed))
+
+
+NETNS = HostKindPlugin("netns", provision, undo, sandboxed=True)

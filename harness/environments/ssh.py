@@ -1,4 +1,4 @@
-"""Machines of an inventory, each over one SSH connection; a lease there undoes all when the controller leaves."""
+"""Machines of an inventory, each over one SSH connection; a lease on each undoes everything after a crash."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from harness.environments import Environment, EnvironmentSpec
+from harness.environments import Environment, EnvironmentSpec, HostKindPlugin
 from harness.model import BadInput
 from nodes.hosts.ssh.hosts import SshHosts, heal
 from nodes.hosts.ssh.inventory import Inventory
@@ -15,28 +15,28 @@ from nodes.hosts.ssh.links import SshLinks
 from nodes.hosts.ssh.processes import SshProcesses
 
 UNAVAILABLE = {
-    "clocks": "a process's clock is moved through its memory, which the controller reaches on its own machine only",
-    "rpcs": "the proxy stands in the nodes' network namespaces, which the controller enters on its own machine only",
-    "packets": "packets are treated in the nodes' network namespaces, on the controller's own machine only",
-    "disks": "nodes' disks are made in the controller's own mount namespace; machines have theirs",
+    "clocks": "clock faults write to a process's memory, which is possible on the controller's own machine only",
+    "rpcs": "RPC faults need a proxy in the nodes' namespaces, which is possible on the controller's own machine only",
+    "packets": "packet faults are possible on the controller's own machine only",
+    "disks": "disk faults are possible on the controller's own machine only",
 }
 
 
-async def up(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
-    """Bring the hosts up. Raises BadInput without an inventory of as many machines as nodes."""
+async def provision(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
+    """Provision the hosts. Raises BadInput without an inventory of at least as many machines as nodes."""
     run, plan = spec.run, spec.plan
     if plan.inventory is None:
-        raise BadInput("hosts ssh: expected --inventory, a TOML file that names the machines")
+        raise BadInput("--hosts ssh: expected --inventory, a TOML file that lists the machines")
     inventory = Inventory.read(Path(plan.inventory))
     if len(inventory.hosts) < plan.nodes:
-        raise BadInput(f"{plan.inventory}: expected {plan.nodes} machines, one a node, came {len(inventory.hosts)}")
+        raise BadInput(f"{plan.inventory}: expected {plan.nodes} machines, one per node, found {len(inventory.hosts)}")
     machines = inventory.model_copy(update={"hosts": inventory.hosts[: plan.nodes]})
     hosts = await stack.enter_async_context(SshHosts.up(machines, run.label, run.path / "nodes"))
     for path in spec.system.reads:
         await hosts.lend(path)
     for node, view in hosts.views.items():
         files = spec.system.files(view)
-        await hosts.mirror(node, [path.relative_to(view.readable) for path in (files.log, files.quorum_state)])
+        await hosts.mirror(node, [path.relative_to(view.readable) for path in (files.log, files.quorum_state) if path])
     links = SshLinks(hosts)
     stack.push_async_callback(links.close)
 
@@ -54,6 +54,9 @@ async def up(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
 
 
 def undo(details: Mapping[str, str]) -> str:
-    """Undo on every machine what the run may have left."""
+    """Undo on every machine what the run may have left there."""
     heal(Inventory.read(Path(details["inventory"])), details["label"])
     return f"undid what {details['label']} left on the machines of {details['inventory']}"
+
+
+SSH = HostKindPlugin("ssh", provision, undo, outlives=True)

@@ -1,9 +1,9 @@
-"""`splitbrain check PATH… --model NAME`: histories from elsewhere to a verdict each, all in one Spark session."""
+"""`splitbrain check PATH… --model NAME`: a verdict on each external history, all in one Spark session."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,17 +12,19 @@ from harness.histories.importing import Import, Imported, imported
 from harness.judging.spark import open_spark
 from harness.model import BadInput, Finding, Verdict
 from harness.model.records.finding import gravest_first, verdict_of
+from harness.model.systems import Report
 
 if TYPE_CHECKING:
     from checkers.framework.contract import Semantics
     from checkers.imported import FileResults, Source
 
-Report = Callable[[str], None]
-
 
 @dataclass(frozen=True, slots=True)
 class HeldTo:
-    """What histories are held to: a model by name, what nil reads and failed swaps say, and what it holds at first."""
+    """The model that histories are checked against.
+
+    semantics says what nil reads and failed compare-and-sets mean; initial is the model's first value as JSON.
+    """
 
     model: str
     semantics: Semantics = "strict"
@@ -32,7 +34,7 @@ class HeldTo:
 
 @dataclass(frozen=True, slots=True)
 class FileVerdict:
-    """One file's verdict and what it rests on; seconds are those of reading and judging it."""
+    """The verdict on one file. seconds is the time to read and check it."""
 
     path: str
     model: str
@@ -55,28 +57,28 @@ class FileVerdict:
 
 
 def check_files(paths: Sequence[Path], held_to: HeldTo, master: str | None, report: Report) -> Iterator[FileVerdict]:
-    """Judge every history at these paths. Raises BadInput for a model or history that is none."""
+    """Check every history at these paths. Raises BadInput for an unknown model or a malformed history."""
     from checkers.framework.contract import JudgeSettings
     from checkers.imported import judge_files
     from checkers.linearizability.models import model_named
 
     model = model_named(held_to.model)
     if held_to.initial is not None and not model.takes_initial:
-        raise BadInput(f"--initial {held_to.initial}: expected none, since a {model.name} is empty or free at first")
+        raise BadInput(f"--initial {held_to.initial}: not supported: the initial state of a {model.name} is fixed")
     settings = JudgeSettings(semantics=held_to.semantics, initial=initial_json(held_to.initial))
     report("reading histories")
     with imported(paths, model.fs, held_to.skip_malformed) as histories:
         report("starting Spark")
         sources = sources_of(histories)
         spark = open_spark(master, [table for source in sources for table in source.tables])
-        report(f"judging {len(histories.histories)} histories")
+        report(f"checking {len(histories.histories)} histories")
         judged = judge_files(spark, sources, len(histories.histories), model.name, settings)
-        for history, said in zip(histories.histories, judged, strict=True):
-            yield verdict_on(history, said, held_to)
+        for history, results in zip(histories.histories, judged, strict=True):
+            yield verdict_on(history, results, held_to)
 
 
 def initial_json(text: str | None) -> str | None:
-    """The value as our JSON: what is no JSON is a string."""
+    """The value as JSON text; text that is not JSON is a string."""
     if text is None or text in ("nil", "null"):
         return None
     try:
@@ -86,30 +88,30 @@ def initial_json(text: str | None) -> str | None:
 
 
 def sources_of(histories: Import) -> list[Source]:
-    """The tables to judge."""
+    """The tables to check."""
     from checkers.imported import Source
 
     own = [Source(history.tables, history.number) for history in histories.histories if history.tables]
     return own if histories.common is None else [Source((histories.common,)), *own]
 
 
-def verdict_on(history: Imported, said: FileResults, held_to: HeldTo) -> FileVerdict:
-    """One file's verdict: what was judged, and what could not be."""
-    findings = list(said.findings)
+def verdict_on(history: Imported, results: FileResults, held_to: HeldTo) -> FileVerdict:
+    """The verdict on one file, with findings for what could not be checked."""
+    findings = list(results.findings)
     if history.malformed:
         message = f"{history.malformed} malformed rows were skipped, the first at {history.first_malformed}"
         findings.append(Finding("import", "malformed-rows", "unknown", message, count=history.malformed))
-    if not said.operations and not findings:
-        message = f"none of {history.rows} rows is an operation that a {held_to.model} can be judged by"
+    if not results.operations and not findings:
+        message = f"none of the {history.rows} rows is an operation of a {held_to.model}"
         findings.append(Finding("import", "no-operations", "unknown", message))
     return FileVerdict(
         path=str(history.path),
         model=held_to.model,
         semantics=held_to.semantics,
         verdict=verdict_of(findings),
-        algorithm=", ".join(said.algorithms),
-        ops=said.operations,
-        keys=said.keys,
-        seconds=round(history.seconds + said.seconds, 6),
+        algorithm=", ".join(results.algorithms),
+        ops=results.operations,
+        keys=results.keys,
+        seconds=round(history.seconds + results.seconds, 6),
         findings=gravest_first(findings),
     )

@@ -1,28 +1,28 @@
-"""From recorded runs to verdicts: the checks on Spark, the expectations of a scenario, and what is written of them.
+"""From recorded runs to verdicts: the checks on Spark, the expectations of a scenario, and the files with the results.
 
-One Spark session judges all the runs of a command. The run_verdict of a run is its checks' findings and its side's
-expectations; the run_verdict of a reproduction asks whether the bad sides show what the good sides do not.
+One Spark session checks all the runs of a command. The verdict on a run follows from its checks' findings; the verdict
+on a reproduction asks whether the bad sides show what the good sides do not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from math import sqrt
 from typing import TYPE_CHECKING
 
+from harness import plugins
 from harness.model import Finding, Verdict
 from harness.model.records.finding import gravest_first, verdict_of
 from harness.model.scenario import Expectation, Scenario, SideName
 from harness.planning.plan import Plan
-from harness.planning.systems import name_of, tables_of
-from harness.planning.workloads import workload_of
-from harness.scenarios import scenario
+from harness.planning.workloads import checks_of, workload_of
+from harness.systems.cluster import label_of, tables_of
 from results.data import ReportData
 from results.files import write_text
 from results.junit import junit
 from results.report import write_report
-from results.run_verdict import Expectation as Judged
+from results.run_verdict import Expectation as ExpectationResult
 from results.run_verdict import RunVerdict, read_verdict, write_verdict
 from results.sides import read_side
 from results.store import RunDirectory
@@ -30,11 +30,9 @@ from results.store import RunDirectory
 if TYPE_CHECKING:
     from checkers.framework.session import SparkSession
 
-Report = Callable[[str], None]
-
 
 def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
-    """Judge a recorded run and write findings, verdict, JUnit and report into its directory.
+    """Check a recorded run and write findings, verdict, JUnit and report into its directory.
 
     Raises BadInput where its plan or tables cannot be read.
     """
@@ -43,18 +41,19 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
 
     plan = Plan.read(run.plan)
     workload = workload_of(plan)
-    settings = JudgeSettings(tables=tables_of(plan), idle=workload.idle)
-    said = judge(run.path, workload.checks, settings, spark)
-    findings = gravest_first((*said.findings, *_interrupted(run)))
-    expectations = _expectations(plan, {quantity.name: quantity.value for quantity in said.quantities}, findings)
+    checks = checks_of(plan, workload)
+    settings = JudgeSettings(tables=tables_of(plan), idle=workload.idle, ops=plugins.ops())
+    results = judge(run.path, checks, settings, spark)
+    findings = gravest_first((*results.findings, *_interrupted(run)))
+    expectations = _expectations(plan, {quantity.name: quantity.value for quantity in results.quantities}, findings)
     verdict = verdict_of(findings)
     run_verdict = RunVerdict(
         name=run.name,
         verdict=verdict,
         summary=_run_summary(verdict, findings, expectations),
-        checks=workload.checks,
+        checks=checks,
         findings=findings,
-        quantities=said.quantities,
+        quantities=results.quantities,
         expectations=expectations,
         versions=plan.versions,
         command=plan.command,
@@ -67,7 +66,7 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
 
 
 def judge_reproduction(reproduction: RunDirectory, scenario: Scenario, command: str) -> RunVerdict:
-    """Judge a reproduction by its side runs, which must have been judged; writes what judge_run does."""
+    """Judge a reproduction by its side runs, which have verdicts already; writes the same files as judge_run."""
     sides = [(side, read_verdict(side.verdict)) for side in reproduction.sides()]
     verdict = reproduction_verdict(scenario, [(side.name, run_verdict) for side, run_verdict in sides])
     run_verdict = RunVerdict(
@@ -88,15 +87,15 @@ def judge_reproduction(reproduction: RunDirectory, scenario: Scenario, command: 
 
 
 def write_run_report(run: RunDirectory) -> None:
-    """Render a judged run's report again from what its directory holds."""
+    """Render a checked run's report again from its directory."""
     plan = Plan.read(run.plan)
     run_verdict = read_verdict(run.verdict)
     title = plan.scenario or plan.name
-    side = read_side(run, plan.side or plan.name, name_of(plan))
+    side = read_side(run, plan.side or plan.name, label_of(plan), plugins.ops())
     question = (
-        scenario(plan.scenario).question
+        plugins.scenario(plan.scenario).question
         if plan.scenario
-        else f"Does {plan.system} keep its promises to the {plan.workload} workload under these faults?"
+        else f"Does {plan.system} keep its guarantees for the {plan.workload} workload under these faults?"
     )
     text = run.plan.read_text()
     write_report(
@@ -105,10 +104,13 @@ def write_run_report(run: RunDirectory) -> None:
 
 
 def write_reproduction_report(reproduction: RunDirectory, scenario: Scenario, run_verdict: RunVerdict) -> None:
-    """Render a reproduction's report: of each side the first run, bad above good."""
+    """Render a reproduction's report: the first run of each side, bad above good."""
     shown = [run for run in reproduction.sides() if run.name.endswith("-1")]
     plans = [Plan.read(run.plan) for run in shown]
-    sides = tuple(read_side(run, plan.side or run.name, name_of(plan)) for run, plan in zip(shown, plans, strict=True))
+    sides = tuple(
+        read_side(run, plan.side or run.name, label_of(plan), plugins.ops())
+        for run, plan in zip(shown, plans, strict=True)
+    )
     title = f"{scenario.id}: {scenario.title}"
     plan_text = "[" + ",\n".join(run.plan.read_text() for run in shown) + "]\n"
     data = ReportData(
@@ -128,33 +130,35 @@ def write_reproduction_report(reproduction: RunDirectory, scenario: Scenario, ru
 def _interrupted(run: RunDirectory) -> tuple[Finding, ...]:
     if "interrupted" not in run.times:
         return ()
-    message = "the run was interrupted: what it recorded is judged, what it would have shown is unknown"
+    message = "the run was interrupted: only what it recorded was checked"
     return (Finding("run", "interrupted", "unknown", message),)
 
 
-def _expectations(plan: Plan, measured: Mapping[str, float], findings: Sequence[Finding]) -> tuple[Judged, ...]:
+def _expectations(
+    plan: Plan, measured: Mapping[str, float], findings: Sequence[Finding]
+) -> tuple[ExpectationResult, ...]:
     if plan.scenario is None:
         return ()
-    side = scenario(plan.scenario).side("bad" if plan.side == "bad" else "good")
+    side = plugins.scenario(plan.scenario).side("bad" if plan.side == "bad" else "good")
     breaks = [_broken(name, findings) for name in side.breaks]
     shows = [_compare(expectation, measured, True) for expectation in side.shows]
     return (*breaks, *shows, *(_compare(expectation, measured, False) for expectation in side.never))
 
 
-def _broken(name: str, findings: Sequence[Finding]) -> Judged:
+def _broken(name: str, findings: Sequence[Finding]) -> ExpectationResult:
     count = sum(finding.count for finding in findings if finding.name == name)
-    return Judged(f"a guarantee is broken: {name}", f"{count} findings", count > 0)
+    return ExpectationResult(f"a guarantee is broken: {name}", f"{count} findings", count > 0)
 
 
-def _compare(expectation: Expectation, measured: Mapping[str, float], expected: bool) -> Judged:
-    text = expectation.words if expected else f"not: {expectation.words}"
+def _compare(expectation: Expectation, measured: Mapping[str, float], expected: bool) -> ExpectationResult:
+    text = expectation.text if expected else f"not: {expectation.text}"
     value = measured.get(expectation.quantity)
     if value is None:
-        return Judged(text, f"{expectation.quantity} could not be measured", None)
-    return Judged(text, f"{expectation.quantity} = {value:g}", expectation.holds(value) is expected)
+        return ExpectationResult(text, f"{expectation.quantity} could not be measured", None)
+    return ExpectationResult(text, f"{expectation.quantity} = {value:g}", expectation.holds(value) is expected)
 
 
-def _run_summary(verdict: Verdict, findings: Sequence[Finding], expectations: Sequence[Judged]) -> str:
+def _run_summary(verdict: Verdict, findings: Sequence[Finding], expectations: Sequence[ExpectationResult]) -> str:
     if verdict is Verdict.VALID:
         return f"No broken guarantee. {_as_expected(expectations)}".strip()
     word = "broken guarantee" if verdict is Verdict.INVALID else "open question"
@@ -163,8 +167,8 @@ def _run_summary(verdict: Verdict, findings: Sequence[Finding], expectations: Se
     return f"{sum(finding.count for finding in weighty)} {word}{'s' if len(weighty) > 1 else ''}: {names}."
 
 
-def _as_expected(expectations: Sequence[Judged]) -> str:
-    """Whether a scenario's side went as documented, with what was measured; nothing for a run without a scenario."""
+def _as_expected(expectations: Sequence[ExpectationResult]) -> str:
+    """Whether a scenario's side went as documented, with what was measured; empty for a run without a scenario."""
     if not expectations:
         return ""
     fits = all(expectation.met for expectation in expectations)
@@ -173,9 +177,9 @@ def _as_expected(expectations: Sequence[Judged]) -> str:
 
 
 def reproduction_verdict(scenario: Scenario, sides: Sequence[tuple[str, RunVerdict]]) -> Verdict:
-    """Unknown where any run is, or an expectation could not be told; else whether all expectations are met.
+    """Unknown if any run is unknown or an expectation could not be evaluated; else whether all expectations are met.
 
-    Runs come with their names, `bad-1`; what a run breaks as its side is meant to does not speak against it.
+    Runs come with their names, e.g. `bad-1`. A finding that its side is expected to show does not count against a run.
     """
     met = [expectation.met for _, run_verdict in sides for expectation in run_verdict.expectations]
     verdicts = {_verdict_beside(scenario.side(_side_of(name)).breaks, run_verdict) for name, run_verdict in sides}
@@ -189,17 +193,19 @@ def _side_of(run_name: str) -> SideName:
 
 
 def _verdict_beside(breaks: Sequence[str], run_verdict: RunVerdict) -> Verdict:
-    """What a run's findings but these make of it."""
+    """The verdict on a run without these findings."""
     return verdict_of(finding for finding in run_verdict.findings if finding.name not in breaks)
 
 
 def _reproduction_summary(verdict: Verdict, sides: Sequence[tuple[RunDirectory, RunVerdict]]) -> str:
-    words = {
+    headlines = {
         Verdict.VALID: "Reproduced",
         Verdict.INVALID: "Not as documented",
-        Verdict.UNKNOWN: "Cannot be told",
+        Verdict.UNKNOWN: "Unknown",
     }
-    return f"{words[verdict]}: {'; '.join(_tally(name, sides) for name in ('bad', 'good') if _runs_of(name, sides))}."
+    return (
+        f"{headlines[verdict]}: {'; '.join(_tally(name, sides) for name in ('bad', 'good') if _runs_of(name, sides))}."
+    )
 
 
 def _runs_of(name: str, sides: Sequence[tuple[RunDirectory, RunVerdict]]) -> list[RunVerdict]:
@@ -212,13 +218,13 @@ def _tally(name: str, sides: Sequence[tuple[RunDirectory, RunVerdict]]) -> str:
     fitting = sum(all(expectation.met for expectation in run.expectations) for run in runs)
     shown = "shows the anomaly" if name == "bad" else "does not"
     if len(runs) == 1:
-        return f"the {name} side {shown if fitting else 'departs from what is documented'}"
+        return f"the {name} side {shown if fitting else 'is not as documented'}"
     low, high = wilson_interval(fitting, len(runs))
     return f"the {name} side {shown} in {fitting} of {len(runs)} runs (95 % interval {low:.0%} to {high:.0%})"
 
 
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
-    """The 95 % score interval of a proportion (Wilson 1927), which stays sensible for few trials and for 0 or all."""
+    """The 95 % score interval of a proportion (Wilson 1927), also valid for few trials and for 0 and 1."""
     z = 1.959964
     share = successes / trials
     centre = share + z * z / (2 * trials)
@@ -227,5 +233,5 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
 
 
-def _of_side(side: RunDirectory, judged: RunVerdict) -> list[Judged]:
-    return [Judged(f"{side.name}: {e.text}", e.measured, e.met) for e in judged.expectations]
+def _of_side(side: RunDirectory, judged: RunVerdict) -> list[ExpectationResult]:
+    return [ExpectationResult(f"{side.name}: {e.text}", e.measured, e.met) for e in judged.expectations]

@@ -1,6 +1,6 @@
-"""Opens the one Spark session of a command, importing meanwhile what judges on it.
+"""Opens the Spark session of a command, and imports the checks while Java starts.
 
-What may live here: when Spark starts. What may not: how, which is checkers/session.py's, or what it is asked.
+Contains when Spark starts. Does not configure it (checkers/framework/session.py).
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ JUDGES = ("checkers.judge", "harness.judging.runs")
 
 
 def open_spark(master: str | None = None, tables: Iterable[Path] = ()) -> SparkSession:
-    """A session to judge these Parquet files; PySpark is imported late, since commands that judge nothing should not
-    wait for it.
-    """
+    """A session to check these Parquet files. PySpark is imported here, so that other commands do not wait for it."""
     from checkers.framework.session import LARGE_BYTES, spark_session
 
     large = sum(table.stat().st_size for table in tables) > LARGE_BYTES

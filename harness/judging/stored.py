@@ -1,51 +1,50 @@
-"""Judges stored runs again, and renders their reports: neither needs what the runs ran on."""
+"""Checks stored runs again and renders their reports; what the runs ran on is not needed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from harness import plugins
 from harness.judging.spark import open_spark
 from harness.model import BadInput
+from harness.model.systems import Report
 from harness.planning.plan import Plan
 from harness.recovery.heal import heal_before_judging
-from harness.scenarios import scenario
 from results.run_verdict import RunVerdict, read_verdict
 from results.store import RunDirectory
 
-Report = Callable[[str], None]
-
 
 def check_paths(paths: Sequence[Path], master: str | None, report: Report) -> Iterator[tuple[RunDirectory, RunVerdict]]:
-    """Judge each run or reproduction, all in one Spark session. Raises BadInput for a path that is neither."""
+    """Check each run or reproduction, all in one Spark session. Raises BadInput for a path that is neither."""
     directories = [_run_directory(path) for path in paths]
     for directory in directories:
         for line in heal_before_judging(directory):
             report(line)
     report("starting Spark")
     spark = open_spark(master, [table for each in directories for table in each.path.glob("**/history/*.parquet")])
-    from harness.judging.runs import judge_reproduction, judge_run  # read by now, while Java started
+    from harness.judging.runs import judge_reproduction, judge_run  # imported meanwhile, while Java started
 
     for directory in directories:
         for run in _runs_in(directory):
-            report(f"judging {run.name}")
+            report(f"checking {run.name}")
             run_verdict = judge_run(run, spark)
         if directory.kind == "reproduction":
             first = Plan.read(_runs_in(directory)[0].plan)
-            run_verdict = judge_reproduction(directory, scenario(first.scenario or ""), first.command)
+            run_verdict = judge_reproduction(directory, plugins.scenario(first.scenario or ""), first.command)
         yield directory, run_verdict
 
 
 def rewrite_report(path: Path) -> Path:
-    """Render a judged run's report; returns where it is."""
+    """Render a checked run's report; returns where it is."""
     from harness.judging.runs import write_reproduction_report, write_run_report
 
     directory = _run_directory(path)
     if not directory.verdict.exists():
-        raise BadInput(f"{path}: expected a judged run; splitbrain check {path}")
+        raise BadInput(f"{path}: expected a checked run; run splitbrain check {path}")
     if directory.kind == "reproduction":
         first = Plan.read(_runs_in(directory)[0].plan)
-        write_reproduction_report(directory, scenario(first.scenario or ""), read_verdict(directory.verdict))
+        write_reproduction_report(directory, plugins.scenario(first.scenario or ""), read_verdict(directory.verdict))
     else:
         write_run_report(directory)
     return directory.report

@@ -1,10 +1,10 @@
-"""A scenario: a documented context, the story that brings it about, and the outcome expected on either side.
+"""A scenario: a documented situation, the story that brings it about, and the expected outcome on each side.
 
-    PV_01 = Scenario(id="PV-01", …, bad=Side(…, shows=(leader_deposed,)), good=Side(…, never=(leader_deposed,)))
+    PV_01 = Scenario(id="PV-01", …, bad=Side(on(reference={…}, kafka="3.9.1"), shows=(leader_deposed,)), good=…)
 
-An expectation speaks of a quantity that the checks measure. On the bad side each of `shows` must hold; on the good side
-none of `never` may. Guarantees are the checks' business, not an expectation's: a side that breaks one has not gone as
-documented, but for those that its `breaks` names, each of which it must break.
+An expectation is about a quantity that the checks measure. On the bad side each of `shows` must hold; on the good side
+none of `never` may hold. Guarantees are the checks' business: a side that violates one has not gone as documented,
+except for the findings that its `breaks` names, each of which must appear.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A quantity reaches at_least; words say what that means to a reader."""
+    """A quantity reaches at_least; text says what that means to a reader."""
 
-    words: str
+    text: str
     quantity: str
     at_least: float
 
@@ -44,34 +44,57 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True)
+class Setup:
+    """How one system runs a side.
+
+    version is one as a user would ask for it ('3.9.1', 'newest 4'), empty for a system without versions. switches are
+    those of all nodes by property name. node_versions names the nodes that run another version.
+    """
+
+    version: str = ""
+    switches: Mapping[str, str] = field(default_factory=dict)
+    node_versions: Mapping[int, str] = field(default_factory=dict)
+
+
+def on(
+    reference: Mapping[str, str] | None = None, kafka: str | None = None, kafka_nodes: Mapping[int, str] | None = None
+) -> Mapping[str, Setup]:
+    """The setups of the reference system (its switches) and of Kafka (its version); None where a side has none."""
+    setups: dict[str, Setup] = {}
+    if reference is not None:
+        setups["reference"] = Setup(switches=reference)
+    if kafka is not None:
+        setups["kafka"] = Setup(kafka, node_versions=kafka_nodes or {})
+    return setups
+
+
+@dataclass(frozen=True, slots=True)
 class Side:
     """One side of a scenario.
 
-    reference holds the switches of the reference system by their property names, kafka a version as one asks for it
-    ('3.9.1', 'newest 4'); either is None where the side cannot be had on that system. of_node holds properties of
-    single nodes by Kafka's names, for either system, and switches of the reference's nodes; kafka_of_node the nodes
-    that run another version than the others; needs_features the levels of Kafka's features (KIP-1022) below which the
-    side cannot be played. breaks are names of findings. workload_options are the scenario's workload's own.
+    setups maps a system's name to how it runs this side; the side is not available on other systems. node_switches
+    holds properties of single nodes, for every system that knows them. needs_features holds the levels of Kafka's
+    features (KIP-1022) that the side needs at least. breaks names findings. workload_options are the workload's own.
     """
 
-    reference: Mapping[str, str] | None = field(default_factory=dict)
-    kafka: str | None = None
+    setups: Mapping[str, Setup]
     shows: tuple[Expectation, ...] = ()
     never: tuple[Expectation, ...] = ()
-    of_node: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
-    kafka_of_node: Mapping[int, str] = field(default_factory=dict)
+    node_switches: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     needs_features: Mapping[str, int] = field(default_factory=dict)
     breaks: tuple[str, ...] = ()
     workload_options: Mapping[str, str] = field(default_factory=dict)
 
 
 SideName = Literal["bad", "good"]
+SIDE_NAMES: tuple[SideName, ...] = ("bad", "good")
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A row of the catalogue that can be played. nodes are controllers, and brokers too where the layout is
-    combined; workload is one of the workloads by name."""
+    """A row of the catalogue that can be run. nodes are controllers, and brokers too where the layout is combined;
+    workload is one of the workloads by name.
+    """
 
     id: str
     title: str
@@ -87,3 +110,12 @@ class Scenario:
     def side(self, name: SideName) -> Side:
         """The side of that name."""
         return self.bad if name == "bad" else self.good
+
+    def sides_on(self, system: str) -> tuple[SideName, ...]:
+        """The sides that are available on a system."""
+        return tuple(name for name in SIDE_NAMES if system in self.side(name).setups)
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """The systems on which either side is available."""
+        return tuple(dict.fromkeys(system for name in SIDE_NAMES for system in self.side(name).setups))

@@ -9,6 +9,7 @@ What may live here: old names and their translation. What may not: reading files
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -40,3 +41,24 @@ def current_finding(stored: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a stored finding with today's names of its check and itself."""
     check, name = str(stored["check"]), str(stored["name"])
     return {**stored, "check": CHECKS.get(check, check), "name": FINDINGS.get(name, name)}
+
+
+CONDITIONS: Final[Mapping[str, str]] = {
+    "a leader is known": "leader_known",
+    "all follow one leader": "all_follow_leader",
+    "all follow n#": "all_follow",
+    "n# stands aside": "is_not_leader",
+    "n# is a candidate": "is_candidate",
+}
+"""Conditions were English sentences, in which n# stands for a node."""
+
+
+def current_condition(value: Any) -> Any:
+    """A condition as a JSON object, from a sentence of an earlier release; anything else stays as it is."""
+    if not isinstance(value, str):
+        return value
+    node = re.search(r"\bn([1-9])\b", value)
+    name = CONDITIONS.get(re.sub(r"\bn[1-9]\b", "n#", value))
+    if name is None:
+        return value
+    return {"name": name, "node": int(node.group(1))} if node else {"name": name}

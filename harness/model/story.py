@@ -5,7 +5,7 @@ role and settled when the step is carried out: `leader` is whom the quorum names
 plan's seed draws), `one`, `minority`, `majority` and `all` so many of those that run, `n3` node 3, `cut off`, `down`,
 `paused` and `skewed` (whose clocks were moved) whoever is so now.
 
-    story = [once(A_LEADER_IS_KNOWN), cut(one(FOLLOWERS)), for_(seconds(12)), heal(), for_(seconds(5))]
+    story = [once(LEADER_KNOWN), cut(one(FOLLOWERS)), for_(seconds(12)), heal(), for_(seconds(5))]
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
+from harness.model.conditions import Condition
 from harness.model.hosts import Clock
+from harness.model.nemesis_ops import AWAIT, HEAL, SLEEP
 
 MARK: Final = "mark"
 STORY_BEGINS: Final = "story"
@@ -39,13 +41,6 @@ ROLES: Final = (LEADER, FOLLOWERS, ONE, MINORITY, MAJORITY, ALL, CUT_OFF, DOWN, 
 Shape = Literal["halves", "random halves", "majorities ring", "bridge", "minority", "primaries"]
 SHAPES: Final[tuple[Shape, ...]] = get_args(Shape)
 
-A_LEADER_IS_KNOWN: Final = "a leader is known"
-ALL_FOLLOW_ONE_LEADER: Final = "all follow one leader"
-CONDITION: Final = (
-    rf"{A_LEADER_IS_KNOWN}|{ALL_FOLLOW_ONE_LEADER}|all follow n[1-9]|n[1-9] stands aside|n[1-9] is a candidate"
-)
-"""What can be waited for, as a regular expression."""
-
 AWAIT_SECONDS = 60.0
 
 
@@ -62,29 +57,14 @@ def seconds(number: float) -> float:
     return number
 
 
-def once(condition: str, within: float = AWAIT_SECONDS) -> Step:
-    """Wait until a condition holds; a run in which it does not is unknown."""
-    return Step("await", {"condition": condition, "within_seconds": within})
-
-
-def all_follow(node: int) -> str:
-    """The condition that this node leads and everyone follows it."""
-    return f"all follow n{node}"
-
-
-def is_not_leader(node: int) -> str:
-    """The condition that another node than this one leads."""
-    return f"n{node} stands aside"
-
-
-def is_a_candidate(node: int) -> str:
-    """The condition that this node asks for votes."""
-    return f"n{node} is a candidate"
+def once(condition: Condition, within: float = AWAIT_SECONDS) -> Step:
+    """Wait until a condition holds; a run in which it does not hold in time is unknown."""
+    return Step(AWAIT, {"condition": condition.to_json(), "within_seconds": within})
 
 
 def for_(duration_seconds: float) -> Step:
     """Leave things as they are for a while."""
-    return Step("sleep", duration_seconds)
+    return Step(SLEEP, duration_seconds)
 
 
 def one(who: Who) -> Who:
@@ -145,7 +125,7 @@ def _around(node: int, others: Iterable[int]) -> list[tuple[int, int]]:
 
 def heal() -> Step:
     """Undo every fault that is in place: mend links, reset clocks, resume the paused, start the dead."""
-    return Step("heal")
+    return Step(HEAL)
 
 
 def kill(who: Who) -> Step:
@@ -201,11 +181,6 @@ def configure(who: Who, switches: Mapping[str, str]) -> Step:
 def change_version(who: Who, system: str) -> Step:
     """Stop the node and start it as another release, e.g. kafka:4.3.1."""
     return Step(CHANGE_VERSION, {"who": who, "system": system})
-
-
-def rolling_restart(nodes: Iterable[int], within: float = AWAIT_SECONDS) -> list[Step]:
-    """Each node in turn: stopped, started, and waited for until all follow one leader again."""
-    return [step for node in nodes for step in (*restart(f"n{node}"), once(ALL_FOLLOW_ONE_LEADER, within))]
 
 
 def crash_loop(who: Who, times: int, up_seconds: float) -> list[Step]:

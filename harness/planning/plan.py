@@ -1,81 +1,153 @@
-"""A plan: all that one run needs to know, settled before it starts, stored in its directory, enough to repeat it.
+"""Requests and plans. A request is what a user asks for; a plan is everything that one run needs.
 
-A user's request (flags, or a TOML file with the same names) is checked here and turned into a plan, in which nothing is
-open any more: the version that `newest` meant, the story that a schedule's seed drew, the seed itself.
+Each field of Request and ReproductionRequest is at once a flag of the command line, a key of a plan file in TOML, a
+property in the JSON Schema, and a part of the command that repeats a run (harness.planning.options derives these).
+A field's alias is its name as a flag and a key; its description is the flag's help.
+
+A plan is stored in the run's directory: the version that `newest` meant, the story that a schedule's seed drew, the
+seed itself. Keys of earlier releases stay readable.
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
+from harness import plugins
 from harness.model import BadInput
 from harness.model.faults.disks import FileSystem
-from harness.model.hosts import HostKind
 from harness.planning.story_steps import StoryStep
 from nemesis.arguments import NODES_MAX
-from nemesis.registry import BY_NAME
 
 SHOWN_CHARACTERS = 200
-WorkloadName = Literal["idle", "kafka-17754", "kafka-20734", "log", "register", "transactions"]
 NO_FAULTS = "none"
 FEATURE = r"^[a-z]+(\.[a-z]+)*\.version$"
-"""The name of a feature of Kafka's, whose level a cluster is formatted with, e.g. transaction.version (KIP-1022)."""
+"""The name of a Kafka feature, whose level a cluster is formatted with, e.g. transaction.version (KIP-1022)."""
 
 
 def _is_fault(name: str) -> str:
-    if name not in BY_NAME and name != NO_FAULTS:
-        raise ValueError(f"expected {', '.join(BY_NAME)} or {NO_FAULTS}")
+    if name not in plugins.names("faults") and name != NO_FAULTS:
+        raise ValueError(f"expected {', '.join(plugins.names('faults'))} or {NO_FAULTS}")
     return name
 
 
-FaultName = Annotated[str, AfterValidator(_is_fault), WithJsonSchema({"enum": [*BY_NAME, NO_FAULTS]})]
+def _is_registered(group: str) -> Callable[[str], str]:
+    def check(name: str) -> str:
+        if name not in plugins.names(group):
+            raise ValueError(f"expected one of {', '.join(plugins.names(group))}")
+        return name
+
+    return check
+
+
+def _absolute(path: str) -> str:
+    """The path as plans store it, so that a run can be repeated from any folder."""
+    return str(Path(path).absolute())
+
+
+def _one_of(names: tuple[str, ...]) -> WithJsonSchema:
+    return WithJsonSchema({"enum": list(names), "type": "string"})
+
+
+FaultName = Annotated[str, AfterValidator(_is_fault), _one_of((*plugins.names("faults"), NO_FAULTS))]
+HostName = Annotated[str, AfterValidator(_is_registered("hosts")), _one_of(plugins.names("hosts"))]
+WorkloadName = Annotated[str, AfterValidator(_is_registered("workloads")), _one_of(plugins.names("workloads"))]
+Level = Annotated[str, Field(pattern=r"^[0-9]{1,4}$")]
+Features = dict[Annotated[str, Field(pattern=FEATURE)], Level]
+Weight = Annotated[float, Field(gt=0, le=1000)]
+
+SYSTEM = "System under test: reference, kafka, kafka:VERSION, a registered name, or MODULE:NAME."
+SWITCH = "NAME=VALUE for every node; can be repeated."
+FEATURE_LEVEL = "NAME=LEVEL that Kafka is formatted with, e.g. transaction.version=1; can be repeated."
+HOSTS = "Kind of host that nodes run on."
+INVENTORY = "TOML file that lists the machines for --hosts ssh."
+SEED = "Seed of every random choice; drawn if not given."
 
 
 class Load(BaseModel):
     """Which system, on which hosts, and what clients ask of it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
 
-    hosts: HostKind = "netns"
-    inventory: str | None = None
-    disk: FileSystem = "directory"
-    disk_mib: int = Field(default=256, ge=16, le=65_536)
-    memory_mib: int | None = Field(default=None, ge=16, le=1 << 20)
-    cpus: float | None = Field(default=None, ge=0.01, le=1024)
-    system: str = "reference"
-    switches: dict[str, str] = {}
-    features: dict[Annotated[str, Field(pattern=FEATURE)], Annotated[str, Field(pattern=r"^[0-9]{1,4}$")]] = {}
-    layout: Literal["controllers", "combined"] = "controllers"
-    nodes: int = Field(default=3, ge=1, le=NODES_MAX)
-    voters: int | None = Field(default=None, ge=1, le=NODES_MAX)
-    workload: WorkloadName = "idle"
-    workload_options: dict[str, str] = {}
-    concurrency: int = Field(default=6, ge=2, le=200)
-    rate_per_second: float = Field(default=100.0, gt=0, le=100_000)
-    floor: int = Field(default=0, ge=0, le=NODES_MAX)
+    hosts: HostName = Field(default="netns", description=HOSTS)
+    inventory: Annotated[str, AfterValidator(_absolute)] | None = Field(default=None, description=INVENTORY)
+    disk: FileSystem = Field(default="directory", description="File system that nodes keep their logs on.")
+    disk_mib: int = Field(default=256, ge=16, le=65_536, description="Size in MiB of a disk that is not a directory.")
+    memory_mib: int | None = Field(
+        default=None, ge=16, le=1 << 20, description="Memory limit of a node's server in MiB (needs root)."
+    )
+    cpus: float | None = Field(
+        default=None, ge=0.01, le=1024, description="Processor limit of a node's server, e.g. 0.5 (needs root)."
+    )
+    system: str = Field(default="reference", description=SYSTEM)
+    switches: dict[str, str] = Field(default={}, alias="switch", description=SWITCH)
+    features: Features = Field(default={}, alias="feature", description=FEATURE_LEVEL)
+    layout: Literal["controllers", "combined"] = Field(
+        default="controllers", description="controllers alone, or combined with brokers (Kafka)."
+    )
+    nodes: int = Field(default=3, ge=1, le=NODES_MAX, description="Number of nodes.")
+    voters: int | None = Field(
+        default=None,
+        ge=1,
+        le=NODES_MAX,
+        description="Number of initial voters, for a dynamic quorum (Kafka).",
+    )
+    workload: WorkloadName = Field(default="idle", description="Workload that clients run.")
+    workload_options: dict[str, str] = Field(
+        default={}, alias="option", description="NAME=VALUE for the workload; can be repeated."
+    )
+    concurrency: int = Field(default=6, ge=2, le=200, description="Number of client processes.")
+    rate_per_second: float = Field(
+        default=100.0, gt=0, le=100_000, alias="rate", description="Client operations per second."
+    )
+    floor: int = Field(
+        default=0, ge=0, le=NODES_MAX, description="Number of nodes that kills and pauses leave running."
+    )
 
 
 class Request(Load):
     """What a user asks of `splitbrain run`: a load, and a schedule of faults or a story step by step."""
 
-    name: str = Field(default="run", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")
-    seed: int | None = Field(default=None, ge=0)
-    faults: list[FaultName] = ["partition"]
-    weights: dict[FaultName, Annotated[float, Field(gt=0, le=1000)]] = {}
-    at_once: int = Field(default=1, ge=1, le=8)
-    interval_seconds: float = Field(default=8.0, ge=0.1, le=86_400)
-    time_limit_seconds: float = Field(default=60.0, gt=0, le=86_400)
-    story: list[StoryStep] = []
+    name: str = Field(default="run", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$", description="Name of the run.")
+    seed: int | None = Field(default=None, ge=0, description=SEED)
+    faults: list[FaultName] = Field(default=["partition"], description="Faults to inject, with commas, or none.")
+    weights: dict[FaultName, Weight] = Field(
+        default={}, alias="weight", description="FAULT=NUMBER: relative frequency, 1 by default; can be repeated."
+    )
+    at_once: int = Field(default=1, ge=1, le=8, description="Most faults that may be in place together.")
+    interval_seconds: float = Field(
+        default=8.0, ge=0.1, le=86_400, alias="interval", description="Mean time between faults in seconds."
+    )
+    time_limit_seconds: float = Field(
+        default=60.0, gt=0, le=86_400, alias="time_limit", description="Duration of faults and load in seconds."
+    )
+    story: list[StoryStep] = Field(default=[], description="Steps in place of random faults (plan files only).")
+
+
+class ReproductionRequest(BaseModel):
+    """What a user asks of `splitbrain reproduce`, for one scenario. switches override those of the sides."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    system: str = Field(default="reference", description=SYSTEM)
+    side: Literal["bad", "good", "both"] = Field(default="both", description="Side to run.")
+    times: int = Field(default=1, ge=1, le=1000, description="Number of runs of each side.")
+    switches: dict[str, str] = Field(default={}, alias="switch", description=SWITCH)
+    features: Features = Field(default={}, alias="feature", description=FEATURE_LEVEL)
+    hosts: HostName = Field(default="netns", description=HOSTS)
+    inventory: Annotated[str, AfterValidator(_absolute)] | None = Field(default=None, description=INVENTORY)
+    seed: int | None = Field(default=None, ge=0, description=SEED)
 
 
 class Plan(Load):
-    """A run as it is carried out. scenario and side say which scenario it plays, if one.
+    """A run as it is carried out.
 
     node_switches are those of single nodes; node_systems names the nodes that run another system than the plan's.
+    scenario and side name the scenario that the run belongs to, if any. command repeats the run.
     """
 
     name: str
@@ -90,52 +162,60 @@ class Plan(Load):
 
     @staticmethod
     def read(path: Path) -> Plan:
-        """The plan of a run directory. Raises BadInput where it is not one."""
+        """The plan of a run directory. Raises BadInput if it is not one."""
         try:
             return Plan.model_validate_json(path.read_text())
         except FileNotFoundError as error:
             raise BadInput(f"{path}: expected a run's plan, there is no such file") from error
         except ValidationError as error:
-            raise BadInput(f"{path}: {_first_problem(error)}") from error
+            raise BadInput(f"{path}: {_first_problem(error, Plan)}") from error
+
+    def as_json(self) -> str:
+        """The plan as its run's directory stores it."""
+        return self.model_dump_json(indent=2, by_alias=True) + "\n"
 
 
-def read_request(path: Path, overrides: dict[str, Any]) -> Request:
-    """The request of a TOML file, with what flags say in its place. Raises BadInput naming file and key."""
+def read_request(path: Path, overrides: Mapping[str, Any]) -> Request:
+    """The request in a TOML file; overrides, by key, take precedence. Raises BadInput naming file and key."""
     try:
         content = tomllib.loads(path.read_text())
     except OSError as error:
         raise BadInput(f"{path}: expected a plan in TOML, {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"{path}: expected TOML: {error}") from error
-    return _checked(Request, {**content, **overrides}, str(path))
-
-
-def request(values: dict[str, Any]) -> Request:
-    """The request that flags alone make. Raises BadInput naming the flag."""
-    return _checked(Request, values, "flags")
-
-
-def settled(**values: Any) -> Plan:
-    """The plan of these values. Raises BadInput naming the one that cannot be."""
-    return _checked(Plan, values, "flags")
+    by_alias = {_alias(Request, key): value for key, value in content.items()}
+    return checked(Request, {**by_alias, **overrides}, str(path))
 
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def _checked(model: type[Model], values: dict[str, Any], place: str) -> Model:
+def checked(model: type[Model], values: Mapping[str, Any], place: str = "") -> Model:
+    """A model of these values. Raises BadInput that names the file, or else the flag, and what was expected there."""
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise BadInput(f"{place}: {_first_problem(error)}") from error
+        problem = _first_problem(error, model)
+        raise BadInput(f"{place}: {problem}" if place else f"--{problem}") from error
 
 
-def _first_problem(error: ValidationError) -> str:
+def _alias(model: type[BaseModel], key: str) -> str:
+    """The key's spelling as a flag; keys of earlier releases are the fields' own names."""
+    field = model.model_fields.get(key)
+    return field.alias if field and field.alias else key
+
+
+def keys_of(model: type[BaseModel]) -> list[str]:
+    """The keys of a model, as files and flags spell them."""
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _first_problem(error: ValidationError, model: type[BaseModel]) -> str:
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"]) or "top level"
-    known = f"; known keys are {', '.join(Request.model_fields)}" if first["type"] == "extra_forbidden" else ""
+    known = f"; known keys are {', '.join(keys_of(model))}" if first["type"] == "extra_forbidden" else ""
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return f"{where}: {first['msg'].removeprefix('Value error, ')}, came {_short(first['input'])}{known}{more}"
+    return f"{where}: {first['msg'].removeprefix('Value error, ')}, found {_short(first['input'])}{known}{more}"
 
 
 def _short(value: Any) -> str:

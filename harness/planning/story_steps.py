@@ -1,35 +1,49 @@
-"""One step of a story as it stands in a plan's file, its arguments checked by the action it names.
+"""One step of a story as it stands in a plan's file, its arguments checked by the fault that it names.
 
-What may live here: the steps that are no fault's actions, and the check. What may not: what actions take (nemesis) or
-do.
+Contains the steps that belong to no fault, and the check. Does not contain what actions take or do (nemesis).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
-from harness.model.stored_names import current_arguments, current_op
-from harness.model.story import CONDITION, MARK, Step
-from nemesis.arguments import Arguments, Seconds
-from nemesis.registry import BY_ACTION
+from harness import plugins
+from harness.model.conditions import TEXTS, needs_node
+from harness.model.nemesis_ops import AWAIT, HEAL, SLEEP
+from harness.model.stored_names import current_arguments, current_condition, current_op
+from harness.model.story import MARK, Step
+from nemesis.arguments import Arguments, Node, Seconds
+
+
+class _Condition(Arguments):
+    name: str
+    node: Node | None = None
+
+    @model_validator(mode="after")
+    def _is_known(self) -> _Condition:
+        if self.name not in TEXTS:
+            raise ValueError(f"condition {self.name!r}: expected one of {', '.join(TEXTS)}")
+        if needs_node(self.name) != (self.node is not None):
+            raise ValueError(f"condition {self.name}: expected {'a' if needs_node(self.name) else 'no'} node")
+        return self
 
 
 class _Await(Arguments):
-    condition: Annotated[str, Field(pattern=rf"^({CONDITION})$")]
+    condition: _Condition
     within_seconds: Seconds
 
 
-ACTIONS: Mapping[str, Any] = {
-    "await": _Await,
-    "sleep": Seconds,
-    "heal": None,
-    MARK: str,
-    **{action: fault.actions[action] for action, fault in BY_ACTION.items()},
-}
+OWN_STEPS: dict[str, Any] = {AWAIT: _Await, SLEEP: Seconds, HEAL: None, MARK: str}
+"""The steps that belong to no fault, with what they take."""
+
+
+def step_types() -> Mapping[str, Any]:
+    """Every step by name, with the type of its arguments."""
+    return OWN_STEPS | {name: fault.actions[name].arguments for name, fault in plugins.actions().items()}
 
 
 class StoryStep(BaseModel):
@@ -39,6 +53,11 @@ class StoryStep(BaseModel):
 
     f: str
     value: Any = None
+
+    @staticmethod
+    def of(step: Step) -> StoryStep:
+        """The step of this value."""
+        return StoryStep(f=step.f, value=step.value)
 
     def step(self) -> Step:
         """The step as a value."""
@@ -51,14 +70,19 @@ class StoryStep(BaseModel):
         if not isinstance(stored, dict) or not isinstance(stored.get("f"), str):
             return stored
         step = {**stored, "f": current_op(stored["f"])}
-        return {**step, "value": current_arguments(step["value"])} if "value" in step else step
+        if "value" in step:
+            step["value"] = current_arguments(step["value"])
+        if step["f"] == AWAIT and isinstance(step.get("value"), dict) and "condition" in step["value"]:
+            step["value"] |= {"condition": current_condition(step["value"]["condition"])}
+        return step
 
     @model_validator(mode="after")
     def _takes_its_arguments(self) -> StoryStep:
-        if self.f not in ACTIONS:
-            raise ValueError(f"action {self.f!r}: expected one of {', '.join(ACTIONS)}")
+        types = step_types()
+        if self.f not in types:
+            raise ValueError(f"step {self.f!r}: expected one of {', '.join(types)}")
         try:
-            TypeAdapter(ACTIONS[self.f]).validate_json(json.dumps(self.value, default=str), strict=True)
+            TypeAdapter(types[self.f]).validate_json(json.dumps(self.value, default=str), strict=True)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(dict.fromkeys(map(str, (self.f, *first["loc"]))))  # a shape is named by its first key

@@ -1,75 +1,59 @@
-"""From a workload's name to the workload, and from a workload and a story to what the engine runs."""
+"""From a plan's workload to the generator that the engine runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 
+from harness import plugins
 from harness.engine.combinators import alongside, phases, repeat, until_ok
 from harness.engine.generator import Generator, OpFunction, fixed, from_function
 from harness.engine.generator import mark as marked
 from harness.engine.pacing import seconds, sleep, stagger, time_limit
 from harness.engine.placement import clients, nemesis, reserve
 from harness.engine.randomness import split
-from harness.model import NEMESIS, BadInput, Op
+from harness.model import NEMESIS, Op
+from harness.model.nemesis_ops import AWAIT, SLEEP
 from harness.model.story import FINAL_READS, MARK, STORY_BEGINS, Step, mark
 from harness.planning.plan import Plan
-from harness.planning.systems import is_kafka
-from workloads.idle import IDLE
-from workloads.log import log
-from workloads.register import register
-from workloads.transactions import late_end, leaderless_end, transactions
-from workloads.workload import Workload
+from workloads.workload import Workload, WorkloadSpec
 
 FINAL_READ_SECONDS = 25.0
-"""How long one final operation is tried: longer than brokers take to abort what nobody ends."""
+"""How long one final operation is retried: longer than brokers take to abort an abandoned transaction."""
 
 FINAL_READS_SECONDS = 60.0
 
-OF_BROKERS: Mapping[str, Callable[[Mapping[str, str]], Workload]] = {
-    "log": log,
-    "transactions": transactions,
-    "kafka-17754": late_end,
-    "kafka-20734": leaderless_end,
-}
-"""The workloads that ask brokers, each made from its options."""
-
 
 def workload_of(plan: Plan) -> Workload:
-    """The plan's workload; on real Kafka registers are read at any node, at the leader elsewhere.
+    """The plan's workload. Raises BadInput where the system cannot serve it, and for an unknown option."""
+    system, _ = plugins.system(plan.system)
+    spec = WorkloadSpec(plan.system, plan.layout, system.clients, plan.workload_options)
+    return plugins.workload(plan.workload).make(spec)
 
-    Raises BadInput where the system cannot serve it, and for options that it does not know.
-    """
-    if plan.workload in OF_BROKERS:
-        if not is_kafka(plan.system) or plan.layout != "combined":
-            raise BadInput(
-                f"workload {plan.workload}: expected --system kafka --layout combined, came --system {plan.system} "
-                f"--layout {plan.layout}, whose nodes are no brokers"
-            )
-        return OF_BROKERS[plan.workload](plan.workload_options)
-    if plan.workload_options:
-        raise BadInput(f"workload {plan.workload}: expected no options, came {', '.join(plan.workload_options)}")
-    if plan.workload == "idle":
-        return IDLE
-    return register("any node" if is_kafka(plan.system) else "leader")
+
+def checks_of(plan: Plan, workload: Workload) -> tuple[str, ...]:
+    """The checks that judge the plan's run: those of every run, of its workload and of its system."""
+    system, _ = plugins.system(plan.system)
+    client_checks = () if workload.idle else ("availability",)
+    return tuple(dict.fromkeys(("nemesis", *workload.checks, *system.checks, *client_checks)))
 
 
 def generator_of(plan: Plan, workload: Workload) -> Generator:
-    """The whole run: wait for the quorum, the story with the clients beside it, then the final reads."""
-    waits, rest = _split([step.step() for step in plan.story], lambda step: step.f == "await")
-    begins, rest = _split(rest, lambda step: bool(workload.script) and step.f != "hold")
+    """The whole run: wait for the quorum, then the story beside the clients, then the final reads."""
+    waits, rest = _split([step.step() for step in plan.story], lambda step: step.f == AWAIT)
+    begins, rest = _split(rest, lambda step: bool(workload.script) and step.f != SLEEP)
     before = nemesis(_sequence([*waits, mark(STORY_BEGINS), *begins]))
     if workload.operation is None or workload.read is None:
         return phases(before, nemesis(_sequence(rest)))
     load = clients(_load(plan, workload, workload.operation, workload.read))
-    tried = (until_ok(repeat(fixed(op))) for op in workload.final_operations)
-    reads = phases(*(time_limit(seconds(FINAL_READ_SECONDS), each) for each in tried))
+    retried = (until_ok(repeat(fixed(op))) for op in workload.final_operations)
+    reads = phases(*(time_limit(seconds(FINAL_READ_SECONDS), each) for each in retried))
     final = time_limit(seconds(FINAL_READS_SECONDS), clients(reads))
     return phases(before, alongside(nemesis(_sequence(rest)), load), marked(FINAL_READS), final)
 
 
 def _load(plan: Plan, workload: Workload, operation: OpFunction, read: OpFunction) -> Generator:
-    """Half the processes read, the others do whatever the workload does, at the plan's rate in all.
+    """Half the processes read, the others do the workload's operations, at the plan's rate in all.
 
     Where the workload has a script, one process follows it, and all others read.
     """
@@ -82,7 +66,7 @@ def _load(plan: Plan, workload: Workload, operation: OpFunction, read: OpFunctio
 
 
 def _split(story: Sequence[Step], is_before: Callable[[Step], bool]) -> tuple[list[Step], list[Step]]:
-    """The steps at the story's beginning that are so, and the rest."""
+    """The leading steps of the story for which is_before holds, and the rest."""
     before = list(takewhile(is_before, story))
     return before, list(story[len(before) :])
 
@@ -92,7 +76,7 @@ def _sequence(story: Sequence[Step]) -> Generator:
 
 
 def _step(step: Step) -> Generator:
-    if step.f == "sleep":
+    if step.f == SLEEP:
         return sleep(seconds(step.value))
     if step.f == MARK:
         return marked(step.value)

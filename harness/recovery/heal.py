@@ -1,10 +1,9 @@
-"""Undoes what a run left on this machine whose controller is gone. Twice is as good as once, in a row or at a time.
+"""Cleans up after runs whose controller is gone. Safe to repeat, and safe to run several times at once.
 
-On namespace hosts nothing outlives the sandbox, which the kernel takes down with its first process; what may be left
-is that process itself, if something kept it alive. It is known by pid and start time, so that no other process is
-ever touched. Containers and machines are undone by what the journal says of them (harness.recovery.teardown), which
-the run's
-guardian has most likely done already.
+On namespace hosts nothing outlives the sandbox, which the kernel tears down with its first process; only that process
+itself can remain, if something kept it alive. It is identified by pid and start time, so that no other process is
+touched. Containers and machines are undone from the journal (harness.recovery.teardown); the run's watchdog has
+usually done that already.
 """
 
 from __future__ import annotations
@@ -20,36 +19,36 @@ from typing import Final
 
 from harness.model import BadInput, EnvironmentFailure
 from harness.recovery.liveness import owner_is_alive, sandbox_process, started_ticks
-from harness.recovery.teardown import HOSTS, alone_with, undo_hosts
+from harness.recovery.teardown import HOSTS, exclusive, undo_hosts
 from nemesis.journal import UndoJournal, pending
 from results.store import RunDirectory, Status, runs
 
 END_SECONDS = 30.0
-ABANDONED: Final[tuple[Status, ...]] = ("created", "running")
-"""What a run may say of itself that nobody carries out."""
+UNFINISHED: Final[tuple[Status, ...]] = ("created", "running")
+"""The statuses of a run that has been abandoned, if its owner is gone."""
 
 
 def heal_store(store: Path) -> Iterator[str]:
-    """Heal every run of a store that is said to be running and whose command is gone; a line for each thing done."""
-    told = False
-    for line in _heal_all(store, ABANDONED):
-        told = True
+    """Heal every abandoned run of a store; yields a line for each step as it completes."""
+    healed = False
+    for line in _heal_all(store, UNFINISHED):
+        healed = True
         yield line
-    if not told:
+    if not healed:
         yield "nothing to heal"
 
 
 def heal_before_a_run(store: Path) -> Iterator[str]:
-    """The same before a new run, silent where there is nothing, and with no eye on runs that may just be beginning."""
+    """The same before a new run: silent where there is nothing, and without runs that may just be starting."""
     yield from _heal_all(store, ("running",))
 
 
 def heal_before_judging(directory: RunDirectory) -> Iterator[str]:
-    """Heal one run or reproduction if it was abandoned. Raises BadInput where somebody still carries it out."""
+    """Heal one run or reproduction if it was abandoned. Raises BadInput while it is still running."""
     for run in [*_sides(directory), directory]:
         if run.status == "running":
             if owner_is_alive(run):
-                raise BadInput(f"{run.path}: expected a run that has ended, it is still being carried out")
+                raise BadInput(f"{run.path}: expected a run that has ended, it is still running")
             yield from _heal(run)
 
 
@@ -65,22 +64,22 @@ def _sides(directory: RunDirectory) -> list[RunDirectory]:
 
 
 def _heal(run: RunDirectory) -> Iterator[str]:
-    """A line for each thing done; none where somebody else healed it while we waited."""
-    with alone_with(run):
-        if run.status not in ABANDONED:
+    """A line for each step; none if another command healed the run meanwhile."""
+    with exclusive(run):
+        if run.status not in UNFINISHED:
             return
         process = sandbox_process(run)
         if process is not None:
             _end(process)
-            yield f"{run.name}: ended its controller, process {process}, and all in it"
+            yield f"{run.name}: ended its controller, process {process}, and everything in its sandbox"
         open_faults = pending(run.journal)
         for record in open_faults:
             if record.fault == HOSTS:
                 yield f"{run.name}: {undo_hosts(record)}"
-        left = sum(record.fault != HOSTS for record in open_faults)
+        count = sum(record.fault != HOSTS for record in open_faults)
         UndoJournal(run.journal).all_healed()
         run.enter("interrupted", datetime.now(UTC))
-    yield f"{run.name}: interrupted, {left} open faults gone with its hosts; what it recorded can be checked"
+    yield f"{run.name}: interrupted, {count} open faults gone with its hosts; what it recorded can be checked"
 
 
 def _end(pid: int) -> None:

@@ -1,5 +1,6 @@
-"""Which processes a run's directory names, and whether they are still there: known by pid and start time, never by pid
-alone, so that no other process is ever taken for one of them.
+"""Which processes a run's directory names, and whether they are still alive.
+
+A process is identified by pid and start time, never by pid alone, so that no other process is mistaken for it.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ OWNER = "owner.json"
 
 
 def own(run: RunDirectory) -> None:
-    """Say in the run's directory that this process is carrying it out, for `splitbrain heal` to see."""
+    """Record in the run's directory that this process carries it out, for `splitbrain heal`."""
     write_json(run.path / OWNER, {"pid": os.getpid(), "started_ticks": started_ticks(os.getpid())})
 
 
 def owner_is_alive(run: RunDirectory) -> bool:
-    """Whether the process that carries the run out is still there."""
+    """Whether the process that carries the run out is alive."""
     return _recorded_process(run.path / OWNER) is not None
 
 
 def sandbox_process(run: RunDirectory) -> int | None:
-    """The pid of the run's sandbox while it lives."""
+    """The pid of the run's sandbox; None once it has ended."""
     return _recorded_process(run.path / SANDBOX)
 
 
@@ -40,7 +41,7 @@ def _recorded_process(path: Path) -> int | None:
 def started_ticks(pid: int) -> int | None:
     """When a process started, in clock ticks since boot (proc(5), field 22); no later process of its pid shares it.
 
-    None where there is none, or only what is left of one until its parent, perhaps a container's, looks at it.
+    None if the process does not exist, or is a zombie.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

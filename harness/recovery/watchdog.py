@@ -1,11 +1,10 @@
-"""Watches over hosts that outlive their controller: when the controller dies, whatever the cause, it undoes them.
+"""Undoes hosts that outlive their controller when the controller dies, whatever the cause.
 
-    python -m harness.recovery.watchdog results/runs/…
-    (started by harness.running.controller_process, never by hand)
+    python -m harness.recovery.watchdog results/runs/…      (started by harness.running.controller_process only)
 
-It is a process of its own, in a session of its own, that reads its standard input until that ends: then whoever carried
-the run out is done with it, or dead, and the controller ends too. One that ends in good order has crossed its hosts out
-in the journal by then, and there is nothing to do.
+The watchdog is a process in a session of its own. It reads its standard input until that ends: then the command that
+started the run has finished or died, and the controller ends too. A controller that ends in good order has removed its
+hosts from the journal by then, and there is nothing to do.
 """
 
 from __future__ import annotations
@@ -20,29 +19,36 @@ from pathlib import Path
 from harness.model import SplitbrainError
 from harness.model.hosts import UndoRecord
 from harness.recovery.liveness import sandbox_process
-from harness.recovery.teardown import HOSTS, alone_with, undo_hosts
+from harness.recovery.teardown import HOSTS, exclusive, undo_hosts
 from nemesis.journal import pending
 from results.store import RunDirectory
 
 TRIES = 5
 PAUSE_SECONDS = 2.0
 CONTROLLER_SECONDS = 60.0
-"""How long a controller may take to end in good order once whoever started it is gone."""
+"""Undoes hosts that outlive their controller when the controller dies, whatever the cause.
+
+    python -m harness.recovery.watchdog results/runs/…      (started by harness.running.controller_process only)
+
+The watchdog is a process in a session of its own. It reads its standard input until that ends: then the command that
+started the run has finished or died, and the controller ends too. A controller that ends in good order has removed its
+hosts from the journal by then, and there is nothing to do.
+"""
 WATCHDOG_LOG = "guardian.log"
 
 
 @contextmanager
 def watchdog(run: RunDirectory) -> Iterator[None]:
-    """A guardian stands by until the end of the block, which it outlives if the controller dies within it."""
-    argv = [sys.executable, "-m", "harness.recovery.watchdog", str(run.path)]
+    """A watchdog process for the duration of the block; it outlives the block if this process dies."""
+    argv = [sys.executable, "-P", "-m", "harness.recovery.watchdog", str(run.path)]
     with (run.path / WATCHDOG_LOG).open("wb") as log:
-        guardian = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True)
-    assert guardian.stdin is not None
+        process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True)
+    assert process.stdin is not None
     try:
         yield
     finally:
-        guardian.stdin.close()
-        guardian.wait()
+        process.stdin.close()
+        process.wait()
 
 
 def main() -> None:
@@ -53,11 +59,11 @@ def main() -> None:
     while sandbox_process(run) is not None and time.monotonic() < deadline:
         time.sleep(0.05)
     for _ in range(TRIES):
-        with alone_with(run):
+        with exclusive(run):
             records = [record for record in pending(run.journal) if record.fault == HOSTS]
             if all(_is_undone(record) for record in records):
                 return
-        time.sleep(PAUSE_SECONDS)  # what refused once, an engine under load or a machine out of reach, may not again
+        time.sleep(PAUSE_SECONDS)  # an overloaded engine or an unreachable machine may answer the next time
     sys.exit(1)
 
 

@@ -1,7 +1,7 @@
-"""Starts the controller of a run in its sandbox and follows it to its end, from outside.
+"""Starts the controller of a run in its sandbox and follows its output to the end.
 
-The controller dies with us: by the lease of the sandbox if we are killed, in good order if its standard input closes.
-sandbox.json in the run's directory says which process to look for if we are gone; `splitbrain heal` reads it.
+The controller ends with this process: the kernel kills the sandbox if this process is killed; the controller ends in
+good order if its standard input closes. sandbox.json in the run's directory identifies it for `splitbrain heal`.
 """
 
 from __future__ import annotations
@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from harness import plugins
 from harness.environments.provision import outlives
 from harness.model import BadInput, EnvironmentFailure, SplitbrainError
 from harness.model.errors import EXIT_USAGE
+from harness.model.systems import Report
 from harness.planning.plan import Plan
 from harness.recovery.liveness import SANDBOX, own, started_ticks
 from harness.recovery.watchdog import watchdog
@@ -28,15 +30,13 @@ from results.store import RunDirectory
 STOP_SECONDS = 60.0
 CONTROLLER_LOG = "controller.log"
 
-Report = Callable[[str], None]
-
 
 def carry_out(plan: Plan, run: RunDirectory, report: Report) -> dict[str, int]:
-    """Carry out a plan; returns how many client operations ended how. The run ends recorded or interrupted.
+    """Carry out a plan; returns the number of client operations by outcome. The run ends recorded or interrupted.
 
-    Raises what the controller failed with; KeyboardInterrupt passes once the controller has ended in good order.
+    Raises what the controller failed with, and KeyboardInterrupt once the controller has ended in good order.
     """
-    write_text(run.plan, plan.model_dump_json(indent=2) + "\n")
+    write_text(run.plan, plan.as_json())
     own(run)
     run.enter("running", datetime.now(UTC))
     try:
@@ -50,19 +50,19 @@ def carry_out(plan: Plan, run: RunDirectory, report: Report) -> dict[str, int]:
 
 
 def interrupt(run: RunDirectory) -> None:
-    """Say that the run was interrupted; where the disk refuses even that, `splitbrain heal` says it later."""
+    """Record that the run was interrupted; if the disk refuses even that, `splitbrain heal` records it later."""
     with suppress(OSError):
         run.enter("interrupted", datetime.now(UTC))
 
 
 def controller_command(plan: Plan, arguments: Sequence[str]) -> list[str]:
-    """The command that runs our Python where the plan's hosts are controlled from, and dies with us."""
+    """The command that runs our Python where the plan's hosts are controlled from, and that ends with this process."""
     argv = [sys.executable, *arguments]
-    return enclose(argv, Privilege.detect()) if plan.hosts == "netns" else tie(argv)
+    return enclose(argv, Privilege.detect()) if plugins.host_kind(plan.hosts).sandboxed else tie(argv)
 
 
 def _follow(run: RunDirectory, report: Report) -> dict[str, int]:
-    argv = controller_command(Plan.read(run.plan), ["-m", "harness.running.controller", str(run.path)])
+    argv = controller_command(Plan.read(run.plan), ["-P", "-m", "harness.running.controller", str(run.path)])
     with (run.path / CONTROLLER_LOG).open("wb") as log, _controller(argv, log) as controller:
         write_json(run.path / SANDBOX, {"pid": controller.pid, "started_ticks": started_ticks(controller.pid)})
         assert controller.stdout is not None
@@ -105,4 +105,4 @@ def _failure(message: str, exit_code: int) -> SplitbrainError:
 
 def _last_line(path: Path) -> str:
     lines = path.read_text(errors="replace").strip().splitlines()
-    return f"{lines[-1]} ({path})" if lines else f"it said nothing ({path})"
+    return f"{lines[-1]} ({path})" if lines else f"it printed nothing ({path})"

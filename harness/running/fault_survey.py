@@ -1,9 +1,8 @@
-"""Which faults can be had on a kind of host here: brings two hosts up, asks every fault, and takes the hosts down.
+"""Finds which faults are available on a kind of host: provisions its hosts, asks every fault, and removes the hosts.
 
-    python -m harness.running.fault_survey results/…/survey
-    (started by harness.running.fault_trials, never by hand)
+    python -P -m harness.running.fault_survey results/…/survey      (started by harness.running.fault_trials only)
 
-Prints one JSON line: each action, and why it cannot be had, or null.
+Prints one JSON line: each action, and why it is unavailable, or null.
 """
 
 from __future__ import annotations
@@ -13,15 +12,14 @@ import json
 import sys
 from pathlib import Path
 
+from harness import plugins
 from harness.engine.clock import RunClock
 from harness.environments.provision import provisioned
 from harness.model import SplitbrainError
-from harness.planning.node_configs import ReconfigurableSystem, RunNodeConfigs
 from harness.planning.plan import Plan
-from harness.planning.systems import build
 from harness.running.controller import nemesis_context
+from harness.systems.cluster import Cluster, ClusterConfigs
 from nemesis.journal import UndoJournal
-from nemesis.registry import BY_ACTION
 from results.store import RunDirectory
 
 
@@ -32,18 +30,19 @@ def main() -> None:
     try:
         reasons = asyncio.run(reasons_on(plan, run))
     except SplitbrainError as error:
-        reasons = dict.fromkeys(BY_ACTION, str(error))
+        reasons = dict.fromkeys(plugins.actions(), str(error))
     print(json.dumps(reasons))
 
 
 async def reasons_on(plan: Plan, run: RunDirectory) -> dict[str, str | None]:
-    """Why each action cannot be had on the plan's hosts; None where it can. Raises EnvironmentFailure without hosts."""
+    """Why each action is unavailable on the plan's hosts, None where it is available. Raises EnvironmentFailure."""
     journal = UndoJournal(run.journal)
-    async with provisioned(plan, run, build(plan), RunClock.started_now(), journal) as environment:
-        processes = environment.processes(build(plan), lambda *_: None)
+    cluster = Cluster(plan)
+    async with provisioned(plan, run, cluster, RunClock.started_now(), journal) as environment:
+        processes = environment.processes(cluster, lambda *_: None)
         context = nemesis_context(plan, environment, processes, lambda: None)
-        context.node_configs = RunNodeConfigs(ReconfigurableSystem(plan), environment)
-        return {action: fault.missing(context, action) for action, fault in BY_ACTION.items()}
+        context.node_configs = ClusterConfigs(cluster, environment.host, environment.views)
+        return {action: fault.unavailable(context, action) for action, fault in plugins.actions().items()}
 
 
 if __name__ == "__main__":

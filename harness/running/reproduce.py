@@ -1,78 +1,50 @@
-"""Plays a scenario's sides, judges them together, and says whether the anomaly shows where it should and only there."""
+"""Runs both sides of a scenario and judges them together: the anomaly must appear on the bad side only."""
 
 from __future__ import annotations
 
 import asyncio
-import platform
-import secrets
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import shlex
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 
+from harness import plugins
 from harness.judging.runs import judge_reproduction, judge_run
 from harness.judging.spark import open_spark
 from harness.model import BadInput
-from harness.model.hosts import HostKind
-from harness.model.scenario import Scenario, SideName
-from harness.planning.plan import Plan, StoryStep, settled
+from harness.model.scenario import SIDE_NAMES, Scenario, SideName
+from harness.model.systems import Report
+from harness.planning.options import argv_of
+from harness.planning.plan import Plan, ReproductionRequest, StoryStep, checked
 from harness.planning.preflight import preflight
-from harness.planning.systems import KAFKA, build, has_features, is_kafka, is_switch, settle
 from harness.recovery.heal import heal_before_a_run
 from harness.recovery.liveness import own
 from harness.running.controller_process import carry_out, interrupt
+from harness.running.run import new_seed, our_versions, resolve_system
+from harness.systems.cluster import Cluster, refuse_unavailable_faults
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory, new_run
 
-Report = Callable[[str], None]
 
-
-@dataclass(frozen=True, slots=True)
-class Reproduction:
-    """What to play: a scenario on a system, which sides, how often, from which seed.
-
-    switches win over those of the sides: what a fix in question would change can so be tried on a documented story;
-    features are those of Kafka on both.
-    """
-
-    scenario: Scenario
-    system: str
-    sides: tuple[SideName, ...]
-    times: int
-    seed: int
-    switches: Mapping[str, str] = field(default_factory=dict)
-    features: Mapping[str, str] = field(default_factory=dict)
-    hosts: HostKind = "netns"
-    inventory: str | None = None
-
-    @property
-    def command(self) -> str:
-        """The command that repeats it."""
-        side = "" if len(self.sides) == 2 else f" --side {self.sides[0]}"
-        times = "" if self.times == 1 else f" --times {self.times}"
-        switches = "".join(f" --switch {name}={value}" for name, value in self.switches.items())
-        switches += "".join(f" --feature {name}={level}" for name, level in self.features.items())
-        hosts = "" if self.hosts == "netns" else f" --hosts {self.hosts}"
-        hosts += f" --inventory {self.inventory}" if self.inventory else ""
-        what = f"{self.scenario.id} --system {self.system}{hosts}{side}{times}{switches}"
-        return f"splitbrain reproduce {what} --seed {self.seed}"
-
-
-def reproduce(what: Reproduction, store: Path, master: str | None, report: Report) -> tuple[RunDirectory, RunVerdict]:
-    """Play all sides one after another, then judge them in one Spark session."""
-    plans = [asyncio.run(_plan(what, side, number, report)) for number in range(what.times) for side in what.sides]
+def reproduce_scenario(
+    scenario: Scenario, request: ReproductionRequest, store: Path, master: str | None, report: Report
+) -> tuple[RunDirectory, RunVerdict]:
+    """Run all sides one after another, then judge them in one Spark session."""
+    seed = new_seed() if request.seed is None else request.seed
+    request = request.model_copy(update={"seed": seed})
+    plans = asyncio.run(_plans(scenario, request, report))
     for plan in plans:
-        build(plan)  # refuses what a side's system does not have, before anything is started
-    preflight(what.hosts)
+        Cluster(plan)
+        refuse_unavailable_faults(plan)
+    preflight(request.hosts)
     for line in heal_before_a_run(store):
         report(line)
-    family = what.system.partition(":")[0]
-    reproduction = new_run(store, f"{what.scenario.id}-{family}", datetime.now(UTC), "reproduction")
+    system, _ = plugins.system(request.system)
+    reproduction = new_run(store, f"{scenario.id}-{system.name}", datetime.now(UTC), "reproduction")
     own(reproduction)
     reproduction.enter("running", datetime.now(UTC))
     try:
-        runs = [_play(plan, reproduction, report) for plan in plans]
+        runs = [_run(plan, reproduction, report) for plan in plans]
     except BaseException:
         interrupt(reproduction)
         raise
@@ -80,81 +52,84 @@ def reproduce(what: Reproduction, store: Path, master: str | None, report: Repor
     report("starting Spark")
     spark = open_spark(master)
     for run in runs:
-        report(f"judging {run.name}")
+        report(f"checking {run.name}")
         judge_run(run, spark)
-    return reproduction, judge_reproduction(reproduction, what.scenario, what.command)
+    return reproduction, judge_reproduction(reproduction, scenario, command_of(scenario, request))
 
 
-def _play(plan: Plan, reproduction: RunDirectory, report: Report) -> RunDirectory:
+def command_of(scenario: Scenario, request: ReproductionRequest) -> str:
+    """The command that repeats the reproduction."""
+    return shlex.join(argv_of("reproduce", request, (scenario.id,)))
+
+
+def _run(plan: Plan, reproduction: RunDirectory, report: Report) -> RunDirectory:
     assert plan.side is not None
     run = reproduction.new_side(plan.side, datetime.now(UTC))
     carry_out(plan, run, lambda doing: report(f"{run.name} on {plan.system}: {doing}"))
     return run
 
 
-async def _plan(what: Reproduction, name: SideName, number: int, report: Report) -> Plan:
-    side = what.scenario.side(name)
-    here, there = ("Kafka", "reference") if is_kafka(what.system) else ("the reference", "kafka")
-    if (side.kafka if is_kafka(what.system) else side.reference) is None:
-        raise BadInput(f"scenario {what.scenario.id}: its {name} side is not to be had on {here}; use --system {there}")
-    system, versions = await settle(what.system, side.kafka or "", report)
-    _refuse_features_below(what, name, system)
-    others = side.kafka_of_node if is_kafka(system) else {}
-    return settled(
-        name=what.scenario.id,
-        scenario=what.scenario.id,
-        side=name,
-        system=system,
-        switches={**({} if is_kafka(system) else side.reference or {}), **what.switches},
-        features=dict(what.features),
-        hosts=what.hosts,
-        inventory=what.inventory,
-        node_switches={node: _of_node(what, own) for node, own in side.of_node.items()},
-        node_systems={node: (await settle(KAFKA, wanted, report))[0] for node, wanted in others.items()},
-        layout=what.scenario.layout,
-        nodes=what.scenario.nodes,
-        workload=what.scenario.workload,
-        workload_options=dict(side.workload_options),
-        seed=what.seed + number,
-        story=[StoryStep(f=step.f, value=step.value) for step in what.scenario.story],
-        versions=versions | our_versions(),
-        command=what.command,
+async def _plans(scenario: Scenario, request: ReproductionRequest, report: Report) -> list[Plan]:
+    sides = [name for name in SIDE_NAMES if request.side in (name, "both")]
+    return [
+        await side_plan(scenario, request, name, number, report) for number in range(request.times) for name in sides
+    ]
+
+
+async def side_plan(
+    scenario: Scenario, request: ReproductionRequest, name: SideName, number: int, report: Report
+) -> Plan:
+    """The plan of one run of a side. Raises BadInput where the side is not available on the system."""
+    side, (system, _) = scenario.side(name), plugins.system(request.system)
+    setup = side.setups.get(system.name)
+    if setup is None:
+        needs = " or ".join(f"--system {each}" for each in side.setups)
+        raise BadInput(f"scenario {scenario.id}: its {name} side is not available on {system.name}; it needs {needs}")
+    full_name, notes = await resolve_system(request.system, setup.version, report)
+    _refuse_low_features(scenario, request, name, full_name)
+    versions = {node: f"{system.name}:{version}" for node, version in setup.node_versions.items()}
+    assert request.seed is not None
+    return checked(
+        Plan,
+        {
+            "name": scenario.id,
+            "scenario": scenario.id,
+            "side": name,
+            "system": full_name,
+            "switch": {**setup.switches, **request.switches},
+            "feature": dict(request.features),
+            "hosts": request.hosts,
+            "inventory": request.inventory,
+            "node_switches": {node: _node_switches(request, own) for node, own in side.node_switches.items()},
+            "node_systems": {node: (await resolve_system(each, "", report))[0] for node, each in versions.items()},
+            "layout": scenario.layout,
+            "nodes": scenario.nodes,
+            "workload": scenario.workload,
+            "option": dict(side.workload_options),
+            "seed": request.seed + number,
+            "story": [StoryStep.of(step) for step in scenario.story],
+            "versions": notes | our_versions(),
+            "command": command_of(scenario, request),
+        },
     )
 
 
-def _refuse_features_below(what: Reproduction, name: SideName, system: str) -> None:
-    """Raises BadInput where the features asked for, or a release without any, do not reach what the side needs."""
-    for feature, least in what.scenario.side(name).needs_features.items():
-        level = what.features.get(feature, "")
-        if not has_features(system):
-            came = f"--system {system}: expected 4.0 or later, which has {feature}"
+def _refuse_low_features(scenario: Scenario, request: ReproductionRequest, name: SideName, full_name: str) -> None:
+    """Raise BadInput where the requested features, or a release without any, do not reach what the side needs."""
+    system, version = plugins.system(full_name)
+    for feature, least in scenario.side(name).needs_features.items():
+        level = request.features.get(feature, "")
+        if not system.has_features(version):
+            problem = f"--system {full_name}: expected a release that has {feature}"
         elif level.isdecimal() and int(level) < least:
-            came = f"--feature {feature}={level}: expected {least} or higher"
+            problem = f"--feature {feature}={level}: expected {least} or higher"
         else:
             continue
         other = "bad" if name == "good" else "good"
-        raise BadInput(f"{came}, as the {name} side of {what.scenario.id} needs it; --side {other} can be had")
+        raise BadInput(f"{problem}, which the {name} side of {scenario.id} needs; --side {other} does not")
 
 
-def _of_node(what: Reproduction, own: Mapping[str, str]) -> dict[str, str]:
-    """A node's own switches: on real Kafka the properties alone, and none that the user gave for all nodes."""
-    known = {name: value for name, value in own.items() if name not in what.switches}
-    return {name: value for name, value in known.items() if not (is_kafka(what.system) and is_switch(name))}
-
-
-def our_versions() -> dict[str, str]:
-    """What else took part in a run: splitbrain, Python and the kernel."""
-    return {"splitbrain": version("splitbrain"), "python": platform.python_version(), "kernel": platform.release()}
-
-
-def new_seed() -> int:
-    """A seed for who gave none; the report says which."""
-    return secrets.randbelow(2**31)
-
-
-def sides_of(word: str) -> Sequence[SideName]:
-    """The sides that `bad`, `good` or `both` means. Raises BadInput for another word."""
-    known: dict[str, Sequence[SideName]] = {"bad": ("bad",), "good": ("good",), "both": ("bad", "good")}
-    if word not in known:
-        raise BadInput(f"--side {word!r}: expected bad, good or both")
-    return known[word]
+def _node_switches(request: ReproductionRequest, own: Mapping[str, str]) -> dict[str, str]:
+    """A node's own switches that its system knows; the user's switches for all nodes override them."""
+    system, _ = plugins.system(request.system)
+    return {name: value for name, value in own.items() if name not in request.switches and system.accepts(name)}

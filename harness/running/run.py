@@ -1,74 +1,106 @@
-"""A run on request: a workload under a schedule of faults, carried out and judged."""
+"""A run on request: a workload under a schedule of faults, carried out and checked."""
 
 from __future__ import annotations
 
 import asyncio
+import platform
+import secrets
 import shlex
-from collections.abc import Callable
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
+import tomli_w
+
+from harness import plugins
 from harness.judging.runs import judge_run
 from harness.judging.spark import open_spark
-from harness.model.story import ALL_FOLLOW_ONE_LEADER, once
+from harness.model.conditions import ALL_FOLLOW_LEADER
+from harness.model.story import once
+from harness.model.systems import Report
+from harness.planning.options import argv_of
 from harness.planning.plan import NO_FAULTS, Load, Plan, Request, StoryStep
 from harness.planning.preflight import preflight
-from harness.planning.systems import build, settle
 from harness.planning.workloads import workload_of
 from harness.recovery.heal import heal_before_a_run
 from harness.running.controller_process import carry_out
-from harness.running.reproduce import new_seed, our_versions
+from harness.systems.cluster import Cluster, refuse_unavailable_faults
 from nemesis.schedule import Mix, random_story
+from results.files import write_text
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory, new_run
 
-DEFAULT_KAFKA = "newest 4"
-Report = Callable[[str], None]
+REQUEST_FILE = "request.toml"
 
 
-def run_request(asked: Request, store: Path, master: str | None, report: Report) -> tuple[RunDirectory, RunVerdict]:
-    """Settle a request into a plan, carry it out, judge it."""
-    plan = asyncio.run(_settled(asked, report))
-    build(plan)
+def run_request(request: Request, store: Path, master: str | None, report: Report) -> tuple[RunDirectory, RunVerdict]:
+    """Resolve a request into a plan, carry it out, check it."""
+    resolved, versions = asyncio.run(resolve(request, report))
+    plan = plan_of(resolved, versions)
+    Cluster(plan)
+    refuse_unavailable_faults(plan, request.faults if not request.story else ())
     workload_of(plan)
     preflight(plan.hosts)
     for line in heal_before_a_run(store):
         report(line)
     run = new_run(store, plan.name, datetime.now(UTC))
-    carry_out(plan, run, report)
+    carry_out(plan.model_copy(update={"command": shlex.join(command_of(resolved, run))}), run, report)
     report("starting Spark")
     spark = open_spark(master)
-    report("judging")
+    report("checking")
     return run, judge_run(run, spark)
 
 
-async def _settled(asked: Request, report: Report) -> Plan:
-    system, versions = await settle(asked.system, DEFAULT_KAFKA, report)
-    seed = new_seed() if asked.seed is None else asked.seed
-    mix = Mix({name: asked.weights.get(name, 1.0) for name in asked.faults if name != NO_FAULTS}, asked.at_once)
-    drawn = random_story(mix, seed, asked.time_limit_seconds, asked.interval_seconds, asked.nodes)
-    story = [step.step() for step in asked.story] or [once(ALL_FOLLOW_ONE_LEADER), *drawn]
-    settled = asked.model_copy(update={"system": system, "seed": seed})
+async def resolve(request: Request, report: Report) -> tuple[Request, dict[str, str]]:
+    """The request with an exact version and a seed, and what to note of versions."""
+    system, notes = await resolve_system(request.system, "", report)
+    seed = new_seed() if request.seed is None else request.seed
+    return request.model_copy(update={"system": system, "seed": seed}), notes
+
+
+async def resolve_system(name: str, default_version: str, report: Report) -> tuple[str, dict[str, str]]:
+    """A system's full name with its artifacts on this machine, and what to note of versions.
+
+    default_version applies where the name has no version. Raises BadInput for an unknown system or version.
+    """
+    kind, given = plugins.system(name)
+    resolved = await kind.resolve(given or default_version or kind.default_version, report)
+    registered = kind.name in plugins.names("systems")
+    full = f"{kind.name}:{resolved.version}" if resolved.version else kind.name
+    return full if registered else name, dict(resolved.notes)
+
+
+def plan_of(request: Request, versions: dict[str, str]) -> Plan:
+    """The plan of a resolved request."""
+    assert request.seed is not None, "a resolved request has a seed"
+    mix = Mix({name: request.weights.get(name, 1.0) for name in request.faults if name != NO_FAULTS}, request.at_once)
+    seconds, interval = request.time_limit_seconds, request.interval_seconds
+    sampled = random_story(mix, plugins.faults(), request.seed, seconds, interval, request.nodes)
+    story = list(request.story) or [StoryStep.of(step) for step in (once(ALL_FOLLOW_LEADER), *sampled)]
     return Plan(
-        **settled.model_dump(include=set(Load.model_fields)),
-        name=asked.name,
-        seed=seed,
-        story=[StoryStep(f=step.f, value=step.value) for step in story],
+        **{name: getattr(request, name) for name in Load.model_fields},
+        name=request.name,
+        seed=request.seed,
+        story=story,
         versions=versions | our_versions(),
-        command=_command(settled),
     )
 
 
-FLAGS = {"time_limit_seconds": "time-limit", "interval_seconds": "interval", "rate_per_second": "rate"}
-LISTS = frozenset({"story", "switches", "faults", "weights", "workload_options"})
+def command_of(request: Request, run: RunDirectory) -> Sequence[str]:
+    """The command that repeats the run. A request with a story is stored in the run's directory as TOML, and named."""
+    if not request.story:
+        return argv_of("run", request, but=("story",))
+    path = run.path / REQUEST_FILE
+    write_text(path, tomli_w.dumps(request.model_dump(mode="json", by_alias=True, exclude_none=True)))
+    return ["splitbrain", "run", "--plan", str(path)]
 
 
-def _command(settled: Request) -> str:
-    """The command that repeats the run; a story of the user's own is repeated from the stored plan's file."""
-    given = settled.model_dump(exclude=set(LISTS), exclude_defaults=True)
-    flags = [f"--{FLAGS.get(key, key).replace('_', '-')} {shlex.quote(str(value))}" for key, value in given.items()]
-    flags += [f"--switch {shlex.quote(f'{name}={value}')}" for name, value in settled.switches.items()]
-    flags += [f"--option {shlex.quote(f'{name}={value}')}" for name, value in settled.workload_options.items()]
-    flags += [f"--weight {name}={weight:g}" for name, weight in settled.weights.items()]
-    story = " --plan PLAN.toml" if settled.story else f" --faults {','.join(settled.faults)}"
-    return f"splitbrain run {' '.join(flags)}{story}"
+def our_versions() -> dict[str, str]:
+    """What else took part in a run: splitbrain, Python and the kernel."""
+    return {"splitbrain": version("splitbrain"), "python": platform.python_version(), "kernel": platform.release()}
+
+
+def new_seed() -> int:
+    """A seed where the user gave none; the report shows it."""
+    return secrets.randbelow(2**31)

@@ -1,16 +1,18 @@
-"""A scenario in words, for `splitbrain scenarios show ID`."""
+"""A scenario as text, for `splitbrain scenarios show ID`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from harness.model.scenario import Expectation, Scenario, Side
+from harness.model.conditions import Condition
+from harness.model.nemesis_ops import AWAIT, SLEEP
+from harness.model.scenario import Expectation, Scenario, Setup, Side
 from harness.model.story import Step
 
 
 def describe(scenario: Scenario) -> str:
-    """Title, question, source, story and both sides."""
+    """Title, question, source, story, both sides, and the command that runs it."""
     lines = [
         f"{scenario.id}: {scenario.title}",
         "",
@@ -22,54 +24,54 @@ def describe(scenario: Scenario) -> str:
         "",
         *_side("Bad", scenario.bad),
         *_side("Good", scenario.good),
-        f"Play it: splitbrain reproduce {scenario.id} {_systems(scenario)}",
+        "Run it with:",
+        *(f"  {command}" for command in _commands(scenario)),
     ]
     return "\n".join(lines)
 
 
 def _kind(scenario: Scenario) -> str:
-    return "controllers" if scenario.layout == "controllers" else "controllers that are brokers too"
+    return "controllers" if scenario.layout == "controllers" else "controllers that are also brokers"
 
 
-def _systems(scenario: Scenario) -> str:
-    """The flags that choose a system; in brackets where there is a choice."""
-    on_kafka = f"--system kafka{_only_side(scenario)}"
-    return on_kafka if None in (scenario.bad.reference, scenario.good.reference) else f"[{on_kafka}]"
-
-
-def _only_side(scenario: Scenario) -> str:
-    """The flag that leaves out the side that is not to be had on Kafka, if there is one."""
-    to_be_had = [name for name, side in (("bad", scenario.bad), ("good", scenario.good)) if side.kafka is not None]
-    return f" --side {to_be_had[0]}" if len(to_be_had) == 1 else ""
+def _commands(scenario: Scenario) -> Iterable[str]:
+    """One command for each system; it names the side where only one is available."""
+    for system in scenario.systems:
+        sides = scenario.sides_on(system)
+        only = f" --side {sides[0]}" if len(sides) == 1 else ""
+        yield f"splitbrain reproduce {scenario.id} --system {system}{only}"
 
 
 def _side(name: str, side: Side) -> Iterable[str]:
-    switches = ", ".join(f"{key}={value}" for key, value in (side.reference or {}).items()) or "as it is"
-    switches = "not to be had" if side.reference is None else switches
-    versions = [side.kafka or "not to be had", *(f"{text} on n{node}" for node, text in side.kafka_of_node.items())]
-    yield f"{name} side: reference {switches}; Kafka {', '.join(versions)}"
+    yield f"{name} side: {'; '.join(_setup(system, setup) for system, setup in side.setups.items())}"
     yield from (f"  needs {feature} {least} or higher" for feature, least in side.needs_features.items())
-    yield from (f"  the workload has {key}={value}" for key, value in side.workload_options.items())
-    for node, own in side.of_node.items():
-        yield f"  n{node} has {', '.join(f'{key}={value}' for key, value in own.items())}"
+    yield from (f"  the workload runs with {key}={value}" for key, value in side.workload_options.items())
+    for node, own in side.node_switches.items():
+        yield f"  n{node} runs with {', '.join(f'{key}={value}' for key, value in own.items())}"
     yield from (f"  must break a guarantee: {name}" for name in side.breaks)
-    yield from (f"  must show: {_words(expectation)}" for expectation in side.shows)
-    yield from (f"  must never show: {_words(expectation)}" for expectation in side.never)
+    yield from (f"  must show: {_expectation(expectation)}" for expectation in side.shows)
+    yield from (f"  must not show: {_expectation(expectation)}" for expectation in side.never)
 
 
-def _words(expectation: Expectation) -> str:
-    return f"{expectation.words} ({expectation.quantity} >= {expectation.at_least:g})"
+def _setup(system: str, setup: Setup) -> str:
+    switches = ", ".join(f"{key}={value}" for key, value in setup.switches.items())
+    others = "".join(f", {version} on n{node}" for node, version in setup.node_versions.items())
+    return f"{system} {setup.version or switches or 'with its defaults'}{others}"
+
+
+def _expectation(expectation: Expectation) -> str:
+    return f"{expectation.text} ({expectation.quantity} >= {expectation.at_least:g})"
 
 
 def _step(step: Step) -> str:
-    if step.f == "await":
-        return f"wait until {step.value['condition']}"
-    if step.f == "sleep":
-        return f"hold for {step.value:g} s"
+    if step.f == AWAIT:
+        return f"wait until {Condition.from_json(step.value['condition'])}"
+    if step.f == SLEEP:
+        return f"wait {step.value:g} s"
     return f"{step.f} {_arguments(step.value)}".strip()
 
 
 def _arguments(value: Any) -> str:
     if not isinstance(value, dict):
         return "" if value is None else str(value)
-    return ", ".join(f"{name} {content}" for name, content in value.items())
+    return ", ".join(f"{name}: {content}" for name, content in value.items())

@@ -1,6 +1,6 @@
-"""The outcomes that scenarios speak of, each a bound on a quantity of the checks.
+"""The outcomes that scenarios expect, each a bound on a quantity of the checks.
 
-All are counted from the beginning of the story, so that the first election of a fresh quorum is none of them.
+All are counted from the beginning of the story, so that the first election of a fresh quorum is not counted.
 """
 
 from __future__ import annotations

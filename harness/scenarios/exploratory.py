@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from harness.model.scenario import Scenario, Side, Source
-from harness.model.story import (
-    A_LEADER_IS_KNOWN,
-    ALL_FOLLOW_ONE_LEADER,
-    LEADER,
-    SKEWED,
-    cut,
-    drift,
-    for_,
-    heal,
-    once,
-    one,
-    seconds,
-)
+from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN
+from harness.model.scenario import Scenario, Side, Source, on
+from harness.model.story import LEADER, SKEWED, cut, drift, for_, heal, once, one, seconds
 
 RAFT_THESIS = Source("Ongaro, Consensus: Bridging Theory and Practice")
 
@@ -26,17 +15,17 @@ EX_01 = Scenario(
     source=RAFT_THESIS / "6.4.1, leases",
     nodes=3,
     story=(
-        once(ALL_FOLLOW_ONE_LEADER),
+        once(ALL_FOLLOW_LEADER),
         for_(seconds(1)),
         drift(one(LEADER), rate=0.2),
         cut(SKEWED),
         for_(seconds(6)),
         heal(),
-        once(A_LEADER_IS_KNOWN),
+        once(LEADER_KNOWN),
         for_(seconds(1)),
     ),
-    bad=Side({"reference.read_mode": "lease"}, None, breaks=("non-linearizable",)),
-    good=Side({"reference.read_mode": "read-index"}, None),
+    bad=Side(on(reference={"reference.read_mode": "lease"}), breaks=("non-linearizable",)),
+    good=Side(on(reference={"reference.read_mode": "read-index"})),
     workload="register",
 )
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from harness.model.scenario import Scenario, Side, Source
-from harness.model.story import A_LEADER_IS_KNOWN, ALL_FOLLOW_ONE_LEADER, LEADER, cut, for_, heal, once, seconds
+from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN
+from harness.model.scenario import Scenario, Side, Source, on
+from harness.model.story import LEADER, cut, for_, heal, once, seconds
 from harness.scenarios.expectations import epochs_burned, leader_changes, two_leaders
 
 KIP_595 = Source("KIP-595")
@@ -15,15 +16,15 @@ LP_01 = Scenario(
     source=KIP_595 / "Leader Progress Timeout",
     nodes=3,
     story=(
-        once(ALL_FOLLOW_ONE_LEADER),
+        once(ALL_FOLLOW_LEADER),
         cut(LEADER),
         for_(seconds(12)),
         heal(),
-        once(A_LEADER_IS_KNOWN),
+        once(LEADER_KNOWN),
         for_(seconds(3)),
     ),
-    bad=Side({"reference.check_quorum": "false"}, "3.6.2", shows=(two_leaders(at_least_ms=5000),)),
-    good=Side({}, "newest 4", never=(two_leaders(at_least_ms=3000),)),
+    bad=Side(on(reference={"reference.check_quorum": "false"}, kafka="3.6.2"), shows=(two_leaders(at_least_ms=5000),)),
+    good=Side(on(reference={}, kafka="newest 4"), never=(two_leaders(at_least_ms=3000),)),
 )
 
 LP_05 = Scenario(
@@ -33,15 +34,18 @@ LP_05 = Scenario(
     source=KIP_595 / "Leader Progress Timeout",
     nodes=3,
     story=(
-        once(ALL_FOLLOW_ONE_LEADER),
+        once(ALL_FOLLOW_LEADER),
         cut(LEADER),
         for_(seconds(20)),
         heal(),
-        once(A_LEADER_IS_KNOWN),
+        once(LEADER_KNOWN),
         for_(seconds(5)),
     ),
-    bad=Side({"reference.pre_vote": "false"}, "3.9.1", shows=(leader_changes(at_least=2), epochs_burned(at_least=6))),
-    good=Side({}, "newest 4", never=(leader_changes(at_least=2), epochs_burned(at_least=6))),
+    bad=Side(
+        on(reference={"reference.pre_vote": "false"}, kafka="3.9.1"),
+        shows=(leader_changes(at_least=2), epochs_burned(at_least=6)),
+    ),
+    good=Side(on(reference={}, kafka="newest 4"), never=(leader_changes(at_least=2), epochs_burned(at_least=6))),
 )
 
 SCENARIOS = (LP_01, LP_05)

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
+from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN, is_not_leader
 from harness.model.faults.rpc import HOLD, Api, RpcMatch, RpcRule, intercept
-from harness.model.scenario import Scenario, Side, Source
-from harness.model.story import (
-    A_LEADER_IS_KNOWN,
-    ALL_FOLLOW_ONE_LEADER,
-    FOLLOWERS,
-    cut,
-    for_,
-    heal,
-    is_not_leader,
-    once,
-    one,
-    only_links,
-    seconds,
-)
+from harness.model.scenario import Scenario, Side, Source, on
+from harness.model.story import FOLLOWERS, cut, for_, heal, once, one, only_links, seconds
 from harness.scenarios.expectations import epochs_burned, leader_changes, leader_deposed
 
 KIP_996 = Source("KIP-996")
@@ -29,15 +18,15 @@ PV_01 = Scenario(
     source=KIP_996 / "Disruptive server scenarios",
     nodes=3,
     story=(
-        once(ALL_FOLLOW_ONE_LEADER),
+        once(ALL_FOLLOW_LEADER),
         cut(one(FOLLOWERS)),
         for_(seconds(12)),
         heal(),
-        once(A_LEADER_IS_KNOWN),
+        once(LEADER_KNOWN),
         for_(seconds(5)),
     ),
-    bad=Side(WITHOUT_PRE_VOTE, "3.9.1", shows=(leader_deposed, epochs_burned(at_least=2))),
-    good=Side({}, "newest 4", never=(leader_deposed, epochs_burned(at_least=1))),
+    bad=Side(on(reference=WITHOUT_PRE_VOTE, kafka="3.9.1"), shows=(leader_deposed, epochs_burned(at_least=2))),
+    good=Side(on(reference={}, kafka="newest 4"), never=(leader_deposed, epochs_burned(at_least=1))),
 )
 
 PV_02 = Scenario(
@@ -47,19 +36,21 @@ PV_02 = Scenario(
     source=KIP_996 / "Disruptive server scenarios",
     nodes=5,
     story=(
-        once(ALL_FOLLOW_ONE_LEADER),
+        once(ALL_FOLLOW_LEADER),
         only_links({(1, 2), (1, 3), (2, 3), (2, 4), (3, 5)}, leader_as=3),
         for_(seconds(40)),
         heal(),
-        once(A_LEADER_IS_KNOWN),
+        once(LEADER_KNOWN),
         for_(seconds(3)),
     ),
-    bad=Side(WITHOUT_PRE_VOTE, "3.9.1", shows=(leader_changes(at_least=3), epochs_burned(at_least=6))),
-    good=Side({}, "newest 4", never=(leader_deposed, epochs_burned(at_least=1))),
+    bad=Side(
+        on(reference=WITHOUT_PRE_VOTE, kafka="3.9.1"), shows=(leader_changes(at_least=3), epochs_burned(at_least=6))
+    ),
+    good=Side(on(reference={}, kafka="newest 4"), never=(leader_deposed, epochs_burned(at_least=1))),
 )
 
 FETCHES_OF_A_FOLLOWER = RpcRule("fetch answers", RpcMatch((Api.FETCH,), "response", targets=(FOLLOWERS,)), HOLD)
-HICCUP = (intercept(FETCHES_OF_A_FOLLOWER), for_(seconds(2.6)), heal(), once(A_LEADER_IS_KNOWN), for_(seconds(4)))
+HICCUP = (intercept(FETCHES_OF_A_FOLLOWER), for_(seconds(2.6)), heal(), once(LEADER_KNOWN), for_(seconds(4)))
 
 PV_03 = Scenario(
     id="PV-03",
@@ -67,9 +58,9 @@ PV_03 = Scenario(
     question="Does a follower whose fetch answers are late for once disturb the quorum?",
     source=KIP_996 / "Disruptive server scenarios",
     nodes=3,
-    story=(once(ALL_FOLLOW_ONE_LEADER), *HICCUP, *HICCUP, *HICCUP),
-    bad=Side(WITHOUT_PRE_VOTE, "3.9.1", shows=(epochs_burned(at_least=2),)),
-    good=Side({}, "newest 4", never=(leader_deposed, epochs_burned(at_least=1))),
+    story=(once(ALL_FOLLOW_LEADER), *HICCUP, *HICCUP, *HICCUP),
+    bad=Side(on(reference=WITHOUT_PRE_VOTE, kafka="3.9.1"), shows=(epochs_burned(at_least=2),)),
+    good=Side(on(reference={}, kafka="newest 4"), never=(leader_deposed, epochs_burned(at_least=1))),
 )
 
 LOW = "controller.quorum.fetch.timeout.ms"
@@ -81,8 +72,16 @@ PV_04 = Scenario(
     source=KIP_996 / "Disruptive server scenarios",
     nodes=3,
     story=(once(is_not_leader(3)), for_(seconds(15))),
-    bad=Side(WITHOUT_PRE_VOTE, "3.9.1", shows=(epochs_burned(at_least=6),), of_node={3: {LOW: "100"}}),
-    good=Side({}, "newest 4", never=(leader_deposed, epochs_burned(at_least=1)), of_node={3: {LOW: "100"}}),
+    bad=Side(
+        on(reference=WITHOUT_PRE_VOTE, kafka="3.9.1"),
+        shows=(epochs_burned(at_least=6),),
+        node_switches={3: {LOW: "100"}},
+    ),
+    good=Side(
+        on(reference={}, kafka="newest 4"),
+        never=(leader_deposed, epochs_burned(at_least=1)),
+        node_switches={3: {LOW: "100"}},
+    ),
 )
 
 SCENARIOS = (PV_01, PV_02, PV_03, PV_04)

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN, all_follow, is_candidate, is_not_leader
 from harness.model.faults.disks import lose_disk
 from harness.model.faults.rpc import DROP, HOLD, Api, RpcMatch, RpcRule, intercept
-from harness.model.scenario import Scenario, Side
+from harness.model.scenario import Scenario, Side, on
 from harness.model.story import (
-    A_LEADER_IS_KNOWN,
-    ALL_FOLLOW_ONE_LEADER,
     FOLLOWERS,
     LEADER,
-    all_follow,
     cut,
     cut_links,
     for_,
     heal,
     heal_links,
-    is_a_candidate,
-    is_not_leader,
     kill,
     once,
     only_links,
@@ -83,19 +79,21 @@ PV_11 = Scenario(
         CATCHES_UP,
         intercept(VOTES_OF_N1, CAMPAIGN_OF_N3),
         kill("n2"),
-        once(is_a_candidate(1)),
+        once(is_candidate(1)),
         cut("n1"),
         start(),
         for_(seconds(24)),
         heal(),
-        once(A_LEADER_IS_KNOWN),
+        once(LEADER_KNOWN),
         for_(seconds(3)),
     ),
-    bad=Side(WITHOUT_PRE_VOTE, "3.9.1", shows=(epochs_burned_until_heal(5),), of_node=N2_FIRST),
-    good=Side({}, "newest 4", never=(epochs_burned_until_heal(4),), of_node=N2_FIRST),
+    bad=Side(
+        on(reference=WITHOUT_PRE_VOTE, kafka="3.9.1"), shows=(epochs_burned_until_heal(5),), node_switches=N2_FIRST
+    ),
+    good=Side(on(reference={}, kafka="newest 4"), never=(epochs_burned_until_heal(4),), node_switches=N2_FIRST),
 )
 
-FOLLOWER_RESTARTS = (kill(FOLLOWERS), start(), once(ALL_FOLLOW_ONE_LEADER), for_(seconds(1)))
+FOLLOWER_RESTARTS = (kill(FOLLOWERS), start(), once(ALL_FOLLOW_LEADER), for_(seconds(1)))
 
 PV_15 = Scenario(
     id="PV-15",
@@ -103,9 +101,9 @@ PV_15 = Scenario(
     question="Does each voter's file still name its vote after a kill and a start?",
     source=KIP_996 / "FollowerState changes",
     nodes=3,
-    story=(once(ALL_FOLLOW_ONE_LEADER), *FOLLOWER_RESTARTS * 4),
-    bad=Side({"reference.mutant": "vote-forgotten-on-restart"}, None, breaks=("vote-forgotten",)),
-    good=Side({}, "newest 4"),
+    story=(once(ALL_FOLLOW_LEADER), *FOLLOWER_RESTARTS * 4),
+    bad=Side(on(reference={"reference.mutant": "vote-forgotten-on-restart"}), breaks=("vote-forgotten",)),
+    good=Side(on(reference={}, kafka="newest 4")),
 )
 
 # The older voters would wait half a minute before they campaign: until then a new leader can only be n1's doing.
@@ -120,17 +118,21 @@ PV_25 = Scenario(
     source=KIP_996 / "Compatibility",
     nodes=3,
     story=(
-        once(ALL_FOLLOW_ONE_LEADER),
+        once(ALL_FOLLOW_LEADER),
         once(is_not_leader(1)),
         CATCHES_UP,
         kill(LEADER),
         for_(seconds(12)),
         heal(),
-        once(A_LEADER_IS_KNOWN),
+        once(LEADER_KNOWN),
         for_(seconds(3)),
     ),
-    bad=Side(WAITS_FOR_EVER, None, shows=(no_leader(at_least_ms=10_000),), of_node=OLD_AND_NEW),
-    good=Side({}, "3.9.1", never=(no_leader(8000),), of_node=OLD_AND_NEW, kafka_of_node={1: "newest 4"}),
+    bad=Side(on(reference=WAITS_FOR_EVER), shows=(no_leader(at_least_ms=10_000),), node_switches=OLD_AND_NEW),
+    good=Side(
+        on(reference={}, kafka="3.9.1", kafka_nodes={1: "newest 4"}),
+        never=(no_leader(8000),),
+        node_switches=OLD_AND_NEW,
+    ),
 )
 
 # n1 asks for pre-votes when the others no longer follow, and has two grants at once, which make it a candidate; the
@@ -151,20 +153,19 @@ PV_26 = Scenario(
         CATCHES_UP,
         intercept(OTHERS_CAMPAIGN, TWO_VOTES, LATE),
         kill("n2"),
-        once(is_a_candidate(1)),
+        once(is_candidate(1)),
         intercept(OTHERS_CAMPAIGN, TWO_VOTES),
         for_(seconds(8)),
         heal(),
-        once(A_LEADER_IS_KNOWN),
+        once(LEADER_KNOWN),
         for_(seconds(3)),
     ),
     bad=Side(
-        {"reference.mutant": "pre-vote-counted-as-vote"},
-        None,
+        on(reference={"reference.mutant": "pre-vote-counted-as-vote"}),
         shows=(leader_changes_until_heal(1),),
-        of_node=N1_ASKS_LAST,
+        node_switches=N1_ASKS_LAST,
     ),
-    good=Side({}, "newest 4", never=(leader_changes_until_heal(1),), of_node=N1_ASKS_LAST),
+    good=Side(on(reference={}, kafka="newest 4"), never=(leader_changes_until_heal(1),), node_switches=N1_ASKS_LAST),
 )
 
 # 5 is cut off from everyone, so that a majority of the others takes the vote of 2, which still fetches from the leader.
@@ -175,15 +176,15 @@ PV_28 = Scenario(
     source=KIP_996 / "Can Pre-Vote prevent a quorum from electing a leader?",
     nodes=5,
     story=(
-        once(ALL_FOLLOW_ONE_LEADER),
+        once(ALL_FOLLOW_LEADER),
         only_links({(1, 2), (2, 3), (2, 4), (3, 4)}, leader_as=1),
         for_(seconds(15)),
         heal(),
-        once(A_LEADER_IS_KNOWN),
+        once(LEADER_KNOWN),
         for_(seconds(3)),
     ),
-    bad=Side({"reference.check_quorum": "false"}, None, shows=(commit_gap(at_least_ms=14_000),)),
-    good=Side({}, "newest 4", never=(commit_gap(at_least_ms=12_000),)),
+    bad=Side(on(reference={"reference.check_quorum": "false"}), shows=(commit_gap(at_least_ms=14_000),)),
+    good=Side(on(reference={}, kafka="newest 4"), never=(commit_gap(at_least_ms=12_000),)),
 )
 
 # An idle leader appends nothing: whoever was cut off has a log as long as the others', and may be voted for.
@@ -196,14 +197,15 @@ PV_29 = Scenario(
     question="The link of leader 1 and 2 flickers, 3 sees both, and all logs are equal: does 1 go on leading?",
     source=KIP_996 / "Why do we need Followers to reject Pre-Vote requests?",
     nodes=3,
-    story=(once(ALL_FOLLOW_ONE_LEADER), *FLICKER, *FLICKER, *FLICKER, once(A_LEADER_IS_KNOWN)),
+    story=(once(ALL_FOLLOW_LEADER), *FLICKER, *FLICKER, *FLICKER, once(LEADER_KNOWN)),
     bad=Side(
-        {"reference.follower_denies_pre_vote": "false"},
-        "3.9.1",
+        on(reference={"reference.follower_denies_pre_vote": "false"}, kafka="3.9.1"),
         shows=(leader_deposed, leader_changes(at_least=2)),
-        of_node=EQUAL_LOGS,
+        node_switches=EQUAL_LOGS,
     ),
-    good=Side({}, "newest 4", never=(leader_deposed, epochs_burned(at_least=1)), of_node=EQUAL_LOGS),
+    good=Side(
+        on(reference={}, kafka="newest 4"), never=(leader_deposed, epochs_burned(at_least=1)), node_switches=EQUAL_LOGS
+    ),
 )
 
 LOSES_WHAT_WAS_COMMITTED = ("high-watermark-went-back", "committed-record-not-on-leader")
@@ -226,11 +228,11 @@ PV_32 = Scenario(
         start("n3"),
         for_(seconds(15)),
         heal(),
-        once(A_LEADER_IS_KNOWN),
+        once(LEADER_KNOWN),
         for_(seconds(4)),
     ),
-    bad=Side({}, "newest 4", breaks=LOSES_WHAT_WAS_COMMITTED, of_node=N2_FIRST),
-    good=Side({"reference.new_disk_votes": "false"}, None, of_node=N2_FIRST),
+    bad=Side(on(reference={}, kafka="newest 4"), breaks=LOSES_WHAT_WAS_COMMITTED, node_switches=N2_FIRST),
+    good=Side(on(reference={"reference.new_disk_votes": "false"}), node_switches=N2_FIRST),
 )
 
 # The KIP has a leader step down that "is unable to send FETCH responses" to a majority; Kafka counts the requests that
@@ -256,15 +258,14 @@ PV_38 = Scenario(
         intercept(UNHEARD),
         for_(seconds(25)),
         heal(),
-        once(A_LEADER_IS_KNOWN),
+        once(LEADER_KNOWN),
         for_(seconds(3)),
     ),
-    bad=Side({}, "newest 4", shows=(commit_gap(at_least_ms=20_000),), of_node=RETRIES),
+    bad=Side(on(reference={}, kafka="newest 4"), shows=(commit_gap(at_least_ms=20_000),), node_switches=RETRIES),
     good=Side(
-        {"reference.check_quorum_counts": "responses"},
-        None,
+        on(reference={"reference.check_quorum_counts": "responses"}),
         never=(commit_gap(at_least_ms=15_000),),
-        of_node=RETRIES,
+        node_switches=RETRIES,
     ),
 )
 

@@ -5,19 +5,10 @@ What may live here: scenarios named after an issue. What may not: those of a KIP
 
 from __future__ import annotations
 
+from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN
 from harness.model.faults.rpc import CLIENTS, HOLD, Api, RpcMatch, RpcRule, intercept
-from harness.model.scenario import Expectation, Scenario, Side, Source
-from harness.model.story import (
-    A_LEADER_IS_KNOWN,
-    ALL_FOLLOW_ONE_LEADER,
-    FOLLOWERS,
-    for_,
-    heal,
-    kill,
-    once,
-    one,
-    seconds,
-)
+from harness.model.scenario import Expectation, Scenario, Side, Source, on
+from harness.model.story import FOLLOWERS, for_, heal, kill, once, one, seconds
 
 FIRST_END = RpcRule("the first EndTxn", RpcMatch((Api.END_TXN,), "request", (CLIENTS,), nth=1), HOLD)
 
@@ -37,19 +28,16 @@ KAFKA_17754 = Scenario(
     nodes=2,
     layout="combined",
     workload="kafka-17754",
-    story=(once(A_LEADER_IS_KNOWN), intercept(FIRST_END), for_(seconds(8)), heal(), for_(seconds(2))),
+    story=(once(LEADER_KNOWN), intercept(FIRST_END), for_(seconds(8)), heal(), for_(seconds(2))),
     bad=Side(
-        None,
-        "3.9.1",
+        on(kafka="3.9.1"),
         shows=(OPEN_AT_HEAL,),
         breaks=("aborted-read", "precommitted-read", "torn-transaction"),
         workload_options={"client": "librdkafka"},
     ),
     good=Side(
-        None,
-        "newest 4",
+        on(kafka="newest 4"),
         shows=(OPEN_AT_HEAL,),
-        # At 0 brokers answer Produce v12, which EndTxn v5 goes with (KIP-890), with UNSUPPORTED_VERSION.
         needs_features={"transaction.version": 1},
         workload_options={"client": "epoch-bumping"},
     ),
@@ -65,16 +53,16 @@ KAFKA_20734 = Scenario(
     layout="combined",
     workload="kafka-20734",
     story=(
-        once(ALL_FOLLOW_ONE_LEADER),
+        once(ALL_FOLLOW_LEADER),
         for_(seconds(5)),
         kill(one(FOLLOWERS)),
         for_(seconds(12)),
         heal(),
-        once(ALL_FOLLOW_ONE_LEADER),
+        once(ALL_FOLLOW_LEADER),
         for_(seconds(6)),
     ),
-    bad=Side(None, "4.3.1", breaks=("hanging-transaction",), of_node=FENCED_SOON),
-    good=Side(None, "3.9.1", of_node=FENCED_SOON),
+    bad=Side(on(kafka="4.3.1"), breaks=("hanging-transaction",), node_switches=FENCED_SOON),
+    good=Side(on(kafka="3.9.1"), node_switches=FENCED_SOON),
 )
 
 SCENARIOS = (KAFKA_17754, KAFKA_20734)

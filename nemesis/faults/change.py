@@ -18,7 +18,7 @@ from harness.model.hosts import UndoRecord
 from harness.model.story import CHANGE_VERSION, FOLLOWERS, LEADER, Step, configure, for_
 from nemesis.arguments import OnNodes
 from nemesis.context import NemesisContext
-from nemesis.fault import Fault, Resolved
+from nemesis.fault import Action, Fault, Resolved
 
 Property = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,120}$")]
 PropertyValue = Annotated[str, Field(pattern=r"^[^\r\n]{0,400}$")]
@@ -47,7 +47,7 @@ def undo(f: str, resolved: Resolved) -> UndoRecord:
     return UndoRecord(f, "restore-node_configs", {"nodes": resolved["nodes"]})
 
 
-async def carry_out(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
+async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
     """Change each node while it is down; returns the nodes and what they are called now."""
     node_configs = context.node_configs
     assert node_configs is not None
@@ -83,21 +83,22 @@ async def _up(context: NemesisContext, node: int, f: str) -> None:
         raise PeerFailure(f"{f} n{node}: it is {context.processes.state(node)} after its start, expected running")
 
 
-def draw(drawn: random.Random, _nodes: int) -> list[Step]:
+def sample(random_: random.Random, _nodes: int) -> list[Step]:
     """A node with timeouts that somebody got wrong, too short or too long."""
-    timeout_ms = drawn.choice([150, 400, 6000])
-    return [configure(drawn.choice([LEADER, FOLLOWERS]), {drawn.choice(TIMEOUTS): str(timeout_ms)})]
+    timeout_ms = random_.choice([150, 400, 6000])
+    return [configure(random_.choice([LEADER, FOLLOWERS]), {random_.choice(TIMEOUTS): str(timeout_ms)})]
 
 
 FAULT = Fault(
     name="change",
-    words="a node comes back with another configuration, or as another release",
-    actions={"configure": Configure, CHANGE_VERSION: ChangeVersion},
-    missing=lambda context, _deed: context.why_unavailable("node_configs"),
+    summary="a node comes back with another configuration, or as another release",
+    actions={"configure": Action(Configure), CHANGE_VERSION: Action(ChangeVersion)},
+    unavailable=lambda context, _action: context.why_unavailable("node_configs"),
     resolve=resolve,
     undo=undo,
-    carry_out=carry_out,
+    inject=inject,
     heal=heal,
-    draw=draw,
+    sample=sample,
+    heal_order=80,
     trials=((configure("n1", {TIMEOUTS[0]: "400"}), for_(0.2)),),
 )

@@ -23,7 +23,7 @@ from harness.model.hosts import Clock, Clocks, UndoRecord
 from harness.model.story import FOLLOWERS, LEADER, Step, drift, for_, skew, strobe
 from nemesis.arguments import OnNodes
 from nemesis.context import NemesisContext
-from nemesis.fault import Fault, Resolved
+from nemesis.fault import Action, Fault, Resolved
 
 SECOND_NS = 1_000_000_000
 OFFSET_TOLERANCE_NS = 2_000_000
@@ -73,7 +73,7 @@ def undo(f: str, resolved: Resolved) -> UndoRecord | None:
     return None if f == "reset_clock" else UndoRecord(f, "reset-clocks", {"nodes": resolved["nodes"]})
 
 
-async def carry_out(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
+async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
     """Do it to each node; returns the nodes and a label for the report.
 
     Raises PeerFailure where a process is not shown what it should be.
@@ -92,7 +92,7 @@ async def heal(context: NemesisContext) -> None:
     """Reset every clock that was moved; a process that has ended took its clocks with it."""
     alive = tuple(node for node in context.skewed if context.processes.state(node) != "gone")
     if alive:
-        await carry_out(context, "reset_clock", {"nodes": list(alive)})
+        await inject(context, "reset_clock", {"nodes": list(alive)})
     context.skewed = ()
 
 
@@ -147,23 +147,28 @@ def _names(which: list[Clock]) -> str:
     return "clocks" if len(which) > 1 else f"{which[0]} clock"
 
 
-def draw(drawn: random.Random, _nodes: int) -> list[Step]:
+def sample(random_: random.Random, _nodes: int) -> list[Step]:
     """A leap of up to two minutes either way, leaps to and fro, or clocks that go too slow or too fast."""
-    who = drawn.choice([LEADER, FOLLOWERS])
-    leap = round(drawn.choice([-1, 1]) * drawn.uniform(0.1, 120), 3)
-    sequences = [[skew(who, leap)], [drift(who, drawn.choice(DRAWN_RATES))], strobe(who, leap, 0.4, 3)]
-    return drawn.choice(sequences)
+    who = random_.choice([LEADER, FOLLOWERS])
+    leap = round(random_.choice([-1, 1]) * random_.uniform(0.1, 120), 3)
+    sequences = [[skew(who, leap)], [drift(who, random_.choice(DRAWN_RATES))], strobe(who, leap, 0.4, 3)]
+    return random_.choice(sequences)
 
 
 FAULT = Fault(
     name="clock",
-    words="a node's clocks leap, jump to and fro, or go too slow or too fast, while its process runs",
-    actions={"skew": Skew, "drift": Drift, "reset_clock": OnNodes},
-    missing=lambda context, _deed: context.why_unavailable("clocks"),
+    summary="a node's clocks leap, jump to and fro, or go too slow or too fast, while its process runs",
+    actions={
+        "skew": Action(Skew),
+        "drift": Action(Drift),
+        "reset_clock": Action(OnNodes, ends=frozenset({"skew", "drift"})),
+    },
+    unavailable=lambda context, _action: context.why_unavailable("clocks"),
     resolve=resolve,
     undo=undo,
-    carry_out=carry_out,
+    inject=inject,
     heal=heal,
-    draw=draw,
+    sample=sample,
+    heal_order=40,
     trials=((skew("n1", 30), for_(0.2)), (drift("n2", 0.5), for_(0.2)), (*strobe("n3", -2, 0.2, 2),)),
 )

@@ -39,7 +39,7 @@ from harness.model.hosts import UndoRecord
 from harness.model.story import FOLLOWERS, LEADER, Step, for_
 from nemesis.arguments import OnNodes
 from nemesis.context import NemesisContext
-from nemesis.fault import Fault, Resolved
+from nemesis.fault import Action, Fault, Resolved
 
 RATE_MIN = 0.02
 """A disk that fails more seldom takes too long to be proved."""
@@ -129,7 +129,7 @@ WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 }
 
 
-def missing(context: NemesisContext, f: str) -> str | None:
+def unavailable(context: NemesisContext, f: str) -> str | None:
     """Why an action cannot be had: the hosts have no disks of their own, or not of the kind that it takes."""
     return context.why_unavailable("disks") or _disks(context).missing(f)
 
@@ -152,7 +152,7 @@ def undo(f: str, resolved: Resolved) -> UndoRecord | None:
     return UndoRecord(f, "start" if f in AT_REST else "heal-disks", {"nodes": resolved["nodes"]})
 
 
-async def carry_out(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
+async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
     """Do it to each node's disk, the node killed first where the disk must be at rest; returns what was done.
 
     Raises PeerFailure where a process on the node meets something else.
@@ -197,16 +197,16 @@ def _amount(details: Mapping[str, Any]) -> str:
     return f"{details['last_bytes']} bytes" if details["last_bytes"] else f"{details['last_batches']} batches"
 
 
-def draw(drawn: random.Random, _nodes: int) -> list[Step]:
+def sample(random_: random.Random, _nodes: int) -> list[Step]:
     """A disk that is slow, hangs, fails or lets nothing be written: what a quorum must survive whenever it comes."""
-    who = drawn.choice([LEADER, FOLLOWERS])
+    who = random_.choice([LEADER, FOLLOWERS])
     sequences = [
-        slow_disk(who, float(drawn.choice([20, 100, 500]))),
+        slow_disk(who, float(random_.choice([20, 100, 500]))),
         hang_disk(who),
         read_only_disk(who),
-        disk_errors(who, drawn.choice([0.05, 0.3, 1.0]), drawn.choice(["EIO", "ENOSPC"])),
+        disk_errors(who, random_.choice([0.05, 0.3, 1.0]), random_.choice(["EIO", "ENOSPC"])),
     ]
-    return [drawn.choice(sequences)]
+    return [random_.choice(sequences)]
 
 
 TRIED: tuple[tuple[Step, ...], ...] = (
@@ -224,13 +224,14 @@ TRIED: tuple[tuple[Step, ...], ...] = (
 
 FAULT = Fault(
     name="disk",
-    words="disks are lost, full, read-only, slow, hanging or failing, lose what was not synced, or hold damaged files",
-    actions=ACTIONS,
-    missing=missing,
+    summary="disks are lost, full, read-only, slow, hanging or failing, lose unsynced writes, or hold damaged files",
+    actions={name: Action(arguments, empties_disk=name == "lose_disk") for name, arguments in ACTIONS.items()},
+    unavailable=unavailable,
     resolve=resolve,
     undo=undo,
-    carry_out=carry_out,
+    inject=inject,
     heal=heal,
-    draw=draw,
+    sample=sample,
+    heal_order=50,
     trials=TRIED,
 )

@@ -23,7 +23,7 @@ from harness.model.session import NoAnswer
 from harness.model.story import Step, for_
 from nemesis.arguments import Arguments, OnNodes, Seconds
 from nemesis.context import NemesisContext
-from nemesis.fault import Fault, Resolved
+from nemesis.fault import Action, Fault, Resolved
 
 OF_VOTERS = ("add_voter", "remove_voter")
 VOTERS = "voters"
@@ -37,7 +37,7 @@ UNANSWERED_SECONDS = 15.0
 
 
 class Reassign(Arguments):
-    """So many partitions, drawn, move to nodes that are drawn."""
+    """So many partitions, drawn, move to nodes that are random_."""
 
     partitions: Annotated[int, Field(ge=1, le=1000)] = 1
 
@@ -84,7 +84,7 @@ def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolv
     return {**value, "order": list(order), "drawn": partitions}
 
 
-async def carry_out(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
+async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
     """Ask for it, or wait for what was asked. Raises PeerFailure where it was refused."""
     membership = context.membership
     assert membership is not None
@@ -189,38 +189,39 @@ def _voter(view: MembershipView, nodes: Sequence[int], joins: bool) -> Sequence[
     return [VoterChange(node, False) for node in nodes if node in view.voters and enough][:1]
 
 
-def missing(context: NemesisContext, f: str) -> str | None:
+def unavailable(context: NemesisContext, f: str) -> str | None:
     """Why an action cannot be done here, None where it can: partitions may move in a quorum whose voters stay."""
     reason = context.why_unavailable("membership")
     return reason or (context.unavailable.get(VOTERS) if f in OF_VOTERS else None)
 
 
-def draw(drawn: random.Random, _nodes: int) -> list[Step]:
+def sample(random_: random.Random, _nodes: int) -> list[Step]:
     """Some partitions move, a voter leaves or joins, or preferred leaders are elected."""
     sequences = [
-        [reassign(drawn.randint(1, 4))],
+        [reassign(random_.randint(1, 4))],
         [remove_voter("all")],
         [add_voter("all")],
         [Step("elect", {"how": "preferred"})],
     ]
-    return drawn.choice(sequences)
+    return random_.choice(sequences)
 
 
 FAULT = Fault(
     name="membership",
-    words="voters join and leave the quorum, partitions move to other nodes, leaders are elected",
+    summary="voters join and leave the quorum, partitions move to other nodes, leaders are elected",
     actions={
-        "reassign": Reassign,
-        "add_voter": OnNodes,
-        "remove_voter": OnNodes,
-        "elect": Elect,
-        "await_membership": Settle,
+        "reassign": Action(Reassign, momentary=True),
+        "add_voter": Action(OnNodes, momentary=True),
+        "remove_voter": Action(OnNodes, momentary=True),
+        "elect": Action(Elect, momentary=True),
+        "await_membership": Action(Settle, momentary=True),
     },
-    missing=missing,
+    unavailable=unavailable,
     resolve=resolve,
-    undo=lambda _f, _aimed: None,
-    carry_out=carry_out,
+    undo=lambda _f, _resolved: None,
+    inject=inject,
     heal=heal,
-    draw=draw,
+    sample=sample,
+    heal_order=90,
     trials=((remove_voter("n3"), for_(0.5)), (Step("elect", {"how": "preferred"}), for_(0.2))),
 )

@@ -25,7 +25,7 @@ from harness.model.hosts import Link, UndoRecord
 from harness.model.story import FOLLOWERS, LEADER, Step, for_
 from nemesis.arguments import Arguments, Direction, Pairs, Probability, Who
 from nemesis.context import NemesisContext
-from nemesis.fault import Fault, Resolved
+from nemesis.fault import Action, Fault, Resolved
 from nemesis.faults.packet_proof import UNTOUCHED, misfit, probes_for
 from nemesis.faults.partition_shapes import isolation
 
@@ -82,7 +82,7 @@ def undo(f: str, resolved: Resolved) -> UndoRecord | None:
     return UndoRecord(f, "clear-packets", {"links": resolved["links"]})
 
 
-async def carry_out(context: NemesisContext, _f: str, resolved: Resolved) -> dict[str, Any]:
+async def inject(context: NemesisContext, _f: str, resolved: Resolved) -> dict[str, Any]:
     """Give the links their shape and prove it; returns links, shape, technique and a label.
 
     Raises PeerFailure where probes come to something else, on these links or on others.
@@ -166,21 +166,21 @@ def _words(shape: PacketShape) -> list[str]:
     return words if rate is None else [*words, f"{rate:g} kbit/s"]
 
 
-def draw(drawn: random.Random, _nodes: int) -> list[Step]:
+def sample(random_: random.Random, _nodes: int) -> list[Step]:
     """Slow, lossy, doubling, disorderly, damaging or narrow links: of the leader, of a follower or of all."""
-    delay_ms = float(drawn.choice([10, 50, 150, 400]))
-    jitter = drawn.choice([0, 0.1, 0.4]) * delay_ms
-    shape = drawn.choice(
+    delay_ms = float(random_.choice([10, 50, 150, 400]))
+    jitter = random_.choice([0, 0.1, 0.4]) * delay_ms
+    shape = random_.choice(
         [
-            PacketShape(delay_ms, jitter, drawn.choice(["uniform", "normal", "pareto"])),
-            PacketShape(loss=drawn.choice([0.05, 0.2, 0.5])),
+            PacketShape(delay_ms, jitter, random_.choice(["uniform", "normal", "pareto"])),
+            PacketShape(loss=random_.choice([0.05, 0.2, 0.5])),
             PacketShape(delay_ms=delay_ms, reorder=0.25),
             PacketShape(duplicate=0.2, loss=0.1),
-            PacketShape(corrupt=drawn.choice([0.05, 0.2])),
-            PacketShape(rate_kbit_per_second=drawn.choice([256, 1000, 8000])),
+            PacketShape(corrupt=random_.choice([0.05, 0.2])),
+            PacketShape(rate_kbit_per_second=random_.choice([256, 1000, 8000])),
         ]
     )
-    return [packets(shape, drawn.choice([LEADER, FOLLOWERS, None]), drawn.choice(["both", "both", "out", "in"]))]
+    return [packets(shape, random_.choice([LEADER, FOLLOWERS, None]), random_.choice(["both", "both", "out", "in"]))]
 
 
 TRIED = (
@@ -194,13 +194,14 @@ TRIED = (
 
 FAULT = Fault(
     name=PACKETS,
-    words="packets are delayed, lost, doubled, out of turn or damaged, or bandwidth is bounded, by link and direction",
-    actions={PACKETS: Treatment},
-    missing=lambda context, _deed: context.why_unavailable("packets"),
+    summary="packets are delayed, dropped, duplicated, reordered or corrupted, or bandwidth is limited",
+    actions={PACKETS: Action(Treatment)},
+    unavailable=lambda context, _action: context.why_unavailable("packets"),
     resolve=resolve,
     undo=undo,
-    carry_out=carry_out,
+    inject=inject,
     heal=heal,
-    draw=draw,
+    sample=sample,
+    heal_order=10,
     trials=tuple((packets(shape, "n1", "out"), for_(0.2)) for shape in TRIED),
 )

@@ -19,7 +19,7 @@ from harness.model.hosts import Link, UndoRecord
 from harness.model.story import FOLLOWERS, LEADER, SHAPES, Shape, Step, cut, for_, partition, split, swizzle
 from nemesis.arguments import Arguments, Direction, Node, OnNodes, Pairs
 from nemesis.context import NemesisContext
-from nemesis.fault import Fault, Resolved
+from nemesis.fault import Action, Fault, Resolved
 from nemesis.faults.partition_shapes import all_but, between, bridge, halves, isolation, majorities_ring, one_way, swap
 
 WORDS = {"both": "cut off", "out": "cannot send", "in": "cannot receive"}
@@ -87,7 +87,7 @@ def undo(f: str, resolved: Resolved) -> UndoRecord | None:
     return UndoRecord(f, "heal-links", {"links": resolved["links"]}) if f == "cut" else None
 
 
-async def carry_out(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
+async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
     """Cut or mend the links and try every link; returns the links and a label for the report.
 
     Raises PeerFailure where a cut link still passes or another does not.
@@ -177,31 +177,34 @@ def _names(nodes: Sequence[int]) -> str:
     return ", ".join(f"n{node}" for node in nodes)
 
 
-def draw(drawn: random.Random, nodes: int) -> list[Step]:
+def sample(random_: random.Random, nodes: int) -> list[Step]:
     """The leader or a follower cut off, both ways or one way, two halves, a shape, or a swizzle."""
-    direction: Direction = drawn.choice(["both", "both", "out", "in"])
-    shuffled = drawn.sample(range(1, nodes + 1), nodes)
+    direction: Direction = random_.choice(["both", "both", "out", "in"])
+    shuffled = random_.sample(range(1, nodes + 1), nodes)
     shapes = [[partition(shape, direction)] for shape in SHAPES if shape != "halves"]
     sequences = [
         [cut(LEADER, direction)],
         [cut(FOLLOWERS, direction)],
         [split(shuffled[: nodes // 2], shuffled[nodes // 2 :])],
-        drawn.choice(shapes),
-        swizzle(shuffled[: (nodes + 1) // 2], drawn.sample(shuffled[: (nodes + 1) // 2], (nodes + 1) // 2), nodes, 0.5),
+        random_.choice(shapes),
+        swizzle(
+            shuffled[: (nodes + 1) // 2], random_.sample(shuffled[: (nodes + 1) // 2], (nodes + 1) // 2), nodes, 0.5
+        ),
     ]
-    return drawn.choice(sequences)
+    return random_.choice(sequences)
 
 
 FAULT = Fault(
     name="partition",
-    words="packets between nodes are dropped: one node, halves, a ring, a bridge, any links; both ways or one way",
-    actions={"cut": Cut, "heal_links": DirectedLinks},
-    missing=lambda _situation, _deed: None,
+    summary="packets between nodes are dropped: one node, halves, a ring, a bridge, any links; both ways or one way",
+    actions={"cut": Action(Cut), "heal_links": Action(DirectedLinks, ends=frozenset({"cut"}))},
+    unavailable=lambda _situation, _action: None,
     resolve=resolve,
     undo=undo,
-    carry_out=carry_out,
+    inject=inject,
     heal=heal,
-    draw=draw,
+    sample=sample,
+    heal_order=20,
     trials=(
         (cut("n1"), for_(0.2)),
         (cut("n1", "out"), for_(0.2)),

@@ -31,7 +31,7 @@ from harness.model.story import (
 )
 from nemesis.arguments import OnNodes
 from nemesis.context import NemesisContext
-from nemesis.fault import Fault, Resolved
+from nemesis.fault import Action, Fault, Resolved
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def undo(f: str, resolved: Resolved) -> UndoRecord | None:
     return UndoRecord(f, kind, {"nodes": resolved["nodes"]}) if kind else None
 
 
-async def carry_out(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
+async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
     """Do it to each node; returns the nodes and a label for the report.
 
     Raises PeerFailure where the kernel tells another state than the action should lead to.
@@ -81,42 +81,46 @@ async def carry_out(context: NemesisContext, f: str, resolved: Resolved) -> dict
 
 async def heal(context: NemesisContext) -> None:
     """Resume the paused and start the dead."""
-    await carry_out(context, "resume", {"nodes": list(context.nodes_in_role(PAUSED))})
-    await carry_out(context, "start", {"nodes": list(context.nodes_in_role(DOWN))})
+    await inject(context, "resume", {"nodes": list(context.nodes_in_role(PAUSED))})
+    await inject(context, "start", {"nodes": list(context.nodes_in_role(DOWN))})
 
 
-def _killing(drawn: random.Random, _nodes: int) -> list[Step]:
+def _sample_kill(random_: random.Random, _nodes: int) -> list[Step]:
     """One node killed, a minority, all of them, restarted, or crashing again and again."""
-    who = drawn.choice([LEADER, FOLLOWERS])
-    mass = [kill(drawn.choice([MINORITY, MAJORITY, ALL]))]
-    return drawn.choice([[kill(who)], [kill(who)], mass, restart(who), crash_loop(who, drawn.randint(2, 3), 1.0)])
+    who = random_.choice([LEADER, FOLLOWERS])
+    mass = [kill(random_.choice([MINORITY, MAJORITY, ALL]))]
+    return random_.choice([[kill(who)], [kill(who)], mass, restart(who), crash_loop(who, random_.randint(2, 3), 1.0)])
 
 
-def _pausing(drawn: random.Random, _nodes: int) -> list[Step]:
-    return [pause(drawn.choice([LEADER, FOLLOWERS, LEADER, FOLLOWERS, MINORITY, ALL]))]
+def _sample_pause(random_: random.Random, _nodes: int) -> list[Step]:
+    return [pause(random_.choice([LEADER, FOLLOWERS, LEADER, FOLLOWERS, MINORITY, ALL]))]
 
+
+ENDS_KILL = frozenset({"kill", "stop"})
 
 KILL = Fault(
     name="kill",
-    words="servers end by SIGKILL or SIGTERM: one, a minority, all, restarted, or crashing again and again",
-    actions={"kill": OnNodes, "stop": OnNodes, "start": OnNodes},
-    missing=lambda _situation, _deed: None,
+    summary="servers end by SIGKILL or SIGTERM: one, a minority, all, restarted, or crashing again and again",
+    actions={"kill": Action(OnNodes), "stop": Action(OnNodes), "start": Action(OnNodes, ends=ENDS_KILL)},
+    unavailable=lambda _situation, _action: None,
     resolve=resolve,
     undo=undo,
-    carry_out=carry_out,
+    inject=inject,
     heal=heal,
-    draw=_killing,
+    sample=_sample_kill,
+    heal_order=70,
     trials=((kill("n1"), for_(0.2)), (stop("n2"), for_(0.2)), (kill(ALL), for_(0.2))),
 )
 PAUSE = Fault(
     name="pause",
-    words="servers stand still by SIGSTOP, their connections open",
-    actions={"pause": OnNodes, "resume": OnNodes},
-    missing=lambda _situation, _deed: None,
+    summary="servers stand still by SIGSTOP, their connections open",
+    actions={"pause": Action(OnNodes), "resume": Action(OnNodes, ends=frozenset({"pause"}))},
+    unavailable=lambda _situation, _action: None,
     resolve=resolve,
     undo=undo,
-    carry_out=carry_out,
+    inject=inject,
     heal=heal,
-    draw=_pausing,
+    sample=_sample_pause,
+    heal_order=60,
     trials=((pause("n1"), for_(0.2)),),
 )

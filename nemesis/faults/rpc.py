@@ -39,7 +39,7 @@ from harness.model.hosts import Link, UndoRecord
 from harness.model.story import FOLLOWERS, Step, for_
 from nemesis.arguments import Arguments
 from nemesis.context import NemesisContext
-from nemesis.fault import Fault, Resolved
+from nemesis.fault import Action, Fault, Resolved
 
 NAME = INTERCEPT
 NOT_LEADER_OR_FOLLOWER = 6
@@ -71,7 +71,7 @@ def undo(f: str, resolved: Resolved) -> UndoRecord:
     return UndoRecord(f, "remove-rpc-rules", {"rules": [rule["name"] for rule in resolved["rules"]]})
 
 
-async def carry_out(context: NemesisContext, _f: str, resolved: Resolved) -> dict[str, Any]:
+async def inject(context: NemesisContext, _f: str, resolved: Resolved) -> dict[str, Any]:
     """Put the rules in place and prove that what they speak of passes by them; returns them and a label.
 
     Raises PeerFailure where a link goes around the proxy.
@@ -153,12 +153,12 @@ def _number(node: int | str) -> int:
     return node
 
 
-def draw(drawn: random.Random, _nodes: int) -> list[Step]:
+def sample(random_: random.Random, _nodes: int) -> list[Step]:
     """Fetches are what a quorum always has on the wire: some are lost, late, doubled, cut short or held back."""
-    probability = drawn.choice([0.1, 0.3, 0.6])
-    actions: list[RpcAction] = [RpcAction("drop"), RpcAction("close"), delay(drawn.choice([50, 300, 1500])), HOLD]
-    match = RpcMatch((Api.FETCH,), "response", targets=drawn.choice([(), (FOLLOWERS,)]), probability=probability)
-    action = drawn.choice(actions)
+    probability = random_.choice([0.1, 0.3, 0.6])
+    actions: list[RpcAction] = [RpcAction("drop"), RpcAction("close"), delay(random_.choice([50, 300, 1500])), HOLD]
+    match = RpcMatch((Api.FETCH,), "response", targets=random_.choice([(), (FOLLOWERS,)]), probability=probability)
+    action = random_.choice(actions)
     return [intercept(RpcRule(f"{action.do} {probability:.0%} of fetch answers", match, action))]
 
 
@@ -166,14 +166,15 @@ TRIED = (RpcAction("drop"), HOLD, delay(20), DUPLICATE, answer(NOT_LEADER_OR_FOL
 
 FAULT = Fault(
     name="rpc",
-    words="single RPCs between nodes are dropped, held, delayed, doubled, answered with errors, or cut short",
-    actions={INTERCEPT: Disturbance},
-    missing=lambda context, _deed: context.why_unavailable("rpcs"),
+    summary="single RPCs between nodes are dropped, held, delayed, doubled, answered with errors, or cut short",
+    actions={INTERCEPT: Action(Disturbance)},
+    unavailable=lambda context, _action: context.why_unavailable("rpcs"),
     resolve=resolve,
     undo=undo,
-    carry_out=carry_out,
+    inject=inject,
     heal=heal,
-    draw=draw,
+    sample=sample,
+    heal_order=30,
     trials=tuple(
         (intercept(RpcRule(f"fetches: {each.do}", RpcMatch((Api.FETCH,)), each)), for_(1.5)) for each in TRIED
     ),

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from harness.model import PeerFailure
 from harness.model.hosts import HostView
-from harness.model.systems import NodeCommand, System
+from harness.model.systems import NodeCommand, NodeSystem
 from nodes.hosts.kinds import EnterableHosts
 
 LOG_NAME = "server.log"
@@ -52,7 +52,9 @@ Launch = Callable[[HostView, NodeCommand], Awaitable[Server]]
 class ServerProcesses:
     """The Processes capability of hosts of every kind, by how one of their servers is launched."""
 
-    def __init__(self, views: Mapping[int, HostView], system: System, on_event: ProcessEvent, launch: Launch) -> None:
+    def __init__(
+        self, views: Mapping[int, HostView], system: NodeSystem, on_event: ProcessEvent, launch: Launch
+    ) -> None:
         self._views = views
         self._system = system
         self._on_event = on_event
@@ -124,7 +126,7 @@ class ServerProcesses:
 class ChildProcesses(ServerProcesses):
     """The Processes capability of hosts on which the controller's children run."""
 
-    def __init__(self, hosts: EnterableHosts, system: System, on_event: ProcessEvent) -> None:
+    def __init__(self, hosts: EnterableHosts, system: NodeSystem, on_event: ProcessEvent) -> None:
         super().__init__(hosts.views, system, on_event, partial(_launch_child, hosts))
 
 

@@ -84,7 +84,8 @@ class KafkaSystem:
 
     def files(self, host: HostView) -> NodeFiles:
         """This node's log and quorum-state."""
-        return NodeFiles(host.readable / "server.log", host.readable / "data" / "__cluster_metadata-0" / "quorum-state")
+        data = host.readable / "data"
+        return NodeFiles(host.readable / "server.log", data, data / "__cluster_metadata-0" / "quorum-state")
 
     async def configure(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         """Write the node's configuration."""

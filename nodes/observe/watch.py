@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from harness.model import Observation, PeerFailure
+from harness.model.conditions import Condition
 from harness.model.records.observation import Kind
 from harness.model.session import Connection
 from harness.model.systems import NodeFiles
@@ -80,7 +81,7 @@ class QuorumWatch:
         """The nodes as last seen."""
         return QuorumView(self._nodes, self._claims, self._transitions)
 
-    async def until(self, condition: str, timeout_seconds: float) -> bool:
+    async def until(self, condition: Condition, timeout_seconds: float) -> bool:
         """Wait until a condition of nodes.observe.conditions holds; False where it does not in time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_seconds), self._changed:
@@ -154,6 +155,8 @@ class QuorumWatch:
 
 def _durable(paths: NodeFiles) -> QuorumState | None:
     """What the node keeps; None where it keeps nothing, or a fault has made it unreadable."""
+    if paths.quorum_state is None:
+        return None
     try:
         return read_quorum_state(paths.quorum_state)
     except PeerFailure:

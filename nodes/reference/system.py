@@ -56,8 +56,8 @@ class ReferenceSystem:
 
     def files(self, host: HostView) -> NodeFiles:
         """This node's log and quorum-state."""
-        state = host.readable / "data" / "__cluster_metadata-0" / "quorum-state"
-        return NodeFiles(host.readable / "server.log", state)
+        data = host.readable / "data"
+        return NodeFiles(host.readable / "server.log", data, data / "__cluster_metadata-0" / "quorum-state")
 
 
 def check_switches(switches: Mapping[str, str]) -> None:

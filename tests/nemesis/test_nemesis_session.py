@@ -6,22 +6,11 @@ import asyncio
 
 import pytest
 
+from harness import plugins
 from harness.model import NEMESIS, Op, PeerFailure
+from harness.model.conditions import LEADER_KNOWN
 from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, intercept
-from harness.model.story import (
-    A_LEADER_IS_KNOWN,
-    FOLLOWERS,
-    LEADER,
-    Step,
-    cut,
-    heal,
-    kill,
-    once,
-    pause,
-    resume,
-    start,
-    stop,
-)
+from harness.model.story import FOLLOWERS, LEADER, Step, cut, heal, kill, once, pause, resume, start, stop
 from nemesis.journal import UndoJournal, pending
 from nemesis.session import NemesisSession
 
@@ -33,7 +22,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def known():
-    return [A_LEADER_IS_KNOWN]
+    return [LEADER_KNOWN.to_json()]
 
 
 @pytest.fixture
@@ -43,7 +32,7 @@ def play(context, path, known):
     async def until(condition, _seconds):
         return condition in known
 
-    session = NemesisSession(context, UndoJournal(path), until)
+    session = NemesisSession(context, UndoJournal(path), until, plugins.faults())
 
     async def one_by_one(steps):
         return [await session.invoke(Op("invoke", step.f, NEMESIS, value=step.value)) for step in steps]
@@ -129,8 +118,8 @@ def test_start_and_resume_are_undoings_and_need_none(play, context, path):
 
 def test_an_awaited_condition_that_does_not_come_is_an_error_with_its_time(play, known):
     known.clear()
-    (failed,) = play(once(A_LEADER_IS_KNOWN, within=7))
-    assert failed.error == "awaiting that a leader is known: not so within 7 s"
+    (failed,) = play(once(LEADER_KNOWN, within=7))
+    assert failed.error == "waiting until a leader is known: not so within 7 s"
 
 
 def test_a_deed_that_means_the_leader_waits_for_one_and_fails_where_none_comes(play, context, known):
@@ -141,7 +130,7 @@ def test_a_deed_that_means_the_leader_waits_for_one_and_fails_where_none_comes(p
     context.leader = lambda: None
     (failed,) = play(kill(LEADER))
     assert failed.error == "choosing the leader: no node claims to lead just now"
-    assert known == [A_LEADER_IS_KNOWN]
+    assert known == [LEADER_KNOWN.to_json()]
 
 
 def test_an_unknown_deed_is_an_error_that_names_those_there_are(play):
@@ -163,7 +152,7 @@ def test_closing_the_session_heals(context, path, known):
         return condition in known
 
     async def scene():
-        session = NemesisSession(context, UndoJournal(path), until)
+        session = NemesisSession(context, UndoJournal(path), until, plugins.faults())
         await session.invoke(Op("invoke", "cut", NEMESIS, value=cut("n1").value))
         context.links.dead = {(2, 3)}
         with pytest.raises(PeerFailure, match=r"\(2, 3\)"):

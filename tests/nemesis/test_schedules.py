@@ -7,17 +7,24 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness import plugins
 from harness.model.story import Step
 from harness.planning.story_steps import StoryStep
-from nemesis.registry import BY_ACTION, BY_NAME
-from nemesis.schedule import Mix, random_story
+from nemesis import schedule
+from nemesis.schedule import Mix
 
+FAULTS = plugins.faults()
+BY_ACTION = plugins.actions()
 seeds = st.integers(0, 2**31)
 mixes = st.builds(
     Mix,
-    st.dictionaries(st.sampled_from(sorted(BY_NAME)), st.floats(0.1, 10), min_size=1),
+    st.dictionaries(st.sampled_from(sorted(FAULTS)), st.floats(0.1, 10), min_size=1),
     st.integers(1, 4),
 )
+
+
+def random_story(mix: Mix, seed: int, duration: float, interval: float, nodes: int) -> list[Step]:
+    return schedule.random_story(mix, FAULTS, seed, duration, interval, nodes)
 
 
 def rotations(story: list[Step]) -> list[list[str]]:

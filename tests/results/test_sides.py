@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from harness import plugins
 from harness.engine import Recorder, VirtualClock
 from harness.model import NEMESIS, BadInput, Finding, Observation, Op, Verdict
 from harness.model.records.fault_intervals import FaultInterval, fault_intervals, spans_of
@@ -79,17 +80,19 @@ def test_a_fault_lasts_from_its_deed_until_it_is_healed() -> None:
         deed(30, "heal"),
         deed(34, "heal"),
     ]
-    assert fault_intervals(history, end_ns=99) == (FaultInterval("n2 cut from all", 10, 34),)
+    assert fault_intervals(history, 99, plugins.ops()) == (FaultInterval("n2 cut from all", 10, 34),)
 
 
 def test_a_start_ends_a_kill_but_not_a_cut() -> None:
     deeds = [("cut", "a"), ("cut", "a"), ("kill", "b"), ("kill", "b"), ("start", None), ("start", None)]
     history = [deed(time_ns, f, value) for time_ns, (f, value) in enumerate(deeds, start=1)]
-    assert fault_intervals(history, end_ns=99) == (FaultInterval("a", 1, 99), FaultInterval("b", 3, 6))
+    assert fault_intervals(history, 99, plugins.ops()) == (FaultInterval("a", 1, 99), FaultInterval("b", 3, 6))
 
 
 def test_a_mark_is_a_moment() -> None:
-    assert fault_intervals([deed(7, "mark", "reading back")], end_ns=99) == (FaultInterval("reading back", 7, 7),)
+    assert fault_intervals([deed(7, "mark", "reading back")], 99, plugins.ops()) == (
+        FaultInterval("reading back", 7, 7),
+    )
 
 
 def test_times_under_faults_are_told_once_however_many_there_were() -> None:
@@ -105,7 +108,7 @@ def test_times_under_faults_are_told_once_however_many_there_were() -> None:
 
 
 def test_a_label_is_bounded_and_tells_what_has_no_words() -> None:
-    [band] = fault_intervals([deed(1, "skew", {"seconds": list(range(50))})], end_ns=9)
+    [band] = fault_intervals([deed(1, "skew", {"seconds": list(range(50))})], 9, plugins.ops())
     assert band.label.startswith('skew {"seconds": [0, 1,')
     assert len(band.label) == 48
 
@@ -175,7 +178,7 @@ def judged_run(tmp_path: Path) -> RunDirectory:
 
 
 def test_a_side_is_read_from_a_run_that_the_engine_recorded(judged_run: RunDirectory) -> None:
-    side = read_side(judged_run, "bad", "reference")
+    side = read_side(judged_run, "bad", "reference", plugins.ops())
     assert (side.verdict, side.duration_ns, side.nodes) == (Verdict.INVALID, 200, (1,))
     assert side.spans[-1] == StateSpan(1, "Leader", 1, 5, 200)
     assert side.faults == (FaultInterval("n2 cut from all", 0, 200),)
@@ -184,7 +187,7 @@ def test_a_side_is_read_from_a_run_that_the_engine_recorded(judged_run: RunDirec
 
 
 def test_a_finding_is_shown_with_the_operations_around_its_witness(judged_run: RunDirectory) -> None:
-    shown = read_side(judged_run, "bad", "reference").findings[0]
+    shown = read_side(judged_run, "bad", "reference", plugins.ops()).findings[0]
     assert [(op.index, op.type, op.value) for op in shown.ops] == [
         (10, "invoke", {"n": 4}),
         (11, "ok", {"n": 4}),
@@ -198,7 +201,7 @@ def test_a_truncated_chunk_is_refused_by_name(judged_run: RunDirectory) -> None:
     chunk = judged_run.history / "00000001.parquet"
     chunk.write_bytes(chunk.read_bytes()[:-9])
     with pytest.raises(BadInput, match=r"history/00000001\.parquet: expected a whole Parquet chunk"):
-        read_side(judged_run, "bad", "reference")
+        read_side(judged_run, "bad", "reference", plugins.ops())
 
 
 def test_a_chunk_with_other_columns_is_refused_by_name(tmp_path: Path) -> None:
@@ -212,4 +215,4 @@ def test_a_chunk_with_other_columns_is_refused_by_name(tmp_path: Path) -> None:
 def test_a_run_that_was_not_judged_is_refused(tmp_path: Path) -> None:
     run = new_run(tmp_path, "PV-01", datetime(2026, 11, 21, tzinfo=UTC))
     with pytest.raises(BadInput, match=r"verdict\.json: expected a JSON file, found none"):
-        read_side(run, "bad", "reference")
+        read_side(run, "bad", "reference", plugins.ops())

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from harness import plugins
 from harness.engine import Recorder, VirtualClock
 from harness.model import BadInput, Finding, Op, Verdict
 from harness.model.records.evidence import Cycle, CycleStep, Evidence, Need, Order, Zone, Zones, encoded
@@ -257,7 +258,7 @@ def recorded(tmp_path: Path, evidence: str | None) -> RunDirectory:
 
 
 def test_the_report_of_a_run_has_the_pictures_of_its_first_findings(tmp_path: Path) -> None:
-    side = read_side(recorded(tmp_path, encoded(ZONES)), "bad", "reference")
+    side = read_side(recorded(tmp_path, encoded(ZONES)), "bad", "reference", plugins.ops())
     assert [len(each.operations) for each in side.findings] == [4] * 6 + [0] * 3
     page = render_report(report_of(side))
     assert len(re.findall("Operations of x around non-linearizable", page)) == 2 * 6
@@ -271,4 +272,4 @@ def report_of(side: SideData) -> ReportData:
 @pytest.mark.parametrize("evidence", ["nonsense", "{}", '{"kind": "song"}', '{"kind": "zones"}', "[]"])
 def test_evidence_that_is_none_is_refused_by_the_file_that_has_it(tmp_path: Path, evidence: str) -> None:
     with pytest.raises(BadInput, match=r"verdict\.json: expected evidence for non-linearizable, found what is none"):
-        read_side(recorded(tmp_path, evidence), "bad", "reference")
+        read_side(recorded(tmp_path, evidence), "bad", "reference", plugins.ops())

@@ -70,7 +70,7 @@ def test_a_system_without_brokers_is_bad_input(system, layout):
 
 
 def test_options_of_a_workload_that_has_none_are_bad_input():
-    with pytest.raises(BadInput, match="workload idle: expected no options, came acks"):
+    with pytest.raises(BadInput, match="workload idle: expected no options, found acks"):
         workload_of(plan(workload="idle", workload_options={"acks": "1"}))
 
 

@@ -1,15 +1,16 @@
 """What a node did, seen from outside the clients.
 
-Observations come from nodes' logs, from files of theirs and from DescribeQuorum polls. One table holds them for every
-system, so that one set of checks judges them. A field that a source does not tell is None.
+Observations come from nodes' logs and files and from polling the nodes. One table holds them for every system, so that
+the same checks judge them all. A field that a source does not know is None.
+
+Sources are "log", "quorum-state" (the file), "describe-quorum", "replication-offset-checkpoint" (the file), "status"
+(systems that are polled by a protocol of their own) and "process".
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
-
-Source = Literal["log", "quorum-state", "describe-quorum", "replication-offset-checkpoint", "process"]
 
 Kind = Literal[
     "transition",  # log: the node went from `previous` to `state` in `epoch`, with `leader` and `voted` as known then
@@ -37,7 +38,7 @@ class Observation:
 
     time_ns: int
     node: int
-    source: Source
+    source: str
     kind: Kind
     state: str | None = None
     previous: str | None = None

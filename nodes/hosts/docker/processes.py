@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.model import PeerFailure
 from harness.model.hosts import HostView
-from harness.model.systems import NodeCommand, System
+from harness.model.systems import NodeCommand, NodeSystem
 from nodes.hosts.docker.engine import attempting
 from nodes.hosts.docker.hosts import DockerHosts
 from nodes.hosts.processes import (
@@ -36,7 +36,7 @@ APPEND_TO_LOG = 'exec "$@" >>"$0" 2>&1 </dev/null'
 class DockerProcesses(ServerProcesses):
     """The Processes capability of containers."""
 
-    def __init__(self, hosts: DockerHosts, system: System, on_event: ProcessEvent) -> None:
+    def __init__(self, hosts: DockerHosts, system: NodeSystem, on_event: ProcessEvent) -> None:
         super().__init__(hosts.views, system, on_event, partial(_launch, hosts))
 
 

@@ -13,7 +13,7 @@ from functools import partial
 
 from harness.model import EnvironmentFailure
 from harness.model.hosts import HostView
-from harness.model.systems import NodeCommand, System
+from harness.model.systems import NodeCommand, NodeSystem
 from nodes.hosts.processes import LOG_NAME, ProcessEvent, Server, ServerProcesses, ending_as_shells_tell
 from nodes.hosts.ssh.connection import SshConnection
 from nodes.hosts.ssh.hosts import SshHosts
@@ -27,7 +27,7 @@ LOST = "connection lost"
 class SshProcesses(ServerProcesses):
     """The Processes capability of SSH hosts; pid() is the pid over there."""
 
-    def __init__(self, hosts: SshHosts, system: System, on_event: ProcessEvent) -> None:
+    def __init__(self, hosts: SshHosts, system: NodeSystem, on_event: ProcessEvent) -> None:
         super().__init__(hosts.views, system, on_event, partial(_launch, hosts))
 
 

@@ -1,4 +1,4 @@
-"""A stored run is judged where nothing that it ran on is installed."""
+"""A stored run can be checked where nothing that it ran on is installed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from harness.planning.plan import Plan
-from harness.planning.systems import name_of, tables_of
+from harness.systems.cluster import label_of, tables_of
 
 OLD, NEW = "kip-595", "kip-996"
 
 
 def stored(**values: Any) -> Plan:
-    """A plan as it stands in a run's directory."""
-    return Plan.model_validate_json(Plan(name="stored", nodes=2, seed=1, story=[], **values).model_dump_json())
+    """A plan as a run's directory stores it."""
+    return Plan.model_validate_json(Plan(name="stored", nodes=2, seed=1, story=[], **values).as_json())
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,6 @@ def stored(**values: Any) -> Plan:
     ],
     ids=lambda case: case if isinstance(case, str) else "",
 )
-def test_name_and_tables_are_known_without_artifacts(plan, name, tables, monkeypatch, tmp_path):
+def test_label_and_tables_need_no_artifacts(plan, name, tables, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert (name_of(stored(**plan)), tables_of(stored(**plan))) == (name, tables)
+    assert (label_of(stored(**plan)), tables_of(stored(**plan))) == (name, tables)

@@ -171,10 +171,10 @@ def test_the_command_prints_an_object_a_file_and_exits_with_the_worst_verdict(tm
 
 USAGE = {
     "an unknown model": (("--model", "tape"), "model 'tape': expected one of cas-register, counter, fifo-queue, kv, "),
-    "no model": (("--semantics", "knossos"), "--semantics, --initial and --skip-malformed: expected --model with them"),
+    "no model": (("--semantics", "knossos"), "--semantics, --initial and --skip-malformed need --model"),
     "an initial value for a lock": (
         ("--model", "mutex", "--initial", "3"),
-        "--initial 3: expected none, since a mutex",
+        "--initial 3: not supported: the initial state of a mutex is fixed",
     ),
 }
 

@@ -13,7 +13,7 @@ from harness.model.scenario import Scenario, Side, Source
 from results.run_verdict import Expectation, RunVerdict
 
 LOSES = Scenario(
-    "PV-00", "A title", "A question?", Source("KIP-996"), 3, (), bad=Side(breaks=("lost-write",)), good=Side()
+    "PV-00", "A title", "A question?", Source("KIP-996"), 3, (), bad=Side({}, breaks=("lost-write",)), good=Side({})
 )
 
 

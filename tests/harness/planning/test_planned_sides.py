@@ -1,31 +1,40 @@
-"""What a scenario's side becomes in a plan, on either system."""
+"""The plan of a scenario's side, on either system."""
 
 from __future__ import annotations
 
 import asyncio
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.model import BadInput
-from harness.model.scenario import Scenario, Side, Source
-from harness.planning.plan import Plan
-from harness.planning.systems import build
-from harness.running import reproduce
-from harness.running.reproduce import Reproduction
+from harness.model.scenario import Scenario, Side, SideName, Source, on
+from harness.planning.plan import Plan, ReproductionRequest
+from harness.running.reproduce import command_of, side_plan
+from harness.systems.cluster import Cluster
 from nodes.kafka.artifacts import Library, Release
 from nodes.kafka.system import KafkaSystem
 from nodes.kafka.versions import KafkaVersion
-from nodes.mixed import MixedSystem
 
-OF_NODE = {2: {"reference.pre_vote": "false", "a.timeout.ms": "100"}}
-SIDE = Side({"reference.check_quorum": "false"}, "3.9.1", of_node=OF_NODE, kafka_of_node={1: "4.3.1"})
-SCENARIO = Scenario("PV-00", "A title", "A question?", Source("KIP-996"), 2, (), bad=SIDE, good=SIDE)
+NODE_SWITCHES = {2: {"reference.pre_vote": "false", "a.timeout.ms": "100"}}
+SETUPS = on(reference={"reference.check_quorum": "false"}, kafka="3.9.1", kafka_nodes={1: "4.3.1"})
+SIDE = Side(SETUPS, node_switches=NODE_SWITCHES)
+
+
+def scenario(bad: Side, good: Side) -> Scenario:
+    return Scenario("PV-00", "A title", "A question?", Source("KIP-996"), 2, (), bad=bad, good=good)
+
+
+SCENARIO = scenario(SIDE, SIDE)
+NEEDS_LEVEL_2 = scenario(Side(on(kafka="3.9.1")), Side(on(kafka="4.3.1"), needs_features={"transaction.version": 2}))
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    releases = [Release(KafkaVersion.parse(text), tmp_path / text, "here") for text in ("3.9.1", "4.3.1")]
+def installed_releases(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    releases = [Release(KafkaVersion.parse(text), tmp_path / text, "installed") for text in ("3.9.1", "4.3.1")]
 
     async def resolve(_library: Library, wanted: str) -> Release:
         return next(release for release in releases if str(release.version) == wanted)
@@ -34,91 +43,92 @@ def nothing_is_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.setattr(Library, "installed", lambda _library: releases)
 
 
-def plan(system: str, **switches: str) -> Plan:
-    what = Reproduction(SCENARIO, system, ("bad",), 1, 7, switches=switches)
-    return asyncio.run(reproduce._plan(what, "bad", 0, lambda _line: None))
+def plan(of: Scenario, system: str, name: SideName = "bad", **values: Any) -> Plan:
+    request = ReproductionRequest(system=system, seed=7, **values)
+    return asyncio.run(side_plan(of, request, name, 0, lambda _line: None))
 
 
-def test_reference_nodes_have_the_side_s_switches_and_their_own() -> None:
-    made = plan("reference")
-    assert (made.switches, made.node_switches, made.node_systems) == (SIDE.reference, OF_NODE, {})
+def test_reference_nodes_have_the_switches_of_the_side_and_their_own() -> None:
+    planned = plan(SCENARIO, "reference")
+    assert planned.switches == {"reference.check_quorum": "false"}
+    assert (planned.node_switches, planned.node_systems) == (NODE_SWITCHES, {})
 
 
-def test_kafka_nodes_have_kafkas_properties_alone_and_their_own_versions() -> None:
-    made = plan("kafka")
-    assert (made.system, made.switches) == ("kafka:3.9.1", {})
-    assert (made.node_switches, made.node_systems) == ({2: {"a.timeout.ms": "100"}}, {1: "kafka:4.3.1"})
+def test_kafka_nodes_have_only_kafka_properties_and_their_own_versions() -> None:
+    planned = plan(SCENARIO, "kafka")
+    assert (planned.system, planned.switches) == ("kafka:3.9.1", {})
+    assert (planned.node_switches, planned.node_systems) == ({2: {"a.timeout.ms": "100"}}, {1: "kafka:4.3.1"})
 
 
-def test_the_user_s_switch_wins_over_a_node_s_own() -> None:
-    made = plan("reference", **{"a.timeout.ms": "5"})
-    assert made.node_switches == {2: {"reference.pre_vote": "false"}}
-    assert made.switches["a.timeout.ms"] == "5"
+def test_a_switch_of_the_user_overrides_that_of_a_node() -> None:
+    planned = plan(SCENARIO, "reference", switches={"a.timeout.ms": "5"})
+    assert planned.node_switches == {2: {"reference.pre_vote": "false"}}
+    assert planned.switches["a.timeout.ms"] == "5"
 
 
 def test_a_newer_node_beside_older_ones_is_formatted_for_their_release() -> None:
-    system = build(plan("kafka"))
-    assert isinstance(system, MixedSystem)
-    releases = {}
-    for node, each in system.systems.items():
-        assert isinstance(each, KafkaSystem)
-        releases[node] = (str(each.release.version), each.metadata_release and str(each.metadata_release))
+    releases, cluster_ids = {}, set()
+    for node, system in Cluster(plan(SCENARIO, "kafka")).initial.items():
+        assert isinstance(system, KafkaSystem)
+        releases[node] = (str(system.release.version), system.metadata_release and str(system.metadata_release))
+        cluster_ids.add(system.cluster_id)
     assert releases == {1: ("4.3.1", "3.9.1"), 2: ("3.9.1", None)}
-    assert len({each.cluster_id for each in system.systems.values() if isinstance(each, KafkaSystem)}) == 1
+    assert len(cluster_ids) == 1
 
 
-def test_nodes_that_are_alike_are_one_system() -> None:
-    assert isinstance(build(Plan(name="alike", system="kafka:3.9.1", seed=1, story=[])), KafkaSystem)
+def test_the_label_of_a_cluster_names_a_common_system_once() -> None:
+    alike = Plan(name="alike", system="kafka:3.9.1", seed=1, story=[])
+    assert Cluster(alike).label == "kafka:3.9.1"
+    assert Cluster(alike.model_copy(update={"node_systems": {2: "kafka:4.3.1"}})).label == (
+        "n1 n3 kafka:3.9.1, n2 kafka:4.3.1"
+    )
 
 
-def test_features_are_those_of_both_sides_and_told_in_the_command_that_repeats_them() -> None:
-    side = Side(None, "4.3.1")
-    scenario = Scenario("PV-00", "A title", "A question?", Source("KIP-996"), 2, (), bad=side, good=side)
-    what = Reproduction(scenario, "kafka", ("bad", "good"), 1, 7, features={"transaction.version": "1"})
-    for name in what.sides:
-        system = build(asyncio.run(reproduce._plan(what, name, 0, lambda _line: None)))
+def test_features_apply_to_both_sides_and_are_part_of_the_command_that_repeats_them() -> None:
+    both = scenario(Side(on(kafka="4.3.1")), Side(on(kafka="4.3.1")))
+    request = ReproductionRequest(system="kafka", seed=7, features={"transaction.version": "1"})
+    for name in ("bad", "good"):
+        system = Cluster(plan(both, "kafka", name, features=request.features)).initial[1]
         assert isinstance(system, KafkaSystem)
         assert system.features == {"transaction.version": "1"}
-    assert "--feature transaction.version=1" in what.command
+    assert "--feature transaction.version=1" in command_of(both, request)
 
 
-def asked(system: str, **features: str) -> Reproduction:
-    """A scenario whose good side needs level 2, asked for with these features."""
-    bad, good = Side(None, "3.9.1"), Side(None, "4.3.1", needs_features={"transaction.version": 2})
-    scenario = Scenario("PV-00", "A title", "A question?", Source("KIP-996"), 2, (), bad=bad, good=good)
-    return Reproduction(scenario, system, ("bad", "good"), 1, 7, features=features)
+def test_the_command_quotes_what_a_shell_would_split() -> None:
+    request = ReproductionRequest(seed=7, switches={"a.b": "c d; e"})
+    assert shlex.split(command_of(SCENARIO, request)) == [
+        *("splitbrain", "reproduce", "PV-00", "--switch", "a.b=c d; e", "--seed", "7")
+    ]
 
 
 @pytest.mark.parametrize(
-    ("system", "features", "says"),
+    ("system", "features", "problem"),
     [
-        ("kafka:4.3.1", {"transaction.version": "1"}, "--feature transaction.version=1: expected 2 or higher, as"),
-        ("kafka:4.3.1", {"transaction.version": "0"}, "--feature transaction.version=0: expected 2 or higher, as"),
-        ("kafka:3.9.1", {}, "--system kafka:3.9.1: expected 4.0 or later, which has transaction.version, as"),
+        ("kafka:4.3.1", {"transaction.version": "1"}, "--feature transaction.version=1: expected 2 or higher"),
+        ("kafka:4.3.1", {"transaction.version": "0"}, "--feature transaction.version=0: expected 2 or higher"),
+        ("kafka:3.9.1", {}, "--system kafka:3.9.1: expected a release that has transaction.version"),
     ],
 )
-def test_a_side_that_the_features_asked_for_make_impossible_is_refused_and_the_other_is_not(
-    system: str, features: dict[str, str], says: str
+def test_a_side_whose_features_are_too_low_is_refused_and_the_other_is_not(
+    system: str, features: Mapping[str, str], problem: str
 ) -> None:
-    what = asked(system, **features)
     with pytest.raises(BadInput) as raised:
-        asyncio.run(reproduce._plan(what, "good", 0, lambda _line: None))
-    assert str(raised.value) == f"{says} the good side of PV-00 needs it; --side bad can be had"
-    assert asyncio.run(reproduce._plan(what, "bad", 0, lambda _line: None)).features == features
+        plan(NEEDS_LEVEL_2, system, "good", features=features)
+    assert str(raised.value) == f"{problem}, which the good side of PV-00 needs; --side bad does not"
+    assert plan(NEEDS_LEVEL_2, system, "bad", features=features).features == features
 
 
 @pytest.mark.parametrize("features", [{}, {"transaction.version": "2"}, {"transaction.version": "3"}], ids=str)
-def test_a_side_is_played_at_the_level_that_it_needs_or_above(features: dict[str, str]) -> None:
-    made = asyncio.run(reproduce._plan(asked("kafka:4.3.1", **features), "good", 0, lambda _line: None))
-    assert made.features == features
+def test_a_side_runs_at_the_feature_level_that_it_needs_or_above(features: Mapping[str, str]) -> None:
+    assert plan(NEEDS_LEVEL_2, "kafka:4.3.1", "good", features=features).features == features
 
 
-def test_a_feature_s_level_that_is_no_number_is_refused_by_its_name() -> None:
-    with pytest.raises(BadInput, match=r"features\.transaction\.version: .*, came 'two'"):
-        asyncio.run(reproduce._plan(asked("kafka:4.3.1", **{"transaction.version": "two"}), "good", 0, print))
+def test_a_side_that_a_system_does_not_have_names_the_systems_that_do() -> None:
+    with pytest.raises(BadInput, match="its bad side is not available on reference; it needs --system kafka"):
+        plan(NEEDS_LEVEL_2, "reference")
 
 
 @pytest.mark.parametrize("system", ["reference", "kafka:3.9.1"])
 def test_systems_without_features_refuse_them(system: str) -> None:
-    with pytest.raises(BadInput, match="features"):
-        build(Plan(name="older", system=system, seed=1, story=[], features={"transaction.version": "1"}))
+    with pytest.raises(BadInput, match="--feature"):
+        Cluster(Plan(name="older", system=system, seed=1, story=[], features={"transaction.version": "1"}))

@@ -45,7 +45,7 @@ def heal(run):
 
 def test_a_sandbox_that_outlived_its_command_is_ended(run, bystander):
     write_json(run.path / SANDBOX, {"pid": bystander.pid, "started_ticks": started_ticks(bystander.pid)})
-    assert heal(run)[0] == f"{run.name}: ended its controller, process {bystander.pid}, and all in it"
+    assert heal(run)[0] == f"{run.name}: ended its controller, process {bystander.pid}, and everything in its sandbox"
     assert bystander.wait(5) == -signal.SIGKILL
 
 

@@ -35,7 +35,7 @@ def test_a_missing_tool_is_named_with_its_package_before_anything_is_started(sto
     assert result.returncode == EXIT_INTERNAL
     assert result.stderr == (
         f"splitbrain: making namespaces: no {missing} on the path; "
-        "as root: apt-get install -y util-linux iproute2 nftables (or use --hosts local, which makes none)\n"
+        "as root: apt-get install -y util-linux iproute2 nftables (or use --hosts local)\n"
     )
     assert not store.exists()
 
@@ -48,13 +48,10 @@ def test_a_store_that_cannot_be_made_is_named_in_one_line(arguments):
 
 
 @pytest.mark.netns
-def test_a_story_with_a_deed_that_its_system_has_not_is_refused_before_it_starts(store):
-    said = splitbrain("run", "--faults", "membership", "--seed", "1", "--store", store)
-    assert said.code == EXIT_USAGE
-    assert said.messages[-1].startswith("splitbrain: story: deed ")
-    assert said.messages[-1].endswith(
-        "only a Kafka whose nodes are brokers too has members that change; use --layout combined"
-    )
+def test_a_fault_that_the_hosts_cannot_have_is_refused_before_the_story_starts(store):
+    result = splitbrain("run", "--hosts", "local", "--faults", "packets", "--seed", "1", "--store", store)
+    assert result.code == EXIT_USAGE
+    assert result.messages[-1].startswith("splitbrain: story: action packets: ")
     (run,) = runs(store)
     assert (run.status, list(read_history(run.history))) == ("interrupted", [])
 

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
+from harness import plugins
 from harness.engine.records import read_history
 from harness.model.errors import EXIT_UNKNOWN, EXIT_VALID
 from nemesis.journal import pending
-from nemesis.registry import BY_NAME
 from results.store import RunDirectory, runs
 from tests.support.command import begin, processes_naming, splitbrain, wait_until
 
@@ -39,7 +39,7 @@ POINTS = {
     "has recorded": ("history/*.parquet", 2.0),
     "is under faults": ("journal.jsonl", 6.0),
 }
-FAULTS = [name for name in BY_NAME if name != "membership"]  # it takes a Kafka with brokers
+FAULTS = [name for name in plugins.faults() if name != "membership"]  # it takes a Kafka with brokers
 DISK = "ext4" if os.geteuid() == 0 else "tmpfs"
 FLAGS = ["--system", "reference", "--workload", "register", "--faults", ",".join(FAULTS), "--at-once", "2"]
 FLAGS += ["--interval", "1", "--disk", DISK, "--disk-mib", "32"]

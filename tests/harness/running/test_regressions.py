@@ -48,7 +48,7 @@ def test_the_reference_which_has_no_transactions_is_refused_in_one_line(tmp_path
     assert played.returncode == 254
     told = played.stderr.strip()
     assert told == (
-        "splitbrain: scenario KAFKA-17754: its bad side is not to be had on the reference; use --system kafka"
+        "splitbrain: scenario KAFKA-17754: its bad side is not available on reference; it needs --system kafka"
     )
 
 

@@ -43,8 +43,8 @@ def node_configs(context):
 
 
 def sequence(context, step):
-    TypeAdapter(FAULT.actions[step.f]).validate_python(step.value)
-    return asyncio.run(FAULT.carry_out(context, step.f, FAULT.resolve(context, step.f, step.value)))
+    TypeAdapter(FAULT.actions[step.f].arguments).validate_python(step.value)
+    return asyncio.run(FAULT.inject(context, step.f, FAULT.resolve(context, step.f, step.value)))
 
 
 def test_a_node_is_changed_while_it_is_down_and_runs_afterwards(context, node_configs):
@@ -101,4 +101,4 @@ def test_a_release_that_is_not_here_is_bad_input(context, node_configs):
 )
 def test_what_is_no_plain_name_is_refused_before_anything_is_done(step):
     with pytest.raises(ValidationError):
-        TypeAdapter(FAULT.actions[step.f]).validate_python(step.value)
+        TypeAdapter(FAULT.actions[step.f].arguments).validate_python(step.value)

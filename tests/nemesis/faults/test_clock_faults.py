@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from harness import plugins
 from harness.model import NEMESIS, Op
 from harness.model.hosts import Clock, ClockReading
 from harness.model.story import FOLLOWERS, LEADER, SKEWED, Step, cut, drift, heal, kill, reset_clock, skew, strobe
@@ -77,7 +78,7 @@ def play(context, path, *steps):
         return True
 
     async def one_by_one():
-        session = NemesisSession(context, UndoJournal(path), until)
+        session = NemesisSession(context, UndoJournal(path), until, plugins.faults())
         return [await session.invoke(Op("invoke", step.f, NEMESIS, value=step.value)) for step in steps]
 
     return asyncio.run(one_by_one())

@@ -65,11 +65,11 @@ def disks(context):
 
 def sequence(context, step):
     """Carry out a step as the nemesis's session does, its arguments checked as a plan's are; what was done."""
-    TypeAdapter(FAULT.actions[step.f]).validate_json(json.dumps(step.value), strict=True)
-    assert FAULT.missing(context, step.f) is None
+    TypeAdapter(FAULT.actions[step.f].arguments).validate_json(json.dumps(step.value), strict=True)
+    assert FAULT.unavailable(context, step.f) is None
     resolved = FAULT.resolve(context, step.f, step.value)
     assert FAULT.undo(step.f, resolved) is not None
-    return asyncio.run(FAULT.carry_out(context, step.f, resolved))
+    return asyncio.run(FAULT.inject(context, step.f, resolved))
 
 
 ACTIONS = {
@@ -129,8 +129,8 @@ def test_a_disk_that_nothing_befell_fails(context, disks):
 
 def test_what_these_disks_cannot_do_is_not_tried(context, disks):
     disks.unavailable = {"lose_unsynced": "tmpfs keeps what was not synced"}
-    assert FAULT.missing(context, lose_unsynced(LEADER).f) == "tmpfs keeps what was not synced"
-    assert FAULT.missing(context, lose_disk(LEADER).f) is None
+    assert FAULT.unavailable(context, lose_unsynced(LEADER).f) == "tmpfs keeps what was not synced"
+    assert FAULT.unavailable(context, lose_disk(LEADER).f) is None
 
 
 def test_healing_mends_whoever_is_disturbed_and_proves_each(context, disks):
@@ -144,7 +144,7 @@ def test_healing_mends_whoever_is_disturbed_and_proves_each(context, disks):
 
 def test_healing_is_nothing_where_there_are_no_disks_to_mend(context):
     assert asyncio.run(FAULT.heal(context)) is None
-    assert FAULT.missing(context, next(iter(FAULT.actions))) == "hosts of this kind have no disks"
+    assert FAULT.unavailable(context, next(iter(FAULT.actions))) == "hosts of this kind have no disks"
 
 
 def test_the_undo_of_a_deed_at_rest_is_a_start_and_of_any_other_to_mend_the_disk():
@@ -169,11 +169,11 @@ def test_the_undo_of_a_deed_at_rest_is_a_start_and_of_any_other_to_mend_the_disk
 )
 def test_a_plan_refuses_what_means_nothing(f, value):
     with pytest.raises(ValidationError):
-        TypeAdapter(FAULT.actions[f]).validate_json(json.dumps(value), strict=True)
+        TypeAdapter(FAULT.actions[f].arguments).validate_json(json.dumps(value), strict=True)
 
 
 def test_whatever_is_drawn_is_taken_by_a_plan_and_wipes_nothing():
     for seed in range(100):
-        (step,) = FAULT.draw(random.Random(seed), 3)
-        assert TypeAdapter(FAULT.actions[step.f]).validate_json(json.dumps(step.value), strict=True)
+        (step,) = FAULT.sample(random.Random(seed), 3)
+        assert TypeAdapter(FAULT.actions[step.f].arguments).validate_json(json.dumps(step.value), strict=True)
         assert step.f in LIVE

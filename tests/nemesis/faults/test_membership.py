@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from harness import plugins
 from harness.model import BadInput, PeerFailure
 from harness.model.faults.membership import MembershipView, Reassignment, Replicas, VoterChange
 from harness.model.session import NoAnswer
+from nemesis.faults import membership
 from nemesis.faults.membership import FAULT, add_voter, reassign, remove_voter, settle
-from nemesis.registry import membership
 from nemesis.session import refuse_unavailable
 
 LOG_0, LOG_1 = ("log", 0), ("log", 1)
@@ -66,7 +67,7 @@ def quorum(context, monkeypatch):
 
 
 def sequence(context, step):
-    return asyncio.run(FAULT.carry_out(context, step.f, FAULT.resolve(context, step.f, step.value)))
+    return asyncio.run(FAULT.inject(context, step.f, FAULT.resolve(context, step.f, step.value)))
 
 
 def test_a_voter_leaves_and_joins_and_settling_waits_for_both(context, quorum):
@@ -151,6 +152,6 @@ def test_a_move_is_done_when_all_copies_are_there_in_sync_and_nothing_is_under_w
 @pytest.mark.parametrize("action", ["add_voter", "remove_voter"])
 def test_voters_of_a_static_quorum_cannot_change_though_its_partitions_move(context, action):
     context.unavailable = {"voters": "they never change"}
-    refuse_unavailable(["sleep", "reassign", "elect", "await_membership"], context)
+    refuse_unavailable(["sleep", "reassign", "elect", "await_membership"], context, plugins.actions())
     with pytest.raises(BadInput, match=f"story: action {action}: they never change"):
-        refuse_unavailable(["reassign", action], context)
+        refuse_unavailable(["reassign", action], context, plugins.actions())

@@ -125,11 +125,11 @@ def shaping(context):
 
 def sequence(context, step):
     """Carry out a step as the nemesis's session does; what was done."""
-    assert FAULT.missing(context, step.f) is None
+    assert FAULT.unavailable(context, step.f) is None
     Treatment.model_validate_json(json.dumps(step.value))
     resolved = FAULT.resolve(context, step.f, step.value)
     assert FAULT.undo(step.f, resolved).details == {"links": resolved["links"]}
-    return asyncio.run(FAULT.carry_out(context, step.f, resolved))
+    return asyncio.run(FAULT.inject(context, step.f, resolved))
 
 
 LOSSY = PacketShape(loss=0.5)
@@ -200,11 +200,11 @@ def test_links_of_nodes_that_are_not_there_are_refused(shaping):
 
 
 def test_hosts_that_cannot_shape_packets_say_so(context):
-    assert FAULT.missing(context, next(iter(FAULT.actions))) == "hosts of this kind have no packets"
+    assert FAULT.unavailable(context, next(iter(FAULT.actions))) == "hosts of this kind have no packets"
 
 
 def test_whatever_is_drawn_is_taken_by_a_plan_and_can_be_proved():
     for seed in range(200):
-        (step,) = FAULT.draw(random.Random(seed), 5)
+        (step,) = FAULT.sample(random.Random(seed), 5)
         assert Treatment.model_validate(step.value)
         assert probes_for(PacketShape(**{k: v for k, v in step.value.items() if k not in ("who", "direction")})) > 5

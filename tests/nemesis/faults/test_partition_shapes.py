@@ -25,7 +25,7 @@ from harness.model.story import (
     split,
     swizzle,
 )
-from harness.scenarios import scenario
+from harness.plugins import scenario
 from nemesis.faults import partition as partition_fault
 from nemesis.faults.partition_shapes import all_but, between, bridge, halves, isolation, majorities_ring, one_way, swap
 

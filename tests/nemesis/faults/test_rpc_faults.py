@@ -33,8 +33,8 @@ from harness.model.faults.rpc import (
 )
 from harness.model.hosts import Link
 from nemesis.context import NemesisContext
+from nemesis.faults import rpc
 from nemesis.journal import UndoJournal, pending
-from nemesis.registry import rpc
 
 HELD_FETCHES = RpcRule("held-fetches", RpcMatch((Api.FETCH,), "response", ("leader",), ("follower",)), HOLD)
 NO_PRE_VOTE = RpcRule("no-pre-vote", RpcMatch((Api.VOTE,), pre_vote=True), DROP)
@@ -78,7 +78,7 @@ def inject(rpcs: FakeRpcs, context: NemesisContext, *rules: RpcRule) -> dict[str
     """Inject the action as it comes from a plan on disk."""
     value = json.loads(json.dumps(intercept(*rules).value))
     context.rpcs = rpcs
-    return asyncio.run(rpc.carry_out(context, "rpc", rpc.resolve(context, "rpc", value)))
+    return asyncio.run(rpc.inject(context, "rpc", rpc.resolve(context, "rpc", value)))
 
 
 def mend(rpcs: FakeRpcs, context: NemesisContext) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def watched(data: Path, *changes: Callable[[], None]) -> list[Observation]:
 
     async def watch() -> None:
         quorum = QuorumWatch(lambda: 7, 0, observe)
-        quorum.start({2: NodeFiles(data / "server.log", data / "__cluster_metadata-0" / "quorum-state")}, {})
+        quorum.start({2: NodeFiles(data / "server.log", data, data / "__cluster_metadata-0" / "quorum-state")}, {})
         for change in changes:
             told.clear()
             change()

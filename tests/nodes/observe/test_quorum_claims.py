@@ -12,6 +12,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i64
 
 from harness.model import Observation
+from harness.model.conditions import LEADER_KNOWN
 from nodes.observe.describe_quorum import TOPIC
 from nodes.observe.watch import QuorumWatch
 
@@ -49,7 +50,7 @@ def claimed(ends: dict[int, int]) -> Observation:
     async def watched() -> None:
         watch = QuorumWatch(lambda: 7, 0, seen.append)
         watch.start({}, {1: Leader(answer(ends))})
-        await watch.until("a leader is known", 5)
+        await watch.until(LEADER_KNOWN, 5)
         await watch.stop()
 
     asyncio.run(watched())

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from harness.model import PeerFailure
-from harness.model.story import (
-    A_LEADER_IS_KNOWN,
-    ALL_FOLLOW_ONE_LEADER,
-    CONDITION,
-    all_follow,
-    is_a_candidate,
-    is_not_leader,
-)
+from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN, all_follow, is_candidate, is_not_leader
+from harness.model.story import once
+from harness.planning.story_steps import StoryStep
 from nodes.observe.conditions import QuorumView, holds
 from nodes.observe.describe_quorum import Answer
 from nodes.observe.log_lines import LogEvent
@@ -81,8 +74,8 @@ VIEWS = {
 @pytest.mark.parametrize(("claims", "transitions", "known", "settled"), VIEWS.values(), ids=VIEWS)
 def test_a_condition_holds_exactly_where_its_words_say(claims, transitions, known, settled):
     view = QuorumView((1, 2, 3), claims, transitions)
-    assert holds(A_LEADER_IS_KNOWN, view) is known
-    assert holds(ALL_FOLLOW_ONE_LEADER, view) is settled
+    assert holds(LEADER_KNOWN, view) is known
+    assert holds(ALL_FOLLOW_LEADER, view) is settled
     assert holds(all_follow(3), view) is settled
     assert not holds(all_follow(1), view)
 
@@ -95,14 +88,14 @@ def test_a_node_stands_aside_while_another_leads():
 
 def test_a_node_is_a_candidate_from_its_last_transition_on():
     view = QuorumView((1, 2, 3), {}, {1: following(None, 3, "Candidate"), 2: following(3, 2, "Prospective")})
-    assert [holds(is_a_candidate(node), view) for node in (1, 2, 3)] == [True, False, False]
+    assert [holds(is_candidate(node), view) for node in (1, 2, 3)] == [True, False, False]
 
 
 @pytest.mark.parametrize(
-    "condition", [A_LEADER_IS_KNOWN, ALL_FOLLOW_ONE_LEADER, all_follow(9), is_not_leader(1), is_a_candidate(3)]
+    "condition", [LEADER_KNOWN, ALL_FOLLOW_LEADER, all_follow(9), is_not_leader(1), is_candidate(3)]
 )
 def test_what_a_story_can_wait_for_is_what_a_plan_may_hold(condition):
-    assert re.fullmatch(CONDITION, condition)
+    assert StoryStep.of(once(condition)).value["condition"] == condition.to_json()
     assert not holds(condition, QuorumView((1, 2, 3), {}, {}))
 
 

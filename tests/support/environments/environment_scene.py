@@ -20,9 +20,12 @@ from harness.engine.clock import RunClock
 from harness.environments import Environment
 from harness.environments.provision import provisioned
 from harness.model import Observation
+from harness.model.conditions import ALL_FOLLOW_LEADER
 from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, intercept
+from harness.model.systems import CONTROLLER_PORT
 from harness.planning.plan import Plan, StoryStep
-from harness.planning.systems import build
+from harness.systems.cluster import Cluster
+from harness.systems.kraft import connect
 from nemesis.journal import UndoJournal
 from nodes.hosts.processes import ServerProcesses
 from nodes.observe.watch import QuorumWatch
@@ -42,14 +45,16 @@ async def until(condition: Callable[[], bool], what: str) -> None:
 
 async def play(plan: Plan, run: RunDirectory) -> dict[str, Any]:
     """Bring the hosts up, do everything once, and tell what was seen."""
-    clock, system, journal = RunClock.started_now(), build(plan), UndoJournal(run.journal)
+    clock, system, journal = RunClock.started_now(), Cluster(plan), UndoJournal(run.journal)
     events: list[list[Any]] = []
     seen: list[Observation] = []
     async with provisioned(plan, run, system, clock, journal) as environment:
         files = await _files(environment, run.path)
         await asyncio.gather(*(system.prepare(environment.host(node), environment.views) for node in environment.views))
         processes = environment.processes(system, lambda node, kind, how: events.append([node, kind, how]))
-        connections = {node: environment.connect(node, "conformance") for node in environment.views}
+        connections = {
+            node: connect(view.bound, CONTROLLER_PORT, "conformance") for node, view in environment.views.items()
+        }
         watch = QuorumWatch(clock.now_ns, clock.wall_origin_ns, seen.append)
         watch.start({node: system.files(view) for node, view in environment.views.items()}, connections)
         try:
@@ -84,7 +89,7 @@ async def _processes(environment: Environment, processes: ServerProcesses, watch
     """Start, kill, start, pause, resume, stop: the states after each, as the kernel there tells them."""
     for node in environment.views:
         await processes.start(node)
-    assert await watch.until("all follow one leader", SECONDS)
+    assert await watch.until(ALL_FOLLOW_LEADER, SECONDS)
     states = [processes.state(1)]
     await processes.kill(1)
     states.append(processes.state(1))
@@ -96,7 +101,7 @@ async def _processes(environment: Environment, processes: ServerProcesses, watch
     await processes.stop(2)
     states.append(processes.state(2))
     await processes.start(2)
-    assert await watch.until("all follow one leader", SECONDS)
+    assert await watch.until(ALL_FOLLOW_LEADER, SECONDS)
     return {"states": states}
 
 

@@ -50,7 +50,7 @@ class ShellSystem:
         return NodeCommand(["sh", "-c", self.scripts[host.node - 1]], {"ROLE": "node"}, grace_seconds=0.3)
 
     def files(self, host: HostView) -> NodeFiles:
-        return NodeFiles(host.directory / "server.log", host.directory / "quorum-state")
+        return NodeFiles(host.directory / "server.log", host.directory, host.directory / "quorum-state")
 
 
 def tell(**line: Any) -> None:

@@ -50,7 +50,7 @@ class Timers:
         return NodeCommand([sys.executable, "-c", TELLS_TIME], grace_seconds=1)
 
     def files(self, host: HostView) -> NodeFiles:
-        return NodeFiles(host.directory / "server.log", host.directory / "quorum-state")
+        return NodeFiles(host.directory / "server.log", host.directory, host.directory / "quorum-state")
 
 
 async def own_words(log: Path) -> dict[str, float]:

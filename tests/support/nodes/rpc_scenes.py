@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.model import Observation, PeerFailure
+from harness.model.conditions import ALL_FOLLOW_LEADER
 from harness.model.faults.rpc import CLIENTS, DROP, HOLD, Api, RpcAction, RpcMatch, RpcRule, answer, delay, intercept
 from nemesis.context import NemesisContext
-from nemesis.registry import rpc
+from nemesis.faults import rpc
 from nodes.hosts.commands import run
 from nodes.hosts.links import NamespaceLinks
 from nodes.hosts.netns.hosts import NamespaceHosts
@@ -77,7 +78,7 @@ class Quorum:
 
     async def settled(self) -> int:
         """Wait until all follow one leader, and tell which."""
-        assert await self.watch.until("all follow one leader", DEADLINE_SECONDS), self.seen[-5:]
+        assert await self.watch.until(ALL_FOLLOW_LEADER, DEADLINE_SECONDS), self.seen[-5:]
         leader = self.leader()
         assert leader is not None
         return leader
@@ -132,7 +133,7 @@ def held_fetches() -> Mapping[str, Any]:
 
 async def inject(context: NemesisContext, deed: Any) -> dict[str, Any]:
     """Put a deed's rules in listener."""
-    return await rpc.carry_out(context, rpc.NAME, rpc.resolve(context, rpc.NAME, deed))
+    return await rpc.inject(context, rpc.NAME, rpc.resolve(context, rpc.NAME, deed))
 
 
 async def _hold_fetches(played: Quorum, until: Callable[[int, int], bool]) -> dict[str, Any]:

@@ -14,13 +14,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from nodes.mixed import MixedSystem
+
 from harness.model import Observation
 from nodes.hosts.netns.hosts import NamespaceHosts
 from nodes.hosts.processes import ChildProcesses
 from nodes.kafka.artifacts import Library
 from nodes.kafka.configuration import Layout
 from nodes.kafka.system import KafkaSystem
-from nodes.mixed import MixedSystem
 from nodes.observe.watch import QuorumWatch
 from nodes.reference.system import ReferenceSystem
 from nodes.wire.connection import WireConnection

@@ -1,0 +1,67 @@
+"""Conditions of the cluster that a story can wait for, as values with arguments.
+
+    once(LEADER_KNOWN)        once(all_follow(2))        # in a plan: {"condition": {"name": "all_follow", "node": 2}}
+
+An observer says whether a condition holds (harness.model.systems.Observer.until).
+
+Contains names, values and their text. Does not contain how a condition is evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition by name; node is the node that it is about, None where it is about the whole quorum."""
+
+    name: str
+    node: int | None = None
+
+    def __str__(self) -> str:
+        return TEXTS[self.name].format(node=f"n{self.node}")
+
+    def to_json(self) -> dict[str, Any]:
+        """The condition as a plan's file has it."""
+        return {"name": self.name} if self.node is None else {"name": self.name, "node": self.node}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Condition:
+        """The condition that to_json describes."""
+        return Condition(value["name"], value.get("node"))
+
+
+TEXTS: Final[Mapping[str, str]] = {
+    "leader_known": "a leader is known",
+    "all_follow_leader": "all nodes follow one leader",
+    "all_follow": "all nodes follow {node}",
+    "is_not_leader": "another node than {node} leads",
+    "is_candidate": "{node} is a candidate",
+}
+"""Every condition by name, with its text; those that mention a node need one."""
+
+LEADER_KNOWN: Final = Condition("leader_known")
+ALL_FOLLOW_LEADER: Final = Condition("all_follow_leader")
+
+
+def needs_node(name: str) -> bool:
+    """Whether the condition is about one node."""
+    return "{node}" in TEXTS[name]
+
+
+def all_follow(node: int) -> Condition:
+    """This node leads and every other follows it."""
+    return Condition("all_follow", node)
+
+
+def is_not_leader(node: int) -> Condition:
+    """A leader is known, and it is another node."""
+    return Condition("is_not_leader", node)
+
+
+def is_candidate(node: int) -> Condition:
+    """This node asks for votes."""
+    return Condition("is_candidate", node)

@@ -1,0 +1,5 @@
+"""The systems under test that splitbrain brings: real Apache Kafka and the reference quorum, each one value.
+
+Contains which parts of nodes/ and workloads/ make up a system, and the cluster that a plan asks for. Does not contain
+how any part works.
+"""

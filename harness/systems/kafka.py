@@ -1,0 +1,110 @@
+"""Real Apache Kafka (KRaft) as a system under test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+
+from harness.model import BadInput
+from harness.model.faults.membership import Membership
+from harness.model.quorum_states import TableName
+from harness.model.systems import (
+    CONTROLLER_PORT,
+    ClusterSpec,
+    MembershipAccess,
+    NodeSystem,
+    ResolvedVersion,
+    SystemKind,
+)
+from harness.systems.kraft import CHECKS, QuorumObserver, cluster_id, connect, register_client, uuid
+from nodes.kafka.artifacts import Library
+from nodes.kafka.configuration import CLIENT_PORT, REPLICATION_PORT, Layout
+from nodes.kafka.membership import KafkaMembership
+from nodes.kafka.system import KafkaSystem
+from nodes.kafka.system import label as kafka_label
+from nodes.kafka.versions import KafkaVersion
+
+NAME = "kafka"
+NO_BROKERS = "only a cluster whose nodes are brokers too has members that change; use --layout combined"
+STATIC_QUORUM = "the voters of a static quorum never change; use --voters N with Kafka 3.9 or later (KIP-853)"
+
+
+async def _resolve(version: str, report: Callable[[str], None]) -> ResolvedVersion:
+    release = await Library.default(report).resolve(version)
+    return ResolvedVersion(str(release.version), {"kafka": str(release.version), "kafka_chosen": release.why})
+
+
+def _node(version: str, switches: Mapping[str, str], cluster: ClusterSpec) -> NodeSystem:
+    parsed = KafkaVersion.parse(version)
+    release = next((release for release in Library.default().installed() if release.version == parsed), None)
+    if release is None:
+        raise BadInput(f"Kafka {parsed}: not on this machine; run splitbrain kafka install {parsed}")
+    if cluster.features and not parsed.has_features:
+        raise BadInput(f"--feature with Kafka {parsed}: expected 4.0 or later, which has feature levels (KIP-1022)")
+    oldest = min(map(KafkaVersion.parse, cluster.versions | {version}))
+    return KafkaSystem(
+        release,
+        Layout(cluster.layout),
+        cluster_id(cluster.seed),
+        overrides=switches,
+        features=cluster.features,
+        metadata_release=oldest if oldest < parsed else None,
+        initial_voters=_initial_voters(cluster, parsed),
+    )
+
+
+def _initial_voters(cluster: ClusterSpec, version: KafkaVersion) -> dict[int, str] | None:
+    """The first nodes with a directory id each, in a quorum with dynamic voters; None in a static one."""
+    if cluster.voters is None:
+        return None
+    if cluster.voters > cluster.nodes:
+        raise BadInput(f"--voters {cluster.voters}: expected at most the number of nodes, {cluster.nodes}")
+    if not version.has_dynamic_quorum:
+        raise BadInput(f"--voters {cluster.voters}: expected Kafka 3.9 or later, whose voters can change (KIP-853)")
+    return {node: uuid(f"directory {cluster.seed} {node}") for node in range(1, cluster.voters + 1)}
+
+
+def _table(version: str, _switches: Mapping[str, str]) -> TableName:
+    return KafkaVersion.parse(version).transition_table
+
+
+def _unavailable(layout: str, voters: int | None) -> Mapping[str, str]:
+    reasons = {} if layout == Layout.COMBINED.value else {"membership": NO_BROKERS}
+    return reasons if voters is not None else {**reasons, "voters": STATIC_QUORUM}
+
+
+@asynccontextmanager
+async def _membership(access: MembershipAccess) -> AsyncIterator[Membership]:
+    addresses = {node: view.address for node, view in access.views.items()}
+    membership = KafkaMembership(
+        addresses,
+        lambda node, client_id, port: connect(access.views[node].bound, port, client_id),
+        access.leader,
+    )
+    try:
+        yield membership
+    finally:
+        await membership.close()
+
+
+KAFKA = SystemKind(
+    name=NAME,
+    summary="real Apache Kafka in KRaft mode; kafka:VERSION, or kafka for the newest 4.x",
+    node=_node,
+    observe=QuorumObserver,
+    ports=lambda layout: (
+        (CONTROLLER_PORT,) if layout == "controllers" else (CONTROLLER_PORT, CLIENT_PORT, REPLICATION_PORT)
+    ),
+    default_version="newest 4",
+    resolve=_resolve,
+    label=lambda version, switches: kafka_label(KafkaVersion.parse(version), switches),
+    table=_table,
+    connect=connect,
+    client_port=CLIENT_PORT,
+    clients={"register": register_client("any node"), "brokers": CLIENT_PORT},
+    checks=CHECKS,
+    unavailable=_unavailable,
+    membership=_membership,
+    accepts=lambda name: not name.startswith("reference."),
+    has_features=lambda version: KafkaVersion.parse(version).has_features,
+)

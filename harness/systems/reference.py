@@ -1,0 +1,53 @@
+"""The reference quorum as a system under test: KIP-595 and KIP-996, with a switch for each fix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.model import BadInput
+from harness.model.quorum_states import TableName
+from harness.model.systems import CONTROLLER_PORT, ClusterSpec, NodeSystem, SystemKind
+from harness.systems.kraft import CHECKS, QuorumObserver, cluster_id, connect, register_client
+from nodes.reference.system import ReferenceSystem, check_switches
+
+NAME = "reference"
+UNAVAILABLE = {
+    "membership": "the reference quorum has no brokers; use --system kafka --layout combined",
+    "voters": "the voters of the reference quorum never change; use --system kafka --voters N (KIP-853)",
+}
+
+
+def _node(version: str, switches: Mapping[str, str], cluster: ClusterSpec) -> NodeSystem:
+    if version:
+        raise BadInput(f"system {NAME}:{version}: the reference system has no versions; expected --system {NAME}")
+    check_switches(switches)
+    if cluster.layout != "controllers":
+        raise BadInput(f"--layout {cluster.layout}: expected controllers, the reference quorum has no brokers")
+    if cluster.voters is not None:
+        raise BadInput(f"--voters {cluster.voters}: not supported by the reference system, whose voters never change")
+    if cluster.features:
+        raise BadInput(f"--feature {', '.join(cluster.features)}: not supported by the reference system")
+    return ReferenceSystem(switches, cluster_id(cluster.seed), cluster.seed)
+
+
+def _table(_version: str, switches: Mapping[str, str]) -> TableName:
+    return "kip-595" if switches.get("reference.pre_vote") == "false" else "kip-996"
+
+
+def _label(_version: str, switches: Mapping[str, str]) -> str:
+    return ReferenceSystem(switches, "", 0).label
+
+
+REFERENCE = SystemKind(
+    name=NAME,
+    summary="the bundled reference quorum: KIP-595 and KIP-996, every fix a switch",
+    node=_node,
+    observe=QuorumObserver,
+    ports=lambda _layout: (CONTROLLER_PORT,),
+    label=_label,
+    table=_table,
+    connect=connect,
+    clients={"register": register_client("leader")},
+    checks=CHECKS,
+    unavailable=lambda _layout, _voters: UNAVAILABLE,
+)
