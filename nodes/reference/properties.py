@@ -27,7 +27,13 @@ _KAFKA_KEYS = {
     "controller.quorum.append.linger.ms": "append_linger_ms",
     "metadata.max.idle.interval.ms": "max_idle_interval_ms",
 }
-_SWITCHES = ("pre_vote", "check_quorum", "follower_denies_pre_vote", "new_disk_votes")
+_SWITCHES = (
+    "pre_vote",
+    "check_quorum",
+    "follower_denies_pre_vote",
+    "prospective_follows_known_leader",
+    "new_disk_votes",
+)
 _CHOICES = {"read_mode": READ_MODES, "mutant": MUTANTS, "check_quorum_counts": COUNTED}
 _PREFIX = "reference."
 

@@ -165,11 +165,11 @@ class Node:
         request_id = event.request_id
         match event.request:
             case VoteRequest() as request:
-                self._reply(request_id, self._elections.answer_vote(request))
+                self._reply(request_id, self._elections.handle_vote(request))
             case BeginQuorumEpochRequest() as request:
-                self._reply(request_id, self._elections.answer_begin(request))
+                self._reply(request_id, self._elections.handle_begin_quorum_epoch(request))
             case EndQuorumEpochRequest() as request:
-                self._reply(request_id, self._elections.answer_end(request))
+                self._reply(request_id, self._elections.handle_end_quorum_epoch(request))
             case FetchRequest() as request:
                 self._fetch_arrived(event, request)
             case AlterRequest() as request:
@@ -236,13 +236,13 @@ class Node:
             return
         match response:
             case VoteResponse():
-                self._elections.vote_answered(peer, response)
+                self._elections.handle_vote_response(peer, response)
             case FetchResponse():
-                stale = self._elections.superseded(response)
+                stale = self._elections.learn_from_response(response)
                 if stale or not self._following.take(response):
                     self._requests.pause(peer)
             case EpochResponse():
-                if not self._elections.superseded(response):
+                if not self._elections.learn_from_response(response):
                     self._acknowledged(peer)
 
     def _acknowledged(self, peer: int) -> None:

@@ -85,18 +85,27 @@ class Quorum:
         return describe(state, self._settings, self._context.log.high_watermark)
 
     def _initial(self, stored: Election) -> QuorumState:
-        """Kafka's QuorumState.initialize: where a restarted node begins."""
-        me, log_epoch = self._settings.node_id, self._context.log.last_epoch
-        voted_id = None if self._settings.mutant == "vote-forgotten-on-restart" else stored.voted_id
+        """The state a restarted node begins in: Kafka's QuorumState.initialize, except for observers.
+
+        An observer is only ever Unattached or Follower (KIP-996, "Observers"), also if it was a voter in its last run.
+        If it led the epoch, it starts Unattached in the next one: Kafka 4.3.1 ends there too, after it was Resigned for
+        an election timeout. The next epoch ensures that nobody leads the old one twice. If it voted for itself, it
+        keeps the vote and starts Unattached, where Kafka 4.3.1 ends with an IllegalArgumentException of CandidateState.
+        """
+        settings, log_epoch = self._settings, self._context.log.last_epoch
+        voted_id = None if settings.mutant == "vote-forgotten-on-restart" else stored.voted_id
         if stored.epoch < log_epoch:
             return self._unattached(log_epoch, None, None)
-        if stored.leader_id == me:
+        if stored.leader_id == settings.node_id:
+            if not settings.is_voter:
+                return self._unattached(stored.epoch + 1, None, None)
             return self._resigned(stored.epoch, voted_id)
-        if stored.leader_id is not None:
+        if stored.leader_id in settings.others:
             return self._follower(stored.epoch, stored.leader_id, voted_id)
-        if voted_id == me:
+        if voted_id == settings.node_id and settings.is_voter and stored.leader_id is None:
             return self._candidate(stored.epoch, 1)
-        return self._unattached(stored.epoch, None, voted_id)
+        # A leader outside the voters has no known endpoint, so the node must find the leader as Unattached.
+        return self._unattached(stored.epoch, stored.leader_id, voted_id)
 
     def _entered(self, target: State, epoch: int, leader_id: int | None, voted_id: int | None) -> QuorumState:
         """The state to enter. What was known in an epoch is kept within it (KIP-996, 'FollowerState changes')."""
