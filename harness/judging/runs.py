@@ -22,8 +22,7 @@ from results.data import ReportData
 from results.files import write_text
 from results.junit import junit
 from results.report import write_report
-from results.run_verdict import Expectation as Judged
-from results.run_verdict import RunVerdict, read_verdict, write_verdict
+from results.run_verdict import ExpectationResult, RunVerdict, read_verdict, write_verdict
 from results.sides import read_side
 from results.store import RunDirectory
 
@@ -132,7 +131,9 @@ def _interrupted(run: RunDirectory) -> tuple[Finding, ...]:
     return (Finding("run", "interrupted", "unknown", message),)
 
 
-def _expectations(plan: Plan, measured: Mapping[str, float], findings: Sequence[Finding]) -> tuple[Judged, ...]:
+def _expectations(
+    plan: Plan, measured: Mapping[str, float], findings: Sequence[Finding]
+) -> tuple[ExpectationResult, ...]:
     if plan.scenario is None:
         return ()
     side = scenario(plan.scenario).side("bad" if plan.side == "bad" else "good")
@@ -141,20 +142,20 @@ def _expectations(plan: Plan, measured: Mapping[str, float], findings: Sequence[
     return (*breaks, *shows, *(_compare(expectation, measured, False) for expectation in side.never))
 
 
-def _broken(name: str, findings: Sequence[Finding]) -> Judged:
+def _broken(name: str, findings: Sequence[Finding]) -> ExpectationResult:
     count = sum(finding.count for finding in findings if finding.name == name)
-    return Judged(f"a guarantee is broken: {name}", f"{count} findings", count > 0)
+    return ExpectationResult(f"a guarantee is broken: {name}", f"{count} findings", count > 0)
 
 
-def _compare(expectation: Expectation, measured: Mapping[str, float], expected: bool) -> Judged:
+def _compare(expectation: Expectation, measured: Mapping[str, float], expected: bool) -> ExpectationResult:
     text = expectation.words if expected else f"not: {expectation.words}"
     value = measured.get(expectation.quantity)
     if value is None:
-        return Judged(text, f"{expectation.quantity} could not be measured", None)
-    return Judged(text, f"{expectation.quantity} = {value:g}", expectation.holds(value) is expected)
+        return ExpectationResult(text, f"{expectation.quantity} could not be measured", None)
+    return ExpectationResult(text, f"{expectation.quantity} = {value:g}", expectation.holds(value) is expected)
 
 
-def _run_summary(verdict: Verdict, findings: Sequence[Finding], expectations: Sequence[Judged]) -> str:
+def _run_summary(verdict: Verdict, findings: Sequence[Finding], expectations: Sequence[ExpectationResult]) -> str:
     if verdict is Verdict.VALID:
         return f"No broken guarantee. {_as_expected(expectations)}".strip()
     word = "broken guarantee" if verdict is Verdict.INVALID else "open question"
@@ -163,7 +164,7 @@ def _run_summary(verdict: Verdict, findings: Sequence[Finding], expectations: Se
     return f"{sum(finding.count for finding in weighty)} {word}{'s' if len(weighty) > 1 else ''}: {names}."
 
 
-def _as_expected(expectations: Sequence[Judged]) -> str:
+def _as_expected(expectations: Sequence[ExpectationResult]) -> str:
     """Whether a scenario's side went as documented, with what was measured; nothing for a run without a scenario."""
     if not expectations:
         return ""
@@ -227,5 +228,5 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
 
 
-def _of_side(side: RunDirectory, judged: RunVerdict) -> list[Judged]:
-    return [Judged(f"{side.name}: {e.text}", e.measured, e.met) for e in judged.expectations]
+def _of_side(side: RunDirectory, judged: RunVerdict) -> list[ExpectationResult]:
+    return [ExpectationResult(f"{side.name}: {e.text}", e.measured, e.met) for e in judged.expectations]
