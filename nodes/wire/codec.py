@@ -160,7 +160,7 @@ def encode_response(response: Any, correlation_id: int) -> bytes:
 
 
 def decode_request(frame: bytes) -> RequestFrame:
-    """The request in a frame without its length prefix. Raises UnsupportedVersion, or PeerFailure if it is truncated."""
+    """The request in a frame without its length prefix. Raises UnsupportedVersion, or PeerFailure if truncated."""
     if len(frame) < _HEAD.size:
         raise PeerFailure(f"decoding a request: a frame of {len(frame)} bytes is shorter than any header")
     api_key, api_version, correlation_id = _HEAD.unpack_from(frame)
