@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from harness.model.quorum_states import State
 from harness.model.story import A_LEADER_IS_KNOWN, ALL_FOLLOW_ONE_LEADER
-from nodes.observe.describe_quorum import Answer
+from nodes.observe.describe_quorum import QuorumDescription
 from nodes.observe.log_lines import LogEvent
 
 
@@ -20,7 +20,7 @@ class QuorumView:
     """The nodes as last seen: who claims to lead, and the last transition each logged."""
 
     nodes: tuple[int, ...]
-    claims: Mapping[int, Answer]
+    claims: Mapping[int, QuorumDescription]
     transitions: Mapping[int, LogEvent]
 
     def leader(self) -> int | None:

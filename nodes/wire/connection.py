@@ -179,9 +179,8 @@ class WireConnection:
         local = codec.versions(api_key)
         common = range(max(remote.start, local.start), min(remote.stop, local.stop))
         if not common:
-            raise NotSent(
-                f"sending to {self._host}:{self._port}: no version of API {api_key} is supported by both sides"
-            )
+            peer = f"{self._host}:{self._port}"
+            raise NotSent(f"sending to {peer}: no version of API {api_key} is supported by both sides")
         return common[-1]
 
     async def _ranges(self, link: _Link, deadline: float) -> Mapping[int, range]:
