@@ -1,11 +1,8 @@
-"""No client load: the quorum alone, with the records that an idle leader appends by itself.
-
-The active controller writes a NoOpRecord every metadata.max.idle.interval.ms, so that the high watermark shows
-progress.
-"""
+"""No client load. The active controller appends a NoOpRecord every metadata.max.idle.interval.ms, so the high watermark
+still shows progress."""
 
 from __future__ import annotations
 
 from workloads.workload import Workload
 
-IDLE = Workload(name="idle", summary="no client load, the quorum alone", checks=("nemesis", "quorum", "divergence"))
+IDLE = Workload(name="idle", summary="no client load", checks=("nemesis", "quorum", "divergence"))
