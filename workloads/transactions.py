@@ -33,7 +33,7 @@ from workloads.log_topic import PARTITIONS, REPLICAS_MAX, create, key_of
 from workloads.transactions_bumping import BumpingProducer
 from workloads.transactions_drain import until_stable
 from workloads.transactions_producer import RdkafkaProducer, until_coordinator_ready
-from workloads.transactions_session import TransactionalProducer, StartNewer, TransactionSession
+from workloads.transactions_session import StartNewer, TransactionalProducer, TransactionSession
 from workloads.workload import ClusterAccess, MakeSession, Workload
 
 CHECKS = ("nemesis", "transactions", "quorum", "divergence", "availability")
