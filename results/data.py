@@ -12,7 +12,7 @@ from typing import Final, Literal
 from harness.model import Finding, Op, Quantity, Verdict
 from harness.model.records.evidence import Evidence
 from harness.model.records.fault_intervals import FaultInterval
-from results.run_verdict import Expectation
+from results.run_verdict import ExpectationResult
 
 DOWN: Final = "Down"
 """The state of a node without a running process, beside the members of quorum_states.State."""
@@ -134,7 +134,7 @@ class SideData:
     quantiles: tuple[LatencyQuantiles, ...] = ()
     load: tuple[SecondOfLoad, ...] = ()
     quantities: tuple[Quantity, ...] = ()
-    expectations: tuple[Expectation, ...] = ()
+    expectations: tuple[ExpectationResult, ...] = ()
     messages: tuple[Message, ...] = ()
     messages_total: int = 0
     message_counts: tuple[MessageCount, ...] = ()

@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
 from harness.model import Finding
-from results.run_verdict import Expectation, RunVerdict
+from results.run_verdict import ExpectationResult, RunVerdict
 from results.xml import admitted
 
 _TAGS = {"invalid": "failure", "unknown": "error", "tolerated": "system-out"}
@@ -51,7 +51,7 @@ def _result(finding: Finding) -> ET.Element:
     return result
 
 
-def _unmet(expectation: Expectation) -> list[ET.Element]:
+def _unmet(expectation: ExpectationResult) -> list[ET.Element]:
     if expectation.met:
         return []
     tag = "error" if expectation.met is None else "failure"

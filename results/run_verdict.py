@@ -19,7 +19,7 @@ FORMAT: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Expectation:
+class ExpectationResult:
     """What a scenario expects in words, what was measured, and whether they agree (None: it could not be told)."""
 
     text: str
@@ -41,7 +41,7 @@ class RunVerdict:
     checks: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     quantities: tuple[Quantity, ...] = ()
-    expectations: tuple[Expectation, ...] = ()
+    expectations: tuple[ExpectationResult, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
 
@@ -72,7 +72,7 @@ def _parse(document: dict[str, Any]) -> RunVerdict:
         checks=tuple(CHECKS.get(name, name) for name in document["checks"]),
         findings=tuple(_finding(current_finding(each)) for each in document["findings"]),
         quantities=tuple(Quantity(**each) for each in document["quantities"]),
-        expectations=tuple(Expectation(**each) for each in document["expectations"]),
+        expectations=tuple(ExpectationResult(**each) for each in document["expectations"]),
         versions=document["versions"],
         command=document["command"],
     )

@@ -167,10 +167,3 @@ def runs(store: Path) -> list[RunDirectory]:
 def _runs(store: Path) -> Iterator[RunDirectory]:
     for status_file in store.glob("*/status.json"):
         yield RunDirectory(status_file.parent)
-
-
-def open_run(path: Path) -> RunDirectory:
-    """The run at a path. Raises BadInput if there is none."""
-    if not (path / "status.json").is_file():
-        raise BadInput(f"{path}: expected a run's directory, found no status.json in it")
-    return RunDirectory(path)

@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from harness.model import Finding
 from results.latencies import PERCENTILES, latency_rows, others
-from results.run_verdict import Expectation, RunVerdict
+from results.run_verdict import ExpectationResult, RunVerdict
 
 FINDINGS_SHOWN = 10
 
@@ -36,7 +36,7 @@ def _table(headers: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return tabulate(listed, headers=headers, disable_numparse=True, maxcolwidths=60) if listed else ""
 
 
-def _expectation_row(expectation: Expectation) -> tuple[str, ...]:
+def _expectation_row(expectation: ExpectationResult) -> tuple[str, ...]:
     met = {True: "yes", False: "NO", None: "unknown"}[expectation.met]
     return expectation.text, expectation.measured, met
 

@@ -1,1 +1,1 @@
-"""What clients do: each workload is its operations, the session that carries them out, and the checks that judge it."""
+"""Workloads: each defines operations, the session that executes them, and the checks for its history."""

@@ -1,4 +1,8 @@
-"""No client load: the quorum alone, with the records that an idle leader appends by itself."""
+"""No client load.
+
+The active controller appends a NoOpRecord every metadata.max.idle.interval.ms, so the high watermark still shows
+progress.
+"""
 
 from __future__ import annotations
 

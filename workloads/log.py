@@ -1,23 +1,23 @@
-"""Kafka's log as its clients see it: a topic of a few partitions, sent to and polled while brokers come and go.
+"""The log workload: clients send to and poll a topic of a few partitions.
 
-    send   key log-2, value 7                    → ok {"offset": 41, "value": 7}
-    poll   no key                                → ok {"log-0": [[12, 3], …], …}: what is new to this process
-    assign no key                                → ok: this process reads every partition from its beginning again
-    subscribe                                    → ok: this process leaves it to its group which partitions it reads
-    commit no key                                → ok {"log-0": 13, …}: its group is to go on there
-    committed  no key, or at last key log-2      → ok {"log-0": 13, …}: where its group is to go on, null for nowhere
-    drain  key log-2, once everything is healed  → ok [[0, 1], …]: the whole partition, up to its end
+    send   key log-2, value 7            → ok {"offset": 41, "value": 7}
+    poll   no key                        → ok {"log-0": [[12, 3], …], …}: the records that are new to this process
+    assign no key                        → ok: this process reads all partitions from their beginning again
+    subscribe                            → ok: this process joins the consumer group, which assigns its partitions
+    commit no key                        → ok {"log-0": 13, …}: the offsets committed for the group
+    committed  no key, finally key log-2 → ok {"log-0": 13, …}: the group's committed offsets, null for none
+    drain  key log-2, after the healing  → ok [[0, 1], …]: the whole partition, up to its end
 
-Values are unique, so that every record names its send; half the processes send, the others poll. Options, by name:
-`acks` (all, 1), `idempotence` (true, false), `isolation` (read_uncommitted, read_committed), `assignment` (assign,
-subscribe). Where processes subscribe, they commit now and then what they have polled (log_group.py), and whoever gets a
-partition goes on from there; without a committed offset it begins at the beginning.
+Values are unique, so every record identifies its send. Half of the processes send, the others poll. Options: `acks`
+(all, 1), `idempotence` (true, false), `isolation` (read_uncommitted, read_committed), `assignment` (assign, subscribe).
+With subscribe, processes sometimes commit what they have polled (log_group.py), and a partition's next owner continues
+from there; without a committed offset it starts at the beginning.
 
-librdkafka sends a record again when a broker answers NOT_LEADER_OR_FOLLOWER, whatever number of retries it is allowed,
-though such a record may have been appended (KAFKA-13574). An idempotent producer's broker knows it again (KIP-98), so
-that is the default; without it a `duplicate` is the client's own deed.
+librdkafka resends a record after NOT_LEADER_OR_FOLLOWER, whatever its limit of retries, although that record may have
+been appended (KAFKA-13574). Brokers deduplicate records of idempotent producers (KIP-98), so idempotence is the
+default; without it a `duplicate` is the client's fault.
 
-What may live here: what is asked, by name and value. What may not: how it is asked (log_session.py, log_topic.py).
+Contains the operations. log_session.py and log_topic.py execute them.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from dataclasses import dataclass
 from harness.model import BadInput, Op
 from workloads.log_group import SESSION_TIMEOUT_MS
 from workloads.log_session import LogSession
-from workloads.log_topic import PARTITIONS, create, name_of
+from workloads.log_topic import PARTITIONS, create, key_of
 from workloads.workload import Workload, needs_brokers
 
-POLLS_AN_ASSIGNMENT: Mapping[str, int] = {"assign": 500, "subscribe": 40}
-"""How many polls there are for each assignment. What the first assignment is must be told by a `subscribe` of its own,
-so that these come often; where no process subscribes, its first poll assigns all partitions to it."""
+POLLS_PER_ASSIGNMENT: Mapping[str, int] = {"assign": 500, "subscribe": 40}
+"""Polls per `assign` or `subscribe`. `subscribe` is frequent because a process must subscribe before its first poll;
+without a group, the first poll assigns all partitions."""
 
-OF_A_GROUP = ("commit", "commit", "committed", "poll", "poll", "poll", "poll", "poll")
-"""What a group's member does, each as often."""
+GROUP_OPERATIONS = ("commit", "commit", "committed", "poll", "poll", "poll", "poll", "poll")
+"""The operations of a group's member, each with the same probability."""
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "acks": ("all", "1"),
@@ -44,12 +44,12 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "isolation": ("read_uncommitted", "read_committed"),
     "assignment": ("assign", "subscribe"),
 }
-"""What each option may be, the default first."""
+"""The values of each option, the default first."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """The workload's options; each is one of CHOICES."""
+    """The workload's options, with values from CHOICES."""
 
     acks: str = "all"
     idempotence: str = "true"
@@ -57,65 +57,63 @@ class LogOptions:
     assignment: str = "assign"
 
     @staticmethod
-    def of(given: Mapping[str, str]) -> LogOptions:
-        """Raises BadInput for an option that there is not, and for a value or a pair of values that cannot be."""
-        for name, value in given.items():
+    def of(values: Mapping[str, str]) -> LogOptions:
+        """Raises BadInput for an unknown option, an invalid value, or an invalid combination."""
+        for name, value in values.items():
             if name not in CHOICES:
                 raise BadInput(f"workload option {name!r}: expected one of {', '.join(CHOICES)}")
             if value not in CHOICES[name]:
                 raise BadInput(f"workload option {name}={value}: expected {' or '.join(CHOICES[name])}")
-        options = LogOptions(**given)
+        options = LogOptions(**values)
         if options.idempotence == "true" and options.acks != "all":
-            raise BadInput(
-                f"workload option acks={options.acks}: expected all, or idempotence=false beside it (KIP-98)"
-            )
+            raise BadInput(f"workload option acks={options.acks}: expected all, or idempotence=false with it (KIP-98)")
         return options
 
     @property
     def producer(self) -> dict[str, str | int]:
-        """librdkafka's settings: retries are allowed where the broker knows them from new sends."""
+        """librdkafka's settings; retries are enabled only if the broker deduplicates them."""
         idempotent = self.idempotence == "true"
         retries = {} if idempotent else {"message.send.max.retries": 0}
         return {"acks": self.acks, "enable.idempotence": idempotent, **retries}
 
     @property
     def consumer(self) -> dict[str, str | int]:
-        """librdkafka's settings: where its group has committed nothing, a member begins at the beginning."""
-        own: dict[str, str | int] = {"isolation.level": self.isolation}
+        """librdkafka's settings; a member starts at the beginning if the group has no committed offset."""
+        settings: dict[str, str | int] = {"isolation.level": self.isolation}
         if self.is_group:
-            own |= {"auto.offset.reset": "earliest", "session.timeout.ms": SESSION_TIMEOUT_MS}
-        return own
+            settings |= {"auto.offset.reset": "earliest", "session.timeout.ms": SESSION_TIMEOUT_MS}
+        return settings
 
     @property
     def is_group(self) -> bool:
-        """Whether processes leave it to their group what they read, and commit."""
+        """Whether processes form a consumer group, and commit."""
         return self.assignment == "subscribe"
 
     @property
     def poll(self) -> Callable[[int, int], Op]:
-        """A poll; now and then, by the draw, a new assignment, and in a group a commit or a look at what it has."""
-        polls = POLLS_AN_ASSIGNMENT[self.assignment]
-        others = OF_A_GROUP if self.is_group else ("poll",)
-        return lambda _number, drawn: Op(
-            "invoke", others[drawn // polls % len(others)] if drawn % polls else self.assignment
+        """A poll, or sometimes a new assignment, or in a group a `commit` or `committed`; random selects which."""
+        polls = POLLS_PER_ASSIGNMENT[self.assignment]
+        names = GROUP_OPERATIONS if self.is_group else ("poll",)
+        return lambda _number, random: Op(
+            "invoke", names[random // polls % len(names)] if random % polls else self.assignment
         )
 
     @property
     def final_operations(self) -> tuple[Op, ...]:
-        """What is asked of each partition once everything is healed."""
-        names = [name_of(number) for number in range(PARTITIONS)]
-        seen = [Op("invoke", "committed", key=name) for name in names] if self.is_group else []
-        return (*(Op("invoke", "drain", key=name) for name in names), *seen)
+        """The operations on each partition after the healing."""
+        keys = [key_of(number) for number in range(PARTITIONS)]
+        committed = [Op("invoke", "committed", key=key) for key in keys] if self.is_group else []
+        return (*(Op("invoke", "drain", key=key) for key in keys), *committed)
 
 
-def send(number: int, drawn: int) -> Op:
-    """The number-th send, to the partition that is drawn; number is the value."""
-    return Op("invoke", "send", key=name_of(drawn % PARTITIONS), value=number)
+def send(number: int, random: int) -> Op:
+    """The number-th send, to a random partition; number is the value."""
+    return Op("invoke", "send", key=key_of(random % PARTITIONS), value=number)
 
 
-def log(given: Mapping[str, str]) -> Workload:
-    """The workload with these options. Raises BadInput for those that there are not."""
-    options = LogOptions.of(given)
+def log(option_values: Mapping[str, str]) -> Workload:
+    """The workload with these options. Raises BadInput for invalid ones."""
+    options = LogOptions.of(option_values)
     return Workload(
         name="log",
         summary=f"a log of {PARTITIONS} partitions, acks={options.acks}, {options.isolation}",
@@ -123,10 +121,10 @@ def log(given: Mapping[str, str]) -> Workload:
         operation=send,
         read=options.poll,
         final_operations=options.final_operations,
-        make_session=lambda reach, _process: LogSession(
-            reach.addresses, options.producer, options.consumer, not options.is_group
+        make_session=lambda cluster, _process: LogSession(
+            cluster.addresses, options.producer, options.consumer, not options.is_group
         ),
-        prepare=lambda reach: create(reach.addresses),
+        prepare=lambda cluster: create(cluster.addresses),
     )
 
 

@@ -1,15 +1,13 @@
-"""A consumer's place in its group: what it may commit, and what its group has committed.
+"""A consumer's membership in its group: the offsets it commits, and the group's committed offsets.
 
-A member commits of each partition that is still its own the offset behind the last record that it has polled since it
-got it, and waits for the coordinator's word. It so commits only what is ahead: when a partition is given to it, it
-begins at the committed offset, and until the group forms anew nobody else may commit there. What it polled before it
-got its partitions anew is not its to commit any more, and is forgotten.
+For each partition that it still owns, a member commits the offset after the last record polled since the assignment,
+and waits for the coordinator's response. So its commits never go back: it starts at the committed offset, and until the
+next rebalance no other member may commit for the partition. What it polled before a rebalance is discarded.
 
-`commit` is ok where the coordinator took it, fail where it refused it, because the group had formed anew without this
-member or was about to; whatever else comes may come for a commit that takes effect, and is info. `committed` changes
-nothing, so that it fails where nobody answers.
+`commit` is ok if the coordinator accepted it, and fail if it rejected it because of a rebalance. After any other error
+the commit may have taken effect, so the op is info. `committed` has no effect, so it fails on any error.
 
-What may live here: a group's offsets. What may not: records (log_session.py).
+Contains the offsets of a group. Records are in log_session.py.
 """
 
 from __future__ import annotations
@@ -21,14 +19,14 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from harness.model import Op
-from workloads.log_topic import PARTITIONS, TOPIC, name_of, number_of
+from workloads.log_topic import PARTITIONS, TOPIC, key_of, number_of
 
 SESSION_TIMEOUT_MS = 6000
-"""After that a coordinator takes a silent member for gone; librdkafka waits as long for one to commit to."""
+"""The time after which a coordinator removes a silent member; librdkafka waits as long for a coordinator to commit."""
 
 COMMITTED_SECONDS = 2.0
 
-REFUSED = frozenset(
+REJECTED = frozenset(
     {
         KafkaError.ILLEGAL_GENERATION,
         KafkaError.UNKNOWN_MEMBER_ID,
@@ -36,13 +34,13 @@ REFUSED = frozenset(
         KafkaError.FENCED_INSTANCE_ID,
     }
 )
-"""Errors of commits that were certainly not taken."""
+"""Errors of commits that certainly had no effect."""
 
 
 class Member:
-    """What one consumer has polled of the partitions that its group left to it.
+    """The positions of one consumer in its assigned partitions.
 
-    assignments counts how often it came to have others, or none; it is 0 until the consumer subscribes.
+    assignments counts subscriptions and rebalances; it is 0 until the consumer subscribes.
     """
 
     def __init__(self) -> None:
@@ -50,51 +48,51 @@ class Member:
         self._next: dict[int, int] = {}
 
     def subscribe(self, consumer: Consumer) -> None:
-        """Leave it to the group which partitions the consumer reads, from now on."""
-        self._begin_anew()
-        told: Callable[..., None] = lambda _consumer, _partitions: self._begin_anew()  # noqa: E731 - told three times
-        consumer.subscribe([TOPIC], on_assign=told, on_revoke=told, on_lost=told)
+        """Join the group, which assigns the consumer's partitions from now on."""
+        self._reset()
+        on_change: Callable[..., None] = lambda _consumer, _partitions: self._reset()  # noqa: E731 - used three times
+        consumer.subscribe([TOPIC], on_assign=on_change, on_revoke=on_change, on_lost=on_change)
 
-    def polled(self, got: Mapping[str, list[list[int]]], assignments: int) -> None:
-        """Remember where these records end, unless there had been fewer assignments when their poll began."""
+    def polled(self, records_by_key: Mapping[str, list[list[int]]], assignments: int) -> None:
+        """Store the positions after these records, unless there was a rebalance since their poll began."""
         if assignments == self.assignments:
-            self._next |= {number_of(key): records[-1][0] + 1 for key, records in got.items()}
+            self._next |= {number_of(key): records[-1][0] + 1 for key, records in records_by_key.items()}
 
     def commit(self, consumer: Consumer, op: Op) -> Op:
-        """Commit what was polled."""
-        own = {each.partition for each in consumer.assignment()}
-        ahead = {partition: offset for partition, offset in self._next.items() if partition in own}
-        if not ahead:
-            return op.fail("this process has polled nothing since it got its partitions")
-        asked = replace(op, value={name_of(partition): offset for partition, offset in ahead.items()})
-        wanted = [TopicPartition(TOPIC, partition, offset) for partition, offset in ahead.items()]
+        """Commit the positions in the partitions that the consumer owns."""
+        owned = {each.partition for each in consumer.assignment()}
+        positions = {partition: offset for partition, offset in self._next.items() if partition in owned}
+        if not positions:
+            return op.fail("this process has polled nothing since its last assignment")
+        op = replace(op, value={key_of(partition): offset for partition, offset in positions.items()})
+        offsets = [TopicPartition(TOPIC, partition, offset) for partition, offset in positions.items()]
         try:
-            told: Any = consumer.commit(offsets=wanted, asynchronous=False)
+            results: Any = consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as failure:
-            return _uncommitted(asked, [failure.args[0]])
-        errors = [each.error for each in told if each.error is not None]
-        return asked.ok() if not errors else _uncommitted(asked, [each.error for each in told])
+            return _failed_commit(op, [failure.args[0]])
+        errors = [each.error for each in results]
+        return _failed_commit(op, errors) if any(error is not None for error in errors) else op.ok()
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         self.assignments += 1
         self._next.clear()
 
 
-def _uncommitted(op: Op, errors: list[KafkaError | None]) -> Op:
-    """How a commit ended that not all partitions have taken, by the error of each, None where it was taken."""
+def _failed_commit(op: Op, errors: list[KafkaError | None]) -> Op:
+    """The end of a commit with at least one error; errors has one entry per partition, None if it was committed."""
     first = next(error for error in errors if error is not None)
-    is_refused = all(error is not None and error.code() in REFUSED for error in errors)
-    return op.fail(first.name()) if is_refused else op.info(first.name())
+    is_rejected = all(error is not None and error.code() in REJECTED for error in errors)
+    return op.fail(first.name()) if is_rejected else op.info(first.name())
 
 
 def committed(consumer: Consumer, op: Op) -> Op:
-    """What the group has committed of one partition, or of all."""
+    """The group's committed offsets of one partition, or of all."""
     numbers = range(PARTITIONS) if op.key is None else [number_of(op.key)]
     try:
-        told = consumer.committed([TopicPartition(TOPIC, number) for number in numbers], timeout=COMMITTED_SECONDS)
+        results = consumer.committed([TopicPartition(TOPIC, number) for number in numbers], timeout=COMMITTED_SECONDS)
     except KafkaException as failure:
         return op.fail(failure.args[0].name())
-    errors = [each.error for each in told if each.error is not None]
+    errors = [each.error for each in results if each.error is not None]
     if errors:
         return op.fail(errors[0].name())
-    return op.ok({name_of(each.partition): each.offset if each.offset >= 0 else None for each in told})
+    return op.ok({key_of(each.partition): each.offset if each.offset >= 0 else None for each in results})

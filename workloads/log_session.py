@@ -1,12 +1,12 @@
-"""One process's clients of the log: a producer and a consumer of its own, librdkafka's (confluent-kafka).
+"""One process's session of the log workload: a producer and a consumer of librdkafka (confluent-kafka).
 
-librdkafka waits in its calls, so each session has one thread, in which its operations are carried out one at a time.
-What is known of a send is told, and nothing else: an error that a broker gives before it appends is a failure, any
-other may come for a record that is in the log (NOT_LEADER_OR_FOLLOWER may, KAFKA-13574), and is info. A producer that
-the broker has shut out is replaced. A consumer never starts elsewhere by itself (auto.offset.reset=error): where its
-position is no longer in the log, its process ends, and the next begins at the beginning.
+librdkafka's calls block, so each session has one thread, which executes one operation at a time. A send fails if the
+broker rejects it before it appends; after any other error the record may be in the log (also after
+NOT_LEADER_OR_FOLLOWER, KAFKA-13574), so the op is info. A fenced producer is replaced. A consumer never resets its
+position (auto.offset.reset=error): if its position is no longer in the log, its process ends, and the next one starts
+at the beginning.
 
-What may live here: operations of single processes. What may not: which operations there are (log.py).
+Contains the execution of operations. Which operations there are is defined in log.py.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from harness.model import Op
 from harness.model.session import NoAnswer
 from workloads.log_group import Member, committed
-from workloads.log_topic import PARTITIONS, TOPIC, name_of, number_of, servers
+from workloads.log_topic import PARTITIONS, TOPIC, key_of, number_of, servers
 
 ClientSettings = Mapping[str, str | int]
 
 REQUEST_TIMEOUT_MS = 2000
 DELIVERY_TIMEOUT_MS = 4000
 DELIVERY_SECONDS = 6.0
-"""Longer than a delivery may take: librdkafka itself then says that it timed out."""
+"""Longer than DELIVERY_TIMEOUT_MS, after which librdkafka reports a timeout."""
 
 POLL_SECONDS = 0.1
 POLL_RECORDS_MAX = 500
 DRAIN_RECORDS_MAX = 10_000
-DRAIN_QUIET_ROUNDS_MAX = 50
+DRAIN_EMPTY_POLLS_MAX = 50
 
-REFUSED = frozenset(
+REJECTED = frozenset(
     {
         KafkaError.NOT_CONTROLLER,
         KafkaError.TOPIC_EXCEPTION,
@@ -47,7 +47,7 @@ REFUSED = frozenset(
 )
 """Errors of sends that were certainly not appended. TOPIC_EXCEPTION is INVALID_TOPIC_EXCEPTION."""
 
-SHUT_OUT = frozenset(
+FATAL = frozenset(
     {
         KafkaError._FENCED,
         KafkaError.PRODUCER_FENCED,
@@ -56,7 +56,7 @@ SHUT_OUT = frozenset(
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     }
 )
-"""As REFUSED, and the producer is of no more use."""
+"""As REJECTED, and the producer cannot be used any more."""
 
 COMMON: ClientSettings = {
     "log_level": 0,
@@ -67,7 +67,7 @@ COMMON: ClientSettings = {
 
 
 class LogSession:
-    """harness.model.session.Session: both clients are made when they are first needed."""
+    """harness.model.session.Session; both clients are created when first needed."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class LogSession:
         consumer: ClientSettings,
         assigns_itself: bool = True,
     ) -> None:
-        """producer and consumer are settings besides ours; assigns_itself: the first poll need not be assigned."""
+        """producer and consumer are additional settings; assigns_itself: the first poll assigns all partitions."""
         common = {**COMMON, "bootstrap.servers": servers(addresses)}
         self._producer_settings = {
             **common,
@@ -101,20 +101,20 @@ class LogSession:
         self._thread = ThreadPoolExecutor(1)
 
     async def invoke(self, op: Op) -> Op:
-        """Carry it out in the session's thread. Raises what librdkafka raises: of a send, that is info."""
-        deeds = {
+        """Execute an operation in the session's thread. Raises librdkafka's errors."""
+        operations = {
             "send": self._send,
             "poll": self._poll,
             "assign": self._assign,
             "subscribe": self._subscribe,
             "commit": self._commit,
-            "committed": lambda op: committed(self._reader(), op),
+            "committed": lambda op: committed(self._open_consumer(), op),
             "drain": self._drain,
         }
-        return await asyncio.get_running_loop().run_in_executor(self._thread, deeds[op.f], op)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, operations[op.f], op)
 
     async def close(self) -> None:
-        """Close both clients; what is still being delivered is given up."""
+        """Close both clients; pending deliveries are abandoned."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
         self._thread.shutdown(wait=False)
 
@@ -125,7 +125,7 @@ class LogSession:
             self._consumer = None
 
     def _send(self, op: Op) -> Op:
-        """One record, and the broker's word on it."""
+        """Send one record and wait for its delivery report."""
         if self._producer is None:
             self._producer = Producer(self._producer_settings)
         delivered: list[tuple[KafkaError | None, Any]] = []
@@ -137,19 +137,19 @@ class LogSession:
         )
         self._producer.flush(DELIVERY_SECONDS)
         if not delivered:
-            raise NoAnswer(f"sending {op.value} to {op.key}: nothing known after {DELIVERY_SECONDS:g} s")
+            raise NoAnswer(f"sending {op.value} to {op.key}: no delivery report after {DELIVERY_SECONDS:g} s")
         error, message = delivered[0]
         if error is None:
             return op.ok({"offset": message.offset(), "value": op.value})
-        return self._undelivered(op, error)
+        return self._failed_send(op, error)
 
-    def _undelivered(self, op: Op, error: KafkaError) -> Op:
-        if error.code() in SHUT_OUT:
+    def _failed_send(self, op: Op, error: KafkaError) -> Op:
+        if error.code() in FATAL:
             self._producer = None
-        return op.fail(error.name()) if error.code() in REFUSED | SHUT_OUT else op.info(error.name())
+        return op.fail(error.name()) if error.code() in REJECTED | FATAL else op.info(error.name())
 
     def _poll(self, op: Op) -> Op:
-        """What has come since the last poll, waiting a little where nothing has."""
+        """The records since the last poll; waits up to POLL_SECONDS for one."""
         if self._member.assignments == 0 and not self._assigns_itself:
             return op.fail("this process has not subscribed yet")
         if self._consumer is None:
@@ -159,43 +159,43 @@ class LogSession:
         first = self._consumer.poll(POLL_SECONDS)
         rest = self._consumer.consume(POLL_RECORDS_MAX - 1, 0) if first else []
         messages: list[Any] = [first, *rest] if first else []
-        got: dict[str, list[list[int]]] = {}
+        records: dict[str, list[list[int]]] = {}
         for message in messages:
             if message.error() is not None:
-                # What came before the error was delivered, and is evidence; the process ends here.
-                return replace(op.info(_told(message.error())), value=got)
-            got.setdefault(name_of(message.partition()), []).append(_record(message))
-        self._member.polled(got, assignments)
-        return op.ok(got)
+                # The records before the error were delivered and are evidence; info ends the process.
+                return replace(op.info(_error_text(message.error())), value=records)
+            records.setdefault(key_of(message.partition()), []).append(_record(message))
+        self._member.polled(records, assignments)
+        return op.ok(records)
 
     def _assign(self, op: Op) -> Op:
-        """Every partition from its beginning, from now on."""
-        self._reader().assign([_beginning_of(partition) for partition in range(PARTITIONS)])
+        """Read all partitions from their beginning from now on."""
+        self._open_consumer().assign([_beginning_of(partition) for partition in range(PARTITIONS)])
         return op.ok()
 
     def _subscribe(self, op: Op) -> Op:
-        """What the group leaves to this process, from now on."""
-        self._member.subscribe(self._reader())
+        """Read the partitions that the group assigns from now on."""
+        self._member.subscribe(self._open_consumer())
         return op.ok()
 
     def _commit(self, op: Op) -> Op:
-        """What this process has polled of its partitions, for its group."""
-        return self._member.commit(self._reader(), op)
+        """Commit this process's positions for its group."""
+        return self._member.commit(self._open_consumer(), op)
 
-    def _reader(self) -> Consumer:
+    def _open_consumer(self) -> Consumer:
         if self._consumer is None:
             self._consumer = Consumer(self._consumer_settings)
         return self._consumer
 
     def _drain(self, op: Op) -> Op:
-        """The partition from its beginning to its end, which its leader is asked for first: a leader that does not
-        know yet how much of its log is committed does not answer that, while a fetch would end too soon."""
+        """Read the partition from its beginning to its end, whose offset is requested first: a new leader that does
+        not know its high watermark yet rejects this request, but would answer a fetch with too few records."""
         partition = _beginning_of(number_of(str(op.key)))
         consumer = Consumer({**self._consumer_settings, "enable.partition.eof": True})
         try:
             _, end = consumer.get_watermark_offsets(partition, timeout=DELIVERY_SECONDS, cached=False)
             consumer.assign([partition])
-            return op.ok(_read_up_to(consumer, end))
+            return op.ok(_read_to(consumer, end))
         finally:
             consumer.close()
 
@@ -204,26 +204,26 @@ def _beginning_of(partition: int) -> TopicPartition:
     return TopicPartition(TOPIC, partition, OFFSET_BEGINNING)
 
 
-def _read_up_to(consumer: Consumer, end: int) -> list[list[int]]:
-    """Read until the broker has nothing more at or behind this offset. Raises NoAnswer where nothing comes."""
-    got: list[list[int]] = []
-    quiet_rounds = 0
-    while quiet_rounds < DRAIN_QUIET_ROUNDS_MAX:
+def _read_to(consumer: Consumer, end: int) -> list[list[int]]:
+    """Read until the partition's end, which is at `end` or later. Raises NoAnswer if no more records arrive."""
+    records: list[list[int]] = []
+    empty_polls = 0
+    while empty_polls < DRAIN_EMPTY_POLLS_MAX:
         messages: list[Any] = consumer.consume(DRAIN_RECORDS_MAX, POLL_SECONDS)
-        quiet_rounds = 0 if messages else quiet_rounds + 1
+        empty_polls = 0 if messages else empty_polls + 1
         for message in messages:
             error = message.error()
             if error is None:
-                got.append(_record(message))
+                records.append(_record(message))
             elif error.code() != KafkaError._PARTITION_EOF:
                 raise KafkaException(error)
             elif message.offset() >= end:
-                return got
-    raise NoAnswer(f"draining a partition up to offset {end}: nothing came after {len(got)} records")
+                return records
+    raise NoAnswer(f"draining a partition up to offset {end}: no record arrived after the first {len(records)}")
 
 
-def _told(error: KafkaError) -> str:
-    """The error's name, and what librdkafka says of it."""
+def _error_text(error: KafkaError) -> str:
+    """The error's name and librdkafka's text."""
     return f"{error.name()}: {error.str()}"
 
 

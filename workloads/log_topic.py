@@ -1,9 +1,7 @@
-"""The log's topic: its names, and how it comes to be there before clients begin.
+"""The log's topic: its names, and its creation before clients start.
 
-That a broker's process is up is not enough: clients are refused until the controller has let it in. So every broker
-must be listed before the topic is asked for, and every partition led and fully in sync after it.
-
-What may live here: the topic. What may not: records.
+A running broker rejects clients until the controller has unfenced it. So all brokers must be registered before the
+topic is created, and afterwards every partition must have a leader and all its replicas in sync.
 """
 
 from __future__ import annotations
@@ -19,20 +17,20 @@ from harness.model import PeerFailure
 
 TOPIC = "log"
 PARTITIONS = 4
-COPIES_MAX = 3
+REPLICAS_MAX = 3
 CLIENT_PORT = 9092
 PREPARE_SECONDS = 60.0
 POLL_SECONDS = 0.1
 CALL_SECONDS = 5.0
 
 
-def name_of(partition: int) -> str:
-    """The partition's name, which is the key of its operations, e.g. `log-2`."""
+def key_of(partition: int) -> str:
+    """The key of a partition's operations, e.g. `log-2`."""
     return f"{TOPIC}-{partition}"
 
 
 def number_of(key: str) -> int:
-    """The partition that a key names."""
+    """The partition of a key."""
     return int(key.removeprefix(f"{TOPIC}-"))
 
 
@@ -41,49 +39,51 @@ def servers(addresses: Mapping[int, str]) -> str:
     return ",".join(f"{address}:{CLIENT_PORT}" for address in addresses.values())
 
 
-async def create(addresses: Mapping[int, str], copies_max: int = COPIES_MAX) -> None:
-    """Create the topic, with so many copies where there are as many brokers, once all brokers are there.
+async def create(addresses: Mapping[int, str], replicas_max: int = REPLICAS_MAX) -> None:
+    """Create the topic once all brokers are registered, with replicas_max replicas or one per broker.
 
-    The number of copies that must be in sync is left to the brokers' own configuration, as is all else.
+    min.insync.replicas and all other settings are those of the brokers' configuration.
     """
     admin = AdminClient({"bootstrap.servers": servers(addresses), "log_level": 0})
     nodes = len(addresses)
-    await _until(lambda: _brokers_missing(admin, nodes))
-    await _until(lambda: _topic_missing(admin, min(copies_max, nodes)))
-    await _until(lambda: _partitions_missing(admin))
+    await _until_none(lambda: _missing_brokers(admin, nodes))
+    await _until_none(lambda: _missing_topic(admin, min(replicas_max, nodes)))
+    await _until_none(lambda: _missing_partitions(admin))
 
 
-async def _until(trouble: Callable[[], str | None]) -> None:
-    """Ask in a thread, again and again, until there is no trouble. Raises PeerFailure with the last one."""
+async def _until_none(problem: Callable[[], str | None]) -> None:
+    """Call the function in a thread until it returns no problem. Raises PeerFailure with the last one."""
     clock = asyncio.get_running_loop().time
     deadline = clock() + PREPARE_SECONDS
-    while (said := await asyncio.to_thread(_said, trouble)) is not None:
+    while (text := await asyncio.to_thread(_caught, problem)) is not None:
         if clock() > deadline:
-            raise PeerFailure(f"preparing topic {TOPIC}: not done after {PREPARE_SECONDS:g} s: {said}")
+            raise PeerFailure(f"preparing topic {TOPIC}: not ready after {PREPARE_SECONDS:g} s: {text}")
         await asyncio.sleep(POLL_SECONDS)
 
 
-def _said(trouble: Callable[[], str | None]) -> str | None:
+def _caught(problem: Callable[[], str | None]) -> str | None:
     try:
-        return trouble()
+        return problem()
     except KafkaException as error:
         return str(error)
 
 
-def _brokers_missing(admin: AdminClient, nodes: int) -> str | None:
+def _missing_brokers(admin: AdminClient, nodes: int) -> str | None:
     brokers = admin.list_topics(timeout=CALL_SECONDS).brokers
-    return None if len(brokers) == nodes else f"of {nodes} brokers {sorted(brokers)} are there"
+    return None if len(brokers) == nodes else f"expected {nodes} registered brokers, found {sorted(brokers)}"
 
 
-def _topic_missing(admin: AdminClient, copies: int) -> str | None:
-    """Create it; an earlier request that nobody answered may have done so."""
+def _missing_topic(admin: AdminClient, replicas: int) -> str | None:
+    """Create the topic, unless an earlier request that timed out has created it."""
     if TOPIC not in admin.list_topics(timeout=CALL_SECONDS).topics:
-        wanted = NewTopic(TOPIC, num_partitions=PARTITIONS, replication_factor=copies)
-        admin.create_topics([wanted], operation_timeout=CALL_SECONDS)[TOPIC].result(2 * CALL_SECONDS)
+        topic = NewTopic(TOPIC, num_partitions=PARTITIONS, replication_factor=replicas)
+        admin.create_topics([topic], operation_timeout=CALL_SECONDS)[TOPIC].result(2 * CALL_SECONDS)
     return None
 
 
-def _partitions_missing(admin: AdminClient) -> str | None:
+def _missing_partitions(admin: AdminClient) -> str | None:
     topic: Any = admin.list_topics(TOPIC, timeout=CALL_SECONDS).topics[TOPIC]
     ready = [part for part in topic.partitions.values() if part.leader >= 0 and set(part.isrs) == set(part.replicas)]
-    return None if len(ready) == PARTITIONS else f"{len(ready)} of {PARTITIONS} partitions are led and in sync"
+    if len(ready) == PARTITIONS:
+        return None
+    return f"{len(ready)} of {PARTITIONS} partitions have a leader and all replicas in sync"

@@ -1,11 +1,11 @@
-"""A register a key in the quorum's own metadata: written by IncrementalAlterConfigs, read by DescribeConfigs.
+"""Registers in the quorum's metadata: written by IncrementalAlterConfigs, read by DescribeConfigs.
 
-A key is a CLIENT_METRICS resource (KIP-714), which takes any name, and its register that resource's `metrics`, which
-takes any text; controllers serve both requests from 3.7 on (KIP-919). Written values are unique, so every read names
-its write.
+A key is a CLIENT_METRICS resource (KIP-714), which may have any name; its register is the resource's `metrics`, which
+may have any text. Controllers serve both requests from 3.7 on (KIP-919). Written values are unique, so every read
+identifies its write.
 
-Reads are asked of one node and answered as that node promises: a leader of the reference quorum proves that it leads
-before it answers; a Kafka controller answers from its own image, late by whatever it lags.
+The guarantee of a read depends on the system: a leader of the reference quorum proves that it leads before it responds;
+a Kafka controller responds from its own metadata image, which may lag.
 
     session = RegisterSession(nodes=[1, 2, 3], connect=connect, process=0, reads_at="leader")
 """
@@ -32,26 +32,26 @@ CONFIG = "metrics"
 SET = i8(0)
 KEYS = 8
 TIMEOUT_MS = 1000
-"""Shorter than the time in which a deposed leader notices, so that writers move on while readers still ask it."""
+"""Shorter than the time after which a deposed leader resigns, so writers move on while readers still call it."""
 
 ReadsAt = Literal["leader", "any node"]
 
 
-def operation(number: int, drawn: int) -> Op:
-    """The number-th operation: on one of KEYS keys, a read or a write in turn by the draw; number is the value."""
-    key = f"r{drawn % KEYS}"
-    if (drawn // KEYS) % 2:
+def operation(number: int, random: int) -> Op:
+    """The number-th operation: a read or a write of one of KEYS keys, selected by random; number is the value."""
+    key = f"r{random % KEYS}"
+    if (random // KEYS) % 2:
         return Op("invoke", "read", key=key)
     return Op("invoke", "write", key=key, value=number)
 
 
-def read(_number: int, drawn: int) -> Op:
+def read(_number: int, random: int) -> Op:
     """A read of one of KEYS keys."""
-    return Op("invoke", "read", key=f"r{drawn % KEYS}")
+    return Op("invoke", "read", key=f"r{random % KEYS}")
 
 
 class RegisterSession:
-    """harness.model.session.Session: one process's connections and whom it takes for the leader."""
+    """harness.model.session.Session: one process's connections, and the node that it considers the leader."""
 
     def __init__(self, nodes: Sequence[int], connect: Connect, process: int, reads_at: ReadsAt) -> None:
         self._nodes = nodes
@@ -62,13 +62,13 @@ class RegisterSession:
         self._reads_at = reads_at
 
     async def invoke(self, op: Op) -> Op:
-        """One request, never repeated: a retry would be another operation."""
+        """Send one request, without retries: a retry would be another operation."""
         node = self._reader if op.f == "read" and self._reads_at == "any node" else self._leader
         at_node = Op("invoke", op.f, op.process, op.key, op.value, node)
         try:
             return await (self._read(at_node) if op.f == "read" else self._write(at_node))
         except NotSent as error:
-            self._turn_from(node)
+            self._move_from(node)
             return at_node.fail(str(error))
 
     async def close(self) -> None:
@@ -80,38 +80,38 @@ class RegisterSession:
     async def _write(self, op: Op) -> Op:
         assert op.node is not None
         response = await self._connection(op.node).call(_write_request(op), TIMEOUT_MS)
-        answer = response.responses[0]
-        if answer.error_code is ErrorCode.none:
+        result = response.responses[0]
+        if result.error_code is ErrorCode.none:
             return op.ok()
-        return self._refused(op, answer.error_code, answer.error_message or "")
+        return self._rejected(op, result.error_code, result.error_message or "")
 
     async def _read(self, op: Op) -> Op:
         assert op.node is not None
         response = await self._connection(op.node).call(_read_request(op), TIMEOUT_MS)
-        answer = response.results[0]
-        if answer.error_code is not ErrorCode.none:
-            return self._refused(op, answer.error_code, answer.error_message or "")
-        text = next((config.value for config in answer.configs if config.name == CONFIG), None)
+        result = response.results[0]
+        if result.error_code is not ErrorCode.none:
+            return self._rejected(op, result.error_code, result.error_message or "")
+        text = next((config.value for config in result.configs if config.name == CONFIG), None)
         return op.ok(json.loads(text) if text else None)
 
-    def _refused(self, op: Op, error: ErrorCode, message: str) -> Op:
-        """What a refusal means. NOT_CONTROLLER that names the active controller was said before anything was done.
+    def _rejected(self, op: Op, error: ErrorCode, message: str) -> Op:
+        """The end of an op after an error response. NOT_CONTROLLER with the active controller's id had no effect.
 
-        A controller that loses its leadership answers NOT_CONTROLLER to writes it has already appended, naming nobody
-        (QuorumController.renounce): such a write may yet be committed.
+        A controller that loses its leadership sends NOT_CONTROLLER without an id also for writes that it has already
+        appended (QuorumController.renounce); such a write may still be committed.
         """
         assert op.node is not None
-        named = re.search(r"active controller appears to be node (\d+)", message)
-        self._turn_from(op.node, int(named.group(1)) if named else None)
-        if op.f == "read" or (error is ErrorCode.not_controller and named):
+        controller = re.search(r"active controller appears to be node (\d+)", message)
+        self._move_from(op.node, int(controller.group(1)) if controller else None)
+        if op.f == "read" or (error is ErrorCode.not_controller and controller):
             return op.fail(error.name)
         return op.info(error.name)
 
-    def _turn_from(self, node: int, towards: int | None = None) -> None:
-        """Ask another node next time."""
+    def _move_from(self, node: int, leader: int | None = None) -> None:
+        """Use another node for the next operation."""
         following = self._nodes[(self._nodes.index(node) + 1) % len(self._nodes)]
         if node == self._leader:
-            self._leader = towards if towards in self._nodes and towards is not None else following
+            self._leader = leader if leader in self._nodes and leader is not None else following
         if node == self._reader:
             self._reader = following
 

@@ -1,24 +1,24 @@
-"""Transactions on Kafka's log: what is sent together is there together, or not at all (KIP-98, KIP-890).
+"""The transactions workload: the sends of a transaction become visible together or not at all (KIP-98, KIP-890).
 
     txn    [["send", "log-2", 7], ["poll", {}], …]   → ok, with offsets and records: [["send", "log-2", [41, 7]], …]
-           with ["abort"] at its end                 → fail, for it is to leave nothing
-           with ["fence"] in its midst               → fail, as a newer producer has its producer's place
-    drain  key log-2, once everything is healed      → ok [[0, 1], …]: what is committed, up to the partition's end
+           with ["abort"] at its end                 → fail, since it must have no effect
+           with ["fence"] after its first send       → fail, since a newer producer fences its producer
+    drain  key log-2, after the healing              → ok [[0, 1], …]: the committed records, up to the partition's end
 
-Values are unique. Half the processes poll, as a transaction without sends; each of the others has a producer with a
-transactional.id of its own. The topic is that of the log (log_topic.py). Where the option `zombies` is true, one
-transaction in ZOMBIES_ONE_IN is fenced: behind its first send a second producer with its transactional.id begins, and
-the first goes on with what it was to do, which it must be refused.
+Values are unique. Half of the processes poll, as transactions without sends; each of the others has a producer with its
+own transactional.id. The topic is that of the log workload (log_topic.py). With the option zombies=true, one
+transaction in ZOMBIES_ONE_IN is fenced: after its first send a second producer with the same transactional.id starts,
+and the first continues its transaction, which the brokers must reject.
 
-`late_end` is not a load but KAFKA-17754 step by step, by one process: its first transaction's EndTxn meets a network
-that keeps it back, and is sent again; the second sends a record, waits whether it shows before it is committed, sends
-another, and aborts. Which client does so is its option: librdkafka, whose EndTxn names no transaction, or one of ours
-with the epoch of each transaction (EndTxn v5, KIP-890).
+`late_end` reproduces KAFKA-17754 with one process. The EndTxn of its first transaction is delayed in the network and
+sent again. The second transaction sends a record, polls for it before the commit, sends another one, and aborts. The
+option `client` selects librdkafka, whose EndTxn does not identify the transaction, or a client that uses the epoch of
+each transaction (EndTxn v5, KIP-890).
 
-`leaderless_end` is KAFKA-20734 likewise: a transaction sends to every partition of a topic without copies, stays open
-for PATIENCE_SECONDS, in which a broker dies, and is committed.
+`leaderless_end` reproduces KAFKA-20734: a transaction sends to every partition of a topic with one replica, stays open
+for PATIENCE_SECONDS while a broker is killed, and is committed.
 
-What may live here: what is asked, by name and value. What may not: how it is asked (transactions_session.py).
+Contains the operations. transactions_session.py executes them.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from functools import partial
 
 from harness.model import BadInput, Op, PeerFailure
 from workloads.log_session import LogSession
-from workloads.log_topic import COPIES_MAX, PARTITIONS, create, name_of
+from workloads.log_topic import PARTITIONS, REPLICAS_MAX, create, key_of
 from workloads.transactions_bumping import BumpingProducer
 from workloads.transactions_drain import until_stable
-from workloads.transactions_producer import RdkafkaProducer, make_ready
-from workloads.transactions_session import Producing, Succeed, TransactionSession
+from workloads.transactions_producer import RdkafkaProducer, until_coordinator_ready
+from workloads.transactions_session import StartNewer, TransactionalProducer, TransactionSession
 from workloads.workload import ClusterAccess, MakeSession, Workload, needs_brokers
 
 CHECKS = ("transactions",)
@@ -41,65 +41,65 @@ MICRO_OPS_MAX = 4
 ABORTS_ONE_IN = 8
 ZOMBIES_ONE_IN = 12
 ZOMBIES = ("true", "false")
-"""What the option may be, the default first."""
+"""The values of the option, the default first."""
 
-COMMITTED = {"isolation.level": "read_committed"}
+READ_COMMITTED = {"isolation.level": "read_committed"}
 PATIENCE_SECONDS = 12.0
-"""For how long a transaction of these waits for its records to show, which they must not before it is committed."""
+"""How long the reproductions' transactions poll for their own records, which must not be visible before the commit."""
 
-OPEN_SECONDS = 10.0
-"""When brokers abort a transaction that nobody ends; it keeps all readers back until then."""
+TRANSACTION_TIMEOUT_SECONDS = 10.0
+"""After this time brokers abort an open transaction, which blocks all readers until then."""
 
 CLIENTS = ("librdkafka", "epoch-bumping")
 
 
-def transaction(number: int, drawn: int) -> Op:
-    """The number-th transaction: up to MICRO_OPS_MAX sends and polls by the draw, the first a send; values count up."""
-    size, drawn = 1 + drawn % MICRO_OPS_MAX, drawn // MICRO_OPS_MAX
+def transaction(number: int, random: int) -> Op:
+    """The number-th transaction: up to MICRO_OPS_MAX sends and polls selected by random, the first a send."""
+    size, random = 1 + random % MICRO_OPS_MAX, random // MICRO_OPS_MAX
     micro_ops: list[list] = []
-    for place in range(size):
-        partition, is_poll, drawn = drawn % PARTITIONS, place > 0 and drawn // PARTITIONS % 3 == 0, drawn // 12
-        micro_ops.append(["poll", {}] if is_poll else ["send", name_of(partition), number * MICRO_OPS_MAX + place])
-    aborted = [["abort"]] if drawn % ABORTS_ONE_IN == 0 else []
-    return Op("invoke", "txn", value=[*micro_ops, *aborted])
+    for position in range(size):
+        partition, is_poll, random = random % PARTITIONS, position > 0 and random // PARTITIONS % 3 == 0, random // 12
+        micro_ops.append(["poll", {}] if is_poll else ["send", key_of(partition), number * MICRO_OPS_MAX + position])
+    end = [["abort"]] if random % ABORTS_ONE_IN == 0 else []
+    return Op("invoke", "txn", value=[*micro_ops, *end])
 
 
-def with_zombies(number: int, drawn: int) -> Op:
-    """As transaction, and by the draw some of them fenced behind their first send."""
-    op = transaction(number, drawn)
-    # The upper half of a draw, of which transaction takes the lower.
-    if (drawn >> 32) % ZOMBIES_ONE_IN:
+def with_zombies(number: int, random: int) -> Op:
+    """As transaction, but some are fenced after their first send."""
+    op = transaction(number, random)
+    # transaction uses the lower 32 bits of random.
+    if (random >> 32) % ZOMBIES_ONE_IN:
         return op
     return replace(op, value=[op.value[0], ["fence"], *op.value[1:]])
 
 
-def poll(_number: int, _drawn: int) -> Op:
+def poll(_number: int, _random: int) -> Op:
     """A transaction that only polls."""
     return Op("invoke", "txn", value=[["poll", {}]])
 
 
-DRAINS = tuple(Op("invoke", "drain", key=name_of(number)) for number in range(PARTITIONS))
+DRAINS = tuple(Op("invoke", "drain", key=key_of(number)) for number in range(PARTITIONS))
 
 
-def transactions(given: Mapping[str, str]) -> Workload:
-    """The workload on any number of brokers. Raises BadInput for an option but `zombies`."""
-    zombies = given.get("zombies", ZOMBIES[0])
-    if set(given) - {"zombies"} or zombies not in ZOMBIES:
-        raise BadInput(f"workload transactions with {dict(given)}: expected zombies={' or '.join(ZOMBIES)}")
+def transactions(options: Mapping[str, str]) -> Workload:
+    """The workload on any number of brokers. Raises BadInput for any option except `zombies`."""
+    zombies = options.get("zombies", ZOMBIES[0])
+    if set(options) - {"zombies"} or zombies not in ZOMBIES:
+        raise BadInput(f"workload transactions with {dict(options)}: expected zombies={' or '.join(ZOMBIES)}")
 
-    def make_session(reach: ClusterAccess, process: int) -> TransactionSession:
+    def make_session(cluster: ClusterAccess, process: int) -> TransactionSession:
         def producer() -> RdkafkaProducer:
-            return RdkafkaProducer(reach.addresses, f"splitbrain-{process}", OPEN_SECONDS)
+            return RdkafkaProducer(cluster.addresses, f"splitbrain-{process}", TRANSACTION_TIMEOUT_SECONDS)
 
-        return _session(reach, producer(), 0, partial(_begun, producer))
+        return _session(cluster, producer(), 0, partial(_initialized, producer))
 
     summary = f"transactions of up to {MICRO_OPS_MAX} sends and polls on {PARTITIONS} partitions, read_committed"
     operation = with_zombies if zombies == "true" else transaction
     return _workload("transactions", summary, make_session, operation=operation)
 
 
-async def _begun(make: Callable[[], RdkafkaProducer]) -> RdkafkaProducer:
-    """A producer that the brokers know, so that none before it is any more."""
+async def _initialized(make: Callable[[], RdkafkaProducer]) -> RdkafkaProducer:
+    """A producer that is initialized at the brokers, which fences all earlier ones."""
     producer = make()
     try:
         await producer.begin()
@@ -110,44 +110,44 @@ async def _begun(make: Callable[[], RdkafkaProducer]) -> RdkafkaProducer:
 
 
 LATE_END = (
-    Op("invoke", "txn", value=[["send", name_of(0), 1]]),
-    Op("invoke", "txn", value=[["send", name_of(0), 2], ["poll", {}], ["send", name_of(1), 3], ["abort"]]),
+    Op("invoke", "txn", value=[["send", key_of(0), 1]]),
+    Op("invoke", "txn", value=[["send", key_of(0), 2], ["poll", {}], ["send", key_of(1), 3], ["abort"]]),
 )
 
 
-def late_end(given: Mapping[str, str]) -> Workload:
-    """KAFKA-17754 step by step. Raises BadInput for an option but `client`, and an unknown client."""
-    client = given.get("client", CLIENTS[0])
-    if set(given) - {"client"} or client not in CLIENTS:
-        raise BadInput(f"workload kafka-17754 with {dict(given)}: expected client={' or '.join(CLIENTS)}")
+def late_end(options: Mapping[str, str]) -> Workload:
+    """The reproduction of KAFKA-17754. Raises BadInput for any option except `client`, and for an unknown client."""
+    client = options.get("client", CLIENTS[0])
+    if set(options) - {"client"} or client not in CLIENTS:
+        raise BadInput(f"workload kafka-17754 with {dict(options)}: expected client={' or '.join(CLIENTS)}")
 
-    def make_session(reach: ClusterAccess, process: int) -> TransactionSession:
+    def make_session(cluster: ClusterAccess, process: int) -> TransactionSession:
         name = f"splitbrain-{process}"
         if client == CLIENTS[0]:
-            return _session(reach, RdkafkaProducer(reach.addresses, name, 2 * PATIENCE_SECONDS), PATIENCE_SECONDS)
-        return _session(reach, BumpingProducer(reach.connect_client, reach.nodes[0], name), PATIENCE_SECONDS)
+            return _session(cluster, RdkafkaProducer(cluster.addresses, name, 2 * PATIENCE_SECONDS), PATIENCE_SECONDS)
+        return _session(cluster, BumpingProducer(cluster.connect_client, cluster.nodes[0], name), PATIENCE_SECONDS)
 
-    return _workload("kafka-17754", f"an EndTxn of {client} that comes late, step by step", make_session, LATE_END)
+    return _workload("kafka-17754", f"a delayed EndTxn of {client}", make_session, LATE_END)
 
 
-SENT_TO_ALL = [["send", name_of(number), 1 + number] for number in range(PARTITIONS)]
+SENDS_TO_ALL = [["send", key_of(number), 1 + number] for number in range(PARTITIONS)]
 LEADERLESS_END = (
-    Op("invoke", "txn", value=[*SENT_TO_ALL, ["poll", {}]]),
-    Op("invoke", "txn", value=[["send", name_of(number), 11 + number] for number in range(PARTITIONS)]),
+    Op("invoke", "txn", value=[*SENDS_TO_ALL, ["poll", {}]]),
+    Op("invoke", "txn", value=[["send", key_of(number), 11 + number] for number in range(PARTITIONS)]),
 )
 
 
-def leaderless_end(given: Mapping[str, str]) -> Workload:
-    """KAFKA-20734 step by step. Raises BadInput for options, as it has none."""
-    if given:
-        raise BadInput(f"workload kafka-20734: expected no options, came {', '.join(given)}")
+def leaderless_end(options: Mapping[str, str]) -> Workload:
+    """The reproduction of KAFKA-20734. Raises BadInput for any option."""
+    if options:
+        raise BadInput(f"workload kafka-20734: expected no options, got {', '.join(options)}")
 
-    def make_session(reach: ClusterAccess, process: int) -> TransactionSession:
-        producer = RdkafkaProducer(reach.addresses, f"splitbrain-{process}", 2 * PATIENCE_SECONDS)
-        return _session(reach, producer, PATIENCE_SECONDS)
+    def make_session(cluster: ClusterAccess, process: int) -> TransactionSession:
+        producer = RdkafkaProducer(cluster.addresses, f"splitbrain-{process}", 2 * PATIENCE_SECONDS)
+        return _session(cluster, producer, PATIENCE_SECONDS)
 
-    summary = "a transaction that is committed while a partition of its has no leader, step by step"
-    return _workload("kafka-20734", summary, make_session, LEADERLESS_END, copies_max=1)
+    summary = "a transaction that is committed while one of its partitions has no leader"
+    return _workload("kafka-20734", summary, make_session, LEADERLESS_END, replicas_max=1)
 
 
 def _workload(
@@ -155,15 +155,15 @@ def _workload(
     summary: str,
     make_session: MakeSession,
     script: tuple[Op, ...] = (),
-    copies_max: int = COPIES_MAX,
+    replicas_max: int = REPLICAS_MAX,
     operation: Callable[[int, int], Op] = transaction,
 ) -> Workload:
-    """What these workloads have in common."""
+    """A workload of transactions with the common checks and drains."""
 
-    async def prepare(reach: ClusterAccess) -> None:
-        """The topic, and a coordinator of transactions that answers."""
-        await create(reach.addresses, copies_max)
-        await make_ready(reach.addresses)
+    async def prepare(cluster: ClusterAccess) -> None:
+        """Create the topic and wait for a transaction coordinator."""
+        await create(cluster.addresses, replicas_max)
+        await until_coordinator_ready(cluster.addresses)
 
     return Workload(
         name=name,
@@ -179,10 +179,13 @@ def _workload(
 
 
 def _session(
-    reach: ClusterAccess, producer: Producing, patience_seconds: float, succeed: Succeed | None = None
+    cluster: ClusterAccess,
+    producer: TransactionalProducer,
+    patience_seconds: float,
+    start_newer: StartNewer | None = None,
 ) -> TransactionSession:
-    reader = LogSession(reach.addresses, {}, COMMITTED)
-    return TransactionSession(producer, reader, partial(until_stable, reach.addresses), patience_seconds, succeed)
+    reader = LogSession(cluster.addresses, {}, READ_COMMITTED)
+    return TransactionSession(producer, reader, partial(until_stable, cluster.addresses), patience_seconds, start_newer)
 
 
 TRANSACTIONS = needs_brokers("transactions", "transactions of sends and polls on several partitions", transactions)

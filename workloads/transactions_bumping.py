@@ -1,13 +1,13 @@
-"""A transactional producer of ours that gets a new epoch from every EndTxn (v5, KIP-890), as no Python client does.
+"""A transactional producer that gets a new epoch from every EndTxn (v5, KIP-890), which no Python client supports.
 
-It asks once who leads the partitions and who coordinates its transactions: where either moves, it is refused. EndTxn is
-sent again on a new connection when no answer comes in time, as every client of Kafka does.
+It looks up the partitions' leaders and its coordinator once; if one of them moves, its requests are rejected. EndTxn is
+resent on a new connection after a timeout, as by every Kafka client.
 
     producer = BumpingProducer(connect, node=1, transactional_id="t-1")
     await producer.send("log-0", 7)
     await producer.end(commit=True)
 
-What may live here: the requests of one producer. What may not: what an end means for a history.
+Contains the requests of one producer. transactions_session.py determines how an op ends.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ REQUEST_TIMEOUT_MS = 2000
 READY_SECONDS = 10.0
 POLL_SECONDS = 0.05
 ENDS_MAX = 4
-"""How often EndTxn is sent before its end is left open."""
+"""How often EndTxn is sent before its outcome is unknown."""
 
 TRANSACTION_TIMEOUT = i32Timedelta.parse(datetime.timedelta(seconds=30))
-NOT_YET = frozenset(
+RETRIABLE = frozenset(
     {
         ErrorCode.coordinator_load_in_progress,
         ErrorCode.coordinator_not_available,
@@ -51,11 +51,11 @@ NOT_YET = frozenset(
         ErrorCode.concurrent_transactions,
     }
 )
-"""What a coordinator answers that is yet to read its log, or to write the markers of the last transaction; and what a
-partition's leader then answers to Produce, when it has waited add.partitions.to.txn.retry.backoff.max.ms (KIP-890)."""
+"""Errors of a coordinator that is still loading its log or writing the markers of the last transaction; and the error
+of a partition's leader to Produce then, after add.partitions.to.txn.retry.backoff.max.ms (KIP-890)."""
 
-OF_TRANSACTIONS = i8(1)
-"""The kind of coordinator that is asked for."""
+TRANSACTION_COORDINATOR = i8(1)
+"""The key type in FindCoordinator."""
 
 TRANSACTIONAL = i16(0x10)
 """The attribute of a batch that belongs to a transaction."""
@@ -64,7 +64,8 @@ ALL_IN_SYNC = i16(-1)
 
 
 class BumpingProducer:
-    """workloads.transactions_session.Producing by Produce v12 and EndTxn v5; raises what its connection raises."""
+    """workloads.transactions_session.TransactionalProducer with Produce v12 and EndTxn v5; also raises its
+    connection's errors."""
 
     def __init__(self, connect: Connect, node: int, transactional_id: str) -> None:
         self._connect, self._node, self._id = connect, node, TransactionalId(transactional_id)
@@ -75,25 +76,25 @@ class BumpingProducer:
         self._sequences: dict[str, int] = {}
 
     async def send(self, key: str, value: int) -> int:
-        """Send a record; that the partition belongs to the transaction, Produce v12 says by itself."""
-        producer = self._producer or await self._begin()
+        """Send a record; Produce v12 also adds the partition to the transaction."""
+        producer = self._producer or await self._initialize()
         sequence = self._sequences.get(key, 0)
         self._sequences[key] = sequence + 1
         leader, request = self._leaders[number_of(key)], self._produce(producer, key, sequence, value)
-        partition = await self._asked(leader, request, lambda answer: answer.responses[0].partition_responses[0])
+        partition = await self._retry(leader, request, lambda response: response.responses[0].partition_responses[0])
         if partition.error_code is not ErrorCode.none:
             raise Refused(f"sending {value} to {key}: {partition.error_code.name}")
         return int(partition.base_offset)
 
     async def end(self, commit: bool) -> None:
-        """End the transaction; the answer brings the epoch of the next."""
+        """End the transaction; the response has the epoch of the next one."""
         if self._producer is None or not self._sequences:
             return
         producer_id, epoch = self._producer
         request = EndTxnRequest(
             transactional_id=self._id, producer_id=producer_id, producer_epoch=epoch, committed=commit
         )
-        response = await self._answered(request)
+        response = await self._end_txn(request)
         if response.error_code is not ErrorCode.none:
             raise PeerFailure(f"ending: {response.error_code.name}")
         self._producer = response.producer_id, response.producer_epoch
@@ -104,49 +105,49 @@ class BumpingProducer:
         for connection in self._connections.values():
             await connection.close()
 
-    async def _ask(self, node: int, request: Any) -> Any:
+    async def _call(self, node: int, request: Any) -> Any:
         if node not in self._connections:
             self._connections[node] = self._connect(node)
         return await self._connections[node].call(request, REQUEST_TIMEOUT_MS)
 
-    async def _begin(self) -> tuple[ProducerId, i16]:
-        """Find the nodes to ask, and have the coordinator know the producer. Raises Refused: nothing was sent yet."""
+    async def _initialize(self) -> tuple[ProducerId, i16]:
+        """Look up the leaders and the coordinator, and initialize the producer. Raises Refused: no record was sent."""
         topic = MetadataRequestTopic(topic_id=None, name=TopicName(TOPIC))
-        described = await self._ask(
+        metadata = await self._call(
             self._node, MetadataRequest(topics=(topic,), include_topic_authorized_operations=False)
         )
-        self._leaders = {each.partition_index: each.leader_id for each in described.topics[0].partitions}
-        wanted = FindCoordinatorRequest(key_type=OF_TRANSACTIONS, coordinator_keys=(self._id,))
-        found = await self._ready(self._node, wanted, lambda answer: answer.coordinators[0])
-        self._coordinator = found.node_id
+        self._leaders = {each.partition_index: each.leader_id for each in metadata.topics[0].partitions}
+        find = FindCoordinatorRequest(key_type=TRANSACTION_COORDINATOR, coordinator_keys=(self._id,))
+        coordinator = await self._initial_call(self._node, find, lambda response: response.coordinators[0])
+        self._coordinator = coordinator.node_id
         request = InitProducerIdRequest(transactional_id=self._id, transaction_timeout=TRANSACTION_TIMEOUT)
-        known = await self._ready(found.node_id, request, lambda answer: answer)
-        self._producer = known.producer_id, known.producer_epoch
+        producer = await self._initial_call(coordinator.node_id, request, lambda response: response)
+        self._producer = producer.producer_id, producer.producer_epoch
         return self._producer
 
-    async def _ready(self, node: int, request: Any, part: Callable[[Any], Any]) -> Any:
-        """That part of the answer of what a transaction begins with. Raises Refused where it is an error."""
-        answer = await self._asked(node, request, part)
-        if answer.error_code is not ErrorCode.none:
-            raise Refused(f"beginning: {answer.error_code.name}")
-        return answer
+    async def _initial_call(self, node: int, request: Any, part: Callable[[Any], Any]) -> Any:
+        """A part of the response to a request before the first record. Raises Refused for an error."""
+        result = await self._retry(node, request, part)
+        if result.error_code is not ErrorCode.none:
+            raise Refused(f"beginning: {result.error_code.name}")
+        return result
 
-    async def _asked(self, node: int, request: Any, part: Callable[[Any], Any]) -> Any:
-        """That part of the answer, asked for until it is none of NOT_YET, or READY_SECONDS are over."""
+    async def _retry(self, node: int, request: Any, part: Callable[[Any], Any]) -> Any:
+        """A part of the response; the call is repeated while its error is retriable, for up to READY_SECONDS."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + READY_SECONDS
-        while (answer := part(await self._ask(node, request))).error_code in NOT_YET and clock() < deadline:
+        while (result := part(await self._call(node, request))).error_code in RETRIABLE and clock() < deadline:
             await asyncio.sleep(POLL_SECONDS)
-        return answer
+        return result
 
-    async def _answered(self, request: EndTxnRequest) -> Any:
+    async def _end_txn(self, request: EndTxnRequest) -> Any:
         assert self._coordinator is not None
         for _ in range(ENDS_MAX - 1):
             try:
-                return await self._asked(self._coordinator, request, lambda answer: answer)
+                return await self._retry(self._coordinator, request, lambda response: response)
             except NoAnswer:
                 continue
-        return await self._asked(self._coordinator, request, lambda answer: answer)
+        return await self._retry(self._coordinator, request, lambda response: response)
 
     def _produce(self, producer: tuple[ProducerId, i16], key: str, sequence: int, value: int) -> ProduceRequest:
         batch = PartitionProduceData(index=i32(number_of(key)), records=_batch(producer, sequence, value))
@@ -159,7 +160,7 @@ class BumpingProducer:
 
 
 def _batch(producer: tuple[ProducerId, i16], sequence: int, value: int) -> Records:
-    """A batch of one record, with the time that a record without one has."""
+    """A batch of one record, with timestamp 0."""
     record = Record(
         attributes=i8(0),
         timestamp=TZAwareMicros.parse(datetime.datetime.fromtimestamp(0, datetime.UTC)),

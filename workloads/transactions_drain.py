@@ -1,9 +1,9 @@
-"""Waiting until nothing in a partition is kept back by an open transaction, so that reading to its end reads it all.
+"""Waits until no open transaction blocks reads of a partition, so that a final read returns all committed records.
 
-A consumer that reads what is committed is told of records up to the last stable offset alone: the first record of the
-oldest open transaction, behind which committed ones may wait. Its own idea of the partition's end is that offset too.
+A read_committed consumer gets records only up to the last stable offset, which is the first record of the oldest open
+transaction; committed records after it are not returned. The consumer also takes that offset for the partition's end.
 
-What may live here: the two ends. What may not: reading records (log_session.py).
+Contains the comparison of the two end offsets. Records are read by log_session.py.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ POLL_SECONDS = 0.2
 
 
 async def until_stable(addresses: Mapping[int, str], key: str) -> None:
-    """Wait until no transaction is open in the partition. Raises NoAnswer where one stays so."""
+    """Wait until no transaction is open in the partition. Raises NoAnswer after STABLE_SECONDS."""
     clock = asyncio.get_running_loop().time
     deadline = clock() + STABLE_SECONDS
-    while (kept_back := await asyncio.to_thread(_kept_back, addresses, key)) > 0:
+    while (blocked := await asyncio.to_thread(_blocked_offsets, addresses, key)) > 0:
         if clock() > deadline:
-            raise NoAnswer(f"draining {key}: an open transaction keeps {kept_back} offsets back")
+            raise NoAnswer(f"draining {key}: an open transaction blocks {blocked} offsets")
         await asyncio.sleep(POLL_SECONDS)
 
 
-def _kept_back(addresses: Mapping[int, str], key: str) -> int:
-    """How many offsets there are behind the last stable one. Raises NoAnswer where the leader does not tell."""
+def _blocked_offsets(addresses: Mapping[int, str], key: str) -> int:
+    """The number of offsets after the last stable one. Raises NoAnswer if the leader does not respond."""
     try:
         return _end(addresses, key, "read_uncommitted") - _end(addresses, key, "read_committed")
     except KafkaException as error:
@@ -40,7 +40,7 @@ def _kept_back(addresses: Mapping[int, str], key: str) -> int:
 
 
 def _end(addresses: Mapping[int, str], key: str, isolation: str) -> int:
-    """Where the partition ends for a consumer of this isolation: at its high watermark, or the last stable offset."""
+    """The partition's end for a consumer of this isolation level: its high watermark, or its last stable offset."""
     settings = {
         **COMMON,
         "bootstrap.servers": servers(addresses),

@@ -1,9 +1,9 @@
-"""A transactional producer of librdkafka's, one transactional.id each.
+"""A transactional producer of librdkafka.
 
-librdkafka 2.16 sends EndTxn v1, which names a producer's id and epoch, and so no transaction in particular; one that
-is not answered in time is sent again on another connection (KAFKA-17754 is what comes of it).
+librdkafka 2.16 sends EndTxn v1, which has the producer's id and epoch, but does not identify a transaction. After a
+timeout it is resent on another connection, which causes KAFKA-17754.
 
-What may live here: librdkafka's calls, and what its errors mean. What may not: which transactions there are.
+Contains librdkafka's calls and the meaning of its errors. Which transactions there are is defined in transactions.py.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ T = TypeVar("T")
 
 
 class RdkafkaProducer:
-    """workloads.transactions_session.Producing, in a thread of its own, as librdkafka waits in its calls.
+    """workloads.transactions_session.TransactionalProducer, with its own thread, since librdkafka's calls block.
 
-    What nobody ends, brokers abort after open_seconds.
+    Brokers abort a transaction that is open for timeout_seconds.
     """
 
-    def __init__(self, addresses: Mapping[int, str], transactional_id: str, open_seconds: float) -> None:
+    def __init__(self, addresses: Mapping[int, str], transactional_id: str, timeout_seconds: float) -> None:
         self._settings = {
             **COMMON,
             "bootstrap.servers": servers(addresses),
             "transactional.id": transactional_id,
-            "transaction.timeout.ms": int(open_seconds * 1000),
+            "transaction.timeout.ms": int(timeout_seconds * 1000),
             "socket.timeout.ms": SOCKET_TIMEOUT_MS,
             "request.timeout.ms": REQUEST_TIMEOUT_MS,
             "message.timeout.ms": DELIVERY_TIMEOUT_MS,
@@ -50,11 +50,11 @@ class RdkafkaProducer:
         self._thread = ThreadPoolExecutor(1)
 
     async def begin(self) -> None:
-        """Begin a transaction, if none has begun; the first has the broker know the producer."""
-        await self._in_thread(self._begun)
+        """Begin a transaction, if none has begun; the first call also initializes the producer at the broker."""
+        await self._in_thread(self._begin)
 
     async def send(self, key: str, value: int) -> int:
-        """Send a record in the transaction, which the first one begins; returns its offset."""
+        """Send a record in the transaction, which the first record begins; returns its offset."""
         return await self._in_thread(lambda: self._send(key, value))
 
     async def end(self, commit: bool) -> None:
@@ -62,22 +62,22 @@ class RdkafkaProducer:
         await self._in_thread(lambda: self._end(commit))
 
     async def close(self) -> None:
-        """Give up whatever is under way."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._forget)
+        """Abandon all pending operations."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._discard)
         self._thread.shutdown(wait=False)
 
-    async def _in_thread(self, deed: Callable[[], T]) -> T:
+    async def _in_thread(self, call: Callable[[], T]) -> T:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, deed)
-        except KafkaException as error:
-            refusal = error.args[0]
-            raise (Fenced if refusal.code() in FENCED else PeerFailure)(_words(refusal)) from error
+            return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+        except KafkaException as failure:
+            error = failure.args[0]
+            raise (Fenced if error.code() in FENCED else PeerFailure)(_text(error)) from failure
 
-    def _begun(self) -> Producer:
+    def _begin(self) -> Producer:
         if self._producer is None:
             producer = Producer(self._settings)
             producer.init_transactions(END_SECONDS)
-            self._producer = producer  # one whose beginning failed would have to be asked for the rest of it
+            self._producer = producer  # only now, so that a failed initialization is repeated with a new producer
         if not self._has_begun:
             self._producer.begin_transaction()
             self._has_begun = True
@@ -85,18 +85,22 @@ class RdkafkaProducer:
 
     def _send(self, key: str, value: int) -> int:
         try:
-            producer = self._begun()
-        except KafkaException as error:
-            raise Refused(f"beginning: {_words(error.args[0])}") from error
+            producer = self._begin()
+        except KafkaException as failure:
+            raise Refused(f"beginning: {_text(failure.args[0])}") from failure
         delivered: list[tuple[KafkaError | None, Any]] = []
-        told = lambda error, message: delivered.append((error, message))  # noqa: E731 - librdkafka wants a callable
-        producer.produce(TOPIC, json.dumps(value), partition=number_of(key), on_delivery=told)
+        producer.produce(
+            TOPIC,
+            json.dumps(value),
+            partition=number_of(key),
+            on_delivery=lambda error, message: delivered.append((error, message)),
+        )
         producer.flush(DELIVERY_SECONDS)
         if not delivered:
-            raise Refused(f"sending {value} to {key}: nothing known after {DELIVERY_SECONDS:g} s")
-        refusal, message = delivered[0]
-        if refusal is not None:
-            raise Refused(f"sending {value} to {key}: {_words(refusal)}")
+            raise Refused(f"sending {value} to {key}: no delivery report after {DELIVERY_SECONDS:g} s")
+        error, message = delivered[0]
+        if error is not None:
+            raise Refused(f"sending {value} to {key}: {_text(error)}")
         return int(message.offset())
 
     def _end(self, commit: bool) -> None:
@@ -108,16 +112,16 @@ class RdkafkaProducer:
         else:
             self._producer.abort_transaction(END_SECONDS)
 
-    def _forget(self) -> None:
+    def _discard(self) -> None:
         self._producer = None
 
 
-def _words(error: KafkaError) -> str:
+def _text(error: KafkaError) -> str:
     return f"{error.name()}: {error.str()}"
 
 
-async def make_ready(addresses: Mapping[int, str]) -> None:
-    """Wait until a coordinator of transactions answers: its topic is made when it is first asked for.
+async def until_coordinator_ready(addresses: Mapping[int, str]) -> None:
+    """Wait until a transaction coordinator responds; the first request creates its topic.
 
     Raises PeerFailure with the last error.
     """
@@ -129,7 +133,7 @@ async def make_ready(addresses: Mapping[int, str]) -> None:
             await producer.end(commit=False)
         except PeerFailure as error:
             if asyncio.get_running_loop().time() > deadline:
-                raise PeerFailure(f"preparing transactions: not done after {READY_SECONDS:g} s: {error}") from error
+                raise PeerFailure(f"preparing transactions: not ready after {READY_SECONDS:g} s: {error}") from error
         else:
             return
         finally:

@@ -22,8 +22,7 @@ from results.data import ReportData
 from results.files import write_text
 from results.junit import junit
 from results.report import write_report
-from results.run_verdict import Expectation as ExpectationResult
-from results.run_verdict import RunVerdict, read_verdict, write_verdict
+from results.run_verdict import ExpectationResult, RunVerdict, read_verdict, write_verdict
 from results.sides import read_side
 from results.store import RunDirectory
 

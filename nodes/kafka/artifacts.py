@@ -1,7 +1,7 @@
-"""Real Kafka's jars: fetched once a version into a cache, or taken from the user's KAFKA_HOME.
+"""Kafka's jars: installed once per version into a cache, or taken from the user's KAFKA_HOME.
 
-A release is whole if both its server and its command-line tools resolve; *newest* means the newest whole one, because
-a release's artifacts do not all appear at once. Which was chosen, and why, is said.
+A release is complete if both its server and its command-line tools resolve. *newest* is the newest complete release,
+because the artifacts of a release are not published at the same time. Each release carries the reason for its choice.
 
     library = Library(cache)
     release = await library.resolve("newest 4")      # Release(version=…, jars=…, why="…")
@@ -30,12 +30,12 @@ LOG4J2 = (
     Coordinate("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.2"),
     Coordinate("org.apache.logging.log4j", "log4j-1.2-api", "2.25.2"),
 )
-NEWEST_IS_GOOD_FOR_SECONDS = 7 * 86400
+NEWEST_VALID_SECONDS = 7 * 86400
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A whole release on this machine: a directory of jars, and why it was chosen."""
+    """A complete release on this machine: its directory of jars, and why it was chosen."""
 
     version: KafkaVersion
     jars: Path
@@ -56,42 +56,42 @@ class Library:
         return Library(Path(base, "splitbrain", "kafka"), report)
 
     def installed(self) -> list[Release]:
-        """What is here already, oldest first, KAFKA_HOME's release included."""
-        found = [
+        """The installed releases, oldest first, including that of KAFKA_HOME."""
+        cached = [
             Release(KafkaVersion.parse(path.name), path / "libs", (path / "whole").read_text().strip())
             for path in self.cache.glob("*.*.*")
             if (path / "whole").exists()
         ]
-        given = _kafka_home()
-        return sorted([*found, *([given] if given else [])], key=lambda release: release.version)
+        home = _kafka_home()
+        return sorted([*cached, *([home] if home else [])], key=lambda release: release.version)
 
-    async def resolve(self, wanted: str) -> Release:
-        """The release for '3.9.1', '3.9' (its newest patch), 'newest' or 'newest 4'.
+    async def resolve(self, requested: str) -> Release:
+        """The release for '3.9.1', '3.9' (its newest patch), 'newest' or 'newest 4'; installs it if necessary.
 
-        Raises BadInput for a version that no one published, EnvironmentFailure where it cannot be had.
+        Raises BadInput for a version that is not published, EnvironmentFailure if it cannot be installed.
         """
-        if wanted == "newest" or wanted.startswith("newest "):
-            return await self._newest(_line(wanted))
-        if re.fullmatch(r"[0-9]+\.[0-9]+", wanted):
-            return await self._newest(wanted)
-        version = KafkaVersion.parse(wanted)
-        here = next((release for release in self.installed() if release.version == version), None)
+        if requested == "newest" or requested.startswith("newest "):
+            return await self._newest(_prefix_of(requested))
+        if re.fullmatch(r"[0-9]+\.[0-9]+", requested):
+            return await self._newest(requested)
+        version = KafkaVersion.parse(requested)
+        installed = next((release for release in self.installed() if release.version == version), None)
         try:
-            return here or await self._install(version, f"{version} was asked for")
+            return installed or await self._install(version, f"{version} was requested")
         except ArtifactMissing as error:
             if f":{SERVER}:" in str(error):
-                raise BadInput(f"Kafka version {wanted!r}: expected a published release; {error}") from error
-            raise EnvironmentFailure(f"Kafka {version} is half published: {error}") from error
+                raise BadInput(f"Kafka version {requested!r}: expected a published release; {error}") from error
+            raise EnvironmentFailure(f"Kafka {version} is not completely published: {error}") from error
 
     async def _newest(self, prefix: str) -> Release:
-        remembered = self._remembered(prefix)
-        if remembered:
-            return remembered
-        self.report(f"looking up the newest whole Kafka {prefix}".rstrip())
+        cached = self._cached_newest(prefix)
+        if cached:
+            return cached
+        self.report(f"looking up the newest complete release of Kafka {prefix}".rstrip())
         try:
             candidates = await self._candidates(prefix)
         except EnvironmentFailure as unreachable:
-            return self._newest_here(prefix, unreachable)
+            return self._newest_installed(prefix, unreachable)
         skipped: list[str] = []
         for version in candidates:
             try:
@@ -99,27 +99,27 @@ class Library:
             except ArtifactMissing as error:
                 skipped.append(f"{version}: {error}")
                 continue
-            self._remember(prefix, release)
+            self._cache_newest(prefix, release)
             return release
-        raise BadInput(f"Kafka version {prefix!r}: expected a published one, and there is no whole release like it")
+        raise BadInput(f"Kafka version {prefix!r}: expected a published release, found no complete one")
 
-    def _newest_here(self, prefix: str, unreachable: EnvironmentFailure) -> Release:
-        """Where nobody can be asked what is newest, the newest of what is here, saying so; raises where nothing is."""
-        fitting = [release for release in self.installed() if _begins_with(release.version, prefix)]
-        if not fitting:
+    def _newest_installed(self, prefix: str, unreachable: EnvironmentFailure) -> Release:
+        """Without a repository: the newest installed release, with that reason; raises if there is none."""
+        matching = [release for release in self.installed() if _begins_with(release.version, prefix)]
+        if not matching:
             raise unreachable
-        newest = fitting[-1]
+        newest = matching[-1]
         return replace(newest, why=f"{newest.version} is the newest on this machine; {unreachable}")
 
     async def _candidates(self, prefix: str) -> list[KafkaVersion]:
-        """Published versions that begin with prefix, newest first; a half published one is still among them."""
+        """Published versions that begin with prefix, newest first, including incomplete releases."""
         published = await self._maven().published_versions(GROUP, SERVER)
         numbers = [tuple(map(int, text.split("."))) for text in published if re.fullmatch(r"\d+\.\d+\.\d+", text)]
         versions = [KafkaVersion(*number) for number in numbers if number[:2] >= OLDEST]
         return sorted((version for version in versions if _begins_with(version, prefix)), reverse=True)
 
     async def _install(self, version: KafkaVersion, why: str) -> Release:
-        """Fetch into a directory beside the final one, which appears only when whole."""
+        """Install into a temporary directory, and rename it when the release is complete."""
         final = self.cache / str(version)
         partial = self.cache / f".{version}.{os.getpid()}"
         self.report(f"fetching Kafka {version}")
@@ -138,28 +138,28 @@ class Library:
     def _maven(self) -> Maven:
         return Maven(self.cache.parent / "maven")
 
-    def _remembered(self, prefix: str) -> Release | None:
-        """The last answer to the same question, while it is fresh and its jars are here."""
-        note = self.cache / f"newest-{prefix or 'any'}.json"
-        if not note.exists():
+    def _cached_newest(self, prefix: str) -> Release | None:
+        """The result of the last look-up, while it is valid and its jars exist."""
+        file = self.cache / f"newest-{prefix or 'any'}.json"
+        if not file.exists():
             return None
-        said = json.loads(note.read_text())
-        jars = self.cache / said["version"] / "libs"
-        if not jars.exists() or time.time() - said["asked_at"] > NEWEST_IS_GOOD_FOR_SECONDS:
+        content = json.loads(file.read_text())
+        jars = self.cache / content["version"] / "libs"
+        if not jars.exists() or time.time() - content["asked_at"] > NEWEST_VALID_SECONDS:
             return None
-        return Release(KafkaVersion.parse(said["version"]), jars, said["why"])
+        return Release(KafkaVersion.parse(content["version"]), jars, content["why"])
 
-    def _remember(self, prefix: str, release: Release) -> None:
-        note = self.cache / f"newest-{prefix or 'any'}.json"
-        note.write_text(json.dumps({"version": str(release.version), "why": release.why, "asked_at": time.time()}))
+    def _cache_newest(self, prefix: str, release: Release) -> None:
+        file = self.cache / f"newest-{prefix or 'any'}.json"
+        file.write_text(json.dumps({"version": str(release.version), "why": release.why, "asked_at": time.time()}))
 
 
-def _line(wanted: str) -> str:
-    """The line of releases whose newest is wanted: '4' of 'newest 4', all of them where none is named."""
-    line = wanted.removeprefix("newest").strip()
-    if not re.fullmatch(r"([0-9]+(\.[0-9]+)?)?", line):
-        raise BadInput(f"Kafka version {wanted!r}: expected newest, 'newest MAJOR' or 'newest MAJOR.MINOR'")
-    return line
+def _prefix_of(requested: str) -> str:
+    """The version prefix in 'newest 4'; empty for 'newest'."""
+    prefix = requested.removeprefix("newest").strip()
+    if not re.fullmatch(r"([0-9]+(\.[0-9]+)?)?", prefix):
+        raise BadInput(f"Kafka version {requested!r}: expected newest, 'newest MAJOR' or 'newest MAJOR.MINOR'")
+    return prefix
 
 
 def _begins_with(version: KafkaVersion, prefix: str) -> bool:
@@ -167,12 +167,12 @@ def _begins_with(version: KafkaVersion, prefix: str) -> bool:
 
 
 def _why(version: KafkaVersion, prefix: str, skipped: list[str]) -> str:
-    reason = f"{version} is the newest whole release{f' of {prefix}' if prefix else ''}"
-    return f"{reason}; passed over: {'; '.join(skipped)}" if skipped else reason
+    reason = f"{version} is the newest complete release{f' of {prefix}' if prefix else ''}"
+    return f"{reason}; skipped: {'; '.join(skipped)}" if skipped else reason
 
 
 def _kafka_home() -> Release | None:
-    """The release that KAFKA_HOME names, if it is set."""
+    """The release in KAFKA_HOME, if the variable is set."""
     home = os.environ.get("KAFKA_HOME")
     if not home:
         return None

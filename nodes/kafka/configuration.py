@@ -1,8 +1,8 @@
-"""The server.properties of a node: pure text from values.
+"""The server.properties of a node, as text.
 
-Layouts: *controllers* (process.roles=controller, what quorum scenarios want) and *combined* (broker and controller in
-one process, with replication on a listener of its own so that a fault can cut it while heartbeats flow). Voters are
-static (kraft.version 0), which every release from 3.3 on knows, or dynamic (KIP-853, kraft.version 1, from 3.9 on).
+Layouts: *controllers* (process.roles=controller, for quorum scenarios) and *combined* (broker and controller in one
+process, with a separate listener for replication, so that a fault can cut replication but not heartbeats). Voters are
+static (kraft.version 0), which every release from 3.3 on supports, or dynamic (KIP-853, kraft.version 1, from 3.9 on).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ REPLICATION_PORT = 9094
 
 
 class Layout(Enum):
-    """Which roles every node has."""
+    """The roles of every node."""
 
     CONTROLLERS = "controllers"
     COMBINED = "combined"
@@ -27,10 +27,10 @@ class Layout(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NodeConfiguration:
-    """What one node is told. overrides are properties by Kafka's names and win over everything else.
+    """The configuration of one node. overrides are properties by Kafka's names; they override all others.
 
-    Where a node is known by another address than it binds, a release that can (from 3.9 on, as then peers learn
-    controllers' endpoints from each other) is told so for its controller's listener too.
+    If a node binds another address than its peers use, its controller listener is advertised too, on releases that
+    support it (from 3.9 on, where peers learn controllers' endpoints from each other).
     """
 
     layout: Layout
@@ -46,7 +46,7 @@ def voters(hosts: Mapping[int, HostView]) -> str:
 
 
 def bootstrap_servers(hosts: Mapping[int, HostView]) -> str:
-    """controller.quorum.bootstrap.servers for these hosts: where a node of a dynamic quorum finds the leader."""
+    """controller.quorum.bootstrap.servers for these hosts: the addresses at which a node looks for the leader."""
     return ",".join(f"{host.address}:{CONTROLLER_PORT}" for _, host in sorted(hosts.items()))
 
 
@@ -71,9 +71,9 @@ def server_properties(configuration: NodeConfiguration, host: HostView, hosts: M
     else:
         properties |= _combined(host, len(hosts))
     if host.listens and configuration.advertises_controllers:
-        known = [properties["advertised.listeners"]] if "advertised.listeners" in properties else []
-        known.append(f"CONTROLLER://{host.address}:{CONTROLLER_PORT}")
-        properties["advertised.listeners"] = ",".join(known)
+        advertised = [properties["advertised.listeners"]] if "advertised.listeners" in properties else []
+        advertised.append(f"CONTROLLER://{host.address}:{CONTROLLER_PORT}")
+        properties["advertised.listeners"] = ",".join(advertised)
     return "".join(f"{name}={value}\n" for name, value in {**properties, **configuration.overrides}.items())
 
 
@@ -89,17 +89,17 @@ def _combined(host: HostView, nodes: int) -> dict[str, str]:
     ports = {"PLAINTEXT": CLIENT_PORT, "REPLICATION": REPLICATION_PORT}
     advertised = ",".join(f"{name}://{host.address}:{port}" for name, port in ports.items())
     bound = ",".join(f"{name}://{host.bound}:{port}" for name, port in ports.items())
-    copies = min(3, nodes)
+    replicas = min(3, nodes)
     return {
         "process.roles": "broker,controller",
         "listeners": f"{bound},CONTROLLER://{host.bound}:{CONTROLLER_PORT}",
         "advertised.listeners": advertised,
         "inter.broker.listener.name": "REPLICATION",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,REPLICATION:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "default.replication.factor": str(copies),
+        "default.replication.factor": str(replicas),
         "min.insync.replicas": str(min(2, nodes)),
-        "offsets.topic.replication.factor": str(copies),
-        "transaction.state.log.replication.factor": str(copies),
+        "offsets.topic.replication.factor": str(replicas),
+        "transaction.state.log.replication.factor": str(replicas),
         "transaction.state.log.min.isr": str(min(2, nodes)),
         "group.initial.rebalance.delay.ms": "0",
         "auto.leader.rebalance.enable": "false",

@@ -1,7 +1,7 @@
-"""Asks Maven for artifacts: which versions there are, and all the jars of one of them.
+"""Resolves artifacts with Maven: the published versions of an artifact, and its jars with all dependencies.
 
-Maven is called on generated POMs, with a local repository of our own below the cache, so that what it learned can be
-read back; the user's settings, mirrors included, apply. What goes wrong is turned into one line.
+Maven runs on generated POMs with a separate local repository below the cache, whose metadata is read afterwards. The
+user's settings, including mirrors, apply. Errors are reported in one line.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ COPY_GOAL = "dependency:copy-dependencies"
 
 @dataclass(frozen=True, slots=True)
 class Coordinate:
-    """group:artifact:version, where version may be a range; alone leaves out what it depends on."""
+    """group:artifact:version, where version may be a range; transitive is whether to include its dependencies."""
 
     group: str
     artifact: str
     version: str
-    alone: bool = False
+    transitive: bool = True
 
 
 class ArtifactMissing(EnvironmentFailure):
-    """A repository answered, and does not have an artifact."""
+    """The repositories do not have an artifact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class Maven:
     repository: Path
 
     async def copy_jars(self, roots: Sequence[Coordinate], target: Path) -> None:
-        """Put the runtime jars of roots and of all they depend on into target.
+        """Copy the runtime jars of roots and of their dependencies to target.
 
-        Raises ArtifactMissing where one is not published, EnvironmentFailure where Maven or the network is missing.
+        Raises ArtifactMissing if one is not published, EnvironmentFailure if Maven or the network is not available.
         """
         with tempfile.TemporaryDirectory(prefix="splitbrain-pom-") as directory:
             pom = Path(directory, "pom.xml")
@@ -53,12 +53,12 @@ class Maven:
             raise _failure(output)
 
     async def published_versions(self, group: str, artifact: str) -> set[str]:
-        """Every version that the repositories' metadata lists.
+        """All versions in the repositories' metadata.
 
-        Resolving a version range makes Maven fetch the metadata, which it keeps in its local repository.
+        Maven fetches the metadata when it resolves a version range, and stores it in the local repository.
         """
         with tempfile.TemporaryDirectory(prefix="splitbrain-jars-") as target:
-            await self.copy_jars([Coordinate(group, artifact, "[0,)", alone=True)], Path(target))
+            await self.copy_jars([Coordinate(group, artifact, "[0,)", transitive=False)], Path(target))
         metadata = Path(self.repository, *group.split("."), artifact).glob("maven-metadata*.xml")
         return {version for path in metadata for version in re.findall(r"<version>([^<]+)</version>", path.read_text())}
 
@@ -80,7 +80,7 @@ class Maven:
         except TimeoutError as error:
             process.kill()
             await process.wait()
-            raise EnvironmentFailure(f"fetching Kafka: Maven was not done after {RESOLVE_SECONDS} s") from error
+            raise EnvironmentFailure(f"fetching Kafka: Maven did not finish within {RESOLVE_SECONDS} s") from error
         return process.returncode or 0, output.decode(errors="replace")
 
 
@@ -95,7 +95,7 @@ def _pom(roots: Sequence[Coordinate]) -> str:
 
 def _dependency(root: Coordinate) -> str:
     everything = "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
-    exclusions = f"<exclusions>{everything}</exclusions>" if root.alone else ""
+    exclusions = "" if root.transitive else f"<exclusions>{everything}</exclusions>"
     return (
         f"<dependency><groupId>{escape(root.group)}</groupId><artifactId>{escape(root.artifact)}</artifactId>"
         f"<version>{escape(root.version)}</version>{exclusions}</dependency>"
@@ -103,14 +103,14 @@ def _dependency(root: Coordinate) -> str:
 
 
 def _failure(output: str) -> EnvironmentFailure:
-    """What Maven's error lines mean; older releases say it all in the first, newer ones in the lines after it."""
+    """The error in Maven's output: in the first error line of older releases, in the following lines of newer ones."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
     lines = [line.removeprefix("[ERROR] ").strip() for line in plain.splitlines() if "[ERROR]" in line]
     text = " ".join(lines) or "no reason given"
     missing = re.search(r"Could not find artifact (\S+)", text)
     if missing:
         return ArtifactMissing(f"fetching Kafka: {missing.group(1)} is not published")
-    # Of a range that holds every version there is always one, so none means that no repository has answered.
+    # The range includes every version, so "No versions available" means that no repository was reachable.
     if re.search(r"Could not transfer|No versions available|offline mode", text):
-        return EnvironmentFailure("fetching Kafka: no network to Maven's repositories; give KAFKA_HOME, or try later")
-    return EnvironmentFailure(f"fetching Kafka: Maven says: {text[:300]}")
+        return EnvironmentFailure("fetching Kafka: cannot reach Maven's repositories; set KAFKA_HOME, or try later")
+    return EnvironmentFailure(f"fetching Kafka: Maven failed: {text[:300]}")

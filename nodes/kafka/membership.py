@@ -1,9 +1,10 @@
-"""Asks a real Kafka who belongs to it, and changes that, over the wire: voters (KIP-853), copies (KIP-455), leaders.
+"""Reads and changes the membership of real Kafka: voters (KIP-853), partition replicas (KIP-455), partition leaders.
 
-What may live here: requests and what their answers mean. What may not: when to ask, and what to make of a view.
+Contains requests and the interpretation of their responses. When to send them, and what follows from a view, is decided
+elsewhere.
 
-All but the partitions is asked of the active controller; a controller knows no Metadata request, so partitions are
-asked of brokers, one after another until one answers.
+Requests go to the active controller. Controllers do not support Metadata, so partitions are requested from the brokers,
+one after another until one responds.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class KafkaMembership:
     """harness.model.faults.membership.Membership of combined nodes."""
 
     def __init__(self, addresses: Mapping[int, str], connect: Connect, leader: Callable[[], int | None]) -> None:
-        """addresses are those that nodes dial each other at; leader tells who leads, None while nobody does."""
+        """addresses are those that nodes use among themselves; leader() returns the leader, or None if unknown."""
         self._addresses = addresses
         self._leader = leader
         self._controllers = {node: connect(node, "splitbrain-membership", CONTROLLER_PORT) for node in addresses}
@@ -53,40 +54,40 @@ class KafkaMembership:
             await connection.close()
 
     async def view(self) -> MembershipView:
-        """Who belongs to it now."""
+        """The current membership."""
         quorum = await self._describe_quorum()
-        moves = await self._ask(LIST_PARTITION_REASSIGNMENTS, {"timeout": TIMEOUT_MS, "topics": None})
-        _check("listing reassignments", moves.error_code, moves.error_message)
-        moving = {(topic.name, each.partition_index): each for topic in moves.topics for each in topic.partitions}
-        placed = await self._partitions()
+        listed = await self._call_leader(LIST_PARTITION_REASSIGNMENTS, {"timeout": TIMEOUT_MS, "topics": None})
+        _check("listing reassignments", listed.error_code, listed.error_message)
+        moves = {(topic.name, each.partition_index): each for topic in listed.topics for each in topic.partitions}
+        partitions = await self._partitions()
         return MembershipView(
             _ids(quorum.current_voters),
             _ids(quorum.observers),
-            {partition: _moving(replicas, moving.get(partition)) for partition, replicas in placed.items()},
+            {partition: _with_move(replicas, moves.get(partition)) for partition, replicas in partitions.items()},
         )
 
     async def change_voter(self, change: VoterChange) -> None:
-        """Ask the leader to add or remove a voter, in the incarnation that the leader sees."""
+        """Request that the leader add or remove a voter, with the directory id that the leader knows."""
         quorum = await self._describe_quorum()
-        # A node whose disk was replaced is both, until its old incarnation is removed.
-        asked = quorum.observers if change.joins else quorum.current_voters
-        known = {state.replica_id: state.replica_directory_id for state in asked}
-        if change.node not in known:
+        # A node whose disk was replaced is both voter and observer until its old directory is removed as a voter.
+        replicas = quorum.observers if change.joins else quorum.current_voters
+        directories = {state.replica_id: state.replica_directory_id for state in replicas}
+        if change.node not in directories:
             kind = "observer" if change.joins else "voter"
-            raise PeerFailure(f"asking that {change.words}: the leader knows no {kind} n{change.node}")
+            raise PeerFailure(f"requesting that {change.words}: the leader knows no {kind} n{change.node}")
         listener = {"name": "CONTROLLER", "host": self._addresses[change.node], "port": CONTROLLER_PORT}
         values = {
             "cluster_id": None,
             "timeout": TIMEOUT_MS,
             "voter_id": change.node,
-            "voter_directory_id": known[change.node],
+            "voter_directory_id": directories[change.node],
             "listeners": [listener],
         }
-        answer = await self._ask(ADD_RAFT_VOTER if change.joins else REMOVE_RAFT_VOTER, values)
-        _check(f"asking that {change.words}", answer.error_code, answer.error_message)
+        response = await self._call_leader(ADD_RAFT_VOTER if change.joins else REMOVE_RAFT_VOTER, values)
+        _check(f"requesting that {change.words}", response.error_code, response.error_message)
 
     async def reassign(self, moves: Sequence[Reassignment]) -> None:
-        """Ask the active controller to move partitions."""
+        """Request reassignments of partitions."""
         topics = [
             {
                 "name": move.partition[0],
@@ -94,45 +95,45 @@ class KafkaMembership:
             }
             for move in moves
         ]
-        answer = await self._ask(ALTER_PARTITION_REASSIGNMENTS, {"timeout": TIMEOUT_MS, "topics": topics})
-        _check("reassigning partitions", answer.error_code, answer.error_message)
-        for each in (each for topic in answer.responses for each in topic.partitions):
+        response = await self._call_leader(ALTER_PARTITION_REASSIGNMENTS, {"timeout": TIMEOUT_MS, "topics": topics})
+        _check("reassigning partitions", response.error_code, response.error_message)
+        for each in (each for topic in response.responses for each in topic.partitions):
             _check("reassigning a partition", each.error_code, each.error_message)
 
     async def elect(self, partitions: Sequence[Partition], how: Election) -> None:
-        """Ask the active controller for elections; a partition that needs none is passed over."""
-        asked = [{"topic": topic, "partitions": [partition]} for topic, partition in partitions]
-        values = {"election_type": ELECTION_TYPES[how], "topic_partitions": asked, "timeout": TIMEOUT_MS}
-        answer = await self._ask(ELECT_LEADERS, values)
-        _check("electing leaders", answer.error_code, None)
-        for each in (each for topic in answer.replica_election_results for each in topic.partition_result):
+        """Request elections of partition leaders; a partition that needs none is not an error."""
+        topics = [{"topic": topic, "partitions": [partition]} for topic, partition in partitions]
+        values = {"election_type": ELECTION_TYPES[how], "topic_partitions": topics, "timeout": TIMEOUT_MS}
+        response = await self._call_leader(ELECT_LEADERS, values)
+        _check("electing leaders", response.error_code, None)
+        for each in (each for topic in response.replica_election_results for each in topic.partition_result):
             if each.error_code is not ErrorCode.election_not_needed:
                 _check(f"electing a leader by {how} election", each.error_code, each.error_message)
 
     async def _describe_quorum(self) -> Any:
         topics = [{"topic_name": TOPIC, "partitions": [{"partition_index": 0}]}]
-        answer = await self._ask(DESCRIBE_QUORUM, {"topics": topics})
-        _check("describing the quorum", answer.error_code, answer.error_message)
-        partition = answer.topics[0].partitions[0]
+        response = await self._call_leader(DESCRIBE_QUORUM, {"topics": topics})
+        _check("describing the quorum", response.error_code, response.error_message)
+        partition = response.topics[0].partitions[0]
         _check("describing the quorum", partition.error_code, partition.error_message)
         return partition
 
-    async def _ask(self, api_key: int, values: Mapping[str, Any]) -> Any:
+    async def _call_leader(self, api_key: int, values: Mapping[str, Any]) -> Any:
         leader = self._leader()
         if leader is None:
-            raise PeerFailure("asking the active controller: no node claims to lead just now")
+            raise PeerFailure("calling the active controller: no node claims to be the leader")
         return await self._controllers[leader].call_latest(api_key, values, TIMEOUT_MS)
 
     async def _partitions(self) -> Mapping[Partition, Replicas]:
         values = {"topics": None, "allow_auto_topic_creation": False, "include_topic_authorized_operations": False}
         for broker in self._brokers.values():
             with suppress(PeerFailure):
-                answer = await broker.call_latest(METADATA, values, TIMEOUT_MS)
-                return dict(_placed(answer.topics))
-        raise PeerFailure("asking where partitions are: no broker answers")
+                response = await broker.call_latest(METADATA, values, TIMEOUT_MS)
+                return dict(_replicas(response.topics))
+        raise PeerFailure("requesting the partitions' replicas: no broker responds")
 
 
-def _placed(topics: Iterable[Any]) -> Iterable[tuple[Partition, Replicas]]:
+def _replicas(topics: Iterable[Any]) -> Iterable[tuple[Partition, Replicas]]:
     for topic in topics:
         if not topic.is_internal:
             for each in topic.partitions:
@@ -143,7 +144,7 @@ def _placed(topics: Iterable[Any]) -> Iterable[tuple[Partition, Replicas]]:
                 )
 
 
-def _moving(replicas: Replicas, move: Any) -> Replicas:
+def _with_move(replicas: Replicas, move: Any) -> Replicas:
     if move is None:
         return replicas
     return replace(replicas, adding=_numbers(move.adding_replicas), removing=_numbers(move.removing_replicas))

@@ -1,6 +1,6 @@
-"""Kafka's versions as values: order, what each can do, and which logging binding its artifacts lack.
+"""Kafka's versions: their order, their capabilities, and the logging library that each needs.
 
-Sources of the capabilities: the KIPs and KAFKA issues named at each property.
+Sources: the KIPs and KAFKA issues named at each property.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from harness.model import BadInput
 from harness.model.quorum_states import TableName
 
 OLDEST = (3, 3)
-"""The first release in which KRaft is ready for production."""
+"""The first release in which KRaft is production-ready."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -25,13 +25,13 @@ class KafkaVersion:
 
     @staticmethod
     def parse(text: str) -> KafkaVersion:
-        """Raises BadInput for anything but MAJOR.MINOR.PATCH from 3.3 on."""
+        """The version MAJOR.MINOR.PATCH. Raises BadInput for other text and for versions before 3.3."""
         match = re.fullmatch(r"([0-9]+)\.([0-9]+)\.([0-9]+)", text)
         if not match:
             raise BadInput(f"Kafka version {text!r}: expected MAJOR.MINOR.PATCH, e.g. 3.9.1, or newest")
         version = KafkaVersion(*(int(part) for part in match.groups()))
         if (version.major, version.minor) < OLDEST:
-            raise BadInput(f"Kafka version {text!r}: expected 3.3.0 or later, the first with KRaft for production")
+            raise BadInput(f"Kafka version {text!r}: expected 3.3.0 or later, the first with production-ready KRaft")
         return version
 
     def __str__(self) -> str:
@@ -49,12 +49,12 @@ class KafkaVersion:
 
     @property
     def controllers_answer_admin_clients(self) -> bool:
-        """KIP-919: --bootstrap-controller, and DescribeConfigs asked of a controller."""
+        """KIP-919: --bootstrap-controller, and DescribeConfigs requests to controllers."""
         return self >= KafkaVersion(3, 7, 0)
 
     @property
     def advertises_controllers(self) -> bool:
-        """KIP-853: advertised.listeners may name a controller's listener."""
+        """KIP-853: advertised.listeners may include a controller listener."""
         return self >= KafkaVersion(3, 9, 0)
 
     @property
@@ -64,7 +64,7 @@ class KafkaVersion:
 
     @property
     def has_features(self) -> bool:
-        """KIP-1022, KIP-890: a cluster's features each have a level, which it is formatted with."""
+        """KIP-1022, KIP-890: features have levels, set when the storage is formatted."""
         return self >= KafkaVersion(4, 0, 0)
 
     @property

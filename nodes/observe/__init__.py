@@ -1,1 +1,1 @@
-"""Observers: they turn what nodes log, store and answer into one table of observations, for every system alike."""
+"""Observers: convert nodes' logs, files and responses into one table of observations, for all systems."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from harness.model.conditions import Condition
 from harness.model.quorum_states import State
-from nodes.observe.describe_quorum import Answer
+from nodes.observe.describe_quorum import QuorumDescription
 from nodes.observe.log_lines import LogEvent
 
 
@@ -19,7 +19,7 @@ class QuorumView:
     """The nodes as last seen: who claims to lead, and the last transition that each logged."""
 
     nodes: tuple[int, ...]
-    claims: Mapping[int, Answer]
+    claims: Mapping[int, QuorumDescription]
     transitions: Mapping[int, LogEvent]
 
     def leader(self) -> int | None:

@@ -1,7 +1,7 @@
-"""Asks a controller who leads, by DescribeQuorum (KIP-595).
+"""DescribeQuorum requests to single controllers (KIP-595).
 
-Each node is asked by itself: what a deposed leader still answers is exactly what one wants to see. Version 0 carries
-all that is used here and is served by every release from 3.3 on.
+Each node is called directly, because the responses of a deposed leader are of interest too. Version 0 has all fields
+used here, and every release from 3.3 on supports it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ REQUEST = v0_request.DescribeQuorumRequest(
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What one node said. error is Kafka's name of it (`not_leader_or_follower`); without one, the node leads.
+class QuorumDescription:
+    """One node's response. error is Kafka's name of the error (`not_leader_or_follower`); None if the node leads.
 
-    voters are pairs of a voter and the log end offset that the leader knows of it, -1 before it fetched.
+    voters are pairs of a voter and its log end offset as the leader knows it, -1 before it fetched.
     """
 
     error: str | None = None
@@ -42,16 +42,16 @@ class Answer:
     voters: tuple[tuple[int, int], ...] = ()
 
 
-async def describe_quorum(connection: Connection, timeout_ms: int) -> Answer:
-    """One node's answer. Raises what the connection raises."""
+async def describe_quorum(connection: Connection, timeout_ms: int) -> QuorumDescription:
+    """Call one node. Raises the connection's errors."""
     response: v0_response.DescribeQuorumResponse = await connection.call(REQUEST, timeout_ms)
     if response.error_code is not ErrorCode.none:
-        return Answer(response.error_code.name)
+        return QuorumDescription(response.error_code.name)
     partition = response.topics[0].partitions[0]
     voters = tuple(sorted((int(each.replica_id), int(each.log_end_offset)) for each in partition.current_voters))
     if partition.error_code is not ErrorCode.none:
-        return Answer(partition.error_code.name)
-    return Answer(
+        return QuorumDescription(partition.error_code.name)
+    return QuorumDescription(
         None,
         partition.leader_id,
         partition.leader_epoch,

@@ -1,14 +1,14 @@
-"""Reads which high watermarks a broker keeps on file, and the epoch of what lies right below each.
+"""Reads a broker's high-watermark checkpoint, and the epoch of the last record below each high watermark.
 
     read_high_watermarks(data)              # {("log", 0): 42}
     epoch_below(data, ("log", 0), 42)       # 3: the leader epoch of offset 41
 
-A broker writes `replication-offset-checkpoint` every replica.high.watermark.checkpoint.interval.ms, and as it ends: a
-version, the number of entries, and an entry a line: topic, partition and offset. The epoch is in the partition's own
-leader-epoch-checkpoint, which has it before the record is there. That file is read later and may be newer; but below
-the high watermark it never changes, unless what was committed is lost.
+A broker writes `replication-offset-checkpoint` every replica.high.watermark.checkpoint.interval.ms, and on shutdown: a
+version, the number of entries, and one entry per line: topic, partition and offset. The epoch is in the partition's
+leader-epoch-checkpoint, which is written before the epoch's first record. That file is read later and may be newer, but
+below the high watermark it never changes unless committed records are lost.
 
-What may live here: the way from files to numbers. What may not: when to read them (watch.py), or what they prove.
+Contains the parsers. watch.py decides when to read the files.
 """
 
 from __future__ import annotations
@@ -19,28 +19,32 @@ from typing import Final
 from nodes.observe.log_batches import epoch_at, read_checkpoint
 
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
-Place = tuple[str, int]
-"""A topic and a partition."""
+TopicPartition = tuple[str, int]
 
 
-def read_high_watermarks(data: Path) -> dict[Place, int]:
-    """The high watermarks of users' partitions in a node's data directory, where anything is committed.
+def read_high_watermarks(data: Path) -> dict[TopicPartition, int]:
+    """The high watermarks above 0 of users' partitions in a node's data directory.
 
-    Nothing where there is no such file, or none that is whole and can be read.
+    Empty if the file does not exist, is incomplete or cannot be read.
     """
     try:
         version, count, *lines = (data / HIGH_WATERMARKS).read_text(errors="replace").split("\n")
-        entries = [(topic, int(partition), int(mark)) for topic, partition, mark in map(str.split, filter(None, lines))]
+        rows = [line.split() for line in lines if line]
+        entries = [(topic, int(partition), int(high_watermark)) for topic, partition, high_watermark in rows]
     except (OSError, ValueError):
         return {}
     if (version, count) != ("0", str(len(entries))):
         return {}
-    return {(topic, number): mark for topic, number, mark in entries if mark > 0 and not topic.startswith("__")}
+    return {
+        (topic, partition): high_watermark
+        for topic, partition, high_watermark in entries
+        if high_watermark > 0 and not topic.startswith("__")
+    }
 
 
-def epoch_below(data: Path, place: Place, high_watermark: int) -> int | None:
-    """The epoch of the last offset below a high watermark; None where the partition's own file does not tell it."""
-    topic, partition = place
+def epoch_below(data: Path, topic_partition: TopicPartition, high_watermark: int) -> int | None:
+    """The epoch of the last offset below a high watermark; None if the partition's checkpoint does not have it."""
+    topic, partition = topic_partition
     try:
         epochs = read_checkpoint(data / f"{topic}-{partition}" / "leader-epoch-checkpoint")
     except OSError:

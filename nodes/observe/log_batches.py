@@ -1,12 +1,12 @@
-"""Reads the batches of a partition's log from a node's directory, for comparing replicas when the run is over.
+"""Reads the batches of a partition's log from a node's directory, to compare replicas after the run.
 
     batches = list(read_log(1, data / "__cluster_metadata-0"))
 
-Segments (`*.log`) are read in the order of their names, which are offsets. Bytes behind the last sound batch are a tail
-that a crash has torn, and no batch; a batch whose checksum fails with a sound one behind it is told as not intact. The
-server must have ended: a log that is being written has no one moment.
+Segments (`*.log`) are read in the order of their names, which are offsets. Bytes after the last intact batch are a torn
+tail and are ignored; a batch with a wrong checksum before an intact one is returned as not intact. The server must have
+ended, since a log that is being written has no consistent state.
 
-What may live here: the way from files to LoggedBatch. What may not: comparing them.
+Contains the parsers. The comparison of replicas is a check.
 """
 
 from __future__ import annotations
@@ -27,43 +27,43 @@ from nodes.wire.batches import BatchHead, heads, is_intact, records
 QUORUM_LOG = "__cluster_metadata-0"
 _PRODUCER = struct.Struct(">qhi")
 _PRODUCER_FROM = 43
-"""Where a batch's header holds the producer's id, epoch and first sequence (KIP-98)."""
+"""The position in a batch's header of the producer's id, epoch and first sequence (KIP-98)."""
 
 _VOTERS_TYPE = struct.pack(">h", 6)
-"""The type, in a control record's key, of records that set the voters (KIP-853)."""
+"""The type of VotersRecord in a control record's key (KIP-853)."""
 
 
 def read_log(node: int, folder: Path) -> Iterator[LoggedBatch]:
-    """The node's batches in one partition's folder, e.g. `__cluster_metadata-0`, in order; none without a folder.
+    """The node's batches in a partition's folder, e.g. `__cluster_metadata-0`, in order; empty without a folder.
 
-    Raises OSError where a file cannot be read.
+    Raises OSError if a file cannot be read.
     """
     epochs = read_checkpoint(folder / "leader-epoch-checkpoint")
-    unsound: list[LoggedBatch] = []
+    damaged: list[LoggedBatch] = []
     for segment in sorted(folder.glob("*.log")):
         data = segment.read_bytes()
         for head in heads(data):
             batch = _logged(node, folder, data, head)
             batch = replace(batch, checkpoint_epoch=epoch_at(epochs, head.base_offset))
             if not batch.intact:
-                unsound.append(batch)
+                damaged.append(batch)
                 continue
-            yield from unsound
-            unsound.clear()
+            yield from damaged
+            damaged.clear()
             yield batch
 
 
 def partitions_in(data: Path) -> list[Path]:
-    """The folders of a node's data directory that replicas are compared by: the quorum's log, and users' topics.
+    """The folders of the partitions whose replicas are compared: the quorum's log, and users' topics.
 
-    Kafka's own topics are compacted, by each broker for itself, so that their replicas differ without being wrong.
+    Kafka's internal topics are compacted by each broker independently, so their replicas may differ.
     """
-    named = (folder for folder in data.glob("*-*") if folder.is_dir() and folder.name.rpartition("-")[2].isdecimal())
-    return sorted(folder for folder in named if folder.name == QUORUM_LOG or not folder.name.startswith("__"))
+    folders = (folder for folder in data.glob("*-*") if folder.is_dir() and folder.name.rpartition("-")[2].isdecimal())
+    return sorted(folder for folder in folders if folder.name == QUORUM_LOG or not folder.name.startswith("__"))
 
 
-def split(folder: Path) -> tuple[str, int]:
-    """The topic and the partition that a folder is named after."""
+def topic_partition_of(folder: Path) -> tuple[str, int]:
+    """The topic and the partition in a folder's name."""
     topic, _, partition = folder.name.rpartition("-")
     return topic, int(partition)
 
@@ -74,7 +74,7 @@ def producer_of(data: bytes, head: BatchHead) -> tuple[int, int, int]:
 
 
 def _logged(node: int, folder: Path, data: bytes, head: BatchHead) -> LoggedBatch:
-    topic, partition = split(folder)
+    topic, partition = topic_partition_of(folder)
     producer_id, producer_epoch, base_sequence = producer_of(data, head)
     intact = is_intact(data, head)
     return LoggedBatch(
@@ -95,21 +95,21 @@ def _logged(node: int, folder: Path, data: bytes, head: BatchHead) -> LoggedBatc
 
 
 def _voters(data: bytes, head: BatchHead) -> str | None:
-    """The ids of the voters that a control batch sets, as JSON; None where it sets none, or not in words we know."""
+    """The ids of the voters in a batch with a VotersRecord, as JSON; None if it has none, or it cannot be decoded."""
     for record in records(data, head):
         if record.key is not None and record.value is not None and record.key[2:4] == _VOTERS_TYPE:
             try:
-                told, _ = entity_reader(VotersRecord)(record.value, 0)
-            except Exception:  # noqa: BLE001 - kio raises errors of its own, of struct and of unicode
+                decoded, _ = entity_reader(VotersRecord)(record.value, 0)
+            except Exception:  # noqa: BLE001 - kio raises its own errors and those of struct and unicode
                 return None
-            return json.dumps(sorted(voter.voter_id for voter in told.voters))
+            return json.dumps(sorted(voter.voter_id for voter in decoded.voters))
     return None
 
 
 def read_checkpoint(path: Path) -> list[tuple[int, int]] | None:
-    """(first offset, epoch) of a leader-epoch-checkpoint, in order; None without a file, or one that is none.
+    """The entries (first offset, epoch) of a leader-epoch-checkpoint, in order; None if it is missing or invalid.
 
-    The file has a version, the number of entries, and an entry a line: epoch and first offset.
+    The file has a version, the number of entries, and one entry per line: epoch and first offset.
     """
     try:
         version, count, *lines = path.read_text(errors="replace").split("\n")
@@ -120,7 +120,7 @@ def read_checkpoint(path: Path) -> list[tuple[int, int]] | None:
 
 
 def epoch_at(entries: Sequence[tuple[int, int]] | None, offset: int) -> int | None:
-    """The epoch of the last entry that begins no later than an offset; -1 without one, None without a checkpoint."""
+    """The epoch of the last entry that begins at or before offset; -1 if there is none, None without a checkpoint."""
     if entries is None:
         return None
     at = bisect_right(entries, offset, key=lambda entry: entry[0])

@@ -1,10 +1,10 @@
-"""Reads the lines that Kafka's Raft client logs, in the words of every release from 3.3 on.
+"""Parses the log lines of Kafka's Raft client, of every release from 3.3 on, and of the reference quorum.
 
-Pure: text in, values out. The reference quorum logs in the same words, so this reads both. The state objects print
-themselves differently from release to release (`leaderId=3`, `leader=3`, `leaderId=OptionalInt[3]`; `votedId=3`,
-`votedKey=ReplicaKey(id=3, …)`, `votedKey=Optional[ReplicaKey(id=3, …)]`); a field that a line does not tell is None.
+Pure functions. The format of states depends on the release (`leaderId=3`, `leader=3`, `leaderId=OptionalInt[3]`;
+`votedId=3`, `votedKey=ReplicaKey(id=3, …)`, `votedKey=Optional[ReplicaKey(id=3, …)]`); a field that a line does not
+have is None.
 
-    read_line("[…] INFO [RaftManager id=1] Completed transition to FollowerState(…epoch=2, leaderId=3…) from …")
+    parse_line("[…] INFO [RaftManager id=1] Completed transition to FollowerState(…epoch=2, leaderId=3…) from …")
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.model.quorum_states import State
 from harness.model.records.observation import Kind
 
 _LINE = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] [A-Z]+ \[[A-Za-z]+ (?:id|nodeId)=\d+\] (.*)$")
-_TRANSITION = re.compile(r"^Completed transition to (?P<to>.*) from (?P<was>null|[A-Z][A-Za-z]*\(.*)$")
+_TRANSITION = re.compile(r"^Completed transition to (?P<target>.*) from (?P<source>null|[A-Z][A-Za-z]*\(.*)$")
 _STATE = re.compile(r"^([A-Z][a-z]+)(?:State)?\(")
 _EPOCH = re.compile(r"\bepoch=(\d+)")
 _LEADER = re.compile(r"\bleader(?:Id)?=(?:OptionalInt\[)?(\d+)")
@@ -38,15 +38,15 @@ NOTES = (
     "Received endQuorumEpoch",
     "Encountered fatal fault",
 )
-"""How lines begin that are kept as notes."""
+"""The beginnings of lines that are kept as notes."""
 
 VOTED_UNTIL_3_8 = "Voted"
-"""The voted Unattached state's own name up to 3.8."""
+"""The name, up to 3.8, of an Unattached state with a vote."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """One line of interest; wall_ns is the line's own time stamp in nanoseconds since the Unix epoch (UTC)."""
+    """The event in a log line; wall_ns is the line's timestamp in nanoseconds since the Unix epoch (UTC)."""
 
     wall_ns: int
     kind: Kind
@@ -59,34 +59,34 @@ class LogEvent:
     detail: str | None = None
 
 
-def read_line(line: str) -> LogEvent | None:
-    """The event a line tells of; None for a line of no interest."""
+def parse_line(line: str) -> LogEvent | None:
+    """The event in a line; None for a line that is not relevant."""
     match = _LINE.match(line)
     if not match:
         return None
     text = _LOGGER.sub("", match.group(2))
     transition = _TRANSITION.match(text)
     if transition:
-        return _transition(_wall_ns(match.group(1)), transition.group("to"), transition.group("was"))
+        return _transition(_wall_ns(match.group(1)), transition.group("target"), transition.group("source"))
     if text.startswith(NOTES):
         return LogEvent(_wall_ns(match.group(1)), "note", detail=text[:500])
     return None
 
 
-def _transition(wall_ns: int, to: str, was: str) -> LogEvent | None:
-    state = _state(to)
+def _transition(wall_ns: int, target: str, source: str) -> LogEvent | None:
+    state = _state(target)
     if state is None:
         return None
-    local = _number(_LOCAL, to)
+    local = _number(_LOCAL, target)
     return LogEvent(
         wall_ns,
         "transition",
         state.value,
-        previous.value if (previous := _state(was)) else None,
-        _number(_EPOCH, to),
-        local if state in (State.LEADER, State.RESIGNED) else _number(_LEADER, to),
-        local if state is State.CANDIDATE else _number(_VOTED, to),
-        _number(_HIGH_WATERMARK, to),
+        previous.value if (previous := _state(source)) else None,
+        _number(_EPOCH, target),
+        local if state in (State.LEADER, State.RESIGNED) else _number(_LEADER, target),
+        local if state is State.CANDIDATE else _number(_VOTED, target),
+        _number(_HIGH_WATERMARK, target),
     )
 
 
@@ -104,5 +104,5 @@ def _number(pattern: re.Pattern[str], text: str) -> int | None:
 
 
 def _wall_ns(stamp: str) -> int:
-    moment = datetime.strptime(stamp, "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC)
-    return int(moment.timestamp() * 1000) * 1_000_000
+    time = datetime.strptime(stamp, "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC)
+    return int(time.timestamp() * 1000) * 1_000_000

@@ -1,11 +1,11 @@
-"""Reads the records of a partition's log from a broker's directory: what was sent, and the markers of transactions.
+"""Reads the records of a partition's log from a broker's directory: data records and transaction markers.
 
     records = list(read_records(1, data / "log-0"))
 
-Batches that are torn or corrupt hold no records, as for nodes/observe/log_batches.py. A control record's key is its
-version and its type, two numbers of sixteen bits each: type 0 aborts, 1 commits (KIP-98, "Control Messages").
+Torn and corrupt batches are ignored, as in log_batches.py. A control record's key is its version and its type, 16 bits
+each: type 0 is an abort marker, type 1 a commit marker (KIP-98, "Control Messages").
 
-What may live here: the way from files to LoggedRecord. What may not: what a marker means for a history.
+Contains the parser. The meaning of a marker for a history is up to the checks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.model.records.logged_record import LoggedRecord, Marker
-from nodes.observe.log_batches import producer_of, split
+from nodes.observe.log_batches import producer_of, topic_partition_of
 from nodes.wire.batches import BatchHead, Record, heads, is_intact, records
 
 _CONTROL_KEY = struct.Struct(">hh")
@@ -23,11 +23,11 @@ _MARKERS: dict[int, Marker] = {0: "abort", 1: "commit"}
 
 
 def read_records(node: int, folder: Path) -> Iterator[LoggedRecord]:
-    """The records in one partition's folder, in order; none without a folder.
+    """The records in a partition's folder, in order; empty without a folder.
 
-    Raises OSError where a file cannot be read, PeerFailure where a batch is compressed.
+    Raises OSError if a file cannot be read, PeerFailure if a batch is compressed.
     """
-    topic, partition = split(folder)
+    topic, partition = topic_partition_of(folder)
     for segment in sorted(folder.glob("*.log")):
         data = segment.read_bytes()
         for head in heads(data):
@@ -38,7 +38,7 @@ def read_records(node: int, folder: Path) -> Iterator[LoggedRecord]:
 
 
 def _content(head: BatchHead, record: Record) -> tuple[Marker | None, str | None]:
-    """The marker or the value; a control record of another type is neither."""
+    """The marker or the value; both are None for a control record of another type."""
     if head.is_control:
         kind = _CONTROL_KEY.unpack_from(record.key)[1] if record.key else None
         return _MARKERS.get(kind) if kind is not None else None, None

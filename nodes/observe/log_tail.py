@@ -1,7 +1,7 @@
-"""Follows a node's log file and tells each event in it, at the time the line itself gives.
+"""Follows a node's log file and reports its events, with the time in each line.
 
-The file is read from where the last look ended, whole lines only; how often one looks changes how soon an event is
-told, never its time. read_rest() is called once the node is gone, so that its last words are not lost.
+Only complete lines are read. The polling interval affects when an event is reported, but not its time. Call read_new()
+once more after the node has ended, so that its last lines are not lost.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from nodes.observe.log_lines import LogEvent, read_line
+from nodes.observe.log_lines import LogEvent, parse_line
 
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 
 
 class LogTail:
-    """A position in a growing log file that need not exist yet."""
+    """A position in a growing log file, which may not exist yet."""
 
-    def __init__(self, path: Path, tell: Callable[[LogEvent], None]) -> None:
+    def __init__(self, path: Path, report: Callable[[LogEvent], None]) -> None:
         self._path = path
-        self._tell = tell
+        self._report = report
         self._position = 0
         self._partial = b""
 
     async def follow(self) -> None:
-        """Read what comes until cancelled."""
+        """Read new lines until cancelled."""
         while True:
-            self.read_rest()
-            await asyncio.sleep(LOOK_SECONDS)
+            self.read_new()
+            await asyncio.sleep(POLL_SECONDS)
 
-    def read_rest(self) -> None:
-        """Tell the events in all whole lines written since the last look."""
+    def read_new(self) -> None:
+        """Report the events in the complete lines written since the last call."""
         if not self._path.exists():
             return
         with self._path.open("rb") as file:
@@ -40,6 +40,6 @@ class LogTail:
         self._position += len(data)
         *lines, self._partial = (self._partial + data).split(b"\n")
         for line in lines:
-            event = read_line(line.decode(errors="replace"))
+            event = parse_line(line.decode(errors="replace"))
             if event:
-                self._tell(event)
+                self._report(event)

@@ -1,7 +1,7 @@
-"""Reads the quorum-state file, Kafka's own record of a node's epoch, leader and vote.
+"""Reads the quorum-state file: a node's durable epoch, leader and vote.
 
-One JSON line; version 0 (static voters) has votedId, version 1 (KIP-853) has votedDirectoryId besides. Nodes write it
-to a temporary file and rename it, so a reader never sees half of one. Ids are -1 where there is none.
+One line of JSON; version 0 (static voters) has votedId, version 1 (KIP-853) also votedDirectoryId. Nodes write a
+temporary file and rename it, so a reader never sees an incomplete file. Unknown ids are -1.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.model import PeerFailure
 
 @dataclass(frozen=True, slots=True)
 class QuorumState:
-    """What a node has promised durably: the epoch, whom it voted for in it, and who leads it."""
+    """A node's durable election state: the epoch, its leader and the node's vote in it."""
 
     epoch: int
     leader: int | None
@@ -23,17 +23,19 @@ class QuorumState:
 
 
 def read_quorum_state(path: Path) -> QuorumState | None:
-    """The file's content, None where there is no file. Raises PeerFailure where it is not a quorum-state."""
+    """The file's content; None if there is no file. Raises PeerFailure if it is not a valid quorum-state."""
     try:
         text = path.read_text(errors="replace")
     except FileNotFoundError:
         return None
     try:
         fields = json.loads(text)
-        return QuorumState(int(fields["leaderEpoch"]), _known(fields["leaderId"]), _known(fields["votedId"]))
+        return QuorumState(
+            int(fields["leaderEpoch"]), _optional_id(fields["leaderId"]), _optional_id(fields["votedId"])
+        )
     except (ValueError, KeyError, TypeError) as error:
-        raise PeerFailure(f"reading {path}: expected Kafka's quorum-state in JSON, came {text[:80]!r}") from error
+        raise PeerFailure(f"reading {path}: expected Kafka's quorum-state in JSON, found {text[:80]!r}") from error
 
 
-def _known(number: int) -> int | None:
+def _optional_id(number: int) -> int | None:
     return None if int(number) < 0 else int(number)

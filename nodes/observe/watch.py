@@ -1,8 +1,8 @@
-"""Watches all nodes of a run and tells what they do as observations on the run's clock.
+"""Watches all nodes of a run and reports observations in run time.
 
-Four watchers a node: its log (transitions, with the line's own time), its quorum-state file (what is durable, on
-change), its file of high watermarks (what is committed of users' partitions, on change) and DescribeQuorum polls (what
-it claims). A claim is told at each poll, since its high watermark moves; denials and silences only when they begin.
+There are four watchers per node: its log (transitions, with the time in the line), its quorum-state file (on change),
+its high-watermark checkpoint (of users' partitions, on change), and DescribeQuorum polls. A claim to lead is reported
+at each poll, since its high watermark advances; denials and silences are reported only when they begin.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from harness.model.records.observation import Kind
 from harness.model.session import Connection
 from harness.model.systems import NodeFiles
 from nodes.observe.conditions import QuorumView, holds
-from nodes.observe.describe_quorum import Answer, describe_quorum
-from nodes.observe.high_watermarks import HIGH_WATERMARKS, Place, epoch_below, read_high_watermarks
+from nodes.observe.describe_quorum import QuorumDescription, describe_quorum
+from nodes.observe.high_watermarks import HIGH_WATERMARKS, TopicPartition, epoch_below, read_high_watermarks
 from nodes.observe.log_lines import LogEvent
 from nodes.observe.log_tail import LogTail
 from nodes.observe.quorum_state import QuorumState, read_quorum_state
@@ -33,63 +33,63 @@ SILENCE = "silence"
 
 
 class QuorumWatch:
-    """The watchers of one run, from start() to stop(); who leads is kept for whoever asks."""
+    """The watchers of one run, from start() to stop(), and the latest view of the quorum."""
 
     def __init__(self, now_ns: Callable[[], int], wall_origin_ns: int, observe: Callable[[Observation], None]) -> None:
-        """now_ns gives run time; wall_origin_ns is the wall clock at the run's beginning, in Unix nanoseconds."""
+        """now_ns returns run time; wall_origin_ns is the wall clock at the start of the run, in Unix nanoseconds."""
         self._now_ns = now_ns
         self._wall_origin_ns = wall_origin_ns
         self._observe = observe
         self._tasks: list[asyncio.Task[None]] = []
         self._tails: dict[int, LogTail] = {}
         self._nodes: tuple[int, ...] = ()
-        self._claims: dict[int, Answer] = {}
+        self._claims: dict[int, QuorumDescription] = {}
         self._transitions: dict[int, LogEvent] = {}
         self._changed = asyncio.Condition()
 
     def start(self, files: Mapping[int, NodeFiles], connections: Mapping[int, Connection]) -> None:
-        """Begin to watch these nodes."""
+        """Start to watch these nodes."""
         self._nodes = tuple(files)
         for node, paths in files.items():
-            tail = LogTail(paths.log, partial(self._tell_event, node))
+            tail = LogTail(paths.log, partial(self._report_event, node))
             self._tails[node] = tail
             self._tasks.append(asyncio.create_task(tail.follow()))
-            self._tasks.append(asyncio.create_task(self._watch_file(node, paths)))
+            self._tasks.append(asyncio.create_task(self._watch_quorum_state(node, paths)))
             self._tasks.append(asyncio.create_task(self._watch_high_watermarks(node, paths.data)))
         for node, connection in connections.items():
             self._tasks.append(asyncio.create_task(self._poll(node, connection)))
 
     async def stop(self) -> None:
-        """End the watchers and read the logs' rest; raises what a watcher failed with."""
+        """Stop the watchers and read the rest of the logs; raises the error of a watcher that failed."""
         for task in self._tasks:
             task.cancel()
         results = await asyncio.gather(*self._tasks, return_exceptions=True)
         for tail in self._tails.values():
-            tail.read_rest()
+            tail.read_new()
         for result in results:
             if isinstance(result, Exception):
                 raise result
 
     def forget(self, node: int) -> None:
-        """A life of the node has ended, or one begins: what was seen of it is no longer so, its last words neither."""
+        """Discard the view of a node, when an incarnation of it begins or ends."""
         if node in self._tails:
-            self._tails[node].read_rest()
+            self._tails[node].read_new()  # before the view is discarded, so that old lines do not reappear in it
         self._claims.pop(node, None)
         self._transitions.pop(node, None)
 
     def view(self) -> QuorumView:
-        """The nodes as last seen."""
+        """The latest view of the quorum."""
         return QuorumView(self._nodes, self._claims, self._transitions)
 
     async def until(self, condition: Condition, timeout_seconds: float) -> bool:
-        """Wait until a condition of nodes.observe.conditions holds; False where it does not in time."""
+        """Wait until a condition of nodes.observe.conditions holds; returns whether it did in time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_seconds), self._changed:
                 await self._changed.wait_for(lambda: holds(condition, self.view()))
                 return True
         return False
 
-    def _tell_event(self, node: int, event: LogEvent) -> None:
+    def _report_event(self, node: int, event: LogEvent) -> None:
         if event.kind == "transition":
             self._transitions[node] = event
         time_ns = event.wall_ns - self._wall_origin_ns
@@ -100,61 +100,60 @@ class QuorumWatch:
             )
         )
 
-    async def _watch_file(self, node: int, paths: NodeFiles) -> None:
+    async def _watch_quorum_state(self, node: int, paths: NodeFiles) -> None:
         last: QuorumState | None = None
         while True:
-            now = _durable(paths)
-            if now and now != last:
-                last = now
+            current = _durable(paths)
+            if current and current != last:
+                last = current
                 self._observe(
                     Observation(
                         *(self._now_ns(), node, "quorum-state", "durable"),
-                        epoch=now.epoch,
-                        leader=now.leader,
-                        voted=now.voted,
+                        epoch=current.epoch,
+                        leader=current.leader,
+                        voted=current.voted,
                     )
                 )
             await asyncio.sleep(FILE_SECONDS)
 
     async def _watch_high_watermarks(self, node: int, data: Path) -> None:
-        last: dict[Place, int] = {}
+        last: dict[TopicPartition, int] = {}
         while True:
-            now = read_high_watermarks(data)
-            for place, mark in now.items() - last.items():
-                epoch = epoch_below(data, place, mark)
+            current = read_high_watermarks(data)
+            for topic_partition, high_watermark in current.items() - last.items():
+                epoch = epoch_below(data, topic_partition, high_watermark)
                 if epoch is not None:
-                    self._observe(_committed(self._now_ns(), node, place, mark, epoch))
-            last |= now
+                    self._observe(_committed(self._now_ns(), node, topic_partition, high_watermark, epoch))
+            last |= current
             await asyncio.sleep(FILE_SECONDS)
 
     async def _poll(self, node: int, connection: Connection) -> None:
-        last_words: str | None = None
+        last_error: str | None = None
         while True:
-            words = await self._ask(node, connection, last_words)
-            last_words = words
+            last_error = await self._poll_once(node, connection, last_error)
             async with self._changed:
                 self._changed.notify_all()
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _ask(self, node: int, connection: Connection, last_words: str | None) -> str | None:
-        """Poll once; the words of a denial or silence, None for a claim."""
+    async def _poll_once(self, node: int, connection: Connection, last_error: str | None) -> str | None:
+        """Poll once; returns the error, or None for a claim."""
         try:
-            answer = await describe_quorum(connection, POLL_TIMEOUT_MS)
+            response = await describe_quorum(connection, POLL_TIMEOUT_MS)
         except PeerFailure:
-            answer = Answer(SILENCE)
+            response = QuorumDescription(SILENCE)
         now_ns = self._now_ns()
-        if answer.error is None:
-            self._claims[node] = answer
-            self._observe(_claim(now_ns, node, answer))
+        if response.error is None:
+            self._claims[node] = response
+            self._observe(_claim(now_ns, node, response))
             return None
         self._claims.pop(node, None)
-        if answer.error != last_words:
-            self._observe(_denial(now_ns, node, answer.error))
-        return answer.error
+        if response.error != last_error:
+            self._observe(_denial(now_ns, node, response.error))
+        return response.error
 
 
 def _durable(paths: NodeFiles) -> QuorumState | None:
-    """What the node keeps; None where it keeps nothing, or a fault has made it unreadable."""
+    """The node's quorum-state; None if there is no file, or a fault has made it unreadable."""
     if paths.quorum_state is None:
         return None
     try:
@@ -163,20 +162,20 @@ def _durable(paths: NodeFiles) -> QuorumState | None:
         return None
 
 
-def _committed(now_ns: int, node: int, place: Place, high_watermark: int, epoch: int) -> Observation:
-    topic, partition = place
+def _committed(now_ns: int, node: int, topic_partition: TopicPartition, high_watermark: int, epoch: int) -> Observation:
+    topic, partition = topic_partition
     detail = json.dumps({"topic": topic, "partition": partition, "epoch": epoch})
     return Observation(now_ns, node, HIGH_WATERMARKS, "committed", high_watermark=high_watermark, detail=detail)
 
 
-def _claim(now_ns: int, node: int, answer: Answer) -> Observation:
+def _claim(now_ns: int, node: int, response: QuorumDescription) -> Observation:
     return Observation(
         *(now_ns, node, "describe-quorum", "claim"),
-        epoch=answer.epoch,
-        leader=answer.leader,
-        high_watermark=answer.high_watermark,
-        log_end_offset=answer.log_end_offset,
-        detail=json.dumps({"voters": dict(answer.voters)}) if answer.voters else None,
+        epoch=response.epoch,
+        leader=response.leader,
+        high_watermark=response.high_watermark,
+        log_end_offset=response.log_end_offset,
+        detail=json.dumps({"voters": dict(response.voters)}) if response.voters else None,
     )
 
 

@@ -1,8 +1,8 @@
-"""The reference quorum: KIP-595 and KIP-996, every fix a switch, every documented wrong turn a mutant.
+"""The reference quorum: KIP-595 and KIP-996, with a switch for each fix and a mutant for each documented defect.
 
-core/ is sans-IO: events and a time go in, effects come out. The other modules are the shell that gives it sockets,
-disks, a clock and randomness: properties, disk, server and peers, with translate and apis (kio to the core's messages
-and back) and lines (Kafka's log format) as pure helpers.
+core/ is sans-IO: it takes events and the time, and returns effects. The other modules are the shell: properties, disk,
+server and peers provide sockets, disk, clock and randomness; translate and apis convert between kio's entities and the
+core's messages; log_lines writes Kafka's log format.
 
     python -m nodes.reference controller.properties
 """

@@ -1,6 +1,7 @@
 """`python -m nodes.reference FILE.properties`: run one node until SIGTERM.
 
-Exit codes: 0 after a graceful end, 254 for bad input, 1 where the core must not go on, 255 for the environment.
+Exit codes: 0 after a graceful shutdown, 254 for bad input, 1 if the core had to halt, 255 for a failure of the
+environment.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ async def _serve(config: ServerConfig) -> str | None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the node; returns the exit code."""
+    """Run the node and return the exit code."""
     try:
         if len(arguments) != 1:
             raise BadInput(f"python -m nodes.reference: expected one properties file, got {len(arguments)} arguments")

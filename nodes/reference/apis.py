@@ -1,8 +1,8 @@
-"""The APIs a node serves: their versions, and the answers for clients.
+"""The APIs that a node serves: their versions, and the responses to clients.
 
-What may live here: pure functions from what a client asked and what the core answered to the values of a response.
+Contains pure functions from a client's request and the core's response to the values of the response on the wire.
 
-A voter without Pre-Vote is as a release before KIP-996: its Vote ends at version 1.
+A voter without Pre-Vote behaves as a release before KIP-996: it supports Vote up to version 1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CONTROLLERS = 2
 
 
 def served(settings: NodeSettings) -> Mapping[int, range]:
-    """The versions served, by API key; they are those that Kafka 4.x's controllers serve, as far as we need them."""
+    """The supported versions by API key: a subset of those of Kafka 4.x controllers."""
     return {
         codec.FETCH: range(12, 18),
         codec.METADATA: range(14),
@@ -41,8 +41,8 @@ def served(settings: NodeSettings) -> Mapping[int, range]:
 
 
 def api_versions(ranges: Mapping[int, range], error: ErrorCode = ErrorCode.none) -> Values:
-    """What this node can be asked."""
-    keys = [{"api_key": key, "min_version": known[0], "max_version": known[-1]} for key, known in ranges.items()]
+    """The response to ApiVersions."""
+    keys = [{"api_key": key, "min_version": served[0], "max_version": served[-1]} for key, served in ranges.items()]
     return {
         "error_code": error,
         "api_keys": keys,
@@ -52,7 +52,7 @@ def api_versions(ranges: Mapping[int, range], error: ErrorCode = ErrorCode.none)
 
 
 def metadata(settings: NodeSettings, endpoints: Endpoints, leader_id: int | None) -> Values:
-    """The controllers as brokers, and no topics."""
+    """The response to Metadata: the controllers as brokers, and no topics."""
     return {
         "throttle_time": 0,
         "brokers": [_node(node, endpoints) | {"node_id": node} for node in settings.voters],
@@ -64,7 +64,7 @@ def metadata(settings: NodeSettings, endpoints: Endpoints, leader_id: int | None
 
 
 def describe_cluster(settings: NodeSettings, endpoints: Endpoints, leader_id: int | None, request: Any) -> Values:
-    """The controllers, for clients that bootstrap from one (KIP-919); brokers there are none."""
+    """The response to DescribeCluster: the controllers, for clients that bootstrap from one (KIP-919); no brokers."""
     asks_controllers = getattr(request, "endpoint_type", _CONTROLLERS) == _CONTROLLERS
     brokers = [_node(node, endpoints) | {"broker_id": node, "is_fenced": False} for node in settings.voters]
     mismatch = "This endpoint does not have the requested type: it is a controller."
@@ -79,19 +79,19 @@ def describe_cluster(settings: NodeSettings, endpoints: Endpoints, leader_id: in
     }
 
 
-def alter_refusal(request: Any) -> AlterResponse | None:
-    """Why a write cannot be taken by anyone; None if it can."""
+def alter_error(request: Any) -> AlterResponse | None:
+    """The error of a write that no node accepts; None for a valid write."""
     for resource in request.resources:
         if resource.resource_type != CLIENT_METRICS:
-            reason = f"Only resource type {CLIENT_METRICS} (CLIENT_METRICS) can be altered here."
+            reason = f"Only resource type {CLIENT_METRICS} (CLIENT_METRICS) is supported."
             return AlterResponse(ErrorCode.invalid_request, reason)
         if any(config.config_operation not in (_SET, _DELETE) for config in resource.configs):
-            return AlterResponse(ErrorCode.invalid_config, "Only the operations SET and DELETE are known here.")
+            return AlterResponse(ErrorCode.invalid_config, "Only the operations SET and DELETE are supported.")
     return None
 
 
-def altered(request: Any, response: AlterResponse) -> Values:
-    """The same answer for each resource: a request is atomic here."""
+def incremental_alter_configs(request: Any, response: AlterResponse) -> Values:
+    """The response to IncrementalAlterConfigs: the same for each resource, since the request is atomic."""
     results = [
         {
             "error_code": response.error,
@@ -104,20 +104,20 @@ def altered(request: Any, response: AlterResponse) -> Values:
     return {"throttle_time": 0, "responses": results}
 
 
-def described(request: Any, response: ReadResponse) -> Values:
-    """The configs asked for, of each resource asked for; resources that were never set have none."""
+def describe_configs(request: Any, response: ReadResponse) -> Values:
+    """The response to DescribeConfigs; a resource that was never altered has no configs."""
     return {"throttle_time": 0, "results": [_described(resource, response) for resource in request.resources]}
 
 
 def _described(resource: Any, response: ReadResponse) -> Values:
     configs = (response.values or {}).get(resource.resource_name, {})
-    wanted = resource.configuration_keys
+    keys = resource.configuration_keys
     return {
         "error_code": response.error,
         "error_message": response.reason,
         "resource_type": resource.resource_type,
         "resource_name": resource.resource_name,
-        "configs": [_config(name, value) for name, value in sorted(configs.items()) if not wanted or name in wanted],
+        "configs": [_config(name, value) for name, value in sorted(configs.items()) if not keys or name in keys],
     }
 
 

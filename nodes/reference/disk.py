@@ -1,11 +1,11 @@
-"""The node's directory, in Kafka's own formats, so that the same readers serve both systems.
+"""The node's directory, in Kafka's formats, so that the same readers serve both systems.
 
     DIR/meta.properties
     DIR/__cluster_metadata-0/quorum-state                 one JSON line, version 0 (static voters)
-    DIR/__cluster_metadata-0/00000000000000000000.log     record batches v2 end to end, one segment
+    DIR/__cluster_metadata-0/00000000000000000000.log     record batches v2, one segment
 
-What may live here: files and fsync. Everything is on the disk when a call returns. A torn tail of the log, which a
-crash may leave, is cut when the log is opened.
+Contains file access and fsync. All data is durable when a call returns. A torn tail of the log, which a crash can
+leave, is truncated when the log is loaded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nodes.wire.batches import intact_length
 
 
 class Disk:
-    """One node's files. Raises EnvironmentFailure where the disk refuses."""
+    """One node's files. Raises EnvironmentFailure if the directory cannot be opened."""
 
     def __init__(self, directory: Path, settings: NodeSettings, note: Callable[[str], None]) -> None:
         self._settings, self._note = settings, note
@@ -40,16 +40,16 @@ class Disk:
             raise EnvironmentFailure(f"opening {directory}: {error.strerror}") from error
 
     def load(self) -> Stored:
-        """What the last run left; a torn tail of the log is cut first."""
+        """The state of the last run; truncates a torn tail of the log first."""
         data = b"".join(iter(lambda: os.read(self._log, 1 << 20), b""))
-        sound = intact_length(data)
-        if sound < len(data):
-            self._note(f"Cut {len(data) - sound} bytes of a torn tail from the log")
-            self.truncate(sound)
-        return Stored(self._load_election(), data[:sound])
+        intact_bytes = intact_length(data)
+        if intact_bytes < len(data):
+            self._note(f"Truncated {len(data) - intact_bytes} bytes of a torn tail of the log")
+            self.truncate(intact_bytes)
+        return Stored(self._load_election(), data[:intact_bytes])
 
     def append(self, data: bytes) -> None:
-        """Write batches at the end of the log, durably."""
+        """Append batches to the log durably."""
         os.lseek(self._log, 0, os.SEEK_END)
         view = memoryview(data)
         while view:
@@ -57,12 +57,12 @@ class Disk:
         os.fdatasync(self._log)
 
     def truncate(self, end_bytes: int) -> None:
-        """Cut the log, durably."""
+        """Truncate the log durably."""
         os.ftruncate(self._log, end_bytes)
         os.fsync(self._log)
 
     def persist(self, election: Election) -> None:
-        """Replace quorum-state: a whole new file, in place by one rename."""
+        """Replace quorum-state atomically by a rename."""
         content = {
             "clusterId": "",
             "leaderId": NO_NODE if election.leader_id is None else election.leader_id,
@@ -75,7 +75,7 @@ class Disk:
         _write_durably(self._quorum_state, json.dumps(content, separators=(",", ":")))
 
     def close(self) -> None:
-        """Let go of the log's file."""
+        """Close the log file."""
         os.close(self._log)
 
     def _load_election(self) -> Election:
@@ -84,17 +84,17 @@ class Disk:
         try:
             content = json.loads(self._quorum_state.read_text())
             leader_id, voted_id = content["leaderId"], content["votedId"]
-            return Election(content["leaderEpoch"], _known(leader_id), _known(voted_id))
+            return Election(content["leaderEpoch"], _optional_id(leader_id), _optional_id(voted_id))
         except (ValueError, KeyError) as error:
-            raise EnvironmentFailure(f"reading {self._quorum_state}: not a quorum state ({error!r})") from error
+            raise EnvironmentFailure(f"reading {self._quorum_state}: not a valid quorum state: {error!r}") from error
 
 
-def _known(node_id: int) -> int | None:
+def _optional_id(node_id: int) -> int | None:
     return None if node_id == NO_NODE else node_id
 
 
 def _check_meta(path: Path, settings: NodeSettings) -> None:
-    """Write meta.properties on first use; afterwards the directory belongs to this node of this cluster."""
+    """Write meta.properties on first use; later, check that the directory belongs to this node and cluster."""
     if not path.exists():
         directory_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         pairs = {
@@ -106,9 +106,9 @@ def _check_meta(path: Path, settings: NodeSettings) -> None:
         _write_durably(path, "".join(f"{key}={value}\n" for key, value in pairs.items()))
         return
     stored = dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
-    for key, ours in (("cluster.id", settings.cluster_id), ("node.id", str(settings.node_id))):
-        if stored.get(key) != ours:
-            raise BadInput(f"{path}: {key}: expected {ours}, as configured, got {stored.get(key)!r}")
+    for key, configured in (("cluster.id", settings.cluster_id), ("node.id", str(settings.node_id))):
+        if stored.get(key) != configured:
+            raise BadInput(f"{path}: {key}: expected {configured}, as configured, found {stored.get(key)!r}")
 
 
 def _write_durably(path: Path, text: str) -> None:

@@ -1,6 +1,6 @@
-"""Our requests to the other voters: one connection a peer, one request at a time.
+"""Requests to the other voters: one connection per peer, one pending request per connection.
 
-What may live here: sending, and telling the core how it ended. What may not: when to send or retry; the core says.
+Sends requests and reports their outcome to the core, which decides when to send and to retry.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ _FIRST_VOTE_WITH_PRE_VOTE = 2
 
 
 class Peers:
-    """The way out. deliver takes what comes back."""
+    """The connections to the peers; outcomes are passed to deliver."""
 
     def __init__(self, node_id: int, endpoints: Endpoints, timeout_ms: int, deliver: Callable[[Event], None]) -> None:
         self._endpoints, self._timeout_ms, self._deliver = endpoints, timeout_ms, deliver
         client_id = f"raft-client-{node_id}"
         self._connections = {peer: WireConnection(*endpoints[peer], client_id) for peer in endpoints if peer != node_id}
-        self._under_way: dict[int, asyncio.Task[None]] = {}
+        self._pending: dict[int, asyncio.Task[None]] = {}
 
     def send(self, effect: Send) -> None:
-        """Send; a request to the same peer that is still under way is given up, with its connection.
+        """Send a request; a pending request to the same peer is abandoned, and its connection closed.
 
-        Giving up the connection as well lets the receiver know that a response on it found nobody.
+        Closing the connection lets the receiver know that a response on it is not received.
         """
-        previous = self._under_way.pop(effect.peer, None)
+        previous = self._pending.pop(effect.peer, None)
         if previous is not None:
             previous.cancel()
             self._connections[effect.peer].abort()
-        self._under_way[effect.peer] = asyncio.create_task(self._exchange(effect))
+        self._pending[effect.peer] = asyncio.create_task(self._exchange(effect))
 
     async def close(self) -> None:
-        """Give everything up."""
-        for task in self._under_way.values():
+        """Abandon all requests and close all connections."""
+        for task in self._pending.values():
             task.cancel()
         for connection in self._connections.values():
             await connection.close()
 
     async def _exchange(self, effect: Send) -> None:
         outcome = await self._outcome(effect)
-        del self._under_way[effect.peer]  # it is over before the core hears of it: the core may send at once
+        del self._pending[effect.peer]  # before the core gets the outcome, since it may send at once
         self._deliver(outcome)
 
     async def _outcome(self, effect: Send) -> Event:

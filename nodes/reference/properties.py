@@ -1,9 +1,7 @@
-"""A node's properties file: Kafka's own keys, and the switches of the reference quorum under `reference.`.
+"""A node's properties file: Kafka's keys, and the switches of the reference quorum with the prefix `reference.`.
 
-What may live here: text to settings. What may not: anything that acts on them.
-
-Kafka's keys that the reference has no use for are left alone, as Kafka leaves unknown ones; a `reference.` key must be
-known. Raises BadInput, one line that names the file and the key.
+Contains the parser only. Kafka keys that the reference does not use are ignored, as Kafka ignores unknown keys; an
+unknown `reference.` key is an error. Raises BadInput with one line that names the file and the key.
 """
 
 from __future__ import annotations
@@ -27,14 +25,20 @@ _KAFKA_KEYS = {
     "controller.quorum.append.linger.ms": "append_linger_ms",
     "metadata.max.idle.interval.ms": "max_idle_interval_ms",
 }
-_SWITCHES = ("pre_vote", "check_quorum", "follower_denies_pre_vote", "new_disk_votes")
+_SWITCHES = (
+    "pre_vote",
+    "check_quorum",
+    "follower_denies_pre_vote",
+    "prospective_follows_known_leader",
+    "new_disk_votes",
+)
 _CHOICES = {"read_mode": READ_MODES, "mutant": MUTANTS, "check_quorum_counts": COUNTED}
 _PREFIX = "reference."
 
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """What the shell needs besides the core's settings: where to listen, whom to reach where, where the disk is."""
+    """The core's settings, and the shell's: the address to listen on, the voters' addresses, the log directory."""
 
     settings: NodeSettings
     listen: tuple[str, int]
@@ -44,7 +48,7 @@ class ServerConfig:
 
 
 class _Properties:
-    """The file's pairs, with errors that name file and key."""
+    """The file's properties, with errors that name the file and the key."""
 
     def __init__(self, path: Path, values: Mapping[str, str]) -> None:
         self._path, self.values = path, values
@@ -70,12 +74,12 @@ def load(path: Path) -> ServerConfig:
     try:
         text = path.read_text()
     except OSError as error:
-        raise BadInput(f"{path}: cannot be read ({error.strerror})") from error
+        raise BadInput(f"{path}: cannot read the file: {error.strerror}") from error
     return parse(path, text)
 
 
 def parse(path: Path, text: str) -> ServerConfig:
-    """The configuration in the text of a properties file; path is for messages."""
+    """The configuration in the text of a properties file; path is used in messages only."""
     properties = _Properties(path, dict(_pairs(path, text)))
     voters = properties.get("controller.quorum.voters", "id@host:port,…", _voters)
     node_id = properties.get("node.id", "a number", int)
@@ -125,8 +129,8 @@ def _switch(properties: _Properties, key: str) -> Any:
         return properties.get(key, "a number", int)
     choices = _CHOICES.get(name)
     if choices is None:
-        known = ", ".join((*_SWITCHES, *_CHOICES, "read_lease_ms", "seed"))
-        raise BadInput(f"{properties.error(key, f'one of the switches {known}')}")
+        names = ", ".join((*_SWITCHES, *_CHOICES, "read_lease_ms", "seed"))
+        raise BadInput(f"{properties.error(key, f'one of the switches {names}')}")
     return properties.get(key, f"one of {', '.join(choices)}", lambda value: _choice(choices, value))
 
 
@@ -149,7 +153,7 @@ def _voters(text: str) -> dict[int, tuple[str, int]]:
 
 
 def _listener(text: str) -> tuple[str, int]:
-    """The CONTROLLER listener, or the only one."""
+    """The CONTROLLER listener, or else the first one."""
     listeners = dict(entry.split("://", 1) for entry in text.split(","))
     return _endpoint(listeners.get("CONTROLLER", next(iter(listeners.values()))))
 

@@ -1,9 +1,9 @@
 """The shell of a node: a TCP server, a clock, a disk and peers around the sans-IO core.
 
-What may live here: carrying events in and effects out, in order. What may not: decisions of the protocol.
+Passes events to the core and carries out its effects in order. Contains no protocol decisions.
 
-Everything runs on one event loop, and effects are carried out before the next event is taken; what the core wants
-durable is durable before anything that follows it in the list leaves this process.
+Everything runs on one event loop, and all effects of an event are carried out before the next event is handled. Data
+that the core persists is durable before any later effect leaves the process.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from nodes.reference.core.events import (
 from nodes.reference.core.messages import AlterResponse, ReadResponse, Response
 from nodes.reference.core.node import Node
 from nodes.reference.disk import Disk
-from nodes.reference.lines import log_line
+from nodes.reference.log_lines import log_line
 from nodes.reference.peers import Peers
 from nodes.reference.properties import ServerConfig
-from nodes.reference.translate import incoming, outgoing, refused
+from nodes.reference.translate import error_response, incoming, outgoing
 from nodes.wire import codec
 
 
 def now_ms() -> int:
-    """The clock that drives the core; it does not go back."""
+    """The core's clock, which is monotonic."""
     return time.monotonic_ns() // 1_000_000
 
 
 class Server:
-    """One node, from start to halt."""
+    """One node, from its start until it halts."""
 
     def __init__(self, config: ServerConfig) -> None:
         self._config, self._settings = config, config.settings
@@ -66,7 +66,7 @@ class Server:
         self._halted: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> str | None:
-        """Serve until the core halts; returns why it had to, None after a graceful end."""
+        """Serve until the core halts; returns the reason, or None after a graceful shutdown."""
         host, port = self._config.listen
         try:
             listener = await asyncio.start_server(self._serve, host, port, reuse_address=True)
@@ -83,17 +83,17 @@ class Server:
         return failure
 
     def _step(self, event: Event) -> None:
-        """Hand one event to the core and carry out what it wants."""
+        """Pass one event to the core and carry out its effects; a failure ends the node."""
         try:
             if not self._halted.done():
-                self._take(event)
+                self._handle(event)
         except OSError as error:
             self._fail(EnvironmentFailure(f"writing to {self._config.directory}: {error.strerror}"))
         except Exception as defect:
             self._fail(defect)
             raise
 
-    def _take(self, event: Event) -> None:
+    def _handle(self, event: Event) -> None:
         for effect in self._node.handle(event, now_ms()):
             self._carry_out(effect)
             if self._halted.done():
@@ -101,7 +101,7 @@ class Server:
         self._set_timer()
 
     def _fail(self, reason: Exception) -> None:
-        """End the process: a node that goes on half alive would be judged as if the protocol allowed it."""
+        """End the process: the checks would attribute the behaviour of a half-dead node to the protocol."""
         if not self._halted.done():
             self._halted.set_exception(reason)
 
@@ -135,28 +135,28 @@ class Server:
         print(log_line(note, self._settings.node_id, time.time_ns()), flush=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One client's connection: requests are taken as they come, and answered in their order."""
+        """Serve one client's connection: requests are handled as they arrive, responses are sent in the same order."""
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        answers: asyncio.Queue[asyncio.Task[bytes]] = asyncio.Queue()
-        writing = asyncio.create_task(self._write(writer, answers))
+        responses: asyncio.Queue[asyncio.Task[bytes]] = asyncio.Queue()
+        writing = asyncio.create_task(self._write(writer, responses))
         connection = next(self._connection_ids)
         try:
             while True:
                 length = codec.frame_length(await reader.readexactly(4))
                 frame = await reader.readexactly(length)
-                answers.put_nowait(asyncio.create_task(self._answer(connection, frame)))
+                responses.put_nowait(asyncio.create_task(self._respond(connection, frame)))
         except (OSError, EOFError, PeerFailure, asyncio.CancelledError):
-            pass  # the client is gone or speaks another protocol, or the node ends: nothing to tell anyone
+            pass  # the client has disconnected or uses another protocol, or the node ends: there is no one to notify
         finally:
             writing.cancel()
-            while not answers.empty():
-                answers.get_nowait().cancel()
+            while not responses.empty():
+                responses.get_nowait().cancel()
             writer.close()
 
-    async def _write(self, writer: asyncio.StreamWriter, answers: asyncio.Queue[asyncio.Task[bytes]]) -> None:
+    async def _write(self, writer: asyncio.StreamWriter, responses: asyncio.Queue[asyncio.Task[bytes]]) -> None:
         try:
             while True:
-                writer.write(await (await answers.get()))
+                writer.write(await (await responses.get()))
                 await writer.drain()
         except (OSError, PeerFailure):
             writer.close()
@@ -164,25 +164,25 @@ class Server:
             self._fail(defect)
             raise
 
-    async def _answer(self, connection: int, frame: bytes) -> bytes:
-        """The response to one request, as a frame. Raises PeerFailure for what cannot be answered."""
+    async def _respond(self, connection: int, frame: bytes) -> bytes:
+        """The response to one request, as a frame. Raises PeerFailure for a request that cannot be answered."""
         try:
             request = codec.decode_request(frame)
-        except codec.UnknownVersion as unknown:
-            return self._refuse_version(unknown)
+        except codec.UnsupportedVersion as unsupported:
+            return self._reject_version(unsupported)
         if request.api_version not in self._served.get(request.api_key, ()):
             head = (request.api_key, request.api_version, request.correlation_id)
-            return self._refuse_version(codec.UnknownVersion(*head))
+            return self._reject_version(codec.UnsupportedVersion(*head))
         values = await self._values(connection, request)
         response = codec.build(request.api_key, request.api_version, "response", values)
         return codec.encode_response(response, request.correlation_id)
 
-    def _refuse_version(self, unknown: codec.UnknownVersion) -> bytes:
-        """KIP-511: ApiVersions of a version too new is answered in version 0; anything else closes the connection."""
-        if unknown.api_key != codec.API_VERSIONS:
-            raise unknown
+    def _reject_version(self, unsupported: codec.UnsupportedVersion) -> bytes:
+        """KIP-511: the response to an unsupported ApiVersions has version 0; others close the connection."""
+        if unsupported.api_key != codec.API_VERSIONS:
+            raise unsupported
         values = apis.api_versions(self._served, ErrorCode.unsupported_version)
-        return codec.encode_response(codec.build(codec.API_VERSIONS, 0, "response", values), unknown.correlation_id)
+        return codec.encode_response(codec.build(codec.API_VERSIONS, 0, "response", values), unsupported.correlation_id)
 
     async def _values(self, connection: int, frame: codec.RequestFrame) -> dict[str, Any]:
         request, voters, leader_id = frame.request, self._config.voters, self._node.leader_id
@@ -194,26 +194,28 @@ class Server:
             case codec.DESCRIBE_CLUSTER:
                 return apis.describe_cluster(self._settings, voters, leader_id, request)
             case codec.INCREMENTAL_ALTER_CONFIGS:
-                altered = apis.alter_refusal(request) or await self._ask(connection, frame)
+                altered = apis.alter_error(request) or await self._core_response(connection, frame)
                 assert isinstance(altered, AlterResponse)
-                return apis.altered(request, altered)
+                return apis.incremental_alter_configs(request, altered)
             case codec.DESCRIBE_CONFIGS:
-                read = await self._ask(connection, frame)
+                read = await self._core_response(connection, frame)
                 assert isinstance(read, ReadResponse)
-                return apis.described(request, read)
-        response = await self._ask(connection, frame)
-        return refused(frame.api_key, ErrorCode.invalid_request) if response is None else outgoing(response, voters)
+                return apis.describe_configs(request, read)
+        response = await self._core_response(connection, frame)
+        if response is None:
+            return error_response(frame.api_key, ErrorCode.invalid_request)
+        return outgoing(response, voters)
 
-    async def _ask(self, connection: int, frame: codec.RequestFrame) -> Response | None:
-        """Put a request to the core and wait for its answer; None where it is not about our partition."""
+    async def _core_response(self, connection: int, frame: codec.RequestFrame) -> Response | None:
+        """Pass a request to the core and wait for its response; None if it is not for the metadata partition."""
         request = incoming(frame.api_key, frame.request)
         if request is None:
             return None
         request_id = next(self._request_ids)
-        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-        self._waiting[request_id] = answer
+        response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self._waiting[request_id] = response
         try:
             self._step(Arrived(connection, request_id, request))
-            return await answer
+            return await response
         finally:
             self._waiting.pop(request_id, None)

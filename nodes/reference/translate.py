@@ -1,10 +1,10 @@
-"""Between kio's entities and the core's messages, whatever the version on the wire.
+"""Conversion between kio's entities and the core's messages, for all wire versions.
 
-What may live here: pure functions. What may not: decisions; an error that only the wire can have (an unknown topic, a
-config that is no register) is answered here, everything else is the core's.
+Contains pure functions. Errors that exist only on the wire, such as an unknown topic, are handled here; all other
+decisions are the core's.
 
-`incoming` turns a client's or peer's request into the core's; `outgoing` gives the values of the response in every
-version at once, of which codec.build takes those that the version asked in has.
+`incoming` converts a client's or peer's request to the core's. `outgoing` returns the values of a response for all
+versions; codec.build selects those of the request's version.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from nodes.reference.core.messages import (
     FetchRequest,
     FetchResponse,
     ReadRequest,
-    ReplicaView,
+    ReplicaProgress,
     Request,
     Response,
     VoteRequest,
@@ -46,7 +46,7 @@ LISTENER = "CONTROLLER"
 
 
 def peer_request(request: Request, endpoints: Endpoints) -> tuple[int, Values]:
-    """API key and values of a request of ours to a peer."""
+    """The API key and values of a request to a peer."""
     match request:
         case VoteRequest():
             return codec.VOTE, _vote_values(request)
@@ -58,11 +58,11 @@ def peer_request(request: Request, endpoints: Endpoints) -> tuple[int, Values]:
             return codec.END_QUORUM_EPOCH, _end_values(request, endpoints)
         case FetchRequest():
             return codec.FETCH, _fetch_values(request)
-    raise AssertionError(f"{type(request).__name__} is no request to a peer")
+    raise AssertionError(f"{type(request).__name__} is not sent to peers")
 
 
 def peer_response(response: Any) -> Response:
-    """What a peer answered."""
+    """The core's message for a peer's response."""
     if response.__api_key__ == codec.FETCH:
         return _fetch_response(response)
     partition = _only_partition(response.topics)
@@ -74,7 +74,7 @@ def peer_response(response: Any) -> Response:
 
 
 def incoming(api_key: int, request: Any) -> Request | None:
-    """The core's request; None where it names no partition of ours."""
+    """The core's message for a request; None if it is not for the metadata partition."""
     match api_key:
         case codec.INCREMENTAL_ALTER_CONFIGS:
             return AlterRequest(tuple(change for resource in request.resources for change in _changes(resource)))
@@ -103,11 +103,11 @@ def incoming(api_key: int, request: Any) -> Request | None:
             return DescribeQuorumRequest()
         case codec.FETCH:
             return _fetch_request(request, partition)
-    raise AssertionError(f"api {api_key} is none of the core's")
+    raise AssertionError(f"API {api_key} is not handled by the core")
 
 
 def outgoing(response: Response, endpoints: Endpoints) -> Values:
-    """The values of a response to a peer, or to DescribeQuorum, in every version."""
+    """The values of a response to a peer or to DescribeQuorum, for all versions."""
     match response:
         case FetchResponse():
             return _fetch_response_values(response, endpoints)
@@ -120,25 +120,25 @@ def outgoing(response: Response, endpoints: Endpoints) -> Values:
             if isinstance(response, VoteResponse):
                 partition["vote_granted"] = response.granted
             return _topics(partition) | {"error_code": ErrorCode.none} | _node_endpoints(response.leader_id, endpoints)
-    raise AssertionError(f"{type(response).__name__} is no response of this kind")
+    raise AssertionError(f"{type(response).__name__} is not a response to a peer")
 
 
-def refused(api_key: int, error: ErrorCode) -> Values:
-    """The values of a response that is an error as a whole."""
+def error_response(api_key: int, error: ErrorCode) -> Values:
+    """The values of a response with a top-level error."""
     empty: Values = {"responses": []} if api_key == codec.FETCH else {"topics": [], "nodes": [], "error_message": None}
     return {"error_code": error, "throttle_time": 0} | empty
 
 
 def _only_partition(topics: Any) -> Any:
-    """The one partition of the one topic, if that is the metadata log's."""
+    """The metadata partition, if it is the only partition of the only topic."""
     if len(topics) != 1 or len(topics[0].partitions) != 1:
         return None
     topic = topics[0]
     name = getattr(topic, "topic_name", None) or getattr(topic, "topic", None)
-    is_ours = name == TOPIC or getattr(topic, "topic_id", None) == TOPIC_ID
+    is_metadata = name == TOPIC or getattr(topic, "topic_id", None) == TOPIC_ID
     partition = topic.partitions[0]
     index = getattr(partition, "partition_index", getattr(partition, "partition", None))
-    return partition if is_ours and index == 0 else None
+    return partition if is_metadata and index == 0 else None
 
 
 def _topics(partition: Values) -> Values:
@@ -241,7 +241,7 @@ def _fetch_response(response: Any) -> FetchResponse:
 
 def _fetch_response_values(response: FetchResponse, endpoints: Endpoints) -> Values:
     if response.error is ErrorCode.inconsistent_cluster_id:
-        return refused(codec.FETCH, response.error)
+        return error_response(codec.FETCH, response.error)
     partition = {
         "partition_index": 0,
         "error_code": response.error,
@@ -252,8 +252,8 @@ def _fetch_response_values(response: FetchResponse, endpoints: Endpoints) -> Val
         "records": response.data,
     }
     if response.diverging is not None:
-        end = response.diverging
-        partition["diverging_epoch"] = {"epoch": end.epoch, "end_offset": end.end_offset}
+        diverging = response.diverging
+        partition["diverging_epoch"] = {"epoch": diverging.epoch, "end_offset": diverging.end_offset}
     topic = {"topic": TOPIC, "topic_id": TOPIC_ID, "partitions": [partition]}
     values: Values = {"throttle_time": 0, "error_code": ErrorCode.none, "responses": [topic]}
     return values | _node_endpoints(response.leader_id, endpoints)
@@ -265,8 +265,8 @@ def _describe_values(response: DescribeQuorumResponse, endpoints: Endpoints) -> 
         "error_message": None,
         **_leader(response.leader_id, response.epoch),
         "high_watermark": response.high_watermark,
-        "current_voters": [_replica_values(view) for view in response.voters],
-        "observers": [_replica_values(view) for view in response.observers],
+        "current_voters": [_replica_values(replica) for replica in response.voters],
+        "observers": [_replica_values(replica) for replica in response.observers],
     }
     nodes = [
         {"node_id": node, "listeners": [{"name": LISTENER, "host": host, "port": port}]}
@@ -280,13 +280,13 @@ def _describe_values(response: DescribeQuorumResponse, endpoints: Endpoints) -> 
     }
 
 
-def _replica_values(view: ReplicaView) -> Values:
+def _replica_values(replica: ReplicaProgress) -> Values:
     return {
-        "replica_id": view.replica_id,
+        "replica_id": replica.replica_id,
         "replica_directory_id": None,
-        "log_end_offset": view.end_offset,
-        "last_fetch_timestamp": view.last_fetch_ms,
-        "last_caught_up_timestamp": view.last_caught_up_ms,
+        "log_end_offset": replica.end_offset,
+        "last_fetch_timestamp": replica.last_fetch_ms,
+        "last_caught_up_timestamp": replica.last_caught_up_ms,
     }
 
 

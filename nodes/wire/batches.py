@@ -1,15 +1,16 @@
-"""Kafka's record batches (format v2), as they stand on disk and travel in Fetch.
+"""Kafka's record batches (format v2), on disk and in Fetch responses.
 
-What may live here: pure functions between bytes and batches. What may not: files, sockets, clocks.
+Contains pure functions between bytes and batches. Does not contain files, sockets or clocks.
 
-A batch is a header of 61 bytes and its records; a log is batches end to end. Heads are read without touching the
-records, so that a large log can be walked quickly; a tail that is torn or fails its checksum ends the walk.
+A batch is a header of 61 bytes followed by its records; a log is a sequence of batches. Headers are read without
+decoding the records, which is fast for large logs. Reading stops at a torn batch or, in intact_heads, at a batch with
+a wrong checksum.
 
     data = encode_batch([Record(b"k", b"v")], base_offset=5, leader_epoch=2, timestamp_ms=0)
     [head] = heads(data)
     records(data, head)                       # [Record(key=b"k", value=b"v")]
 
-Compressed batches are walked, not read. Sources: KIP-98 (message format), Kafka's DefaultRecordBatch.
+The records of compressed batches are not decoded. Sources: KIP-98 (message format), Kafka's DefaultRecordBatch.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ assert HEADER_BYTES == 61
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Key and value of one record; its offset is its place in the batch."""
+    """Key and value of one record; its offset follows from its position in the batch."""
 
     key: bytes | None
     value: bytes | None
@@ -42,7 +43,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class BatchHead:
-    """What a batch's header says, and where the batch stands (start, end) in the bytes that were walked."""
+    """A batch's header, and the batch's position (start, end) in the data."""
 
     base_offset: int
     last_offset: int
@@ -59,7 +60,7 @@ class BatchHead:
 def encode_batch(
     records: Sequence[Record], base_offset: int, leader_epoch: int, timestamp_ms: int, is_control: bool = False
 ) -> bytes:
-    """One uncompressed batch without a producer, its records at consecutive offsets and all of one time stamp."""
+    """One uncompressed batch without a producer; its records have consecutive offsets and the same timestamp."""
     assert records, "a batch has at least one record"
     payload = b"".join(_encode_record(record, delta) for delta, record in enumerate(records))
     attributes, last_delta = (_CONTROL if is_control else 0), len(records) - 1
@@ -70,7 +71,7 @@ def encode_batch(
 
 
 def heads(data: bytes) -> Iterator[BatchHead]:
-    """The headers of the whole batches at the beginning of data; stops where bytes end early or are no batch."""
+    """The headers of the complete batches at the beginning of data; stops at a torn or invalid batch."""
     start = 0
     while start + HEADER_BYTES <= len(data):
         base, length, epoch, magic, crc, attributes, last_delta, first_ms, *_, count = _HEADER.unpack_from(data, start)
@@ -83,12 +84,12 @@ def heads(data: bytes) -> Iterator[BatchHead]:
 
 
 def is_intact(data: bytes, head: BatchHead) -> bool:
-    """Whether the batch's checksum holds; the checksum does not cover base offset, length and leader epoch."""
+    """Whether the batch's checksum is right; it does not cover base offset, length and leader epoch."""
     return crc32c(memoryview(data)[head.start + _CRC_COVERS_FROM : head.end]) == head.crc
 
 
 def intact_heads(data: bytes) -> Iterator[BatchHead]:
-    """As heads, ending also at the first batch whose checksum fails."""
+    """As heads, but also stops at the first batch with a wrong checksum."""
     for head in heads(data):
         if not is_intact(data, head):
             return
@@ -96,7 +97,7 @@ def intact_heads(data: bytes) -> Iterator[BatchHead]:
 
 
 def intact_length(data: bytes) -> int:
-    """How many bytes at the beginning of data are whole, sound batches: what lies behind is a torn tail."""
+    """The length in bytes of the intact batches at the beginning of data; the rest is a torn tail."""
     length = 0
     for head in intact_heads(data):
         length = head.end
@@ -104,13 +105,13 @@ def intact_length(data: bytes) -> int:
 
 
 def records(data: bytes, head: BatchHead) -> list[Record]:
-    """The records of one uncompressed batch. Raises PeerFailure where they are compressed or torn."""
+    """The records of one uncompressed batch. Raises PeerFailure if it is compressed or its records are truncated."""
     if head.is_compressed:
-        raise PeerFailure(f"reading the batch at offset {head.base_offset}: it is compressed, expected plain records")
+        raise PeerFailure(f"reading the batch at offset {head.base_offset}: expected no compression, it is compressed")
     try:
         return list(_decode_records(data, head))
     except IndexError as error:
-        message = f"reading the batch at offset {head.base_offset}: its records end early"
+        message = f"reading the batch at offset {head.base_offset}: its records are truncated"
         raise PeerFailure(message) from error
 
 
@@ -138,13 +139,13 @@ def _prefixed(value: bytes | None) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """Zig-zag, seven bits a byte, least significant first."""
-    rest, out = (number << 1) ^ (number >> 63), bytearray()
+    """A zig-zag varint: seven bits per byte, least significant first."""
+    rest, encoded = (number << 1) ^ (number >> 63), bytearray()
     while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
+        encoded.append(rest & 0x7F | 0x80)
         rest >>= 7
-    out.append(rest)
-    return bytes(out)
+    encoded.append(rest)
+    return bytes(encoded)
 
 
 def _read_varint(data: bytes, position: int) -> tuple[int, int]:

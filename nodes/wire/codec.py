@@ -1,15 +1,15 @@
-"""Requests and responses as frames, and frames as requests and responses.
+"""Encoding and decoding of requests and responses.
 
-What may live here: pure functions between bytes and kio entities. What may not: sockets, clocks, waiting.
+Contains pure functions between bytes and kio entities. Does not contain sockets, clocks or waiting.
 
-kio has one class per message and version; they are many, so each is imported when first needed. `build` fills any of
-them from plain values, so that one description serves every version of a message: names that a version lacks are left
-out, mappings become nested entities, and milliseconds become the time spans kio asks for.
+kio has one class per message and version; each is imported when first needed. `build` fills any of them from plain
+values, so that one description serves all versions of a message: fields that a version does not have are ignored,
+mappings become nested entities, and milliseconds become kio's time spans.
 
     request = build(VOTE, 2, "request", {"cluster_id": "x", "voter_id": 2, "topics": [...]})
     frame = encode_request(request, correlation_id=7, client_id="observer")
 
-Raises PeerFailure where bytes do not follow the protocol. Sources: KIP-511 (ApiVersions' header and its fallback).
+Raises PeerFailure for bytes that violate the protocol. Source: KIP-511 (ApiVersions' header and its fallback).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LENGTH = struct.Struct(">i")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RequestFrame:
-    """A request as it came in: version is the one the client asked in, and the one to answer in."""
+    """A received request; the response must have the same api_version."""
 
     api_key: int
     api_version: int
@@ -59,11 +59,11 @@ class RequestFrame:
     request: Any
 
 
-class UnknownVersion(PeerFailure):
-    """A frame of an API or version that kio does not have; head tells which, for an answer that refuses it."""
+class UnsupportedVersion(PeerFailure):
+    """A request of an API or version that is not supported; its fields are those that an error response needs."""
 
     def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
-        super().__init__(f"decoding a request: api {api_key} has no version {api_version} here")
+        super().__init__(f"decoding a request: API {api_key} version {api_version} is not supported")
         self.api_key = api_key
         self.api_version = api_version
         self.correlation_id = correlation_id
@@ -78,26 +78,26 @@ def _module_names() -> Mapping[int, str]:
 
 @functools.cache
 def versions(api_key: int) -> range:
-    """The versions of an API that kio can speak; empty for an API it does not know."""
+    """The versions of an API that kio supports; empty for an unknown API."""
     from kio.schema.index import schema_name_map
 
-    known = schema_name_map.get(_module_names().get(api_key, ""), {})
-    return range(min(known), max(known) + 1) if known else range(0)
+    numbers = schema_name_map.get(_module_names().get(api_key, ""), {})
+    return range(min(numbers), max(numbers) + 1) if numbers else range(0)
 
 
 @functools.cache
 def message_type(api_key: int, version: int, kind: Kind) -> Any:
-    """kio's class for a message. Raises KeyError for an API or version it does not have."""
+    """kio's class of a message. Raises KeyError for an unsupported API or version."""
     if version not in versions(api_key):
         raise KeyError((api_key, version))
     name = _module_names()[api_key]
     module = importlib.import_module(f"kio.schema.{name}.v{version}.{kind}")
-    wanted = (name + kind).replace("_", "").lower()
-    return next(value for key, value in vars(module).items() if key.lower() == wanted)
+    class_name = (name + kind).replace("_", "").lower()
+    return next(value for key, value in vars(module).items() if key.lower() == class_name)
 
 
 def build(api_key: int, version: int, kind: Kind, values: Mapping[str, Any]) -> Any:
-    """The message of this version, filled from plain values; names it does not have in this version are left out."""
+    """The message of this version, filled from plain values; fields that the version does not have are ignored."""
     return _filler(message_type(api_key, version, kind))(values)
 
 
@@ -113,7 +113,7 @@ def _filler(entity: Any) -> Callable[[Mapping[str, Any]], Any]:
 
 
 def _converter(hint: Any) -> Callable[[Any], Any]:
-    """How a plain value becomes what a field of this type holds."""
+    """The conversion of a plain value for a field of this type."""
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         convert = _converter(next(option for option in typing.get_args(hint) if option is not type(None)))
         return lambda value: None if value is None else convert(value)
@@ -143,7 +143,7 @@ def _header(message: Any, **values: Any) -> Any:
 
 
 def encode_request(request: Any, correlation_id: int, client_id: str) -> bytes:
-    """A whole frame, its length first."""
+    """A complete frame, with its length prefix."""
     header = _header(
         request,
         request_api_key=request.__api_key__,
@@ -155,28 +155,28 @@ def encode_request(request: Any, correlation_id: int, client_id: str) -> bytes:
 
 
 def encode_response(response: Any, correlation_id: int) -> bytes:
-    """A whole frame, its length first; kio gives ApiVersions the header v0 that KIP-511 asks for."""
+    """A complete frame, with its length prefix; kio gives ApiVersions the header v0 that KIP-511 requires."""
     return _encode(_header(response, correlation_id=correlation_id), response)
 
 
 def decode_request(frame: bytes) -> RequestFrame:
-    """The request in a frame (without its length). Raises UnknownVersion, or PeerFailure where it is torn."""
+    """The request in a frame without its length prefix. Raises UnsupportedVersion, or PeerFailure if truncated."""
     if len(frame) < _HEAD.size:
         raise PeerFailure(f"decoding a request: a frame of {len(frame)} bytes is shorter than any header")
     api_key, api_version, correlation_id = _HEAD.unpack_from(frame)
     if api_version not in versions(api_key):
-        raise UnknownVersion(api_key, api_version, correlation_id)
+        raise UnsupportedVersion(api_key, api_version, correlation_id)
     entity = message_type(api_key, api_version, "request")
-    header, request = _decode(entity, frame, f"request of api {api_key} version {api_version}")
+    header, request = _decode(entity, frame, f"request of API {api_key} version {api_version}")
     return RequestFrame(api_key, api_version, correlation_id, header.client_id, request)
 
 
 def decode_response(entity: Any, frame: bytes) -> tuple[int, Any]:
-    """Correlation id and response, given kio's class for the response that is due.
+    """Correlation id and response, given kio's class of the expected response.
 
-    A refused ApiVersions is read as v0, whatever was asked (KIP-511).
+    An UNSUPPORTED_VERSION response to ApiVersions has version 0, whatever the request's version (KIP-511).
     """
-    if entity.__api_key__ == API_VERSIONS and _refuses_version(frame):
+    if entity.__api_key__ == API_VERSIONS and _is_unsupported_version(frame):
         entity = message_type(API_VERSIONS, 0, "response")
     header, response = _decode(entity, frame, entity.__name__)
     return header.correlation_id, response
@@ -190,19 +190,19 @@ def correlation_id_of(frame: bytes) -> int:
 
 
 def frame_length(prefix: bytes) -> int:
-    """What the four bytes before a frame say. Raises PeerFailure for a length no peer of ours can mean."""
+    """The length in the four bytes before a frame. Raises PeerFailure if it is out of range."""
     (length,) = _LENGTH.unpack(prefix)
     if not 0 < length <= FRAME_BYTES_MAX:
-        raise PeerFailure(f"reading a frame: a length of {length} bytes, expected 1 to {FRAME_BYTES_MAX}")
+        raise PeerFailure(f"reading a frame: expected a length of 1 to {FRAME_BYTES_MAX} bytes, got {length}")
     return int(length)
 
 
-def _refuses_version(frame: bytes) -> bool:
+def _is_unsupported_version(frame: bytes) -> bool:
     return frame[4:6] == struct.pack(">h", ErrorCode.unsupported_version)
 
 
 def _decode(entity: Any, frame: bytes, what: str) -> tuple[Any, Any]:
-    # kio's readers raise errors of their own, of struct and of unicode on bytes that are cut or senseless.
+    # On truncated or invalid bytes, kio's readers raise their own errors and those of struct and unicode.
     try:
         header, size = entity_reader(entity.__header_schema__)(frame, 0)
         message, _ = entity_reader(entity)(frame, size)

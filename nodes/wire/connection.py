@@ -1,11 +1,11 @@
-"""A client's connection to one node, honest about what may have happened.
+"""A client's connection to one node that distinguishes requests that were not sent from those without a response.
 
-What may live here: one TCP connection, requests matched to responses by correlation id. What may not: retries,
-meaning, or any choice of node.
+Contains one TCP connection and the matching of responses to requests by correlation id. Does not contain retries, the
+meaning of messages, or the choice of a node.
 
-A call that ends in NotSent certainly did nothing: no byte of it can have left. Any other end without a response is
-NoAnswer: it may have happened. After a deadline has passed the connection is given up, so that whatever arrives on
-the next one was sent by someone who stopped waiting (the leader's read lease of the reference quorum relies on it).
+NotSent: no byte of the request was sent, so it had no effect. NoAnswer: the request may have had its effect. When a
+call's deadline passes, the connection is closed. So a request on a new connection proves that the client no longer
+waits for the earlier response; the read lease of the reference quorum relies on this.
 
     connection = WireConnection("10.0.0.1", 9093, "observer")
     quorum = await connection.call_latest(DESCRIBE_QUORUM, {"topics": [...]}, timeout_ms=500)
@@ -26,7 +26,7 @@ Waiting = tuple[Any, "asyncio.Future[Any]"]
 
 
 class _Link:
-    """One open TCP connection, from its opening to its end."""
+    """One open TCP connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: str) -> None:
         self._reader, self._writer, self._peer = reader, writer, peer
@@ -40,17 +40,17 @@ class _Link:
         return not self._reading.done() and not self._writer.is_closing()
 
     def send(self, request: Any, client_id: str) -> asyncio.Future[Any]:
-        """Hand the request to the kernel; the future gives its response."""
+        """Pass the request to the kernel; returns a future of its response."""
         correlation_id, self._next_correlation_id = self._next_correlation_id, self._next_correlation_id + 1
-        due = codec.message_type(request.__api_key__, request.__version__, "response")
+        response_type = codec.message_type(request.__api_key__, request.__version__, "response")
         frame = codec.encode_request(request, correlation_id, client_id)
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting[correlation_id] = (due, answer)
+        response: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[correlation_id] = (response_type, response)
         self._writer.write(frame)
-        return answer
+        return response
 
     def abort(self, reason: str) -> None:
-        """Close at once, without waiting for bytes to leave; everyone waiting hears the reason."""
+        """Close at once, without flushing; pending calls fail with the reason."""
         if self._writer.transport is not None:
             self._writer.transport.abort()
         self._reading.cancel()
@@ -71,30 +71,30 @@ class _Link:
     def _deliver(self, frame: bytes) -> None:
         correlation_id = codec.correlation_id_of(frame)
         if correlation_id not in self._waiting:
-            raise PeerFailure(f"correlation id {correlation_id} answers no request of ours")
-        due, answer = self._waiting.pop(correlation_id)
+            raise PeerFailure(f"correlation id {correlation_id} matches no pending request")
+        response_type, future = self._waiting.pop(correlation_id)
         try:
-            _, response = codec.decode_response(due, frame)
+            _, response = codec.decode_response(response_type, frame)
         except PeerFailure as error:
-            _settle(answer, NoAnswer(f"waiting for {self._peer}: {error}"))
+            _fail(future, NoAnswer(f"waiting for {self._peer}: {error}"))
             raise
-        if not answer.done():
-            answer.set_result(response)
+        if not future.done():
+            future.set_result(response)
 
     def _fail_all(self, failure: NoAnswer) -> None:
         waiting, self._waiting = self._waiting, {}
-        for _, answer in waiting.values():
-            _settle(answer, failure)
+        for _, future in waiting.values():
+            _fail(future, failure)
 
 
-def _settle(answer: asyncio.Future[Any], failure: NoAnswer) -> None:
-    if not answer.done():
-        answer.set_exception(failure)
-        answer.exception()  # marks it as seen: a caller that was cancelled will not come for it
+def _fail(future: asyncio.Future[Any], failure: NoAnswer) -> None:
+    if not future.done():
+        future.set_exception(failure)
+        future.exception()  # marks it as retrieved: a caller that was cancelled does not retrieve it
 
 
 class WireConnection:
-    """harness.model.session.Connection over TCP; calls may overlap: answers find their callers by correlation id."""
+    """harness.model.session.Connection over TCP; calls may overlap."""
 
     def __init__(self, host: str, port: int, client_id: str) -> None:
         self._host, self._port, self._client_id = host, port, client_id
@@ -102,32 +102,32 @@ class WireConnection:
         self._opening = asyncio.Lock()
 
     async def call(self, request: Any, timeout_ms: int) -> Any:
-        """Send one request and return its response, both kio entities. Raises NotSent and NoAnswer, see above."""
+        """Send one request and return its response, both kio entities. Raises NotSent or NoAnswer."""
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
         link = await self._opened(deadline)
         return await self._exchange(link, request, deadline)
 
     async def call_latest(self, api_key: int, values: Mapping[str, Any], timeout_ms: int) -> Any:
-        """As call, with the request filled from plain values in the newest version that both sides know."""
+        """As call, with a request of the newest version that both sides support, filled from plain values."""
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
         link = await self._opened(deadline)
         version = await self._newest(link, api_key, deadline)
         return await self._exchange(link, codec.build(api_key, version, "request", values), deadline)
 
     async def newest_version(self, api_key: int, timeout_ms: int) -> int:
-        """The newest version of an API that both sides know. Raises NotSent where there is none."""
+        """The newest version of an API that both sides support. Raises NotSent if there is none."""
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
         return await self._newest(await self._opened(deadline), api_key, deadline)
 
     async def negotiate(self, timeout_ms: int = 2000) -> Mapping[int, range]:
-        """The versions the peer knows, by API key; asked once a connection."""
+        """The versions that the peer supports, by API key; requested once per connection."""
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
         return await self._ranges(await self._opened(deadline), deadline)
 
     def abort(self) -> None:
-        """Close at once; calls under way end in NoAnswer."""
+        """Close at once; pending calls end in NoAnswer."""
         if self._link is not None:
-            self._link.abort("the connection was given up")
+            self._link.abort("the connection was closed")
             self._link = None
 
     async def close(self) -> None:
@@ -146,7 +146,7 @@ class WireConnection:
             async with asyncio.timeout_at(deadline):
                 reader, writer = await asyncio.open_connection(self._host, self._port)
         except TimeoutError as error:
-            raise NotSent(f"connecting to {peer}: no answer in time") from error
+            raise NotSent(f"connecting to {peer}: timed out") from error
         except OSError as error:
             raise NotSent(f"connecting to {peer}: {error.strerror or error}") from error
         endpoint = writer.get_extra_info("socket")
@@ -155,45 +155,46 @@ class WireConnection:
         return _Link(reader, writer, peer)
 
     async def _exchange(self, link: _Link, request: Any, deadline: float) -> Any:
-        # Nothing has awaited since the link was found usable, or ApiVersions alone was sent: no byte of request left.
+        # At most ApiVersions was sent on this link since it was found usable, so no byte of the request has been.
         if not link.is_usable:
-            raise NotSent(f"sending to {self._host}:{self._port}: the connection broke before the request left")
-        answer = link.send(request, self._client_id)
+            raise NotSent(f"sending to {self._host}:{self._port}: the connection broke before the request was sent")
+        response = link.send(request, self._client_id)
         try:
             async with asyncio.timeout_at(deadline):
-                return await answer
+                return await response
         except TimeoutError as error:
-            self._give_up(link)
-            raise NoAnswer(f"waiting for {self._host}:{self._port}: no answer in time") from error
+            self._discard(link)
+            raise NoAnswer(f"waiting for {self._host}:{self._port}: timed out") from error
         except asyncio.CancelledError:
-            self._give_up(link)
+            self._discard(link)
             raise
 
-    def _give_up(self, link: _Link) -> None:
-        link.abort("the connection was given up")
+    def _discard(self, link: _Link) -> None:
+        link.abort("the connection was closed")
         if self._link is link:
             self._link = None
 
     async def _newest(self, link: _Link, api_key: int, deadline: float) -> int:
-        theirs = (await self._ranges(link, deadline)).get(api_key, range(0))
-        ours = codec.versions(api_key)
-        both = range(max(theirs.start, ours.start), min(theirs.stop, ours.stop))
-        if not both:
-            raise NotSent(f"asking {self._host}:{self._port}: it has no version of api {api_key} that we know")
-        return both[-1]
+        remote = (await self._ranges(link, deadline)).get(api_key, range(0))
+        local = codec.versions(api_key)
+        common = range(max(remote.start, local.start), min(remote.stop, local.stop))
+        if not common:
+            peer = f"{self._host}:{self._port}"
+            raise NotSent(f"sending to {peer}: no version of API {api_key} is supported by both sides")
+        return common[-1]
 
     async def _ranges(self, link: _Link, deadline: float) -> Mapping[int, range]:
         if link.ranges is None:
             try:
-                link.ranges = await self._ask_ranges(link, deadline)
+                link.ranges = await self._request_ranges(link, deadline)
             except NoAnswer as error:
-                raise NotSent(f"asking for ApiVersions: {error}") from error
+                raise NotSent(f"requesting ApiVersions: {error}") from error
         return link.ranges
 
-    async def _ask_ranges(self, link: _Link, deadline: float) -> Mapping[int, range]:
-        us = {"client_software_name": "splitbrain", "client_software_version": "0"}
+    async def _request_ranges(self, link: _Link, deadline: float) -> Mapping[int, range]:
+        client = {"client_software_name": "splitbrain", "client_software_version": "0"}
         version = codec.versions(codec.API_VERSIONS)[-1]
-        response = await self._exchange(link, codec.build(codec.API_VERSIONS, version, "request", us), deadline)
+        response = await self._exchange(link, codec.build(codec.API_VERSIONS, version, "request", client), deadline)
         if response.error_code == codec.ErrorCode.unsupported_version:
             request = codec.build(codec.API_VERSIONS, 0, "request", {})
             response = await self._exchange(link, request, deadline)

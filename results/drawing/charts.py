@@ -112,14 +112,14 @@ def _shades(faults: Sequence[FaultInterval], scale: Scale) -> list[ET.Element]:
     return [
         element(
             "rect",
-            tooltip(band.label),
-            x=scale(band.start_ns),
+            tooltip(interval.label),
+            x=scale(interval.start_ns),
             y=TOP,
-            width=max(scale(band.end_ns) - scale(band.start_ns), 1.0),
+            width=max(scale(interval.end_ns) - scale(interval.start_ns), 1.0),
             height=BOTTOM - TOP,
             class_="fault",
         )
-        for band in faults
+        for interval in faults
     ]
 
 

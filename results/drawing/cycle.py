@@ -127,8 +127,8 @@ def _card(txn: int, each: Operation | None, card: Card, lines: list[tuple[str, b
         label(_who(each), left + CARD_WIDTH - 10, top + 19, "tick", "end"),
     ]
     parts += [
-        label(text, left + 10, top + HEAD + LINE * at - 2, "micro_op meant" if meant else "micro_op")
-        for at, (text, meant) in enumerate(lines)
+        label(text, left + 10, top + HEAD + LINE * at - 2, "micro-op on-cycle" if on_cycle else "micro-op")
+        for at, (text, on_cycle) in enumerate(lines)
     ]
     return element("g", *parts)
 

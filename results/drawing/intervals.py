@@ -20,7 +20,7 @@ from results.data import Operation, ShownFinding, SideData
 from results.drawing.axis import LEFT, RIGHT, WIDTH, clip, seconds_of
 from results.drawing.events import Events, Skipped, events_of
 from results.drawing.svg import drawing, element, label, text_width, tooltip
-from results.drawing.timeline import LANE_HEIGHT, QUIET_STATES, fault_interval, fault_lanes
+from results.drawing.timeline import LANE_HEIGHT, QUIET_STATES, fault_lanes, fault_shade
 
 ROW: Final = 25
 BAR: Final = 17
@@ -50,7 +50,9 @@ def intervals(shown: ShownFinding, side: SideData) -> ET.Element:
     lanes = {process: lanes_top + row * at for at, process in enumerate(_processes(events))}
     bottom = lanes_top + row * len(lanes) + 6
     parts = [
-        element("g", *(fault_interval(band, events.of_time, top, bottom) for band, top in faults), class_="backdrop"),
+        element(
+            "g", *(fault_shade(interval, events.of_time, top, bottom) for interval, top in faults), class_="backdrop"
+        ),
         *_nodes(side, events, nodes_top),
         *(_zone(zone, at, events, zones_top + ZONE * at, bottom) for at, zone in enumerate(zones)),
         *(_break(skipped, lanes_top, bottom) for skipped in events.skipped),
@@ -94,14 +96,14 @@ def notes_of(shown: ShownFinding) -> Mapping[int, str]:
 
 
 def _faults(side: SideData, events: Events) -> tuple[list[tuple[FaultInterval, float]], float]:
-    """The bands that touch the picture, each with the top of its lane; and how much room their labels take."""
+    """The fault intervals within the picture, each with the top of its lane, and the height of all lanes."""
     if not events.times_ns:
         return [], 0.0
     first, last = events.times_ns[0], events.times_ns[-1]
-    bands = [band for band in side.faults if band.end_ns >= first and band.start_ns <= last]
-    lanes = fault_lanes(bands, events.of_time)
+    faults = [fault for fault in side.faults if fault.end_ns >= first and fault.start_ns <= last]
+    lanes = fault_lanes(faults, events.of_time)
     tops = [2.0 + LANE_HEIGHT * lane for lane in lanes]
-    return list(zip(bands, tops, strict=True)), LANE_HEIGHT * (max(lanes, default=-1) + 1)
+    return list(zip(faults, tops, strict=True)), LANE_HEIGHT * (max(lanes, default=-1) + 1)
 
 
 def _nodes(side: SideData, events: Events, top: float) -> list[ET.Element]:

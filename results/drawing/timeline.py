@@ -1,7 +1,7 @@
 """The picture of a run: who was what in which epoch, while which faults were in place.
 
 A block a side, all on one time axis so that sides compare at a glance; in a block a row a node, coloured by state,
-with the epoch written above where it changes; fault bands shade all rows; below them the epochs as step lines.
+with the epoch written above where it changes; fault intervals shade all rows; below them the epochs as step lines.
 
 What may live here: the layout of this picture. What may not: reading, judging, colours (templates/drawing.css).
 """
@@ -57,8 +57,8 @@ def _block(side: SideData, scale: Scale, epochs_shown: range, top: float) -> tup
     bottom = rows_bottom + (EPOCHS_HEIGHT if side.epochs else 0)
     rows = [_row(node, side, scale, rows_top + ROW_HEIGHT * position) for position, node in enumerate(side.nodes)]
     faults = [
-        fault_interval(band, scale, top + HEADER_HEIGHT + LANE_HEIGHT * lane, bottom)
-        for band, lane in zip(side.faults, lanes, strict=True)
+        fault_shade(interval, scale, top + HEADER_HEIGHT + LANE_HEIGHT * lane, bottom)
+        for interval, lane in zip(side.faults, lanes, strict=True)
     ]
     epochs = [epoch_lines(side, epochs_shown, scale, rows_bottom)] if side.epochs else []
     block = element("g", _header(side, top), *faults, *rows, *epochs, time_axis(scale, bottom), class_="side")
@@ -78,34 +78,36 @@ def _header(side: SideData, top: float) -> ET.Element:
 
 
 def fault_lanes(faults: Sequence[FaultInterval], scale: Callable[[float], float]) -> list[int]:
-    """For each band, the first lane in which neither it nor its label meets another."""
+    """For each interval, the first lane in which neither it nor its label meets another."""
     ends: list[float] = []
     lanes: list[int] = []
-    for band in faults:
-        start = _label_start(band, scale)
+    for interval in faults:
+        start = _label_start(interval, scale)
         lane = next((lane for lane, end in enumerate(ends) if end < start), len(ends))
-        ends[lane : lane + 1] = [max(start + text_width(band.label, 11) + 10, scale(band.end_ns) + 4)]
+        ends[lane : lane + 1] = [max(start + text_width(interval.label, 11) + 10, scale(interval.end_ns) + 4)]
         lanes.append(lane)
     return lanes
 
 
-def _label_start(band: FaultInterval, scale: Callable[[float], float]) -> float:
-    """Where a band begins, or further left where its label would leave the picture."""
-    return max(LEFT, min(scale(band.start_ns), WIDTH - RIGHT - text_width(band.label, 11)))
+def _label_start(interval: FaultInterval, scale: Callable[[float], float]) -> float:
+    """Where a interval begins, or further left where its label would leave the picture."""
+    return max(LEFT, min(scale(interval.start_ns), WIDTH - RIGHT - text_width(interval.label, 11)))
 
 
-def fault_interval(band: FaultInterval, scale: Callable[[float], float], lane_top: float, bottom: float) -> ET.Element:
+def fault_shade(interval: FaultInterval, scale: Callable[[float], float], lane_top: float, bottom: float) -> ET.Element:
     """A fault's shade down to bottom, with its label in the lane that begins at lane_top."""
-    start, end = scale(band.start_ns), scale(band.end_ns)
+    start, end = scale(interval.start_ns), scale(interval.end_ns)
     line_y, width = lane_top + LANE_HEIGHT - 4, max(end - start, 0.0)
-    when = f"{seconds_of(band.start_ns)} to {seconds_of(band.end_ns)}" if width else seconds_of(band.start_ns)
+    when = (
+        f"{seconds_of(interval.start_ns)} to {seconds_of(interval.end_ns)}" if width else seconds_of(interval.start_ns)
+    )
     return element(
         "g",
-        tooltip(f"{band.label}: {when}"),
+        tooltip(f"{interval.label}: {when}"),
         element("rect", x=start, y=line_y, width=max(width, 1.0), height=bottom - line_y, class_="fault"),
         element("path", d=f"M{start:.2f} {bottom:.2f}V{line_y:.2f}H{end:.2f}V{bottom:.2f}", class_="fault-edge"),
-        label(band.label, _label_start(band, scale) + 3, lane_top + LANE_HEIGHT - 7, "fault-label"),
-        class_="fault-band",
+        label(interval.label, _label_start(interval, scale) + 3, lane_top + LANE_HEIGHT - 7, "fault-label"),
+        class_="fault-interval",
     )
 
 

@@ -17,7 +17,7 @@ from results.data import (
     SideData,
     StateSpan,
 )
-from results.run_verdict import Expectation
+from results.run_verdict import ExpectationResult
 
 SECOND = 1_000_000_000
 INJECTION = "<script>alert('epoch & \"leader\"')</script>"
@@ -127,8 +127,8 @@ def bad_side() -> SideData:
             Quantity("quorum", "elections", 8, "elections"),
         ),
         expectations=(
-            Expectation("a healthy leader is deposed", "deposed once, at 14.310 s", met=True),
-            Expectation("at least 2 epochs are burned", "7 epochs", met=True),
+            ExpectationResult("a healthy leader is deposed", "deposed once, at 14.310 s", met=True),
+            ExpectationResult("at least 2 epochs are burned", "7 epochs", met=True),
         ),
         findings=(ShownFinding(finding, ops),),
         findings_total=3,
@@ -161,8 +161,8 @@ def good_side() -> SideData:
         ),
         quantities=(Quantity("quorum", "epochs_burned", 0, "epochs"),),
         expectations=(
-            Expectation("no healthy leader is deposed", "none deposed", met=True),
-            Expectation("no epoch is burned", "0 epochs", met=None),
+            ExpectationResult("no healthy leader is deposed", "none deposed", met=True),
+            ExpectationResult("no epoch is burned", "0 epochs", met=None),
         ),
         versions={"kafka": "4.1.0", "splitbrain": "0.1.0"},
     )

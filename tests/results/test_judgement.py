@@ -12,7 +12,7 @@ import pytest
 
 from harness.model import BadInput, Finding, Quantity, Verdict
 from results.junit import junit
-from results.run_verdict import Expectation, RunVerdict, read_verdict, write_verdict
+from results.run_verdict import ExpectationResult, RunVerdict, read_verdict, write_verdict
 from results.store import new_run
 from results.summary import summary
 
@@ -28,9 +28,9 @@ JUDGEMENT = RunVerdict(
     findings=(LOST, UNTOLD, STALE),
     quantities=(Quantity("quorum", "epochs_burned", 7, "epochs"),),
     expectations=(
-        Expectation("no leader is deposed", "deposed once", met=False),
-        Expectation("no epoch is burned", "no epoch was seen", met=None),
-        Expectation("writes go on", "812 writes", met=True),
+        ExpectationResult("no leader is deposed", "deposed once", met=False),
+        ExpectationResult("no epoch is burned", "no epoch was seen", met=None),
+        ExpectationResult("writes go on", "812 writes", met=True),
     ),
     versions={"kafka": "3.9.1"},
     command="splitbrain reproduce PV-01 --seed 42",

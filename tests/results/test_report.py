@@ -77,10 +77,10 @@ def test_of_epochs_that_crowd_the_last_is_written(good_side: SideData) -> None:
     assert [text.text for text in row.iter(f"{SVG}text") if text.get("class") == "epoch-number"] == ["49"]
 
 
-def test_fault_bands_shade_every_row_from_start_to_end(bad_side: SideData) -> None:
+def test_fault_interval_shades_every_row_from_start_to_end(bad_side: SideData) -> None:
     svg = parsed(bad_side)
-    band = next(group for group in svg.iter(f"{SVG}g") if group.get("class") == "fault-band")
-    shade = band.find(f"{SVG}rect")
+    interval = next(group for group in svg.iter(f"{SVG}g") if group.get("class") == "fault-interval")
+    shade = interval.find(f"{SVG}rect")
     assert shade is not None
     assert float(shade.attrib["x"]) == pytest.approx(LEFT + PLOT_WIDTH * 4 / 20, abs=0.01)
     assert float(shade.attrib["width"]) == pytest.approx(PLOT_WIDTH * 10 / 20, abs=0.01)
@@ -90,13 +90,13 @@ def test_fault_bands_shade_every_row_from_start_to_end(bad_side: SideData) -> No
         if "n3:" in bar.findtext(f"{SVG}title", "")
     )
     assert float(shade.attrib["y"]) + float(shade.attrib["height"]) > lowest_bar
-    assert band.findtext(f"{SVG}text") == "n2 cut from all"
+    assert interval.findtext(f"{SVG}text") == "n2 cut from all"
 
 
 def test_labels_of_faults_that_overlap_stand_in_lanes_of_their_own() -> None:
     scale = Scale(0, 20, LEFT, WIDTH - RIGHT)
-    bands = [FaultInterval("n1 cut", 1, 9), FaultInterval("n2 paused", 2, 3), FaultInterval("n3 killed", 12, 13)]
-    assert fault_lanes(bands, scale) == [0, 1, 0]
+    intervals = [FaultInterval("n1 cut", 1, 9), FaultInterval("n2 paused", 2, 3), FaultInterval("n3 killed", 12, 13)]
+    assert fault_lanes(intervals, scale) == [0, 1, 0]
 
 
 def test_a_finding_of_a_node_is_pointed_at(bad_side: SideData) -> None:

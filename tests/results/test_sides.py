@@ -96,21 +96,21 @@ def test_a_mark_is_a_moment() -> None:
 
 
 def test_times_under_faults_are_told_once_however_many_there_were() -> None:
-    bands = [
+    intervals = [
         FaultInterval("a", 1, 4),
         FaultInterval("mark", 2, 2),
         FaultInterval("b", 3, 6),
         FaultInterval("c", 8, 9),
         FaultInterval("d", 9, 11),
     ]
-    assert spans_of(bands) == ((1, 6), (8, 11))
-    assert spans_of(bands[1:2]) == ()
+    assert spans_of(intervals) == ((1, 6), (8, 11))
+    assert spans_of(intervals[1:2]) == ()
 
 
 def test_a_label_is_bounded_and_tells_what_has_no_words() -> None:
-    [band] = fault_intervals([deed(1, "skew", {"seconds": list(range(50))})], 9, plugins.ops())
-    assert band.label.startswith('skew {"seconds": [0, 1,')
-    assert len(band.label) == 48
+    [interval] = fault_intervals([deed(1, "skew", {"seconds": list(range(50))})], 9, plugins.ops())
+    assert interval.label.startswith('skew {"seconds": [0, 1,')
+    assert len(interval.label) == 48
 
 
 def history_table(*rows: tuple[int, int, str]) -> pa.Table:

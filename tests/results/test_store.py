@@ -9,7 +9,7 @@ import pytest
 
 from harness.model import BadInput
 from results.files import read_json, write_json
-from results.store import new_run, open_run, runs
+from results.store import new_run, runs
 
 NOW = datetime(2026, 11, 21, 5, 17, 0, 250, tzinfo=UTC)
 
@@ -61,11 +61,6 @@ def test_a_reproduction_holds_numbered_sides_that_the_store_does_not_list(tmp_pa
         reproduction.new_side(side, NOW)
     assert [run.name for run in reproduction.sides()] == ["bad-1", "bad-2", "good-1"]
     assert runs(tmp_path) == [reproduction]
-
-
-def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"expected a run's directory, found no status\.json"):
-        open_run(tmp_path)
 
 
 def test_a_json_file_is_replaced_whole_and_leaves_nothing_beside_it(tmp_path: Path) -> None:

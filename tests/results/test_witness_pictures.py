@@ -6,6 +6,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.resources import files
 from itertools import chain, pairwise
 from pathlib import Path
 
@@ -212,8 +213,15 @@ def test_a_cycle_is_cards_with_operations_and_arrows_with_keys() -> None:
     svg = shown_cycle(TORN, TORN_STEPS)
     assert texts(svg, "card-name") == ["T0", "T2"]
     assert [each.text for each in of_class(svg, "text", "edge-label")] == ["wr x: 1", "rw y: nothing, then 1"]
-    assert texts(svg, "meant") == ["append x 1", "append y 1", "r x → [1]", "r y → []"]
-    assert texts(svg, "micro_op")[-1] == "r z → []"
+    assert texts(svg, "on-cycle") == ["append x 1", "append y 1", "r x → [1]", "r y → []"]
+    assert texts(svg, "micro-op")[-1] == "r z → []"
+
+
+def test_operations_of_a_cycle_are_styled() -> None:
+    style = (files("results") / "templates" / "drawing.css").read_text()
+    texts_of_cards = shown_cycle(TORN, TORN_STEPS).iter(f"{SVG}text")
+    unstyled = {name for text in texts_of_cards for name in text.get("class", "").split() if f".{name}" not in style}
+    assert unstyled == set()
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 9])

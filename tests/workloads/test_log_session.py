@@ -1,4 +1,4 @@
-"""The log's session against clients that answer as they are told: what each answer becomes in the history."""
+"""The log workload's session with fake clients: the op that follows from each response."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ADDRESSES = {1: "10.77.0.1", 2: "10.77.0.2"}
 
 
 class FakeClients:
-    """What both clients are told to answer, and what was done with them."""
+    """A producer and a consumer with scripted responses, and the calls they received."""
 
     def __init__(self) -> None:
         self.deliveries: list = []
@@ -33,10 +33,10 @@ class FakeClients:
         self.sent: list[tuple] = []
         self.assigned: list[list] = []
         self.subscribed: list[list] = []
-        self.rebalanced: dict = {}
+        self.callbacks: dict = {}
         self.owned: list[int] = []
         self.committed: list[list[tuple[int, int]]] = []
-        self.answers: list = []
+        self.responses: list = []
         self.closed = 0
 
     def producer(self, settings):
@@ -67,36 +67,36 @@ class FakeClients:
             close=self._close,
         )
 
-    def _subscribe(self, topics, **told):
+    def _subscribe(self, topics, **callbacks):
         self.subscribed.append(topics)
-        self.rebalanced = told
+        self.callbacks = callbacks
 
     def _poll(self, _seconds):
-        """The next record; one that is a name is the rebalance of that name, and comes before the record."""
+        """The next record; an entry that is a name calls the rebalance callback of that name first."""
         while self.records and isinstance(self.records[0], str):
-            self.rebalanced[self.records.pop(0)](None, [])
+            self.callbacks[self.records.pop(0)](None, [])
         return self.records.pop(0) if self.records else None
 
     def _commit(self, offsets, asynchronous):
         assert not asynchronous
         self.committed.append([(each.partition, each.offset) for each in offsets])
-        return self._answered()
+        return self._respond()
 
     def _committed(self, partitions, timeout):
         assert timeout > 0
         self.committed.append([each.partition for each in partitions])
-        return self._answered()
+        return self._respond()
 
-    def _answered(self):
-        answer = self.answers.pop(0)
-        if isinstance(answer, KafkaError):
-            raise KafkaException(answer)
-        return answer
+    def _respond(self):
+        response = self.responses.pop(0)
+        if isinstance(response, KafkaError):
+            raise KafkaException(response)
+        return response
 
     def _consume(self, number, _seconds):
         ready = len([None for _ in takewhile(lambda record: not isinstance(record, str), self.records[:number])])
-        got, self.records = self.records[:ready], self.records[ready:]
-        return got
+        records, self.records = self.records[:ready], self.records[ready:]
+        return records
 
     def _watermarks(self, _partition, timeout, cached):
         assert timeout > 0
@@ -113,7 +113,7 @@ def record(partition, offset, value):
     )
 
 
-def failed(code, offset=-1001):
+def error_message(code, offset=-1001):
     return SimpleNamespace(error=lambda: KafkaError(code), offset=lambda: offset)
 
 
@@ -127,10 +127,10 @@ def clients(monkeypatch):
 
 @pytest.fixture
 def invoke():
-    """Invokes operations one after another in one session, and closes it."""
+    """Invokes operations in order in one session, and closes it."""
 
     def invoke(*ops, assigns_itself=True):
-        async def one_by_one():
+        async def run():
             settings = {"acks": "all"}, {"isolation.level": "read_uncommitted"}
             session = LogSession(ADDRESSES, *settings, assigns_itself)
             try:
@@ -138,12 +138,12 @@ def invoke():
             finally:
                 await session.close()
 
-        return asyncio.run(one_by_one())
+        return asyncio.run(run())
 
     return invoke
 
 
-def test_an_acknowledged_send_tells_its_offset(clients, invoke):
+def test_acknowledged_send_has_its_offset(clients, invoke):
     clients.deliveries = [(None, 41)]
     assert invoke(SEND) == [SEND.ok({"offset": 41, "value": 7})]
     assert clients.sent == [("log", "7", 2)]
@@ -162,7 +162,7 @@ def test_an_acknowledged_send_tells_its_offset(clients, invoke):
         KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     ],
 )
-def test_a_send_whose_record_may_be_in_the_log_is_info(clients, invoke, code):
+def test_send_whose_record_may_be_in_the_log_is_info(clients, invoke, code):
     clients.deliveries = [(KafkaError(code), -1)]
     assert invoke(SEND) == [SEND.info(KafkaError(code).name())]
 
@@ -176,7 +176,7 @@ def test_a_send_whose_record_may_be_in_the_log_is_info(clients, invoke, code):
         KafkaError.INVALID_PRODUCER_EPOCH,
     ],
 )
-def test_a_send_that_was_refused_before_anything_was_appended_is_a_failure(clients, invoke, code):
+def test_send_that_was_rejected_before_the_append_fails(clients, invoke, code):
     clients.deliveries = [(KafkaError(code), -1), (None, 3)]
     assert invoke(SEND, SEND) == [SEND.fail(KafkaError(code).name()), SEND.ok({"offset": 3, "value": 7})]
     assert len(clients.producers) == 1
@@ -192,18 +192,18 @@ def test_a_send_that_was_refused_before_anything_was_appended_is_a_failure(clien
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     ],
 )
-def test_a_producer_that_is_shut_out_has_failed_and_is_replaced(clients, invoke, code):
+def test_send_of_a_fenced_producer_fails_and_the_producer_is_replaced(clients, invoke, code):
     clients.deliveries = [(KafkaError(code), -1), (None, 3)]
     assert [op.type for op in invoke(SEND, SEND)] == ["fail", "ok"]
     assert len(clients.producers) == 2
 
 
-def test_a_send_of_which_nothing_is_heard_is_left_to_the_engine_which_makes_it_info(invoke):
-    with pytest.raises(NoAnswer, match="sending 7 to log-2: nothing known"):
+def test_send_without_a_delivery_report_raises_no_answer(invoke):
+    with pytest.raises(NoAnswer, match="sending 7 to log-2: no delivery report"):
         invoke(SEND)
 
 
-def test_a_poll_returns_what_came_by_partition_and_begins_at_the_beginning(clients, invoke):
+def test_poll_returns_records_by_partition_from_the_beginning(clients, invoke):
     clients.records = [record(0, 5, 11), record(2, 8, 12), record(0, 6, 13)]
     assert invoke(POLL, POLL) == [POLL.ok({"log-0": [[5, 11], [6, 13]], "log-2": [[8, 12]]}), POLL.ok({})]
     ((*partitions,),) = clients.assigned
@@ -212,19 +212,19 @@ def test_a_poll_returns_what_came_by_partition_and_begins_at_the_beginning(clien
     ]
 
 
-def test_a_consumer_never_starts_elsewhere_by_itself_nor_commits(clients, invoke):
+def test_consumer_does_not_reset_its_position_or_commit_by_itself(clients, invoke):
     invoke(POLL)
     assert clients.consumers[0]["auto.offset.reset"] == "error"
     assert clients.consumers[0]["enable.auto.commit"] is False
 
 
-def test_an_assignment_begins_anew(clients, invoke):
+def test_assign_reassigns_the_same_consumer(clients, invoke):
     assign = Op("invoke", "assign", 4)
     assert invoke(POLL, assign, POLL) == [POLL.ok({}), assign.ok(), POLL.ok({})]
     assert (len(clients.assigned), len(clients.consumers)) == (2, 1)
 
 
-def test_a_process_that_its_group_assigns_polls_once_it_has_subscribed(clients, invoke):
+def test_member_of_a_group_must_subscribe_before_it_polls(clients, invoke):
     subscribe = Op("invoke", "subscribe", 4)
     clients.records = [record(0, 5, 11)]
     early, subscribed, polled = invoke(POLL, subscribe, POLL, assigns_itself=False)
@@ -236,42 +236,42 @@ def test_a_process_that_its_group_assigns_polls_once_it_has_subscribed(clients, 
 SUBSCRIBE, COMMIT = Op("invoke", "subscribe", 4), Op("invoke", "commit", 4)
 
 
-def answer(partition, offset=0, code=None):
-    """What a coordinator says of one partition."""
+def partition_result(partition, offset=0, code=None):
+    """A coordinator's result for one partition."""
     return SimpleNamespace(partition=partition, offset=offset, error=None if code is None else KafkaError(code))
 
 
-def test_a_member_commits_where_the_records_end_that_it_polled(clients, invoke):
-    clients.owned, clients.answers = [0, 2], [[answer(0), answer(2)]]
+def test_member_commits_the_offsets_after_its_polled_records(clients, invoke):
+    clients.owned, clients.responses = [0, 2], [[partition_result(0), partition_result(2)]]
     clients.records = [record(0, 6, 12), record(2, 8, 13), record(0, 9, 14)]
     assert invoke(SUBSCRIBE, POLL, COMMIT, assigns_itself=False)[-1] == COMMIT.ok({"log-0": 10, "log-2": 9})
     assert clients.committed == [[(0, 10), (2, 9)]]
 
 
-def test_a_poll_in_whose_midst_the_group_formed_anew_is_not_committed(clients, invoke):
+def test_records_polled_during_a_rebalance_are_not_committed(clients, invoke):
     clients.owned = [0]
     clients.records = ["on_assign", record(0, 5, 11)]
     *_, polled, ended = invoke(SUBSCRIBE, POLL, COMMIT, assigns_itself=False)
     assert polled == POLL.ok({"log-0": [[5, 11]]})
-    assert ended == COMMIT.fail("this process has polled nothing since it got its partitions")
+    assert ended == COMMIT.fail("this process has polled nothing since its last assignment")
 
 
 @pytest.mark.parametrize("rebalance", ["on_assign", "on_revoke", "on_lost"])
-def test_a_member_forgets_what_it_polled_before_its_group_formed_anew(clients, invoke, rebalance):
+def test_records_polled_before_a_rebalance_are_not_committed(clients, invoke, rebalance):
     clients.owned = [0]
     clients.records = [record(0, 5, 11), rebalance]
     *_, polled, _, ended = invoke(SUBSCRIBE, POLL, POLL, COMMIT, assigns_itself=False)
     assert (polled.type, ended.type, clients.committed) == ("ok", "fail", [])
 
 
-def test_a_member_commits_only_what_is_still_its_own(clients, invoke):
-    clients.owned, clients.answers = [2], [[answer(2)]]
+def test_member_commits_only_partitions_that_it_still_owns(clients, invoke):
+    clients.owned, clients.responses = [2], [[partition_result(2)]]
     clients.records = [record(0, 5, 11), record(2, 8, 12)]
     assert invoke(SUBSCRIBE, POLL, COMMIT, assigns_itself=False)[-1] == COMMIT.ok({"log-2": 9})
 
 
 @pytest.mark.parametrize(
-    ("answered", "kind"),
+    ("response", "kind"),
     [
         (KafkaError(KafkaError.ILLEGAL_GENERATION), "fail"),
         (KafkaError(KafkaError.UNKNOWN_MEMBER_ID), "fail"),
@@ -280,54 +280,56 @@ def test_a_member_commits_only_what_is_still_its_own(clients, invoke):
         (KafkaError(KafkaError.REQUEST_TIMED_OUT), "info"),
         (KafkaError(KafkaError.NOT_COORDINATOR), "info"),
         (KafkaError(KafkaError._WAIT_COORD), "info"),
-        ([answer(0, code=KafkaError.ILLEGAL_GENERATION)], "fail"),
-        ([answer(0), answer(2, code=KafkaError.ILLEGAL_GENERATION)], "info"),
+        ([partition_result(0, code=KafkaError.ILLEGAL_GENERATION)], "fail"),
+        ([partition_result(0), partition_result(2, code=KafkaError.ILLEGAL_GENERATION)], "info"),
     ],
     ids=str,
 )
-def test_a_commit_that_may_have_been_taken_is_info(clients, invoke, answered, kind):
-    clients.owned, clients.answers = [0], [answered]
+def test_commit_is_info_unless_all_partitions_rejected_it(clients, invoke, response, kind):
+    clients.owned, clients.responses = [0], [response]
     clients.records = [record(0, 5, 11)]
     ended = invoke(SUBSCRIBE, POLL, COMMIT, assigns_itself=False)[-1]
     assert (ended.type, ended.value) == (kind, {"log-0": 6})
     assert ended.error is not None
 
 
-def test_what_a_group_has_committed_is_told_of_all_partitions_or_of_one(clients, invoke):
+def test_committed_returns_offsets_of_all_partitions_or_of_one(clients, invoke):
     of_all, of_one = Op("invoke", "committed", 4), Op("invoke", "committed", 4, "log-1")
-    clients.answers = [
-        [answer(0, 7), answer(1, -1001)], [answer(1, 4)], [answer(1, code=KafkaError.NOT_COORDINATOR)],
+    clients.responses = [
+        [partition_result(0, 7), partition_result(1, -1001)],
+        [partition_result(1, 4)],
+        [partition_result(1, code=KafkaError.NOT_COORDINATOR)],
         KafkaError(KafkaError._TIMED_OUT),
-    ]  # fmt: skip
-    told = invoke(of_all, of_one, of_one, of_one)
-    assert told[:2] == [of_all.ok({"log-0": 7, "log-1": None}), of_one.ok({"log-1": 4})]
-    assert [(op.type, op.error) for op in told[2:]] == [("fail", "NOT_COORDINATOR"), ("fail", "_TIMED_OUT")]
+    ]
+    ends = invoke(of_all, of_one, of_one, of_one)
+    assert ends[:2] == [of_all.ok({"log-0": 7, "log-1": None}), of_one.ok({"log-1": 4})]
+    assert [(op.type, op.error) for op in ends[2:]] == [("fail", "NOT_COORDINATOR"), ("fail", "_TIMED_OUT")]
     assert clients.committed == [[0, 1, 2, 3], [1], [1], [1]]
 
 
-def test_a_poll_that_fails_ends_its_process_and_keeps_what_had_come(clients, invoke):
-    clients.records = [record(0, 5, 11), failed(KafkaError._AUTO_OFFSET_RESET)]
+def test_failed_poll_is_info_with_the_records_before_the_error(clients, invoke):
+    clients.records = [record(0, 5, 11), error_message(KafkaError._AUTO_OFFSET_RESET)]
     (ended,) = invoke(POLL)
     assert (ended.type, ended.value) == ("info", {"log-0": [[5, 11]]})
     assert ended.error.startswith("_AUTO_OFFSET_RESET: ")
 
 
-def test_a_drain_reads_on_to_the_end_that_the_leader_named_first(clients, invoke):
+def test_drain_reads_to_the_end_offset_that_it_requested_first(clients, invoke):
     clients.end = 2
-    early_end, end = failed(KafkaError._PARTITION_EOF, 1), failed(KafkaError._PARTITION_EOF, 2)
+    early_end, end = error_message(KafkaError._PARTITION_EOF, 1), error_message(KafkaError._PARTITION_EOF, 2)
     clients.records = [record(2, 0, 11), early_end, record(2, 1, 12), end]
     assert invoke(DRAIN) == [DRAIN.ok([[0, 11], [1, 12]])]
     assert clients.closed == 1
 
 
-def test_a_drain_to_which_nothing_more_comes_is_left_to_the_engine(clients, invoke):
+def test_drain_without_further_records_raises_no_answer(clients, invoke):
     clients.end = 2
     clients.records = [record(2, 0, 11)]
-    with pytest.raises(NoAnswer, match="up to offset 2: nothing came after 1 records"):
+    with pytest.raises(NoAnswer, match="up to offset 2: no record arrived after the first 1"):
         invoke(DRAIN)
     assert clients.closed == 1
 
 
-def test_closing_closes_the_consumer(clients, invoke):
+def test_close_closes_the_consumer(clients, invoke):
     invoke(POLL)
     assert clients.closed == 1

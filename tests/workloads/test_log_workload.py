@@ -1,4 +1,4 @@
-"""The log workload as a value: its operations, its options, and the systems that can serve it."""
+"""The log workload: its operations, its options, and the systems that support it."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from workloads.log import LogOptions, log, send
 
 
 def plan(**changes) -> Plan:
-    settled = {"name": "run", "seed": 1, "story": [], "workload": "log", "system": "kafka:4.3.1", "layout": "combined"}
-    return Plan.model_validate(settled | changes)
+    values = {"name": "run", "seed": 1, "story": [], "workload": "log", "system": "kafka:4.3.1", "layout": "combined"}
+    return Plan.model_validate(values | changes)
 
 
-def test_sends_go_to_every_partition_and_each_has_a_value_of_its_own():
+def test_sends_go_to_every_partition_with_unique_values():
     ops = [send(number, number * 7919) for number in range(400)]
     assert {op.key for op in ops} == {"log-0", "log-1", "log-2", "log-3"}
     assert len({op.value for op in ops}) == 400
 
 
-def test_the_others_poll_and_rarely_begin_anew():
+def test_readers_poll_and_rarely_assign():
     ops = [LogOptions().poll(number, number) for number in range(5000)]
     assert [op.f for op in ops].count("assign") == 10
     assert {op.f for op in ops} == {"poll", "assign"}
 
 
-def test_members_of_a_group_say_so_before_they_poll():
+def test_members_of_a_group_subscribe_poll_and_commit():
     ops = [LogOptions(assignment="subscribe").poll(number, number) for number in range(5000)]
     assert [op.f for op in ops].count("subscribe") == 125
     assert {op.f for op in ops} == {"poll", "subscribe", "commit", "committed"}
     assert [op.f for op in ops].count("poll") > 2 * [op.f for op in ops].count("commit") > 2000
 
 
-def test_every_partition_is_drained_in_the_end():
+def test_final_operations_drain_every_partition():
     assert [(op.f, op.key) for op in log({}).final_operations] == [("drain", f"log-{number}") for number in range(4)]
 
 
-def test_where_a_group_reads_what_it_committed_is_asked_of_every_partition_in_the_end():
-    asked = log({"assignment": "subscribe"}).final_operations
-    assert [(op.f, op.key) for op in asked][4:] == [("committed", f"log-{number}") for number in range(4)]
+def test_final_operations_of_a_group_read_its_committed_offsets():
+    final = log({"assignment": "subscribe"}).final_operations
+    assert [(op.f, op.key) for op in final][4:] == [("committed", f"log-{number}") for number in range(4)]
 
 
-def test_no_retry_is_hidden_but_those_that_the_broker_knows_again():
+def test_retries_are_enabled_for_idempotent_producers_only():
     assert LogOptions().producer == {"acks": "all", "enable.idempotence": True}
     assert LogOptions(acks="1", idempotence="false").producer == {
         "acks": "1", "enable.idempotence": False, "message.send.max.retries": 0,
@@ -51,28 +51,28 @@ def test_no_retry_is_hidden_but_those_that_the_broker_knows_again():
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         ({"ack": "1"}, "workload option 'ack': expected one of acks, idempotence, isolation, assignment"),
         ({"acks": "0"}, "workload option acks=0: expected all or 1"),
-        ({"acks": "1"}, "workload option acks=1: expected all, or idempotence=false beside it"),
+        ({"acks": "1"}, "workload option acks=1: expected all, or idempotence=false with it"),
     ],
 )
-def test_an_option_that_cannot_be_is_bad_input(given, message):
+def test_invalid_option_is_bad_input(options, message):
     with pytest.raises(BadInput, match=message):
-        log(given)
+        log(options)
 
 
 @pytest.mark.parametrize(("system", "layout"), [("reference", "controllers"), ("kafka:4.3.1", "controllers")])
-def test_a_system_without_brokers_is_bad_input(system, layout):
+def test_system_without_brokers_is_bad_input(system, layout):
     with pytest.raises(BadInput, match="expected --system kafka --layout combined"):
         workload_of(plan(system=system, layout=layout))
 
 
-def test_options_of_a_workload_that_has_none_are_bad_input():
+def test_options_of_a_workload_without_options_are_bad_input():
     with pytest.raises(BadInput, match="workload idle: expected no options, found acks"):
         workload_of(plan(workload="idle", workload_options={"acks": "1"}))
 
 
-def test_the_workload_of_a_kafka_with_brokers_is_judged_as_a_log():
+def test_log_check_is_among_the_checks_of_the_workload():
     assert "log" in workload_of(plan(workload_options={"isolation": "read_committed"})).checks

@@ -1,4 +1,4 @@
-"""The register's session against connections that answer as they are told: what each answer becomes in the history."""
+"""The register workload's session with fake connections: the op that follows from each response."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from workloads.workload import WorkloadSpec
 
 WRITE = Op("invoke", "write", 4, "r1", 7)
 READ = Op("invoke", "read", 4, "r1")
-NAMES_NODE_3 = "The active controller appears to be node 3."
-NAMES_NOBODY = "No controller appears to be active."
+CONTROLLER_IS_3 = "The active controller appears to be node 3."
+NO_CONTROLLER = "No controller appears to be active."
 
 
 class FakeCluster:
-    """Connections to nodes 1 to 3; each answers with the next of its answers, an exception being raised."""
+    """Connections to nodes 1 to 3 with scripted responses; an exception among them is raised."""
 
     def __init__(self) -> None:
-        self.answers = {1: [], 2: [], 3: []}
-        self.asked: list[int] = []
+        self.responses = {1: [], 2: [], 3: []}
+        self.called: list[int] = []
         self.closed: list[int] = []
 
     def connect(self, node):
@@ -35,24 +35,24 @@ class FakeCluster:
 
     async def _call(self, node, _request, timeout_ms):
         assert timeout_ms > 0
-        self.asked.append(node)
-        answer = self.answers[node].pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        self.called.append(node)
+        response = self.responses[node].pop(0)
+        if isinstance(response, Exception):
+            raise response
+        return response
 
     async def _close(self, node):
         self.closed.append(node)
 
 
-def answered(error=ErrorCode.none, message=None, configs=()):
-    """An answer to either request: Kafka names the list `responses` in one and `results` in the other."""
+def response_with(error=ErrorCode.none, message=None, configs=()):
+    """A response to either request: the list is `responses` in one API and `results` in the other."""
     resource = SimpleNamespace(error_code=error, error_message=message, configs=configs)
     return SimpleNamespace(responses=(resource,), results=(resource,))
 
 
-def holding(value):
-    return answered(
+def value_response(value):
+    return response_with(
         configs=(SimpleNamespace(name="interval.ms", value="5"), SimpleNamespace(name="metrics", value=value))
     )
 
@@ -64,53 +64,53 @@ def cluster():
 
 @pytest.fixture
 def invoke(cluster):
-    """Invokes operations one after another in one session of process 0, which begins at node 1."""
+    """Invokes operations in order in one session of process 0, which starts with node 1."""
 
     def invoke(*ops, reads_at="leader"):
         session = RegisterSession([1, 2, 3], cluster.connect, 0, reads_at)
 
-        async def one_by_one():
+        async def run():
             return [await session.invoke(op) for op in ops]
 
-        return asyncio.run(one_by_one())
+        return asyncio.run(run())
 
     return invoke
 
 
-def test_an_acknowledged_write_is_ok_and_says_which_node_took_it(cluster, invoke):
-    cluster.answers[1] = [answered()]
+def test_acknowledged_write_is_ok_with_its_node(cluster, invoke):
+    cluster.responses[1] = [response_with()]
     assert invoke(WRITE) == [Op("ok", "write", 4, "r1", 7, node=1)]
 
 
 @pytest.mark.parametrize(
-    ("answer", "value"),
-    [(holding("7"), 7), (holding(""), None), (holding(None), None), (answered(), None)],
-    ids=["a value", "an empty one", "none", "no such resource"],
+    ("response", "value"),
+    [(value_response("7"), 7), (value_response(""), None), (value_response(None), None), (response_with(), None)],
+    ids=["value", "empty value", "null", "no such resource"],
 )
-def test_a_read_returns_the_register_s_value_or_nothing(cluster, invoke, answer, value):
-    cluster.answers[1] = [answer]
+def test_read_returns_the_value_or_none(cluster, invoke, response, value):
+    cluster.responses[1] = [response]
     assert invoke(READ) == [Op("ok", "read", 4, "r1", value, node=1)]
 
 
-def test_a_refusal_that_names_the_leader_is_a_failure_and_the_leader_is_asked_next(cluster, invoke):
-    cluster.answers = {1: [answered(ErrorCode.not_controller, NAMES_NODE_3)], 2: [], 3: [answered()]}
-    refused, done = invoke(WRITE, WRITE)
-    assert (refused.type, refused.error, refused.node) == ("fail", "not_controller", 1)
+def test_rejection_that_names_the_leader_fails_and_the_leader_is_called_next(cluster, invoke):
+    cluster.responses = {1: [response_with(ErrorCode.not_controller, CONTROLLER_IS_3)], 2: [], 3: [response_with()]}
+    rejected, done = invoke(WRITE, WRITE)
+    assert (rejected.type, rejected.error, rejected.node) == ("fail", "not_controller", 1)
     assert (done.type, done.node) == ("ok", 3)
 
 
-@pytest.mark.parametrize("message", [NAMES_NOBODY, None])
-def test_a_refusal_that_names_nobody_may_have_been_appended_and_the_next_node_is_asked(cluster, invoke, message):
-    cluster.answers = {1: [answered(ErrorCode.not_controller, message)], 2: [answered()], 3: []}
+@pytest.mark.parametrize("message", [NO_CONTROLLER, None])
+def test_rejection_that_names_no_leader_is_info_and_the_next_node_is_called(cluster, invoke, message):
+    cluster.responses = {1: [response_with(ErrorCode.not_controller, message)], 2: [response_with()], 3: []}
     unknown, done = invoke(WRITE, WRITE)
     assert (unknown.type, unknown.error) == ("info", "not_controller")
     assert done.node == 2
 
 
-def test_a_leader_that_is_none_of_the_nodes_is_not_turned_to(cluster, invoke):
-    cluster.answers = {
-        1: [answered(ErrorCode.not_controller, "active controller appears to be node 9")],
-        2: [answered()],
+def test_unknown_leader_is_not_called(cluster, invoke):
+    cluster.responses = {
+        1: [response_with(ErrorCode.not_controller, "active controller appears to be node 9")],
+        2: [response_with()],
     }
     assert [op.node for op in invoke(WRITE, WRITE)] == [1, 2]
 
@@ -118,25 +118,25 @@ def test_a_leader_that_is_none_of_the_nodes_is_not_turned_to(cluster, invoke):
 @pytest.mark.parametrize(
     "error", [ErrorCode.request_timed_out, ErrorCode.unknown_server_error, ErrorCode.not_controller]
 )
-def test_a_refused_read_is_always_a_failure(cluster, invoke, error):
-    cluster.answers[1] = [answered(error, NAMES_NOBODY)]
-    (refused,) = invoke(READ)
-    assert (refused.type, refused.error) == ("fail", error.name)
+def test_rejected_read_always_fails(cluster, invoke, error):
+    cluster.responses[1] = [response_with(error, NO_CONTROLLER)]
+    (rejected,) = invoke(READ)
+    assert (rejected.type, rejected.error) == ("fail", error.name)
 
 
 @pytest.mark.parametrize("error", [ErrorCode.request_timed_out, ErrorCode.unknown_server_error])
-def test_a_write_refused_for_any_other_reason_may_have_happened(cluster, invoke, error):
-    cluster.answers[1] = [answered(error, "it took too long; active controller appears to be node 3")]
+def test_write_with_any_other_error_is_info(cluster, invoke, error):
+    cluster.responses[1] = [response_with(error, "it took too long; active controller appears to be node 3")]
     (unknown,) = invoke(WRITE)
     assert (unknown.type, unknown.error) == ("info", error.name)
 
 
 @pytest.mark.parametrize("op", [READ, WRITE], ids=["read", "write"])
-def test_what_was_never_sent_has_failed_and_the_next_node_is_asked(cluster, invoke, op):
-    cluster.answers = {
+def test_op_that_was_not_sent_fails_and_the_next_node_is_called(cluster, invoke, op):
+    cluster.responses = {
         1: [NotSent("connecting to 10.77.0.1:9093: refused")],
         2: [NotSent("no route")],
-        3: [holding("7")],
+        3: [value_response("7")],
     }
     *failures, done = invoke(op, op, op)
     assert [failed.type for failed in failures] == ["fail", "fail"]
@@ -145,49 +145,49 @@ def test_what_was_never_sent_has_failed_and_the_next_node_is_asked(cluster, invo
 
 
 @pytest.mark.parametrize("op", [READ, WRITE], ids=["read", "write"])
-def test_what_got_no_answer_is_left_to_the_engine_which_makes_it_info(cluster, invoke, op):
-    cluster.answers[1] = [NoAnswer("waiting for 10.77.0.1:9093: no answer in time")]
+def test_op_without_a_response_raises_no_answer(cluster, invoke, op):
+    cluster.responses[1] = [NoAnswer("waiting for 10.77.0.1:9093: timed out")]
     with pytest.raises(NoAnswer):
         invoke(op)
 
 
-def test_an_operation_is_one_request_whatever_comes_of_it(cluster, invoke):
-    cluster.answers[1] = [answered(ErrorCode.request_timed_out)]
+def test_operation_is_never_retried(cluster, invoke):
+    cluster.responses[1] = [response_with(ErrorCode.request_timed_out)]
     invoke(WRITE)
-    assert cluster.asked == [1]
+    assert cluster.called == [1]
 
 
-def test_reads_at_any_node_stay_where_they_are_while_writes_go_to_the_leader(cluster, invoke):
-    cluster.answers = {
-        1: [answered(ErrorCode.not_controller, NAMES_NODE_3)],
-        2: [holding("7"), holding("8")],
-        3: [answered(), answered()],
+def test_reads_at_any_node_stay_at_their_node_while_writes_follow_the_leader(cluster, invoke):
+    cluster.responses = {
+        1: [response_with(ErrorCode.not_controller, CONTROLLER_IS_3)],
+        2: [value_response("7"), value_response("8")],
+        3: [response_with(), response_with()],
     }
     done = invoke(WRITE, READ, WRITE, READ, WRITE, reads_at="any node")
     assert [(op.f, op.node) for op in done] == [("write", 1), ("read", 2), ("write", 3), ("read", 2), ("write", 3)]
 
 
-def test_processes_begin_at_nodes_of_their_own(cluster):
+def test_processes_start_with_different_nodes(cluster):
     for process, node in ((0, 1), (1, 2), (5, 3)):
-        cluster.answers[node] = [answered()]
+        cluster.responses[node] = [response_with()]
         (done,) = [asyncio.run(RegisterSession([1, 2, 3], cluster.connect, process, "leader").invoke(WRITE))]
         assert done.node == node
 
 
-def test_closing_closes_every_connection_that_was_opened(cluster):
-    cluster.answers = {1: [NotSent("refused")], 2: [answered()], 3: []}
+def test_close_closes_every_open_connection(cluster):
+    cluster.responses = {1: [NotSent("refused")], 2: [response_with()], 3: []}
     session = RegisterSession([1, 2, 3], cluster.connect, 0, "leader")
 
-    async def scene():
+    async def run():
         await session.invoke(WRITE)
         await session.invoke(WRITE)
         await session.close()
 
-    asyncio.run(scene())
+    asyncio.run(run())
     assert cluster.closed == [1, 2]
 
 
-def test_operations_are_reads_and_writes_of_few_keys_and_every_value_is_written_once():
+def test_operations_are_reads_and_writes_of_all_keys_with_unique_values():
     ops = [operation(number, number * 7919) for number in range(400)]
     assert {op.key for op in ops} == {f"r{key}" for key in range(KEYS)}
     assert {op.f for op in ops} == {"read", "write"}

@@ -1,4 +1,4 @@
-"""What transactions ask for, and what is said of their ends: with clients that do as they are told."""
+"""The transactions workload with fake clients: its operations, and how transactions end."""
 
 from __future__ import annotations
 
@@ -19,46 +19,46 @@ from workloads.transactions_session import Fenced, Refused, TransactionSession
 
 
 @dataclass
-class Producer:
-    """Raises what it is told to; its records stand at offsets from 40 on."""
+class FakeProducer:
+    """Raises send_error and end_error; its records get offsets from 40 on."""
 
-    sending: PeerFailure | None = None
-    ending: PeerFailure | None = None
+    send_error: PeerFailure | None = None
+    end_error: PeerFailure | None = None
     ends: list[bool] = field(default_factory=list)
     sent: int = 0
     closed: bool = False
 
     async def send(self, _key: str, _value: int) -> int:
-        if self.sending is not None:
-            raise self.sending
+        if self.send_error is not None:
+            raise self.send_error
         self.sent += 1
         return 39 + self.sent
 
     async def end(self, commit: bool) -> None:
         self.ends.append(commit)
-        if self.ending is not None:
-            raise self.ending
+        if self.end_error is not None:
+            raise self.end_error
 
     async def close(self) -> None:
         self.closed = True
 
 
 @dataclass
-class Reader:
-    """Answers each poll with the next of these, and nothing after them."""
+class FakeReader:
+    """Returns these records, one entry per poll, then none."""
 
     polls: list[dict[str, list]] = field(default_factory=list)
-    asked: list[Op] = field(default_factory=list)
+    invoked: list[Op] = field(default_factory=list)
 
     async def invoke(self, op: Op) -> Op:
-        self.asked.append(op)
+        self.invoked.append(op)
         return op.ok(self.polls.pop(0) if self.polls else {})
 
     async def close(self) -> None:
         pass
 
 
-def carry_out(producer: Producer, reader: Reader, *micro_ops: list, patience_seconds: float = 0) -> Op:
+def run(producer: FakeProducer, reader: FakeReader, *micro_ops: list, patience_seconds: float = 0) -> Op:
     async def stable(_key: str) -> None:
         pass
 
@@ -69,201 +69,204 @@ def carry_out(producer: Producer, reader: Reader, *micro_ops: list, patience_sec
 SEND, POLL, ABORT = ["send", "log-0", 7], ["poll", {}], ["abort"]
 
 
-def test_a_committed_transaction_tells_offsets_and_records() -> None:
-    ended = carry_out(Producer(), Reader([{"log-1": [[3, 5]]}]), SEND, POLL)
+def test_committed_transaction_has_offsets_and_records() -> None:
+    ended = run(FakeProducer(), FakeReader([{"log-1": [[3, 5]]}]), SEND, POLL)
     assert (ended.type, ended.value) == ("ok", [["send", "log-0", [40, 7]], ["poll", {"log-1": [[3, 5]]}]])
 
 
-def test_an_aborted_transaction_failed_once_its_abort_is_confirmed() -> None:
-    producer = Producer()
-    ended = carry_out(producer, Reader(), SEND, ABORT)
+def test_transaction_whose_abort_is_confirmed_fails() -> None:
+    producer = FakeProducer()
+    ended = run(producer, FakeReader(), SEND, ABORT)
     assert (ended.type, ended.error, producer.ends) == ("fail", "aborted", [False])
     assert ended.value == [["send", "log-0", [40, 7]], ABORT]
 
 
-ENDS: dict[str, tuple[Producer, str, list[bool]]] = {
-    "a send that is refused is aborted, and nothing is left": (Producer(sending=Refused("full")), "fail", [False]),
-    "a send without an answer leaves all open": (Producer(sending=NoAnswer("late")), "info", []),
-    "an end that fails leaves all open": (Producer(ending=PeerFailure("INVALID_TXN_STATE")), "info", [True]),
-    "nor is it known where aborting fails too": (
-        Producer(sending=Refused("full"), ending=PeerFailure("late")), "info", [False],
+ENDS: dict[str, tuple[FakeProducer, str, list[bool]]] = {
+    "rejected send, abort confirmed": (FakeProducer(send_error=Refused("full")), "fail", [False]),
+    "send without a response": (FakeProducer(send_error=NoAnswer("late")), "info", []),
+    "failed commit": (FakeProducer(end_error=PeerFailure("INVALID_TXN_STATE")), "info", [True]),
+    "rejected send, failed abort": (
+        FakeProducer(send_error=Refused("full"), end_error=PeerFailure("late")),
+        "info",
+        [False],
     ),
-    "who was shut out wrote nothing": (Producer(sending=Refused("fenced"), ending=Refused("fenced")), "fail", [False]),
-}  # fmt: skip
+    "fenced at the send and at the abort": (
+        FakeProducer(send_error=Refused("fenced"), end_error=Refused("fenced")),
+        "fail",
+        [False],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", ENDS)
-def test_end_says_what_is_known(name: str) -> None:
+def test_end_of_a_transaction_by_its_errors(name: str) -> None:
     producer, kind, ends = ENDS[name]
-    ended = carry_out(producer, Reader(), SEND)
+    ended = run(producer, FakeReader(), SEND)
     assert (ended.type, producer.ends) == (kind, ends)
-    assert ended.value == [SEND if producer.sending else ["send", "log-0", [40, 7]]]
+    assert ended.value == [SEND if producer.send_error else ["send", "log-0", [40, 7]]]
 
 
 FENCE = ["fence"]
 
 
 @dataclass
-class Succession:
-    """Has a producer fenced; from then on it is refused all, unless it is told to go on."""
+class Fencing:
+    """Starts a newer producer; the older one gets fencing errors from then on, unless is_ineffective."""
 
-    goes_on: bool = False
+    is_ineffective: bool = False
     failure: PeerFailure | None = None
-    newer: Producer = field(default_factory=Producer)
+    newer: FakeProducer = field(default_factory=FakeProducer)
 
-    def carry_out(self, older: Producer, *ops: Op) -> list[Op]:
-        async def succeed() -> Producer:
+    def run(self, older: FakeProducer, *ops: Op) -> list[Op]:
+        async def start_newer() -> FakeProducer:
             if self.failure is not None:
                 raise self.failure
-            if not self.goes_on:
-                older.sending, older.ending = Refused("sending: _FENCED"), Fenced("_FENCED")
+            if not self.is_ineffective:
+                older.send_error, older.end_error = Refused("send_error: _FENCED"), Fenced("_FENCED")
             return self.newer
 
         async def stable(_key: str) -> None:
             pass
 
-        async def one_by_one() -> list[Op]:
-            session = TransactionSession(older, Reader(), stable, 0, succeed)  # type: ignore[arg-type]
+        async def run_all() -> list[Op]:
+            session = TransactionSession(older, FakeReader(), stable, 0, start_newer)  # type: ignore[arg-type]
             return [await session.invoke(op) for op in ops]
 
-        return asyncio.run(one_by_one())
+        return asyncio.run(run_all())
 
 
-def asked(*micro_ops: list) -> Op:
+def txn(*micro_ops: list) -> Op:
     return Op("invoke", "txn", value=list(micro_ops))
 
 
 @pytest.mark.parametrize(
     ("rest", "error"),
-    [([SEND], "sending: _FENCED"), ([], "_FENCED"), ([ABORT], "_FENCED")],
-    ids=["by its next send", "by its commit", "by its abort"],
+    [([SEND], "send_error: _FENCED"), ([], "_FENCED"), ([ABORT], "_FENCED")],
+    ids=["at its next send", "at its commit", "at its abort"],
 )
-def test_a_fenced_producer_has_failed_and_the_newer_one_goes_on(rest: list, error: str) -> None:
-    older, succession = Producer(), Succession()
-    fenced, after = succession.carry_out(older, asked(SEND, FENCE, *rest), asked(SEND))
+def test_transaction_of_a_fenced_producer_fails_and_the_newer_producer_is_used(rest: list, error: str) -> None:
+    older, fencing = FakeProducer(), Fencing()
+    fenced, after = fencing.run(older, txn(SEND, FENCE, *rest), txn(SEND))
     assert (fenced.type, fenced.error) == ("fail", error)
     assert fenced.value == [["send", "log-0", [40, 7]], FENCE, *rest]
-    assert (after.type, older.closed, older.sent, succession.newer.sent) == ("ok", True, 1, 1)
+    assert (after.type, older.closed, older.sent, fencing.newer.sent) == ("ok", True, 1, 1)
 
 
-def test_a_fenced_producer_that_is_let_go_on_is_told_as_it_ended() -> None:
-    (ended,) = Succession(goes_on=True).carry_out(Producer(), asked(SEND, FENCE, SEND))
+def test_transaction_that_commits_despite_the_fence_is_ok() -> None:
+    (ended,) = Fencing(is_ineffective=True).run(FakeProducer(), txn(SEND, FENCE, SEND))
     assert (ended.type, ended.value[1]) == ("ok", FENCE)
 
 
-def test_whether_a_producer_was_fenced_is_open_where_the_newer_one_was_not_answered() -> None:
-    older = Producer()
-    (ended,) = Succession(failure=PeerFailure("late")).carry_out(older, asked(SEND, FENCE))
+def test_transaction_is_info_if_the_newer_producer_fails_to_start() -> None:
+    older = FakeProducer()
+    (ended,) = Fencing(failure=PeerFailure("late")).run(older, txn(SEND, FENCE))
     assert (ended.type, ended.error, older.closed) == ("info", "late", False)
 
 
-def test_a_commit_that_was_asked_for_before_the_producer_was_fenced_may_have_taken_effect() -> None:
-    assert carry_out(Producer(ending=Fenced("_FENCED")), Reader(), SEND).type == "info"
+def test_commit_that_was_requested_before_the_fencing_is_info() -> None:
+    assert run(FakeProducer(end_error=Fenced("_FENCED")), FakeReader(), SEND).type == "info"
 
 
-def test_some_transactions_are_fenced_behind_their_first_send_and_ask_for_the_same() -> None:
-    draws = [(number, random.Random(number).getrandbits(64)) for number in range(2000)]
-    drawn = [with_zombies(*each).value for each in draws]
-    fenced = [micro_ops for micro_ops in drawn if FENCE in micro_ops]
+def test_some_transactions_are_fenced_after_their_first_send_and_otherwise_equal() -> None:
+    arguments = [(number, random.Random(number).getrandbits(64)) for number in range(2000)]
+    values = [with_zombies(*each).value for each in arguments]
+    fenced = [micro_ops for micro_ops in values if FENCE in micro_ops]
     assert 100 < len(fenced) < 250
     assert {micro_ops.index(FENCE) for micro_ops in fenced} == {1}
-    assert [[micro_op for micro_op in micro_ops if micro_op != FENCE] for micro_ops in drawn] == [
-        transaction(*each).value for each in draws
+    assert [[micro_op for micro_op in micro_ops if micro_op != FENCE] for micro_ops in values] == [
+        transaction(*each).value for each in arguments
     ]
 
 
-@pytest.mark.parametrize(("zombies", "are_there"), [("true", True), ("false", False)])
-def test_zombies_are_an_option(zombies: str, are_there: bool) -> None:
+@pytest.mark.parametrize(("zombies", "has_fences"), [("true", True), ("false", False)])
+def test_zombies_are_an_option(zombies: str, has_fences: bool) -> None:
     operation = transactions({"zombies": zombies}).operation
     assert operation is not None
-    assert any(FENCE in operation(number, number << 32).value for number in range(100)) == are_there
+    assert any(FENCE in operation(number, number << 32).value for number in range(100)) == has_fences
 
 
-def test_poll_waits_for_the_transaction_s_own_record_to_show() -> None:
-    reader = Reader([{"log-0": [[1, 2]]}, {}, {"log-0": [[40, 7]]}, {"log-0": [[41, 8]]}])
-    ended = carry_out(Producer(), reader, SEND, POLL, patience_seconds=60)
+def test_poll_waits_for_the_transactions_own_record() -> None:
+    reader = FakeReader([{"log-0": [[1, 2]]}, {}, {"log-0": [[40, 7]]}, {"log-0": [[41, 8]]}])
+    ended = run(FakeProducer(), reader, SEND, POLL, patience_seconds=60)
     assert ended.value[1] == ["poll", {"log-0": [[1, 2], [40, 7]]}]
 
 
-def test_drain_waits_until_no_open_transaction_keeps_records_back() -> None:
-    async def drained() -> list[str]:
+def test_drain_waits_until_no_open_transaction_blocks_records() -> None:
+    async def drain() -> list[str]:
         order: list[str] = []
 
         async def stable(key: str) -> None:
             order.append(f"stable {key}")
 
-        reader = Reader()
-        session = TransactionSession(Producer(), reader, stable, 0)  # type: ignore[arg-type]
+        reader = FakeReader()
+        session = TransactionSession(FakeProducer(), reader, stable, 0)  # type: ignore[arg-type]
         await session.invoke(Op("invoke", "drain", key="log-2"))
-        return [*order, *(op.f for op in reader.asked)]
+        return [*order, *(op.f for op in reader.invoked)]
 
-    assert asyncio.run(drained()) == ["stable log-2", "drain"]
+    assert asyncio.run(drain()) == ["stable log-2", "drain"]
 
 
-def test_values_of_transactions_are_never_sent_twice() -> None:
-    drawn = [transaction(number, 7919 * number).value for number in range(2000)]
-    values = [micro_op[2] for micro_ops in drawn for micro_op in micro_ops if micro_op[0] == "send"]
-    assert len(values) == len(set(values)) > 2000
-    assert {micro_op[1] for micro_ops in drawn for micro_op in micro_ops if micro_op[0] == "send"} == {
-        f"log-{at}" for at in range(PARTITIONS)
-    }
-    assert {len([micro_op for micro_op in micro_ops if micro_op != ABORT]) for micro_ops in drawn} == set(
-        range(1, MICRO_OPS_MAX + 1)
-    )
-    assert 0 < sum(micro_ops[-1] == ABORT for micro_ops in drawn) < 1000
+def test_transactions_send_unique_values_to_all_partitions() -> None:
+    transactions_ = [transaction(number, 7919 * number).value for number in range(2000)]
+    sends = [micro_op for micro_ops in transactions_ for micro_op in micro_ops if micro_op[0] == "send"]
+    assert len(sends) == len({value for _, _, value in sends}) > 2000
+    assert {key for _, key, _ in sends} == {f"log-{partition}" for partition in range(PARTITIONS)}
+    sizes = {len([micro_op for micro_op in micro_ops if micro_op != ABORT]) for micro_ops in transactions_}
+    assert sizes == set(range(1, MICRO_OPS_MAX + 1))
+    assert 0 < sum(micro_ops[-1] == ABORT for micro_ops in transactions_) < 1000
 
 
 @pytest.mark.parametrize(
-    ("make", "given"),
+    ("make", "options"),
     [(transactions, {"acks": "1"}), (transactions, {"zombies": "1"}), (late_end, {"client": "java"})],
     ids=str,
 )
-def test_unknown_options_are_refused(make: Any, given: dict[str, str]) -> None:
+def test_unknown_option_is_bad_input(make: Any, options: dict[str, str]) -> None:
     with pytest.raises(BadInput, match="expected"):
-        make(given)
+        make(options)
 
 
-def test_the_late_end_s_second_transaction_is_open_while_it_waits() -> None:
+def test_second_transaction_of_late_end_polls_while_it_is_open() -> None:
     assert [micro_op[0] for op in LATE_END for micro_op in op.value] == ["send", "send", "poll", "send", "abort"]
 
 
 @dataclass
 class Broker:
-    """One node that leads all and coordinates all, and leaves the first EndTxn without an answer."""
+    """One node that is leader and coordinator, and does not respond to the first EndTxn."""
 
-    asked: list[Any] = field(default_factory=list)
+    requests: list[Any] = field(default_factory=list)
 
-    async def call(self, request: Any, timeout_ms: int) -> Any:  # noqa: ARG002 - as Connection has it
-        self.asked.append(request)
+    async def call(self, request: Any, timeout_ms: int) -> Any:  # noqa: ARG002 - the signature of Connection
+        self.requests.append(request)
         name = type(request).__name__
-        if name == "EndTxnRequest" and len(self.of("EndTxnRequest")) == 1:
-            raise NoAnswer("kept back")
-        return answers(name, epoch=4 if name == "EndTxnRequest" else 3)
+        if name == "EndTxnRequest" and len(self.requests_of("EndTxnRequest")) == 1:
+            raise NoAnswer("timed out")
+        return response_to(name, epoch=4 if name == "EndTxnRequest" else 3)
 
-    def of(self, name: str) -> list[Any]:
-        return [request for request in self.asked if type(request).__name__ == name]
+    def requests_of(self, name: str) -> list[Any]:
+        return [request for request in self.requests if type(request).__name__ == name]
 
     async def close(self) -> None:
         pass
 
 
-def answers(name: str, epoch: int) -> Any:
-    class Answer:
+def response_to(name: str, epoch: int) -> Any:
+    class Response:
         def __init__(self, **fields: Any) -> None:
             self.__dict__.update(error_code=ErrorCode.none, **fields)
 
-    partitions = [Answer(partition_index=number, leader_id=1) for number in range(PARTITIONS)]
-    produced = Answer(partition_responses=[Answer(base_offset=40)])
+    partitions = [Response(partition_index=number, leader_id=1) for number in range(PARTITIONS)]
+    produced = Response(partition_responses=[Response(base_offset=40)])
     return {
-        "MetadataRequest": Answer(topics=[Answer(partitions=partitions)]),
-        "FindCoordinatorRequest": Answer(coordinators=[Answer(node_id=1)]),
-        "InitProducerIdRequest": Answer(producer_id=9, producer_epoch=epoch),
-        "EndTxnRequest": Answer(producer_id=9, producer_epoch=epoch),
-        "ProduceRequest": Answer(responses=[produced]),
+        "MetadataRequest": Response(topics=[Response(partitions=partitions)]),
+        "FindCoordinatorRequest": Response(coordinators=[Response(node_id=1)]),
+        "InitProducerIdRequest": Response(producer_id=9, producer_epoch=epoch),
+        "EndTxnRequest": Response(producer_id=9, producer_epoch=epoch),
+        "ProduceRequest": Response(responses=[produced]),
     }[name]
 
 
-def test_bumping_producer_ends_again_with_the_same_epoch_and_goes_on_with_the_next() -> None:
+def test_bumping_producer_resends_its_end_with_the_same_epoch_and_continues_with_the_next() -> None:
     async def two_transactions(broker: Broker) -> None:
         producer = BumpingProducer(lambda _node: broker, 1, "t")  # type: ignore[arg-type, return-value]
         for value in (1, 2):
@@ -272,43 +275,44 @@ def test_bumping_producer_ends_again_with_the_same_epoch_and_goes_on_with_the_ne
 
     broker = Broker()
     asyncio.run(two_transactions(broker))
-    assert [request.producer_epoch for request in broker.of("EndTxnRequest")] == [3, 3, 4]
-    # Each epoch counts its batches anew: the sequence stands 53 bytes into a batch, behind id and epoch.
-    batches = [request.topic_data[0].partition_data[0].records for request in broker.of("ProduceRequest")]
+    assert [request.producer_epoch for request in broker.requests_of("EndTxnRequest")] == [3, 3, 4]
+    # Sequences start at 0 in each epoch. In a batch, the epoch is at byte 51 and the sequence at byte 53.
+    batches = [request.topic_data[0].partition_data[0].records for request in broker.requests_of("ProduceRequest")]
     assert [(int.from_bytes(batch[51:53]), int.from_bytes(batch[53:57])) for batch in batches] == [(3, 0), (4, 0)]
 
 
-def test_bumping_producer_asks_again_until_the_last_transaction_s_markers_are_written() -> None:
-    class Late(Broker):
-        """Still writes markers when it is asked first; the first EndTxn has no answer at all."""
+def test_bumping_producer_retries_until_the_last_transactions_markers_are_written() -> None:
+    class BusyBroker(Broker):
+        """Still writes markers at the first request of each API; the first EndTxn gets no response at all."""
 
         async def call(self, request: Any, timeout_ms: int) -> Any:
-            answer = await super().call(request, timeout_ms)
+            response = await super().call(request, timeout_ms)
             name = type(request).__name__
-            if len(self.of(name)) == {"InitProducerIdRequest": 1, "ProduceRequest": 1, "EndTxnRequest": 2}.get(name):
-                said = answer.responses[0].partition_responses[0] if name == "ProduceRequest" else answer
-                said.error_code = ErrorCode.concurrent_transactions
-            return answer
+            rejected = {"InitProducerIdRequest": 1, "ProduceRequest": 1, "EndTxnRequest": 2}
+            if len(self.requests_of(name)) == rejected.get(name):
+                result = response.responses[0].partition_responses[0] if name == "ProduceRequest" else response
+                result.error_code = ErrorCode.concurrent_transactions
+            return response
 
     async def one_transaction(broker: Broker) -> None:
         producer = BumpingProducer(lambda _node: broker, 1, "t")  # type: ignore[arg-type, return-value]
         assert await producer.send("log-0", 1) == 40
         await producer.end(commit=True)
 
-    broker = Late()
+    broker = BusyBroker()
     asyncio.run(one_transaction(broker))
-    assert len(broker.of("InitProducerIdRequest")) == 2
-    # The record comes again as it was, and the end with the epoch that it had.
-    first, again = broker.of("ProduceRequest")
+    assert len(broker.requests_of("InitProducerIdRequest")) == 2
+    # The same record is sent again, and EndTxn with the same epoch.
+    first, again = broker.requests_of("ProduceRequest")
     assert first == again
-    assert [request.producer_epoch for request in broker.of("EndTxnRequest")] == [3, 3, 3]
+    assert [request.producer_epoch for request in broker.requests_of("EndTxnRequest")] == [3, 3, 3]
 
 
-def test_bumping_producer_says_nothing_was_sent_where_nobody_is_reached() -> None:
-    class Nobody(Broker):
+def test_bumping_producer_raises_not_sent_if_no_broker_is_reachable() -> None:
+    class UnreachableBroker(Broker):
         async def call(self, request: Any, timeout_ms: int) -> Any:  # noqa: ARG002
             raise NotSent("connecting")
 
-    producer = BumpingProducer(lambda _node: Nobody(), 1, "t")  # type: ignore[arg-type, return-value]
+    producer = BumpingProducer(lambda _node: UnreachableBroker(), 1, "t")  # type: ignore[arg-type, return-value]
     with pytest.raises(NotSent):
         asyncio.run(producer.send("log-0", 1))

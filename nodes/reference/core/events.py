@@ -1,6 +1,6 @@
-"""What goes into the core and what comes out.
+"""The core's inputs (events) and outputs (effects), as frozen dataclasses.
 
-What may live here: frozen dataclasses. Effects are carried out in the order in which they come.
+The shell carries out effects in the order in which it receives them.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from nodes.reference.core.messages import Request, Response
 
 Draw = Callable[[int, int], int]
-"""draw(low, high): a random integer with low <= it < high."""
+"""draw(low, high): a random integer n with low <= n < high."""
 
 RequestId = int
 
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """What a node must not forget: its epoch, the leader it knows of, and whom it voted for in the epoch."""
+    """The durable election state: the epoch, its leader if known, and the node's vote in it."""
 
     epoch: int = 0
     leader_id: int | None = None
@@ -27,7 +27,7 @@ class Election:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What the disk held at the start; log is whole batches only."""
+    """The contents of the disk at start; log holds complete batches only."""
 
     election: Election
     log: bytes = b""
@@ -35,17 +35,17 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time has passed."""
+    """The node's deadline may have passed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """A graceful end is asked for; Halt answers it."""
+    """A graceful shutdown is requested; it ends with Halt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """A request came in. connection tells one TCP connection from another; request_id is the shell's, to answer by."""
+    """A request arrived. connection identifies the TCP connection; request_id is the shell's, for Reply."""
 
     connection: int
     request_id: RequestId
@@ -54,7 +54,7 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A response to a request of ours came in."""
+    """A peer's response arrived."""
 
     peer: int
     request_id: RequestId
@@ -63,7 +63,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A request of ours got no response, or could not be put in a version the peer knows."""
+    """A request to a peer got no response, or the peer supports no version that can carry it."""
 
     peer: int
     request_id: RequestId
@@ -75,28 +75,28 @@ Event = Tick | Stopping | Arrived | Answered | Failed
 
 @dataclass(frozen=True, slots=True)
 class PersistElection:
-    """Make this durable before going on."""
+    """Write the election state durably."""
 
     election: Election
 
 
 @dataclass(frozen=True, slots=True)
 class AppendLog:
-    """Append these whole batches to the log, durably, before going on."""
+    """Append these complete batches to the log durably."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class TruncateLog:
-    """Cut the log to its first end_bytes bytes, durably, before going on."""
+    """Truncate the log to its first end_bytes bytes durably."""
 
     end_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send to a peer. Whatever we still waited for from that peer is given up, with the connection it was sent on."""
+    """Send a request to a peer. A pending request to that peer is abandoned, together with its connection."""
 
     peer: int
     request_id: RequestId
@@ -105,7 +105,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Answer a request that arrived."""
+    """Respond to a request that arrived."""
 
     request_id: RequestId
     response: Response
@@ -113,7 +113,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A line for the log, in Kafka's words; logger is the class that says it there."""
+    """A log line in Kafka's wording; logger is the Kafka class that logs it."""
 
     text: str
     logger: str = "KafkaRaftClient"
@@ -122,7 +122,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """The node is done: gracefully, or because it must not go on (failure says why)."""
+    """The node ends: gracefully, or because it must not continue (failure is the reason)."""
 
     failure: str | None = None
 

@@ -1,7 +1,7 @@
-"""What nodes and clients say to each other, as plain values; the shell translates them from and to kio's entities.
+"""Requests and responses as frozen dataclasses; the shell converts them from and to kio's entities.
 
-What may live here: frozen dataclasses. Versions of the wire format are no concern of the core's, with one exception:
-a peer that does not know Pre-Vote is reported as Failed(unsupported_version=True).
+The core does not know versions of the wire format, with one exception: a peer that does not support Pre-Vote is
+reported as Failed(unsupported_version=True).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from kio.schema.errors import ErrorCode
 
 NO_NODE = -1
-"""Kafka's id for 'unknown leader'."""
+"""Kafka's id of an unknown leader."""
 
 
 @dataclass(frozen=True, slots=True)
 class VoteRequest:
-    """Ask for a vote in replica_epoch (or, as a pre-vote, whether it would be given), with the asker's log end."""
+    """Requests a vote in replica_epoch, or a pre-vote; last_epoch and end_offset are the sender's log end."""
 
     cluster_id: str | None
     voter_id: int
@@ -30,7 +30,7 @@ class VoteRequest:
 
 @dataclass(frozen=True, slots=True)
 class VoteResponse:
-    """The answer, with the leader (or NO_NODE) and epoch that the voter knows."""
+    """The vote, with the leader (or NO_NODE) and the epoch that the voter knows."""
 
     error: ErrorCode
     leader_id: int
@@ -40,7 +40,7 @@ class VoteResponse:
 
 @dataclass(frozen=True, slots=True)
 class BeginQuorumEpochRequest:
-    """A new leader makes itself known."""
+    """A new leader announces itself."""
 
     cluster_id: str | None
     leader_id: int
@@ -59,7 +59,7 @@ class EndQuorumEpochRequest:
 
 @dataclass(frozen=True, slots=True)
 class EpochResponse:
-    """The answer to Begin- and EndQuorumEpoch."""
+    """The response to BeginQuorumEpoch and EndQuorumEpoch."""
 
     error: ErrorCode
     leader_id: int
@@ -68,7 +68,7 @@ class EpochResponse:
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """Ask for the log from fetch_offset; last_fetched_epoch is the epoch of the record before it."""
+    """Requests the log from fetch_offset on; last_fetched_epoch is the epoch of the record before it."""
 
     cluster_id: str | None
     replica_id: int
@@ -81,7 +81,7 @@ class FetchRequest:
 
 @dataclass(frozen=True, slots=True)
 class EpochEnd:
-    """Where an epoch ends in a log: the offset after its last record."""
+    """The end of an epoch in a log: the offset after its last record."""
 
     epoch: int
     end_offset: int
@@ -89,7 +89,7 @@ class EpochEnd:
 
 @dataclass(frozen=True, slots=True)
 class FetchResponse:
-    """Batches of the leader's log, or where the asker's log diverges from it, or an error. high_watermark may be -1."""
+    """Batches of the leader's log, or where the follower's log diverges, or an error. high_watermark may be -1."""
 
     error: ErrorCode
     leader_id: int
@@ -110,14 +110,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class AlterRequest:
-    """A client's write, atomic."""
+    """A client's atomic write."""
 
     changes: tuple[Change, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AlterResponse:
-    """Whether the write is committed; reason goes with an error."""
+    """Whether the write is committed; reason is the message of an error."""
 
     error: ErrorCode
     reason: str | None = None
@@ -125,14 +125,14 @@ class AlterResponse:
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """A client's read of whole resources."""
+    """A client's read of all configs of some resources."""
 
     resources: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadResponse:
-    """The configs of each resource asked for, as of one moment; reason goes with an error."""
+    """The configs of each requested resource, at one point in time; reason is the message of an error."""
 
     error: ErrorCode
     reason: str | None = None
@@ -141,12 +141,12 @@ class ReadResponse:
 
 @dataclass(frozen=True, slots=True)
 class DescribeQuorumRequest:
-    """Who leads, and how far is everyone?"""
+    """Requests the leader and the progress of all replicas."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicaView:
-    """A replica as its leader knows it: offsets and wall-clock times, -1 for unknown."""
+class ReplicaProgress:
+    """A replica's progress as its leader knows it: offset and wall-clock times, -1 if unknown."""
 
     replica_id: int
     end_offset: int
@@ -156,14 +156,14 @@ class ReplicaView:
 
 @dataclass(frozen=True, slots=True)
 class DescribeQuorumResponse:
-    """The answer of a leader; of anyone else, error alone."""
+    """The leader's description of the quorum; other nodes return an error only."""
 
     error: ErrorCode
     leader_id: int
     epoch: int
     high_watermark: int = -1
-    voters: tuple[ReplicaView, ...] = ()
-    observers: tuple[ReplicaView, ...] = ()
+    voters: tuple[ReplicaProgress, ...] = ()
+    observers: tuple[ReplicaProgress, ...] = ()
 
 
 Request = (

@@ -1,6 +1,7 @@
-"""A node of the quorum, put together: events go in, effects come out.
+"""A node of the quorum: takes events, returns effects.
 
-What may live here: who handles which event, and what each state wants to send. What may not: how anything is decided.
+Dispatches events to elections, following and leadership, and determines which requests each state sends. Contains no
+protocol decisions.
 
     event ─► handle ─► elections, following, leadership ─► expire ─► advance ─► send ─► effects
 """
@@ -63,7 +64,7 @@ from nodes.reference.core.settings import NEVER_MS, NodeSettings
 
 
 class Node:
-    """One member of the quorum, voter or observer. What start-up has to say comes out of the first event."""
+    """One member of the quorum, voter or observer. The effects of its start are returned by the first event."""
 
     def __init__(
         self, settings: NodeSettings, stored: Stored, draw: Draw, now_ms: int, wall_offset_ms: int = 0
@@ -75,42 +76,42 @@ class Node:
         self._following = Following(self._context, self._quorum)
         self._requests = Requests(self._context)
         self._leadership: Leadership | None = None
-        self._asking_for = self._quorum.state  # the state whose requests are under way
+        self._requesting_state = self._quorum.state  # the state that sent the pending requests
         self._begin_ms = now_ms  # when BeginQuorumEpoch is next due
-        self._halt_ms = NEVER_MS  # when a graceful end stops waiting for others
+        self._halt_ms = NEVER_MS  # when a graceful shutdown stops waiting for acknowledgements
 
     @property
     def state(self) -> QuorumState:
-        """The state the node is in, with its epoch and leader."""
+        """The current state, with its epoch and leader."""
         return self._quorum.state
 
     @property
     def leader_id(self) -> int | None:
-        """The leader that clients should turn to; None while none is known or our own leadership is over."""
+        """The leader to report to clients; None if none is known or this node was the leader and resigned."""
         state = self._quorum.state
         return None if isinstance(state, Resigned) else state.leader_id
 
     @property
     def table(self) -> TransitionTable:
-        """The transitions this node may take."""
+        """The transitions that this node executes."""
         return self._quorum.table
 
     @property
     def log(self) -> Log:
-        """The log, to look at."""
+        """The log, for reading."""
         return self._context.log
 
     @property
     def deadline_ms(self) -> int:
-        """When to hand in Tick, if nothing happens before."""
+        """When to pass Tick if there is no event before."""
         state_ms = NEVER_MS if self._is_stopping else self._quorum.state.deadline_ms
-        own = (state_ms, self._requests.deadline_ms, self._halt_ms)
+        deadline_ms = min(state_ms, self._requests.deadline_ms, self._halt_ms)
         if self._leadership is None:
-            return min(own)
-        return min(*own, self._leadership.deadline_ms, self._begin_ms)
+            return deadline_ms
+        return min(deadline_ms, self._leadership.deadline_ms, self._begin_ms)
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        """Take one event; what it returns is to be carried out in order."""
+        """Handle one event; the caller carries out the returned effects in order."""
         context = self._context
         context.now_ms, context.turn = max(now_ms, context.now_ms), context.turn + 1
         match event:
@@ -127,7 +128,7 @@ class Node:
         return context.take_effects()
 
     def _advance(self) -> None:
-        """What is due, whatever the event was."""
+        """Do what is due after any event."""
         self._requests.expire()
         self._follow_transitions()
         while not self._is_stopping and self._elections.expire():
@@ -138,38 +139,38 @@ class Node:
                 self._resign(Cause.CHECK_QUORUM)
             else:
                 self._leadership.advance()
-        self._send_wanted()
+        self._send_requests()
         self._halt_if_done()
 
     def _follow_transitions(self) -> None:
-        """Begin and end leadership with the state, and drop requests that belong to a state left behind."""
-        state, asking = self._quorum.state, self._asking_for
-        if self._matters_no_more(asking):
-            self._requests.forget()
-        self._asking_for = state
+        """Begin and end leadership with the state, and abandon requests of a previous state."""
+        state = self._quorum.state
+        if self._is_left(self._requesting_state):
+            self._requests.clear()
+        self._requesting_state = state
         if self._leadership is not None and not isinstance(state, Leader):
-            self._leadership.end(self._fetch_refused(ErrorCode.not_leader_or_follower))
+            self._leadership.end(self._fetch_error_response(ErrorCode.not_leader_or_follower))
             self._leadership = None
         if self._leadership is None and isinstance(state, Leader):
             self._leadership = Leadership(self._context, state)
             self._begin_ms = self._context.now_ms
 
-    def _matters_no_more(self, asking: QuorumState) -> bool:
-        """Whether what was asked in that state is of no use in this one; the mutant of PV-26 keeps its pre-votes."""
+    def _is_left(self, earlier: QuorumState) -> bool:
+        """Whether responses to requests of that state are obsolete now; the mutant of PV-26 keeps its pre-votes."""
         state = self._quorum.state
         if self._settings.mutant == "pre-vote-counted-as-vote" and isinstance(state, Candidate):
-            return not isinstance(asking, VoteSeeker)
-        return (state.kind, state.epoch, state.leader_id) != (asking.kind, asking.epoch, asking.leader_id)
+            return not isinstance(earlier, VoteSeeker)
+        return (state.kind, state.epoch, state.leader_id) != (earlier.kind, earlier.epoch, earlier.leader_id)
 
     def _arrived(self, event: Arrived) -> None:
         request_id = event.request_id
         match event.request:
             case VoteRequest() as request:
-                self._reply(request_id, self._elections.answer_vote(request))
+                self._reply(request_id, self._elections.handle_vote(request))
             case BeginQuorumEpochRequest() as request:
-                self._reply(request_id, self._elections.answer_begin(request))
+                self._reply(request_id, self._elections.handle_begin_quorum_epoch(request))
             case EndQuorumEpochRequest() as request:
-                self._reply(request_id, self._elections.answer_end(request))
+                self._reply(request_id, self._elections.handle_end_quorum_epoch(request))
             case FetchRequest() as request:
                 self._fetch_arrived(event, request)
             case AlterRequest() as request:
@@ -182,7 +183,7 @@ class Node:
     def _fetch_arrived(self, event: Arrived, request: FetchRequest) -> None:
         error = self._fetch_error(request)
         if error is not ErrorCode.none:
-            self._reply(event.request_id, self._fetch_refused(error))
+            self._reply(event.request_id, self._fetch_error_response(error))
             return
         assert self._leadership is not None
         self._leadership.fetch(event, request)
@@ -199,13 +200,13 @@ class Node:
             return ErrorCode.fenced_leader_epoch if request.epoch < epoch else ErrorCode.unknown_leader_epoch
         return ErrorCode.none if self._leadership is not None else ErrorCode.not_leader_or_follower
 
-    def _fetch_refused(self, error: ErrorCode) -> FetchResponse:
+    def _fetch_error_response(self, error: ErrorCode) -> FetchResponse:
         state = self._quorum.state
         return FetchResponse(error, NO_NODE if state.leader_id is None else state.leader_id, state.epoch)
 
     def _write_arrived(self, request_id: RequestId, request: AlterRequest) -> None:
         if self._leadership is None:
-            self._reply(request_id, AlterResponse(ErrorCode.not_controller, self._refusal()))
+            self._reply(request_id, AlterResponse(ErrorCode.not_controller, self._not_controller_reason()))
         elif not request.changes:
             self._reply(request_id, AlterResponse(ErrorCode.none))
         else:
@@ -216,12 +217,12 @@ class Node:
             values = self._context.registers.read(request.resources)
             self._reply(request_id, ReadResponse(ErrorCode.none, values=values))
         elif self._leadership is None:
-            self._reply(request_id, ReadResponse(ErrorCode.not_controller, self._refusal()))
+            self._reply(request_id, ReadResponse(ErrorCode.not_controller, self._not_controller_reason()))
         else:
             self._leadership.read(request_id, request)
 
-    def _refusal(self) -> str:
-        """Kafka's ControllerExceptions: by its text a client tells what never started from what was given up."""
+    def _not_controller_reason(self) -> str:
+        """Kafka's ControllerExceptions: clients tell by the text whether a write was rejected or may have started."""
         return (
             NO_CONTROLLER if self.leader_id is None else f"The active controller appears to be node {self.leader_id}."
         )
@@ -236,13 +237,13 @@ class Node:
             return
         match response:
             case VoteResponse():
-                self._elections.vote_answered(peer, response)
+                self._elections.handle_vote_response(peer, response)
             case FetchResponse():
-                stale = self._elections.superseded(response)
-                if stale or not self._following.take(response):
-                    self._requests.pause(peer)
+                is_obsolete = self._elections.learn_from_response(response)
+                if is_obsolete or not self._following.apply(response):
+                    self._requests.back_off(peer)
             case EpochResponse():
-                if not self._elections.superseded(response):
+                if not self._elections.learn_from_response(response):
                     self._acknowledged(peer)
 
     def _acknowledged(self, peer: int) -> None:
@@ -250,8 +251,8 @@ class Node:
         if isinstance(state, Resigned):
             self._quorum.update(dataclasses.replace(state, unacknowledged=state.unacknowledged - {peer}))
 
-    def _send_wanted(self) -> None:
-        """Send what the state wants to be asked or told, as far as peers are free."""
+    def _send_requests(self) -> None:
+        """Send the requests of the current state to the peers that are ready."""
         match self._quorum.state:
             case Unattached():
                 self._look_for_leader()
@@ -263,19 +264,19 @@ class Node:
                         [voter for voter in self._settings.others if voter not in state.granted | state.rejected]
                     )
             case Leader():
-                self._make_leader_known()
+                self._announce_leadership()
             case Resigned(unacknowledged=unacknowledged):
                 self._send_to(sorted(unacknowledged))
 
     def _look_for_leader(self) -> None:
-        """KIP-996: who knows no leader fetches from any voter. Voters did not before it, observers always did."""
+        """KIP-996: an Unattached node fetches from a random voter. Before it, only observers did."""
         if self._settings.pre_vote or not self._settings.is_voter:
             peer = self._requests.ready_among(self._settings.others)
             if peer is not None:
                 self._requests.send(peer, self._following.request())
 
-    def _make_leader_known(self) -> None:
-        """BeginQuorumEpoch twice a fetch timeout, to those that do not fetch."""
+    def _announce_leadership(self) -> None:
+        """Send BeginQuorumEpoch twice per fetch timeout to the voters that do not fetch."""
         if self._leadership is not None and self._context.now_ms >= self._begin_ms:
             interval_ms = max(1, self._settings.fetch_timeout_ms // 2)
             self._begin_ms = self._context.now_ms + interval_ms
@@ -284,9 +285,9 @@ class Node:
     def _send_to(self, peers: list[int]) -> None:
         for peer in peers:
             if self._requests.is_ready(peer):
-                self._requests.send(peer, self._wanted_of(peer))
+                self._requests.send(peer, self._request_to(peer))
 
-    def _wanted_of(self, peer: int) -> FetchRequest | VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest:
+    def _request_to(self, peer: int) -> FetchRequest | VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest:
         settings, state = self._settings, self._quorum.state
         match state:
             case Prospective() | Candidate():
@@ -319,7 +320,7 @@ class Node:
         return self._halt_ms != NEVER_MS
 
     def _stop(self) -> None:
-        """A leader first tells the others, so that they need not wait for a timeout."""
+        """A leader sends EndQuorumEpoch first, so that the others do not wait for a timeout."""
         self._context.note("Beginning graceful shutdown")
         if self._leadership is not None:
             self._resign(Cause.SHUTDOWN)
@@ -329,8 +330,8 @@ class Node:
         if not self._is_stopping:
             return
         state = self._quorum.state
-        told_everyone = not (isinstance(state, Resigned) and state.unacknowledged)
-        if told_everyone or self._context.now_ms >= self._halt_ms:
+        is_acknowledged = not (isinstance(state, Resigned) and state.unacknowledged)
+        if is_acknowledged or self._context.now_ms >= self._halt_ms:
             self._context.emit(Halt())
 
     def _reply(self, request_id: RequestId, response: Response) -> None:

@@ -1,6 +1,6 @@
-"""The switches of a node: Kafka's timeouts under Kafka's names, the KIPs that can be turned off, and the mutants.
+"""The settings of a node: Kafka's timeouts, switches for the KIPs' fixes, and mutants.
 
-What may live here: plain values and what follows from them alone.
+Contains plain values and what can be computed from them alone.
 """
 
 from __future__ import annotations
@@ -27,22 +27,27 @@ FETCH_TIMEOUT_MS = 2000
 """Kafka's default of controller.quorum.fetch.timeout.ms."""
 
 NEVER_MS = 2**62
-"""A deadline that does not come."""
+"""A deadline that is never reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
-    """What a node is told at its start and never changes.
+    """A node's settings; they do not change while it runs.
 
-    voters are the quorum's members in order of id; a node whose id is not among them is an observer. endpoints
-    (host:port by id) are for logs alone. check_quorum_counts says what Check Quorum takes for a sign of life: fetch
-    requests that came in, as Kafka does, or fetch responses known to have been received, as KIP-996 has it (PV-38).
+    voters are the members of the quorum, ordered by id; a node that is not among them is an observer. endpoints
+    (host:port by id) are used in log lines only.
 
-    new_disk_votes=false is KIP-996's remedy for lost disks (PV-32): a voter that starts with nothing grants no vote to
-    a log that holds anything until it has caught up with a leader; it does not remember this over a restart.
+    check_quorum_counts: what Check Quorum counts as a live follower. "requests" are fetch requests received, as in
+    Kafka; "responses" are fetch responses known to have been received by the follower, as KIP-996 says (PV-38).
 
-    Mutants, and the catalogue rows that catch them: vote-forgotten-on-restart (PV-15), half-is-a-majority (every row's
-    single leader), no-truncation (LD-01), pre-vote-counted-as-vote (PV-26), pre-vote-without-fallback (PV-25).
+    prospective_follows_known_leader: a Prospective that knows its leader becomes Follower again on any message of its
+    epoch that names the leader, except a granted vote, as KIP-996 says. If false it stays Prospective, as Kafka 4.3.1.
+
+    new_disk_votes: false is KIP-996's proposal for lost disks (PV-32). A voter that starts with an empty disk grants
+    no vote to a log with records until it has caught up with a leader. A restart forgets this.
+
+    Mutants, and the scenarios that find them: vote-forgotten-on-restart (PV-15), half-is-a-majority (any scenario with
+    an election), no-truncation (LD-01), pre-vote-counted-as-vote (PV-26), pre-vote-without-fallback (PV-25).
     """
 
     node_id: int
@@ -53,6 +58,7 @@ class NodeSettings:
     check_quorum: bool = True
     check_quorum_counts: Counted = "requests"
     follower_denies_pre_vote: bool = True
+    prospective_follows_known_leader: bool = True
     new_disk_votes: bool = True
     fetch_timeout_ms: int = FETCH_TIMEOUT_MS
     election_timeout_ms: int = 1000
@@ -73,21 +79,21 @@ class NodeSettings:
 
     @property
     def others(self) -> tuple[int, ...]:
-        """The voters besides this node."""
+        """The other voters."""
         return tuple(voter for voter in self.voters if voter != self.node_id)
 
     @property
     def majority(self) -> int:
-        """How many voters decide."""
+        """How many voters are a majority."""
         half = len(self.voters) // 2
         return half if self.mutant == "half-is-a-majority" else half + 1
 
     @property
     def check_quorum_timeout_ms(self) -> int:
-        """KAFKA-15489: one and a half fetch timeouts, so that a round lost on the way does not cost the leader."""
+        """KAFKA-15489: one and a half fetch timeouts, so that a leader survives one lost round of fetches."""
         return self.fetch_timeout_ms * 3 // 2
 
     @property
     def vote_promise_ms(self) -> int:
-        """How long a voter that fetched from a leader votes for nobody else; 0 where no lease relies on it."""
+        """How long a voter that fetched from a leader grants no vote; 0 if no lease relies on it."""
         return self.fetch_timeout_ms if self.read_mode == "lease" else 0

@@ -10,7 +10,7 @@ from harness.judging.runs import reproduction_verdict
 from harness.model import Finding, Verdict
 from harness.model.records.finding import gravest_first, verdict_of
 from harness.model.scenario import Scenario, Side, Source
-from results.run_verdict import Expectation, RunVerdict
+from results.run_verdict import ExpectationResult, RunVerdict
 
 LOSES = Scenario(
     "PV-00", "A title", "A question?", Source("KIP-996"), 3, (), bad=Side({}, breaks=("lost-write",)), good=Side({})
@@ -20,7 +20,9 @@ LOSES = Scenario(
 def judged(found: Mapping[str, str], met: bool | None = True) -> RunVerdict:
     """A run with findings of these names and severities, and one expectation."""
     findings = tuple(Finding("a check", name, severity, "a message") for name, severity in found.items())  # type: ignore[arg-type]
-    return RunVerdict("a run", verdict_of(findings), "", (), findings, expectations=(Expectation("text", "1", met),))
+    return RunVerdict(
+        "a run", verdict_of(findings), "", (), findings, expectations=(ExpectationResult("text", "1", met),)
+    )
 
 
 LOST = {"lost-write": "invalid"}

@@ -1,4 +1,4 @@
-"""Versions as values: their order and what each can do."""
+"""Kafka versions: their order and their capabilities."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from harness.model import BadInput
 from nodes.kafka.versions import KafkaVersion
 
 
-def test_versions_are_ordered_by_number_and_not_by_text():
+def test_versions_are_ordered_numerically():
     texts = ["3.10.0", "3.9.1", "4.0.0", "3.9.10", "3.9.2"]
     assert [str(version) for version in sorted(map(KafkaVersion.parse, texts))] == [
         *("3.9.1", "3.9.2", "3.9.10", "3.10.0", "4.0.0")
@@ -27,7 +27,7 @@ CAPABILITIES = {
 
 
 @pytest.mark.parametrize(("text", "expected"), CAPABILITIES.items(), ids=CAPABILITIES)
-def test_a_capability_comes_with_the_release_its_kip_says(text, expected):
+def test_capabilities_of_a_version_match_the_kips(text, expected):
     version = KafkaVersion.parse(text)
     admin = version.controllers_answer_admin_clients
     table = version.transition_table
@@ -35,12 +35,12 @@ def test_a_capability_comes_with_the_release_its_kip_says(text, expected):
 
 
 @pytest.mark.parametrize("text", ["3.2.3", "2.8.0", "0.0.0"])
-def test_a_release_before_kraft_was_ready_is_refused_with_the_reason(text):
+def test_release_before_production_ready_kraft_is_rejected(text):
     with pytest.raises(BadInput, match=r"expected 3\.3\.0 or later"):
         KafkaVersion.parse(text)
 
 
 @pytest.mark.parametrize("text", ["", "4", "4.0", "4.0.0.0", "v4.0.0", "4.0.0-rc1", " 4.0.0", "4.0.0\n", "\u0664.0.0"])
-def test_what_is_no_version_is_refused(text):
+def test_malformed_version_is_rejected(text):
     with pytest.raises(BadInput, match=r"expected MAJOR\.MINOR\.PATCH"):
         KafkaVersion.parse(text)

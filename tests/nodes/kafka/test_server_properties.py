@@ -1,4 +1,4 @@
-"""server.properties of both layouts, as text that a reader of Kafka's documentation can check."""
+"""server.properties of both layouts, as complete text."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ auto.leader.rebalance.enable=false
 """
 
 
-def test_a_controller_is_configured_as_documented():
+def test_properties_of_a_controller():
     assert server_properties(NodeConfiguration(Layout.CONTROLLERS, 128), HOSTS[1], HOSTS) == CONTROLLER
 
 
-def test_a_combined_node_replicates_on_a_listener_of_its_own():
+def test_combined_node_has_a_separate_listener_for_replication():
     assert server_properties(NodeConfiguration(Layout.COMBINED, 256), HOSTS[2], HOSTS) == COMBINED
 
 
-def test_one_node_alone_replicates_to_itself():
+def test_single_combined_node_has_replication_factor_1():
     text = server_properties(NodeConfiguration(Layout.COMBINED, 256), HOSTS[1], {1: HOSTS[1]})
     assert "default.replication.factor=1\nmin.insync.replicas=1\n" in text
 
 
-def test_overrides_win_over_everything_and_stand_once():
+def test_overrides_replace_other_properties():
     overrides = {"num.io.threads": "9", "controller.quorum.fetch.timeout.ms": "500"}
     text = server_properties(NodeConfiguration(Layout.CONTROLLERS, 128, overrides), HOSTS[1], HOSTS)
     assert (

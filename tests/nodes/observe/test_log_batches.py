@@ -1,4 +1,4 @@
-"""Logs on disk as batches: over segments, with torn tails left out and corrupt batches told."""
+"""Logs on disk as batches: segments, torn tails, corrupt batches, voters and checkpoints."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write_segment(partition: Path, base_offset: int, *content: bytes) -> None:
 
 
 def flipped(batch: bytes) -> bytes:
-    """The batch with one bit of its first record turned."""
+    """The batch with one bit of its first record flipped."""
     return batch[: HEADER_BYTES + 2] + bytes([batch[HEADER_BYTES + 2] ^ 1]) + batch[HEADER_BYTES + 3 :]
 
 
@@ -44,15 +44,15 @@ def offsets(partition: Path) -> list[tuple[int, bool]]:
     return [(batch.base_offset, batch.intact) for batch in read_log(1, partition)]
 
 
-def test_a_batch_is_told_with_all_that_its_header_says(partition: Path) -> None:
+def test_batch_has_all_fields_of_its_header(partition: Path) -> None:
     write_segment(partition, 0, FIRST, SECOND)
     first, second = read_log(2, partition)
-    stored = [int.from_bytes(batch[17:21], "big") for batch in (FIRST, SECOND)]
-    assert first == LoggedBatch(2, "__cluster_metadata", 0, 0, 0, 1, stored[0], -1, -1, -1, control=True, intact=True)
-    assert second == LoggedBatch(2, "__cluster_metadata", 0, 1, 2, 1, stored[1], -1, -1, -1, control=False, intact=True)
+    crcs = [int.from_bytes(batch[17:21], "big") for batch in (FIRST, SECOND)]
+    assert first == LoggedBatch(2, "__cluster_metadata", 0, 0, 0, 1, crcs[0], -1, -1, -1, control=True, intact=True)
+    assert second == LoggedBatch(2, "__cluster_metadata", 0, 1, 2, 1, crcs[1], -1, -1, -1, control=False, intact=True)
 
 
-def test_a_producers_id_epoch_and_sequence_are_told(partition: Path) -> None:
+def test_batch_has_its_producers_id_epoch_and_sequence(partition: Path) -> None:
     # KIP-98: producerId at byte 43, producerEpoch at 51, baseSequence at 53; the checksum, at 17, is now wrong.
     produced = SECOND[:43] + (700).to_bytes(8, "big") + (5).to_bytes(2, "big") + (31).to_bytes(4, "big") + SECOND[57:]
     write_segment(partition, 0, FIRST, produced, THIRD)
@@ -60,38 +60,38 @@ def test_a_producers_id_epoch_and_sequence_are_told(partition: Path) -> None:
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.intact) == (700, 5, 31, False)
 
 
-def test_segments_follow_each_other_by_offset_and_deleted_ones_are_passed_over(partition: Path) -> None:
+def test_segments_are_read_in_order_of_offset_without_deleted_ones(partition: Path) -> None:
     write_segment(partition, 3, THIRD)
     write_segment(partition, 0, FIRST, SECOND)
     (partition / f"{0:020d}.log.deleted").write_bytes(FIRST)
     assert offsets(partition) == [(0, True), (1, True), (3, True)]
 
 
-def test_a_torn_tail_is_no_batch_wherever_it_is_torn(partition: Path) -> None:
-    for cut in range(len(SECOND)):
-        write_segment(partition, 0, FIRST, SECOND[:cut])
+def test_torn_tail_of_any_length_is_ignored(partition: Path) -> None:
+    for length in range(len(SECOND)):
+        write_segment(partition, 0, FIRST, SECOND[:length])
         assert offsets(partition) == [(0, True)]
 
 
-def test_an_unsound_batch_at_the_end_is_a_torn_tail(partition: Path) -> None:
+def test_corrupt_batch_at_the_end_is_a_torn_tail(partition: Path) -> None:
     write_segment(partition, 0, FIRST, flipped(SECOND))
     assert offsets(partition) == [(0, True)]
 
 
 @pytest.mark.parametrize("segments", [{0: FIRST + flipped(SECOND) + THIRD}, {0: FIRST + flipped(SECOND), 3: THIRD}])
-def test_an_unsound_batch_with_a_sound_one_behind_it_is_told(partition: Path, segments: dict[int, bytes]) -> None:
+def test_corrupt_batch_before_an_intact_one_is_not_intact(partition: Path, segments: dict[int, bytes]) -> None:
     for base_offset, content in segments.items():
         write_segment(partition, base_offset, content)
     assert offsets(partition) == [(0, True), (1, False), (3, True)]
 
 
-def test_a_node_that_never_began_a_log_has_no_batches(tmp_path: Path) -> None:
+def test_node_without_a_log_has_no_batches(tmp_path: Path) -> None:
     assert list(read_log(1, tmp_path / "__cluster_metadata-0")) == []
 
 
 def voters_batch(*voters: int) -> bytes:
-    """A control batch that sets the voters, at offset 4 of epoch 2."""
-    told = VotersRecord(
+    """A batch with a VotersRecord, at offset 4 of epoch 2."""
+    message = VotersRecord(
         version=i16(0),
         voters=tuple(
             Voter(
@@ -104,24 +104,24 @@ def voters_batch(*voters: int) -> bytes:
         ),
     )
     buffer = io.BytesIO()
-    entity_writer(VotersRecord)(buffer, told)
+    entity_writer(VotersRecord)(buffer, message)
     record = Record(struct.pack(">hh", 0, 6), buffer.getvalue())
     return encode_batch([record], base_offset=4, leader_epoch=2, timestamp_ms=0, is_control=True)
 
 
-def test_a_batch_that_sets_the_voters_tells_them(partition: Path) -> None:
+def test_batch_with_a_voters_record_has_the_voters(partition: Path) -> None:
     write_segment(partition, 0, FIRST, SECOND, THIRD, voters_batch(3, 1))
     assert [batch.voters for batch in read_log(1, partition)] == [None, None, None, "[1, 3]"]
 
 
-def test_a_batch_tells_the_epoch_that_the_checkpoint_gives_it(partition: Path) -> None:
+def test_batch_has_its_epoch_in_the_checkpoint(partition: Path) -> None:
     write_segment(partition, 0, FIRST, SECOND, THIRD)
     (partition / "leader-epoch-checkpoint").write_text("0\n2\n1 1\n2 3\n")
     assert [batch.checkpoint_epoch for batch in read_log(1, partition)] == [-1, 1, 2]
 
 
 @pytest.mark.parametrize("content", [None, "", "0\n2\n1 1\n", "1\n1\n1 1\n", "0\n1\none two\n", "\x00\xff"])
-def test_without_a_whole_checkpoint_nothing_is_told_of_it(partition: Path, content: str | None) -> None:
+def test_batch_has_no_checkpoint_epoch_without_a_valid_checkpoint(partition: Path, content: str | None) -> None:
     write_segment(partition, 0, FIRST)
     if content is not None:
         (partition / "leader-epoch-checkpoint").write_text(content)

@@ -1,10 +1,10 @@
-"""Lines that Kafka 3.6.2, 3.9.1 and 4.3.1 logged, and the events they tell."""
+"""Log lines of Kafka 3.6.2, 3.9.1 and 4.3.1, and their events."""
 
 from __future__ import annotations
 
 import pytest
 
-from nodes.observe.log_lines import LogEvent, read_line
+from nodes.observe.log_lines import LogEvent, parse_line
 
 NODE_3 = "ReplicaKey(id=3, directoryId=LF5WtW3YqBctg9Jow_mqnw)"
 HW_14 = "highWatermark=Optional[LogOffsetMetadata(offset=14, metadata=Optional.empty)]"
@@ -66,38 +66,44 @@ LEADER_4 = (
 )
 
 TRANSITIONS = {
-    # name: to, from, then state, previous, epoch, leader, voted, high watermark
+    # name: target, source, then state, previous, epoch, leader, voted, high watermark
     "3.6 starts": (START_3_6, "null", "Unattached", None, 0, None, None, None),
     "3.6 votes": (VOTED_3_6, START_3_6, "Unattached", "Unattached", 1, None, 3, None),
     "3.6 follows": (FOLLOWER_3_6, VOTED_3_6, "Follower", "Unattached", 1, 3, None, None),
-    "3.6 stands": (CANDIDATE_3_6, FOLLOWER_3_6, "Candidate", "Follower", 2, None, 1, 14),
+    "3.6 starts an election": (CANDIDATE_3_6, FOLLOWER_3_6, "Candidate", "Follower", 2, None, 1, 14),
     "3.6 leads": (LEADER_3_6, CANDIDATE_3_6, "Leader", "Candidate", 1, 3, None, None),
-    "3.9 loses sight": (UNATTACHED_3_9, CANDIDATE_3_9, "Unattached", "Candidate", 1, None, None, None),
+    "3.9 becomes unattached": (UNATTACHED_3_9, CANDIDATE_3_9, "Unattached", "Candidate", 1, None, None, None),
     "3.9 votes": (VOTED_3_9, UNATTACHED_3_9, "Unattached", "Unattached", 1, None, 3, None),
-    "3.9 stands": (CANDIDATE_3_9, FOLLOWER_3_6, "Candidate", "Follower", 2, None, 1, 14),
+    "3.9 starts an election": (CANDIDATE_3_9, FOLLOWER_3_6, "Candidate", "Follower", 2, None, 1, 14),
     "3.9 leads": (LEADER_3_9, CANDIDATE_3_9, "Leader", "Candidate", 1, 3, None, None),
     "4 votes": (VOTED_4, UNATTACHED_4, "Unattached", "Unattached", 1, None, 3, None),
     "4 follows": (FOLLOWER_4, VOTED_4, "Follower", "Unattached", 1, 3, 3, 14),
-    "4 doubts": (PROSPECTIVE_4, FOLLOWER_4, "Prospective", "Follower", 1, 3, 3, 14),
-    "4 is reassured": (FOLLOWER_4, PROSPECTIVE_4, "Follower", "Prospective", 1, 3, 3, 14),
+    "4 becomes prospective": (PROSPECTIVE_4, FOLLOWER_4, "Prospective", "Follower", 1, 3, 3, 14),
+    "4 follows again": (FOLLOWER_4, PROSPECTIVE_4, "Follower", "Prospective", 1, 3, 3, 14),
     "4 leads": (LEADER_4, PROSPECTIVE_4, "Leader", "Prospective", 1, 1, None, None),
 }
 
 
-def logged(words: str, logger: str = "org.apache.kafka.raft.QuorumState", level: str = "INFO") -> str:
-    return f"[2026-11-21 05:38:29,157] {level} [RaftManager id=1] {words} ({logger})"
+def logged(text: str, logger: str = "org.apache.kafka.raft.QuorumState", level: str = "INFO") -> str:
+    return f"[2026-11-21 05:38:29,157] {level} [RaftManager id=1] {text} ({logger})"
 
 
-@pytest.mark.parametrize(("to", "was", *"sperhw"), TRANSITIONS.values(), ids=TRANSITIONS)
-def test_a_transition_is_read_in_the_words_of_each_release(to, was, s, p, e, r, h, w):
-    event = read_line(logged(f"Completed transition to {to} from {was}"))
+@pytest.mark.parametrize(
+    ("target", "source", "state", "previous", "epoch", "leader", "voted", "high_watermark"),
+    TRANSITIONS.values(),
+    ids=TRANSITIONS,
+)
+def test_transition_is_parsed_in_the_format_of_each_release(
+    target, source, state, previous, epoch, leader, voted, high_watermark
+):
+    event = parse_line(logged(f"Completed transition to {target} from {source}"))
     assert event is not None
-    assert (event.kind, event.state, event.previous) == ("transition", s, p)
-    assert (event.epoch, event.leader, event.voted, event.high_watermark) == (e, r, h, w)
+    assert (event.kind, event.state, event.previous) == ("transition", state, previous)
+    assert (event.epoch, event.leader, event.voted, event.high_watermark) == (epoch, leader, voted, high_watermark)
 
 
-def test_the_line_s_own_time_stamp_is_utc_to_the_millisecond():
-    event = read_line(logged(f"Completed transition to {START_3_6} from null"))
+def test_timestamp_of_a_line_is_utc_with_milliseconds():
+    event = parse_line(logged(f"Completed transition to {START_3_6} from null"))
     assert event is not None
     assert event.wall_ns == 1_795_239_509_157_000_000
 
@@ -110,13 +116,13 @@ NOTES = (
 )
 
 
-@pytest.mark.parametrize("words", NOTES, ids=lambda words: words[:24])
-def test_lines_that_explain_an_election_are_kept_as_notes_without_their_logger(words):
-    event = read_line(logged(words, "org.apache.kafka.raft.KafkaRaftClient"))
-    assert event == LogEvent(1_795_239_509_157_000_000, "note", detail=words)
+@pytest.mark.parametrize("text", NOTES, ids=lambda text: text[:24])
+def test_lines_about_elections_are_kept_as_notes_without_their_logger(text):
+    event = parse_line(logged(text, "org.apache.kafka.raft.KafkaRaftClient"))
+    assert event == LogEvent(1_795_239_509_157_000_000, "note", detail=text)
 
 
-OF_NO_INTEREST = {
+IRRELEVANT_LINES = {
     "an attempt": logged(f"Attempting durable transition to {LEADER_4} from {PROSPECTIVE_4}"),
     "an unknown state": logged("Completed transition to Retired(epoch=4) from null"),
     "another component": "[2026-11-21 05:38:29,157] INFO Starting controller (kafka.server.ControllerServer)",
@@ -126,6 +132,6 @@ OF_NO_INTEREST = {
 }
 
 
-@pytest.mark.parametrize("line", OF_NO_INTEREST.values(), ids=OF_NO_INTEREST)
-def test_other_lines_tell_nothing(line):
-    assert read_line(line) is None
+@pytest.mark.parametrize("line", IRRELEVANT_LINES.values(), ids=IRRELEVANT_LINES)
+def test_other_lines_have_no_event(line):
+    assert parse_line(line) is None

@@ -1,4 +1,4 @@
-"""A growing log file: whole lines once each, whatever the pieces they were written in."""
+"""A growing log file: each complete line is reported once, however it was written."""
 
 from __future__ import annotations
 
@@ -31,32 +31,32 @@ def append(log, text):
         file.write(text)
 
 
-def test_a_file_that_appears_late_is_read_from_its_beginning(tail, log, epochs):
-    tail.read_rest()
+def test_file_that_appears_later_is_read_from_its_beginning(tail, log, epochs):
+    tail.read_new()
     assert epochs == []
     append(log, LINE.format(1) + LINE.format(2))
-    tail.read_rest()
+    tail.read_new()
     assert epochs == [1, 2]
 
 
-def test_a_torn_line_is_told_once_when_its_end_has_come(tail, log, epochs):
-    whole = LINE.format(7)
-    for piece in (whole[:30], whole[30:95], whole[95:]):
+def test_line_written_in_pieces_is_reported_once_when_complete(tail, log, epochs):
+    line = LINE.format(7)
+    for piece in (line[:30], line[30:95], line[95:]):
         assert epochs == []
         append(log, piece)
-        tail.read_rest()
-    tail.read_rest()
+        tail.read_new()
+    tail.read_new()
     assert epochs == [7]
 
 
-def test_a_last_line_without_its_end_is_never_told(tail, log, epochs):
+def test_last_line_without_a_newline_is_not_reported(tail, log, epochs):
     append(log, LINE.format(1) + LINE.format(2).rstrip("\n"))
-    tail.read_rest()
-    tail.read_rest()
+    tail.read_new()
+    tail.read_new()
     assert epochs == [1]
 
 
-def test_bytes_that_are_no_text_do_not_stop_the_reading(tail, log, epochs):
+def test_invalid_utf_8_is_skipped(tail, log, epochs):
     log.write_bytes(b"\xff\xfe\x00 not text\n" + LINE.format(3).encode())
-    tail.read_rest()
+    tail.read_new()
     assert epochs == [3]

@@ -1,4 +1,4 @@
-"""What a leader answers to DescribeQuorum, as an observation."""
+"""A leader's response to DescribeQuorum as an observation."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from nodes.observe.describe_quorum import TOPIC
 from nodes.observe.watch import QuorumWatch
 
 
-def answer(ends: dict[int, int]) -> v0.DescribeQuorumResponse:
-    """Node 1 leads epoch 4, its high watermark is 10, and it knows its voters to reach these ends."""
+def response_of_leader(ends: dict[int, int]) -> v0.DescribeQuorumResponse:
+    """Node 1 leads epoch 4 with high watermark 10; ends are the voters' log end offsets."""
     voters = tuple(v0.ReplicaState(replica_id=BrokerId(voter), log_end_offset=i64(end)) for voter, end in ends.items())
     partition = v0.PartitionData(
         partition_index=i32(0),
@@ -34,7 +34,7 @@ def answer(ends: dict[int, int]) -> v0.DescribeQuorumResponse:
 
 
 class Leader:
-    """A connection to a node that always answers the same."""
+    """A connection to a node that always sends the same response."""
 
     def __init__(self, response: Any) -> None:
         self.response = response
@@ -44,25 +44,25 @@ class Leader:
 
 
 def claimed(ends: dict[int, int]) -> Observation:
-    """The first claim that a watch tells of such a node."""
-    seen: list[Observation] = []
+    """The first observation of such a node."""
+    observations: list[Observation] = []
 
-    async def watched() -> None:
-        watch = QuorumWatch(lambda: 7, 0, seen.append)
-        watch.start({}, {1: Leader(answer(ends))})
+    async def run_watch() -> None:
+        watch = QuorumWatch(lambda: 7, 0, observations.append)
+        watch.start({}, {1: Leader(response_of_leader(ends))})
         await watch.until(LEADER_KNOWN, 5)
         await watch.stop()
 
-    asyncio.run(watched())
-    return seen[0]
+    asyncio.run(run_watch())
+    return observations[0]
 
 
-def test_a_claim_tells_how_far_the_leader_knows_each_voter_to_reach() -> None:
+def test_claim_has_the_log_end_of_each_voter() -> None:
     claim = claimed({1: 12, 2: 10, 3: -1})
     assert (claim.kind, claim.epoch, claim.high_watermark, claim.log_end_offset) == ("claim", 4, 10, 12)
     assert json.loads(claim.detail or "") == {"voters": {"1": 12, "2": 10, "3": -1}}
 
 
-def test_a_claim_without_voters_tells_nothing_of_them() -> None:
+def test_claim_without_voters_has_no_detail() -> None:
     claim = claimed({})
     assert (claim.log_end_offset, claim.detail) == (None, None)

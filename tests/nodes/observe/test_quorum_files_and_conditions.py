@@ -1,4 +1,4 @@
-"""The quorum-state file in both its versions, and what stories wait for."""
+"""The quorum-state file in both versions, and the conditions that scenarios wait for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN, all_follow
 from harness.model.story import once
 from harness.planning.story_steps import StoryStep
 from nodes.observe.conditions import QuorumView, holds
-from nodes.observe.describe_quorum import Answer
+from nodes.observe.describe_quorum import QuorumDescription
 from nodes.observe.log_lines import LogEvent
 from nodes.observe.quorum_state import QuorumState, read_quorum_state
 
@@ -25,22 +25,22 @@ VERSION_1 = '{"leaderId":-1,"leaderEpoch":4,"votedId":2,"votedDirectoryId":"LF5W
     [(VERSION_0, QuorumState(10, leader=3, voted=None)), (VERSION_1, QuorumState(4, leader=None, voted=2))],
     ids=["version 0", "version 1"],
 )
-def test_both_versions_are_read(tmp_path, text, expected):
+def test_both_versions_of_quorum_state_are_read(tmp_path, text, expected):
     path = tmp_path / "quorum-state"
     path.write_text(text)
     assert read_quorum_state(path) == expected
 
 
-def test_a_node_that_has_promised_nothing_yet_has_no_file(tmp_path):
+def test_missing_quorum_state_is_none(tmp_path):
     assert read_quorum_state(tmp_path / "quorum-state") is None
 
 
 @pytest.mark.parametrize(
     "content",
     [b"", b"{", b"[]", b"null", b'{"leaderId":3}', b'{"leaderEpoch":"x","leaderId":1,"votedId":1}', b"\xff\xfe\x00"],
-    ids=["empty", "cut short", "a list", "null", "fields missing", "no number", "binary"],
+    ids=["empty", "truncated", "a list", "null", "missing fields", "not a number", "binary"],
 )
-def test_what_is_no_quorum_state_is_the_peer_s_failure_in_one_line(tmp_path, content):
+def test_invalid_quorum_state_is_a_peer_failure_in_one_line(tmp_path, content):
     path = tmp_path / "quorum-state"
     path.write_bytes(content)
     with pytest.raises(PeerFailure, match="expected Kafka's quorum-state") as raised:
@@ -50,43 +50,43 @@ def test_what_is_no_quorum_state_is_the_peer_s_failure_in_one_line(tmp_path, con
 
 
 def claim(leader, epoch, high_watermark=5):
-    return Answer(None, leader, epoch, high_watermark)
+    return QuorumDescription(None, leader, epoch, high_watermark)
 
 
 def following(leader, epoch, state="Follower"):
     return LogEvent(0, "transition", state, None, epoch, leader)
 
 
-SETTLED = {1: following(3, 2), 2: following(3, 2), 3: following(3, 2, "Leader")}
+ALL_FOLLOW_3 = {1: following(3, 2), 2: following(3, 2), 3: following(3, 2, "Leader")}
 VIEWS = {
     # name: claims, transitions, then whether a leader is known and whether all follow one
-    "nobody claims": ({}, SETTLED, False, False),
-    "a leader without a high watermark": ({3: claim(3, 2, -1)}, SETTLED, False, False),
-    "all follow": ({3: claim(3, 2)}, SETTLED, True, True),
-    "one follows in an earlier epoch": ({3: claim(3, 2)}, {**SETTLED, 2: following(3, 1)}, True, False),
-    "one follows another": ({3: claim(3, 2)}, {**SETTLED, 2: following(1, 2)}, True, False),
-    "one stands for election": ({3: claim(3, 2)}, {**SETTLED, 2: following(3, 2, "Prospective")}, True, False),
-    "one has said nothing": ({3: claim(3, 2)}, {1: following(3, 2)}, True, False),
-    "a deposed leader claims too": ({1: claim(1, 1), 3: claim(3, 2)}, SETTLED, True, True),
+    "no claim": ({}, ALL_FOLLOW_3, False, False),
+    "a leader without a high watermark": ({3: claim(3, 2, -1)}, ALL_FOLLOW_3, False, False),
+    "all follow": ({3: claim(3, 2)}, ALL_FOLLOW_3, True, True),
+    "one follows in an earlier epoch": ({3: claim(3, 2)}, {**ALL_FOLLOW_3, 2: following(3, 1)}, True, False),
+    "one follows another": ({3: claim(3, 2)}, {**ALL_FOLLOW_3, 2: following(1, 2)}, True, False),
+    "one is prospective": ({3: claim(3, 2)}, {**ALL_FOLLOW_3, 2: following(3, 2, "Prospective")}, True, False),
+    "two logged no transition": ({3: claim(3, 2)}, {1: following(3, 2)}, True, False),
+    "a deposed leader claims too": ({1: claim(1, 1), 3: claim(3, 2)}, ALL_FOLLOW_3, True, True),
 }
 
 
-@pytest.mark.parametrize(("claims", "transitions", "known", "settled"), VIEWS.values(), ids=VIEWS)
-def test_a_condition_holds_exactly_where_its_words_say(claims, transitions, known, settled):
+@pytest.mark.parametrize(("claims", "transitions", "is_known", "is_followed"), VIEWS.values(), ids=VIEWS)
+def test_conditions_about_the_leader_hold_in_matching_views_only(claims, transitions, is_known, is_followed):
     view = QuorumView((1, 2, 3), claims, transitions)
-    assert holds(LEADER_KNOWN, view) is known
-    assert holds(ALL_FOLLOW_LEADER, view) is settled
-    assert holds(all_follow(3), view) is settled
+    assert holds(LEADER_KNOWN, view) is is_known
+    assert holds(ALL_FOLLOW_LEADER, view) is is_followed
+    assert holds(all_follow(3), view) is is_followed
     assert not holds(all_follow(1), view)
 
 
-def test_a_node_stands_aside_while_another_leads():
-    view = QuorumView((1, 2, 3), {3: claim(3, 2)}, SETTLED)
+def test_node_is_not_leader_while_another_leads():
+    view = QuorumView((1, 2, 3), {3: claim(3, 2)}, ALL_FOLLOW_3)
     assert [holds(is_not_leader(node), view) for node in (1, 2, 3)] == [True, True, False]
-    assert not holds(is_not_leader(1), QuorumView((1, 2, 3), {}, SETTLED))
+    assert not holds(is_not_leader(1), QuorumView((1, 2, 3), {}, ALL_FOLLOW_3))
 
 
-def test_a_node_is_a_candidate_from_its_last_transition_on():
+def test_node_is_a_candidate_by_its_last_transition():
     view = QuorumView((1, 2, 3), {}, {1: following(None, 3, "Candidate"), 2: following(3, 2, "Prospective")})
     assert [holds(is_candidate(node), view) for node in (1, 2, 3)] == [True, False, False]
 
@@ -94,11 +94,11 @@ def test_a_node_is_a_candidate_from_its_last_transition_on():
 @pytest.mark.parametrize(
     "condition", [LEADER_KNOWN, ALL_FOLLOW_LEADER, all_follow(9), is_not_leader(1), is_candidate(3)]
 )
-def test_what_a_story_can_wait_for_is_what_a_plan_may_hold(condition):
+def test_every_condition_is_valid_in_a_plan(condition):
     assert StoryStep.of(once(condition)).value["condition"] == condition.to_json()
     assert not holds(condition, QuorumView((1, 2, 3), {}, {}))
 
 
-def test_of_two_claims_the_higher_epoch_leads():
+def test_leader_is_the_claim_with_the_highest_epoch():
     assert QuorumView((1, 2), {1: claim(1, 4), 2: claim(2, 3)}, {}).leader() == 1
     assert QuorumView((1, 2), {}, {}).leader() is None

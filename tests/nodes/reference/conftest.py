@@ -1,4 +1,4 @@
-"""Real reference processes on loopback ports, each in a directory of the test's own."""
+"""Real reference processes on loopback ports, in the test's directory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUORUM = {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"parti
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago."""
+    """Ports that are probably free."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:
@@ -31,7 +31,7 @@ def free_ports(count: int) -> list[int]:
 
 
 class Processes:
-    """Three voters as processes; start, kill and ask them."""
+    """Three voters as processes."""
 
     def __init__(self, directory: Path, **switches: object) -> None:
         self.directory, self._switches = directory, switches
@@ -39,7 +39,7 @@ class Processes:
         self.running: dict[int, subprocess.Popen[bytes]] = {}
 
     def start(self, *nodes: int) -> None:
-        """Start nodes, from whatever their directories hold."""
+        """Start nodes from their directories."""
         for node in nodes:
             path = self.directory / f"{node}.properties"
             path.write_text(self.properties(node))
@@ -60,16 +60,16 @@ class Processes:
         return "".join(f"{key}={value}\n" for key, value in (pairs | self._switches).items())
 
     def log(self, node: int) -> Path:
-        """What the node prints."""
+        """The file with the node's output."""
         return self.directory / f"{node}.log"
 
     def kill(self, node: int) -> None:
-        """SIGKILL, waited for."""
+        """Send SIGKILL and wait."""
         self.running[node].kill()
         self.running.pop(node).wait()
 
     def stop(self, node: int) -> int:
-        """SIGTERM, waited for; returns the exit code."""
+        """Send SIGTERM, wait, and return the exit code."""
         self.running[node].terminate()
         return self.running.pop(node).wait(timeout=10)
 
@@ -77,8 +77,8 @@ class Processes:
         """A client's connection."""
         return WireConnection("127.0.0.1", self.ports[node], "test")
 
-    async def ask(self, node: int, api_key: int, values: dict[str, Any]) -> Any:
-        """One request on a connection of its own."""
+    async def call(self, node: int, api_key: int, values: dict[str, Any]) -> Any:
+        """Send one request on a new connection and return the response."""
         connection = self.connection(node)
         try:
             return await connection.call_latest(api_key, values, 1_000)
@@ -86,12 +86,12 @@ class Processes:
             await connection.close()
 
     async def leader(self, among: set[int] | None = None, limit_s: float = 15) -> tuple[int, Any]:
-        """Who leads, once it has committed a record of its epoch, with its DescribeQuorum partition."""
+        """The leader, once it has committed a record of its epoch, and its DescribeQuorum partition."""
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
             for node in among or set(self.running):
                 try:
-                    response = await self.ask(node, codec.DESCRIBE_QUORUM, QUORUM)
+                    response = await self.call(node, codec.DESCRIBE_QUORUM, QUORUM)
                 except PeerFailure:
                     continue
                 partition = response.topics[0].partitions[0]
@@ -103,7 +103,7 @@ class Processes:
 
 @pytest.fixture(name="processes")
 def running_processes(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Processes]:
-    """Processes, not yet started; all are gone afterwards. Parametrize indirectly with switches."""
+    """Processes, not yet started; killed after the test. Parametrize indirectly with switches."""
     processes = Processes(tmp_path, **getattr(request, "param", {}))
     yield processes
     for node in list(processes.running):
@@ -112,5 +112,5 @@ def running_processes(tmp_path: Path, request: pytest.FixtureRequest) -> Iterato
 
 @pytest.fixture(name="kafka_libs")
 def kafka_jars() -> Path:
-    """The jars of the newest whole Kafka 4, for its tools."""
+    """The jars of the newest complete release of Kafka 4, for its tools."""
     return asyncio.run(Library.default().resolve("newest 4")).jars

@@ -1,4 +1,4 @@
-"""Real Kafka judges the reference quorum: a reference node takes the third voter's seat of a real static quorum."""
+"""A reference node as the third voter of a static quorum of real Kafka."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.support import SUPPORT
 @pytest.mark.kafka
 @pytest.mark.netns
 @pytest.mark.timeout(600)
-def test_reference_voter_follows_carries_the_high_watermark_and_elects_a_real_leader(tmp_path: Path) -> None:
+def test_reference_voter_follows_replicates_and_votes_in_a_quorum_of_real_kafka(tmp_path: Path) -> None:
     release = asyncio.run(Library.default().resolve("newest 4"))
-    script = SUPPORT / "nodes" / "third_seat.py"
+    script = SUPPORT / "nodes" / "third_voter.py"
     argv = enclose([sys.executable, str(script), str(tmp_path), str(release.version)], Privilege.detect())
-    played = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
-    assert played.returncode == 0, played.stderr[-3000:]
-    seen = json.loads(played.stdout)
-    assert seen == dict.fromkeys(("followed", "carried", "rejoined", "elected", "commits"), True)
+    run = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
+    assert run.returncode == 0, run.stderr[-3000:]
+    observed = json.loads(run.stdout)
+    assert observed == dict.fromkeys(("followed", "replicated", "rejoined", "elected", "committed"), True)

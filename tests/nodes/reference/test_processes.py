@@ -1,4 +1,4 @@
-"""The reference quorum as real processes: real sockets, real disks, kill -9, and Kafka's own tools as the judge."""
+"""The reference quorum as real processes: sockets, disks, kill -9, and Kafka's own tools."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read_of(key: str) -> dict[str, Any]:
 
 
 async def value_at(processes: Any, node: int, key: str) -> str:
-    response = await processes.ask(node, codec.DESCRIBE_CONFIGS, read_of(key))
+    response = await processes.call(node, codec.DESCRIBE_CONFIGS, read_of(key))
     return str(response.results[0].configs[0].value)
 
 
@@ -40,11 +40,11 @@ def quorum_state(processes: Any, node: int) -> dict[str, Any]:
     return dict(json.loads(path.read_text()))
 
 
-def test_a_quorum_survives_the_kill_of_its_leader_and_forgets_neither_write_nor_vote(processes: Any) -> None:
+def test_quorum_keeps_writes_and_votes_when_its_leader_is_killed(processes: Any) -> None:
     async def scenario() -> None:
         processes.start(1, 2, 3)
         old, before = await processes.leader()
-        altered = await processes.ask(old, codec.INCREMENTAL_ALTER_CONFIGS, write_of("k", "1"))
+        altered = await processes.call(old, codec.INCREMENTAL_ALTER_CONFIGS, write_of("k", "1"))
         assert altered.responses[0].error_code == codec.ErrorCode.none
         processes.kill(old)
         stored = quorum_state(processes, old)
@@ -60,7 +60,7 @@ def test_a_quorum_survives_the_kill_of_its_leader_and_forgets_neither_write_nor_
 
 
 async def until_written(log: Path) -> None:
-    """Wait until the log holds something."""
+    """Wait until the log is not empty."""
     deadline = time.monotonic() + 10
     while not log.stat().st_size:
         assert time.monotonic() < deadline, f"{log} is still empty after 10 s"
@@ -68,23 +68,23 @@ async def until_written(log: Path) -> None:
 
 
 async def until_follows(processes: Any, node: int, leader: int) -> None:
-    """Wait until the node's write refusal names the leader."""
+    """Wait until the node rejects writes with the leader's id."""
     deadline = time.monotonic() + 10
     expected = f"The active controller appears to be node {leader}."
-    seen = None
+    message = None
     while time.monotonic() < deadline:
         try:
-            refused = await processes.ask(node, codec.INCREMENTAL_ALTER_CONFIGS, write_of("k", "2"))
+            altered = await processes.call(node, codec.INCREMENTAL_ALTER_CONFIGS, write_of("k", "2"))
         except PeerFailure:
             continue
-        seen = refused.responses[0].error_message
-        if seen == expected:
+        message = altered.responses[0].error_message
+        if message == expected:
             return
         await asyncio.sleep(0.02)
-    raise AssertionError(f"node {node} says {seen!r}, expected {expected!r}")
+    raise AssertionError(f"node {node}: expected {expected!r}, got {message!r}")
 
 
-def test_a_leader_told_to_end_hands_over_and_exits_with_0(processes: Any) -> None:
+def test_leader_that_shuts_down_hands_over_and_exits_with_0(processes: Any) -> None:
     async def scenario() -> None:
         processes.start(1, 2, 3)
         old, _ = await processes.leader()
@@ -96,11 +96,11 @@ def test_a_leader_told_to_end_hands_over_and_exits_with_0(processes: Any) -> Non
     asyncio.run(scenario())
 
 
-def test_a_torn_tail_is_cut_and_fetched_again(processes: Any) -> None:
+def test_torn_tail_is_truncated_and_fetched_again(processes: Any) -> None:
     async def scenario() -> None:
         processes.start(1, 2, 3)
         leader, _ = await processes.leader()
-        await processes.ask(leader, codec.INCREMENTAL_ALTER_CONFIGS, write_of("k", "1"))
+        await processes.call(leader, codec.INCREMENTAL_ALTER_CONFIGS, write_of("k", "1"))
         torn = next(node for node in (1, 2, 3) if node != leader)
         log = processes.directory / str(torn) / "__cluster_metadata-0" / f"{0:020d}.log"
         await until_written(log)
@@ -112,30 +112,28 @@ def test_a_torn_tail_is_cut_and_fetched_again(processes: Any) -> None:
         data = log.read_bytes()
         assert intact_length(data) == len(data)
         assert [head.base_offset for head in heads(data)] == sorted({head.base_offset for head in heads(data)})
-        assert "Cut " in processes.log(torn).read_text()
+        assert "bytes of a torn tail" in processes.log(torn).read_text()
 
     asyncio.run(scenario())
 
 
-def test_a_node_listens_soon_and_logs_in_kafkas_words(processes: Any) -> None:
+def test_node_logs_in_kafkas_format(processes: Any) -> None:
     async def scenario() -> None:
         processes.start(1, 2, 3)
         await processes.leader()
 
     asyncio.run(scenario())
     lines = processes.log(1).read_text().splitlines()
-    form = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] INFO \[RaftManager id=1\] .+ \([\w.]+\)")
-    assert all(form.fullmatch(line) for line in lines)
-    said = "\n".join(lines)
-    assert "Kafka Server started (kafka.server.KafkaRaftServer)" in said
-    assert re.search(
-        r"Completed transition to UnattachedState\(epoch=0, leaderId=OptionalInt.empty, .* from null", said
-    )
-    assert re.search(r"High watermark set to LogOffsetMetadata\(offset=\d+, .* for the first time for epoch 1", said)
+    line_format = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] INFO \[RaftManager id=1\] .+ \([\w.]+\)")
+    assert all(line_format.fullmatch(line) for line in lines)
+    log = "\n".join(lines)
+    assert "Kafka Server started (kafka.server.KafkaRaftServer)" in log
+    assert re.search(r"Completed transition to UnattachedState\(epoch=0, leaderId=OptionalInt.empty, .* from null", log)
+    assert re.search(r"High watermark set to LogOffsetMetadata\(offset=\d+, .* for the first time for epoch 1", log)
 
 
 @pytest.mark.parametrize("processes", [{"reference.pre_vote": "false"}], indirect=True, ids=["pre_vote=false"])
-def test_a_voter_without_pre_vote_offers_vote_up_to_version_1(processes: Any) -> None:
+def test_voter_without_pre_vote_supports_vote_up_to_version_1(processes: Any) -> None:
     async def scenario() -> None:
         processes.start(1, 2, 3)
         node, _ = await processes.leader()
@@ -158,7 +156,7 @@ def test_a_voter_without_pre_vote_offers_vote_up_to_version_1(processes: Any) ->
     ],
     ids=["unknown switch", "not a boolean", "unknown mutant", "not a number", "not a pair"],
 )
-def test_bad_input_is_one_line_and_exit_code_254(processes: Any, line: str, message: str) -> None:
+def test_bad_properties_give_one_line_and_exit_code_254(processes: Any, line: str, message: str) -> None:
     path = processes.directory / "bad.properties"
     path.write_text(processes.properties(1) + line + "\n")
     command = ["-m", "nodes.reference", str(path)]
@@ -176,12 +174,12 @@ def describe(libs: Path, port: int, option: str) -> str:
 
 @pytest.mark.kafka
 def test_kafkas_own_tool_describes_the_quorum(processes: Any, kafka_libs: Path) -> None:
-    """DQ-05 and DQ-06: whichever node is asked, the tool finds the leader and its numbers."""
+    """DQ-05 and DQ-06: from any node, the tool finds the leader and the replicas' progress."""
 
     async def scenario() -> tuple[int, Any]:
         processes.start(1, 2, 3)
-        found: tuple[int, Any] = await processes.leader()
-        return found
+        leader: tuple[int, Any] = await processes.leader()
+        return leader
 
     leader, partition = asyncio.run(scenario())
     follower = next(node for node in (1, 2, 3) if node != leader)

@@ -1,4 +1,4 @@
-"""Record batches: written as Kafka reads them, walked to the first torn or corrupt one."""
+"""Record batches: encoded as Kafka reads them, read up to the first torn or corrupt one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RECORDS = st.lists(st.builds(Record, FIELD, FIELD), min_size=1, max_size=5)
 
 
 @given(RECORDS, st.integers(0, 2**40), st.integers(0, 2**31 - 1), st.booleans())
-def test_what_is_written_is_read(written: list[Record], base: int, epoch: int, is_control: bool) -> None:
+def test_encoded_records_are_decoded(written: list[Record], base: int, epoch: int, is_control: bool) -> None:
     data = encode_batch(written, base, epoch, 1_000, is_control)
     [head] = heads(data)
     assert (head.base_offset, head.last_offset, head.leader_epoch) == (base, base + len(written) - 1, epoch)
@@ -24,7 +24,7 @@ def test_what_is_written_is_read(written: list[Record], base: int, epoch: int, i
     assert records(data, head) == written
 
 
-def test_an_independent_reader_reads_the_same() -> None:
+def test_kio_decodes_the_same_batch() -> None:
     written = [Record(b"k", b"v" * 100), Record(None, b"w")]
     batch, size = read_batch(encode_batch(written, 5, 2, 1_000), 0)
     assert (batch.base_offset, batch.partition_leader_epoch, batch.last_offset_delta) == (5, 2, 1)
@@ -37,14 +37,14 @@ def two_batches() -> tuple[bytes, bytes]:
     return encode_batch([Record(b"a", b"1")], 0, 1, 0), encode_batch([Record(b"b", b"2")], 1, 1, 0)
 
 
-def test_a_torn_tail_ends_the_walk_wherever_it_is_torn(log: tuple[bytes, bytes]) -> None:
+def test_torn_tail_of_any_length_is_not_intact(log: tuple[bytes, bytes]) -> None:
     first, second = log
-    for cut in range(len(second)):
-        assert intact_length(first + second[:cut]) == len(first)
+    for length in range(len(second)):
+        assert intact_length(first + second[:length]) == len(first)
     assert intact_length(first + second) == len(first) + len(second)
 
 
-def test_a_flipped_bit_under_the_checksum_ends_the_walk(log: tuple[bytes, bytes]) -> None:
+def test_batch_with_a_flipped_bit_is_not_intact(log: tuple[bytes, bytes]) -> None:
     first, second = log
     corrupt = bytearray(first + second)
     corrupt[len(first) + HEADER_BYTES + 3] ^= 1
@@ -52,11 +52,11 @@ def test_a_flipped_bit_under_the_checksum_ends_the_walk(log: tuple[bytes, bytes]
     assert len(list(heads(bytes(corrupt)))) == 2
 
 
-def test_zeroes_are_no_batch(log: tuple[bytes, bytes]) -> None:
+def test_zero_bytes_are_not_a_batch(log: tuple[bytes, bytes]) -> None:
     assert intact_length(log[0] + bytes(4096)) == len(log[0])
 
 
-def test_compressed_records_are_walked_but_not_read(log: tuple[bytes, bytes]) -> None:
+def test_compressed_batch_has_a_head_but_its_records_are_not_decoded(log: tuple[bytes, bytes]) -> None:
     compressed = bytearray(log[0])
     compressed[22] |= 1
     [head] = heads(bytes(compressed))

@@ -1,4 +1,4 @@
-"""Connections: NotSent only where nothing can have left, NoAnswer wherever something may have."""
+"""Connections: NotSent only if no byte can have been sent, NoAnswer if some may have been."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REQUEST = codec.build(codec.DESCRIBE_QUORUM, 0, "request", {"topics": []})
 
 @contextlib.asynccontextmanager
 async def peer(handle: Handle) -> AsyncIterator[WireConnection]:
-    """A connection to a server that treats every connection as told."""
+    """A connection to a server that handles each connection with this function."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(EOFError, OSError, asyncio.CancelledError):
@@ -39,12 +39,12 @@ async def read_request(reader: asyncio.StreamReader) -> codec.RequestFrame:
     return codec.decode_request(await reader.readexactly(length))
 
 
-def answer(writer: asyncio.StreamWriter, correlation_id: int) -> None:
+def respond(writer: asyncio.StreamWriter, correlation_id: int) -> None:
     values = {"error_code": codec.ErrorCode.none, "topics": []}
     writer.write(codec.encode_response(codec.build(codec.DESCRIBE_QUORUM, 0, "response", values), correlation_id))
 
 
-def test_a_port_where_nobody_listens_is_not_sent() -> None:
+def test_call_to_a_closed_port_is_not_sent() -> None:
     async def scenario() -> None:
         async with peer(lambda _reader, _writer: asyncio.sleep(0)) as connection:
             port = connection._port
@@ -54,7 +54,7 @@ def test_a_port_where_nobody_listens_is_not_sent() -> None:
     asyncio.run(scenario())
 
 
-def test_a_peer_that_reads_and_closes_is_no_answer() -> None:
+def test_call_to_a_peer_that_closes_the_connection_has_no_answer() -> None:
     async def handle(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
 
@@ -66,7 +66,7 @@ def test_a_peer_that_reads_and_closes_is_no_answer() -> None:
     asyncio.run(scenario())
 
 
-def test_a_deadline_that_passes_is_no_answer_and_gives_the_connection_up() -> None:
+def test_call_past_its_deadline_has_no_answer_and_closes_the_connection() -> None:
     served = 0
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -74,12 +74,12 @@ def test_a_deadline_that_passes_is_no_answer_and_gives_the_connection_up() -> No
         served += 1
         request = await read_request(reader)
         if served > 1:
-            answer(writer, request.correlation_id)
+            respond(writer, request.correlation_id)
         await reader.read()
 
     async def scenario() -> None:
         async with peer(handle) as connection:
-            with pytest.raises(NoAnswer, match="no answer in time"):
+            with pytest.raises(NoAnswer, match="timed out"):
                 await connection.call(REQUEST, 50)
             assert (await connection.call(REQUEST, 1_000)).topics == ()
         assert served == 2
@@ -87,11 +87,11 @@ def test_a_deadline_that_passes_is_no_answer_and_gives_the_connection_up() -> No
     asyncio.run(scenario())
 
 
-def test_overlapping_calls_find_their_answers_by_correlation_id() -> None:
+def test_overlapping_calls_get_their_responses_by_correlation_id() -> None:
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         requests = [await read_request(reader) for _ in range(3)]
         for request in reversed(requests):
-            answer(writer, request.correlation_id)
+            respond(writer, request.correlation_id)
         await reader.read()
 
     async def scenario() -> None:
@@ -103,9 +103,11 @@ def test_overlapping_calls_find_their_answers_by_correlation_id() -> None:
 
 
 @pytest.mark.parametrize(
-    "garbage", [b"\xff\xff\xff\xff", b"\x00\x00\x00\x04\x00\x00\x00\x63", b"\x00\x00\x00\x06" + bytes(6)]
+    "garbage",
+    [b"\xff\xff\xff\xff", b"\x00\x00\x00\x04\x00\x00\x00\x63", b"\x00\x00\x00\x06" + bytes(6)],
+    ids=["invalid length", "unknown correlation id", "truncated response"],
 )
-def test_an_answer_that_makes_no_sense_is_no_answer(garbage: bytes) -> None:
+def test_invalid_response_is_no_answer(garbage: bytes) -> None:
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
         writer.write(garbage)

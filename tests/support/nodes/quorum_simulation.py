@@ -1,7 +1,8 @@
 """A simulated quorum for tests of the sans-IO core: virtual time, links that can be cut, disks that survive a crash.
 
-Deterministic: one seed fixes every delay and every election timeout. It checks as it goes what no run may violate: one
-leader an epoch, no step outside the transition table, no high watermark that falls, no committed record that differs.
+Deterministic: the seed fixes every network delay and every election timeout. The simulation checks invariants as it
+runs: one leader per epoch, no transition outside the table, no high watermark that decreases, and equal committed
+records on all nodes.
 """
 
 from __future__ import annotations
@@ -21,95 +22,100 @@ from nodes.reference.core.node import Node
 from nodes.reference.core.roles.states import Leader
 from nodes.reference.core.settings import NodeSettings
 
-_STEP = re.compile(
+_TRANSITION = re.compile(
     r"Completed transition to (\w+?)(?:State)?\((?:.*?)epoch=(\d+).* from (?:null|(\w+?)(?:State)?\(.*?epoch=(\d+))"
 )
 
 
-Treat = Callable[[int, int, Any, bool], int | None]
-"""(sender, receiver, request, is_response) → how many milliseconds later that message comes; None loses it."""
+MessageRule = Callable[[int, int, Any, bool], int | None]
+"""(sender, receiver, request, is_response) → extra delay of the message in milliseconds; None drops it."""
 
 
 @dataclass
-class Ticket:
-    """One client request and, once it came, its response."""
+class Operation:
+    """A client's request and its response, if there is one yet."""
 
-    asked_ms: int
+    invoked_ms: int
     request: Any
     response: Any = None
-    answered_ms: int | None = None
+    completed_ms: int | None = None
 
 
 @dataclass
 class Member:
-    """One node with its disk; node is None while it is down."""
+    """One node with its disk; node is None while the node is down."""
 
     settings: NodeSettings
     election: events.Election = field(default_factory=events.Election)
     log: bytearray = field(default_factory=bytearray)
     node: Node | None = None
-    trace: list[str] = field(default_factory=list)  # what it did, in order, for tests of order
+    effects: list[str] = field(default_factory=list)  # names of the effects in order; of messages, their type
     high_watermark: int = -1
-    life: int = 0  # counts restarts: what belongs to an earlier life is not delivered
+    incarnation: int = 0  # counts restarts: responses to an earlier incarnation are not delivered
     halted: str | None = None
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the node runs."""
+        return self.node is not None
 
 
 class Simulation:
-    """Voters 1..size, then observers; now_ms is virtual. of_node gives switches of single nodes, by id."""
+    """Voters 1..size, then observers; now_ms is virtual. per_node holds switches of single nodes, by id."""
 
     def __init__(
-        self, seed: int = 0, size: int = 3, observers: int = 0, start: Iterable[int] | None = None, **switches: Any
+        self, seed: int = 0, size: int = 3, observers: int = 0, started: Iterable[int] | None = None, **switches: Any
     ) -> None:
         self._random = random.Random(seed)
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._order, self._ids = itertools.count(), itertools.count(1)
         self._cuts: set[tuple[int, int]] = set()
         self._connections: dict[tuple[int, int], int] = {}
-        self._under_way: dict[tuple[int, int], int] = {}
-        self._replies: dict[tuple[int, int], Callable[[Any], None]] = {}
-        self.treat: Treat = lambda _sender, _receiver, _request, _is_response: 0
+        self._pending: dict[tuple[int, int], int] = {}
+        self._reply_handlers: dict[tuple[int, int], Callable[[Any], None]] = {}
+        self.message_rule: MessageRule = lambda _sender, _receiver, _request, _is_response: 0
         self.now_ms = 0
-        self.leaders: dict[int, set[int]] = {}  # by epoch, who ever led it
-        self.steps: list[tuple[int, State | None, State, int, int]] = []  # node, from, to, epoch before and after
+        self.leaders: dict[int, set[int]] = {}  # by epoch, every node that ever led it
+        self.transitions: list[tuple[int, State | None, State, int, int]] = []  # node, from, to, epoch before, after
         self.committed: list[bytes] = []
         self.violations: list[str] = []
         voters = tuple(range(1, size + 1))
-        own = switches.pop("of_node", {})
-        everyone = range(1, size + observers + 1)
+        per_node = switches.pop("per_node", {})
+        nodes = range(1, size + observers + 1)
         self.members = {
-            node: Member(NodeSettings(node, voters, "test", **(switches | own.get(node, {})))) for node in everyone
+            node: Member(NodeSettings(node, voters, "test", **(switches | per_node.get(node, {})))) for node in nodes
         }
-        for node in everyone if start is None else start:
+        for node in nodes if started is None else started:
             self.restart(node)
 
     def restart(self, node_id: int) -> None:
-        """Start a node from what its disk holds."""
+        """Start a node from the contents of its disk."""
         member = self.members[node_id]
         stored = events.Stored(member.election, bytes(member.log))
-        member.life, member.high_watermark = member.life + 1, -1
+        member.incarnation, member.high_watermark = member.incarnation + 1, -1
         member.node = Node(member.settings, stored, self._random.randrange, self.now_ms)
-        self._hand(node_id, events.Tick())
+        self._handle(node_id, events.Tick())
 
     def crash(self, node_id: int) -> None:
-        """Kill a node; what was durable stays."""
+        """Kill a node; durable state survives."""
         self.members[node_id].node = None
 
     def lose_disk(self, node_id: int) -> None:
-        """Put a new disk into a node that is down."""
+        """Replace the disk of a node that is down by an empty one."""
         member = self.members[node_id]
-        assert member.node is None, f"node {node_id} runs"
+        assert member.node is None, f"node {node_id} is running"
         member.election, member.log = events.Election(), bytearray()
 
     def stop(self, node_id: int) -> None:
-        """Ask a node to end gracefully."""
-        self._hand(node_id, events.Stopping())
+        """Shut a node down gracefully."""
+        self._handle(node_id, events.Stopping())
 
     def cut(self, *pairs: tuple[int, int]) -> None:
-        """Drop everything between the two of each pair, both ways."""
+        """Drop all messages between the two nodes of each pair, in both directions."""
         self._cuts |= {pair for a, b in pairs for pair in ((a, b), (b, a))}
 
     def cut_one_way(self, sender: int, receiver: int) -> None:
-        """Drop what one sends to the other."""
+        """Drop all messages from sender to receiver."""
         self._cuts.add((sender, receiver))
 
     def isolate(self, node_id: int) -> None:
@@ -117,34 +123,31 @@ class Simulation:
         self.cut(*((node_id, other) for other in self.members if other != node_id))
 
     def heal(self) -> None:
-        """Let everything through again."""
+        """Remove all cuts."""
         self._cuts.clear()
 
     def run(self, duration_ms: int) -> None:
         """Let time pass."""
-        self.run_until(lambda: False, duration_ms, expected=False)
+        end_ms = self.now_ms + duration_ms
+        while self._run_next(end_ms):
+            pass
 
-    def run_until(self, condition: Callable[[], bool], limit_ms: int = 60_000, expected: bool = True) -> None:
-        """Let time pass until the condition holds; it must within the limit."""
+    def run_until(self, condition: Callable[[], bool], limit_ms: int = 60_000) -> None:
+        """Let time pass until the condition holds; fails if it does not within the limit."""
         end_ms = self.now_ms + limit_ms
         while not condition():
-            if not self._queue or self._queue[0][0] > end_ms:
-                self.now_ms = end_ms
-                assert not expected, f"not within {limit_ms} ms: {self.describe()}"
-                return
-            self.now_ms, _, action = heapq.heappop(self._queue)
-            action()
+            assert self._run_next(end_ms), f"not within {limit_ms} ms: {self.describe()}"
 
     def leader(self) -> int | None:
         """The live leader of the highest epoch, if there is one."""
-        leading = {
+        leaders = {
             m.node.state.epoch: i for i, m in self.members.items() if m.node and isinstance(m.node.state, Leader)
         }
-        return leading[max(leading)] if leading else None
+        return leaders[max(leaders)] if leaders else None
 
     def elect(self) -> int:
-        """Run until a leader has committed a record of its epoch, and say who."""
-        self.run_until(lambda: self.leader() is not None and self._commits(self.leader()))
+        """Run until a leader has committed a record of its epoch, and return the leader."""
+        self.run_until(self._leader_has_committed)
         leader = self.leader()
         assert leader is not None
         return leader
@@ -159,25 +162,25 @@ class Simulation:
         """Every live node's epoch."""
         return {node_id: m.node.state.epoch for node_id, m in self.members.items() if m.node}
 
-    def write(self, node_id: int, key: str, value: str) -> Ticket:
-        """A client's write, at a node it reaches at once."""
-        return self.ask(node_id, AlterRequest((Change(key, "metrics", value),)))
+    def write(self, node_id: int, key: str, value: str) -> Operation:
+        """A client's write; the request reaches the node without delay."""
+        return self.invoke(node_id, AlterRequest((Change(key, "metrics", value),)))
 
-    def read(self, node_id: int, key: str) -> Ticket:
+    def read(self, node_id: int, key: str) -> Operation:
         """A client's read."""
-        return self.ask(node_id, ReadRequest((key,)))
+        return self.invoke(node_id, ReadRequest((key,)))
 
-    def ask(self, node_id: int, request: Any) -> Ticket:
+    def invoke(self, node_id: int, request: Any) -> Operation:
         """Any client's request."""
-        ticket = Ticket(self.now_ms, request)
+        operation = Operation(self.now_ms, request)
 
-        def answer(response: Any) -> None:
-            ticket.response, ticket.answered_ms = response, self.now_ms
+        def complete(response: Any) -> None:
+            operation.response, operation.completed_ms = response, self.now_ms
 
         request_id = next(self._ids)
-        self._replies[(node_id, request_id)] = answer
-        self._hand(node_id, events.Arrived(-1, request_id, request))
-        return ticket
+        self._reply_handlers[(node_id, request_id)] = complete
+        self._handle(node_id, events.Arrived(-1, request_id, request))
+        return operation
 
     def describe(self) -> str:
         """Every node's state, for messages."""
@@ -186,36 +189,47 @@ class Simulation:
             for node_id, m in self.members.items()
         )
 
-    def _commits(self, node_id: int | None) -> bool:
-        member = self.members[node_id or 0]
-        state = member.node.state if member.node else None
-        return isinstance(state, Leader) and member.node.log.high_watermark > state.start_offset
+    def _run_next(self, end_ms: int) -> bool:
+        """Run the next action that is due before end_ms; returns whether there was one."""
+        if not self._queue or self._queue[0][0] > end_ms:
+            self.now_ms = end_ms
+            return False
+        self.now_ms, _, action = heapq.heappop(self._queue)
+        action()
+        return True
 
-    def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
+    def _leader_has_committed(self) -> bool:
+        leader = self.leader()
+        if leader is None:
+            return False
+        node = self.node(leader)
+        return isinstance(node.state, Leader) and node.log.high_watermark > node.state.start_offset
+
+    def _schedule(self, delay_ms: int, action: Callable[[], None]) -> None:
         heapq.heappush(self._queue, (self.now_ms + delay_ms, next(self._order), action))
 
-    def _hand(self, node_id: int, event: Any) -> None:
+    def _handle(self, node_id: int, event: events.Event) -> None:
         member = self.members[node_id]
         if member.node is None:
             return
         for effect in member.node.handle(event, self.now_ms):
             self._carry_out(node_id, member, effect)
-            if member.node is None:
+            if not member.is_up:
                 return
-        assert member.node.deadline_ms > self.now_ms, f"node {node_id} is busy for ever: {self.describe()}"
-        self._watch(node_id, member)
-        life, delay_ms = member.life, max(0, member.node.deadline_ms - self.now_ms)
+        assert member.node.deadline_ms > self.now_ms, f"node {node_id} has work left: {self.describe()}"
+        self._check_high_watermark(node_id, member, member.node)
+        incarnation, delay_ms = member.incarnation, max(0, member.node.deadline_ms - self.now_ms)
         if delay_ms < 10**9:
-            self._later(
-                delay_ms,
-                lambda: self._hand(node_id, events.Tick()) if member.life == life and self._due(member) else None,
-            )
+            self._schedule(delay_ms, lambda: self._tick(node_id, member, incarnation))
 
-    def _due(self, member: Member) -> bool:
-        return member.node is not None and member.node.deadline_ms <= self.now_ms
+    def _tick(self, node_id: int, member: Member, incarnation: int) -> None:
+        is_due = member.node is not None and member.node.deadline_ms <= self.now_ms
+        if is_due and member.incarnation == incarnation:
+            self._handle(node_id, events.Tick())
 
-    def _carry_out(self, node_id: int, member: Member, effect: Any) -> None:
-        member.trace.append(type(effect).__name__ if not hasattr(effect, "request") else type(effect.request).__name__)
+    def _carry_out(self, node_id: int, member: Member, effect: events.Effect) -> None:
+        carrier = effect.request if isinstance(effect, events.Send) else effect
+        member.effects.append(type(carrier).__name__)
         match effect:
             case events.PersistElection(election):
                 member.election = election
@@ -226,83 +240,76 @@ class Simulation:
             case events.Send(peer, request_id, request):
                 self._send(node_id, peer, request_id, request)
             case events.Reply(request_id, response):
-                self._replies.pop((node_id, request_id), lambda _: None)(response)
+                self._reply_handlers.pop((node_id, request_id), lambda _: None)(response)
             case events.Halt(failure):
                 member.halted, member.node = failure or "gracefully", None
             case events.Note(text):
-                self._note(node_id, member, text)
+                self._record_transition(node_id, text)
 
-    def _delivers(self, sender: int, receiver: int) -> bool:
+    def _is_connected(self, sender: int, receiver: int) -> bool:
         return (sender, receiver) not in self._cuts
 
     def _send(self, sender: int, receiver: int, request_id: int, request: Any) -> None:
-        """One request on the link's connection; a request still under way is given up with its connection."""
+        """One request on the link's connection; a pending request is abandoned together with its connection."""
         link = (sender, receiver)
-        if link in self._under_way:
+        if link in self._pending:
             self._connections[link] = next(self._ids)
         connection = self._connections.setdefault(link, next(self._ids))
-        self._under_way[link] = request_id
-        life, served_id = self.members[sender].life, next(self._ids)
+        self._pending[link] = request_id
+        incarnation, served_id = self.members[sender].incarnation, next(self._ids)
 
-        def come_back(response: Any) -> None:
-            if self._delivers(receiver, sender) and self._under_way.get(link) == request_id:
-                del self._under_way[link]
-                if self.members[sender].life == life:
-                    self._hand(sender, events.Answered(receiver, request_id, response))
+        def complete(event: events.Event) -> None:
+            if self._pending.get(link) == request_id:
+                del self._pending[link]
+                if self.members[sender].incarnation == incarnation:
+                    self._handle(sender, event)
 
-        def refuse() -> None:
-            if self._under_way.get(link) == request_id and self.members[sender].life == life:
-                del self._under_way[link]
-                self._hand(sender, events.Failed(receiver, request_id, unsupported_version=True))
+        def deliver_response(response: Any) -> None:
+            if self._is_connected(receiver, sender):
+                complete(events.Answered(receiver, request_id, response))
+
+        def deliver_request() -> None:
+            if self._is_connected(sender, receiver) and self.members[receiver].node is not None:
+                self._reply_handlers[(receiver, served_id)] = lambda response: self._transmit(
+                    self.message_rule(receiver, sender, request, True), lambda: deliver_response(response)
+                )
+                self._handle(receiver, events.Arrived(connection, served_id, request))
 
         if getattr(request, "pre_vote", False) and not self.members[receiver].settings.pre_vote:
-            self._later(1, refuse)  # as the sender's ApiVersions tell it
+            # The sender knows from the receiver's ApiVersions that it does not support the request.
+            self._schedule(1, lambda: complete(events.Failed(receiver, request_id, unsupported_version=True)))
             return
+        self._transmit(self.message_rule(sender, receiver, request, False), deliver_request)
 
-        def arrive() -> None:
-            if self._delivers(sender, receiver) and self.members[receiver].node is not None:
-                self._replies[(receiver, served_id)] = lambda response: self._travel(
-                    self.treat(receiver, sender, request, True), lambda: come_back(response)
-                )
-                self._hand(receiver, events.Arrived(connection, served_id, request))
-
-        self._travel(self.treat(sender, receiver, request, False), arrive)
-
-    def _travel(self, extra_ms: int | None, arrive: Callable[[], None]) -> None:
+    def _transmit(self, extra_ms: int | None, deliver: Callable[[], None]) -> None:
         delay_ms = self._random.randint(1, 5)
         if extra_ms is not None:
-            self._later(delay_ms + extra_ms, arrive)
+            self._schedule(delay_ms + extra_ms, deliver)
 
-    def _note(self, node_id: int, member: Member, text: str) -> None:
-        step = _STEP.match(text)
-        if step is None:
+    def _record_transition(self, node_id: int, text: str) -> None:
+        match = _TRANSITION.match(text)
+        if match is None:
             return
-        after, epoch, before, epoch_before = State(step[1]), int(step[2]), step[3] and State(step[3]), int(step[4] or 0)
-        self.steps.append((node_id, before, after, epoch_before, epoch))
-        table = member.node.table
-        legal = after in START_STATES if before is None else table.allows(before, after, epoch_before, epoch)
-        if not legal:
-            self.violations.append(f"node {node_id}: a step outside {table.name}: {text}")
-        if after is State.LEADER:
+        target, epoch = State(match[1]), int(match[2])
+        source, epoch_before = State(match[3]) if match[3] else None, int(match[4] or 0)
+        self.transitions.append((node_id, source, target, epoch_before, epoch))
+        table = self.node(node_id).table
+        is_legal = target in START_STATES if source is None else table.allows(source, target, epoch_before, epoch)
+        if not is_legal:
+            self.violations.append(f"node {node_id}: a transition outside {table.name}: {text}")
+        if target is State.LEADER:
             self.leaders.setdefault(epoch, set()).add(node_id)
             if len(self.leaders[epoch]) > 1:
                 self.violations.append(f"two leaders in epoch {epoch}: {sorted(self.leaders[epoch])}")
 
-    def _watch(self, node_id: int, member: Member) -> None:
-        """What must hold after each event of a node."""
-        assert member.node is not None
-        log = member.node.log
-        if log.high_watermark < member.high_watermark:
-            self.violations.append(f"node {node_id}: the high watermark fell to {log.high_watermark}")
-        if log.high_watermark > max(member.high_watermark, 0):
-            self._compare_committed(node_id, member)
-        member.high_watermark = log.high_watermark
-
-    def _compare_committed(self, node_id: int, member: Member) -> None:
-        log = member.node.log
+    def _check_high_watermark(self, node_id: int, member: Member, node: Node) -> None:
+        """It never decreases, and all nodes have the same records below it."""
+        high_watermark = node.log.high_watermark
+        if high_watermark < member.high_watermark:
+            self.violations.append(f"node {node_id}: the high watermark decreased to {high_watermark}")
         position = max(member.high_watermark, 0)
-        while position < log.high_watermark:
-            batch = log.read(position, 1)
+        while position < high_watermark:
+            batch = node.log.read(position, 1)
             while len(self.committed) <= position:
                 self.committed.append(batch)
             if self.committed[position] not in (batch, b""):
@@ -310,15 +317,16 @@ class Simulation:
             end = position + int.from_bytes(batch[23:27], "big") + 1
             self.committed += [b""] * (end - len(self.committed))
             position = end
+        member.high_watermark = high_watermark
 
 
-def value_of(ticket: Ticket, key: str) -> str | None:
-    """What a read returned; None for a register never written."""
-    assert isinstance(ticket.response, ReadResponse)
-    assert ticket.response.values is not None, ticket.response
-    return ticket.response.values[key].get("metrics")
+def value_of(operation: Operation, key: str) -> str | None:
+    """The value that a read returned; None for a register never written."""
+    assert isinstance(operation.response, ReadResponse)
+    assert operation.response.values is not None, operation.response
+    return operation.response.values[key].get("metrics")
 
 
-def is_ok(ticket: Ticket) -> bool:
-    """Whether the request was answered without an error."""
-    return isinstance(ticket.response, AlterResponse | ReadResponse) and ticket.response.error == 0
+def is_ok(operation: Operation) -> bool:
+    """Whether the response is one without an error."""
+    return isinstance(operation.response, AlterResponse | ReadResponse) and operation.response.error == 0

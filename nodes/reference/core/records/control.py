@@ -1,7 +1,4 @@
-"""The control record that opens a leader's epoch.
-
-What may live here: control records as bytes, packed by kio's schemas.
-"""
+"""The LeaderChange control record, which begins a leader's epoch; encoded with kio's schemas."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ _LEADER_CHANGE = struct.pack(">hh", 0, 2)  # a control record's key: version and
 
 
 def leader_change(settings: NodeSettings, state: Leader) -> Record:
-    """Who leads, among which voters, elected by whom."""
+    """The record with the leader, the voters, and the voters that granted their vote."""
     message = LeaderChangeMessage(
         version=i16(0),
         leader_id=BrokerId(state.leader_id),

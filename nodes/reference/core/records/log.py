@@ -1,10 +1,10 @@
-"""The log as the core knows it: what is on disk, kept in memory, with the epochs' start offsets.
+"""The core's copy of the log in memory, with the start offset of each epoch.
 
-What may live here: offsets, epochs and bytes. What may not: files (the shell carries out AppendLog and TruncateLog),
-roles, or what the records mean.
+Contains offsets, epochs and bytes. Does not contain files (the shell carries out AppendLog and TruncateLog), roles, or
+the meaning of records.
 
-The log of a metadata quorum is small, so its batches are kept whole. Truncation follows the rule of KIP-279 as
-KIP-595 uses it: never more than the divergence asks for, found by epochs and not by the high watermark.
+The log of a metadata quorum is small, so all batches are kept in memory. Truncation follows KIP-279 as KIP-595 uses it:
+the offset comes from the epochs, not from the high watermark, and no more is truncated than the divergence requires.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from nodes.wire.batches import BatchHead, Record, heads, records
 
 
 class Log:
-    """Batches end to end from offset 0; offsets have no gaps and epochs never fall."""
+    """Contiguous batches from offset 0 on; offsets have no gaps and epochs never decrease."""
 
     def __init__(self, data: bytes = b"") -> None:
-        self._bases: list[int] = []  # the base offset of each batch, rising
-        self._batches: list[bytes] = []  # the batches themselves, parallel to _bases
+        self._bases: list[int] = []  # the base offset of each batch, increasing
+        self._batches: list[bytes] = []  # the batches, parallel to _bases
         self._sizes_before: list[int] = []  # bytes on disk before each batch, parallel to _bases
-        self._epochs: list[tuple[int, int]] = []  # (epoch, first offset), both rising
+        self._epochs: list[tuple[int, int]] = []  # (epoch, first offset), both increasing
         self.end_offset = 0
-        self.high_watermark = -1  # the highest known; everything below it is committed. -1: not known yet
+        self.high_watermark = -1  # the highest known; all records below it are committed. -1: not known yet
         self._bytes = 0
         self.append(data)
 
@@ -35,7 +35,7 @@ class Log:
         return self._epochs[-1][0] if self._epochs else 0
 
     def append(self, data: bytes) -> None:
-        """Take up whole batches that continue this log, as `continues` says they do."""
+        """Append complete batches for which `continues` is true."""
         for head in heads(data):
             assert head.base_offset == self.end_offset, f"a batch at {head.base_offset} after {self.end_offset}"
             if head.leader_epoch > self.last_epoch or not self._epochs:
@@ -51,7 +51,7 @@ class Log:
         return batch.base_offset == end_offset and batch.leader_epoch >= self.last_epoch
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """The batches from offset (a batch's base) on: up to max_bytes, yet at least one if there is one."""
+        """The batches from offset (a batch's base) on: up to max_bytes, but at least one batch if there is one."""
         chosen: list[bytes] = []
         size = 0
         for batch in self._batches[bisect.bisect_left(self._bases, offset) :]:
@@ -62,7 +62,7 @@ class Log:
         return b"".join(chosen)
 
     def records(self, start: int, end: int) -> Iterator[Record]:
-        """The data records with start <= offset < end, where both are bounds of batches; control records left out."""
+        """The data records with start <= offset < end, without control records. Both offsets are batch boundaries."""
         first, last = bisect.bisect_left(self._bases, start), bisect.bisect_left(self._bases, end)
         for batch in self._batches[first:last]:
             for head in heads(batch):
@@ -70,7 +70,7 @@ class Log:
                     yield from records(batch, head)
 
     def epoch_end(self, epoch: int) -> EpochEnd:
-        """The largest epoch up to the one asked for, and where it ends here (KIP-279)."""
+        """The largest epoch that is at most `epoch`, and where it ends in this log (KIP-279)."""
         at = bisect.bisect_right(self._epochs, (epoch, self.end_offset))
         if at == 0:
             return EpochEnd(epoch, self._epochs[0][1] if self._epochs else 0)
@@ -78,19 +78,19 @@ class Log:
         return EpochEnd(self._epochs[at - 1][0], end)
 
     def divergence(self, offset: int, epoch: int) -> EpochEnd | None:
-        """None where a log that ends at offset with a record of epoch is a beginning of ours, else where they part."""
+        """None if a log that ends at offset with a record of epoch is a prefix of this log; else where they diverge."""
         if offset == 0:
             return None
         end = self.epoch_end(epoch)
         return None if end.epoch == epoch and offset <= end.end_offset else end
 
     def truncation_offset(self, diverging: EpochEnd) -> int:
-        """Where to cut this log, told by the leader where it diverges from the leader's (KIP-279, KIP-595)."""
-        ours = self.epoch_end(diverging.epoch)
-        return min(ours.end_offset, diverging.end_offset) if ours.epoch == diverging.epoch else ours.end_offset
+        """Where to truncate this log, given the divergence that the leader reported (KIP-279, KIP-595)."""
+        local = self.epoch_end(diverging.epoch)
+        return min(local.end_offset, diverging.end_offset) if local.epoch == diverging.epoch else local.end_offset
 
     def truncate(self, offset: int) -> int:
-        """Cut to the batches that end at or before offset; returns how many bytes remain."""
+        """Keep the batches that end at or before offset; returns the remaining size in bytes."""
         keep = bisect.bisect_left(self._bases, offset)
         if keep and self._end_of(keep - 1) > offset:
             keep -= 1

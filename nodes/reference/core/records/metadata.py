@@ -1,10 +1,10 @@
-"""Kafka's own metadata records, as far as the reference writes and reads them: ConfigRecord and NoOpRecord.
+"""The Kafka metadata records that the reference writes and reads: ConfigRecord and NoOpRecord.
 
-A metadata record has no key; its value is a frame version (1), the record's api key and version as unsigned varints,
-then the record in Kafka's flexible encoding (KIP-631, metadata/src/main/resources). A real Kafka node can so follow a
+A metadata record has no key. Its value is a frame version (1), the record's api key and version as unsigned varints,
+then the record in Kafka's flexible encoding (KIP-631, metadata/src/main/resources). So a real Kafka node can follow a
 reference leader, and the reference reads a real leader's configs.
 
-What may live here: bytes to values and back. What may not: what a record does (registers.py).
+Contains encoding and decoding. The effect of a record is in registers.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NO_TAGS = b"\x00"
 _CONFIG_HEADER = bytes([FRAME_VERSION, CONFIG_RECORD, 0])
 
 NO_OP = Record(None, bytes([FRAME_VERSION, NO_OP_RECORD, 0]) + _NO_TAGS)
-"""What an idle leader appends so that the high watermark moves without load (KIP-835)."""
+"""The record that an idle leader appends so that the high watermark advances without load (KIP-835)."""
 
 
 def encode_config(change: Change) -> Record:
@@ -31,9 +31,9 @@ def encode_config(change: Change) -> Record:
 
 
 def decode_config(record: Record) -> Change | None:
-    """The change a record says, if it is a ConfigRecord for a CLIENT_METRICS resource.
+    """The change in a ConfigRecord for a CLIENT_METRICS resource; None for any other record.
 
-    Raises PeerFailure for a ConfigRecord that ends early.
+    Raises PeerFailure for a truncated ConfigRecord.
     """
     value = record.value
     if record.key is not None or value is None or not value.startswith(_CONFIG_HEADER):
@@ -61,12 +61,13 @@ def _read_string(data: bytes, position: int) -> tuple[str | None, int]:
         return None, position
     end = position + length - 1
     if end > len(data):
-        raise PeerFailure(f"reading a ConfigRecord: a string of {length - 1} bytes ends after {len(data) - position}")
+        expected, found = length - 1, len(data) - position
+        raise PeerFailure(f"reading a ConfigRecord: expected a string of {expected} bytes, found {found}")
     return data[position:end].decode(), end
 
 
 def _varint(number: int) -> bytes:
-    """Unsigned, seven bits a byte, the lowest first."""
+    """An unsigned varint: seven bits per byte, lowest first."""
     encoded = bytearray()
     while number > 0x7F:
         encoded.append(number & 0x7F | 0x80)
@@ -79,7 +80,7 @@ def _read_varint(data: bytes, position: int) -> tuple[int, int]:
     number = shift = 0
     while True:
         if position >= len(data):
-            raise PeerFailure(f"reading a ConfigRecord: a length ends after {len(data)} bytes")
+            raise PeerFailure(f"reading a ConfigRecord: expected a varint, the record ends after {len(data)} bytes")
         byte = data[position]
         position += 1
         number |= (byte & 0x7F) << shift

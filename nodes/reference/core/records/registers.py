@@ -1,9 +1,7 @@
 """The state machine on top of the log: configs by resource, which clients use as registers.
 
-What may live here: the meaning of records. What may not: when a record counts as committed (leadership says so).
-
-A write is one ConfigRecord of Kafka's own (metadata_records.py); records of other kinds, such as a real Kafka leader
-writes besides, are left alone.
+Applies committed records; leadership and following determine what is committed. A write is one ConfigRecord
+(metadata.py). Other records, which a real Kafka leader also writes, are ignored.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from nodes.wire.batches import Record
 
 
 class Registers:
-    """Configs as of applied_offset: what all records below it amount to."""
+    """The configs after all records below applied_offset."""
 
     def __init__(self) -> None:
         self._values: dict[str, dict[str, str]] = {}
@@ -30,7 +28,7 @@ class Registers:
             self.applied_offset = offset
 
     def read(self, resources: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
-        """The configs of each resource as they are now; a copy."""
+        """A copy of the current configs of each resource."""
         return {resource: dict(self._values.get(resource, {})) for resource in resources}
 
     def _apply(self, record: Record) -> None:

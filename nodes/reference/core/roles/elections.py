@@ -1,13 +1,12 @@
-"""Votes: who gets ours, what becomes of those we ask for, and when an election begins or ends.
+"""Elections: granting votes, counting votes, and starting and ending elections.
 
-What may live here: Vote, BeginQuorumEpoch and EndQuorumEpoch as they are answered and received, and the timers of
-every state but the leader's. Sources: KIP-595 (Vote), KIP-996 (pre-votes), Kafka's
-KafkaRaftClient where they are silent.
+Contains the handlers of Vote, BeginQuorumEpoch and EndQuorumEpoch requests and responses, and the timeouts of every
+state except Leader. Sources: KIP-595 (Vote), KIP-996 (pre-votes), and Kafka's KafkaRaftClient for what they leave open.
 
-One rule is ours: where clients read under a lease (read_mode=lease), a voter that fetched from a leader gives nobody
-a standard vote for a fetch timeout, even if it meanwhile learned of a higher epoch. KIP-996 alone cannot carry a lease:
-a candidate left over from an earlier election raises followers' epoch, and they may then vote against a leader
-whose lease still runs. See leadership's docstring.
+One rule is not Kafka's. With read_mode=lease, a voter that fetched from a leader grants no standard vote for one fetch
+timeout, even if it learns of a higher epoch meanwhile. KIP-996 alone does not make a lease safe: a candidate left over
+from an earlier election raises the followers' epoch, and they may then vote against a leader whose lease is still
+valid. See the docstring of leadership.
 """
 
 from __future__ import annotations
@@ -35,17 +34,17 @@ _BACKOFF_BASE_MS = 100
 _WITHOUT_EPOCH = frozenset(
     {ErrorCode.unsupported_version, ErrorCode.inconsistent_cluster_id, ErrorCode.invalid_request}
 )
-"""Errors whose response says nothing of epochs."""
+"""Errors whose response carries no epoch."""
 
 
 class Elections:
-    """The part of a node that elects and is elected."""
+    """The election part of a node."""
 
     def __init__(self, context: Context, quorum: Quorum) -> None:
         self._context, self._settings, self._quorum = context, context.settings, quorum
 
-    def answer_vote(self, request: VoteRequest) -> VoteResponse:
-        """Grant or reject; a standard vote that is granted is on its way to the disk before the answer."""
+    def handle_vote(self, request: VoteRequest) -> VoteResponse:
+        """Grant or reject a vote. A granted standard vote is persisted before the response."""
         error = self._vote_error(request)
         if error is not ErrorCode.none:
             return self._vote_response(error, False)
@@ -59,15 +58,15 @@ class Elections:
         self._context.note(f"Vote request {request} with epoch {request.replica_epoch} is {verdict}")
         return self._vote_response(ErrorCode.none, granted)
 
-    def answer_begin(self, request: BeginQuorumEpochRequest) -> EpochResponse:
-        """Follow the new leader."""
+    def handle_begin_quorum_epoch(self, request: BeginQuorumEpochRequest) -> EpochResponse:
+        """Handle BeginQuorumEpoch: follow the new leader."""
         error = self._epoch_error(request.cluster_id, request.leader_id, request.epoch)
         if error is ErrorCode.none:
             self.learn(request.leader_id, request.epoch)
         return self._epoch_response(error)
 
-    def answer_end(self, request: EndQuorumEpochRequest) -> EpochResponse:
-        """The leader resigns: free of any promise to it, wait as long as our place among its successors asks."""
+    def handle_end_quorum_epoch(self, request: EndQuorumEpochRequest) -> EpochResponse:
+        """Handle EndQuorumEpoch: drop the vote promise and wait for the delay of this node's rank as a successor."""
         error = self._epoch_error(request.cluster_id, request.leader_id, request.epoch)
         if error is not ErrorCode.none:
             return self._epoch_response(error)
@@ -80,26 +79,34 @@ class Elections:
         return self._epoch_response(ErrorCode.none)
 
     def learn(self, leader_id: int, epoch: int) -> None:
-        """What any message teaches: an epoch higher than ours, or its leader where we knew none."""
-        state = self._quorum.state
-        known, leads_us = leader_id != NO_NODE, leader_id == self._settings.node_id
-        if epoch < state.epoch or (leads_us and epoch == state.epoch):
-            return
-        if epoch > state.epoch:
-            cause = Cause.LEADER_DISCOVERED if known and not leads_us else Cause.HIGHER_EPOCH
-            self._quorum.move(cause, epoch, leader_id=leader_id if cause is Cause.LEADER_DISCOVERED else None)
-        elif known and state.leader_id is None:
-            self._quorum.move(Cause.LEADER_DISCOVERED, epoch, leader_id=leader_id)
-        elif known and state.leader_id == leader_id and isinstance(state, Prospective):
-            # KIP-996: a Prospective follows its leader again once it hears from it (BeginQuorumEpoch).
+        """Adopt a higher epoch, and follow the leader that a message names if it is another voter."""
+        can_follow = leader_id in self._settings.others
+        if epoch > self._quorum.epoch:
+            if can_follow:
+                self._quorum.move(Cause.LEADER_DISCOVERED, epoch, leader_id=leader_id)
+            else:
+                self._quorum.move(Cause.HIGHER_EPOCH, epoch)
+        elif epoch == self._quorum.epoch and can_follow and self._is_news(leader_id):
             self._quorum.move(Cause.LEADER_DISCOVERED, epoch, leader_id=leader_id)
 
-    def vote_answered(self, voter: int, response: VoteResponse) -> None:
-        """Count a vote, unless it belongs to an election that is over."""
+    def _is_news(self, leader_id: int) -> bool:
+        """Whether the name of this epoch's leader changes the state.
+
+        KIP-996: a Prospective follows again on any message that names the leader of its epoch. Kafka 4.3.1 does so only
+        if the Prospective knew no leader.
+        """
+        state = self._quorum.state
+        if state.leader_id is None:
+            return True
+        is_prospective = isinstance(state, Prospective) and state.leader_id == leader_id
+        return is_prospective and self._settings.prospective_follows_known_leader
+
+    def handle_vote_response(self, voter: int, response: VoteResponse) -> None:
+        """Count a vote, unless its election is over."""
         if response.error is ErrorCode.unsupported_version:
             self.pre_vote_unsupported()
         late = self._settings.mutant == "pre-vote-counted-as-vote" and isinstance(self._quorum.state, Candidate)
-        if self.superseded(response) and not late:
+        if self.learn_from_response(response) and not late:
             return
         state = self._quorum.state
         if response.error is ErrorCode.none and isinstance(state, VoteSeeker):
@@ -109,16 +116,25 @@ class Elections:
                 self._quorum.update(dataclasses.replace(state, rejected=state.rejected | {voter}))
             self.count_votes()
 
-    def superseded(self, response: VoteResponse | EpochResponse | FetchResponse) -> bool:
-        """Take in what a response says of epoch and leader; true where it is of no further use."""
+    def learn_from_response(self, response: VoteResponse | EpochResponse | FetchResponse) -> bool:
+        """Learn the epoch and the leader that a response names; returns whether the rest of it is obsolete."""
         if response.error in _WITHOUT_EPOCH:
             return True
-        if response.epoch > self._quorum.epoch or self._quorum.state.leader_id is None:
+        if not self._is_grant_of_known_leader(response):
             self.learn(response.leader_id, response.epoch)
         return response.epoch < self._quorum.epoch or response.error is ErrorCode.unknown_leader_epoch
 
+    def _is_grant_of_known_leader(self, response: VoteResponse | EpochResponse | FetchResponse) -> bool:
+        """Whether a granted vote names the leader that this node knows already. Such a vote is counted.
+
+        A follower that has not fetched grants pre-votes, and its response names the leader. If a Prospective followed
+        on that, no voter that knew a failed leader could ever replace it.
+        """
+        is_grant = isinstance(response, VoteResponse) and response.granted
+        return is_grant and response.epoch == self._quorum.epoch and self._quorum.state.leader_id is not None
+
     def pre_vote_unsupported(self) -> None:
-        """A voter of an older release: ask for standard votes at once, as before KIP-996."""
+        """A voter has an older release: request standard votes at once, as before KIP-996."""
         if isinstance(self._quorum.state, Prospective) and self._settings.mutant != "pre-vote-without-fallback":
             self._context.note(
                 f"Prospective received unsupported version error in vote response in epoch {self._quorum.epoch}, "
@@ -128,7 +144,7 @@ class Elections:
             self.count_votes()
 
     def count_votes(self) -> None:
-        """See whether the election under way is decided."""
+        """End the current election if it is decided."""
         state, majority = self._quorum.state, self._settings.majority
         if not isinstance(state, VoteSeeker):
             return
@@ -138,7 +154,7 @@ class Elections:
             self._lose(state)
 
     def expire(self) -> bool:
-        """Act on the state's deadline if it has passed; whether it had."""
+        """Handle the state's timeout if it has expired; returns whether it had."""
         state = self._quorum.state
         if self._context.now_ms < state.deadline_ms:
             return False
@@ -192,11 +208,15 @@ class Elections:
             self._back_off(state)
 
     def _end_pre_votes(self, leader_unknown: Cause, leader_known: Cause) -> None:
-        known = self._quorum.state.leader_id is not None
-        self._quorum.move(leader_known if known else leader_unknown, self._quorum.epoch)
+        """KIP-996: return to the known leader, if its endpoint is known too; otherwise become Unattached."""
+        can_follow = self._quorum.state.leader_id in self._settings.others
+        self._quorum.move(leader_known if can_follow else leader_unknown, self._quorum.epoch)
 
     def _expire_candidacy(self, state: Candidate) -> None:
-        """KIP-996: back to Prospective, a lost election waited out (KAFKA-18345). KIP-595: back off, then once more."""
+        """KIP-996: Prospective, after the full timeout even if the election was lost before (KAFKA-18345).
+
+        KIP-595: back off, then start another election.
+        """
         if self._settings.pre_vote:
             self._context.note("Election was not granted, transitioning to prospective")
             lost = len(self._settings.voters) - len(state.rejected) < self._settings.majority
@@ -230,7 +250,7 @@ class Elections:
         return state.leader_id is None and is_up_to_date
 
     def _may_grant_pre_vote(self) -> bool:
-        """KIP-996: all but leaders and satisfied followers; grants are not binding."""
+        """KIP-996: every node except leaders and followers that have fetched; grants are not binding."""
         match self._quorum.state:
             case Follower(has_fetched=has_fetched):
                 return not (has_fetched and self._settings.follower_denies_pre_vote)
@@ -240,10 +260,10 @@ class Elections:
 
     def _vote_error(self, request: VoteRequest) -> ErrorCode:
         error = self._epoch_error(request.cluster_id, request.replica_id, request.replica_epoch)
-        # The last record of a candidate is of an epoch before its own, since it raised its own; a prospective did not.
+        # A candidate has raised its epoch, so its last record is from an earlier epoch. A prospective has not.
         last_epoch_max = request.replica_epoch if request.pre_vote else request.replica_epoch - 1
-        is_sane = 0 <= request.last_epoch <= last_epoch_max and request.end_offset >= 0
-        if error is ErrorCode.none and not is_sane:
+        is_valid = 0 <= request.last_epoch <= last_epoch_max and request.end_offset >= 0
+        if error is ErrorCode.none and not is_valid:
             return ErrorCode.invalid_request
         if error is ErrorCode.none and request.voter_id not in (NO_NODE, self._settings.node_id):
             return ErrorCode.invalid_voter_key
@@ -265,7 +285,7 @@ class Elections:
         return EpochResponse(error, NO_NODE if state.leader_id is None else state.leader_id, state.epoch)
 
     def _succession_delay_ms(self, successors: tuple[int, ...]) -> int:
-        """KIP-595: the first successor at once, later ones exponentially later, everyone else last."""
+        """KIP-595: the first successor without delay, the others after exponentially growing delays."""
         maximum_ms, me = self._settings.election_backoff_max_ms, self._settings.node_id
         position = successors.index(me) if me in successors else len(successors)
         if position == 0:

@@ -1,6 +1,6 @@
-"""What a follower does: fetch, append, truncate, and learn what is committed.
+"""Followers: fetch, append, truncate, and advance the high watermark.
 
-What may live here: Fetch as it is sent and as its responses are taken in. What may not: whom to follow.
+Contains Fetch requests and the handling of their responses. Which leader to follow is decided by elections.
 Sources: KIP-595 (Fetch), KIP-279 and KIP-320 (divergence by epochs).
 """
 
@@ -21,7 +21,7 @@ _FETCH_BYTES_MAX = 8 * 1024 * 1024
 
 
 class Following:
-    """The part of a node that copies the leader's log."""
+    """The replication part of a node."""
 
     def __init__(self, context: Context, quorum: Quorum) -> None:
         self._context, self._settings, self._quorum = context, context.settings, quorum
@@ -40,8 +40,8 @@ class Following:
             _FETCH_BYTES_MAX,
         )
 
-    def take(self, response: FetchResponse) -> bool:
-        """Take in the leader's response; false where it is an error or not what a leader may send."""
+    def apply(self, response: FetchResponse) -> bool:
+        """Apply the leader's response; returns false if it is an error or not valid from a leader."""
         state = self._quorum.state
         if response.error is not ErrorCode.none or not isinstance(state, Follower):
             return False
@@ -59,15 +59,15 @@ class Following:
         return True
 
     def _append(self, data: bytes) -> bool:
-        log, end, sound = self._context.log, self._context.log.end_offset, 0
+        log, end_offset, intact_bytes = self._context.log, self._context.log.end_offset, 0
         for head in intact_heads(data):
-            if not log.continues(head, end):
+            if not log.continues(head, end_offset):
                 return False
-            end, sound = head.last_offset + 1, head.end
-        if sound:
-            log.append(data[:sound])
-            self._context.emit(AppendLog(data[:sound]))
-        return sound > 0 or not data
+            end_offset, intact_bytes = head.last_offset + 1, head.end
+        if intact_bytes:
+            log.append(data[:intact_bytes])
+            self._context.emit(AppendLog(data[:intact_bytes]))
+        return intact_bytes > 0 or not data
 
     def _truncate(self, diverging: EpochEnd, leader_id: int) -> None:
         log = self._context.log

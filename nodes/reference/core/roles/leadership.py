@@ -1,20 +1,21 @@
-"""What a leader does: serve fetches, advance the high watermark, take writes, answer reads, notice that it is alone.
+"""Leaders: serve fetches, advance the high watermark, commit writes, answer reads, and detect the loss of the quorum.
 
-What may live here: everything that exists only between winning an election and losing leadership; an instance is one
-such time. What may not: votes and transitions.
+Contains the state that exists only between winning an election and losing leadership; an instance is one such term.
+Does not contain votes and transitions.
 
-Reads. The answer must hold every write acknowledged before the read came in, by whatever leader. Two proofs serve, both
-from responses to fetches known to have been received (see progress):
+Reads. The response must include every write acknowledged before the read arrived, by any leader. There are two proofs,
+both from fetch responses known to have been received (see progress):
 
-* read-index: a majority, the leader counted, was still fetching in this epoch after the read came in. Needs no clock.
-* lease: a majority received responses sent less than read_lease_ms ago, and none of them will vote for anybody else
-  within a fetch timeout of receiving one. Sound iff pre_vote and follower_denies_pre_vote are on and read_lease_ms <
-  fetch_timeout_ms * (1 - clock drift), together with the promise of elections' docstring, which covers what KIP-996
-  leaves open: candidacies from before the lease, voters that restart. With a lease longer than the fetch timeout
-  (Check Quorum alone would allow 1.5 times it) reads can be stale. Where the lease has run out, read-index takes over.
+* read-index: a majority, including the leader, still fetched in this epoch after the read arrived. Needs no clock.
+* lease: a majority received responses sent less than read_lease_ms ago, and none of these voters votes for another
+  node within a fetch timeout of receiving one. Sound if and only if pre_vote and follower_denies_pre_vote are on and
+  read_lease_ms < fetch_timeout_ms * (1 - clock drift), and voters keep the promise in elections' docstring. The promise
+  covers what KIP-996 leaves open: candidacies from before the lease, and voters that restart. With a lease longer than
+  the fetch timeout (Check Quorum alone would allow 1.5 times it) reads can be stale. When the lease has expired,
+  read-index is used.
 
-Either way a new leader first commits a record of its own epoch. In read mode `local` every node answers from its own
-state, as Kafka's controllers do, and reads can be stale.
+In both cases a new leader first commits a record of its own epoch. In read mode `local` every node answers from its
+own state, as Kafka's controllers do, and reads can be stale.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ from nodes.reference.core.messages import (
     FetchResponse,
     ReadRequest,
     ReadResponse,
-    ReplicaView,
+    ReplicaProgress,
 )
 from nodes.reference.core.records.control import leader_change
 from nodes.reference.core.records.metadata import NO_OP, encode_config
-from nodes.reference.core.roles.progress import NEVER_BEFORE_MS, Progress, majority_th
+from nodes.reference.core.roles.progress import NEVER_BEFORE_MS, Progress, reached_by_majority
 from nodes.reference.core.roles.states import Leader
 from nodes.reference.core.settings import NEVER_MS
 from nodes.wire.batches import Record, encode_batch
@@ -50,7 +51,7 @@ _OBSERVER_SESSION_MS = 300_000
 
 @dataclass(frozen=True, slots=True)
 class _ParkedFetch:
-    """A fetch with nothing to give yet; answered at deadline_ms at the latest."""
+    """A fetch without new data; answered at deadline_ms at the latest."""
 
     arrived: Arrived
     request: FetchRequest
@@ -67,7 +68,7 @@ class _Write:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A read that waits for its proof; turn orders it among events."""
+    """A read that waits for its proof; turn is that of its arrival."""
 
     request_id: RequestId
     resources: tuple[str, ...]
@@ -75,25 +76,25 @@ class _Read:
 
 
 class Leadership:
-    """One time of leading: from the election's end to resignation or to news of a higher epoch."""
+    """One term: from winning the election until resignation or a higher epoch."""
 
     def __init__(self, context: Context, state: Leader) -> None:
         self._context, self._settings, self._state = context, context.settings, state
         self._voters = {voter: Progress() for voter in self._settings.others}
         self._observers: dict[int, Progress] = {}
         self._parked: list[_ParkedFetch] = []
-        self._lingering: list[tuple[RequestId, Sequence[Record]]] = []  # taken, not yet appended
+        self._lingering: list[tuple[RequestId, Sequence[Record]]] = []  # accepted, not yet appended
         self._flush_ms = NEVER_MS
         self._writes: deque[_Write] = deque()  # appended, not yet committed
         self._reads: list[_Read] = []
-        self._fetched_since: set[int] = set()  # voters heard of since the Check Quorum timer was set
+        self._fetched_since: set[int] = set()  # voters that fetched since the Check Quorum timer was reset
         self._check_quorum_ms = context.now_ms + self._settings.check_quorum_timeout_ms
         self._idle_since_ms = context.now_ms
         self.high_watermark = -1  # of this epoch: unknown until a record of it is committed
         self._append([leader_change(self._settings, state)], is_control=True)
 
     def fetch(self, arrived: Arrived, request: FetchRequest) -> None:
-        """Take a fetch of this epoch: note how far the replica is, and answer now or when there is something new."""
+        """Handle a fetch of this epoch: record the replica's progress, and respond now or when there is new data."""
         log = self._context.log
         diverging = log.divergence(request.fetch_offset, request.last_fetched_epoch)
         if diverging is not None:
@@ -113,19 +114,19 @@ class Leadership:
             self._parked.append(parked)
 
     def write(self, request_id: RequestId, request: AlterRequest) -> None:
-        """Take a write; it is answered when committed, or when leadership ends."""
+        """Handle a write; the response follows when it is committed, or when leadership ends."""
         self._lingering.append((request_id, [encode_config(change) for change in request.changes]))
         self._flush_ms = min(self._flush_ms, self._context.now_ms + self._settings.append_linger_ms)
 
     def read(self, request_id: RequestId, request: ReadRequest) -> None:
-        """Take a read; where no lease holds, followers are answered at once so that they may fetch again."""
+        """Handle a read; without a valid lease, parked fetches are answered so that the followers fetch again."""
         self._reads.append(_Read(request_id, request.resources, self._context.turn))
         if not self._holds_lease():
             for parked in self._take_parked():
                 self._respond(parked, b"")
 
     def advance(self) -> None:
-        """Do what is due after an event: append, commit, answer."""
+        """Do what is due after an event: append, commit, respond."""
         self._flush()
         interval_ms = self._settings.max_idle_interval_ms
         if interval_ms and self._context.now_ms >= self._idle_since_ms + interval_ms:
@@ -137,12 +138,12 @@ class Leadership:
         self._answer_reads()
 
     def has_lost_quorum(self) -> bool:
-        """Check Quorum (KAFKA-15489): no majority has fetched for the time allowed."""
+        """Check Quorum (KAFKA-15489): no majority has fetched within the timeout."""
         enabled = self._settings.check_quorum and self._settings.others
         return bool(enabled) and self._context.now_ms >= self._check_quorum_ms
 
     def note_lost_quorum(self) -> None:
-        """Say so, in Kafka's words."""
+        """Log the loss, in Kafka's wording."""
         self._context.note(
             "Did not receive fetch request from the majority of the voters within "
             f"{self._settings.check_quorum_timeout_ms}ms. Current fetched voters are {sorted(self._fetched_since)}, "
@@ -151,7 +152,7 @@ class Leadership:
         )
 
     def end(self, response: FetchResponse) -> None:
-        """Leadership is over: nothing stays unanswered. Fetches get the response given."""
+        """Leadership ends: respond to all pending requests; fetches get the given response."""
         for parked in self._take_parked():
             self._reply(parked.arrived.request_id, response)
         requests = [request_id for request_id, _ in self._lingering] + [write.request_id for write in self._writes]
@@ -161,18 +162,20 @@ class Leadership:
             self._reply(read.request_id, ReadResponse(ErrorCode.not_controller, NO_CONTROLLER))
 
     def successors(self) -> tuple[int, ...]:
-        """The other voters, the furthest first."""
+        """The other voters, by descending log end."""
         return tuple(sorted(self._voters, key=lambda voter: (-self._voters[voter].end_offset, voter)))
 
     def silent_voters(self, since_ms: int) -> list[int]:
-        """Those that have not fetched since; they may not know who leads."""
+        """The voters that have not fetched since then; they may not know the leader."""
         return [voter for voter, progress in self._voters.items() if progress.last_fetch_ms < since_ms]
 
     def describe(self) -> DescribeQuorumResponse:
-        """Kafka's DescribeQuorum, with times on the wall clock."""
+        """The response to DescribeQuorum, with wall-clock times."""
         context, me = self._context, self._settings.node_id
-        leader = ReplicaView(me, context.log.end_offset, context.wall_ms, context.wall_ms)
-        voters = {me: leader} | {voter: self._view(voter, progress) for voter, progress in self._voters.items()}
+        leader = ReplicaProgress(me, context.log.end_offset, context.wall_ms, context.wall_ms)
+        voters = {me: leader} | {
+            voter: self._describe_replica(voter, progress) for voter, progress in self._voters.items()
+        }
         since_ms = context.now_ms - _OBSERVER_SESSION_MS
         observers = {key: value for key, value in self._observers.items() if value.last_fetch_ms >= since_ms}
         return DescribeQuorumResponse(
@@ -181,16 +184,16 @@ class Leadership:
             self._state.epoch,
             self.high_watermark,
             tuple(voters[voter] for voter in self._settings.voters),
-            tuple(self._view(observer, progress) for observer, progress in sorted(observers.items())),
+            tuple(self._describe_replica(observer, progress) for observer, progress in sorted(observers.items())),
         )
 
     @property
     def deadline_ms(self) -> int:
-        """When advance or has_lost_quorum has something to do though nothing happens."""
+        """When advance or has_lost_quorum is due if there is no event."""
         settings = self._settings
         idle_ms = self._idle_since_ms + settings.max_idle_interval_ms if settings.max_idle_interval_ms else NEVER_MS
-        alone_ms = self._check_quorum_ms if settings.check_quorum and settings.others else NEVER_MS
-        return min(self._flush_ms, idle_ms, alone_ms, *(parked.deadline_ms for parked in self._parked))
+        check_ms = self._check_quorum_ms if settings.check_quorum and settings.others else NEVER_MS
+        return min(self._flush_ms, idle_ms, check_ms, *(parked.deadline_ms for parked in self._parked))
 
     def _append(self, records: Sequence[Record], is_control: bool = False) -> None:
         context = self._context
@@ -207,14 +210,14 @@ class Leadership:
         for request_id, records in lingering:
             end_offset += len(records)
             self._writes.append(_Write(request_id, end_offset))
-        # One batch for all, so that one flush to disk serves them; each is answered once the whole batch is committed.
+        # One batch, and so one flush to disk, for all writes; each is acknowledged once the whole batch is committed.
         self._append([record for _, records in lingering for record in records])
 
     def _advance_high_watermark(self) -> None:
-        """KIP-595: the majority-th log end, once a record of the leader's own epoch is below it (Raft, figure 8)."""
+        """KIP-595: the log end of a majority, once it covers a record of the leader's epoch (Raft, figure 8)."""
         log = self._context.log
         ends = [log.end_offset, *(progress.end_offset for progress in self._voters.values())]
-        reached = majority_th(ends, self._settings.majority)
+        reached = reached_by_majority(ends, self._settings.majority)
         if reached <= max(self._state.start_offset, self.high_watermark):
             return
         if self.high_watermark < 0:
@@ -237,10 +240,10 @@ class Leadership:
         return parked
 
     def _answer_fetch(self, parked: _ParkedFetch) -> bool:
-        """Answer if there is something to tell, or no more time to wait."""
+        """Respond if there is new data or a new high watermark, or the wait time is over; returns whether it did."""
         request = parked.request
         data = self._context.log.read(request.fetch_offset, request.max_bytes)
-        has_news = bool(data) or self.high_watermark > self._progress(request.replica_id).told_high_watermark
+        has_news = bool(data) or self.high_watermark > self._progress(request.replica_id).sent_high_watermark
         if has_news or self._context.now_ms >= parked.deadline_ms:
             self._respond(parked, data)
             return True
@@ -269,12 +272,15 @@ class Leadership:
         if self._settings.read_mode != "lease":
             return False
         confirmed = [self._context.now_ms, *(progress.confirmed_ms for progress in self._voters.values())]
-        return majority_th(confirmed, self._settings.majority) + self._settings.read_lease_ms > self._context.now_ms
+        return (
+            reached_by_majority(confirmed, self._settings.majority) + self._settings.read_lease_ms
+            > self._context.now_ms
+        )
 
     def _confirmed_turn(self) -> int:
-        """The turn in or after which a majority was certainly still in this epoch."""
+        """The latest turn at which a majority is known to have been in this epoch still."""
         turns = [self._context.turn, *(progress.confirmed_turn for progress in self._voters.values())]
-        return majority_th(turns, self._settings.majority)
+        return reached_by_majority(turns, self._settings.majority)
 
     def _count_for_check_quorum(self, replica_id: int) -> None:
         if replica_id not in self._voters:
@@ -289,10 +295,10 @@ class Leadership:
             return self._voters[replica_id]
         return self._observers.setdefault(replica_id, Progress()) if replica_id >= 0 else Progress()
 
-    def _view(self, replica_id: int, progress: Progress) -> ReplicaView:
-        moments = (progress.last_fetch_ms, progress.last_caught_up_ms)
-        wall = (-1 if at == NEVER_BEFORE_MS else at + self._context.wall_offset_ms for at in moments)
-        return ReplicaView(replica_id, progress.end_offset, *wall)
+    def _describe_replica(self, replica_id: int, progress: Progress) -> ReplicaProgress:
+        times_ms = (progress.last_fetch_ms, progress.last_caught_up_ms)
+        wall_ms = (-1 if at == NEVER_BEFORE_MS else at + self._context.wall_offset_ms for at in times_ms)
+        return ReplicaProgress(replica_id, progress.end_offset, *wall_ms)
 
     def _reply(self, request_id: RequestId, response: FetchResponse | AlterResponse | ReadResponse) -> None:
         self._context.emit(Reply(request_id, response))

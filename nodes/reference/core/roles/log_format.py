@@ -1,6 +1,6 @@
-"""States in the words of Kafka's logs, so that one reader of logs serves both systems.
+"""States in the format of Kafka's log lines, so that one log parser serves both systems.
 
-What may live here: pure functions from values to text. Sources: the toString methods of Kafka 4.x's raft states.
+Contains pure functions from values to text. Source: the toString methods of Kafka 4.x's raft states.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nodes.reference.core.settings import NodeSettings
 
 
 def describe(state: QuorumState, settings: NodeSettings, high_watermark: int) -> str:
-    """The state as Kafka prints it."""
+    """The state as Kafka logs it."""
     watermark = _watermark(high_watermark)
     match state:
         case Unattached():
@@ -63,7 +63,7 @@ def describe(state: QuorumState, settings: NodeSettings, high_watermark: int) ->
 
 
 def epoch_election(state: VoteSeeker, settings: NodeSettings) -> str:
-    """How the votes stand."""
+    """The votes so far, as Kafka's EpochElection."""
     votes = (
         f"{voter}=VoterState(replicaKey={_replica(voter)}, state={_vote(state, voter)})" for voter in settings.voters
     )

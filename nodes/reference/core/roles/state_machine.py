@@ -1,10 +1,10 @@
-"""Which state a node is in: the table of harness.model.quorum_states, executed.
+"""The state machine of a node: executes the transition tables of harness.model.quorum_states.
 
-What may live here: entering states and what each begins with. What may not: why to leave one (elections, following,
-leadership decide that).
+Contains the initial state and what each state starts with. Why to leave a state is decided by elections, following and
+leadership.
 
-A step is a cause; the table says where it leads and what it does to the epoch, and a step outside the table is a
-defect of ours. Whatever must survive a crash is emitted for the disk before anyone can hear of it.
+A transition has a cause; the table gives its target state and its effect on the epoch. A transition outside the table
+fails an assertion. State that must survive a crash is persisted before any message reveals it.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ class Quorum:
         self._context, self._settings = context, context.settings
         self.table = (KIP_996 if self._settings.pre_vote else KIP_595) if self._settings.is_voter else OBSERVER
         self._durable = stored
-        # Before this moment the node votes for nobody, itself included.
+        # Until this time the node grants no vote and starts no election.
         self.promised_until_ms = self._promise_at_start(stored)
-        # The node began with nothing, and has neither led nor caught up with a leader since.
+        # The node started with an empty disk, and has neither led nor caught up with a leader since.
         self.has_new_disk = stored.epoch == 0 and context.log.end_offset == 0
         self.state: QuorumState = self._initial(stored)
-        self._settle(self.state, None)
+        self._enter(self.state, None)
 
     @property
     def epoch(self) -> int:
-        """The epoch of the state; never falls, restarts included."""
+        """The current epoch; never decreases, not even over a restart."""
         return self.state.epoch
 
     def move(self, cause: Cause, epoch: int, leader_id: int | None = None, voted_id: int | None = None) -> None:
-        """Take the table's step for this cause; leader_id and voted_id are what the cause taught us, if anything."""
-        self._settle(self._entered(self._target(cause, epoch), epoch, leader_id, voted_id), self.state)
+        """Make the table's transition for this cause; leader_id and voted_id are those that the cause revealed."""
+        self._enter(self._entered(self._target(cause, epoch), epoch, leader_id, voted_id), self.state)
 
     def resign(self, cause: Cause, successors: tuple[int, ...]) -> None:
-        """Take the table's step to Resigned; successors are what EndQuorumEpoch is to carry."""
+        """Make the table's transition to Resigned; successors are sent in EndQuorumEpoch."""
         assert self._target(cause, self.epoch) is State.RESIGNED
-        self._settle(self._resigned(self.epoch, self.state.voted_id, successors), self.state)
+        self._enter(self._resigned(self.epoch, self.state.voted_id, successors), self.state)
 
     def _target(self, cause: Cause, epoch: int) -> State:
         row = self.table.target(self.state.kind, cause)
@@ -60,46 +60,55 @@ class Quorum:
         return row.target
 
     def update(self, state: QuorumState) -> None:
-        """Replace the state by one of the same kind and epoch, with more known; nothing of it needs the disk."""
+        """Replace the state by one of the same kind and epoch whose durable fields are the same."""
         assert (state.kind, state.epoch) == (self.state.kind, self.state.epoch)
         self.state = state
 
-    def _settle(self, entered: QuorumState, left: QuorumState | None) -> None:
-        before = "null" if left is None else self._described(left)
+    def _enter(self, entered: QuorumState, left: QuorumState | None) -> None:
+        before = "null" if left is None else self._describe(left)
         election = Election(entered.epoch, entered.leader_id, entered.voted_id)
         if election != self._durable or left is None:
             self._context.note(
-                f"Attempting durable transition to {self._described(entered)} from {before}", "QuorumState"
+                f"Attempting durable transition to {self._describe(entered)} from {before}", "QuorumState"
             )
             self._context.emit(PersistElection(election))
             self._durable = election
         self.state = entered
-        self._context.note(f"Completed transition to {self._described(entered)} from {before}", "QuorumState")
+        self._context.note(f"Completed transition to {self._describe(entered)} from {before}", "QuorumState")
 
     def _promise_at_start(self, stored: Election) -> int:
-        """A promise made before a crash is forgotten by now, so it is taken as made at the last possible moment."""
+        """A restart forgets the promise, so it is assumed to have been made just before the crash."""
         promise_ms = min(self._settings.vote_promise_ms, self._settings.read_lease_ms)
         return self._context.now_ms + (promise_ms if stored.epoch > 0 else 0)
 
-    def _described(self, state: QuorumState) -> str:
+    def _describe(self, state: QuorumState) -> str:
         return describe(state, self._settings, self._context.log.high_watermark)
 
     def _initial(self, stored: Election) -> QuorumState:
-        """Kafka's QuorumState.initialize: where a restarted node begins."""
-        me, log_epoch = self._settings.node_id, self._context.log.last_epoch
-        voted_id = None if self._settings.mutant == "vote-forgotten-on-restart" else stored.voted_id
+        """The state a restarted node begins in: Kafka's QuorumState.initialize, except for observers.
+
+        An observer is only ever Unattached or Follower (KIP-996, "Observers"), also if it was a voter in its last run.
+        If it led the epoch, it starts Unattached in the next one: Kafka 4.3.1 ends there too, after it was Resigned for
+        an election timeout. The next epoch ensures that nobody leads the old one twice. If it voted for itself, it
+        keeps the vote and starts Unattached, where Kafka 4.3.1 ends with an IllegalArgumentException of CandidateState.
+        """
+        settings, log_epoch = self._settings, self._context.log.last_epoch
+        voted_id = None if settings.mutant == "vote-forgotten-on-restart" else stored.voted_id
         if stored.epoch < log_epoch:
             return self._unattached(log_epoch, None, None)
-        if stored.leader_id == me:
+        if stored.leader_id == settings.node_id:
+            if not settings.is_voter:
+                return self._unattached(stored.epoch + 1, None, None)
             return self._resigned(stored.epoch, voted_id)
-        if stored.leader_id is not None:
+        if stored.leader_id in settings.others:
             return self._follower(stored.epoch, stored.leader_id, voted_id)
-        if voted_id == me:
+        if voted_id == settings.node_id and settings.is_voter and stored.leader_id is None:
             return self._candidate(stored.epoch, 1)
-        return self._unattached(stored.epoch, None, voted_id)
+        # A leader outside the voters has no known endpoint, so the node must find the leader as Unattached.
+        return self._unattached(stored.epoch, stored.leader_id, voted_id)
 
     def _entered(self, target: State, epoch: int, leader_id: int | None, voted_id: int | None) -> QuorumState:
-        """The state to enter. What was known in an epoch is kept within it (KIP-996, 'FollowerState changes')."""
+        """The state to enter. Leader and vote are kept within an epoch (KIP-996, "FollowerState changes")."""
         left, same_epoch = self.state, epoch == self.epoch
         voted_id = left.voted_id if voted_id is None and same_epoch else voted_id
         match target:
@@ -118,7 +127,7 @@ class Quorum:
                 self.has_new_disk = False
                 return Leader(epoch, self._settings.node_id, voted_id, self._context.log.end_offset, left.granted)
             case State.RESIGNED:
-                raise AssertionError("a leader resigns by resign")
+                raise AssertionError("use resign() for a transition to Resigned")
 
     def _unattached(
         self, epoch: int, leader_id: int | None, voted_id: int | None, left: QuorumState | None = None
@@ -129,20 +138,20 @@ class Quorum:
             timeout_ms = max(0, left.deadline_ms - self._context.now_ms)
         else:
             timeout_ms = self._context.draw_election_timeout_ms()
-        timeout_ms += self._time_to_promise(timeout_ms)
+        timeout_ms += self._promise_delay_ms(timeout_ms)
         return Unattached(epoch, leader_id, voted_id, self._context.now_ms + timeout_ms, timeout_ms)
 
     def _keeps_timer(self, left: QuorumState, voted_id: int | None) -> bool:
-        """Kafka's transitionToUnattached: a timer that runs goes on, unless its election was lost or a vote given."""
+        """Kafka's transitionToUnattached: the timer continues, unless the election was lost or a vote was granted."""
         if isinstance(left, Prospective):
             return not left.rejected and voted_id in (None, left.voted_id) and left.deadline_ms > self._context.now_ms
         return isinstance(left, Unattached | Candidate | Resigned) and voted_id in (None, left.voted_id)
 
-    def _time_to_promise(self, timeout_ms: int) -> int:
-        """What to add lest an election of our own break the promise; random, so that not all start at once."""
-        short_ms = self.promised_until_ms - self._context.now_ms - timeout_ms
+    def _promise_delay_ms(self, timeout_ms: int) -> int:
+        """What to add so that the node's own election does not break the promise; randomized against split votes."""
+        missing_ms = self.promised_until_ms - self._context.now_ms - timeout_ms
         spread_ms = max(1, self._settings.election_timeout_ms)
-        return short_ms + self._context.draw(0, spread_ms) if short_ms > 0 else 0
+        return missing_ms + self._context.draw(0, spread_ms) if missing_ms > 0 else 0
 
     def _follower(self, epoch: int, leader_id: int, voted_id: int | None) -> Follower:
         return Follower(epoch, leader_id, voted_id, self._context.now_ms + self._settings.fetch_timeout_ms)

@@ -1,7 +1,7 @@
-"""The states a node can be in, as frozen values.
+"""The states of a node, as frozen values.
 
-What may live here: values and their fields' meaning. Which state follows which is harness.model.quorum_states' table;
-what is done in each is quorum's and elections' business. Deadlines are moments of the clock that drives the core.
+Contains the fields and their meaning. The transitions are in harness.model.quorum_states; state_machine and elections
+implement them. Deadlines are times of the core's clock.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nodes.reference.core.settings import NEVER_MS
 
 @dataclass(frozen=True, slots=True)
 class Unattached:
-    """Knows of no leader it could follow; may have voted."""
+    """Knows no leader that it can follow; may have voted. leader_id is set only for a leader without an endpoint."""
 
     kind: ClassVar[State] = State.UNATTACHED
     epoch: int
@@ -39,7 +39,7 @@ class Follower:
 
 @dataclass(frozen=True, slots=True)
 class Prospective:
-    """Asks for pre-votes in an epoch it has not raised. It may still know a leader, and may have voted."""
+    """Requests pre-votes without raising its epoch. It may still know a leader, and may have voted."""
 
     kind: ClassVar[State] = State.PROSPECTIVE
     epoch: int
@@ -53,7 +53,7 @@ class Prospective:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Asks for votes in an epoch it raised, having voted for itself. retries counts candidacies in a row (KIP-595)."""
+    """Requests votes in an epoch it raised, and has voted for itself. retries counts candidacies in a row (KIP-595)."""
 
     kind: ClassVar[State] = State.CANDIDATE
     leader_id: ClassVar[None] = None
@@ -69,7 +69,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """Leads epoch, whose first record is at start_offset; granted are the voters that elected it."""
+    """Leads epoch, whose first record is at start_offset; granted are the voters that granted their vote."""
 
     kind: ClassVar[State] = State.LEADER
     deadline_ms: ClassVar[int] = NEVER_MS
@@ -82,7 +82,7 @@ class Leader:
 
 @dataclass(frozen=True, slots=True)
 class Resigned:
-    """Was the leader of epoch and will not be again. unacknowledged voters are still to be told (EndQuorumEpoch)."""
+    """Led epoch and will not lead it again. unacknowledged voters have not acknowledged EndQuorumEpoch yet."""
 
     kind: ClassVar[State] = State.RESIGNED
     epoch: int
