@@ -181,9 +181,9 @@ async def killed_waiter(directory: Path, kind: FileSystem) -> None:
         await disks.do(1, "hang_disk", {})
         proof = await disks.probe(1, "hang_disk", {})
         writer.kill()
-        began = time.monotonic()
+        started = time.monotonic()
         await writer.wait()
-        took = time.monotonic() - began
+        took = time.monotonic() - started
         await disks.undo(1)
         report(proof=proof, took_seconds=took, trouble=await disks.trouble(1))
 

@@ -69,10 +69,8 @@ async def files(directory: Path) -> None:
             await host.get(remote / "folder", directory / "back")
             await host.get(remote / "one" / "big", directory / "one")
             big = (directory / "folder" / "inner" / "big").read_bytes()
-            failing, endless = (
-                await refusal(host.run(["ls", "/nowhere"])),
-                await refusal(host.run(["sleep", "987654"], 0.3)),
-            )
+            failing = await refusal(host.run(["ls", "/nowhere"]))
+            endless = await refusal(host.run(["sleep", "987654"], 0.3))
             await until(lambda: not running("sleep 987654"), "the timed-out command is killed")
             report(
                 written=await host.run(["cat", str(remote / "deep" / "words")]),
@@ -150,7 +148,7 @@ async def refused_connection(address: str) -> bool:
 
 async def processes(directory: Path) -> None:
     """The states of a server, its reported events, and how a server that ignores SIGTERM and a failing one end."""
-    events: list[list[Any]] = []
+    events: list[list[int | str]] = []
     async with (
         machines(directory, 3) as machine_hosts,
         SshHosts.up(Inventory.read(inventory(machine_hosts, directory)), RUN, directory / "mirror") as hosts,
@@ -306,13 +304,13 @@ async def healed(directory: Path) -> None:
         report(before=len(before), after=after)
 
 
-async def kill_controller(machine_hosts: NamespaceHosts, directory: Path, first: Callable[[], None]) -> Any:
+async def kill_controller(machine_hosts: NamespaceHosts, directory: Path, first: Callable[[], None]) -> dict[str, Any]:
     """Start a controller, call first() once its servers run, and kill it; returns its result."""
     controller = await asyncio.create_subprocess_exec(
         *[sys.executable, __file__, "servers_running", str(directory)], stdout=asyncio.subprocess.PIPE
     )
     assert controller.stdout is not None
-    result = json.loads(await controller.stdout.readline())
+    result: dict[str, Any] = json.loads(await controller.stdout.readline())
     assert len(alive(result["servers"])) == 2
     result["held"] = len(await left_on(machine_hosts, directory))
     first()
@@ -381,8 +379,8 @@ def resets(machine_hosts: NamespaceHosts) -> int:
 
 async def dropped(directory: Path) -> None:
     """A server whose controller is alive but loses the connection to it."""
-    events: list[list[Any]] = []
-    ending: str = ""
+    events: list[list[int | str]] = []
+    ending = ""
     servers: list[int] = []
     async with machines(directory, 2) as machine_hosts:
         try:
