@@ -8,7 +8,7 @@ from harness.environments import Environment, EnvironmentSpec, HostKindPlugin
 from nodes.clocks.process_clocks import ProcessClocks
 from nodes.hosts.local import UNAVAILABLE, LocalHosts
 from nodes.hosts.processes import ChildProcesses
-from nodes.proxy.listeners_local import ProxyLinks
+from nodes.proxy.proxy_links import ProxyLinks
 
 
 async def provision(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:

@@ -12,7 +12,7 @@ from harness.model.faults.packets import PACKETS
 from harness.model.hosts import HostView
 from harness.planning.plan import Plan
 from nodes.clocks.process_clocks import ProcessClocks
-from nodes.hosts.disks.disks import Make, NamespaceDisks
+from nodes.hosts.disks.disks import DiskSpec, NamespaceDisks
 from nodes.hosts.netns.hosts import NamespaceHosts
 from nodes.hosts.netns.limits import Limits, NodeLimits, remove
 from nodes.hosts.packets.packets import NamespacePackets
@@ -79,8 +79,8 @@ async def _disks(stack: AsyncExitStack, spec: EnvironmentSpec, hosts: NamespaceH
     async def reformat(node: int, newcomer: bool) -> None:
         await system.prepare(hosts.host(node), hosts.views, newcomer)
 
-    make = Make(plan.disk, plan.disk_mib, layered=spec.has(LAYERED))
-    return await stack.enter_async_context(NamespaceDisks.up(hosts, make, reformat, plan.seed))
+    disk_spec = DiskSpec(plan.disk, plan.disk_mib, layered=spec.has(LAYERED))
+    return await stack.enter_async_context(NamespaceDisks.up(hosts, disk_spec, reformat, plan.seed))
 
 
 NETNS = HostKindPlugin("netns", provision, undo, sandboxed=True)

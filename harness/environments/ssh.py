@@ -33,7 +33,7 @@ async def provision(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment
     machines = inventory.model_copy(update={"hosts": inventory.hosts[: plan.nodes]})
     hosts = await stack.enter_async_context(SshHosts.up(machines, run.label, run.path / "nodes"))
     for path in spec.system.reads:
-        await hosts.lend(path)
+        await hosts.upload(path)
     for node, view in hosts.views.items():
         files = spec.system.files(view)
         await hosts.mirror(node, [path.relative_to(view.readable) for path in (files.log, files.quorum_state) if path])

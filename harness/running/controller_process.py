@@ -23,7 +23,7 @@ from harness.model.systems import Report
 from harness.planning.plan import Plan
 from harness.recovery.liveness import SANDBOX, own, started_ticks
 from harness.recovery.watchdog import watchdog
-from nodes.hosts.sandbox import Privilege, enclose, tie
+from nodes.hosts.sandbox import Privilege, die_with_parent, enclose
 from results.files import write_json, write_text
 from results.store import RunDirectory
 
@@ -58,7 +58,7 @@ def interrupt(run: RunDirectory) -> None:
 def controller_command(plan: Plan, arguments: Sequence[str]) -> list[str]:
     """The command that runs our Python where the plan's hosts are controlled from, and that ends with this process."""
     argv = [sys.executable, *arguments]
-    return enclose(argv, Privilege.detect()) if plugins.host_kind(plan.hosts).sandboxed else tie(argv)
+    return enclose(argv, Privilege.detect()) if plugins.host_kind(plan.hosts).sandboxed else die_with_parent(argv)
 
 
 def _follow(run: RunDirectory, report: Report) -> dict[str, int]:

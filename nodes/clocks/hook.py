@@ -1,14 +1,14 @@
-"""The hook: the code that is put in place of the vDSO's clock functions, and its settings.
+"""The hook: the code that replaces the vDSO's clock functions, and its settings.
 
-LISTING is the assembly with the bytes it assembles to, so that a machine without an assembler can write it; a test
-assembles it again. It is position-independent. Its functions take the arguments of those they stand for.
+LISTING is the assembly with its machine code, so no assembler is needed at run time; a test assembles it again. The
+code is position-independent. Its functions take the same arguments as those they replace.
 
-The settings follow the code: a version byte, padded to eight, and two slots, of which the version's lowest bit names
-the one in force. A slot is, for either clock, origin_ns, offset_ns and gain: what is shown at true time t is
-t + offset_ns + (t - origin_ns) * gain / 2^32. A writer fills the slot that is not in force, then counts the version up,
-one byte; a reader who meets a change begins again. So no reader ever sees half a change, nor a writer's sudden end.
+The settings follow the code: a version byte, padded to eight bytes, and two slots. The version's lowest bit selects the
+active slot. A slot has origin_ns, offset_ns and gain for each clock; at true time t the clock shows t + offset_ns + (t
+- origin_ns) * gain / 2^32. A writer fills the inactive slot and then increments the version, a single byte. A reader
+that sees the version change starts again. So no reader sees a partial change, even if the writer dies.
 
-What may live here: the hook as bytes, pure. What may not: processes and their memory.
+Contains the hook as bytes. Does not access processes or their memory.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ b860000000       mov eax, 96
 0f05             syscall
 85c0             test eax, eax
 753f             jnz timeofday_done
-4885ff           test rdi, rdi                   # asked for the time zone alone
+4885ff           test rdi, rdi                   # null if only the time zone is requested
 743a             jz timeofday_done
 4889fe           mov rsi, rdi
 48690640420f00   imul rax, [rsi], 1000000
@@ -87,7 +87,7 @@ e858ffffff       call clock_gettime
 488907           mov [rdi], rax
 time_done:
 c3               ret
-shown:                              # rax: true ns, r8: which settings; rax: ns to show; rdi is lost
+shown:                              # in: rax true ns, r8 offset of the settings; out: rax ns to show; clobbers rdi
 4c8d0d3f000000   lea r9, [rip + settings]
 410fb609         movzx ecx, byte ptr [r9]
 89ca             mov edx, ecx
@@ -97,7 +97,7 @@ shown:                              # rax: true ns, r8: which settings; rax: ns 
 4d8b541108       mov r10, [r9 + rdx + 8]         # origin_ns
 4d8b5c1110       mov r11, [r9 + rdx + 16]        # offset_ns
 498b7c1118       mov rdi, [r9 + rdx + 24]        # gain, in units of 2^-32
-413a09           cmp cl, [r9]                    # changed meanwhile: take the new ones
+413a09           cmp cl, [r9]                    # start again if the version changed
 75d6             jne shown
 4989c0           mov r8, rax
 4c29d0           sub rax, r10
@@ -114,7 +114,7 @@ settings:
 """
 
 CLOCKS: Final[tuple[Clock, ...]] = ("realtime", "monotonic")
-"""In the order of their settings in a slot."""
+"""The clocks, in the order of their settings in a slot."""
 
 _GAIN_ONE = 1 << 32
 _SETTING = struct.Struct("<qqq")
@@ -123,7 +123,7 @@ _VERSION_BYTES = 8
 
 
 def _assembled(listing: str) -> tuple[bytes, Mapping[str, int]]:
-    """The listing's bytes, and where each label is."""
+    """The listing's machine code, and the offset of each label."""
     code = bytearray()
     labels: dict[str, int] = {}
     for line in listing.split("\n"):
@@ -140,7 +140,7 @@ CODE, _LABELS = _assembled(LISTING)
 ENTRIES: Final[Mapping[str, int]] = {
     f"__vdso_{name}": _LABELS[name] for name in ("clock_gettime", "gettimeofday", "time")
 }
-"""The vDSO's function that each entry of the hook stands for, and the entry's place in the hook."""
+"""The vDSO functions that the hook replaces, and the offset of each replacement in the hook."""
 
 VERSION_AT: Final = _LABELS["settings"]
 HOOK_BYTES: Final = VERSION_AT + _VERSION_BYTES + 2 * _SLOT_BYTES
@@ -148,31 +148,31 @@ HOOK_BYTES: Final = VERSION_AT + _VERSION_BYTES + 2 * _SLOT_BYTES
 
 @dataclass(frozen=True, slots=True)
 class ClockSetting:
-    """How one clock is moved: by offset_ns at the true time origin_ns, and by gain / 2^32 of the time since."""
+    """How one clock is skewed: by offset_ns at true time origin_ns, plus gain / 2^32 of the time since then."""
 
     origin_ns: int = 0
     offset_ns: int = 0
     gain: int = 0
 
     def at_rate(self, rate: float, true_ns: int) -> ClockSetting:
-        """From true_ns on at this rate (1 is as it should be), from what the clock shows then."""
+        """The setting that continues from the clock's time at true_ns, at this rate (1 is normal)."""
         return ClockSetting(true_ns, self.offset_at(true_ns), round((rate - 1) * _GAIN_ONE))
 
     def offset_at(self, true_ns: int) -> int:
-        """What the clock shows at true_ns, less true_ns."""
+        """The clock's offset from the true time, at true time true_ns."""
         return self.offset_ns + ((true_ns - self.origin_ns) * self.gain >> 32)
 
 
 @dataclass(frozen=True, slots=True)
 class ClockSettings:
-    """What stands behind the code: the version and the settings in force."""
+    """The version and the active settings."""
 
     version: int = 0
     clocks: Mapping[Clock, ClockSetting] = field(default_factory=lambda: dict.fromkeys(CLOCKS, ClockSetting()))
 
     @staticmethod
     def read(hook: bytes) -> ClockSettings:
-        """The settings of a hook's bytes."""
+        """Parse the settings in a hook."""
         version = hook[VERSION_AT]
         at = _slot_at(version)
         values = _SETTING.iter_unpack(hook[at : at + _SLOT_BYTES])
@@ -180,13 +180,11 @@ class ClockSettings:
             version, {clock: ClockSetting(*value) for clock, value in zip(CLOCKS, values, strict=True)}
         )
 
-    def followed_by(self, changes: Mapping[Clock, ClockSetting]) -> tuple[tuple[int, bytes], tuple[int, bytes]]:
-        """The two writes, in order, that put changes in force: each a place in the hook and its bytes."""
-        following = {**self.clocks, **changes}
+    def patches(self, changes: Mapping[Clock, ClockSetting]) -> tuple[tuple[int, bytes], tuple[int, bytes]]:
+        """The two writes, in order, that activate changes: each an offset in the hook and its bytes."""
+        settings = [{**self.clocks, **changes}[clock] for clock in CLOCKS]
         version = (self.version + 1) % 256
-        slot = b"".join(
-            _SETTING.pack(each.origin_ns, each.offset_ns, each.gain) for each in (following[clock] for clock in CLOCKS)
-        )
+        slot = b"".join(_SETTING.pack(setting.origin_ns, setting.offset_ns, setting.gain) for setting in settings)
         return (_slot_at(version), slot), (VERSION_AT, bytes([version]))
 
 
@@ -195,4 +193,4 @@ def _slot_at(version: int) -> int:
 
 
 HOOK: Final = CODE + bytes(HOOK_BYTES - len(CODE))
-"""As it is put in place: every clock shows the true time."""
+"""The hook as it is installed: every clock shows the true time."""

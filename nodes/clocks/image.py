@@ -1,6 +1,6 @@
-"""The vDSO as an image: where its functions are, where it has room, and what it looks like with the hook in it.
+"""The vDSO image: the addresses of its functions, its unused end, and the image with the hook installed.
 
-What may live here: pure functions on the image's bytes. What may not: whose memory they come from, or go to.
+Contains pure functions of the image's bytes. Does not access process memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ JUMP_BYTES = 5
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A kernel's vDSO as it maps it, and the place that the hook takes in it."""
+    """The vDSO as the kernel maps it, and the offset of the hook in it."""
 
     pristine: bytes
     functions: dict[str, int]
@@ -28,49 +28,49 @@ class Image:
 
     @staticmethod
     def of(pristine: bytes) -> Image:
-        """Raises EnvironmentFailure where a clock function or the room for the hook is missing."""
+        """Parse a vDSO. Raises EnvironmentFailure if a clock function or the space for the hook is missing."""
         functions, end = _read_elf(pristine)
         missing = sorted(ENTRIES.keys() - functions.keys())
         if missing:
-            raise EnvironmentFailure(f"moving clocks: this kernel's vDSO has no {', '.join(missing)}")
+            raise EnvironmentFailure(f"skewing clocks: this kernel's vDSO has no {', '.join(missing)}")
         hook_at = -(-max(end, len(pristine.rstrip(b"\0"))) // _ALIGNMENT) * _ALIGNMENT
         if hook_at + HOOK_BYTES > len(pristine):
-            room = len(pristine) - hook_at
+            unused = len(pristine) - hook_at
             raise EnvironmentFailure(
-                f"moving clocks: this kernel's vDSO ends with {room} unused bytes, {HOOK_BYTES} are needed"
+                f"skewing clocks: this kernel's vDSO ends with {unused} unused bytes, {HOOK_BYTES} are needed"
             )
         return Image(pristine, {name: functions[name] for name in ENTRIES}, hook_at)
 
     def jumps(self) -> dict[int, bytes]:
-        """The instructions that lead each function to the hook, by the function's place."""
-        places = {self.functions[name]: self.hook_at + entry for name, entry in ENTRIES.items()}
-        return {at: b"\xe9" + struct.pack("<i", to - at - JUMP_BYTES) for at, to in places.items()}
+        """The jump instructions from each function to the hook, by the function's offset."""
+        targets = {self.functions[name]: self.hook_at + entry for name, entry in ENTRIES.items()}
+        return {at: b"\xe9" + struct.pack("<i", to - at - JUMP_BYTES) for at, to in targets.items()}
 
     def originals(self) -> dict[int, bytes]:
-        """What stands where the jumps go."""
+        """The original bytes that the jumps replace, by offset."""
         return {at: self.pristine[at : at + JUMP_BYTES] for at in self.functions.values()}
 
     def hooked(self) -> bytes:
-        """The image with the hook in place, every clock true."""
+        """The image with the hook installed and every clock showing the true time."""
         image = bytearray(self.pristine)
         for at, patch in {self.hook_at: HOOK, **self.jumps()}.items():
             image[at : at + len(patch)] = patch
         return bytes(image)
 
     def is_untouched(self, image: bytes) -> bool:
-        """Whether an image's functions are the kernel's; a hook that nothing leads to may still be in its end."""
+        """Whether an image's functions are the kernel's; an unused hook may remain at its end."""
         return image[: self.hook_at] == self.pristine[: self.hook_at]
 
     def is_hooked(self, image: bytes) -> bool:
-        """Whether an image is this one with the hook in place, whatever its settings."""
+        """Whether an image is this one with the hook installed, with any settings."""
         settings_at = self.hook_at + len(CODE)
         return image[:settings_at] == self.hooked()[:settings_at]
 
 
 def _read_elf(image: bytes) -> tuple[dict[str, int], int]:
-    """The dynamic symbols with their places, and where the file's last part, the section headers, ends."""
+    """The dynamic symbols with their offsets, and the end of the section headers, the last part of the file."""
     if image[:5] != b"\x7fELF\x02":
-        raise EnvironmentFailure("moving clocks: expected a 64-bit ELF image as the vDSO")
+        raise EnvironmentFailure("skewing clocks: expected the vDSO to be a 64-bit ELF image")
     (sections_at,) = struct.unpack_from("<Q", image, 40)
     entry_bytes, count = struct.unpack_from("<HH", image, 58)
     sections = [_SECTION.unpack_from(image, sections_at + index * entry_bytes) for index in range(count)]
@@ -79,6 +79,6 @@ def _read_elf(image: bytes) -> tuple[dict[str, int], int]:
         if kind == _DYNAMIC_SYMBOLS:
             names_at = sections[strings][4]
             for name, _, _, _, value, _ in _SYMBOL.iter_unpack(image[offset : offset + size]):
-                begin = names_at + name
-                functions[image[begin : image.index(b"\0", begin)].decode()] = value
+                start = names_at + name
+                functions[image[start : image.index(b"\0", start)].decode()] = value
     return functions, sections_at + count * entry_bytes

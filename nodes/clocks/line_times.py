@@ -1,10 +1,10 @@
-"""The times of log lines, whatever clock they were written by.
+"""Corrects the times of log lines that were written under a skewed clock.
 
-A line is stamped by its node's clock, which a fault may have moved; left so, a node's deeds would come out of order and
-be judged as if the node had done them so. A line is told soon after it was written: a stamp that is not of the last
-moments was not the true time, and the moment of telling stands in its place.
+A log line is stamped with its node's clock, which a fault may have skewed. Uncorrected, the node's actions would appear
+in the wrong order and be checked in that order. A line is observed shortly after it was written, so a stamp that is not
+recent is wrong; it is replaced by the time of observation.
 
-What may live here: the correction of times. What may not: clocks, which are an argument.
+Contains the correction. Clocks are arguments.
 """
 
 from __future__ import annotations
@@ -15,27 +15,28 @@ from dataclasses import replace
 from harness.model import Observation
 
 LATE_NS = 1_000_000_000
-"""How long before it is told a line may have been written: a look at the log, and a busy controller."""
+"""How long a line may wait before it is observed: one poll of the log, on a busy machine."""
 
 AHEAD_NS = 5_000_000
-"""How far ahead a true stamp may seem, since the run's clock and the wall clock are set beside each other once."""
+"""How far in the future a correct stamp may appear: the run's clock is aligned with the wall clock only once."""
 
 
 class LineTimes:
-    """Passes observations on; a node's log lines with times near the true ones, never earlier than the line before."""
+    """Forwards observations; a node's log lines get times near the true ones, in non-decreasing order."""
 
-    def __init__(self, now_ns: Callable[[], int], tell: Callable[[Observation], None]) -> None:
+    def __init__(self, now_ns: Callable[[], int], forward: Callable[[Observation], None]) -> None:
         self._now_ns = now_ns
-        self._tell = tell
+        self._forward = forward
         self._last_ns: dict[int, int] = {}
 
-    def observe(self, seen: Observation) -> None:
-        """Take an observation; what is no log line passes as it is."""
-        self._tell(replace(seen, time_ns=self._line_ns(seen)) if seen.source == "log" else seen)
+    def observe(self, observation: Observation) -> None:
+        """Forward an observation; those that are not log lines are unchanged."""
+        is_line = observation.source == "log"
+        self._forward(replace(observation, time_ns=self._line_ns(observation)) if is_line else observation)
 
-    def _line_ns(self, seen: Observation) -> int:
+    def _line_ns(self, line: Observation) -> int:
         now_ns = self._now_ns()
-        recent = now_ns - LATE_NS <= seen.time_ns <= now_ns + AHEAD_NS
-        line_ns = max(seen.time_ns if recent else now_ns, self._last_ns.get(seen.node, 0))
-        self._last_ns[seen.node] = line_ns
+        is_recent = now_ns - LATE_NS <= line.time_ns <= now_ns + AHEAD_NS
+        line_ns = max(line.time_ns if is_recent else now_ns, self._last_ns.get(line.node, 0))
+        self._last_ns[line.node] = line_ns
         return line_ns

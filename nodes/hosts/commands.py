@@ -1,6 +1,6 @@
-"""Runs a short command to its end and turns its failure into one line.
+"""Runs a short command and reports its failure in one line.
 
-Only for commands of a moment (ip, nft, a storage tool); servers are started by nodes.hosts.processes.
+Only for short commands (ip, nft, a storage tool); nodes.hosts.processes starts servers.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from harness.model import EnvironmentFailure
 async def run(argv: Sequence[str], stdin: str = "", timeout_seconds: float = 60.0) -> str:
     """The command's standard output.
 
-    Raises EnvironmentFailure naming the command and the last line it wrote to standard error, where it is missing,
-    exits non-zero or outlives timeout_seconds.
+    Raises EnvironmentFailure if it is not installed, exits non-zero or runs longer than timeout_seconds. The message
+    names the command and the last line of its standard error.
     """
     try:
         process = await asyncio.create_subprocess_exec(
@@ -26,14 +26,14 @@ async def run(argv: Sequence[str], stdin: str = "", timeout_seconds: float = 60.
         )
     except FileNotFoundError as error:
         raise EnvironmentFailure(
-            f"running {argv[0]}: no such program here; `splitbrain doctor` names its package"
+            f"running {argv[0]}: it is not installed; `splitbrain doctor` names its package"
         ) from error
     try:
         out, err = await asyncio.wait_for(process.communicate(stdin.encode()), timeout_seconds)
     except TimeoutError as error:
         process.kill()
         await process.wait()
-        raise EnvironmentFailure(f"running {' '.join(argv)}: not done after {timeout_seconds:g} s") from error
+        raise EnvironmentFailure(f"running {' '.join(argv)}: timed out after {timeout_seconds:g} s") from error
     if process.returncode:
         raise EnvironmentFailure(f"running {' '.join(argv)}: exit {process.returncode}: {_last_line(err or out)}")
     return out.decode()
@@ -41,4 +41,4 @@ async def run(argv: Sequence[str], stdin: str = "", timeout_seconds: float = 60.
 
 def _last_line(output: bytes) -> str:
     lines = output.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it wrote nothing"
+    return lines[-1] if lines else "no output"

@@ -1,7 +1,7 @@
-"""What the kinds of host have in common, and what one may ask of those that are namespaces on this machine.
+"""What the kinds of host have in common.
 
-What may live here: Protocols, and the Host whose files the controller sees by the same paths. What may not: how any
-kind is brought up (a module a kind).
+Contains Protocols, and the Host whose files have the same paths for the controller and the node. Each kind of host is
+created in a module of its own.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ class EnterableHosts(Protocol):
 
     @property
     def views(self) -> Mapping[int, HostView]:
-        """What is known of each, by node."""
+        """The hosts' addresses and directories, by node."""
 
     def enter(self, node: int, argv: Sequence[str]) -> list[str]:
         """The command that runs argv on the node; its pid is argv's."""
 
 
 class NamespacedHosts(EnterableHosts, Protocol):
-    """Hosts that have each a network namespace which the controller can enter."""
+    """Hosts with a network namespace each, which the controller can enter."""
 
     @property
     def controller_address(self) -> str:
         """The controller's own address on the nodes' network."""
 
     def network_namespace(self, node: int) -> Path:
-        """The node's network namespace, to be opened and entered with setns."""
+        """The path of the node's network namespace, for setns."""
 
 
 @dataclass(frozen=True, slots=True)
 class SameMachineHost:
-    """harness.model.hosts.Host where the controller sees the node's files by the node's own paths."""
+    """harness.model.hosts.Host whose files have the same paths for the controller and the node."""
 
     view: HostView
 
     async def write(self, path: Path, text: str) -> None:
-        """Write a small file, folders on its way included."""
+        """Write a small file and create its missing parent folders."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)

@@ -1,8 +1,8 @@
-"""Cut links between namespaces: nft drops what a peer sends, in the receiver's own namespace.
+"""Cuts links between namespaces: nft drops a peer's packets in the receiver's own namespace.
 
-One table a node, replaced as a whole, so that a change is atomic on each node and healing is one deletion. Only the
-nodes' addresses stand in it: the controller's way to a cut-off node stays open. Whether a link passes is tried with a
-datagram from a socket in the sender's namespace to one in the receiver's.
+Each node has one table, which is always replaced as a whole: a change is atomic on each node, and healing is one
+deletion. The table contains only nodes' addresses, so the controller can still reach a partitioned node. To test a
+link, a socket in the sender's namespace sends a datagram to a socket in the receiver's.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from nodes.hosts.kinds import NamespacedHosts
 TABLE = "splitbrain"
 PROBE_PORT = 9
 ABSENCE_SECONDS = 0.1
-"""How long a probe may be missing on a link that is cut; a passing one takes well under a millisecond."""
+"""How long to wait for a probe on a cut link; on an open link it arrives in well under a millisecond."""
 PRESENCE_SECONDS = 2.0
-"""How long probes are sent on a link that is not cut before it counts as dead: a busy machine is no partition."""
+"""How long to send probes on an open link before it counts as failed; a busy machine must not look partitioned."""
 
 CLONE_NEWNET = 0x40000000
 
@@ -39,42 +39,41 @@ class NamespaceLinks:
         self._hosts = hosts
         self._cut: frozenset[Link] = frozenset()
         self._probes: dict[int, socket.socket] = {}
-        self._round = 0  # of probes: one that arrives after its round has ended counts for nothing
+        self._round = 0  # number of the current round of probes; probes of earlier rounds are ignored
 
     async def cut(self, links: Iterable[Link]) -> None:
-        """Drop what travels on these links, besides what is dropped already."""
-        wanted = self._cut | frozenset(links)
-        await self._apply(wanted)
+        """Drop all packets on these links, in addition to links that are already cut."""
+        await self._apply(self._cut | frozenset(links))
 
     async def heal(self, links: Iterable[Link] | None = None) -> None:
-        """Let these links through again, or all, with no table of ours left; harmless when nothing is cut."""
+        """Restore these links, or all; removes our tables where no cut remains. Does nothing if nothing is cut."""
         await self._apply(frozenset() if links is None else self._cut - frozenset(links))
 
     async def passes(self, links: Iterable[Link]) -> Mapping[Link, bool]:
-        """Send datagrams on each link and see which arrive; where we did not cut, for a while."""
+        """Whether a datagram arrives on each link; open links are retried for PRESENCE_SECONDS."""
         await self._open_probes()
-        wanted, arrived = set(links), set[Link]()
-        if not wanted:
+        expected, arrived = set(links), set[Link]()
+        if not expected:
             return {}  # a single node has no links
         self._round += 1
         deadline = asyncio.get_running_loop().time() + PRESENCE_SECONDS
         while True:
-            for link in wanted - arrived:
+            for link in expected - arrived:
                 self._send(link)
-            arrived |= await self._collect(wanted - arrived)
-            if wanted - self._cut <= arrived or asyncio.get_running_loop().time() > deadline:
-                return {link: link in arrived for link in wanted}
+            arrived |= await self._collect(expected - arrived)
+            if expected - self._cut <= arrived or asyncio.get_running_loop().time() > deadline:
+                return {link: link in arrived for link in expected}
 
     def close(self) -> None:
-        """Close the probes' sockets."""
+        """Close the probe sockets."""
         for probe in self._probes.values():
             probe.close()
         self._probes.clear()
 
-    async def _apply(self, wanted: frozenset[Link]) -> None:
-        changed = {target for _, target in wanted ^ self._cut}
-        await asyncio.gather(*(self._load(node, _senders(wanted, node)) for node in changed))
-        self._cut = wanted
+    async def _apply(self, cut: frozenset[Link]) -> None:
+        changed = {target for _, target in cut ^ self._cut}
+        await asyncio.gather(*(self._load(node, _senders(cut, node)) for node in changed))
+        self._cut = cut
 
     async def _load(self, node: int, senders: list[int]) -> None:
         rules = drop_rules([self._address(sender) for sender in senders])
@@ -86,33 +85,33 @@ class NamespaceLinks:
     async def _open_probes(self) -> None:
         for node, view in self._hosts.views.items():
             if node not in self._probes:
-                where = self._hosts.network_namespace(node)
-                self._probes[node] = await asyncio.to_thread(_socket_in, where, view.address)
+                namespace = self._hosts.network_namespace(node)
+                self._probes[node] = await asyncio.to_thread(_socket_in, namespace, view.address)
 
     def _send(self, link: Link) -> None:
-        """Send a link's datagram; where the sender has no way to the receiver, it does not arrive."""
+        """Send a link's datagram; without a route to the receiver it does not arrive."""
         source, target = link
         with suppress(OSError):
             self._probes[source].sendto(f"{self._round} {source}".encode(), (self._address(target), PROBE_PORT))
 
-    async def _collect(self, wanted: set[Link]) -> set[Link]:
-        """The links whose datagram came, waiting until all did or ABSENCE_SECONDS went by."""
+    async def _collect(self, links: set[Link]) -> set[Link]:
+        """The links whose datagram arrived; waits at most ABSENCE_SECONDS for all of them."""
         arrived: set[Link] = set()
         loop = asyncio.get_running_loop()
 
         async def receive(node: int) -> None:
-            expected = {link for link in wanted if link[1] == node}
+            expected = {link for link in links if link[1] == node}
             while not expected <= arrived:
                 round_number, source = map(int, (await loop.sock_recv(self._probes[node], 64)).split())
                 if round_number == self._round:
                     arrived.add((source, node))
 
-        waits = [asyncio.create_task(receive(node)) for node in {target for _, target in wanted}]
-        _, pending = await asyncio.wait(waits, timeout=ABSENCE_SECONDS)
-        for wait in pending:
-            wait.cancel()
-        await asyncio.gather(*waits, return_exceptions=True)
-        return arrived & wanted
+        receivers = [asyncio.create_task(receive(node)) for node in {target for _, target in links}]
+        _, pending = await asyncio.wait(receivers, timeout=ABSENCE_SECONDS)
+        for receiver in pending:
+            receiver.cancel()
+        await asyncio.gather(*receivers, return_exceptions=True)
+        return arrived & links
 
 
 def _senders(links: Iterable[Link], node: int) -> list[int]:
@@ -120,11 +119,11 @@ def _senders(links: Iterable[Link], node: int) -> list[int]:
 
 
 def drop_rules(addresses: list[str]) -> dict[str, object]:
-    """nft's JSON: forget our table, and where anything is cut, make it anew with the senders to drop."""
+    """nft commands as JSON: delete our table and, if there are addresses, recreate it to drop their packets."""
     table = {"family": "ip", "name": TABLE}
-    forget: list[dict[str, object]] = [{"add": {"table": table}}, {"delete": {"table": table}}]
+    delete: list[dict[str, object]] = [{"add": {"table": table}}, {"delete": {"table": table}}]
     if not addresses:
-        return {"nftables": forget}
+        return {"nftables": delete}
     chain = {"family": "ip", "table": TABLE, "name": "arriving"}
     hook = {"type": "filter", "hook": "input", "prio": -150, "policy": "accept"}
     match = {"match": {"op": "==", "left": {"payload": {"protocol": "ip", "field": "saddr"}}, "right": "@cut"}}
@@ -132,7 +131,7 @@ def drop_rules(addresses: list[str]) -> dict[str, object]:
     members["elem"] = addresses
     return {
         "nftables": [
-            *forget,
+            *delete,
             {"add": {"table": table}},
             {"add": {"set": members}},
             {"add": {"chain": {**chain, **hook}}},
@@ -151,9 +150,9 @@ def drop_rules(addresses: list[str]) -> dict[str, object]:
 
 
 def _socket_in(namespace: Path, address: str) -> socket.socket:
-    """A datagram socket that lives in another network namespace; call it from a thread of its own.
+    """A datagram socket in another network namespace. Blocks.
 
-    A thread enters the namespace, makes the socket and ends: no other thread ever sees that namespace.
+    A dedicated thread enters the namespace, creates the socket and ends, so no other thread is ever in that namespace.
     """
     with ThreadPoolExecutor(max_workers=1) as thread:
         return thread.submit(_enter_and_bind, namespace, address).result()

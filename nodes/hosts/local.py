@@ -1,11 +1,9 @@
-"""Hosts as plain processes on this machine's loopback: no namespaces, no privilege, no container.
+"""Hosts as plain processes on this machine's loopback, without namespaces, privileges or containers.
 
-Each node has two loopback addresses: one where its server listens, and one that peers and clients know it by, where the
-proxy of ours stands (nodes.proxy.listeners_local). Servers are the controller's children, tied to it: when it dies,
-however, the
-kernel ends them. What these hosts cannot do, they say (UNAVAILABLE); a partition is the proxy's, so it speaks of
-Kafka's
-connections alone.
+Each node has two loopback addresses. Its server listens on one. Peers and clients dial the other, where our proxy
+listens (nodes.proxy.proxy_links). Servers are children of the controller; the kernel kills them when the controller
+dies. UNAVAILABLE lists what these hosts do not support. The proxy implements partitions, so they affect only Kafka
+connections.
 
     async with LocalHosts.up(directory, nodes=3) as hosts:
         hosts.views[1].address, hosts.views[1].bound      # '127.91.0.1', '127.91.1.1'
@@ -22,15 +20,15 @@ from pathlib import Path
 from harness.model import EnvironmentFailure
 from harness.model.hosts import HostView
 from nodes.hosts.kinds import SameMachineHost
-from nodes.hosts.sandbox import tie
+from nodes.hosts.sandbox import die_with_parent
 
 NODES_MAX = 200
 SUBNETS = range(64, 127)
-"""Second octets of 127.0.0.0/8 that runs choose from."""
+"""The second octets of 127.0.0.0/8 that runs use."""
 LOCK_PORT = 19_093
 UNAVAILABLE: Mapping[str, str] = {
-    "packets": "plain processes share one loopback, whose packets nobody may treat badly; use namespaces or containers",
-    "disks": "plain processes share the controller's file system; use namespaces or containers",
+    "packets": "not possible with `--hosts local`: all nodes share one loopback; use netns",
+    "disks": "not possible with `--hosts local`: all nodes share the controller's file system; use netns",
 }
 
 
@@ -45,9 +43,9 @@ class LocalHosts:
     @classmethod
     @asynccontextmanager
     async def up(cls, directory: Path, nodes: int) -> AsyncIterator[LocalHosts]:
-        """Hosts 1…nodes with directories below directory, on a subnet of the loopback that no other run has."""
+        """Hosts 1…nodes with directories below directory, on a loopback subnet that no other run uses."""
         assert 0 < nodes <= NODES_MAX
-        with _a_subnet_of_our_own() as subnet:
+        with _reserved_subnet() as subnet:
             views = {node: _view(directory, subnet, node) for node in range(1, nodes + 1)}
             for view in views.values():
                 view.directory.mkdir(parents=True, exist_ok=True)
@@ -58,8 +56,8 @@ class LocalHosts:
         return SameMachineHost(self.views[node])
 
     def enter(self, node: int, argv: Sequence[str]) -> list[str]:
-        """The command that runs argv as the node's, tied to the controller's life; its pid is argv's."""
-        return tie(["env", f"SPLITBRAIN_NODE={node}", *argv])
+        """The command that runs argv for the node and dies with the controller; its pid is argv's."""
+        return die_with_parent(["env", f"SPLITBRAIN_NODE={node}", *argv])
 
 
 def _view(directory: Path, subnet: int, node: int) -> HostView:
@@ -67,8 +65,8 @@ def _view(directory: Path, subnet: int, node: int) -> HostView:
 
 
 @contextmanager
-def _a_subnet_of_our_own() -> Iterator[int]:
-    """A free subnet, kept by a socket on one of its addresses for as long as the block lasts."""
+def _reserved_subnet() -> Iterator[int]:
+    """A free subnet, reserved for the block by a socket on one of its addresses."""
     for offset in range(len(SUBNETS)):
         subnet = SUBNETS[(os.getpid() + offset) % len(SUBNETS)]
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as lock:
@@ -78,4 +76,4 @@ def _a_subnet_of_our_own() -> Iterator[int]:
                 continue
             yield subnet
             return
-    raise EnvironmentFailure("finding loopback addresses: all of 127.64.0.0 to 127.126.0.0 are in use by other runs")
+    raise EnvironmentFailure("reserving loopback addresses: other runs use all of 127.64.0.0 to 127.126.0.0")

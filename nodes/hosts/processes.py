@@ -1,8 +1,8 @@
-"""The nodes' servers: start, kill, stop, pause, resume, and what the kernel says of them.
+"""The nodes' servers: start, kill, stop, pause, resume, and their state as the kernel reports it.
 
-A server's standard output and error go to `server.log` in its host's directory, appended over restarts. Each start and
-end is told to `on_event`, so that observers know which log lines belong to which life of a node. How a server is
-launched and signalled is its hosts' affair: a child of the controller (here), in a container, or on another machine.
+A server's standard output and error go to `server.log` in its host's directory, appended across restarts. `on_event`
+receives each start and end, so observers know which log lines belong to which incarnation of a node. Each kind of host
+launches and signals servers in its own way: as children of the controller (here), in containers, or on other machines.
 """
 
 from __future__ import annotations
@@ -17,32 +17,39 @@ from typing import Protocol
 
 from harness.model import PeerFailure
 from harness.model.hosts import HostView
-from harness.model.systems import NodeCommand, NodeSystem
+from harness.model.systems import NodeCommand
 from nodes.hosts.kinds import EnterableHosts
 
 LOG_NAME = "server.log"
 SIGNAL_SECONDS = 10.0
 
 ProcessEvent = Callable[[int, str, str], None]
-"""Called with node, 'started' or 'stopped', and how."""
+"""Called with the node, 'started' or 'stopped', and how the server ended ('' for a start)."""
+
+
+class NodeCommands(Protocol):
+    """Provides the command that serves each node; every harness.model.systems.System does."""
+
+    def command(self, host: HostView) -> NodeCommand:
+        """The command that serves this node."""
 
 
 class Server(Protocol):
-    """One life of a node's server."""
+    """One incarnation of a node's server."""
 
     @property
     def pid(self) -> int:
-        """Its process id; on another machine, that machine's."""
+        """Its process id, on the machine where it runs."""
 
     @property
     def state(self) -> str:
-        """'running', 'paused' or 'gone', as the kernel tells it."""
+        """'running', 'paused' or 'gone', as the kernel reports it."""
 
-    async def signal(self, how: signal.Signals) -> None:
-        """Send it a signal; harmless where it is gone."""
+    async def signal(self, number: signal.Signals) -> None:
+        """Send it a signal; does nothing if it is gone."""
 
     async def wait(self) -> str:
-        """Wait for its end; how it came: the signal's name, or `exit` and the code."""
+        """Wait for its end; returns the name of the signal that ended it, or `exit` and the code."""
 
 
 Launch = Callable[[HostView, NodeCommand], Awaitable[Server]]
@@ -50,10 +57,10 @@ Launch = Callable[[HostView, NodeCommand], Awaitable[Server]]
 
 
 class ServerProcesses:
-    """The Processes capability of hosts of every kind, by how one of their servers is launched."""
+    """The Processes capability, for any kind of host, on top of a function that launches one server."""
 
     def __init__(
-        self, views: Mapping[int, HostView], system: NodeSystem, on_event: ProcessEvent, launch: Launch
+        self, views: Mapping[int, HostView], system: NodeCommands, on_event: ProcessEvent, launch: Launch
     ) -> None:
         self._views = views
         self._system = system
@@ -64,7 +71,7 @@ class ServerProcesses:
 
     async def start(self, node: int) -> None:
         """Start the node's server; it need not be ready when this returns."""
-        assert self.state(node) == "gone", f"n{node} is running already"
+        assert self.state(node) == "gone", f"n{node} is already running"
         view = self._views[node]
         self._servers[node] = await self._launch(view, self._system.command(view))
         self._on_event(node, "started", "")
@@ -88,12 +95,12 @@ class ServerProcesses:
         await self._signal_until(node, signal.SIGCONT, "running")
 
     def state(self, node: int) -> str:
-        """'running', 'paused' or 'gone', as the kernel tells it."""
+        """'running', 'paused' or 'gone', as the kernel reports it."""
         server = self._servers.get(node)
         return "gone" if server is None else server.state
 
     def pid(self, node: int) -> int:
-        """The server's process. Raises PeerFailure where it is gone."""
+        """The server's process id. Raises PeerFailure if it is gone."""
         if self.state(node) == "gone":
             raise PeerFailure(f"finding n{node}'s process: it is gone")
         return self._servers[node].pid
@@ -103,30 +110,33 @@ class ServerProcesses:
         alive = [node for node in self._servers if self.state(node) != "gone"]
         await asyncio.gather(*(self.kill(node) for node in alive))
 
-    async def _end(self, node: int, how: signal.Signals, seconds: float) -> None:
-        await self._servers[node].signal(how)
+    async def _end(self, node: int, number: signal.Signals, seconds: float) -> None:
+        await self._servers[node].signal(number)
         try:
             await asyncio.wait_for(asyncio.shield(self._watches[node]), seconds)
         except TimeoutError as error:
-            raise PeerFailure(f"ending n{node} by {how.name}: still there after {seconds:g} s") from error
+            raise PeerFailure(f"ending n{node} with {number.name}: still running after {seconds:g} s") from error
 
     async def _watch(self, node: int, server: Server) -> None:
-        """Tell the end of a server, whoever caused it."""
+        """Report the end of a server, whatever caused it."""
         self._on_event(node, "stopped", await server.wait())
 
-    async def _signal_until(self, node: int, how: signal.Signals, state: str) -> None:
-        await self._servers[node].signal(how)
+    async def _signal_until(self, node: int, number: signal.Signals, state: str) -> None:
+        await self._servers[node].signal(number)
         deadline = asyncio.get_running_loop().time() + SIGNAL_SECONDS
         while self.state(node) != state:
             if asyncio.get_running_loop().time() > deadline:
-                raise PeerFailure(f"{how.name} to n{node}: {self.state(node)} after {SIGNAL_SECONDS:g} s, not {state}")
+                raise PeerFailure(
+                    f"sending {number.name} to n{node}: expected it {state} after {SIGNAL_SECONDS:g} s, "
+                    f"got {self.state(node)}"
+                )
             await asyncio.sleep(0.001)
 
 
 class ChildProcesses(ServerProcesses):
     """The Processes capability of hosts on which the controller's children run."""
 
-    def __init__(self, hosts: EnterableHosts, system: NodeSystem, on_event: ProcessEvent) -> None:
+    def __init__(self, hosts: EnterableHosts, system: NodeCommands, on_event: ProcessEvent) -> None:
         super().__init__(hosts.views, system, on_event, partial(_launch_child, hosts))
 
 
@@ -144,12 +154,12 @@ class _Child:
     def state(self) -> str:
         return "gone" if self._process.returncode is not None else state_of(state_letter(self.pid))
 
-    async def signal(self, how: signal.Signals) -> None:
+    async def signal(self, number: signal.Signals) -> None:
         if self._process.returncode is None:
-            self._process.send_signal(how)
+            self._process.send_signal(number)
 
     async def wait(self) -> str:
-        return ending(await self._process.wait())
+        return describe_exit(await self._process.wait())
 
 
 async def _launch_child(hosts: EnterableHosts, view: HostView, command: NodeCommand) -> Server:
@@ -166,18 +176,18 @@ async def _launch_child(hosts: EnterableHosts, view: HostView, command: NodeComm
     return _Child(process)
 
 
-def ending(code: int) -> str:
-    """How a process ended, in words; a negative code is the signal's number."""
+def describe_exit(code: int) -> str:
+    """The signal's name for a negative code, else `exit` and the code."""
     return signal.Signals(-code).name if code < 0 else f"exit {code}"
 
 
-def ending_as_shells_tell(code: int) -> str:
-    """The same of an exit code of a shell's, or of a container's engine: 128 and the number of a signal."""
-    return ending(128 - code if code > 128 else code)
+def describe_shell_exit(code: int) -> str:
+    """As describe_exit, for the exit code of a shell or a container engine: 128 plus the signal's number."""
+    return describe_exit(128 - code if code > 128 else code)
 
 
 def state_of(letter: str) -> str:
-    """'running', 'paused' or 'gone', of the state field of /proc/PID/stat (proc(5))."""
+    """'running', 'paused' or 'gone', from the state field of /proc/PID/stat (proc(5))."""
     return {"T": "paused", "t": "paused", "Z": "gone", "X": "gone", "": "gone"}.get(letter, "running")
 
 
@@ -187,7 +197,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def state_letter(pid: int) -> str:
-    """The state field of /proc/PID/stat (proc(5)); empty where there is no such process."""
+    """The state field of /proc/PID/stat (proc(5)); empty if there is no such process."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):

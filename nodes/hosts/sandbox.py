@@ -1,9 +1,8 @@
-"""The sandbox of a run: namespaces that the kernel takes down, with all that is in them, when the controller is gone.
+"""The sandbox of a run: namespaces that the kernel tears down, with everything in them, when the controller ends.
 
-A run's controller works in network, mount, UTS and PID namespaces of its own. Node processes, bridges, rules and
-mounts live inside, so that the death of the PID namespace's first process, by whatever cause, ends every one of them:
-the lease is the kernel's. As root the namespaces are made directly; without root they are made in a user namespace,
-by the same code.
+A run's controller works in its own network, mount, UTS and PID namespaces. Node processes, bridges, rules and mounts
+are inside, so they all end when the first process of the PID namespace dies, for whatever reason. Root creates the
+namespaces directly; other users create them in a user namespace, with the same code.
 
     argv = enclose(["python", "-m", "harness.running.controller", "results/runs/…"], Privilege.detect())
 """
@@ -24,7 +23,7 @@ INSTALL_TOOLS = "as root: apt-get install -y util-linux iproute2 nftables"
 
 
 class Privilege(Enum):
-    """By which right namespaces can be made here."""
+    """The privilege with which namespaces are created."""
 
     ROOT = "root"
     USER_NAMESPACE = "user namespace"
@@ -49,32 +48,32 @@ def enclose(argv: Sequence[str], privilege: Privilege) -> list[str]:
     ]
 
 
-def tie(argv: Sequence[str]) -> list[str]:
-    """The command that runs argv as it is and, where setpriv is, dies with its parent."""
+def die_with_parent(argv: Sequence[str]) -> list[str]:
+    """The command that runs argv without a sandbox and dies with its parent, if setpriv is installed."""
     return [*(["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []), *argv]
 
 
 def widen_path() -> None:
-    """Let this process and its children find ip and nft, which Debian keeps where only root's path leads."""
+    """Let this process and its children find ip and nft; Debian installs them where only root's path leads."""
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
 
 def missing_tools() -> list[str]:
-    """The programs that sandboxes and namespace hosts need and that are not on the path."""
+    """The programs that sandboxes and namespace hosts need but that are not on the path."""
     return [tool for tool in TOOLS if not shutil.which(tool)]
 
 
 def probe(privilege: Privilege) -> None:
-    """Make a sandbox with a bridge and an nft table and leave it again: raises EnvironmentFailure where that fails."""
+    """Create a sandbox with a bridge and an nft table, then leave it. Raises EnvironmentFailure if that fails."""
     missing = missing_tools()
     if missing:
-        raise EnvironmentFailure(f"making namespaces: no {', '.join(missing)} on the path; {INSTALL_TOOLS}")
+        raise EnvironmentFailure(f"creating namespaces: {', '.join(missing)} not on the path; {INSTALL_TOOLS}")
     script = "ip link add probe type bridge && nft add table ip probe && nft list tables >/dev/null"
     argv = enclose(["sh", "-c", script], privilege)
     try:
         result = subprocess.run(argv, capture_output=True, text=True, timeout=PROBE_SECONDS, check=False)
     except subprocess.TimeoutExpired as error:
-        raise EnvironmentFailure(f"making namespaces: not done after {PROBE_SECONDS} s") from error
+        raise EnvironmentFailure(f"creating namespaces: timed out after {PROBE_SECONDS} s") from error
     if result.returncode:
         reason = (result.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise EnvironmentFailure(f"making namespaces by right of {privilege.value}: {reason}")
+        raise EnvironmentFailure(f"creating namespaces as {privilege.value}: {reason}")

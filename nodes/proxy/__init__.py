@@ -1,29 +1,29 @@
-"""The Kafka-aware, transparent proxy: nodes talk through it without knowing, and single RPCs can be disturbed.
+"""The transparent, Kafka-aware proxy between nodes. Rules act on single RPCs; nodes do not notice the proxy otherwise.
 
-**One process for all nodes of a sandbox.** nft redirects, in each node's own network namespace, what the node sends to
-the other nodes' ports to a socket that the proxy has in that same namespace, so an RPC between two nodes passes exactly
-one proxy, and the receiver still sees the sender's address. One process rather than one a node: rules change at one
-moment for all, their counters and the record are in one place, and a quorum's few RPCs are no load for one event loop.
-It is not the controller's process, so that neither waits for the other and a killed proxy is a fault like any.
+**One process for all nodes of a sandbox.** In each node's network namespace, nft redirects connections to other nodes'
+ports to a socket of the proxy in the same namespace. So an RPC between two nodes passes the proxy exactly once, and the
+receiver still sees the sender's address. With one process, rules change for all nodes at the same moment, and counters
+and the record are in one place; one event loop is enough for a quorum's RPCs. The proxy is not part of the controller's
+process, so neither waits for the other, and killing the proxy is an ordinary fault.
 
-**Order.** A connection is two queues, requests and responses, and in a queue nothing overtakes: Kafka's clients take
-a response out of turn for a broken peer, and TCP would never deliver one. From this follows what each action means:
+**Order.** A connection has two queues, one for requests and one for responses, and each queue is strictly in order:
+Kafka's clients treat a response out of order as a broken peer, and TCP never delivers one. This determines the actions:
 
-    hold       the message waits until its rule goes, and what follows it in its queue waits behind it. A request that
-               is held when its sender closes the connection is still delivered, late, and answered into the void
-               (KAFKA-17754); a held response of a client that has left is dropped by that client's kernel. A rule that
-               loses what it holds closes the connection instead when it goes.
-    delay      as hold, for a time.
-    drop       the message is lost, and with it all that follows in its queue: TCP loses no single message, so to the
-               receiver this is a path that went dark. Its sender can only time out and open a new connection. Where
-               its rule goes first, the connection is closed.
-    duplicate  a request arrives twice in a row; the second response is swallowed.
-    answer     a request goes no further, and its sender gets an error when all earlier ones have been answered.
-    close      both ends are closed at once; the message is lost.
+    hold       The message waits until its rule is removed, and later messages in its queue wait behind it. If the
+               sender of a held request closes the connection, the request is still delivered, late, and its response
+               is discarded (KAFKA-17754). A held response for a client that has closed is dropped by the client's
+               kernel. A rule that loses the messages it holds closes the connection when it is removed.
+    delay      As hold, for a given time.
+    drop       The message is lost, and so are all later messages in its queue: TCP never loses a single message, so the
+               receiver sees a connection that went silent. The sender can only time out and reconnect. If the rule is
+               removed first, the connection is closed.
+    duplicate  A request is delivered twice in a row; the second response is discarded.
+    answer     A request is not forwarded; its sender gets an error after the responses to all earlier requests.
+    close      Both ends are closed immediately; the message is lost.
 
-**What differs from no proxy.** A connection to a port where nobody listens opens and is reset at once instead of being
-refused; one on a cut link opens, and what its client sends waits, and is forgotten when the client leaves. What is not
-Kafka's protocol closes the connection.
+**Differences from a connection without the proxy.** A connection to a closed port opens and is then reset, instead of
+being refused. A connection on a cut link opens; requests on it wait, and are discarded when the client closes. Data
+that is not Kafka's protocol closes the connection.
 
-Each module but `server`, `control`, `process`, `namespaces`, `interception`, `record` and `rpcs` is free of I/O.
+All modules do I/O except `channel`, `exchange`, `frames`, `message_queue` and `rules`.
 """

@@ -1,6 +1,6 @@
-"""`python -m nodes.proxy DESCRIPTOR`: be the proxy, controlled over the Unix socket of that number.
+"""`python -m nodes.proxy DESCRIPTOR`: runs the proxy, controlled over the Unix socket with this descriptor.
 
-Started by nodes.proxy.rpcs, never by hand; ends when the socket closes.
+Started by nodes.proxy.process; ends when the socket closes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,6 @@ import sys
 from nodes.proxy.control import serve
 
 if __name__ == "__main__":
-    # What is loaded by now is there to stay: a collection need not look at it, and no RPC waits for one that does.
+    # Loaded modules stay in memory. Excluding them from garbage collection keeps its pauses short.
     gc.freeze()
     asyncio.run(serve(socket.socket(fileno=int(sys.argv[1]))))

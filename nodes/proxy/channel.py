@@ -1,8 +1,7 @@
-"""One connection of a node to another, as the proxy treats it: frames in, rules applied, frames out.
+"""One connection between two nodes: frames in, rules applied, frames out.
 
-What may live here: pairing, rules, queues. What may not: sockets and clocks; both sides are callbacks.
-
-The package's docstring says what each action means for the order of things.
+Matches responses to requests, applies rules and queues messages. Does not use sockets or clocks; both ends are
+callbacks. The package's docstring describes each action and its effect on message order.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from typing import Protocol
 from harness.model.faults.rpc import Direction, RpcRow, RpcRule
 from harness.model.hosts import Link
 from nodes.proxy.exchange import (
+    NO_FACTS,
     RAFT_APIS,
     Exchange,
-    Facts,
     error_response,
     expects_response,
     open_exchange,
@@ -27,78 +26,82 @@ from nodes.proxy.frames import FrameSplitter, response_correlation_id
 from nodes.proxy.message_queue import MessageQueue, Timers
 from nodes.proxy.rules import RuleBook
 
-Tell = Callable[[RpcRow], None]
-_NOTHING = Facts()
 
-
-class Side(Protocol):
-    """One end of a connection, to write to and to close; both are harmless once it is closed."""
+class ConnectionEnd(Protocol):
+    """One end of a connection; both methods do nothing once it is closed."""
 
     def write(self, frame: bytes) -> None:
-        """Send."""
+        """Send a frame."""
 
     def close(self) -> None:
-        """Close when all is sent."""
+        """Close once everything is sent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What all connections of a proxy share. tell takes a row for each message, None where nothing is recorded."""
+class ChannelContext:
+    """What all connections of a proxy share. record receives a row for each message; None records nothing."""
 
     book: RuleBook
     timers: Timers
     now_ns: Callable[[], int]
-    tell: Tell | None = None
+    record: Callable[[RpcRow], None] | None = None
 
 
 class Channel:
-    """Requests one way, responses the other, each in a queue of its own.
+    """Requests in one direction and responses in the other, each in its own queue.
 
-    Both sides are open when it begins. What comes from either side may raise PeerFailure where it is not Kafka's
-    protocol; the connection is then to be aborted, as when a rule asks for it: abort() is called.
+    Both ends are open from the start. from_client and from_server raise PeerFailure for data that is not Kafka's
+    protocol; the caller then aborts the connection. A rule with action close calls abort().
     """
 
-    def __init__(self, link: Link, shared: Surroundings, client: Side, server: Side, abort: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        link: Link,
+        shared: ChannelContext,
+        client: ConnectionEnd,
+        server: ConnectionEnd,
+        abort: Callable[[], None],
+    ) -> None:
         self._link, self._shared, self._abort = link, shared, abort
         self._close_server = server.close
         self._requests = MessageQueue(shared.timers, server.write, self._end_requests)
         self._responses = MessageQueue(shared.timers, client.write, client.close)
         self._from_client, self._from_server = FrameSplitter(), FrameSplitter()
-        self._open: dict[int, Exchange] = {}  # requests without their response, in the order they came
-        self._ends_when_answered = False
+        self._open: dict[int, Exchange] = {}  # requests without a response, in order of arrival
+        self._closes_when_answered = False
 
     def from_client(self, data: bytes) -> None:
-        """Bytes of the one who asks."""
+        """Bytes from the client."""
         for frame in self._from_client.feed(data):
-            self._take_request(frame)
+            self._on_request(frame)
 
     def from_server(self, data: bytes) -> None:
-        """Bytes of the one who answers."""
+        """Bytes from the server."""
         for frame in self._from_server.feed(data):
-            self._take_response(frame)
+            self._on_response(frame)
 
-    def client_has_left(self) -> None:
-        """The client has closed: no more requests, and nobody to hear responses."""
-        self._ends_when_answered = self._requests.is_waiting
+    def client_closed(self) -> None:
+        """The client has closed: there are no more requests, and nothing reads the responses."""
+        self._closes_when_answered = self._requests.is_waiting
         self._requests.end()
 
-    def server_has_left(self) -> None:
-        """The server has closed: no more responses."""
+    def server_closed(self) -> None:
+        """The server has closed: there are no more responses."""
         self._responses.end()
 
     def holding(self) -> Counter[str]:
-        """How many messages each rule holds on this connection."""
+        """The number of messages that each rule holds on this connection."""
         return self._requests.holding() + self._responses.holding()
 
     def keep_only(self, kept: frozenset[str]) -> None:
-        """All rules but these have gone: what they held travels on; a connection on which they lost it is closed."""
+        """Release messages held by other rules than these; abort the connection if such a rule lost a message."""
         if any(queue.is_broken_without(kept) for queue in (self._requests, self._responses)):
             self._abort()
             return
         self._requests.release_all_but(kept)
         self._responses.release_all_but(kept)
 
-    def _take_request(self, frame: bytes) -> None:
+    def _on_request(self, frame: bytes) -> None:
         exchange = open_exchange(frame, self._link)
         if self._requests.has_lost:
             self._record(exchange, "request", len(frame), "lost")
@@ -112,17 +115,17 @@ class Channel:
             self._requests.send(frame)
         elif action == "answer":
             exchange.answer = error_response(exchange, rule.action.error_code)
-            self._give_answers()
+            self._send_answers()
         elif action == "duplicate":
             exchange.responses_due = 2
             self._requests.send(frame + frame)
         else:
-            self._treat(self._requests, frame, rule)
+            self._apply(self._requests, frame, rule)
 
-    def _take_response(self, frame: bytes) -> None:
+    def _on_response(self, frame: bytes) -> None:
         exchange = self._open.get(response_correlation_id(frame))
         if exchange is None:
-            self._responses.send(frame)  # to a request that no version of the protocol has answered: not ours to judge
+            self._responses.send(frame)  # it matches no open request; the client decides what to do with it
             return
         exchange.responses_due -= 1
         if exchange.responses_due == 0:
@@ -131,12 +134,12 @@ class Channel:
             self._record(exchange, "response", len(frame), "swallow", frame)
         else:
             exchange.is_answered = True
-            self._pass_response(exchange, frame)
-        self._give_answers()
-        if self._ends_when_answered and not self._open and not self._requests.is_waiting:
+            self._forward_response(exchange, frame)
+        self._send_answers()
+        if self._closes_when_answered and not self._open and not self._requests.is_waiting:
             self._close_server()
 
-    def _pass_response(self, exchange: Exchange, frame: bytes) -> None:
+    def _forward_response(self, exchange: Exchange, frame: bytes) -> None:
         if self._responses.has_lost:
             self._record(exchange, "response", len(frame), "lost", frame)
             return
@@ -145,9 +148,9 @@ class Channel:
         if rule is None:
             self._responses.send(frame)
         else:
-            self._treat(self._responses, frame, rule)
+            self._apply(self._responses, frame, rule)
 
-    def _treat(self, queue: MessageQueue, frame: bytes, rule: RpcRule) -> None:
+    def _apply(self, queue: MessageQueue, frame: bytes, rule: RpcRule) -> None:
         match rule.action.do:
             case "hold":
                 queue.hold(frame, rule.name, rule.action.loses)
@@ -158,10 +161,10 @@ class Channel:
             case "close":
                 self._abort()
             case other:
-                raise AssertionError(f"{other} is none of a queue's actions")
+                raise AssertionError(f"{other} is not an action on a queue")
 
-    def _give_answers(self) -> None:
-        """Send the answers that we made and whose turn it is: nothing asked before is still open."""
+    def _send_answers(self) -> None:
+        """Send our own answers to the oldest open requests, up to the first that waits for the server."""
         while self._open:
             oldest = next(iter(self._open.values()))
             if oldest.answer is None:
@@ -171,23 +174,23 @@ class Channel:
             self._responses.send(oldest.answer)
 
     def _end_requests(self) -> None:
-        """All requests have left, and the client too; one that left late is still answered, or it would be unread."""
-        if not (self._ends_when_answered and self._open):
+        """The client has closed and all requests are sent; keep the server's end open until the last is answered."""
+        if not (self._closes_when_answered and self._open):
             self._close_server()
 
     def _record(
         self, exchange: Exchange, direction: Direction, size_bytes: int, action: str, response: bytes | None = None
     ) -> None:
-        if self._shared.tell is None:
+        if self._shared.record is None:
             return
         head, (source, target) = exchange.head, exchange.ends(direction)
         is_raft = head.api_key in RAFT_APIS
-        facts = exchange.facts if is_raft else _NOTHING
-        said = response_facts(exchange, response) if response else _NOTHING
-        epoch = facts.epoch if direction == "request" else said.epoch
-        self._shared.tell(
+        in_request = exchange.facts if is_raft else NO_FACTS
+        in_response = response_facts(exchange, response) if response else NO_FACTS
+        epoch = in_request.epoch if direction == "request" else in_response.epoch
+        self._shared.record(
             RpcRow(
                 *(self._shared.now_ns(), source, target, head.api_key, head.api_version, head.correlation_id),
-                *(direction, size_bytes, facts.pre_vote, epoch, said.granted, action),
+                *(direction, size_bytes, in_request.pre_vote, epoch, in_response.granted, action),
             )
         )

@@ -1,19 +1,20 @@
-"""The proxy's control channel: one JSON line asks, one JSON line answers, over a Unix socket that the starter holds.
+"""The proxy's control channel: JSON lines, one request and one response each, over a Unix socket of the controller.
 
-What may live here: requests to the proxy as values, and their answers. What may not: how the proxy carries them out.
+Contains the requests and responses; nodes.proxy.server carries the requests out.
 
-The first line tells where the nodes are; rows is the record's file or null, origin_ns the monotonic time that the rows'
-times count from. Then requests in any number. Each with its answer:
+The first line configures the proxy: its listeners, the seed of its rules, the file of the RPC record or null (rows),
+and the monotonic time from which the record's times count (origin_ns). Any number of requests follow. Requests and
+their responses:
 
     {"listeners": [{"node", "address", "namespace"}, …],
      "seed", "rows", "origin_ns"}                          {"ports": {node: port}}
-      or for doors {"node", "address", "bound", "ports"}
+      or in front of a node: {"node", "address", "bound", "ports"}
     {"claim": [address, port], "node"}                     {}
     {"replace": [rule, …]}                                 {}
     {"counts": true}                                       {"counts": {name: [matched, acted, holding]}}
     {"accepted": [[address, port], …], "within_seconds"}   {"accepted": [[address, port], …]}
 
-A request that cannot be carried out is answered {"error": words}. When the socket closes, the proxy ends.
+The response to an invalid request is {"error": message}. When the socket closes, the proxy ends.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ import asyncio
 import json
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.model import BadInput
 from harness.model.faults.rpc import RpcRule, RuleCount
-from nodes.proxy.channel import Surroundings
+from nodes.proxy.channel import ChannelContext
 from nodes.proxy.listeners import AddressListener, Dialers, Listener, RedirectListener
 from nodes.proxy.message_queue import Timers
 from nodes.proxy.record import RowFile
@@ -39,30 +40,30 @@ LINE_BYTES_MAX = 1 << 20
 
 
 async def serve(control: socket.socket) -> None:
-    """Be the proxy until the control socket closes."""
+    """Run the proxy until the control socket closes."""
     reader, writer = await asyncio.open_unix_connection(sock=control, limit=LINE_BYTES_MAX)
     first = await reader.readline()
     if not first:
         return
-    beginning = json.loads(first)
-    rows = _rows(beginning)
+    configuration = json.loads(first)
+    rows = _row_file(configuration)
     dialers = Dialers()
-    proxy = Proxy(_places(beginning, dialers), _surroundings(beginning, rows))
-    writer.write(_line(await _begin(proxy)))
+    proxy = Proxy(_listeners(configuration["listeners"], dialers), _channel_context(configuration, rows))
+    writer.write(_line(await _listen(proxy)))
     while request := await reader.readline():
-        writer.write(_line(await _answer(proxy, dialers, json.loads(request))))
+        writer.write(_line(await _respond(proxy, dialers, json.loads(request))))
     if rows is not None:
         rows.flush()
 
 
-async def _begin(proxy: Proxy) -> Mapping[str, Any]:
+async def _listen(proxy: Proxy) -> Mapping[str, Any]:
     try:
         return {"ports": await proxy.listen()}
     except OSError as error:
         return {"error": f"listening for nodes: {error.strerror}"}
 
 
-async def _answer(proxy: Proxy, dialers: Dialers, request: Mapping[str, Any]) -> Mapping[str, Any]:
+async def _respond(proxy: Proxy, dialers: Dialers, request: Mapping[str, Any]) -> Mapping[str, Any]:
     if "claim" in request:
         address, port = request["claim"]
         dialers.claims[(address, port)] = request["node"]
@@ -78,44 +79,45 @@ async def _carry_out(proxy: Proxy, request: Mapping[str, Any]) -> Mapping[str, A
         proxy.replace([RpcRule.from_json(rule) for rule in request["replace"]])
         return {}
     if "counts" in request:
-        return {"counts": {name: _told(count) for name, count in proxy.counts().items()}}
+        return {"counts": {name: _count_as_json(count) for name, count in proxy.counts().items()}}
     if "accepted" in request:
         peers = [(address, port) for address, port in request["accepted"]]
         return {"accepted": await proxy.accepted_among(peers, request["within_seconds"])}
-    raise BadInput(f"asking the proxy {dict(request)!r}: expected replace, counts or accepted")
+    raise BadInput(f"requesting {dict(request)!r} from the proxy: expected claim, replace, counts or accepted")
 
 
-def _told(count: RuleCount) -> list[int]:
+def _count_as_json(count: RuleCount) -> list[int]:
     return [count.matched, count.acted, count.holding]
 
 
-def _places(beginning: Mapping[str, Any], dialers: Dialers) -> dict[int, Listener]:
-    told = beginning["listeners"]
-    nodes = {each["address"]: each["node"] for each in told}
-    bound = {each["node"]: each["bound"] for each in told if "bound" in each}
-    return {each["node"]: _place(each, nodes, bound, dialers) for each in told}
+def _listeners(specs: Sequence[Mapping[str, Any]], dialers: Dialers) -> dict[int, Listener]:
+    nodes = {spec["address"]: spec["node"] for spec in specs}
+    bound = {spec["node"]: spec["bound"] for spec in specs if "bound" in spec}
+    return {spec["node"]: _listener(spec, nodes, bound, dialers) for spec in specs}
 
 
-def _place(told: Mapping[str, Any], nodes: Mapping[str, int], bound: Mapping[int, str], dialers: Dialers) -> Listener:
-    if "namespace" in told:
-        return RedirectListener(told["node"], told["address"], Path(told["namespace"]), nodes)
-    return AddressListener(told["node"], told["address"], told["ports"], bound, dialers)
+def _listener(
+    spec: Mapping[str, Any], nodes: Mapping[str, int], bound: Mapping[int, str], dialers: Dialers
+) -> Listener:
+    if "namespace" in spec:
+        return RedirectListener(spec["node"], spec["address"], Path(spec["namespace"]), nodes)
+    return AddressListener(spec["node"], spec["address"], spec["ports"], bound, dialers)
 
 
-def _rows(beginning: Mapping[str, Any]) -> RowFile | None:
+def _row_file(configuration: Mapping[str, Any]) -> RowFile | None:
     loop = asyncio.get_running_loop()
-    return RowFile(Path(beginning["rows"]), loop.call_later) if beginning["rows"] else None
+    return RowFile(Path(configuration["rows"]), loop.call_later) if configuration["rows"] else None
 
 
-def _surroundings(beginning: Mapping[str, Any], rows: RowFile | None) -> Surroundings:
-    loop, origin_ns = asyncio.get_running_loop(), beginning["origin_ns"]
-    return Surroundings(
-        RuleBook(beginning["seed"]),
+def _channel_context(configuration: Mapping[str, Any], rows: RowFile | None) -> ChannelContext:
+    loop, origin_ns = asyncio.get_running_loop(), configuration["origin_ns"]
+    return ChannelContext(
+        RuleBook(configuration["seed"]),
         Timers(loop.time, loop.call_at),
         lambda: time.monotonic_ns() - origin_ns,
-        rows.tell if rows is not None else None,
+        rows.append if rows is not None else None,
     )
 
 
-def _line(answer: Mapping[str, Any]) -> bytes:
-    return json.dumps(answer).encode() + b"\n"
+def _line(response: Mapping[str, Any]) -> bytes:
+    return json.dumps(response).encode() + b"\n"

@@ -1,6 +1,6 @@
-"""A request and its response to be, as rules and the record see them: the head at once, the body only when asked for.
+"""A request and its response, as rules and the record see them. The body is decoded only when it is needed.
 
-What may live here: pure functions on frames, and what they found, kept. What may not: sockets, clocks, rules.
+Contains pure functions on frames, and their cached results. Does not contain sockets, clocks or rules.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _EPOCHS = ("replica_epoch", "leader_epoch", "current_leader_epoch")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a body says: pre_vote of a Vote, the epoch of a Raft RPC, whether a vote was granted, and the partitions.
+    """Values from a body: pre_vote of a Vote, the epoch of a Raft RPC, whether a vote was granted, and the partitions.
 
-    A topic stands by its name, or by its id as text where the version has only ids; the metadata log's id is fixed
-    (KIP-595), so that it stands by its name always.
+    A topic is identified by its name, or by its id as text in versions that have only ids. The metadata log has a fixed
+    id (KIP-595) and is always identified by its name.
     """
 
     pre_vote: bool | None = None
@@ -48,35 +48,35 @@ NO_FACTS = Facts()
 
 @dataclass(slots=True)
 class Exchange:
-    """One request, from its coming to its response. frame is the request as it came; link is who asks whom."""
+    """One request and its response. frame is the received request; link is from the client to the server."""
 
     head: RequestHead
     link: Link
     frame: bytes
-    answer: bytes | None = None  # the response that we made ourselves; the server never sees the request
+    answer: bytes | None = None  # our own response, if a rule answers; the request is then not forwarded
     responses_due: int = 1
-    is_answered: bool = False  # one response came; another, to a duplicate, has no one to go to
+    is_answered: bool = False  # a response was received; a second one, to a duplicate, is discarded
     _facts: Facts | None = None
 
     @property
     def facts(self) -> Facts:
-        """What the request's body says; decoded once, when first asked for."""
+        """Values from the request's body, which is decoded on first use."""
         if self._facts is None:
             self._facts = _request_facts(self.frame)
         return self._facts
 
     def ends(self, direction: Direction) -> Link:
-        """Who sends and who receives a message of this direction."""
+        """The sender and the receiver of a message in this direction."""
         return self.link if direction == "request" else (self.link[1], self.link[0])
 
 
 def open_exchange(frame: bytes, link: Link) -> Exchange:
-    """Raises PeerFailure where the frame is no request."""
+    """Start the exchange of a request. Raises PeerFailure if the frame is not a request."""
     return Exchange(request_head(frame), link, frame)
 
 
 def expects_response(exchange: Exchange) -> bool:
-    """Every request but a Produce with acks=0 is answered."""
+    """Whether the server responds to this request: to every request except Produce with acks=0."""
     if exchange.head.api_key != Api.PRODUCE:
         return True
     try:
@@ -86,13 +86,13 @@ def expects_response(exchange: Exchange) -> bool:
 
 
 def response_facts(exchange: Exchange, frame: bytes) -> Facts:
-    """What a response says of epoch and vote; nothing for one that tells neither, or cannot be read."""
+    """The epoch and the vote in a response; NO_FACTS if it has neither or cannot be decoded."""
     head = exchange.head
     if head.api_key not in _RAFT_RESPONSES_WITH_EPOCH or head.api_version not in codec.versions(head.api_key):
         return NO_FACTS
-    due = codec.message_type(head.api_key, head.api_version, "response")
+    entity = codec.message_type(head.api_key, head.api_version, "response")
     try:
-        _, response = codec.decode_response(due, frame[PREFIX_BYTES:])
+        _, response = codec.decode_response(entity, frame[PREFIX_BYTES:])
     except PeerFailure:
         return NO_FACTS
     partitions = [partition for topic in response.topics for partition in topic.partitions]
@@ -102,37 +102,40 @@ def response_facts(exchange: Exchange, frame: bytes) -> Facts:
 
 
 def error_response(exchange: Exchange, error_code: int) -> bytes:
-    """The whole frame of a response that is an error as a whole.
+    """The frame of a response with a top-level error.
 
-    Raises PeerFailure where the request's version is one that we do not know, or has no such error.
+    Raises PeerFailure if the request's version is unknown or its response has no top-level error code.
     """
     head = exchange.head
     known = head.api_version in codec.versions(head.api_key)
     entity = codec.message_type(head.api_key, head.api_version, "response") if known else None
     if entity is None or "error_code" not in {field.name for field in fields(entity)}:
-        raise PeerFailure(f"answering api {head.api_key}: version {head.api_version} has no error that we could give")
+        raise PeerFailure(
+            f"answering api {head.api_key} with an error: expected a known version with an error code, "
+            f"got {head.api_version}"
+        )
     hints = typing.get_type_hints(entity)
-    bare = {field.name: _nothing(hints[field.name]) for field in fields(entity) if field.default is MISSING}
-    values = bare | {"error_code": ErrorCode(error_code)}
+    empty = {field.name: _empty_value(hints[field.name]) for field in fields(entity) if field.default is MISSING}
+    values = empty | {"error_code": ErrorCode(error_code)}
     return codec.encode_response(codec.build(head.api_key, head.api_version, "response", values), head.correlation_id)
 
 
 def check_answerable(api_key: int, error_code: int) -> None:
-    """Raises BadInput where a response of this API has no error of its own, or there is no such error."""
+    """Raises BadInput if responses of this API have no top-level error code, or if there is no such error."""
     known = codec.versions(api_key)
     response = codec.message_type(api_key, known[-1], "response") if known else None
     if response is None or "error_code" not in {field.name for field in fields(response)}:
-        raise BadInput(f"answering api {api_key}: expected an API whose response has an error code of its own")
+        raise BadInput(f"answering api {api_key} with an error: expected an API with a top-level error code")
     if error_code not in {code.value for code in ErrorCode}:
-        raise BadInput(f"answering api {api_key}: expected one of Kafka's error codes, got {error_code}")
+        raise BadInput(f"answering api {api_key} with an error: expected one of Kafka's error codes, got {error_code}")
 
 
 def _request_facts(frame: bytes) -> Facts:
     try:
         decoded = codec.decode_request(frame[PREFIX_BYTES:])
     except PeerFailure:
-        return NO_FACTS  # a version newer than ours: rules on its head still apply
-    pairs = [(topic, partition) for topic in _first(decoded.request, _TOPICS) for partition in _parts(topic)]
+        return NO_FACTS  # an unknown version: rules that match only the header still apply
+    pairs = [(topic, partition) for topic in _first(decoded.request, _TOPICS) for partition in _partitions(topic)]
     named = frozenset((_name(topic), _number(partition)) for topic, partition in pairs)
     if decoded.api_key not in RAFT_APIS or not pairs:
         return Facts(partitions=named)
@@ -142,9 +145,9 @@ def _request_facts(frame: bytes) -> Facts:
     return Facts(pre_vote, epoch, partitions=named)
 
 
-def _parts(topic: Any) -> tuple[Any, ...]:
-    parts = _first(topic, _PARTITIONS)
-    return parts if isinstance(parts, tuple) else ()
+def _partitions(topic: Any) -> tuple[Any, ...]:
+    partitions = _first(topic, _PARTITIONS)
+    return partitions if isinstance(partitions, tuple) else ()
 
 
 def _name(topic: Any) -> str:
@@ -157,12 +160,12 @@ def _number(partition: Any) -> int:
 
 
 def _first(entity: Any, names: tuple[str, ...]) -> Any:
-    """The first field of these names that there is; an empty tuple where there is none."""
+    """The first of these fields that the entity has; an empty tuple if it has none."""
     return next((getattr(entity, name) for name in names if hasattr(entity, name)), ())
 
 
-def _nothing(hint: Any) -> Any:
-    """A plain value, for codec.build, that says nothing."""
+def _empty_value(hint: Any) -> Any:
+    """An empty value of a type, for codec.build."""
     options = typing.get_args(hint)
     if type(None) in options:
         return None

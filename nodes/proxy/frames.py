@@ -1,8 +1,7 @@
-"""Bytes to frames, and the little that is read of every frame.
+"""Splits a byte stream into frames and reads their headers.
 
-What may live here: pure functions and the splitter's buffer. What may not: sockets, clocks, rules.
-
-A frame is kept whole, with its length in front, so that what is not touched is passed on as it came.
+Contains pure functions and the splitter's buffer. Does not contain sockets, clocks or rules. A frame keeps its length
+prefix, so an unmodified frame is forwarded byte for byte.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ PREFIX_BYTES = _LENGTH.size
 
 
 class FrameSplitter:
-    """One direction of a connection, cut into frames."""
+    """Splits one direction of a connection into frames."""
 
     def __init__(self) -> None:
-        self._rest = bytearray()  # the beginning of a frame that has not come whole
+        self._rest = bytearray()  # the start of an incomplete frame
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The frames that are whole now that data has come. Raises PeerFailure for a length that cannot be."""
+        """The frames that data completes. Raises PeerFailure for an invalid length."""
         if not self._rest and len(data) > PREFIX_BYTES and _LENGTH.unpack_from(data)[0] + PREFIX_BYTES == len(data):
-            return [data]  # by far the most frequent case, without a copy
+            return [data]  # the most frequent case, without a copy
         self._rest += data
         frames, start = [], 0
         while (end := self._end(start)) is not None:
@@ -39,7 +38,7 @@ class FrameSplitter:
         return frames
 
     def _end(self, start: int) -> int | None:
-        """Where the frame that begins at start ends; None where it has not come whole."""
+        """The end of the frame that begins at start; None if it is incomplete."""
         body = start + PREFIX_BYTES
         if body > len(self._rest):
             return None
@@ -49,7 +48,7 @@ class FrameSplitter:
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """The first fields of every request."""
+    """The header fields that every request has."""
 
     api_key: int
     api_version: int
@@ -57,15 +56,15 @@ class RequestHead:
 
 
 def request_head(frame: bytes) -> RequestHead:
-    """Raises PeerFailure where the frame is shorter than any request."""
+    """Read a request's header. Raises PeerFailure if the frame is too short."""
     if len(frame) < _REQUEST_HEAD.size:
-        raise PeerFailure(f"reading a request: a frame of {len(frame)} bytes is shorter than any header")
+        raise PeerFailure(f"reading a request: a frame of {len(frame)} bytes is too short for a header")
     _, api_key, api_version, correlation_id = _REQUEST_HEAD.unpack_from(frame)
     return RequestHead(api_key, api_version, correlation_id)
 
 
 def response_correlation_id(frame: bytes) -> int:
-    """Raises PeerFailure where the frame is shorter than any response."""
+    """Read a response's correlation id. Raises PeerFailure if the frame is too short."""
     if len(frame) < _RESPONSE_HEAD.size:
         raise PeerFailure(f"reading a response: a frame of {len(frame)} bytes has no correlation id")
     return int(_RESPONSE_HEAD.unpack_from(frame)[1])

@@ -1,10 +1,10 @@
-"""What makes a node's connections pass through the proxy: one nft table in the node's own network namespace.
+"""Redirects a node's connections to the proxy: one nft table in the node's network namespace.
 
-What may live here: nft's JSON, and loading it. What may not: who asks for it, and why.
+Contains the nft rules as JSON, and loading them. Does not decide what is redirected.
 
-New connections to the peers' ports are redirected to the proxy, but for the proxy's own, which carry a mark. A
-connection that was there before and goes around the proxy is reset by the next packet that it sends, so that its
-client opens it anew: the redirect takes hold of a node that has been running for long.
+New connections to the peers' ports are redirected to the proxy, except the proxy's own, which carry a mark. An existing
+connection that bypasses the proxy is reset at the next packet that the node sends on it, so its client reconnects. The
+redirect therefore also works for a node that is already running.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Enter = Callable[[Sequence[str]], Sequence[str]]
 
 
 async def intercept(enter: Enter, peers: Sequence[str], ports: Sequence[int], proxy_port: int) -> None:
-    """Lead what the node sends to these ports of its peers to the proxy's port. Raises EnvironmentFailure."""
+    """Redirect the node's connections to these ports of its peers to the proxy's port. Raises EnvironmentFailure."""
     await _load(enter, interception(peers, ports, proxy_port))
 
 
-async def let_go(enter: Enter) -> None:
-    """RedirectListener no more; harmless where nothing is redirected."""
-    await _load(enter, _forget())
+async def stop_interception(enter: Enter) -> None:
+    """Remove the redirect; does nothing if there is none. Raises EnvironmentFailure."""
+    await _load(enter, _delete_table())
 
 
 async def _load(enter: Enter, commands: list[dict[str, Any]]) -> None:
@@ -37,7 +37,7 @@ async def _load(enter: Enter, commands: list[dict[str, Any]]) -> None:
 
 
 def interception(peers: Sequence[str], ports: Sequence[int], proxy_port: int) -> list[dict[str, Any]]:
-    """The table in nft's JSON, replacing any that is there."""
+    """The nft commands, as JSON, that replace the table."""
     table = {"family": "ip", "table": TABLE}
     to_peers = [
         {"match": {"op": "!=", "left": {"meta": {"key": "mark"}}, "right": MARK}},
@@ -46,17 +46,17 @@ def interception(peers: Sequence[str], ports: Sequence[int], proxy_port: int) ->
     ]
     redirect, reset = {"redirect": {"port": proxy_port}}, {"reject": {"type": "tcp reset"}}
     return [
-        *_forget(),
+        *_delete_table(),
         {"add": {"table": {"family": "ip", "name": TABLE}}},
         {"add": {"chain": {**table, "name": "new", **_hook("nat", -100)}}},
-        {"add": {"chain": {**table, "name": "around", **_hook("filter", 0)}}},
+        {"add": {"chain": {**table, "name": "bypassing", **_hook("filter", 0)}}},
         {"add": {"rule": {**table, "chain": "new", "expr": [*to_peers, redirect]}}},
-        # After the redirect: what still goes to a peer's own address has been there before.
-        {"add": {"rule": {**table, "chain": "around", "expr": [*to_peers, reset]}}},
+        # This chain runs after the redirect: packets that still go to a peer's address belong to older connections.
+        {"add": {"rule": {**table, "chain": "bypassing", "expr": [*to_peers, reset]}}},
     ]
 
 
-def _forget() -> list[dict[str, Any]]:
+def _delete_table() -> list[dict[str, Any]]:
     table = {"table": {"family": "ip", "name": TABLE}}
     return [{"add": table}, {"delete": table}]
 

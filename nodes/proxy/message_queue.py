@@ -1,9 +1,7 @@
-"""One direction of one connection: a queue in which nothing overtakes what went before.
+"""One direction of one connection: a strictly ordered queue of frames.
 
-What may live here: the queue and what its head waits for. What may not: sockets, Kafka's protocol, rules.
-
-Frames that need not wait are written at once. Time and waking are given: now_s() tells seconds, call_at(time_s,
-callback) calls back then.
+Contains the queue and the conditions that its head waits for. Does not contain sockets, Kafka's protocol or rules.
+Frames that do not have to wait are written immediately. The clock and the timers are arguments.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ CallAt = Callable[[float, Callable[[], None]], object]
 
 @dataclass(frozen=True, slots=True)
 class Timers:
-    """The clock and the waking of an event loop, or of a test."""
+    """The clock and timers of an event loop or a test: now_s() in seconds, call_at(time_s, callback)."""
 
     now_s: Callable[[], float]
     call_at: CallAt
@@ -26,7 +24,7 @@ class Timers:
 
 @dataclass(slots=True)
 class _Waiting:
-    """A frame in the queue, None for the connection's end; it waits for its rule to go, and for its time."""
+    """A frame in the queue, or None for the end of the connection. It waits until no rule holds it and it is due."""
 
     frame: bytes | None
     held_by: str | None = None
@@ -35,58 +33,58 @@ class _Waiting:
 
 
 class MessageQueue:
-    """Frames in, frames out, in order."""
+    """Holds, delays or loses frames, and otherwise writes them in order."""
 
     def __init__(self, timers: Timers, write: Write, close: Callable[[], None]) -> None:
-        self._clockwork, self._write, self._close = timers, write, close
+        self._timers, self._write, self._close = timers, write, close
         self._waiting: deque[_Waiting] = deque()
-        self._lost_by: str | None = None  # the rule that lost a frame; what comes after it is lost as well
+        self._lost_by: str | None = None  # the rule that lost a frame; later frames are lost as well
 
     @property
     def has_lost(self) -> bool:
-        """Whether a frame was lost here: all that comes after it is lost too."""
+        """Whether a frame was lost; later frames are then lost too."""
         return self._lost_by is not None
 
     @property
     def is_waiting(self) -> bool:
-        """Whether anything is yet to leave."""
+        """Whether the queue is not empty."""
         return bool(self._waiting)
 
     def holding(self) -> Counter[str]:
-        """How many frames each rule holds."""
+        """The number of frames that each rule holds."""
         return Counter(item.held_by for item in self._waiting if item.held_by is not None)
 
     def send(self, frame: bytes) -> None:
-        """Pass a frame on, in its turn."""
+        """Send a frame after those before it."""
         if not self._waiting and not self.has_lost:
             self._write(frame)
         else:
             self._put(_Waiting(frame))
 
     def hold(self, frame: bytes, rule: str, loses: bool) -> None:
-        """Pass a frame on when the rule has gone, or lose it then."""
+        """Hold a frame until the rule is removed, then send it or, if loses, lose it."""
         self._put(_Waiting(frame, held_by=rule, is_lost_with_rule=loses))
 
     def delay(self, frame: bytes, delay_ms: int) -> None:
-        """Pass a frame on no earlier than so much later."""
-        self._put(_Waiting(frame, due_s=self._clockwork.now_s() + delay_ms / 1000))
+        """Send a frame no earlier than delay_ms from now."""
+        self._put(_Waiting(frame, due_s=self._timers.now_s() + delay_ms / 1000))
 
     def lose(self, rule: str) -> None:
-        """A frame is lost, and with it whatever comes after."""
+        """Lose a frame and all later ones."""
         self._lost_by = self._lost_by or rule
 
     def end(self) -> None:
-        """The sender has closed: the receiver learns it in its turn, even from a queue that loses everything."""
+        """The sender has closed: close the receiver's end after the remaining frames, even if frames were lost."""
         self._waiting.append(_Waiting(None))
         self._flush()
 
     def is_broken_without(self, kept: frozenset[str]) -> bool:
-        """Whether the queue has lost something by a rule that goes now, or is to lose what that rule holds."""
+        """Whether a rule other than those kept has lost a frame or will lose the frames that it holds."""
         losers = {item.held_by for item in self._waiting if item.is_lost_with_rule} | {self._lost_by}
         return not losers <= kept | {None}
 
     def release_all_but(self, kept: frozenset[str]) -> None:
-        """Only these rules still hold what they hold."""
+        """Release the frames that rules other than these hold."""
         for item in self._waiting:
             if item.held_by not in kept:
                 item.held_by = None
@@ -100,8 +98,8 @@ class MessageQueue:
     def _flush(self) -> None:
         while self._waiting and self._waiting[0].held_by is None:
             head = self._waiting[0]
-            if head.due_s > self._clockwork.now_s():
-                self._clockwork.call_at(head.due_s, self._flush)
+            if head.due_s > self._timers.now_s():
+                self._timers.call_at(head.due_s, self._flush)
                 return
             self._waiting.popleft()
             if head.frame is None:

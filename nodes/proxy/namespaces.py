@@ -1,9 +1,9 @@
-"""Sockets in a node's network namespace, made from outside it.
+"""Creates sockets in a node's network namespace from outside it.
 
-What may live here: entering a namespace and making sockets there. What may not: what travels on them.
+Contains entering a namespace and creating sockets there. Does not handle their data.
 
-A socket belongs to the namespace it was made in for good, whoever uses it. One thread a namespace enters it and makes
-them; no other thread ever sees it.
+A socket belongs permanently to the namespace in which it was created. Each namespace has one thread that enters it and
+creates the sockets; no other thread is ever in it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.model import EnvironmentFailure
 Endpoint = tuple[str, int]
 
 MARK = 0x5B
-"""SO_MARK of the proxy's own connections, by which the redirect lets them go."""
+"""SO_MARK of the proxy's own connections, which are not redirected."""
 
 _CLONE_NEWNET = 0x40000000
 _SO_ORIGINAL_DST = 80
@@ -30,40 +30,40 @@ _BACKLOG = 128
 
 
 class Namespace:
-    """A network namespace, from its opening to close()."""
+    """An open network namespace."""
 
     def __init__(self, path: Path) -> None:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="namespace")
         self._thread.submit(_enter, path).result()
 
     async def make(self, maker: Callable[[], socket.socket]) -> socket.socket:
-        """What the maker makes, made in the namespace. Raises what it raises."""
+        """Call maker in the namespace and return its socket. Raises what maker raises."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, maker)
 
     def close(self) -> None:
-        """Let go of the namespace; sockets made there stay as they are."""
+        """Close the namespace; its sockets stay open."""
         self._thread.shutdown(wait=False)
 
 
-def listener() -> socket.socket:
-    """A listening socket on a free port of the loopback, which is where a redirect leads what a host sends itself."""
+def listening_socket() -> socket.socket:
+    """A listening socket on a free port of the loopback, where redirected connections of the host itself arrive."""
     listening = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
     listening.setblocking(False)
     return listening
 
 
 def outgoing(address: str, marked: bool) -> socket.socket:
-    """A socket that is yet to connect, from this address of the namespace's; marked ones are not redirected."""
-    made = socket.socket()
-    made.setblocking(False)
+    """An unconnected socket with this local address; connections of marked sockets are not redirected."""
+    unconnected = socket.socket()
+    unconnected.setblocking(False)
     if marked:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, MARK)
-    made.bind((address, 0))
-    return made
+        unconnected.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, MARK)
+    unconnected.bind((address, 0))
+    return unconnected
 
 
 def original_destination(accepted: socket.socket) -> Endpoint:
-    """Where the peer of a redirected connection meant to connect. Raises OSError for one that was not redirected."""
+    """The original destination of a redirected connection. Raises OSError if it was not redirected."""
     packed = accepted.getsockopt(socket.SOL_IP, _SO_ORIGINAL_DST, 16)
     _, port, address = struct.unpack_from("!HH4s", packed)
     return socket.inet_ntoa(address), int(port)

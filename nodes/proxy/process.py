@@ -1,6 +1,6 @@
-"""The proxy's process as its starter sees it: start it, ask it, end it.
+"""The controller's handle on the proxy's process: start it, send requests, end it.
 
-What may live here: the process and the line to it (nodes.proxy.control says what goes over it). What may not: nodes.
+Contains the process and its control channel; nodes.proxy.control defines the requests. Does not know nodes.
 """
 
 from __future__ import annotations
@@ -16,51 +16,55 @@ from typing import Any
 from harness.model import BadInput, EnvironmentFailure
 from nodes.proxy.control import LINE_BYTES_MAX
 
-ANSWER_SECONDS = 10.0
+RESPONSE_SECONDS = 10.0
 
 
 class ProxyProcess:
-    """The proxy from its start to its end, and the line to it."""
+    """A proxy process and its control channel."""
 
     def __init__(self, process: asyncio.subprocess.Process, control: socket.socket) -> None:
         self.process = process
         self._control = control
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._turn = asyncio.Lock()
-        self._is_lost = False  # it did not answer once: whatever it says later answers nothing that we ask
+        self._is_lost = False  # a response is missing, so later responses cannot be matched to requests
 
     @classmethod
     async def start(cls) -> ProxyProcess:
-        """It waits for its first request."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            argv = [sys.executable, "-P", "-m", "nodes.proxy", str(theirs.fileno())]
+        """Start the process; it waits for its configuration."""
+        control, inherited = socket.socketpair()
+        with inherited:
+            argv = [sys.executable, "-P", "-m", "nodes.proxy", str(inherited.fileno())]
             process = await asyncio.create_subprocess_exec(
-                *argv, stdin=asyncio.subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
+                *argv, stdin=asyncio.subprocess.DEVNULL, pass_fds=[inherited.fileno()], start_new_session=True
             )
-        return cls(process, ours)
+        return cls(process, control)
 
     @property
     def is_alive(self) -> bool:
-        """Whether it runs and has answered whenever it was asked."""
+        """Whether the process runs and has responded to every request."""
         return self.process.returncode is None and not self._is_lost
 
-    async def ask(self, **request: Any) -> Mapping[str, Any]:
-        """One request, one answer. Raises BadInput with the proxy's words, EnvironmentFailure where it is gone."""
+    async def request(self, **request: Any) -> Mapping[str, Any]:
+        """Send a request; returns its response.
+
+        Raises BadInput with the proxy's message for an invalid request, EnvironmentFailure if the proxy is gone.
+        """
         async with self._turn:
             try:
-                async with asyncio.timeout(ANSWER_SECONDS):
+                async with asyncio.timeout(RESPONSE_SECONDS):
                     line = await self._exchange(json.dumps(request).encode() + b"\n")
             except (OSError, TimeoutError) as error:
                 self._is_lost = True
-                raise EnvironmentFailure(f"asking the proxy: no answer ({error or 'in time'})") from error
+                reason = error if str(error) else f"timed out after {RESPONSE_SECONDS:g} s"
+                raise EnvironmentFailure(f"sending a request to the proxy: no response: {reason}") from error
         if not line:
             self._is_lost = True
-            raise EnvironmentFailure(f"asking the proxy to {', '.join(request)}: it has ended")
-        answer: Mapping[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise BadInput(str(answer["error"]))
-        return answer
+            raise EnvironmentFailure(f"requesting {', '.join(request)} from the proxy: its process has ended")
+        response: Mapping[str, Any] = json.loads(line)
+        if "error" in response:
+            raise BadInput(str(response["error"]))
+        return response
 
     async def _exchange(self, request: bytes) -> bytes:
         if self._streams is None:
@@ -70,12 +74,12 @@ class ProxyProcess:
         return await reader.readline()
 
     async def end(self) -> None:
-        """Close the line, upon which the proxy ends; a proxy that does not is killed."""
+        """Close the control channel, which ends the proxy; kill it if it does not end in time."""
         if self._streams is not None:
             self._streams[1].close()
         self._control.close()
         with suppress(TimeoutError):
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout(RESPONSE_SECONDS):
                 await self.process.wait()
         if self.process.returncode is None:
             self.process.kill()

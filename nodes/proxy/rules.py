@@ -1,6 +1,6 @@
-"""The rules in place, their counters, and the decision about each message.
+"""The current rules, their counters, and the decision for each message.
 
-What may live here: matching and counting. What may not: bytes, sockets, clocks; draws come from the seed given.
+Contains matching and counting. Does not contain bytes, sockets or clocks. Random choices use the given seed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from nodes.proxy.exchange import Exchange, check_answerable
 
 
 def fits(match: RpcMatch, exchange: Exchange, direction: Direction) -> bool:
-    """Whether a message is one of those meant; nth, probability and limit are not looked at.
+    """Whether a message matches, ignoring nth, probability and limit.
 
-    What is read in the head is compared first, so that a body is decoded only where all else fits.
+    Header fields are compared first, so a body is decoded only if they all match.
     """
     if match.direction != direction or (match.api_keys and exchange.head.api_key not in match.api_keys):
         return False
@@ -38,50 +38,50 @@ def _is_about(match: RpcMatch, exchange: Exchange) -> bool:
 
 @dataclass(slots=True)
 class _Entry:
-    """A rule with its tally and its own stream of draws; each match draws, acted on or not."""
+    """A rule with its counters and its own random source. Every match consumes a random number, acted on or not."""
 
     rule: RpcRule
-    draws: random.Random
+    random_source: random.Random
     matched: int = 0
     acted: int = 0
 
     def acts(self) -> bool:
-        """Count a match; whether this one is acted on."""
+        """Count a match; returns whether the rule acts on it."""
         self.matched += 1
         match = self.rule.match
-        drawn = match.probability is None or self.draws.random() < match.probability
-        is_its_turn = match.nth in (None, self.matched)
-        acts = drawn and is_its_turn and (match.limit is None or self.acted < match.limit)
+        is_sampled = match.probability is None or self.random_source.random() < match.probability
+        is_nth = match.nth in (None, self.matched)
+        acts = is_sampled and is_nth and (match.limit is None or self.acted < match.limit)
         self.acted += acts
         return acts
 
 
 class RuleBook:
-    """The rules in place; the first that matches and acts decides."""
+    """The current rules; the first that matches and acts applies."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._entries: list[_Entry] = []
 
     def replace(self, rules: Sequence[RpcRule]) -> frozenset[str]:
-        """Put these rules in place of all others; returns the names of those that stayed as they were.
+        """Replace all rules; returns the names of the unchanged ones, which keep their counters.
 
-        Raises BadInput for a rule that cannot be carried out; then all stays as it was.
+        Raises BadInput for an invalid rule; the rules then stay as they are.
         """
         _check(rules)
-        before = {entry.rule: entry for entry in self._entries}
-        self._entries = [before.get(rule) or self._entry(rule) for rule in rules]
-        return frozenset(rule.name for rule in rules if rule in before)
+        current = {entry.rule: entry for entry in self._entries}
+        self._entries = [current.get(rule) or self._entry(rule) for rule in rules]
+        return frozenset(rule.name for rule in rules if rule in current)
 
     def decide(self, exchange: Exchange, direction: Direction) -> RpcRule | None:
-        """The rule to act on this message, counted; None where it passes."""
+        """The rule that acts on this message; None if it passes. Updates the counters."""
         for entry in self._entries:
             if fits(entry.rule.match, exchange, direction) and entry.acts():
                 return entry.rule
         return None
 
     def counts(self, holding: Mapping[str, int]) -> dict[str, RuleCount]:
-        """The counters by rule, with how many messages each holds."""
+        """The counters by rule name, with the number of messages that each rule holds."""
         return {
             entry.rule.name: RuleCount(entry.matched, entry.acted, holding.get(entry.rule.name, 0))
             for entry in self._entries
@@ -94,10 +94,10 @@ class RuleBook:
 def _check(rules: Sequence[RpcRule]) -> None:
     names = [rule.name for rule in rules]
     if len(set(names)) < len(names):
-        raise BadInput(f"RPC rules: expected each to have a name of its own, got {', '.join(names)}")
+        raise BadInput(f"RPC rules: expected unique names, got {', '.join(names)}")
     for rule in rules:
         roles = [node for node in (*rule.match.sources, *rule.match.targets) if not isinstance(node, int)]
         if roles:
-            raise BadInput(f"RPC rule {rule.name!r}: expected node numbers by now, got {', '.join(roles)}")
+            raise BadInput(f"RPC rule {rule.name!r}: expected node numbers, got {', '.join(roles)}")
         for api_key in rule.match.api_keys if rule.action.do == "answer" else ():
             check_answerable(api_key, rule.action.error_code)

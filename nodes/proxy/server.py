@@ -1,6 +1,6 @@
-"""The proxy's shell: sockets at every node's listener around channels.
+"""The proxy's I/O shell: connects the sockets of each connection to its channel.
 
-What may live here: accepting, connecting, carrying bytes. What may not: what becomes of a message; the channel says.
+Contains accepting, connecting and transferring bytes. The channel decides what happens to a message.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import partial
 from harness.model import PeerFailure
 from harness.model.faults.rpc import RpcRule, RuleCount
 from harness.model.hosts import Link
-from nodes.proxy.channel import Channel, Surroundings
+from nodes.proxy.channel import Channel, ChannelContext
 from nodes.proxy.listeners import Listener
 from nodes.proxy.namespaces import Endpoint
 
@@ -24,15 +24,15 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _WRITE_BUFFER_BYTES = 1 << 20
 
 MEMORY_SECONDS = 5.0
-"""How long a client that came is remembered after it has gone: longer than a probe takes to ask for it."""
+"""How long the endpoint of a closed connection is remembered, so that a probe can still ask for it."""
 
 
 class _End(asyncio.Protocol):
-    """One end of a connection; harmless to write to and to close before it is open and after it is closed."""
+    """One end of a connection. Writing and closing do nothing before it is open and after it is closed."""
 
-    def __init__(self, take: Callable[[bytes], None], left: Callable[[], None], connection: _Connection) -> None:
-        self._take, self._left, self._connection = take, left, connection
-        self._has_left = False
+    def __init__(self, on_data: Callable[[bytes], None], on_close: Callable[[], None], connection: _Connection) -> None:
+        self._on_data, self._on_close, self._connection = on_data, on_close, connection
+        self._is_closed = False
         self.other: _End | None = None
         self.transport: asyncio.Transport | None = None
 
@@ -48,17 +48,17 @@ class _End(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         try:
-            self._take(data)
+            self._on_data(data)
         except PeerFailure:
-            self._connection.abort()  # it does not speak Kafka's protocol, and no node would go on with it
+            self._connection.abort()  # the data is not Kafka's protocol; a node would close the connection too
 
     def eof_received(self) -> bool:
-        self._leave()
+        self._report_close()
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio names the parameter
         self.resume_writing()
-        self._leave()
+        self._report_close()
         self._connection.end_lost()
 
     def pause_writing(self) -> None:
@@ -78,23 +78,23 @@ class _End(asyncio.Protocol):
         if self.transport is not None:
             self.transport.close()
 
-    def _leave(self) -> None:
-        if not self._has_left:
-            self._has_left = True
-            self._left()
+    def _report_close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._on_close()
 
 
 class _Connection:
-    """A node's connection to another, from its acceptance until both ends are closed."""
+    """A connection between two nodes, from its acceptance until both ends are closed."""
 
     def __init__(self, proxy: Proxy, listener: Listener) -> None:
-        self._proxy, self._place = proxy, listener
+        self._proxy, self._listener = proxy, listener
         self._connecting: asyncio.Task[None] | None = None
         self._channel: Channel | None = None
-        self._early: bytearray | None = bytearray()  # what came before the server was reached; None since then
+        self._early: bytearray | None = bytearray()  # data from before the server was connected; None afterwards
         self._client_endpoint: Endpoint = ("", 0)
-        self.client = _Accepted(self)
-        self.server = _End(lambda data: self.channel.from_server(data), lambda: self.channel.server_has_left(), self)
+        self.client = _ClientEnd(self)
+        self.server = _End(lambda data: self.channel.from_server(data), lambda: self.channel.server_closed(), self)
         self.client.other, self.server.other = self.server, self.client
 
     @property
@@ -103,35 +103,35 @@ class _Connection:
         return self._channel
 
     def accepted(self, accepted: socket.socket) -> None:
-        """The client's end is open; see where it wants to go."""
+        """The client's end is open: find its destination and connect to it."""
         try:
             self._client_endpoint = accepted.getpeername()
-            link, target = self._place.way(accepted)
+            link, target = self._listener.resolve(accepted)
         except (OSError, KeyError):
-            self._reset_client()  # whoever it is came astray, or has left already
+            self._reset_client()  # its client or destination is unknown, or it has already closed
             return
         self._channel = Channel(link, self._proxy.shared, self.client, self.server, self.abort)
-        self._proxy.began(self, self._client_endpoint)
+        self._proxy.connection_opened(self, self._client_endpoint)
         self._connecting = asyncio.create_task(self._connect(link, target))
 
     def from_client(self, data: bytes) -> None:
-        """Bytes of the client's; before the server is reached they are not under way, and meet no rule."""
+        """Bytes from the client; before the server is connected they are kept back and no rule applies."""
         if self._early is not None:
             self._early += data
         else:
             self.channel.from_client(data)
 
-    def client_left(self) -> None:
-        """The client has closed; one that was never connected further has sent nothing that could still arrive."""
+    def client_closed(self) -> None:
+        """The client has closed; if the server was never connected, nothing can be delivered any more."""
         if self._channel is None:
             return
         if self._early is not None:
             self.abort()
         else:
-            self._channel.client_has_left()
+            self._channel.client_closed()
 
     def abort(self) -> None:
-        """Close both ends at once."""
+        """Close both ends immediately."""
         if self._connecting is not None:
             self._connecting.cancel()
         for end in (self.client, self.server):
@@ -139,19 +139,19 @@ class _Connection:
                 end.transport.abort()
 
     def end_lost(self) -> None:
-        """One end is closed for good; with the other, the connection is over."""
+        """One end is closed; the connection is closed if both are."""
         if not self.client.is_open and not self.server.is_open:
-            self._proxy.ended(self, self._client_endpoint)
+            self._proxy.connection_closed(self, self._client_endpoint)
 
     async def _connect(self, link: Link, target: Endpoint) -> None:
         loop = asyncio.get_running_loop()
-        upstream = await self._place.outgoing(link)
+        upstream = await self._listener.outgoing(link)
         try:
             await loop.sock_connect(upstream, target)
             await loop.create_connection(lambda: self.server, sock=upstream)
         except OSError:
             upstream.close()
-            self._reset_client()  # as near as we can come to a connection that is refused
+            self._reset_client()  # the closest equivalent of a refused connection
             return
         except asyncio.CancelledError:
             upstream.close()
@@ -167,11 +167,11 @@ class _Connection:
         transport.abort()
 
 
-class _Accepted(_End):
-    """The client's end: its opening is what starts a connection."""
+class _ClientEnd(_End):
+    """The client's end; the connection starts when it opens."""
 
     def __init__(self, connection: _Connection) -> None:
-        super().__init__(connection.from_client, connection.client_left, connection)
+        super().__init__(connection.from_client, connection.client_closed, connection)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -179,27 +179,27 @@ class _Accepted(_End):
 
 
 class Proxy:
-    """All connections of all nodes, under one book of rules."""
+    """The connections of all nodes, under one rule book."""
 
-    def __init__(self, listeners: Mapping[int, Listener], shared: Surroundings) -> None:
+    def __init__(self, listeners: Mapping[int, Listener], shared: ChannelContext) -> None:
         self.shared = shared
         self._connections: set[_Connection] = set()
-        self._came: set[Endpoint] = set()  # the clients' ends of connections that are open, or were a moment ago
-        self._another_came = asyncio.Event()
-        self._places = listeners
+        self._accepted: set[Endpoint] = set()  # clients' endpoints of open and recently closed connections
+        self._another_accepted = asyncio.Event()
+        self._listeners = listeners
 
     async def listen(self) -> Mapping[int, int]:
-        """Accept at every listener; the first port of each, by node."""
+        """Accept connections at every listener; returns the first port of each, by node."""
         loop, ports = asyncio.get_running_loop(), {}
-        for node, listener in self._places.items():
-            listening = await listener.listen()
-            ports[node] = int(listening[0].getsockname()[1])
-            for each in listening:
-                await loop.create_server(partial(self._accept, listener), sock=each)
+        for node, listener in self._listeners.items():
+            sockets = await listener.listen()
+            ports[node] = int(sockets[0].getsockname()[1])
+            for listening in sockets:
+                await loop.create_server(partial(self._accept, listener), sock=listening)
         return ports
 
     def replace(self, rules: Sequence[RpcRule]) -> None:
-        """Put these rules in place of all others. Raises BadInput for one that cannot be carried out."""
+        """Replace all rules. Raises BadInput for an invalid rule."""
         kept = self.shared.book.replace(rules)
         for connection in list(self._connections):
             connection.channel.keep_only(kept)
@@ -212,24 +212,24 @@ class Proxy:
         return self.shared.book.counts(holding)
 
     async def accepted_among(self, peers: Sequence[Endpoint], within_seconds: float) -> list[Endpoint]:
-        """Those of these clients' endpoints that have come here; waits so long for the missing ones."""
+        """Those of these clients' endpoints whose connections were accepted; waits up to within_seconds for all."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_seconds):
-                while not self._came.issuperset(peers):
-                    self._another_came.clear()
-                    await self._another_came.wait()
-        return [peer for peer in peers if peer in self._came]
+                while not self._accepted.issuperset(peers):
+                    self._another_accepted.clear()
+                    await self._another_accepted.wait()
+        return [peer for peer in peers if peer in self._accepted]
 
-    def began(self, connection: _Connection, client: Endpoint) -> None:
-        """A connection has been accepted."""
+    def connection_opened(self, connection: _Connection, client: Endpoint) -> None:
+        """A connection was accepted."""
         self._connections.add(connection)
-        self._came.add(client)
-        self._another_came.set()
+        self._accepted.add(client)
+        self._another_accepted.set()
 
-    def ended(self, connection: _Connection, client: Endpoint) -> None:
-        """A connection is over; that it was there is remembered for whoever asks just now."""
+    def connection_closed(self, connection: _Connection, client: Endpoint) -> None:
+        """A connection is closed; its endpoint is remembered for MEMORY_SECONDS."""
         self._connections.discard(connection)
-        asyncio.get_running_loop().call_later(MEMORY_SECONDS, self._came.discard, client)
+        asyncio.get_running_loop().call_later(MEMORY_SECONDS, self._accepted.discard, client)
 
     def _accept(self, listener: Listener) -> _End:
         return _Connection(self, listener).client

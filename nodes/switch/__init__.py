@@ -1,16 +1,16 @@
-"""A switch in user space that delays, loses, doubles, damages and slows the packets of single links.
+"""A user-space switch that delays, drops, duplicates, corrupts and rate-limits the packets of single links.
 
-It stands beside the bridge that connects the nodes of a sandbox. For each link that has a shape, nft keeps the bridge
-from forwarding its packets, and the switch, which reads them from the sender's bridge port (an AF_PACKET socket), sends
-what becomes of them out of the receiver's port. Links without a shape never meet it: a filter in the kernel sees to it
-that their packets are not even copied. It needs no kernel module, and no more right than the sandbox gives.
+It works beside the bridge that connects the nodes of a sandbox. For each link that has a shape, nft stops the bridge
+from forwarding its packets. The switch reads them from the sender's bridge port (an AF_PACKET socket), shapes them and
+sends them out of the receiver's port. Packets of other links never reach the switch: a kernel filter excludes them
+before they are copied. The switch needs no kernel module and no privilege beyond the sandbox's.
 
-Only IPv4 is shaped; what nodes ask by ARP is answered as ever, and cuts, which drop by the sender's address in the
-receiver's namespace, hold for what the switch sends too. Segmentation and checksums must not be left to hardware that
-is not there (nodes.hosts.packets.packets sees to that), or a "packet" would be 64 KB of stream with no checksum yet.
+Only IPv4 is shaped; ARP is not affected. Cuts also apply to packets from the switch, because they drop packets by the
+sender's address in the receiver's namespace. Segmentation and checksum offload must be off on the nodes
+(nodes.hosts.packets.packets switches it off); otherwise a frame can be 64 KB of stream without a checksum.
 
-    shaping       what becomes of a packet: pure, of time and chance that it is given
+    shaping    shapes frames: pure, with time and random source as arguments
     ports      the sockets
-    server     the loop, in a process of its own, which ends when its standard input does
-    process    that process as its starter sees it
+    server     the loop, in a process of its own that ends with its standard input
+    process    the controller's handle on that process
 """

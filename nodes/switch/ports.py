@@ -1,6 +1,6 @@
-"""The switch's sockets on the ports of a bridge: read what a node sends to some others, send to a node.
+"""The switch's sockets on the ports of a bridge: read the frames of a node to certain targets, send frames to a node.
 
-What may live here: AF_PACKET sockets (packet(7)) and their filter. What may not: what is done with frames.
+Contains AF_PACKET sockets (packet(7)) and their filter. Does not process frames.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from harness.model import EnvironmentFailure
 
 FRAME_BYTES_MAX = 65_600
 TARGET_ADDRESS = slice(30, 34)
-"""Where an Ethernet frame holds the IPv4 address that it goes to."""
+"""The position of the IPv4 target address in an Ethernet frame."""
 
-# All protocols, of which the filter leaves IPv4: a bridge takes a frame away before sockets of one protocol see it.
+# Sockets for all protocols, filtered to IPv4: a bridge consumes frames before sockets of a single protocol see them.
 _ETH_P_ALL, _ETH_P_IP = 0x0003, 0x0800
 _ETHER_TYPE_AT = 12
 _SOL_PACKET, _PACKET_IGNORE_OUTGOING = 263, 23
@@ -28,14 +28,14 @@ _LOAD_WORD, _LOAD_HALF, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x28, 0x15, 0x06
 
 
 def reading_port(name: str) -> socket.socket:
-    """A socket that reads the IPv4 frames which come in at a port; none, until it is told which."""
+    """A socket that reads IPv4 frames that arrive at a port; initially none (see read_only_to)."""
     reading = _packet_socket(name)
     read_only_to(reading, [])
     return _bound(reading, name, _ETH_P_ALL)
 
 
 def read_only_to(reading: socket.socket, targets: Iterable[str]) -> None:
-    """From now on the socket reads what goes to these addresses."""
+    """Make the socket read only frames to these addresses."""
     instructions = _only_to(sorted(targets))
     program = ctypes.create_string_buffer(b"".join(instructions))
     filtering = struct.pack("HP", len(instructions), ctypes.addressof(program))
@@ -43,41 +43,41 @@ def read_only_to(reading: socket.socket, targets: Iterable[str]) -> None:
 
 
 def sending_port(name: str) -> socket.socket:
-    """A socket that sends frames out of a port, and reads nothing."""
+    """A socket that sends frames out of a port and reads nothing."""
     return _bound(_packet_socket(name), name, 0)
 
 
-def _bound(opened: socket.socket, name: str, protocol: int) -> socket.socket:
+def _bound(unbound: socket.socket, name: str, protocol: int) -> socket.socket:
     try:
-        opened.bind((name, protocol))
+        unbound.bind((name, protocol))
     except OSError as error:
-        opened.close()
-        raise EnvironmentFailure(f"opening the port {name} for packets: {error.strerror}") from error
-    return opened
+        unbound.close()
+        raise EnvironmentFailure(f"opening bridge port {name}: {error.strerror}") from error
+    return unbound
 
 
 def _packet_socket(name: str) -> socket.socket:
-    """Of no protocol yet: it reads nothing until it is bound to one."""
+    """A packet socket without a protocol; it reads nothing until it is bound."""
     try:
-        made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-        made.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
+        unbound = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        unbound.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
     except OSError as error:
         raise EnvironmentFailure(f"opening a packet socket for {name}: {error.strerror}") from error
-    made.setblocking(False)
+    unbound.setblocking(False)
     for option in (_SO_RCVBUFFORCE, _SO_SNDBUFFORCE):
-        with suppress(PermissionError):  # some kernels leave buffers above the usual to the machine's own root
-            made.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
-    return made
+        with suppress(PermissionError):  # some kernels allow larger buffers only to root of the initial user namespace
+            unbound.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
+    return unbound
 
 
 def _only_to(addresses: list[str]) -> list[bytes]:
-    """A filter that lets IPv4 frames to these addresses pass. A jump's targets count from the next instruction."""
-    wanted = [int.from_bytes(socket.inet_aton(address), "big") for address in addresses]
-    jumps = [_instruction(_JUMP_IF_EQUAL, len(wanted) - place, 0, value) for place, value in enumerate(wanted)]
+    """A filter that accepts IPv4 frames to these addresses. Jump offsets count from the next instruction."""
+    targets = [int.from_bytes(socket.inet_aton(address), "big") for address in addresses]
+    jumps = [_instruction(_JUMP_IF_EQUAL, len(targets) - index, 0, value) for index, value in enumerate(targets)]
     drop, accept = _instruction(_RETURN, 0, 0, 0), _instruction(_RETURN, 0, 0, FRAME_BYTES_MAX)
     is_ip = [
         _instruction(_LOAD_HALF, 0, 0, _ETHER_TYPE_AT),
-        _instruction(_JUMP_IF_EQUAL, 0, len(wanted) + 1, _ETH_P_IP),
+        _instruction(_JUMP_IF_EQUAL, 0, len(targets) + 1, _ETH_P_IP),
     ]
     return [*is_ip, _instruction(_LOAD_WORD, 0, 0, TARGET_ADDRESS.start), *jumps, drop, accept]
 

@@ -1,7 +1,7 @@
-"""The switch's process as its starter sees it: start it, tell it all links, end it.
+"""The controller's handle on the switch's process: start it, configure its links, end it.
 
-What may live here: the process, the line to it, and the nft table that keeps the bridge from forwarding what the switch
-sends. What may not: nodes.
+Contains the process, its control pipe, and the nft table that stops the bridge from forwarding shaped links. Does not
+know nodes.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from harness.model.faults.packets import PacketShape
 from nodes.hosts.commands import run
 
 TABLE = "splitbrain_packets"
-ANSWER_SECONDS = 10.0
+RESPONSE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class ShapedPort:
-    """A link as the bridge sees it: ports are the names of its ends' interfaces, addresses the nodes' IPv4 ones."""
+    """A shaped link as the bridge sees it: the interface names and IPv4 addresses of both ends."""
 
     from_port: str
     from_address: str
@@ -34,7 +34,7 @@ class ShapedPort:
 
 
 class UserSpaceSwitch:
-    """The switch from its first link to its end. It lives in the network namespace of whoever starts it."""
+    """A switch, started with its first link. It runs in the network namespace of the process that starts it."""
 
     technique = "user-space switch"
 
@@ -42,10 +42,11 @@ class UserSpaceSwitch:
         self._process: asyncio.subprocess.Process | None = None
 
     async def apply(self, links: Sequence[ShapedPort]) -> None:
-        """Have these links shaped and no others. Raises EnvironmentFailure where a port or nft refuses.
+        """Shape these links and no others. Raises EnvironmentFailure if a port or nft refuses.
 
-        A packet that is on its way just then may come twice or, when a link is given up, late, but is not lost: the
-        switch reads a link before the bridge stops forwarding it, and until after it forwards again.
+        A packet in flight during the change may arrive twice or, when a shape is removed, late; it is not lost. The
+        switch starts to read a link before the bridge stops forwarding it, and stops after the bridge forwards it
+        again.
         """
         if not links:
             await self._forward_all()
@@ -55,40 +56,41 @@ class UserSpaceSwitch:
             await run(["nft", "-f", "-"], _table(links))
 
     async def end(self) -> None:
-        """Forward everything again and end the process, which the end of its standard input does."""
+        """Make the bridge forward all links again and end the process by closing its standard input."""
         await self._forward_all()
         if self._process is None:
             return
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
-            await asyncio.wait_for(self._process.wait(), ANSWER_SECONDS)
+            await asyncio.wait_for(self._process.wait(), RESPONSE_SECONDS)
         except TimeoutError:
             self._process.kill()
             await self._process.wait()
         self._process = None
 
     async def _forward_all(self) -> None:
-        await run(["nft", "-f", "-"], _forget())
+        await run(["nft", "-f", "-"], _delete_table())
 
     async def _replace(self, links: list[dict[str, Any]]) -> None:
-        process = await self._started()
+        process = await self._ensure_process()
         assert process.stdin is not None
         assert process.stdout is not None
         try:
             process.stdin.write(json.dumps(links).encode() + b"\n")
             await process.stdin.drain()
-            line = await asyncio.wait_for(process.stdout.readline(), ANSWER_SECONDS)
+            line = await asyncio.wait_for(process.stdout.readline(), RESPONSE_SECONDS)
         except (OSError, TimeoutError) as error:
-            raise EnvironmentFailure(f"asking the packet switch: no answer ({error or 'in time'})") from error
+            reason = error if str(error) else f"timed out after {RESPONSE_SECONDS:g} s"
+            raise EnvironmentFailure(f"configuring the packet switch: no response: {reason}") from error
         if not line:
-            raise EnvironmentFailure("asking the packet switch: it has ended")
-        answer = json.loads(line)
-        if "error" in answer:
-            raise EnvironmentFailure(f"asking the packet switch: {answer['error']}")
+            raise EnvironmentFailure("configuring the packet switch: its process has ended")
+        response = json.loads(line)
+        if "error" in response:
+            raise EnvironmentFailure(f"configuring the packet switch: {response['error']}")
 
-    async def _started(self) -> asyncio.subprocess.Process:
-        """The process; a new one where it has ended, so that a killed switch can still be healed."""
+    async def _ensure_process(self) -> asyncio.subprocess.Process:
+        """The running process, or a new one, so that a killed switch can still be healed."""
         if self._process is None or self._process.returncode is not None:
             self._process = await asyncio.create_subprocess_exec(
                 *[sys.executable, "-P", "-m", "nodes.switch.server"],
@@ -104,14 +106,14 @@ def _as_json(link: ShapedPort) -> dict[str, Any]:
     return {**ends, "seed": link.seed, "shape": asdict(link.shape)}
 
 
-def _forget() -> str:
+def _delete_table() -> str:
     return f"add table bridge {TABLE}\ndelete table bridge {TABLE}\n"
 
 
 def _table(links: Sequence[ShapedPort]) -> str:
-    """nft's own words: in place of our table, one that keeps the bridge from forwarding these links."""
+    """The nft commands that replace our table by one that stops the bridge from forwarding these links."""
     pairs = ", ".join(f"{link.from_address} . {link.to_address}" for link in links)
-    return f"""{_forget()}
+    return f"""{_delete_table()}
 table bridge {TABLE} {{
   set shaped {{ type ipv4_addr . ipv4_addr; elements = {{ {pairs} }} }}
   chain passing {{ type filter hook forward priority 0; ip saddr . ip daddr @shaped counter drop; }}

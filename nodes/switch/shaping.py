@@ -1,7 +1,7 @@
-"""What becomes of a link's packets: when each arrives, as what, or not at all.
+"""Shapes the packets of one link: when each arrives, with which content, or not at all.
 
-What may live here: pure functions and state of one link, given a time and a source of chance. What may not: sockets,
-clocks, other links.
+Contains pure functions and the state of one link; time and random source are arguments. Does not contain sockets or
+clocks.
 """
 
 from __future__ import annotations
@@ -14,46 +14,49 @@ from dataclasses import dataclass
 from harness.model.faults.packets import PacketShape
 
 HEADERS_BYTES = 34
-"""Ethernet's and IPv4's: a wrong bit in these would send the packet astray instead of damaging it."""
+"""The Ethernet and IPv4 headers. They are never corrupted, because that would misroute the packet."""
 QUEUE_SECONDS_MAX = 0.5
-"""How long the queue before a bounded bandwidth may become; what comes when it is full is lost, as in any router."""
+"""The longest queue before a limited bandwidth; packets that arrive when it is full are lost, as in a router."""
 
 _PARETO_SHAPE = 3.0
 _PARETO_MEAN = _PARETO_SHAPE / (_PARETO_SHAPE - 1)
 _PARETO_DEVIATION = math.sqrt(_PARETO_SHAPE / ((_PARETO_SHAPE - 1) ** 2 * (_PARETO_SHAPE - 2)))
 _DEVIATIONS_MAX = 8.0
 
-# How far a delay is from its mean, in jitters.
-_SPREADS: Mapping[str, Callable[[random.Random], float]] = {
-    "uniform": lambda drawn: drawn.uniform(-1, 1),
-    "normal": lambda drawn: drawn.gauss(0, 1),
-    "pareto": lambda drawn: (drawn.paretovariate(_PARETO_SHAPE) - _PARETO_MEAN) / _PARETO_DEVIATION,
+# The deviation of a delay from its mean, in units of the jitter.
+_DEVIATIONS: Mapping[str, Callable[[random.Random], float]] = {
+    "uniform": lambda source: source.uniform(-1, 1),
+    "normal": lambda source: source.gauss(0, 1),
+    "pareto": lambda source: (source.paretovariate(_PARETO_SHAPE) - _PARETO_MEAN) / _PARETO_DEVIATION,
 }
 
 
 @dataclass(slots=True)
 class ShapedLink:
-    """One link under a shape. idle_from is when all that was queued before the bounded bandwidth will have left."""
+    """One link with a shape. idle_from is the time at which the queue of the limited bandwidth is empty."""
 
     shape: PacketShape
-    drawn: random.Random
+    random_source: random.Random
     idle_from: float = 0.0
 
-    def pass_on(self, frame: bytes, now: float) -> list[tuple[float, bytes]]:
-        """When a frame that came now (seconds) arrives, and as what: never where it is lost, twice where duplicated."""
+    def shape_frame(self, frame: bytes, now: float) -> list[tuple[float, bytes]]:
+        """The arrival time (seconds) and content of each copy of a frame that enters the link now.
+
+        The list is empty if the frame is lost and has two entries if it is duplicated.
+        """
         if self._happens(self.shape.loss):
             return []
-        leaves = self._leaves_at(len(frame), now)
-        if leaves - now > QUEUE_SECONDS_MAX:
+        sent = self._sent_at(len(frame), now)
+        if sent - now > QUEUE_SECONDS_MAX:
             return []
-        self.idle_from = leaves
+        self.idle_from = sent
         if self._happens(self.shape.corrupt):
-            frame = self._damaged(frame)
+            frame = self._corrupted(frame)
         copies = 2 if self._happens(self.shape.duplicate) else 1
-        return [(leaves + self._delay_seconds(), frame) for _ in range(copies)]
+        return [(sent + self._delay_seconds(), frame) for _ in range(copies)]
 
-    def _leaves_at(self, size_bytes: int, now: float) -> float:
-        """When the last bit of a frame is through the bounded bandwidth."""
+    def _sent_at(self, size_bytes: int, now: float) -> float:
+        """The time at which the limited bandwidth has transmitted the frame's last bit."""
         rate = self.shape.rate_kbit_per_second
         return now if rate is None else max(now, self.idle_from) + size_bytes * 8 / (rate * 1000)
 
@@ -63,15 +66,15 @@ class ShapedLink:
             return 0.0
         if not shape.jitter_ms:
             return shape.delay_ms / 1000
-        spread = min(_SPREADS[shape.distribution](self.drawn), _DEVIATIONS_MAX)
-        return max(0.0, shape.delay_ms + shape.jitter_ms * spread) / 1000
+        deviation = min(_DEVIATIONS[shape.distribution](self.random_source), _DEVIATIONS_MAX)
+        return max(0.0, shape.delay_ms + shape.jitter_ms * deviation) / 1000
 
-    def _damaged(self, frame: bytes) -> bytes:
-        """With one bit of what IP carries the other way round."""
-        damaged = bytearray(frame)
-        place = self.drawn.randrange(min(HEADERS_BYTES, len(frame) - 1), len(frame))
-        damaged[place] ^= 1 << self.drawn.randrange(8)
-        return bytes(damaged)
+    def _corrupted(self, frame: bytes) -> bytes:
+        """The frame with one bit of the IP payload flipped."""
+        corrupted = bytearray(frame)
+        index = self.random_source.randrange(min(HEADERS_BYTES, len(frame) - 1), len(frame))
+        corrupted[index] ^= 1 << self.random_source.randrange(8)
+        return bytes(corrupted)
 
     def _happens(self, probability: float) -> bool:
-        return probability > 0 and self.drawn.random() < probability
+        return probability > 0 and self.random_source.random() < probability

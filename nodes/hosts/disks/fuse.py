@@ -1,11 +1,11 @@
-"""The kernel's file system protocol (fuse(4), linux/fuse.h, version 7.31): passes each request on to a directory.
+"""The FUSE protocol (fuse(4), linux/fuse.h, version 7.31): passes each request to a backing directory.
 
-What may live here: the messages, and what each does to the files beneath. What may not: the device, faults, waiting.
+Contains the messages and their effect on the backing files. Does not contain the device, faults or waiting.
 
-Spoken by hand, as libfuse gives each waiting request a thread of its few, and a disk that hangs makes all of them wait.
-A file is known to the kernel by a number of ours, and to us by a descriptor that only names it (O_PATH): it stays the
-same file whatever it is renamed to. What is not answered here (locks, extended attributes, …) the kernel does by itself
-or without.
+The protocol is implemented here because libfuse blocks one of its few threads per waiting request, and a hanging disk
+would block them all. The kernel knows a file by a number that we assign. We know it by an O_PATH descriptor, so it
+stays the same file when it is renamed. Requests without a handler (locks, extended attributes, …) are handled by the
+kernel itself or are not supported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 HEADER = struct.Struct("<IIQQIIIHH")  # length, opcode, unique, node, uid, gid, pid, …
-_ANSWER = struct.Struct("<IiQ")
+_RESPONSE = struct.Struct("<IiQ")
 _ATTRIBUTES = struct.Struct("<6Q10I")
 _ENTRY = struct.Struct("<4Q2I")
 _INIT_IN, _INIT_OUT = struct.Struct("<IIII"), struct.Struct("<IIIIHHIIHHI28x")
@@ -36,8 +36,8 @@ _ASYNC_READ, _BIG_WRITES, _MAX_PAGES = 1, 1 << 5, 1 << 22
 _MODE, _UID, _GID, _SIZE, _ATIME, _MTIME, _ATIME_NOW, _MTIME_NOW = 1, 2, 4, 8, 16, 32, 128, 256
 _DATA_ONLY = 1
 
-UNANSWERED = frozenset({2, 36, 42})
-"""Requests that get no answer: that a number is forgotten, and that an asker was interrupted."""
+WITHOUT_RESPONSE = frozenset({2, 36, 42})
+"""Requests without a response: FORGET, INTERRUPT and BATCH_FORGET."""
 LOOKUP, SETATTR, SYMLINK, MKNOD, MKDIR, UNLINK, RMDIR, RENAME, LINK, OPEN = 1, 4, 6, 8, 9, 10, 11, 12, 13, 14
 READ, WRITE, FSYNC, OPENDIR, FSYNCDIR, CREATE, FALLOCATE, RENAME2 = 15, 16, 20, 27, 30, 35, 43, 45
 CHANGING = frozenset({SETATTR, SYMLINK, MKNOD, MKDIR, UNLINK, RMDIR, RENAME, LINK, WRITE, CREATE, FALLOCATE, RENAME2})
@@ -46,7 +46,7 @@ CHANGING = frozenset({SETATTR, SYMLINK, MKNOD, MKDIR, UNLINK, RMDIR, RENAME, LIN
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: what is asked of which file, and by which thread (pid)."""
+    """One request: the operation, its file (node) and the requesting thread (pid)."""
 
     opcode: int
     unique: int
@@ -56,24 +56,24 @@ class Request:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Request:
-        """A request as the device gives it."""
+        """Parse a request that was read from the device."""
         _, opcode, unique, node, _, _, pid, _, _ = HEADER.unpack_from(data)
         return cls(opcode, unique, node, pid, data[HEADER.size :])
 
     @property
     def opens_to_write(self) -> bool:
-        """Whether this opens a file that may be changed then."""
+        """Whether this opens a file for writing."""
         return self.opcode == OPEN and bool(_flags(self.body) & (os.O_WRONLY | os.O_RDWR | os.O_TRUNC))
 
 
-def answer(unique: int, error: int, body: bytes = b"") -> bytes:
-    """An answer as the device takes it; error is 0 or an errno."""
-    return _ANSWER.pack(_ANSWER.size + len(body), -error, unique) + body
+def response(unique: int, error: int, body: bytes = b"") -> bytes:
+    """A response in the device's format; error is 0 or an errno."""
+    return _RESPONSE.pack(_RESPONSE.size + len(body), -error, unique) + body
 
 
 @dataclass(slots=True)
 class _Node:
-    """A file that the kernel knows by a number: where it is, and how often the kernel was told of it."""
+    """A file that the kernel knows by a number; lookups counts how often the kernel received that number."""
 
     descriptor: int
     identity: tuple[int, int]
@@ -82,7 +82,7 @@ class _Node:
 
 @dataclass(slots=True)
 class PassThrough:
-    """The directory beneath, as the kernel knows it. Handlers return an answer's body and raise OSError."""
+    """The backing directory as the kernel knows it. Handlers return the body of a response and raise OSError."""
 
     root: int
     _nodes: dict[int, _Node] = field(default_factory=dict)
@@ -95,10 +95,10 @@ class PassThrough:
         self._nodes[ROOT] = _Node(self.root, (status.st_dev, status.st_ino), 1)
 
     def do(self, request: Request) -> bytes:
-        """Carry a request out; the body of its answer. Raises OSError with the answer's error."""
+        """Carry a request out; the body of its response. Raises OSError with the response's error."""
         handler = _HANDLERS.get(request.opcode)
         if handler is None:
-            raise OSError(errno.ENOSYS, "not offered")
+            raise OSError(errno.ENOSYS, "not supported")
         return handler(self, request.node, request.body)
 
     def init(self, _node: int, body: bytes) -> bytes:
@@ -133,11 +133,11 @@ class PassThrough:
         if valid & (_ATIME | _MTIME):
             now = os.stat(path)
             times = [now.st_atime_ns, now.st_mtime_ns]
-            for place, (given, is_now, time_ns) in enumerate(
+            for index, (is_set, is_now, time_ns) in enumerate(
                 [(_ATIME, _ATIME_NOW, atime * 10**9 + a_ns), (_MTIME, _MTIME_NOW, mtime * 10**9 + m_ns)]
             ):
-                if valid & given and not valid & is_now:
-                    times[place] = time_ns
+                if valid & is_set and not valid & is_now:
+                    times[index] = time_ns
             os.utime(path, ns=(times[0], times[1]))
         return self._attributes(node)
 
@@ -161,8 +161,8 @@ class PassThrough:
 
     def rename2(self, node: int, body: bytes) -> bytes:
         target, flags = struct.unpack_from("<QI", body)
-        if flags:  # to exchange two files, or not to replace one
-            raise OSError(errno.EINVAL, "not offered")
+        if flags:  # RENAME_EXCHANGE or RENAME_NOREPLACE
+            raise OSError(errno.EINVAL, "not supported")
         return self._rename(node, target, body[16:])
 
     def link(self, node: int, body: bytes) -> bytes:
@@ -196,7 +196,7 @@ class PassThrough:
     def fallocate(self, _node: int, body: bytes) -> bytes:
         handle, offset, length, mode = struct.unpack_from("<QQQI", body)
         if mode:
-            raise OSError(errno.EOPNOTSUPP, "not offered")
+            raise OSError(errno.EOPNOTSUPP, "not supported")
         os.posix_fallocate(handle, offset, length)
         return b""
 
@@ -215,14 +215,14 @@ class PassThrough:
         return struct.pack("<QII", handle, 0, 0)
 
     def readdir(self, _node: int, body: bytes) -> bytes:
-        """Entries from an offset on, which is their place in a list that is made when it is read from the start."""
+        """Entries from an offset on. The offset indexes a list that is built when reading starts at 0."""
         handle, offset, size, *_ = _READ.unpack_from(body)
         if offset == 0:
             with os.scandir(handle) as entries:
                 self._listings[handle] = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
         listed = b""
-        for place, (name, status) in enumerate(self._listings[handle][offset:], start=offset + 1):
-            entry = struct.pack("<QQII", status.st_ino, place, len(os.fsencode(name)), status.st_mode >> 12)
+        for index, (name, status) in enumerate(self._listings[handle][offset:], start=offset + 1):
+            entry = struct.pack("<QQII", status.st_ino, index, len(os.fsencode(name)), status.st_mode >> 12)
             entry += os.fsencode(name)
             entry += bytes(-len(entry) % 8)
             if len(listed) + len(entry) > size:
@@ -239,7 +239,7 @@ class PassThrough:
         return self._nodes[node].descriptor
 
     def _path(self, node: int) -> str:
-        """A way to a file that holds whatever its name is by now; a symbolic link is followed by the kernel, above."""
+        """A path that stays valid when the file is renamed. Symbolic links are followed by the kernel before this."""
         return f"/proc/self/fd/{self._at(node)}"
 
     def _rename(self, node: int, target: int, names: bytes) -> bytes:
@@ -248,7 +248,7 @@ class PassThrough:
         return b""
 
     def _entry(self, parent: int, name: bytes) -> bytes:
-        """A file of a directory, with its number, to be asked for again each time: no name or size is kept."""
+        """A directory entry with the file's number. Its cache lifetime is zero: the kernel looks it up every time."""
         descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=self._at(parent))
         status = os.stat(descriptor)
         identity = (status.st_dev, status.st_ino)
@@ -273,7 +273,7 @@ class PassThrough:
 
 
 def _packed(at: os.stat_result) -> bytes:
-    times = [divmod(each, 10**9) for each in (at.st_atime_ns, at.st_mtime_ns, at.st_ctime_ns)]
+    times = [divmod(time_ns, 10**9) for time_ns in (at.st_atime_ns, at.st_mtime_ns, at.st_ctime_ns)]
     seconds, rests_ns = zip(*times, strict=True)
     owners = (at.st_mode, at.st_nlink, at.st_uid, at.st_gid, at.st_rdev, at.st_blksize, 0)
     return _ATTRIBUTES.pack(at.st_ino, at.st_size, at.st_blocks, *seconds, *rests_ns, *owners)

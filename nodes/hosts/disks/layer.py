@@ -1,11 +1,11 @@
-"""A layer between a node and its files, in a process of its own, that fails, delays or holds requests when told to.
+"""A FUSE layer between a node and its files, in a process of its own, that fails, delays or hangs requests on command.
 
-    python -m nodes.hosts.disks.layer BENEATH MOUNTED SEED
+    python -m nodes.hosts.disks.layer BACKING MOUNT_POINT SEED
 
-It mounts itself on MOUNTED and passes everything on to BENEATH. A JSON line on standard input, `{"delay_ms": 50}`, says
-how to set_fault_mode from then on, in place of what was said before (FaultMode's fields); each is answered by `{}` once
-it holds. It ends when standard input does, and whoever waits then meets an error instead of waiting for ever. So does
-whoever waits for a disk that hangs and is killed: the kernel would have it wait for the answer (fuse/dev.c).
+The layer mounts itself on MOUNT_POINT and passes all requests to BACKING. A JSON line on standard input, such as
+`{"delay_ms": 50}`, replaces the fault mode (the fields of FaultMode); the layer answers `{}` once the mode is in force.
+The layer ends when standard input ends; requests that wait at that moment fail. A request of a killed process also
+fails: the kernel would otherwise keep that process waiting for the response (fuse/dev.c).
 """
 
 from __future__ import annotations
@@ -33,26 +33,28 @@ from nodes.hosts.disks.fuse import (
     MKDIR,
     READ,
     REQUEST_BYTES_MAX,
-    UNANSWERED,
+    WITHOUT_RESPONSE,
     WRITE,
     PassThrough,
     Request,
-    answer,
+    response,
 )
 
 DATA = frozenset({READ, WRITE, FSYNC, FSYNCDIR})
-"""What hangs: a request that changes a folder would hold the folder's lock, and keep all from it that no kill ends."""
+"""Requests that can hang. A hanging request that changes a folder would hold the folder's lock, and processes that wait
+for the lock cannot be killed.
+"""
 SLOWED = DATA | CHANGING
 FAILING = {"EIO": DATA, "ENOSPC": frozenset({WRITE, CREATE, MKDIR, FALLOCATE})}
-KILLED_LOOK_SECONDS = 0.02
-"""How often it is seen whether one who waits for a disk that hangs has been killed."""
+KILL_POLL_SECONDS = 0.02
+"""How often the layer checks whether processes that wait for a hanging disk were killed."""
 
 _NO_SUID, _NO_DEVICES, _SIGKILL_BIT = 2, 4, 1 << 8
 
 
 @dataclass(frozen=True, slots=True)
 class FaultMode:
-    """How requests fare: how much later they are carried out, or not at all, or with which error and how often."""
+    """How the layer treats requests: with a delay, not at all, or with an error at a given rate."""
 
     delay_ms: float = 0.0
     hang: bool = False
@@ -60,28 +62,28 @@ class FaultMode:
     error: str = "EIO"
     rate: float = 0.0
 
-    def error_of(self, request: Request, drawn: random.Random) -> int:
-        """The errno that a request ends with at once; 0 where it is carried out."""
+    def error_of(self, request: Request, random_source: random.Random) -> int:
+        """The errno that a request fails with; 0 if it is carried out."""
         if self.read_only and (request.opcode in CHANGING or request.opens_to_write):
             return errno.EROFS
-        if self.rate and request.opcode in FAILING[self.error] and drawn.random() < self.rate:
+        if self.rate and request.opcode in FAILING[self.error] and random_source.random() < self.rate:
             return int(getattr(errno, self.error))
         return 0
 
 
 @dataclass(slots=True)
 class Layer:
-    """The requests of one mount: those that wait until a time (seconds of time.monotonic), and those that hang."""
+    """The requests of one mount: those delayed until a time (seconds of time.monotonic), and those that hang."""
 
     device: int
     files: PassThrough
-    drawn: random.Random
+    random_source: random.Random
     fault_mode: FaultMode = field(default_factory=FaultMode)
     waiting: list[tuple[float, int, Request]] = field(default_factory=list)
     hanging: list[Request] = field(default_factory=list)
 
-    def take(self) -> None:
-        """Take one request and do with it what is due. Raises OSError (ENODEV) where the mount is gone."""
+    def receive(self) -> None:
+        """Read one request and delay, hang or carry it out. Raises OSError (ENODEV) if the mount is gone."""
         request = Request.from_bytes(os.read(self.device, REQUEST_BYTES_MAX))
         if self.fault_mode.hang and request.opcode in DATA:
             self.hanging.append(request)
@@ -92,51 +94,51 @@ class Layer:
             self.carry_out(request)
 
     def carry_out(self, request: Request) -> None:
-        """Do what is asked, or fail it, and answer."""
-        error, body = self.fault_mode.error_of(request, self.drawn), b""
+        """Carry a request out, or fail it, and respond."""
+        error, body = self.fault_mode.error_of(request, self.random_source), b""
         if not error:
             try:
                 body = self.files.do(request)
             except OSError as failure:
                 error = failure.errno or errno.EIO
-        if request.opcode not in UNANSWERED:
-            self._answer(request, error, body)
+        if request.opcode not in WITHOUT_RESPONSE:
+            self._respond(request, error, body)
 
     def carry_out_due(self) -> None:
-        """Carry out what has waited for long enough; let go of what hangs if its asker has been killed."""
+        """Carry out delayed requests that are due; fail hanging requests whose process was killed."""
         while self.waiting and self.waiting[0][0] <= time.monotonic():
             self.carry_out(heapq.heappop(self.waiting)[2])
         killed = [request for request in self.hanging if _is_killed(request.pid)]
         for request in killed:
             self.hanging.remove(request)
-            self._answer(request, errno.EINTR)
+            self._respond(request, errno.EINTR)
 
-    def set_fault_mode(self, how: FaultMode) -> None:
-        """Misbehave so from now on; what waited or hung is carried out by the new rule, which may be to hang."""
-        self.fault_mode = how
-        waited = [*(request for _, _, request in sorted(self.waiting)), *self.hanging]
-        self.waiting, self.hanging = [], waited if how.hang else []
-        if not how.hang:
-            for request in waited:
+    def set_fault_mode(self, mode: FaultMode) -> None:
+        """Replace the fault mode. It also applies to requests that are delayed or hang."""
+        self.fault_mode = mode
+        pending = [*(request for _, _, request in sorted(self.waiting)), *self.hanging]
+        self.waiting, self.hanging = [], pending if mode.hang else []
+        if not mode.hang:
+            for request in pending:
                 self.carry_out(request)
 
     def seconds_until_due(self) -> float | None:
-        """How long there is nothing to do but to take requests."""
+        """Seconds until a waiting request needs attention; None if none waits."""
         if self.hanging:
-            return KILLED_LOOK_SECONDS
+            return KILL_POLL_SECONDS
         return max(0.0, self.waiting[0][0] - time.monotonic()) if self.waiting else None
 
-    def _answer(self, request: Request, error: int, body: bytes = b"") -> None:
-        with suppress(FileNotFoundError):  # the asker was killed before its request was taken
-            os.write(self.device, answer(request.unique, error, b"" if error else body))
+    def _respond(self, request: Request, error: int, body: bytes = b"") -> None:
+        with suppress(FileNotFoundError):  # the requesting process was killed before its request was read
+            os.write(self.device, response(request.unique, error, b"" if error else body))
 
 
-def mount(mounted: Path) -> int:
-    """Mount a file system that is answered by the returned descriptor. Raises OSError."""
+def mount(mount_point: Path) -> int:
+    """Mount a FUSE file system; returns the descriptor that delivers its requests. Raises OSError."""
     device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
     options = f"fd={device},rootmode=40000,user_id={os.getuid()},group_id={os.getgid()},allow_other".encode()
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(b"splitbrain", os.fsencode(mounted), b"fuse", _NO_SUID | _NO_DEVICES, options):
+    if libc.mount(b"splitbrain", os.fsencode(mount_point), b"fuse", _NO_SUID | _NO_DEVICES, options):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
     os.set_blocking(device, False)
@@ -144,11 +146,11 @@ def mount(mounted: Path) -> int:
 
 
 def serve(layer: Layer) -> None:
-    """Say `{}` and answer requests until standard input ends or the mount goes."""
+    """Print `{}` and serve requests until standard input ends or the mount is gone."""
     print("{}", flush=True)
     while True:
         ready, _, _ = select.select([layer.device, sys.stdin], [], [], layer.seconds_until_due())
-        if layer.device in ready and not _took_one(layer):
+        if layer.device in ready and not _receive_one(layer):
             return
         layer.carry_out_due()
         if sys.stdin in ready:
@@ -159,10 +161,10 @@ def serve(layer: Layer) -> None:
             print("{}", flush=True)
 
 
-def _took_one(layer: Layer) -> bool:
-    """Take a request, if there still is one; False where the mount is gone."""
+def _receive_one(layer: Layer) -> bool:
+    """Receive a request, if there still is one; False if the mount is gone."""
     try:
-        layer.take()
+        layer.receive()
     except (BlockingIOError, FileNotFoundError):
         return True
     except OSError as error:
@@ -173,7 +175,7 @@ def _took_one(layer: Layer) -> bool:
 
 
 def _is_killed(pid: int) -> bool:
-    """Whether a thread has a SIGKILL coming (proc(5), SigPnd), or is gone; 0 is the kernel, which writes back."""
+    """Whether a thread has SIGKILL pending (proc(5), SigPnd) or is gone; pid 0 is the kernel's writeback."""
     if pid == 0:
         return False
     try:
@@ -185,15 +187,15 @@ def _is_killed(pid: int) -> bool:
 
 
 def main() -> None:
-    """Mount and serve, as the command line says."""
-    beneath, mounted, seed = sys.argv[1:]
+    """Mount and serve, with the arguments of the command line."""
+    backing, mount_point, seed = sys.argv[1:]
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     try:
-        device = mount(Path(mounted))
+        device = mount(Path(mount_point))
     except OSError as failure:
-        sys.exit(f"mounting a layer on {mounted}: {failure.strerror}")
-    serve(Layer(device, PassThrough(os.open(beneath, os.O_PATH)), random.Random(seed)))
+        sys.exit(f"mounting a layer on {mount_point}: {failure.strerror}")
+    serve(Layer(device, PassThrough(os.open(backing, os.O_PATH)), random.Random(seed)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""The process of a layer between a node and its files, as its starter sees it: start it, tell it how to behave, end it.
+"""The controller's handle on a fault layer's process: start it, set its fault mode, end it.
 
-What may live here: the process, the line to it and its mount. What may not: what it does with requests.
+Contains the process, its control pipe and its mount. Does not handle file requests.
 """
 
 from __future__ import annotations
@@ -15,55 +15,60 @@ from harness.model import EnvironmentFailure
 from nodes.hosts.commands import run
 from nodes.hosts.disks.layer import FaultMode
 
-ANSWER_SECONDS = 10.0
+RESPONSE_SECONDS = 10.0
 
 
 @dataclass(slots=True)
 class LayerProcess:
-    """A layer from its start to its end, mounted at `mounted` on what is in `beneath`."""
+    """A running layer, mounted at mount_point."""
 
     process: asyncio.subprocess.Process
-    mounted: Path
+    mount_point: Path
 
     @classmethod
-    async def start(cls, beneath: Path, mounted: Path, seed: str) -> LayerProcess:
-        """It is mounted when this returns. Raises EnvironmentFailure with its words where it cannot be."""
-        mounted.mkdir(parents=True, exist_ok=True)
+    async def start(cls, backing: Path, mount_point: Path, seed: str) -> LayerProcess:
+        """Start a layer over the directory `backing`; it is mounted when this returns.
+
+        Raises EnvironmentFailure with the layer's message if it cannot be mounted.
+        """
+        mount_point.mkdir(parents=True, exist_ok=True)
         process = await asyncio.create_subprocess_exec(
-            *[sys.executable, "-P", "-m", "nodes.hosts.disks.layer", str(beneath), str(mounted), seed],
+            *[sys.executable, "-P", "-m", "nodes.hosts.disks.layer", str(backing), str(mount_point), seed],
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
-        layer = cls(process, mounted)
-        await layer._answered()
+        layer = cls(process, mount_point)
+        await layer._await_response()
         return layer
 
-    async def set_fault_mode(self, how: FaultMode) -> None:
-        """From now on it treats requests so. Raises EnvironmentFailure where it is gone."""
+    async def set_fault_mode(self, mode: FaultMode) -> None:
+        """Set the fault mode for all requests from now on. Raises EnvironmentFailure if the layer has ended."""
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(asdict(how)).encode() + b"\n")
-        await self._answered()
+        self.process.stdin.write(json.dumps(asdict(mode)).encode() + b"\n")
+        await self._await_response()
 
     async def end(self) -> None:
-        """Unmount it and end it; a lazy unmount, as whoever still has a file open there is to lose it."""
+        """Unmount the layer and end its process. The unmount is lazy: processes with open files get errors."""
         assert self.process.stdin is not None
-        await run(["umount", "--lazy", str(self.mounted)])
+        await run(["umount", "--lazy", str(self.mount_point)])
         self.process.stdin.close()
         try:
-            await asyncio.wait_for(self.process.wait(), ANSWER_SECONDS)
+            await asyncio.wait_for(self.process.wait(), RESPONSE_SECONDS)
         except TimeoutError:
             self.process.kill()
             await self.process.wait()
 
-    async def _answered(self) -> None:
+    async def _await_response(self) -> None:
         assert self.process.stdout is not None
         assert self.process.stderr is not None
         try:
-            line = await asyncio.wait_for(self.process.stdout.readline(), ANSWER_SECONDS)
+            line = await asyncio.wait_for(self.process.stdout.readline(), RESPONSE_SECONDS)
         except (OSError, TimeoutError) as error:
-            raise EnvironmentFailure(f"asking the layer on {self.mounted}: no answer ({error or 'in time'})") from error
+            reason = error if str(error) else f"timed out after {RESPONSE_SECONDS:g} s"
+            raise EnvironmentFailure(f"controlling the layer on {self.mount_point}: no response: {reason}") from error
         if not line:
-            words = (await self.process.stderr.read()).decode(errors="replace").strip().splitlines()
-            raise EnvironmentFailure(words[-1] if words else f"asking the layer on {self.mounted}: it has ended")
+            lines = (await self.process.stderr.read()).decode(errors="replace").strip().splitlines()
+            message = lines[-1] if lines else f"controlling the layer on {self.mount_point}: its process has ended"
+            raise EnvironmentFailure(message)

@@ -1,9 +1,9 @@
-"""Looks at a disk as a process on the node does: a small program is run there, and what it met is told.
+"""Probes a disk as a process on the node: a small program runs there and prints what it observed as JSON.
 
     python -m nodes.hosts.disks.probe DIRECTORY '{"do": "write", "bytes": 4096}'
 
-What may live here: the looks, each a function from a directory to a JSON value, and running them on a node. What may
-not: deeds. A look that does not end in time has met a disk that hangs; it is killed.
+Contains the probes, each a function from a directory to a JSON value, and the code that runs them on a node. Does not
+inject faults. A probe that does not complete in time means that the disk hangs; the probe is killed.
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ from harness.model import EnvironmentFailure
 from nodes.hosts.kinds import EnterableHosts
 
 SCRATCH = ".splitbrain-probe"
-LOOK_SECONDS = 20.0
+PROBE_SECONDS = 20.0
 
 
-async def look(
-    hosts: EnterableHosts, node: int, directory: Path, within_seconds: float = LOOK_SECONDS, **ask: Any
+async def run_probe(
+    hosts: EnterableHosts, node: int, directory: Path, within_seconds: float = PROBE_SECONDS, **request: Any
 ) -> Any:
-    """What a process on the node meets; None where it does not end within so many seconds."""
-    argv = [sys.executable, "-P", "-m", "nodes.hosts.disks.probe", str(directory), json.dumps(ask)]
+    """Run a probe on the node; returns its result, or None if it does not complete within within_seconds.
+
+    Raises EnvironmentFailure if the probe fails.
+    """
+    argv = [sys.executable, "-P", "-m", "nodes.hosts.disks.probe", str(directory), json.dumps(request)]
     process = await asyncio.create_subprocess_exec(
         *hosts.enter(node, argv),
         stdin=asyncio.subprocess.DEVNULL,
@@ -45,27 +48,27 @@ async def look(
         await process.wait()
         return None
     if process.returncode:
-        words = err.decode(errors="replace").strip().splitlines() or ["no reason given"]
-        raise EnvironmentFailure(f"looking at n{node}'s disk: {words[-1]}")
+        lines = err.decode(errors="replace").strip().splitlines() or ["no reason given"]
+        raise EnvironmentFailure(f"probing n{node}'s disk: {lines[-1]}")
     return json.loads(out)
 
 
-def write(directory: Path, ask: Mapping[str, Any]) -> dict[str, Any]:
-    """Write so many bytes to a file of our own, sync it, read it and remove it, so many times.
+def write(directory: Path, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Write `bytes` bytes to a scratch file, sync, read and remove it; repeat `times` times.
 
-    Tells how each try ended ("ok" or the error's name), the slowest in ms, and whether what was read was what had been
-    written.
+    Returns the outcome of each attempt ("ok" or the errno name), the longest and shortest duration in ms, and whether
+    each attempt read back what it wrote.
     """
     ends, took_ms, same = [], [], True
-    content = os.urandom(4096) * (-(-ask["bytes"] // 4096))
-    for _ in range(ask.get("times", 1)):
-        began = time.monotonic()
+    content = os.urandom(4096) * (-(-request["bytes"] // 4096))
+    for _ in range(request.get("times", 1)):
+        started = time.monotonic()
         try:
             same = _write_and_read(directory / SCRATCH, content) and same
             ends.append("ok")
         except OSError as error:
             ends.append(errno.errorcode.get(error.errno or 0, str(error)))
-        took_ms.append((time.monotonic() - began) * 1000)
+        took_ms.append((time.monotonic() - started) * 1000)
     return {"ends": ends, "most_ms": max(took_ms), "least_ms": min(took_ms), "same": same}
 
 
@@ -81,38 +84,38 @@ def _write_and_read(path: Path, content: bytes) -> bool:
         finally:
             os.close(descriptor)
     finally:
-        with suppress(OSError):  # what could not be made cannot be removed either
+        with suppress(OSError):  # the file may not have been created
             path.unlink()
 
 
-def leave(directory: Path, ask: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave two files, one synced, one not: what a power failure keeps, and what it need not."""
-    synced, unsynced = directory / ask["synced"], directory / ask["unsynced"]
+def leave(directory: Path, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave two files, one synced and one not: a power failure keeps the first and may lose the second."""
+    synced, unsynced = directory / request["synced"], directory / request["unsynced"]
     descriptor = os.open(synced, os.O_WRONLY | os.O_CREAT, 0o600)
     os.write(descriptor, b"synced")
     os.fsync(descriptor)
     os.close(descriptor)
-    above = os.open(directory, os.O_RDONLY)
-    os.fsync(above)
-    os.close(above)
+    parent = os.open(directory, os.O_RDONLY)
+    os.fsync(parent)
+    os.close(parent)
     unsynced.write_bytes(b"unsynced")
     return {}
 
 
-def contents(directory: Path, ask: Mapping[str, Any]) -> dict[str, Any]:
-    """The checksum of each of these files; None where it is not there."""
-    paths = {name: directory / name for name in ask["files"]}
+def contents(directory: Path, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The checksum of each file in `files`; None for a file that does not exist."""
+    paths = {name: directory / name for name in request["files"]}
     return {
         name: hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None for name, path in paths.items()
     }
 
 
-LOOKS: Mapping[str, Callable[[Path, Mapping[str, Any]], dict[str, Any]]] = {
+PROBES: Mapping[str, Callable[[Path, Mapping[str, Any]], dict[str, Any]]] = {
     "write": write,
     "leave": leave,
     "contents": contents,
 }
 
 if __name__ == "__main__":
-    asked = json.loads(sys.argv[2])
-    print(json.dumps(LOOKS[asked["do"]](Path(sys.argv[1]), asked)))
+    requested = json.loads(sys.argv[2])
+    print(json.dumps(PROBES[requested["do"]](Path(sys.argv[1]), requested)))

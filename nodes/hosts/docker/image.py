@@ -1,7 +1,8 @@
-"""The image that nodes' containers are made of: built once from the Dockerfile beside this file, then found by its tag.
+"""The image of the nodes' containers: built once from the Dockerfile beside this file, then found by its tag.
 
-The Dockerfile's base is the controller's own distribution: pulled, or where no registry answers, made on this machine
-by debootstrap and imported. The tag is a digest of the recipe, so that a changed recipe makes a new image.
+The base image is the controller's own distribution. It is pulled from a registry or, if none responds, built on this
+machine by debootstrap and imported. The tag is a digest of base and Dockerfile, so a change to either builds a new
+image.
 
     tag = ensure_image(client, report=print)
 """
@@ -33,7 +34,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A distribution as registries name it (debian, 12) and as its archive does (bookworm)."""
+    """A distribution, as registries name it (debian, 12) and as its package archive names it (bookworm)."""
 
     name: str
     version: str
@@ -41,28 +42,28 @@ class Base:
 
     @property
     def image(self) -> str:
-        """The registry's image."""
+        """The image's name in the registry."""
         return f"{self.name}:{self.version}"
 
     @property
     def local_image(self) -> str:
-        """What the image is called that debootstrap's files were imported as."""
+        """The name of the image that is built by debootstrap."""
         return f"splitbrain-base:{self.name}-{self.version}"
 
     @staticmethod
     def of_this_machine() -> Base:
-        """This machine's distribution where it is Debian or Ubuntu, else Debian 12."""
+        """This machine's distribution if it is Debian or Ubuntu, else Debian 12."""
         try:
-            known = platform.freedesktop_os_release()
+            release = platform.freedesktop_os_release()
         except OSError:
-            known = {}
-        if known.get("ID") in ("debian", "ubuntu") and "VERSION_ID" in known and "VERSION_CODENAME" in known:
-            return Base(known["ID"], known["VERSION_ID"], known["VERSION_CODENAME"])
+            release = {}
+        if release.get("ID") in ("debian", "ubuntu") and "VERSION_ID" in release and "VERSION_CODENAME" in release:
+            return Base(release["ID"], release["VERSION_ID"], release["VERSION_CODENAME"])
         return Base("debian", "12", "bookworm")
 
 
 def ensure_image(client: docker.DockerClient, report: Report) -> str:
-    """The tag of the nodes' image, made first where the engine does not have it. Raises EnvironmentFailure."""
+    """The tag of the nodes' image, which is built first if the engine does not have it. Raises EnvironmentFailure."""
     base = Base.of_this_machine()
     tag = _tag(base)
     if not _has(client, tag):
@@ -73,8 +74,8 @@ def ensure_image(client: docker.DockerClient, report: Report) -> str:
 
 
 def _tag(base: Base) -> str:
-    recipe = f"{base.image}\n{DOCKERFILE.read_text()}"
-    return f"splitbrain-node:{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
+    content = f"{base.image}\n{DOCKERFILE.read_text()}"
+    return f"splitbrain-node:{hashlib.sha256(content.encode()).hexdigest()[:12]}"
 
 
 def _has(client: docker.DockerClient, image: str) -> bool:
@@ -87,7 +88,7 @@ def _has(client: docker.DockerClient, image: str) -> bool:
 
 
 def _ensure_base(client: docker.DockerClient, base: Base, report: Report) -> str:
-    """The image to build on: one that is here, or pulled, or made from the distribution's packages."""
+    """The base image: present already, pulled, or built from the distribution's packages."""
     for image in (base.image, base.local_image):
         if _has(client, image):
             return image
@@ -95,19 +96,19 @@ def _ensure_base(client: docker.DockerClient, base: Base, report: Report) -> str
     try:
         client.images.pull(base.name, tag=base.version)
     except APIError as error:
-        report(f"no registry gives {base.image} ({error.explanation}); making it by debootstrap")
+        report(f"pulling {base.image} failed ({error.explanation}); building it with debootstrap")
         _import(client, base)
         return base.local_image
     return base.image
 
 
 def _build(client: docker.DockerClient, tag: str, source: str) -> None:
-    """On the machine's own network: an engine may be run without a network of its own that leads outside."""
-    recipe = io.BytesIO(DOCKERFILE.read_bytes())
+    """Build on the machine's own network, because the engine's networks may not reach the outside."""
+    dockerfile = io.BytesIO(DOCKERFILE.read_bytes())
     with attempting(f"building {tag}"):
         try:
             client.images.build(
-                fileobj=recipe,
+                fileobj=dockerfile,
                 tag=tag,
                 buildargs={"BASE": source},
                 network_mode="host",
@@ -116,13 +117,13 @@ def _build(client: docker.DockerClient, tag: str, source: str) -> None:
             )
         except BuildError as error:
             lines = [line["stream"].strip() for line in error.build_log if line.get("stream", "").strip()]
-            said = lines[-1] if lines else "nothing"
-            raise EnvironmentFailure(f"building {tag}: {error.msg}; the last it said: {said}") from error
+            last = lines[-1] if lines else "no output"
+            raise EnvironmentFailure(f"building {tag}: {error.msg}; last output: {last}") from error
 
 
 def _import(client: docker.DockerClient, base: Base) -> None:
     if shutil.which("debootstrap") is None:
-        raise EnvironmentFailure(f"making {base.local_image}: no debootstrap on the path; {INSTALL_BOOTSTRAP}")
+        raise EnvironmentFailure(f"building {base.local_image}: debootstrap is not on the path; {INSTALL_BOOTSTRAP}")
     with tempfile.TemporaryDirectory(prefix="splitbrain-base-") as scratch:
         root, archive = Path(scratch, "root"), Path(scratch, "root.tar")
         _command(["debootstrap", "--variant=minbase", base.suite, str(root)])
@@ -136,7 +137,7 @@ def _command(argv: Sequence[str]) -> None:
     try:
         result = subprocess.run(argv, capture_output=True, text=True, timeout=BOOTSTRAP_SECONDS, check=False)
     except subprocess.TimeoutExpired as error:
-        raise EnvironmentFailure(f"running {argv[0]}: not done after {BOOTSTRAP_SECONDS:g} s") from error
+        raise EnvironmentFailure(f"running {argv[0]}: timed out after {BOOTSTRAP_SECONDS:g} s") from error
     if result.returncode:
-        lines = (result.stderr or result.stdout).strip().splitlines() or ["it wrote nothing"]
+        lines = (result.stderr or result.stdout).strip().splitlines() or ["no output"]
         raise EnvironmentFailure(f"running {argv[0]}: exit {result.returncode}: {lines[-1]}")

@@ -1,7 +1,7 @@
-"""Servers in containers: launched by the engine, then signalled and awaited as the processes of this machine they are.
+"""Servers in containers: launched by Docker's engine, then signalled and awaited as processes of this machine.
 
-What may live here: one life of such a server. What may not: what is the same for every server (nodes.hosts.processes).
-The engine is asked twice a life, to launch and for the exit code; a fault costs no more than its signal.
+Contains one incarnation of such a server; code for all kinds of servers is in nodes.hosts.processes. The engine is used
+only to launch a server and to get its exit code, so a fault costs no more than a signal.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from typing import Any
 
 from harness.model import PeerFailure
 from harness.model.hosts import HostView
-from harness.model.systems import NodeCommand, NodeSystem
+from harness.model.systems import NodeCommand
 from nodes.hosts.docker.engine import attempting
 from nodes.hosts.docker.hosts import DockerHosts
 from nodes.hosts.processes import (
     LOG_NAME,
     SIGNAL_SECONDS,
+    NodeCommands,
     ProcessEvent,
     Server,
     ServerProcesses,
-    ending_as_shells_tell,
+    describe_shell_exit,
     state_letter,
     state_of,
 )
@@ -36,12 +37,12 @@ APPEND_TO_LOG = 'exec "$@" >>"$0" 2>&1 </dev/null'
 class DockerProcesses(ServerProcesses):
     """The Processes capability of containers."""
 
-    def __init__(self, hosts: DockerHosts, system: NodeSystem, on_event: ProcessEvent) -> None:
+    def __init__(self, hosts: DockerHosts, system: NodeCommands, on_event: ProcessEvent) -> None:
         super().__init__(hosts.views, system, on_event, partial(_launch, hosts))
 
 
-class _Contained:
-    """A server in a container, held by a pidfd: no other process can be taken for it when its pid is used again."""
+class _ContainerServer:
+    """A server in a container, held by a pidfd so that a reused pid is never mistaken for it."""
 
     def __init__(self, api: Any, execution: str, pid: int, descriptor: int | None) -> None:
         self._api = api
@@ -61,18 +62,18 @@ class _Contained:
         poll.register(self._descriptor, select.POLLIN)
         return "gone" if poll.poll(0) else state_of(state_letter(self._pid))
 
-    async def signal(self, how: signal.Signals) -> None:
+    async def signal(self, number: signal.Signals) -> None:
         if self._descriptor is not None:
             with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._descriptor, how)
+                signal.pidfd_send_signal(self._descriptor, number)
 
     async def wait(self) -> str:
         await self._until_gone()
         code = await self._exit_code()
-        return ending_as_shells_tell(code)
+        return describe_shell_exit(code)
 
     async def _until_gone(self) -> None:
-        """The kernel tells it, by making the pidfd readable."""
+        """Wait until the kernel makes the pidfd readable."""
         if self._descriptor is None:
             return
         loop, gone = asyncio.get_running_loop(), asyncio.Event()
@@ -85,15 +86,17 @@ class _Contained:
             self._descriptor = None
 
     async def _exit_code(self) -> int:
-        """The engine knows it some milliseconds after the kernel does."""
+        """The server's exit code; the engine has it some milliseconds after the process ended."""
         deadline = asyncio.get_running_loop().time() + SIGNAL_SECONDS
         while True:
-            with attempting("asking how a server ended"):
-                seen = await asyncio.to_thread(self._api.exec_inspect, self._execution)
-            if not seen["Running"] and seen["ExitCode"] is not None:
-                return int(seen["ExitCode"])
+            with attempting("getting the exit code of a server"):
+                status = await asyncio.to_thread(self._api.exec_inspect, self._execution)
+            if not status["Running"] and status["ExitCode"] is not None:
+                return int(status["ExitCode"])
             if asyncio.get_running_loop().time() > deadline:
-                raise PeerFailure(f"asking how process {self._pid} ended: Docker's engine still takes it to run")
+                raise PeerFailure(
+                    f"getting the exit code of process {self._pid}: it has ended, Docker's engine reports it running"
+                )
             await asyncio.sleep(0.01)
 
 
@@ -101,7 +104,7 @@ async def _launch(hosts: DockerHosts, view: HostView, command: NodeCommand) -> S
     return await asyncio.to_thread(_execute, hosts.api, hosts.container(view.node), view, command)
 
 
-def _execute(api: Any, container: str, view: HostView, command: NodeCommand) -> _Contained:
+def _execute(api: Any, container: str, view: HostView, command: NodeCommand) -> _ContainerServer:
     argv = ["sh", "-c", APPEND_TO_LOG, str(view.directory / LOG_NAME), *command.argv]
     with attempting(f"starting n{view.node}'s server"):
         execution = api.exec_create(
@@ -109,16 +112,16 @@ def _execute(api: Any, container: str, view: HostView, command: NodeCommand) -> 
         )["Id"]
         api.exec_start(execution, detach=True)
         pid = api.exec_inspect(execution)["Pid"]
-        descriptor = _held(pid)
-        # Only a process that runs after it was held is surely the one that was launched.
+        descriptor = _open_pidfd(pid)
+        # Only a process that still runs after its pidfd was opened is certainly the one that was launched.
         if descriptor is not None and not api.exec_inspect(execution)["Running"]:
             os.close(descriptor)
             descriptor = None
-    return _Contained(api, execution, pid, descriptor)
+    return _ContainerServer(api, execution, pid, descriptor)
 
 
-def _held(pid: int) -> int | None:
-    """A pidfd of the process; None where it is gone already."""
+def _open_pidfd(pid: int) -> int | None:
+    """A pidfd of the process; None if it has already ended."""
     try:
         return os.pidfd_open(pid) if pid > 0 else None
     except ProcessLookupError:

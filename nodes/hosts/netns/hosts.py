@@ -1,8 +1,8 @@
 """Hosts as network namespaces: each node has its own address, hostname, mount namespace and directory.
 
-A holder process keeps a node's namespaces; whatever runs on the node enters them by nsenter. All nodes hang on one
-bridge in the controller's own network namespace, which has an address there too: control never passes a cut link.
-Call this inside a sandbox (nodes.hosts.sandbox), whose end takes down whatever leaving the block could not.
+A holder process keeps a node's namespaces alive; commands on the node enter them with nsenter. All nodes are connected
+to one bridge in the controller's network namespace. The controller has an address on it too, so it never depends on a
+cut link. Use this inside a sandbox (nodes.hosts.sandbox), whose end removes anything that the block leaves behind.
 
     async with NamespaceHosts.up(directory, nodes=5) as hosts:
         hosts.views[1].address      # '10.77.0.1'
@@ -37,12 +37,12 @@ class NamespaceHosts:
     @classmethod
     @asynccontextmanager
     async def up(cls, directory: Path, nodes: int) -> AsyncIterator[NamespaceHosts]:
-        """Bring up hosts 1…nodes with directories below directory; take them down at the end of the block."""
+        """Create hosts 1…nodes with directories below directory; remove them at the end of the block."""
         assert 0 < nodes <= NODES_MAX
         views = {node: _view(directory, node) for node in range(1, nodes + 1)}
         for view in views.values():
             view.directory.mkdir(parents=True, exist_ok=True)
-        # What the controller mounts below it later is seen on the nodes too; what a node mounts, on that node alone.
+        # Later mounts of the controller below it propagate to the nodes; mounts of a node stay on that node.
         await run(["mount", "--bind", "--make-shared", str(directory), str(directory)])
         holders = dict(zip(views, await asyncio.gather(*(_hold(view) for view in views.values())), strict=True))
         hosts = cls(views, holders)
@@ -65,21 +65,21 @@ class NamespaceHosts:
         """The node's files and short commands."""
         return SameMachineHost(self.views[node])
 
-    def read_at(self, node: int, mirror: Path) -> None:
-        """From now on the controller reads the node's directory there (HostView.mirror)."""
+    def set_mirror(self, node: int, mirror: Path) -> None:
+        """Make the controller read the node's directory at another path (HostView.mirror)."""
         self.views[node] = replace(self.views[node], mirror=mirror)
 
     def enter(self, node: int, argv: Sequence[str]) -> list[str]:
-        """The command that runs argv on the node. nsenter becomes argv, so its pid is argv's."""
+        """The command that runs argv on the node. nsenter executes argv, so its pid is argv's."""
         holder = str(self._holders[node].pid)
         return ["nsenter", "--target", holder, "--net", "--mount", "--uts", "--", *argv]
 
     def network_namespace(self, node: int) -> Path:
-        """The node's network namespace, to be opened and entered with setns."""
+        """The path of the node's network namespace, for setns."""
         return Path(f"/proc/{self._holders[node].pid}/ns/net")
 
     async def _connect(self) -> None:
-        """One ip -batch for the bridge and the cables, one in each node for its end."""
+        """Configure the bridge and the veth pairs with one `ip -batch`, and each node's end with another."""
         await run(["ip", "-batch", "-"], _bridge_batch({node: holder.pid for node, holder in self._holders.items()}))
         await asyncio.gather(
             *(
@@ -89,12 +89,12 @@ class NamespaceHosts:
         )
 
     async def _disconnect(self) -> None:
-        """Remove cables and bridge, which the kernel would free only some time after the namespaces they end in."""
+        """Remove the veth pairs and the bridge; the kernel would free them only some time after the namespaces."""
         links = [*(f"v{node}" for node in self.views), BRIDGE]
         await run(["ip", "-batch", "-"], "".join(f"link delete {link}\n" for link in links))
 
     async def _release(self) -> None:
-        """End the holders, and with them the namespaces; what runs on a node must have been ended before."""
+        """Kill the holders, which frees the namespaces. Processes on the nodes must have ended before."""
         for holder in self._holders.values():
             if holder.returncode is None:
                 holder.kill()
@@ -106,7 +106,7 @@ def _view(directory: Path, node: int) -> HostView:
 
 
 async def _hold(view: HostView) -> asyncio.subprocess.Process:
-    """A process that holds the node's namespaces open; returns once they are there."""
+    """Start the process that holds the node's namespaces; returns once they exist. Raises EnvironmentFailure."""
     script = 'hostname "$1" && echo ready && exec sleep infinity'
     holder = await asyncio.create_subprocess_exec(
         *["unshare", "--net", "--mount", "--uts", "--propagation", "slave", "--"],
@@ -120,7 +120,7 @@ async def _hold(view: HostView) -> asyncio.subprocess.Process:
     assert holder.stderr is not None
     if await holder.stdout.readline() != b"ready\n":
         raise EnvironmentFailure(
-            f"making {view.hostname}'s namespaces: {(await holder.stderr.read()).decode().strip()}"
+            f"creating {view.hostname}'s namespaces: {(await holder.stderr.read()).decode().strip()}"
         )
     return holder
 

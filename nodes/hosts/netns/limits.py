@@ -1,11 +1,11 @@
-"""How much memory and how many processors a node's server may use: one cgroup a node, of either version.
+"""Limits on a node's memory and CPU: one cgroup (version 1 or 2) per node.
 
     with NodeLimits.up("run-7", [1, 2, 3], Limits(memory_mib=256, cpus=0.5)) as limits:
-        argv = limits.join(1, argv)     # a command that enters the node's cgroup and becomes argv
+        argv = limits.join(1, argv)     # a command that enters the node's cgroup and executes argv
 
-What may live here: making, joining and removing cgroups. What may not: who is limited (harness.environments). Removing
-needs
-them empty, which they are once the sandbox is gone; `remove` does it by the run's label alone, harmless twice.
+Contains creation, joining and removal of cgroups; harness.environments decides what is limited. A cgroup can only be
+removed when it is empty, which it is once the sandbox has ended. `remove` needs only the run's label and can be
+repeated.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _JOIN = 'for each in $1; do echo $$ >"$each/cgroup.procs" || exit 125; done; shi
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """None is no limit. cpus is in processors, 0.5 half of one."""
+    """None means no limit. cpus is a number of processors, e.g. 0.5."""
 
     memory_mib: int | None = None
     cpus: float | None = None
 
     @property
     def is_any(self) -> bool:
-        """Whether anything is limited."""
+        """Whether at least one limit is set."""
         return self.memory_mib is not None or self.cpus is not None
 
 
@@ -50,20 +50,20 @@ class NodeLimits:
     @classmethod
     @contextmanager
     def up(cls, label: str, nodes: Sequence[int], limits: Limits) -> Iterator[NodeLimits]:
-        """Make the nodes' cgroups; they are removed at the end of the block. Raises EnvironmentFailure."""
+        """Create the nodes' cgroups; they are removed at the end of the block. Raises EnvironmentFailure."""
         try:
-            made = {node: _make(f"{PREFIX}-{label}-n{node}", limits) if limits.is_any else [] for node in nodes}
-            yield cls(made)
+            folders = {node: _make(f"{PREFIX}-{label}-n{node}", limits) if limits.is_any else [] for node in nodes}
+            yield cls(folders)
         finally:
             remove(label)
 
     def join(self, node: int, argv: Sequence[str]) -> list[str]:
-        """The command that enters the node's cgroups and becomes argv; its pid is argv's."""
+        """The command that enters the node's cgroups and executes argv; its pid is argv's."""
         return ["sh", "-c", _JOIN, "join", " ".join(map(str, self._folders[node])), *argv]
 
 
 def remove(label: str) -> None:
-    """Remove a run's cgroups, once nobody is in them. Raises EnvironmentFailure where somebody stays."""
+    """Remove a run's cgroups. Raises EnvironmentFailure if processes remain in one for EMPTY_SECONDS."""
     deadline = time.monotonic() + EMPTY_SECONDS
     for folder in _folders(f"{PREFIX}-{label}-n*"):
         while folder.exists():
@@ -76,15 +76,15 @@ def remove(label: str) -> None:
 
 
 def _folders(pattern: str) -> list[Path]:
-    """The cgroups of that name, right below the root or a controller: what lies deeper may vanish under one's feet."""
+    """The cgroups that match, directly below the root or a controller; deeper ones may vanish during the search."""
     parents = [ROOT, *(ROOT / parent for parent in CONTROLLERS)]
     return sorted(folder for parent in parents for folder in parent.glob(pattern))
 
 
 def _make(name: str, limits: Limits) -> list[Path]:
-    """A node's cgroups: one of version 2, or one a controller of version 1."""
+    """Create a node's cgroups: one for version 2, or one per controller for version 1."""
     if os.geteuid() != 0:
-        raise EnvironmentFailure("limiting memory or processors: making cgroups needs root; run as root")
+        raise EnvironmentFailure("limiting memory or CPU: creating cgroups needs root; run as root")
     settings = _settings_v2(limits) if (ROOT / "cgroup.controllers").exists() else _settings_v1(limits)
     folders = []
     for parent, values in settings.items():
@@ -94,7 +94,9 @@ def _make(name: str, limits: Limits) -> list[Path]:
             for file, value in values.items():
                 (folder / file).write_text(value)
         except OSError as error:
-            raise EnvironmentFailure(f"limiting by {folder}: {error.strerror}; has this machine cgroups?") from error
+            raise EnvironmentFailure(
+                f"creating cgroup {folder}: {error.strerror}; check that this machine has cgroups"
+            ) from error
         folders.append(folder)
     return folders
 

@@ -1,10 +1,10 @@
-"""Packets of single links shaped by the kernel's own queueing discipline, tc netem, where the kernel has one.
+"""Shapes the packets of single links with the kernel's queueing discipline netem, if the kernel has it.
 
-What may live here: words for tc, and the trial that shows whether it takes them. What may not: measuring the effect.
+Contains tc commands and the trial that shows whether tc and the kernel support them. Does not measure the effect.
 
-What goes to a node leaves the bridge by the node's port, so a port has one class of htb for each sender whose packets
-to that node are shaped, found by the sender's address (u32), with a netem of its own beneath it. What no filter names
-passes htb untouched.
+Packets to a node leave the bridge through the node's port. The port has one htb class for each sender whose packets to
+that node are shaped, selected by the sender's address (u32), with its own netem below. Unmatched packets pass htb
+unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PACKETS_WAITING_MAX = 10_000
 
 
 class Netem:
-    """The links' shapes as queueing disciplines on the ports of the bridge."""
+    """Shapes links with queueing disciplines on the bridge's ports."""
 
     technique = "tc netem"
 
@@ -28,23 +28,23 @@ class Netem:
         self._ports: set[str] = set()
 
     async def apply(self, links: Sequence[ShapedPort]) -> None:
-        """Have these links shaped and no others."""
+        """Shape these links and no others."""
         await self.end()
         self._ports = {link.to_port for link in links}
         await _tc([line for port in sorted(self._ports) for line in port_lines(port, links)])
 
     async def end(self) -> None:
-        """Remove every queueing discipline of ours."""
+        """Remove our queueing disciplines."""
         ports, self._ports = self._ports, set()
         await _tc([f"qdisc del dev {port} root" for port in sorted(ports)])
 
 
-async def takes_netem(port: str) -> bool:
-    """Whether tc and the kernel take every word that is needed, tried on a port and undone."""
-    everything = PacketShape(1, 1, "normal", 0.01, 0.01, 0.01, 0.01, 1000)
+async def supports_netem(port: str) -> bool:
+    """Whether tc and the kernel support every parameter we use; tried on a port and undone."""
+    all_parameters = PacketShape(1, 1, "normal", 0.01, 0.01, 0.01, 0.01, 1000)
     trial = Netem()
     try:
-        await trial.apply([ShapedPort("", "192.0.2.1", port, "192.0.2.2", "", everything)])
+        await trial.apply([ShapedPort("", "192.0.2.1", port, "192.0.2.2", "", all_parameters)])
     except EnvironmentFailure:
         await _undo_trial(port)
         return False
@@ -53,37 +53,37 @@ async def takes_netem(port: str) -> bool:
 
 
 async def _undo_trial(port: str) -> None:
-    """Remove what the kernel took of a trial before it refused; it may have taken nothing."""
+    """Remove the part of a trial that the kernel accepted before it refused the rest, if any."""
     if "htb" in await run(["tc", "qdisc", "show", "dev", port]):
         await _tc([f"qdisc del dev {port} root"])
 
 
 def port_lines(port: str, links: Sequence[ShapedPort]) -> list[str]:
-    """tc's lines for one port: classes count from 1:1, and 1:0 is where unfiltered packets pass."""
+    """The tc commands for one port. Classes count from 1:1; unmatched packets pass through 1:0."""
     lines = [f"qdisc add dev {port} root handle 1: htb"]
     for number, link in enumerate((link for link in links if link.to_port == port), start=1):
         lines += [
             f"class add dev {port} parent 1: classid 1:{number:x} htb rate 10gbit quantum 60000",
-            f"qdisc add dev {port} parent 1:{number:x} handle {number + 1:x}: netem {_words(link.shape)}",
+            f"qdisc add dev {port} parent 1:{number:x} handle {number + 1:x}: netem {_parameters(link.shape)}",
             f"filter add dev {port} parent 1: protocol ip prio 1 u32 match ip src {link.from_address}/32"
             f" flowid 1:{number:x}",
         ]
     return lines
 
 
-def _words(shape: PacketShape) -> str:
-    """A shape as netem's parameters; its reorder wants a delay, and pareto the table of that name."""
-    words = [f"limit {PACKETS_WAITING_MAX}"]
+def _parameters(shape: PacketShape) -> str:
+    """A shape as netem's parameters. netem's reorder needs a delay, and pareto its distribution table."""
+    parameters = [f"limit {PACKETS_WAITING_MAX}"]
     if shape.delay_ms:
-        words.append(f"delay {shape.delay_ms:g}ms")
+        parameters.append(f"delay {shape.delay_ms:g}ms")
         if shape.jitter_ms:
-            words.append(f"{shape.jitter_ms:g}ms")
-            words += [f"distribution {shape.distribution}"] if shape.distribution != "uniform" else []
-    chances = {"loss": shape.loss, "duplicate": shape.duplicate, "reorder": shape.reorder, "corrupt": shape.corrupt}
-    words += [f"{name} {chance * 100:g}%" for name, chance in chances.items() if chance]
+            parameters.append(f"{shape.jitter_ms:g}ms")
+            parameters += [f"distribution {shape.distribution}"] if shape.distribution != "uniform" else []
+    rates = {"loss": shape.loss, "duplicate": shape.duplicate, "reorder": shape.reorder, "corrupt": shape.corrupt}
+    parameters += [f"{name} {rate * 100:g}%" for name, rate in rates.items() if rate]
     if shape.rate_kbit_per_second is not None:
-        words.append(f"rate {shape.rate_kbit_per_second:g}kbit")
-    return " ".join(words)
+        parameters.append(f"rate {shape.rate_kbit_per_second:g}kbit")
+    return " ".join(parameters)
 
 
 async def _tc(lines: Sequence[str]) -> None:

@@ -1,14 +1,14 @@
-"""Packets between namespaces treated badly: delay, loss, duplicates, reordering, damage, bounded bandwidth.
+"""Packet faults between namespaces: delay, loss, duplication, reordering, corruption, limited bandwidth.
 
-By tc netem where a trial shows that the kernel has it, else by a switch in user space (nodes.switch): both work on the
-bridge's ports in the controller's namespace, so a node can neither see nor undo it. The controller's own packets to a
+Uses tc netem if a trial shows that the kernel supports it, else a user-space switch (nodes.switch). Both work on the
+bridge's ports in the controller's namespace, where a node cannot see or undo them. The controller's own packets to a
 node are never shaped.
 
     async with NamespacePackets.up(hosts, seed=7) as packets:
         await packets.shape([(1, 2)], PacketShape(delay_ms=50))
 
-While any link is shaped, the nodes leave no segmentation or checksum to the virtual cable, which has neither: what is
-lost or damaged is then a packet of at most 1,500 bytes with a checksum, as on a real network, not a piece of stream.
+While any link is shaped, segmentation and checksum offload are off on the nodes. Every packet then has at most 1,500
+bytes and a checksum, as on a real network. With offload, a veth pair passes large pieces of stream without checksums.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from harness.model import EnvironmentFailure
 from harness.model.faults.packets import PROBE_FRAME_BITS, PacketReading, PacketShape
 from harness.model.hosts import Link
 from nodes.hosts.netns.hosts import NamespaceHosts
-from nodes.hosts.packets.netem import Netem, takes_netem
+from nodes.hosts.packets.netem import Netem, supports_netem
 from nodes.hosts.packets.probe import Prober, open_probe
 from nodes.proxy.namespaces import Namespace
 from nodes.switch.process import ShapedPort, UserSpaceSwitch
 
-PATIENCE_SECONDS = 0.2
-"""How long a probe may be missing beyond the delay of its link before it counts as lost."""
+GRACE_SECONDS = 0.2
+"""How long after its link's delay a probe may arrive before it counts as lost."""
 
-# linux/sockios.h and linux/ethtool.h: what the sender may leave to the cable, each set by a command of its own.
+# linux/sockios.h and linux/ethtool.h: the sender's offloads, each set by its own command.
 _SIOCETHTOOL = 0x8946
 _SET_CHECKSUM, _SET_TCP_SEGMENTS, _SET_SEGMENTS, _SET_MERGING = 0x17, 0x1F, 0x24, 0x2C
 
@@ -45,18 +45,20 @@ class Technique(Protocol):
     technique: str
 
     async def apply(self, links: Sequence[ShapedPort]) -> None:
-        """Have these links shaped and no others. Raises EnvironmentFailure."""
+        """Shape these links and no others. Raises EnvironmentFailure."""
 
     async def end(self) -> None:
-        """Leave nothing behind."""
+        """Remove everything that apply() created."""
 
 
 class NamespacePackets:
-    """harness.model.faults.packets.Packets of hosts that are namespaces on the controller's bridge."""
+    """harness.model.faults.packets.Packets for namespace hosts."""
 
-    def __init__(self, hosts: NamespaceHosts, way: Technique, probes: Mapping[int, socket.socket], seed: int) -> None:
+    def __init__(
+        self, hosts: NamespaceHosts, technique: Technique, probes: Mapping[int, socket.socket], seed: int
+    ) -> None:
         self._hosts = hosts
-        self._way = way
+        self._technique = technique
         self._probes = probes
         self._seed = seed
         self._shapes: dict[Link, PacketShape] = {}
@@ -65,62 +67,62 @@ class NamespacePackets:
     @classmethod
     @asynccontextmanager
     async def up(cls, hosts: NamespaceHosts, seed: int) -> AsyncIterator[NamespacePackets]:
-        """Choose a technique and be ready to probe; at the end of the block no link is shaped."""
-        way: Technique = Netem() if await takes_netem(_port(min(hosts.views))) else UserSpaceSwitch()
+        """Choose a technique and open the probes; at the end of the block no link is shaped."""
+        technique: Technique = Netem() if await supports_netem(_port(min(hosts.views))) else UserSpaceSwitch()
         probes = {node: await _probe_on(hosts, node) for node in hosts.views}
-        packets = cls(hosts, way, probes, seed)
+        packets = cls(hosts, technique, probes, seed)
         try:
             yield packets
         finally:
             await packets.clear()
-            await way.end()
+            await technique.end()
             for probe in probes.values():
                 probe.close()
 
     @property
     def technique(self) -> str:
         """'tc netem' or 'user-space switch'."""
-        return self._way.technique
+        return self._technique.technique
 
     @property
     def shapes(self) -> Mapping[Link, PacketShape]:
-        """The links that have a shape just now."""
+        """The links that currently have a shape."""
         return dict(self._shapes)
 
     async def shape(self, links: Iterable[Link], shape: PacketShape) -> None:
-        """From now on these links have this shape, in place of any they had."""
-        wanted = {**self._shapes, **dict.fromkeys(links, shape)}
-        self._leave_to_the_cable(False)
-        self._shapes = wanted  # before it is so: what fails half-way is cleared as well
-        await self._way.apply([self._shaped(link, each) for link, each in sorted(wanted.items())])
+        """Give these links this shape; it replaces any shape they had."""
+        self._set_offloads(False)
+        # Recorded before the shapes are applied, so that a partial failure is cleared as well.
+        self._shapes |= dict.fromkeys(links, shape)
+        await self._technique.apply([self._shaped_port(*item) for item in sorted(self._shapes.items())])
 
     async def clear(self) -> None:
-        """All links let packets pass as they are; harmless where they do."""
-        await self._way.apply([])
+        """Remove all shapes; does nothing if there are none."""
+        await self._technique.apply([])
         self._shapes = {}
-        self._leave_to_the_cable(True)
+        self._set_offloads(True)
 
     async def read(self, probes: Mapping[Link, int]) -> Mapping[Link, PacketReading]:
-        """Send so many numbered datagrams on each link and see what becomes of them."""
+        """Send the given number of datagrams on each link and measure what happens to them."""
         bounded = [link for link in probes if link in self._shapes and self._shapes[link].rate_kbit_per_second]
-        patience = max((_slowest_seconds(self._shapes.get(link), count) for link, count in probes.items()), default=0)
-        return await asyncio.to_thread(self._prober.read, probes, bounded, patience + PATIENCE_SECONDS)
+        slowest = max((_slowest_seconds(self._shapes.get(link), count) for link, count in probes.items()), default=0)
+        return await asyncio.to_thread(self._prober.read, probes, bounded, slowest + GRACE_SECONDS)
 
-    def _shaped(self, link: Link, shape: PacketShape) -> ShapedPort:
+    def _shaped_port(self, link: Link, shape: PacketShape) -> ShapedPort:
         (source, target), views = link, self._hosts.views
         ends = (_port(source), views[source].address, _port(target), views[target].address)
         return ShapedPort(*ends, seed=f"packets {self._seed} {source}>{target}", shape=shape)
 
-    def _leave_to_the_cable(self, leave: bool) -> None:
-        """Whether nodes leave checksums and segmentation to the cable; a socket belongs to its node's namespace."""
+    def _set_offloads(self, enabled: bool) -> None:
+        """Switch checksum and segmentation offload on each node's eth0; a probe is a socket in its node's namespace."""
         for probe in self._probes.values():
             for command in (_SET_CHECKSUM, _SET_TCP_SEGMENTS, _SET_SEGMENTS, _SET_MERGING):
-                setting = ctypes.create_string_buffer(struct.pack("=II", command, leave))
+                setting = ctypes.create_string_buffer(struct.pack("=II", command, enabled))
                 request = struct.pack("16sP16x", b"eth0", ctypes.addressof(setting))
-                _ask_cable(probe, request)
+                _ethtool(probe, request)
 
 
-def _ask_cable(probe: socket.socket, request: bytes) -> None:
+def _ethtool(probe: socket.socket, request: bytes) -> None:
     try:
         fcntl.ioctl(probe, _SIOCETHTOOL, request)
     except OSError as error:
@@ -128,7 +130,7 @@ def _ask_cable(probe: socket.socket, request: bytes) -> None:
 
 
 def _port(node: int) -> str:
-    """The interface of the controller's that a node's cable ends in (nodes.hosts.netns.hosts)."""
+    """The controller's end of a node's veth pair (nodes.hosts.netns.hosts)."""
     return f"v{node}"
 
 
@@ -141,7 +143,7 @@ async def _probe_on(hosts: NamespaceHosts, node: int) -> socket.socket:
 
 
 def _slowest_seconds(shape: PacketShape | None, probes: int) -> float:
-    """When the last of a burst of probes should have come."""
+    """How long after sending the last probe of a burst is due."""
     if shape is None:
         return 0.0
     rate = shape.rate_kbit_per_second

@@ -1,10 +1,10 @@
-"""Numbered datagrams on links: what became of them tells how a link treats packets.
+"""Measures how links treat packets, with numbered datagrams.
 
-What may live here: the datagrams, the sockets they travel between, and what is counted. What may not: shaping.
+Contains the datagrams, their sockets and the counters. Does not shape packets.
 
-A datagram carries no UDP checksum, so that a damaged one arrives and is seen to be damaged, by a checksum of ours; with
-one, the kernel would have dropped it. When it came is the kernel's own time stamp (socket(7), SO_TIMESTAMPNS), so that
-a busy controller does not look like a slow link.
+The datagrams have no UDP checksum: the kernel would drop a corrupted datagram with one. They carry a checksum of our
+own instead, so corrupted datagrams arrive and are counted. Arrival times are kernel timestamps (socket(7),
+SO_TIMESTAMPNS), so a busy controller does not look like a slow link.
 """
 
 from __future__ import annotations
@@ -24,49 +24,49 @@ from harness.model.hosts import Link
 
 PROBE_PORT = 8
 PROBE_BYTES = PROBE_FRAME_BITS // 8 - 42
-"""What a probe carries: on the wire come the headers of Ethernet, IPv4 and UDP."""
+"""Payload of a probe; on the wire the Ethernet, IPv4 and UDP headers are added."""
 
 _HEADER = struct.Struct("!IIq")  # round, number, sent at (ns)
 _FILLER = bytes(PROBE_BYTES - _HEADER.size - 4)
 _SO_NO_CHECK, _SO_TIMESTAMPNS, _SO_RCVBUFFORCE = 11, 35, 33
 _STAMP = struct.Struct("qq")
 _BURST = 16
-"""How many datagrams leave on a link before what has come is read: buffers of the usual size hold more than that."""
+"""Datagrams sent on a link before arrivals are read; default socket buffers hold more than that."""
 
 _PER_SECOND = 8000
-"""How many datagrams leave on the whole: more would wait for a switch in user space, which is no delay of a link's."""
+"""Total send rate. A higher rate would queue at a user-space switch and look like a delay of the link."""
 
 
 @dataclass(slots=True)
 class _Arrivals:
-    """What came on one link: how often each number, how many damaged, and when (ns)."""
+    """The datagrams that arrived on one link: copies of each number, corrupted ones, delays and arrival times."""
 
-    times: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    copies: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     damaged: int = 0
     delays_ms: list[float] = field(default_factory=list)
     stamps_ns: list[int] = field(default_factory=list)
 
     def reading(self, sent: int) -> PacketReading:
-        twice = sum(times > 1 for times in self.times.values())
-        return PacketReading(sent, len(self.times), twice, self.damaged, tuple(self.delays_ms), self._rate())
+        duplicated = sum(copies > 1 for copies in self.copies.values())
+        return PacketReading(sent, len(self.copies), duplicated, self.damaged, tuple(self.delays_ms), self._rate())
 
     def _rate(self) -> float | None:
-        """What came after the first, over the time it took to come."""
+        """Bandwidth in kbit/s: all arrivals after the first, divided by the time between first and last."""
         if len(self.stamps_ns) < 2:
             return None
-        passed_ns = max(1, max(self.stamps_ns) - min(self.stamps_ns))
-        return (len(self.stamps_ns) - 1) * PROBE_FRAME_BITS * 1_000_000 / passed_ns
+        elapsed_ns = max(1, max(self.stamps_ns) - min(self.stamps_ns))
+        return (len(self.stamps_ns) - 1) * PROBE_FRAME_BITS * 1_000_000 / elapsed_ns
 
 
 def open_probe(address: str) -> Callable[[], socket.socket]:
-    """Makes a probe's socket, in whatever network namespace it is called in."""
+    """A function that creates a probe socket in the network namespace of its caller."""
 
     def make() -> socket.socket:
         probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         probe.setblocking(False)
         probe.setsockopt(socket.SOL_SOCKET, _SO_NO_CHECK, 1)
         probe.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-        with suppress(PermissionError):  # a larger buffer is welcome; bursts are small enough for the usual one
+        with suppress(PermissionError):  # optional: bursts are small enough for the default buffer
             probe.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 4 << 20)
         probe.bind((address, PROBE_PORT))
         return probe
@@ -75,7 +75,7 @@ def open_probe(address: str) -> Callable[[], socket.socket]:
 
 
 class Prober:
-    """The probes of all nodes; rounds are numbered, so that what comes after its round has ended counts for nothing."""
+    """The probes of all nodes. Rounds are numbered; datagrams of earlier rounds are ignored."""
 
     def __init__(self, addresses: Mapping[int, str], sockets: Mapping[int, socket.socket]) -> None:
         self._addresses = addresses
@@ -84,11 +84,11 @@ class Prober:
         self._round = 0
 
     def read(
-        self, probes: Mapping[Link, int], at_once: Collection[Link], patience_seconds: float
+        self, probes: Mapping[Link, int], at_once: Collection[Link], timeout_seconds: float
     ) -> dict[Link, PacketReading]:
-        """Send so many datagrams on each link, and wait so long for the last; call it from a thread.
+        """Send the given number of datagrams on each link and wait up to timeout_seconds for the last. Blocks.
 
-        On the links of at_once they leave as fast as they go, so that a bounded bandwidth shows.
+        On the links of at_once they are sent in a single burst, so that a limited bandwidth shows.
         """
         self._round += 1
         arrivals = {link: _Arrivals() for link in probes}
@@ -99,7 +99,7 @@ class Prober:
                 self._collect(arrivals, 0)
             while (left := turn_ends - time.monotonic()) > 0:
                 self._collect(arrivals, left)
-        deadline = time.monotonic() + patience_seconds
+        deadline = time.monotonic() + timeout_seconds
         while (left := deadline - time.monotonic()) > 0 and not _is_complete(probes, arrivals):
             self._collect(arrivals, left)
         return {link: arrivals[link].reading(number) for link, number in probes.items()}
@@ -108,7 +108,7 @@ class Prober:
         source, target = link
         for number in numbers:
             body = _HEADER.pack(self._round, number, time.time_ns()) + _FILLER
-            with suppress(OSError):  # no way there, or a full queue: it does not arrive
+            with suppress(OSError):  # no route or a full queue: the datagram counts as lost
                 datagram = body + zlib.crc32(body).to_bytes(4, "big")
                 self._sockets[source].sendto(datagram, (self._addresses[target], PROBE_PORT))
 
@@ -129,24 +129,24 @@ class Prober:
         _flags: int,
         sender: tuple[str, int],
     ) -> None:
-        came = arrivals.get((self._nodes.get(sender[0], 0), target))
-        if came is None or len(datagram) != PROBE_BYTES:
+        on_link = arrivals.get((self._nodes.get(sender[0], 0), target))
+        if on_link is None or len(datagram) != PROBE_BYTES:
             return
         round_number, number, sent_ns = _HEADER.unpack_from(datagram)
         if round_number != self._round:
             return
         seconds, rest_ns = _STAMP.unpack(extras[0][2])
         arrived_ns = seconds * 1_000_000_000 + rest_ns
-        came.stamps_ns.append(arrived_ns)
+        on_link.stamps_ns.append(arrived_ns)
         if zlib.crc32(datagram[:-4]).to_bytes(4, "big") == datagram[-4:]:
-            came.times[number] += 1
-            came.delays_ms.append((arrived_ns - sent_ns) / 1e6)
+            on_link.copies[number] += 1
+            on_link.delays_ms.append((arrived_ns - sent_ns) / 1e6)
         else:
-            came.damaged += 1
+            on_link.damaged += 1
 
 
 def _turns(probes: Mapping[Link, int], at_once: Collection[Link]) -> Iterator[tuple[Link, range]]:
-    """Who sends which numbers, turn by turn: all at once, or a burst and then the next link."""
+    """The numbers that each link sends, in order: all at once for at_once, in alternating bursts for the others."""
     for link in at_once:
         yield link, range(probes[link])
     others = {link: number for link, number in probes.items() if link not in at_once}
@@ -157,4 +157,4 @@ def _turns(probes: Mapping[Link, int], at_once: Collection[Link]) -> Iterator[tu
 
 
 def _is_complete(probes: Mapping[Link, int], arrivals: Mapping[Link, _Arrivals]) -> bool:
-    return all(len(arrivals[link].times) + arrivals[link].damaged >= number for link, number in probes.items())
+    return all(len(arrivals[link].copies) + arrivals[link].damaged >= number for link, number in probes.items())

@@ -1,8 +1,7 @@
-"""One machine over one SSH connection: commands, files, folders and long-lived streams.
+"""One SSH connection to one machine: commands, files, folders and long-lived streams.
 
-What may live here: what paramiko and fabric are asked. What may not: what the machine is asked for
-(nodes.hosts.ssh.hosts).
-Every call blocks: on an event loop's thread, go through asyncio.to_thread.
+Contains all use of paramiko and fabric; nodes.hosts.ssh.hosts decides what runs on the machine. Every call blocks: from
+an event loop, use asyncio.to_thread.
 
     with closing(SshConnection(host)) as connection:
         connection.open()
@@ -37,24 +36,24 @@ from nodes.hosts.ssh.inventory import InventoryHost
 
 CONNECT_SECONDS = 10.0
 RETRY_AFTER_SECONDS = (0.2, 0.5, 1.0, 2.0, 4.0)
-"""How long to wait after each refused attempt to connect; after the last there is one attempt more."""
+"""Pauses between attempts to connect; one more attempt follows the last pause."""
 KEEPALIVE_SECONDS = 10
 CHUNK_BYTES = 1 << 16
-# What goes wrong is told once, by the error; the library's own account of it would go to standard error besides.
+# Errors are raised, so the library must not also log them to standard error.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 WIDER_PATH = "PATH=$PATH:/usr/sbin:/sbin"
 
 
 class UnknownMachine(SSHException):
-    """A machine showed a host key that is not known."""
+    """A machine presented an unknown host key."""
 
 
 FINAL_REFUSALS = (AuthenticationException, BadHostKeyException, UnknownMachine)
 
 
 class SshConnection:
-    """A connection to one machine of the inventory, from open() to close()."""
+    """A connection to one machine of the inventory."""
 
     def __init__(self, host: InventoryHost) -> None:
         self.host = host
@@ -62,7 +61,7 @@ class SshConnection:
             host.address,
             user=host.user,
             port=host.port,
-            # What the user's own ssh configuration says of this name must not lead elsewhere.
+            # The user's ssh configuration must not redirect this name to another machine.
             config=fabric.Config(overrides={"load_ssh_configs": False}),
             connect_kwargs={
                 "key_filename": str(Path(host.key).expanduser()),
@@ -75,12 +74,12 @@ class SshConnection:
         )
 
     def open(self) -> None:
-        """Connect, trying again for a while where nobody answers. Raises EnvironmentFailure.
+        """Connect; retries for a while if the machine does not respond. Raises EnvironmentFailure.
 
-        A machine that is not the one that is known, or that refuses the key, is not tried again.
+        Does not retry if the host key is wrong or unknown, or if the machine rejects our key.
         """
         with self._attempting("connecting to"):
-            self._trust()
+            self._load_host_keys()
             for pause_seconds in (*RETRY_AFTER_SECONDS, None):
                 try:
                     self._open()
@@ -92,7 +91,7 @@ class SshConnection:
                     time.sleep(pause_seconds)
 
     def close(self) -> None:
-        """Let go of the machine; harmless twice."""
+        """Close the connection; can be repeated."""
         self._connection.close()
 
     def run(
@@ -100,12 +99,12 @@ class SshConnection:
     ) -> str:
         """Run a short command there; its standard output. Raises EnvironmentFailure with the command's last line.
 
-        Standard error is read when standard output has ended: it must fit the channel's window of 2 MiB. A command
-        that is not done in time is killed over there a second later, which closing its channel would not do.
+        Standard error is read after standard output has ended, so it must fit the channel's window of 2 MiB. A command
+        that times out is killed on the machine one second later; closing its channel would not kill it.
         """
-        shown = " ".join(argv)
+        command = " ".join(argv)
         limit = ["timeout", "--signal", "KILL", f"{timeout_seconds + 1:g}"]
-        with self._attempting(f"running {shown} on"):
+        with self._attempting(f"running {command} on"):
             channel = self.stream([*limit, *argv], privileged)
             channel.settimeout(timeout_seconds)
             try:
@@ -116,32 +115,32 @@ class SshConnection:
                 code = channel.recv_exit_status()
             except TimeoutError as error:
                 raise EnvironmentFailure(
-                    f"running {shown} on {self.host}: not done after {timeout_seconds:g} s"
+                    f"running {command} on {self.host}: timed out after {timeout_seconds:g} s"
                 ) from error
             finally:
                 channel.close()
         if code:
-            lines = (err or out).decode(errors="replace").strip().splitlines() or ["it wrote nothing"]
-            raise EnvironmentFailure(f"running {shown} on {self.host}: exit {code}: {lines[-1]}")
+            lines = (err or out).decode(errors="replace").strip().splitlines() or ["no output"]
+            raise EnvironmentFailure(f"running {command} on {self.host}: exit {code}: {lines[-1]}")
         return out.decode(errors="replace")
 
     def stream(self, argv: Sequence[str], privileged: bool = False) -> Any:
-        """A channel whose far end is a new command; it is the caller's to close."""
-        words = ["sudo", "-n", "--", *argv] if privileged and self.host.sudo else list(argv)
+        """A channel to a new command; the caller closes it."""
+        command = ["sudo", "-n", "--", *argv] if privileged and self.host.sudo else list(argv)
         with self._attempting("opening a channel to"):
             channel = self._transport().open_session(timeout=CONNECT_SECONDS)
-            # A POSIX shell reads the line, whichever shell the user has.
-            channel.exec_command(f"exec sh -c {shlex.quote(f'{WIDER_PATH}; exec {shlex.join(words)}')}")
+            # A POSIX shell reads the line, whatever the user's login shell is.
+            channel.exec_command(f"exec sh -c {shlex.quote(f'{WIDER_PATH}; exec {shlex.join(command)}')}")
         return channel
 
     def write(self, path: Path, content: bytes) -> None:
-        """Write a small file, folders on its way included."""
+        """Write a small file and create its missing parent folders."""
         self.run(["mkdir", "-p", str(path.parent)])
         with self._attempting(f"writing {path} on"):
             self._sftp().putfo(io.BytesIO(content), str(path))
 
     def put(self, source: Path, target: Path) -> None:
-        """Copy a file there, or a folder as one compressed stream."""
+        """Copy a file to the machine, or a folder as one compressed stream."""
         self.run(["mkdir", "-p", str(target if source.is_dir() else target.parent)])
         with self._attempting(f"copying {source} to {target} on"):
             if source.is_dir():
@@ -150,7 +149,7 @@ class SshConnection:
                 self._sftp().put(str(source), str(target))
 
     def get(self, source: Path, target: Path) -> None:
-        """Copy a file from there, or a folder as one compressed stream."""
+        """Copy a file from the machine, or a folder as one compressed stream."""
         with self._attempting(f"copying {source} to {target} on"):
             if stat.S_ISDIR(self._sftp().stat(str(source)).st_mode):
                 target.mkdir(parents=True, exist_ok=True)
@@ -165,7 +164,7 @@ class SshConnection:
             with channel.makefile("wb") as pipe, tarfile.open(fileobj=pipe, mode="w|gz") as archive:
                 archive.add(source, arcname=".")
             channel.shutdown_write()
-            self._check_tar(channel, fine=(0,))
+            self._check_tar(channel, accepted=(0,))
         finally:
             channel.close()
 
@@ -174,19 +173,19 @@ class SshConnection:
         try:
             with channel.makefile("rb") as pipe, tarfile.open(fileobj=pipe, mode="r|gz") as archive:
                 archive.extractall(target, filter="data")
-            # 1 is tar's word that a file changed while it was read, as a living server's do.
-            self._check_tar(channel, fine=(0, 1))
+            # Exit code 1: a file changed while tar read it. A running server's files do.
+            self._check_tar(channel, accepted=(0, 1))
         finally:
             channel.close()
 
-    def _check_tar(self, channel: Any, fine: Sequence[int]) -> None:
+    def _check_tar(self, channel: Any, accepted: Sequence[int]) -> None:
         err = b"".join(_received(channel.recv_stderr)).decode(errors="replace").strip().splitlines()
         code = channel.recv_exit_status()
-        if code not in fine:
-            raise EnvironmentFailure(f"running tar on {self.host}: exit {code}: {(err or ['it wrote nothing'])[-1]}")
+        if code not in accepted:
+            raise EnvironmentFailure(f"running tar on {self.host}: exit {code}: {(err or ['no output'])[-1]}")
 
-    def _trust(self) -> None:
-        """Settle by what the machine is known; nothing is learnt unless the inventory asks for that."""
+    def _load_host_keys(self) -> None:
+        """Load the accepted host keys; unknown keys are accepted only if the inventory says so."""
         client: paramiko.SSHClient = self._connection.client
         client.set_missing_host_key_policy(paramiko.AutoAddPolicy() if self.host.accept_unknown else _Refuse())
         if self.host.host_key is not None:
@@ -199,14 +198,14 @@ class SshConnection:
     def _open(self) -> None:
         self._connection.open()
         transport = self._transport()
-        # Small requests that wait for each other's acknowledgement cost 40 ms each (RFC 896 meets delayed ACKs).
+        # Without this, each small request takes 40 ms: Nagle's algorithm (RFC 896) waits for delayed ACKs.
         transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         transport.set_keepalive(KEEPALIVE_SECONDS)
 
     def _transport(self) -> Any:
         transport = self._connection.client.get_transport()
         if transport is None or not transport.is_active():
-            raise EnvironmentFailure(f"asking {self.host}: the connection is gone")
+            raise EnvironmentFailure(f"contacting {self.host}: the connection is lost")
         return transport
 
     def _sftp(self) -> Any:
@@ -215,7 +214,7 @@ class SshConnection:
 
     @contextmanager
     def _attempting(self, what: str) -> Iterator[None]:
-        """Turn what goes wrong within the block into one line that says what was attempted, and where."""
+        """Report an error within the block in one line that names what was attempted and the machine."""
         try:
             yield
         except (OSError, SSHException, EOFError, tarfile.TarError, ValueError) as error:

@@ -1,8 +1,8 @@
-"""Hosts as machines of an inventory, each over one SSH connection, its node in a directory of the run's own.
+"""Hosts as machines of an inventory: each has one SSH connection, and the run has a directory on each.
 
-A lease on each machine undoes everything there when the controller leaves, in good order or not: a shell that reads
-beats from the controller and, once they stop, kills the node's server, deletes our nft table and removes the pid file.
-`heal` does the same by new connections. What the controller reads of a node is in its view's mirror.
+A lease on each machine undoes everything there when the controller disconnects or dies. The lease is a shell that reads
+heartbeats from the controller. Once they stop, it kills the node's server, deletes our nft table and removes the pid
+file. `heal` does the same over new connections. The controller reads a node's files in its view's mirror.
 
     async with SshHosts.up(Inventory.read(path), "run-7", run.path / "nodes") as hosts:
         await hosts.mirror(1, [Path("server.log")])
@@ -30,9 +30,9 @@ from nodes.hosts.ssh.mirror import SshMirror
 from nodes.hosts.ssh.scripts import HEAL, LEASE
 from nodes.hosts.ssh.stream import LineStream
 
-BEAT_SECONDS = 5.0
+HEARTBEAT_SECONDS = 5.0
 SILENCE_SECONDS = 60.0
-"""How long a machine waits for a beat before it takes its controller to be gone, though the connection seems whole."""
+"""How long a machine waits for a heartbeat before it considers its controller dead, even if the connection is up."""
 LEASE_SECONDS = 20.0
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 
@@ -45,16 +45,16 @@ class SshHost:
 
     view: HostView
     connection: SshConnection
-    there: Callable[[Sequence[str]], list[str]]
-    """What a command of the controller's is called over there."""
+    translate: Callable[[Sequence[str]], list[str]]
+    """Translates a command of the controller to the machine's paths."""
 
     async def write(self, path: Path, text: str) -> None:
-        """Write a small file, folders on its way included."""
+        """Write a small file and create its missing parent folders."""
         await asyncio.to_thread(self.connection.write, path, text.encode())
 
     async def run(self, argv: Sequence[str], timeout_seconds: float = 60.0) -> str:
         """Run a short command there; its standard output."""
-        return await asyncio.to_thread(self.connection.run, self.there(argv), b"", timeout_seconds)
+        return await asyncio.to_thread(self.connection.run, self.translate(argv), b"", timeout_seconds)
 
     async def put(self, source: Path, target: Path) -> None:
         """Copy a file or a folder there."""
@@ -74,15 +74,15 @@ class SshHosts:
         self._connections = {node: SshConnection(machine) for node, machine in self.machines.items()}
         self._leases: dict[int, _Lease] = {}
         self._mirrors: dict[int, SshMirror] = {}
-        self._lent: dict[str, str] = {}  # folders of the controller's, and what they are called in a node's directory
+        self._uploads: dict[str, str] = {}  # uploaded folders of the controller, and their names on the machines
 
     @classmethod
     @asynccontextmanager
     async def up(cls, inventory: Inventory, run_name: str, mirror_directory: Path) -> AsyncIterator[SshHosts]:
-        """Connect to the machines and hold their leases; leave nothing of ours there at the end of the block.
+        """Connect to the machines and hold their leases; at the end of the block nothing of ours remains there.
 
-        A node's directory is fetched into mirror_directory then, and removed over there. Raises BadInput for a run name
-        that is no plain one, EnvironmentFailure for what the machines lack or refuse.
+        The nodes' directories are then fetched into mirror_directory and removed from the machines. Raises BadInput for
+        an invalid run name, EnvironmentFailure if a machine cannot be prepared.
         """
         check_run_name(run_name)
         views = {
@@ -98,33 +98,33 @@ class SshHosts:
 
     def host(self, node: int) -> SshHost:
         """The node's files and short commands."""
-        return SshHost(self.views[node], self._connections[node], partial(self.there, node))
+        return SshHost(self.views[node], self._connections[node], partial(self.translate, node))
 
-    def there(self, node: int, argv: Sequence[str]) -> list[str]:
-        """A command as it is called on a node's machine: by its own interpreter, with lent folders where they are."""
+    def translate(self, node: int, argv: Sequence[str]) -> list[str]:
+        """A command with the paths of a node's machine: its own interpreter and the uploaded folders."""
         paths = {sys.executable: self.machines[node].python}
-        paths |= {path: f"{_lent(self.views[node])}/{name}" for path, name in self._lent.items()}
-        for path, place in paths.items():
-            argv = [word.replace(path, place) for word in argv]
+        paths |= {path: f"{_uploads(self.views[node])}/{name}" for path, name in self._uploads.items()}
+        for local, remote in paths.items():
+            argv = [argument.replace(local, remote) for argument in argv]
         return list(argv)
 
-    async def lend(self, path: Path) -> None:
-        """Copy a folder of the controller's to every machine, for as long as the block lasts."""
-        name = f"{len(self._lent)}-{path.name}"
-        self._lent[str(path)] = name
-        await _all(self.host(node).put(path, Path(_lent(view), name)) for node, view in self.views.items())
+    async def upload(self, path: Path) -> None:
+        """Copy a folder of the controller to every machine; it is removed at the end of the block."""
+        name = f"{len(self._uploads)}-{path.name}"
+        self._uploads[str(path)] = name
+        await _all(self.host(node).put(path, Path(_uploads(view), name)) for node, view in self.views.items())
 
     def connection(self, node: int) -> SshConnection:
         """The connection to the node's machine; its calls block."""
         return self._connections[node]
 
     async def mirror(self, node: int, files: Sequence[Path]) -> None:
-        """Keep these files of a node, relative to its directory, fresh in its view's mirror until the block ends."""
+        """Keep copies of these files, relative to the node's directory, up to date in its view's mirror."""
         assert node not in self._mirrors, f"n{node}'s files are mirrored already"
         self._mirrors[node] = await SshMirror.start(self._connections[node], self.views[node], files)
 
     async def fetch(self, node: int) -> None:
-        """Copy all of a node's directory into its view's mirror, compressed on the way; it is not kept fresh then."""
+        """Copy a node's whole directory into its view's mirror and stop updating the mirror."""
         if node in self._mirrors:
             await self._mirrors.pop(node).close()
         await self.host(node).get(self.views[node].directory, self.views[node].mirror)
@@ -133,7 +133,7 @@ class SshHosts:
         self._leases[node] = await _Lease.take(self._connections[node], self.views[node])
 
     async def _leave(self) -> None:
-        """End every lease, keep what the nodes leave, and close the connections."""
+        """End every lease, fetch the nodes' directories, and close the connections."""
         try:
             await _all(self._leave_node(node) for node in self._leases)
         finally:
@@ -144,8 +144,8 @@ class SshHosts:
     async def _leave_node(self, node: int) -> None:
         await self._leases[node].end()
         await self.fetch(node)
-        tidy = 'rm -rf -- "$0" "$0.lent"; rmdir -- "$(dirname -- "$0")" 2>/dev/null; exit 0'
-        await self.host(node).run(["sh", "-c", tidy, str(self.views[node].directory)])
+        remove = 'rm -rf -- "$0" "$0.uploads"; rmdir -- "$(dirname -- "$0")" 2>/dev/null; exit 0'
+        await self.host(node).run(["sh", "-c", remove, str(self.views[node].directory)])
 
 
 class _Lease:
@@ -153,59 +153,61 @@ class _Lease:
 
     def __init__(self, machine: InventoryHost) -> None:
         self._machine = machine
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
         self._stream: LineStream
-        self._beats: asyncio.Task[None]
+        self._heartbeats: asyncio.Task[None]
 
     @staticmethod
     async def take(connection: SshConnection, view: HostView) -> _Lease:
-        """Hold the node's directory on a machine, which is made where it is not there."""
+        """Take a lease on the node's directory, which is created if it does not exist. Raises EnvironmentFailure."""
         lease = _Lease(connection.host)
-        words = [str(view.directory), TABLE, f"{SILENCE_SECONDS:g}", _privilege(connection.host)]
-        channel = await asyncio.to_thread(connection.stream, ["sh", "-c", LEASE, "lease", *words])
-        lease._stream = LineStream(channel, lease._hear)
+        arguments = [str(view.directory), TABLE, f"{SILENCE_SECONDS:g}", _privilege(connection.host)]
+        channel = await asyncio.to_thread(connection.stream, ["sh", "-c", LEASE, "lease", *arguments])
+        lease._stream = LineStream(channel, lease._on_line)
         await lease._until("held", "taking the lease of")
-        lease._beats = asyncio.create_task(lease._beat())
+        lease._heartbeats = asyncio.create_task(lease._send_heartbeats())
         return lease
 
     async def end(self) -> None:
-        """Let the machine undo everything of ours, and return when it has."""
-        self._beats.cancel()
-        await asyncio.gather(self._beats, return_exceptions=True)
+        """Make the machine undo everything of ours; returns when it has. Raises EnvironmentFailure."""
+        self._heartbeats.cancel()
+        await asyncio.gather(self._heartbeats, return_exceptions=True)
         try:
             await self._stream.end_input()
         except OSError as error:
-            raise EnvironmentFailure(f"leaving {self._machine}: the connection is gone: {error}") from error
-        await self._until("undone", "leaving")
+            raise EnvironmentFailure(f"ending the lease of {self._machine}: the connection is lost: {error}") from error
+        await self._until("undone", "ending the lease of")
         await self._stream.close()
 
-    def _hear(self, line: str) -> None:
-        self._said.add(line)
+    def _on_line(self, line: str) -> None:
+        self._reported.add(line)
 
-    async def _until(self, word: str, what: str) -> None:
+    async def _until(self, report: str, what: str) -> None:
         deadline = asyncio.get_running_loop().time() + LEASE_SECONDS
-        while word not in self._said:
+        while report not in self._reported:
             if self._stream.ended.is_set() or asyncio.get_running_loop().time() > deadline:
-                raise EnvironmentFailure(f"{what} {self._machine}: it did not say {word!r}; `splitbrain heal` undoes")
+                raise EnvironmentFailure(
+                    f"{what} {self._machine}: expected it to report {report!r}; clean up with `splitbrain heal`"
+                )
             await asyncio.sleep(0.002)
 
-    async def _beat(self) -> None:
+    async def _send_heartbeats(self) -> None:
         while True:
-            await asyncio.sleep(BEAT_SECONDS)
-            await self._stream.send("beat")
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            await self._stream.send("heartbeat")
 
 
 def check_run_name(run_name: str) -> str:
-    """The run's name, if it can be one. Raises BadInput."""
+    """The run's name, if it is valid. Raises BadInput."""
     if not RUN_NAME.fullmatch(run_name):
-        raise BadInput(f"a run's name: expected letters, digits, '.', '_' and '-', came {run_name!r}")
+        raise BadInput(f"a run's name: expected letters, digits, '.', '_' and '-', got {run_name!r}")
     return run_name
 
 
 def heal(inventory: Inventory, run_name: str) -> None:
-    """Undo on every machine what a run may have left; harmless twice.
+    """Undo on every machine whatever a run left there; can be repeated.
 
-    Raises EnvironmentFailure where a machine is not reached, once the others have been healed.
+    Raises EnvironmentFailure if a machine cannot be reached, after all others have been healed.
     """
     check_run_name(run_name)
 
@@ -230,16 +232,16 @@ def _directory(node: int, machine: InventoryHost, run_name: str) -> Path:
 
 def _view(node: int, machine: InventoryHost, run_name: str, mirror_directory: Path) -> HostView:
     mirror = mirror_directory / f"n{node}"
-    return HostView(node, machine.dialled, machine.name, _directory(node, machine, run_name), mirror=mirror)
+    return HostView(node, machine.dial_address, machine.name, _directory(node, machine, run_name), mirror=mirror)
 
 
-def _lent(view: HostView) -> str:
-    """Beside the node's directory, which is brought home in the end, as these folders need not be."""
-    return f"{view.directory}.lent"
+def _uploads(view: HostView) -> str:
+    """The folder for uploads: beside the node's directory, because that one is fetched at the end."""
+    return f"{view.directory}.uploads"
 
 
-async def _all(deeds: Iterable[Awaitable[T]]) -> None:
-    """Let all end, whatever becomes of some, then raise the first failure."""
-    for outcome in await asyncio.gather(*deeds, return_exceptions=True):
+async def _all(steps: Iterable[Awaitable[T]]) -> None:
+    """Wait for all steps, then raise the first failure."""
+    for outcome in await asyncio.gather(*steps, return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome

@@ -1,6 +1,6 @@
-"""The inventory: which machines SSH hosts are made of, read from TOML and checked before any of them is dialled.
+"""The inventory of SSH hosts: read from TOML and validated before any connection is made.
 
-Node N is the N-th entry. What every entry has in common may stand once under [defaults]:
+Node N is the N-th entry. [defaults] holds values for all entries:
 
     [defaults]
     user = "root"
@@ -10,8 +10,8 @@ Node N is the N-th entry. What every entry has in common may stand once under [d
     name = "alpha"
     address = "192.0.2.11"
 
-Nothing here is run, opened or resolved. Patterns let through only what plainly is a name, an address or a path, so that
-no value means anything to a shell.
+Nothing here is executed, opened or resolved. Patterns accept only plain names, addresses and paths, so no value has a
+special meaning in a shell.
 """
 
 from __future__ import annotations
@@ -52,11 +52,12 @@ HostKey = Annotated[str, Field(pattern=r"^[a-z0-9@.-]{1,64} [A-Za-z0-9+/]{16,409
 
 
 class InventoryHost(BaseModel):
-    """One machine: how it is reached, how it proves who it is, and where its node lives.
+    """One machine: how to reach it, how to verify it, and where its node's directory is.
 
-    It proves itself by host_key (one line as ssh-keyscan tells it, without the name), else by the known_hosts file; any
-    other machine is refused unless accept_unknown asks for less. sudo says that root's commands go through `sudo -n`.
-    python is an interpreter there that has splitbrain installed; node_address is what other nodes dial, if not address.
+    Its host key must match host_key (one line of ssh-keyscan without the name), else the known_hosts file; any other
+    key is rejected unless accept_unknown is set. With sudo, privileged commands use `sudo -n`. python is an interpreter
+    on the machine that has splitbrain installed. node_address is the address that other nodes dial, if it is not
+    address.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -82,11 +83,11 @@ class InventoryHost(BaseModel):
             try:
                 _ipv4(self.address)
             except ValueError as error:
-                raise ValueError("expected node_address, an IPv4 address, where address is a name") from error
+                raise ValueError("expected node_address, an IPv4 address, because address is a name") from error
         return self
 
     @property
-    def dialled(self) -> str:
+    def dial_address(self) -> str:
         """The IPv4 address that other nodes and clients dial."""
         return self.node_address or self.address
 
@@ -105,16 +106,16 @@ class Inventory(BaseModel):
     def _distinct(self) -> Inventory:
         for what, values in (
             ("name", [host.name for host in self.hosts]),
-            ("node address", [host.dialled for host in self.hosts]),
+            ("node address", [host.dial_address for host in self.hosts]),
         ):
-            twice = sorted({value for value in values if values.count(value) > 1})
-            if twice:
-                raise ValueError(f"expected each {what} once, {twice[0]!r} came more often")
+            repeated = sorted({value for value in values if values.count(value) > 1})
+            if repeated:
+                raise ValueError(f"expected each {what} once, got {repeated[0]!r} more than once")
         return self
 
     @staticmethod
     def read(path: Path) -> Inventory:
-        """The inventory of a TOML file. Raises BadInput naming file and key."""
+        """Read an inventory from a TOML file. Raises BadInput with file and key."""
         try:
             content = tomllib.loads(path.read_text())
         except OSError as error:
@@ -122,13 +123,13 @@ class Inventory(BaseModel):
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise BadInput(f"{path}: expected TOML: {error}") from error
         try:
-            return Inventory.model_validate(_filled_in(content))
+            return Inventory.model_validate(_with_defaults(content))
         except ValidationError as error:
             raise BadInput(f"{path}: {_first_problem(error)}") from error
 
 
-def _filled_in(content: dict[str, Any]) -> dict[str, Any]:
-    """The same with [defaults] in every host that does not say otherwise."""
+def _with_defaults(content: dict[str, Any]) -> dict[str, Any]:
+    """The content with [defaults] filled in for every host."""
     defaults, hosts = content.get("defaults", {}), content.get("hosts")
     if not isinstance(defaults, dict) or not isinstance(hosts, list):
         return content
@@ -141,8 +142,8 @@ def _first_problem(error: ValidationError) -> str:
     where = ".".join(str(part) for part in first["loc"]) or "hosts"
     known = f"; known keys are {', '.join(InventoryHost.model_fields)}" if first["type"] == "extra_forbidden" else ""
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    came = "" if isinstance(first["input"], dict | BaseModel) else f", came {_short(first['input'])}"
-    return f"{where}: {first['msg'].removeprefix('Value error, ')}{came}{known}{more}"
+    got = "" if isinstance(first["input"], dict | BaseModel) else f", got {_short(first['input'])}"
+    return f"{where}: {first['msg'].removeprefix('Value error, ')}{got}{known}{more}"
 
 
 def _short(value: Any) -> str:

@@ -1,7 +1,7 @@
-"""Cut links between SSH hosts: nft drops what a peer sends, on the receiver, as between namespaces of one machine.
+"""Cuts links between SSH hosts: nft on the receiver drops a peer's packets, as for namespaces of one machine.
 
-Only nodes' addresses stand in the table: the way over which the controller mends stays open. Whether a link passes is
-tried with a datagram from a helper on the sender to one on the receiver.
+The table contains only nodes' addresses, so the controller's connection stays open for healing. To test a link, a
+helper process on the sender sends a datagram to one on the receiver.
 """
 
 from __future__ import annotations
@@ -18,57 +18,57 @@ from nodes.hosts.ssh.scripts import PROBE
 from nodes.hosts.ssh.stream import LineStream
 
 PROBE_PORT = 40_909
-"""Above those that only root may bind."""
+"""Above the ports that only root may bind."""
 ABSENCE_SECONDS = 0.3
-"""How long a probe may be missing on a link that is cut: its sender is asked, and its receiver tells, over SSH."""
+"""How long to wait for a probe on a cut link; sending it and reporting its arrival both go through SSH."""
 READY_SECONDS = 10.0
 
 
 class SshLinks:
-    """The Links capability of SSH hosts; needs root there, or sudo."""
+    """The Links capability of SSH hosts; needs root or sudo on the machines."""
 
     def __init__(self, hosts: SshHosts) -> None:
         self._hosts = hosts
         self._cut: frozenset[Link] = frozenset()
         self._probes: dict[int, LineStream] = {}
         self._ready: set[int] = set()
-        self._round = 0  # of probes: one that arrives after its round has ended counts for nothing
+        self._round = 0  # number of the current round of probes; probes of earlier rounds are ignored
         self._arrived: set[Link] = set()
 
     async def cut(self, links: Iterable[Link]) -> None:
-        """Drop what travels on these links, besides what is dropped already."""
+        """Drop all packets on these links, in addition to links that are already cut."""
         await self._apply(self._cut | frozenset(links))
 
     async def heal(self, links: Iterable[Link] | None = None) -> None:
-        """Let these links through again, or all, with no table of ours left; harmless when nothing is cut."""
+        """Restore these links, or all; removes our tables where no cut remains. Does nothing if nothing is cut."""
         await self._apply(frozenset() if links is None else self._cut - frozenset(links))
 
     async def passes(self, links: Iterable[Link]) -> Mapping[Link, bool]:
-        """Send datagrams on each link and see which arrive; where we did not cut, for a while."""
+        """Whether a datagram arrives on each link; open links are retried for PRESENCE_SECONDS."""
         await self._open_probes()
-        wanted = set(links)
+        expected = set(links)
         self._round += 1
         self._arrived = set()
         deadline = asyncio.get_running_loop().time() + PRESENCE_SECONDS
         while True:
-            await asyncio.gather(*(self._send(node, wanted - self._arrived) for node in self._probes))
-            await self._collect(wanted)
-            if wanted - self._cut <= self._arrived or asyncio.get_running_loop().time() > deadline:
-                return {link: link in self._arrived for link in wanted}
+            await asyncio.gather(*(self._send(node, expected - self._arrived) for node in self._probes))
+            await self._collect(expected)
+            if expected - self._cut <= self._arrived or asyncio.get_running_loop().time() > deadline:
+                return {link: link in self._arrived for link in expected}
 
     async def close(self) -> None:
-        """End the probes' helpers."""
+        """End the helper processes."""
         probes, self._probes = self._probes, {}
         self._ready = set()
         await asyncio.gather(*(probe.close() for probe in probes.values()))
 
-    async def _apply(self, wanted: frozenset[Link]) -> None:
-        changed = {target for _, target in wanted ^ self._cut}
-        await asyncio.gather(*(self._load(node, wanted) for node in changed))
-        self._cut = wanted
+    async def _apply(self, cut: frozenset[Link]) -> None:
+        changed = {target for _, target in cut ^ self._cut}
+        await asyncio.gather(*(self._load(node, cut) for node in changed))
+        self._cut = cut
 
-    async def _load(self, node: int, wanted: frozenset[Link]) -> None:
-        senders = sorted(source for source, target in wanted if target == node)
+    async def _load(self, node: int, cut: frozenset[Link]) -> None:
+        senders = sorted(source for source, target in cut if target == node)
         rules = drop_rules([self._hosts.views[sender].address for sender in senders])
         connection = self._hosts.connection(node)
         await asyncio.to_thread(connection.run, ["nft", "-j", "-f", "-"], json.dumps(rules).encode(), privileged=True)
@@ -80,29 +80,28 @@ class SshLinks:
             for node in set(self._probes) - self._ready:
                 if self._probes[node].ended.is_set() or asyncio.get_running_loop().time() > deadline:
                     raise EnvironmentFailure(
-                        f"trying links: no probe runs on {self._hosts.machines[node]}; "
+                        f"testing links: no probe runs on {self._hosts.machines[node]}; "
                         f"it needs {self._hosts.machines[node].python} and UDP port {PROBE_PORT}"
                     )
             await asyncio.sleep(0.002)
 
     async def _open_probe(self, node: int) -> None:
-        words = [self._hosts.views[node].address, str(PROBE_PORT)]
-        argv = [self._hosts.machines[node].python, "-c", PROBE, *words]
+        argv = [self._hosts.machines[node].python, "-c", PROBE, self._hosts.views[node].address, str(PROBE_PORT)]
         channel = await asyncio.to_thread(self._hosts.connection(node).stream, argv)
-        self._probes[node] = LineStream(channel, lambda line: self._hear(node, line))
+        self._probes[node] = LineStream(channel, lambda line: self._on_line(node, line))
 
-    async def _send(self, node: int, wanted: Iterable[Link]) -> None:
-        targets = [self._hosts.views[target].address for source, target in wanted if source == node]
+    async def _send(self, node: int, links: Iterable[Link]) -> None:
+        targets = [self._hosts.views[target].address for source, target in links if source == node]
         if targets:
             await self._probes[node].send(f"{self._round} {node} {' '.join(targets)}")
 
-    async def _collect(self, wanted: set[Link]) -> None:
-        """Wait until each link's datagram has come or ABSENCE_SECONDS went by."""
+    async def _collect(self, links: set[Link]) -> None:
+        """Wait until a datagram has arrived on each link, at most ABSENCE_SECONDS."""
         deadline = asyncio.get_running_loop().time() + ABSENCE_SECONDS
-        while not wanted <= self._arrived and asyncio.get_running_loop().time() < deadline:
+        while not links <= self._arrived and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.002)
 
-    def _hear(self, node: int, line: str) -> None:
+    def _on_line(self, node: int, line: str) -> None:
         if line == "ready":
             self._ready.add(node)
             return

@@ -1,6 +1,7 @@
-"""Keeps some of a node's files fresh on this machine while its server writes them on another.
+"""Keeps local copies of a node's files up to date while its server writes them on another machine.
 
-A `.log` grows and is followed; any other file is small and replaced whole, so that a reader never sees half of one.
+`.log` files are followed as they grow. Other files are small and replaced atomically, so a reader never sees a partial
+file.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from pathlib import Path
 
 from harness.model.hosts import HostView
 from nodes.hosts.ssh.connection import SshConnection
-from nodes.hosts.ssh.scripts import COPIES
+from nodes.hosts.ssh.scripts import MIRROR
 from nodes.hosts.ssh.stream import LineStream
 
 
 class SshMirror:
-    """The copies of one node's files, from start() to close()."""
+    """The local copies of one node's files."""
 
     def __init__(self, view: HostView, stream: LineStream) -> None:
         self._view = view
@@ -25,22 +26,22 @@ class SshMirror:
 
     @staticmethod
     async def start(connection: SshConnection, view: HostView, files: Sequence[Path]) -> SshMirror:
-        """Begin to keep these files, relative to the node's directory, in the view's mirror."""
+        """Start copying these files, relative to the node's directory, to the view's mirror."""
         for file in files:
             assert not file.is_absolute(), f"{file} is not relative to the node's directory"
             (view.mirror / file).parent.mkdir(parents=True, exist_ok=True)
             (view.mirror / file).unlink(missing_ok=True)
-        argv = ["sh", "-c", COPIES, "copies", str(view.directory), *map(str, files)]
+        argv = ["sh", "-c", MIRROR, "mirror", str(view.directory), *map(str, files)]
         channel = await asyncio.to_thread(connection.stream, argv)
         allowed = {str(file): view.mirror / file for file in files}
-        return SshMirror(view, LineStream(channel, lambda line: _take(allowed, line)))
+        return SshMirror(view, LineStream(channel, lambda line: _store(allowed, line)))
 
     async def close(self) -> None:
-        """Leave the copies as they are."""
+        """Stop copying; the copies remain."""
         await self._stream.close()
 
 
-def _take(files: dict[str, Path], line: str) -> None:
+def _store(files: dict[str, Path], line: str) -> None:
     name, _, content = line.partition(" ")
     if name not in files:
         return

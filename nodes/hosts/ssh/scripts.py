@@ -1,9 +1,9 @@
-"""What SSH hosts are asked to do, as programs for their POSIX shell; values reach them as arguments, never as text.
+"""The POSIX shell scripts that run on SSH hosts; values are passed as arguments, never inserted into the text.
 
-What may live here: constants. What may not: anything that runs on this machine.
+Contains only constants. Does not run anything on this machine.
 
-A node's directory holds, besides the system's files, `lease` while a controller holds it, and `server.pid`: the pid of
-its server and the tick it started at (proc(5), field 22), by which a pid that is used again is told apart.
+Besides the system's files, a node's directory contains `lease` while a controller holds it, and `server.pid`: the pid
+of its server and the clock tick of its start (proc(5), field 22), which distinguishes it from a reused pid.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from __future__ import annotations
 from shlex import quote
 
 STAT = """\
-# Sets state and ticks of the process $1; fails where there is none. Nothing before the last bracket can be trusted.
+# Sets state and ticks of the process $1; fails if there is none. Text before the last bracket cannot be trusted.
 stat() {
     state= ticks=
     read -r line 2>/dev/null <"/proc/$1/stat" || return 1
     set -f
-    # shellcheck disable=SC2086 # the fields, one an argument
+    # shellcheck disable=SC2086 # one argument per field
     set -- ${line##*) }
     state=$1 ticks=${20}
 }
-# Sets pid, and succeeds where the server of this directory is alive.
+# Sets pid; succeeds if the server of this directory is alive.
 server() {
     read -r pid started 2>/dev/null <server.pid && stat "$pid" && [ "$ticks" = "$started" ] && [ "$state" != Z ]
 }
@@ -29,7 +29,7 @@ server() {
 UNDO = (
     STAT
     + """\
-# The server of this directory is gone when this returns, a paused one too, and its pid file.
+# Kills the server of this directory, even if it is paused, and removes its pid file when it is gone.
 end_server() {
     rm -f lease
     while server; do
@@ -38,7 +38,7 @@ end_server() {
     done
     rm -f server.pid
 }
-# Fails where the table is there and cannot be deleted.
+# Deletes the table; fails if it exists and cannot be deleted.
 drop_table() {
     if $privileged nft list table ip "$table" >/dev/null 2>&1; then
         $privileged nft delete table ip "$table"
@@ -51,13 +51,13 @@ LEASE = (
     UNDO
     + """\
 # LEASE DIRECTORY TABLE SILENCE_SECONDS PRIVILEGED: hold until standard input ends or is silent, then undo.
-# `timeout` reads no more than a line at a time from a pipe that gets one in several seconds.
+# Heartbeats are seconds apart, so `head` never reads more than one line from the pipe.
 trap '' HUP PIPE TERM
 table=$2 silence=$3 privileged=$4
 mkdir -p "$1" && cd "$1" || exit 1
 : >lease || exit 1
 echo held
-while beat=$(timeout "$silence" head -n 1) && [ -n "$beat" ]; do :; done
+while heartbeat=$(timeout "$silence" head -n 1) && [ -n "$heartbeat" ]; do :; done
 end_server
 drop_table && echo undone
 """
@@ -66,7 +66,7 @@ drop_table && echo undone
 HEAL = (
     UNDO
     + """\
-# HEAL DIRECTORY TABLE PRIVILEGED: undo what a controller that is gone may have left; harmless where there is nothing.
+# HEAL DIRECTORY TABLE PRIVILEGED: undo what a dead controller left; does nothing if there is nothing.
 table=$2 privileged=$3
 if cd "$1" 2>/dev/null; then end_server; fi
 drop_table
@@ -75,12 +75,13 @@ drop_table
 
 BEGIN = STAT + 'stat $$; echo "$$ $ticks" >server.pid; [ -e lease ] || exit 1; exec "$@"'
 
-LIFE = (
+RUN_SERVER = (
     STAT
     + f"""\
-# LIFE DIRECTORY LOG COMMAND...: start a server in a session of its own, and tell its pid, its states and its end.
-# It names itself in server.pid before it looks for the lease, and the lease goes before server.pid is read: one of them
-# sees the other, so that no server begins unseen. Its pid is told when it stands there: nobody pauses it before.
+# RUN_SERVER DIRECTORY LOG COMMAND...: start a server in a session of its own; report its pid, its states and its end.
+# The server writes server.pid before it checks for the lease, and the lease is removed before server.pid is read. One
+# of the two always sees the other, so no server escapes the lease. The pid is reported only once it is in server.pid,
+# so the server cannot be paused earlier.
 cd "$1" || exit 1
 log=$2
 shift 2
@@ -111,19 +112,19 @@ echo "ended $code"
 SIGNAL = (
     STAT
     + """\
-# SIGNAL DIRECTORY NAME: send the server a signal; nothing where it is gone.
+# SIGNAL DIRECTORY NAME: send the server a signal; does nothing if it is gone.
 cd "$1" && server && kill -s "$2" "$pid"
 exit 0
 """
 )
 
-COPIES = """\
-# COPIES DIRECTORY FILE...: tell what files hold whenever that changed, in base64 after the file's name: of a .log what
-# was appended, of any other file all. Ends when standard input does: waiting for that is also the pause between looks.
+MIRROR = """\
+# MIRROR DIRECTORY FILE...: print changed files, each line a name and base64 content: for a .log the appended part, for
+# any other file all of it. Ends with standard input; waiting for that end is also the pause between two polls.
 cd "$1" || exit 1
 shift
-told=$(mktemp -d) || exit 1
-trap 'rm -rf "$told"' EXIT
+sent=$(mktemp -d) || exit 1
+trap 'rm -rf "$sent"' EXIT
 trap 'exit 0' PIPE HUP TERM
 until timeout 0.1 cat >/dev/null; do
     number=0
@@ -132,20 +133,21 @@ until timeout 0.1 cat >/dev/null; do
         [ -e "$file" ] || continue
         case $file in
             *.log)
-                size=$(wc -c <"$file") from=$(cat "$told/$number" 2>/dev/null || echo 0)
+                size=$(wc -c <"$file") from=$(cat "$sent/$number" 2>/dev/null || echo 0)
                 [ "$size" -gt "$from" ] || continue
                 echo "$file $(tail -c "+$((from + 1))" "$file" | head -c "$((size - from))" | base64 -w 0)"
-                echo "$size" >"$told/$number" ;;
+                echo "$size" >"$sent/$number" ;;
             *)
-                cmp -s "$file" "$told/$number" && continue
-                cp "$file" "$told/$number" && echo "$file $(base64 -w 0 <"$told/$number")" ;;
+                cmp -s "$file" "$sent/$number" && continue
+                cp "$file" "$sent/$number" && echo "$file $(base64 -w 0 <"$sent/$number")" ;;
         esac
     done
 done
 """
 
 PROBE = """\
-# PROBE ADDRESS PORT: sends datagrams as standard input asks (ROUND SOURCE ADDRESS...) and tells those that arrive.
+# PROBE ADDRESS PORT: sends datagrams as requested on standard input (ROUND SOURCE ADDRESS...), prints those that
+# arrive.
 import os, select, socket, sys
 probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 probe.bind((sys.argv[1], int(sys.argv[2])))

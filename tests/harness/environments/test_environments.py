@@ -19,7 +19,7 @@ from tests.support.command import begin, environment, processes_naming, splitbra
 from tests.support.environments.environment_scene import plan_of
 
 SCENE = SUPPORT / "environments" / "environment_scene.py"
-MACHINES = SUPPORT / "nodes" / "beside_machines.py"
+MACHINES = SUPPORT / "nodes" / "with_ssh_machines.py"
 KINDS = ["netns", "local", "docker"]
 SCENE_SECONDS = 120
 pytestmark = [pytest.mark.netns, pytest.mark.timeout(180)]
@@ -120,4 +120,4 @@ def test_a_kind_that_is_not_there_says_so_in_one_line(tmp_path):
     said = splitbrain("run", "--hosts", "docker", "--store", tmp_path, DOCKER_HOST="unix:///nonexistent.sock")
     assert said.code == 255
     assert said.messages[-1].startswith("splitbrain: ")
-    assert "none answers" in said.messages[-1] or "needs root" in said.messages[-1]
+    assert "no response at" in said.messages[-1] or "needs root" in said.messages[-1]

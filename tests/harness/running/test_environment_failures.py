@@ -34,7 +34,7 @@ def test_a_missing_tool_is_named_with_its_package_before_anything_is_started(sto
     result = subprocess.run(enclosed, capture_output=True, text=True, timeout=60, env=environment(), check=False)
     assert result.returncode == EXIT_INTERNAL
     assert result.stderr == (
-        f"splitbrain: making namespaces: no {missing} on the path; "
+        f"splitbrain: creating namespaces: {missing} not on the path; "
         "as root: apt-get install -y util-linux iproute2 nftables (or use --hosts local)\n"
     )
     assert not store.exists()

@@ -45,7 +45,7 @@ class FakePackets:
 def burst(shape, number, seed=1):
     """The reading of so many probes, 10 microseconds apart, that meet the fates of this shape."""
     link = ShapedLink(shape, random.Random(seed))
-    came = [(each, *fate) for each in range(number) for fate in link.pass_on(FRAME, each * 1e-5)]
+    came = [(each, *fate) for each in range(number) for fate in link.shape_frame(FRAME, each * 1e-5)]
     whole = [each for each, _, frame in came if frame == FRAME]
     delays = tuple((due - each * 1e-5) * 1000 for each, due, frame in came if frame == FRAME)
     stamps = sorted(due for _, due, _ in came)

@@ -1,4 +1,4 @@
-"""A Python process whose clocks are moved: it tells what it reads, and does what a line asks for."""
+"""A Python process whose clocks the tests skew; it reads clocks on request."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from nodes.clocks.process_clocks import ProcessClocks
 from nodes.clocks.target import Target
 from tests.support import SUPPORT
 
-VICTIM = SUPPORT / "nodes" / "victim.py"
+CLOCK_READER = SUPPORT / "nodes" / "clock_reader.py"
 
 
 @dataclass(slots=True)
-class Victim:
-    """The process, and the Clocks that move it as node 1."""
+class ClockReader:
+    """The process, and Clocks with the process as node 1."""
 
     process: subprocess.Popen[str]
 
-    def ask(self, *words: str) -> str:
-        """The line it answers to a line."""
+    def request(self, *words: str) -> str:
+        """Send a request line; returns the response line."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         print(*words, file=self.process.stdin, flush=True)
         return self.process.stdout.readline().strip()
 
     def offset(self, reader: str) -> float:
-        """How far, in seconds, what it reads is ahead of what we read the same way."""
+        """How far, in seconds, a clock in the process is ahead of ours."""
         ours = {"realtime": time.time, "monotonic": time.monotonic}["realtime" if "time" in reader else "monotonic"]
         before = ours()
-        shown = float(self.ask(reader))
+        shown = float(self.request(reader))
         return shown - (before + ours()) / 2
 
     def image(self) -> bytes:
-        return Target(self.process.pid, "victim").read()
+        return Target(self.process.pid, "n1").read()
 
     @property
     def clocks(self) -> ProcessClocks:
@@ -48,19 +48,19 @@ class Victim:
 
 
 def run(*steps: Coroutine[Any, Any, Any]) -> Any:
-    """Carry out steps one after another; what the last returned."""
+    """Run the steps in order; returns the result of the last."""
 
-    async def one_by_one() -> Any:
+    async def run_all() -> Any:
         return [await step for step in steps][-1]
 
-    return asyncio.run(one_by_one())
+    return asyncio.run(run_all())
 
 
 @pytest.fixture
-def victim() -> Iterator[Victim]:
-    argv = [sys.executable, str(VICTIM)]
+def clock_reader() -> Iterator[ClockReader]:
+    argv = [sys.executable, str(CLOCK_READER)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        yield Victim(process)
+        yield ClockReader(process)
         process.kill()
 
 

@@ -1,4 +1,4 @@
-"""Clocks of a running JVM, moved while two of its threads do nothing but read them."""
+"""Clocks of a running JVM, skewed while two of its threads read them without pause."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from nodes.clocks.own import kernel_image
+from nodes.clocks.kernel_vdso import kernel_image
 from nodes.clocks.process_clocks import ProcessClocks
 from nodes.clocks.target import Target
 from tests.support import SUPPORT
 
 pytestmark = [
     pytest.mark.kafka,
-    pytest.mark.skipif(not shutil.which("java"), reason="no java here"),
+    pytest.mark.skipif(not shutil.which("java"), reason="needs java"),
 ]
 
-SOURCE = SUPPORT / "nodes" / "Timers.java"
+SOURCE = SUPPORT / "nodes" / "ClockReader.java"
 SMALL_JVM = ["-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 SECOND_NS = 1_000_000_000
 NEAR = 0.3
@@ -39,15 +39,15 @@ def jvm() -> Iterator[subprocess.Popen[str]]:
 def offsets(jvm) -> Offsets:
     """How far currentTimeMillis and nanoTime are ahead, in seconds."""
 
-    def ask() -> tuple[float, float]:
+    def read() -> tuple[float, float]:
         print(file=jvm.stdin, flush=True)
         realtime, monotonic = map(float, jvm.stdout.readline().split())
         return realtime - time.time(), monotonic - time.monotonic()
 
-    return ask
+    return read
 
 
-def test_a_jvm_that_reads_its_clocks_without_end_sees_the_leaps_and_their_end(jvm, offsets, perform):
+def test_a_jvm_that_reads_its_clocks_without_pause_sees_every_skew_and_reset(jvm, offsets, perform):
     clocks = ProcessClocks(lambda _node: jvm.pid)
     assert offsets() == pytest.approx((0, 0), abs=NEAR)
     for number in range(20):

@@ -1,4 +1,4 @@
-"""The record of RPCs, read back as it was written."""
+"""The record of RPCs is read back as it was written."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ ROWS = [
 ]
 
 
-def test_rows_are_written_together_and_a_line_cut_short_is_left_out(tmp_path: Path) -> None:
-    path, wakings = tmp_path / "rows.jsonl", list[Callable[[], None]]()
-    file = RowFile(path, lambda _seconds, callback: wakings.append(callback))
+def test_rows_are_written_in_batches_and_a_truncated_line_is_skipped(tmp_path: Path) -> None:
+    path, timers = tmp_path / "rows.jsonl", list[Callable[[], None]]()
+    file = RowFile(path, lambda _seconds, callback: timers.append(callback))
     for row in ROWS:
-        file.tell(row)
+        file.append(row)
     assert path.read_bytes() == b""
-    [flush] = wakings
+    [flush] = timers
     flush()
-    with path.open("ab") as torn:
-        torn.write(b"[11, 1, 2, 5")
+    with path.open("ab") as truncated:
+        truncated.write(b"[11, 1, 2, 5")
     assert list(read_rows(path)) == ROWS

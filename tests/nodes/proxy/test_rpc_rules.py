@@ -1,4 +1,4 @@
-"""Which messages a rule means, and on which of them it acts."""
+"""Which messages a rule matches, and on which of them it acts."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _exchange(api_key: int, version: int, values: dict[str, object]) -> Exchange
         (RpcMatch(topic="other"), "request", False),
     ],
 )
-def test_match_means_a_pre_vote_of_node_2_to_node_1(match: RpcMatch, direction: Direction, expected: bool) -> None:
+def test_fields_match_a_pre_vote_from_node_2_to_node_1(match: RpcMatch, direction: Direction, expected: bool) -> None:
     assert fits(match, vote(), direction) is expected
 
 
@@ -79,14 +79,14 @@ def test_match_means_a_pre_vote_of_node_2_to_node_1(match: RpcMatch, direction: 
     ("topic", "partition", "expected"),
     [("a", 3, True), ("a", 1, False), ("b", 1, True), ("b", None, True), (None, 0, True), (None, 2, False)],
 )
-def test_topic_and_partition_are_met_by_one_and_the_same_part(
+def test_topic_and_partition_must_match_the_same_entry(
     topic: str | None, partition: int | None, expected: bool
 ) -> None:
     assert fits(RpcMatch(topic=topic, partition=partition), fetch(), "request") is expected
 
 
 @pytest.mark.parametrize("topic_id", [uuid.UUID(int=1), uuid.UUID(int=77)])
-def test_topics_that_have_only_ids_are_met_by_id_and_the_metadata_log_by_its_name(topic_id: uuid.UUID) -> None:
+def test_topics_without_names_match_by_id_and_the_metadata_log_by_its_name(topic_id: uuid.UUID) -> None:
     partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1}
     topics = [{"topic_id": topic_id, "partitions": [partition]}]
     values = {"max_wait": 500, "min_bytes": 1, "topics": topics, "forgotten_topics_data": []}
@@ -96,14 +96,14 @@ def test_topics_that_have_only_ids_are_met_by_id_and_the_metadata_log_by_its_nam
 
 
 @pytest.mark.parametrize(("version", "expected"), [(0, False), (1, False), (2, True)])
-def test_votes_before_kip_996_are_no_pre_votes(version: int, expected: bool) -> None:
+def test_votes_before_kip_996_are_not_pre_votes(version: int, expected: bool) -> None:
     exchange = vote(version)
     assert exchange.facts.pre_vote is expected
     assert exchange.facts.epoch == 4
     assert fits(RpcMatch(pre_vote=False), exchange, "request") is not expected
 
 
-def test_request_in_a_version_that_nobody_knows_is_met_by_its_head_alone() -> None:
+def test_a_request_of_an_unknown_version_matches_by_its_header_only() -> None:
     frame = bytearray(vote().frame)
     frame[6:8] = (99).to_bytes(2, "big")
     unknown = open_exchange(bytes(frame), (2, 1))
@@ -120,7 +120,7 @@ def test_request_in_a_version_that_nobody_knows_is_met_by_its_head_alone() -> No
         (RpcMatch(nth=6), []),
         (RpcMatch(probability=1.0, limit=1), [1]),
     ],
-    ids=["always", "the third", "twice", "the sixth of five", "certainly once"],
+    ids=["always", "third only", "at most two", "sixth of five", "probability 1, at most one"],
 )
 def test_rule_acts_on_some_of_five_matches(match: RpcMatch, acted_on: list[int]) -> None:
     book = RuleBook(seed=1)
@@ -130,7 +130,7 @@ def test_rule_acts_on_some_of_five_matches(match: RpcMatch, acted_on: list[int])
     assert book.counts({"rule": 3}) == {"rule": RuleCount(5, len(acted_on), 3)}
 
 
-def test_draws_are_the_seeds_alone() -> None:
+def test_random_choices_depend_only_on_the_seed() -> None:
     def decisions(seed: int) -> list[bool]:
         book = RuleBook(seed)
         book.replace([RpcRule("sometimes", RpcMatch(probability=0.3), DROP)])
@@ -140,40 +140,38 @@ def test_draws_are_the_seeds_alone() -> None:
     assert 30 < sum(decisions(1)) < 90
 
 
-def test_first_rule_that_acts_decides_and_one_that_does_not_leaves_the_message_to_the_next() -> None:
+def test_the_first_rule_that_acts_applies_and_later_rules_see_the_messages_it_skips() -> None:
     book = RuleBook(seed=1)
     book.replace([RpcRule("second only", RpcMatch(nth=2), DROP), RpcRule("rest", RpcMatch(), HOLD)])
     names = [rule.name for rule in (book.decide(vote(), "request") for _ in range(3)) if rule]
     assert names == ["rest", "second only", "rest"]
 
 
-def test_rule_that_stays_keeps_its_counters_and_one_that_changed_begins_anew() -> None:
-    stays, old = RpcRule("stays", RpcMatch(limit=1), DROP), RpcRule("changes", RpcMatch(), HOLD)
+def test_an_unchanged_rule_keeps_its_counters_and_a_changed_one_starts_at_zero() -> None:
+    unchanged, old = RpcRule("unchanged", RpcMatch(limit=1), DROP), RpcRule("changes", RpcMatch(), HOLD)
     book = RuleBook(seed=1)
-    book.replace([stays, old])
+    book.replace([unchanged, old])
     for _ in range(2):
         book.decide(vote(), "request")
-    kept = book.replace([stays, RpcRule("changes", RpcMatch(limit=1), HOLD)])
-    assert kept == {"stays"}
-    assert book.counts({}) == {"stays": RuleCount(2, 1), "changes": RuleCount()}
+    kept = book.replace([unchanged, RpcRule("changes", RpcMatch(limit=1), HOLD)])
+    assert kept == {"unchanged"}
+    assert book.counts({}) == {"unchanged": RuleCount(2, 1), "changes": RuleCount()}
 
 
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        ([RpcRule("a", RpcMatch((Api.PRODUCE,)), answer(NOT_CONTROLLER))], "an API whose response has an error code"),
-        ([RpcRule("a", RpcMatch((9_999,)), answer(NOT_CONTROLLER))], "an API whose response has an error code"),
+        ([RpcRule("a", RpcMatch((Api.PRODUCE,)), answer(NOT_CONTROLLER))], "an API with a top-level error code"),
+        ([RpcRule("a", RpcMatch((9_999,)), answer(NOT_CONTROLLER))], "an API with a top-level error code"),
         ([RpcRule("a", RpcMatch((Api.VOTE,)), answer(9_999))], "one of Kafka's error codes, got 9999"),
-        ([RpcRule("a", RpcMatch(sources=("leader",)), DROP)], "expected node numbers by now, got leader"),
-        ([RpcRule("a", RpcMatch(), DROP), RpcRule("a", RpcMatch(), HOLD)], "a name of its own"),
+        ([RpcRule("a", RpcMatch(sources=("leader",)), DROP)], "expected node numbers, got leader"),
+        ([RpcRule("a", RpcMatch(), DROP), RpcRule("a", RpcMatch(), HOLD)], "expected unique names"),
     ],
-    ids=["no error in its response", "no such API", "no such error", "a role", "two of one name"],
+    ids=["no error code in the response", "unknown API", "unknown error", "a role", "duplicate name"],
 )
-def test_rules_that_cannot_be_carried_out_are_refused_and_leave_all_as_it_was(
-    rules: list[RpcRule], message: str
-) -> None:
+def test_invalid_rules_are_rejected_and_the_current_rules_stay(rules: list[RpcRule], message: str) -> None:
     book = RuleBook(seed=1)
-    book.replace([RpcRule("before", RpcMatch(), DROP)])
+    book.replace([RpcRule("current", RpcMatch(), DROP)])
     with pytest.raises(BadInput, match=message):
         book.replace(rules)
-    assert list(book.counts({})) == ["before"]
+    assert list(book.counts({})) == ["current"]

@@ -1,6 +1,6 @@
-"""Stand-ins for machines: a real sshd in each of a sandbox's namespaces, with keys and accounts of the test's own.
+"""Simulated machines: a real sshd in each of a sandbox's namespaces, with keys and accounts for the test.
 
-What may live here: what makes a machine. What may not: what a scene does with it (ssh_scenes.py).
+Contains the machines; ssh_cases.py contains the test cases that use them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ mount --bind passwd /etc/passwd && mount --bind shadow /etc/shadow && exec "$2" 
 
 @asynccontextmanager
 async def machines(directory: Path, count: int) -> AsyncIterator[NamespaceHosts]:
-    """So many namespaces with an sshd in each; what they are known by is in the directory."""
+    """Namespaces with an sshd in each; the client's key is in the directory."""
     async with NamespaceHosts.up(directory, count) as hosts:
         make_key(directory / "key")
         servers = await asyncio.gather(*(serve(hosts, node) for node in hosts.views))
@@ -60,7 +60,7 @@ async def machines(directory: Path, count: int) -> AsyncIterator[NamespaceHosts]
 
 
 async def serve(hosts: NamespaceHosts, node: int) -> asyncio.subprocess.Process:
-    """Start the sshd of a machine; it answers some time later."""
+    """Start the sshd of a machine; it accepts connections some time later."""
     home, address = hosts.views[node].directory, hosts.views[node].address
     make_key(home / "host_key")
     (home / "passwd").write_text(PASSWD)
@@ -72,18 +72,18 @@ async def serve(hosts: NamespaceHosts, node: int) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(*argv, stdin=subprocess.DEVNULL, start_new_session=True)
 
 
-def inventory(hosts: NamespaceHosts, directory: Path, **others: object) -> Path:
-    """An inventory of the machines, each known by its host key unless `others` say otherwise."""
-    values = {
+def inventory(hosts: NamespaceHosts, directory: Path, **settings: object) -> Path:
+    """An inventory of the machines; each has its host_key unless `settings` contain another way to verify it."""
+    defaults = {
         "user": "root",
         "key": str(directory / "key"),
-        "directory": str(directory / "far"),
+        "directory": str(directory / "remote"),
         "python": sys.executable,
     }
-    lines = ["[defaults]", *(_line(name, value) for name, value in {**values, **others}.items())]
+    lines = ["[defaults]", *(_line(name, value) for name, value in {**defaults, **settings}.items())]
     for node, view in hosts.views.items():
         lines += ["[[hosts]]", _line("name", f"n{node}"), _line("address", view.address)]
-        if not {"accept_unknown", "known_hosts", "host_key"} & set(others):
+        if not {"accept_unknown", "known_hosts", "host_key"} & set(settings):
             lines.append(_line("host_key", host_key(hosts, node)))
     path = directory / "inventory.toml"
     path.write_text("\n".join(lines) + "\n")
@@ -91,7 +91,7 @@ def inventory(hosts: NamespaceHosts, directory: Path, **others: object) -> Path:
 
 
 def host_key(hosts: NamespaceHosts, node: int) -> str:
-    """What a machine is known by: the kind of its key, and the key."""
+    """A machine's host key: its type and its value."""
     return " ".join((hosts.views[node].directory / "host_key.pub").read_text().split()[:2])
 
 
@@ -100,7 +100,7 @@ def _line(name: str, value: object) -> str:
 
 
 def make_key(path: Path) -> None:
-    """Make an ed25519 key without a passphrase, once, as ssh-keygen would."""
+    """Create an ed25519 key without a passphrase, unless it exists."""
     if path.exists():
         return
     key = Ed25519PrivateKey.generate()

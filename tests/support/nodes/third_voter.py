@@ -13,20 +13,18 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-
-from nodes.mixed import MixedSystem
+from typing import Any
 
 from harness.model import Observation
+from harness.model.conditions import ALL_FOLLOW_LEADER
+from harness.planning.plan import Plan
+from harness.systems.cluster import Cluster
 from nodes.hosts.netns.hosts import NamespaceHosts
 from nodes.hosts.processes import ChildProcesses
 from nodes.kafka.artifacts import Library
-from nodes.kafka.configuration import Layout
-from nodes.kafka.system import KafkaSystem
 from nodes.observe.watch import QuorumWatch
-from nodes.reference.system import ReferenceSystem
 from nodes.wire.connection import WireConnection
 
-CLUSTER_ID = "9QAAAAAAAAAAAAAAAAAAAA"
 REFERENCE_NODE = 3
 SWITCHES = {"controller.quorum.election.timeout.ms": "8000"}
 
@@ -34,8 +32,8 @@ SWITCHES = {"controller.quorum.election.timeout.ms": "8000"}
 async def run(directory: Path, version: str) -> dict[str, object]:
     """Run the quorum; returns whether each expected event was observed."""
     release = await Library.default().resolve(version)
-    kafka = KafkaSystem(release, Layout.CONTROLLERS, CLUSTER_ID)
-    system = MixedSystem({1: kafka, 2: kafka, REFERENCE_NODE: ReferenceSystem(SWITCHES, CLUSTER_ID, seed=1)})
+    mixed: dict[str, Any] = {"system": f"kafka:{release.version}", "node_systems": {REFERENCE_NODE: "reference"}}
+    system = Cluster(Plan(name="mixed", seed=1, story=[], node_switches={REFERENCE_NODE: SWITCHES}, **mixed))
     observations: list[Observation] = []
     loop = asyncio.get_running_loop()
     async with NamespaceHosts.up(directory, 3) as hosts:
@@ -56,14 +54,14 @@ async def run(directory: Path, version: str) -> dict[str, object]:
 
 
 async def _kill_follower_then_leader(watch: QuorumWatch, processes: ChildProcesses) -> dict[str, object]:
-    followed = await watch.until("all follow one leader", 60)
+    followed = await watch.until(ALL_FOLLOW_LEADER, 60)
     first = watch.view().leader()
     assert first in (1, 2), f"expected a real node to lead first, n{first} does"
     follower = 3 - first
     await processes.kill(follower)
     replicated = await _high_watermark_advances(watch, first, by=4)
     await processes.start(follower)
-    rejoined = await watch.until("all follow one leader", 60)
+    rejoined = await watch.until(ALL_FOLLOW_LEADER, 60)
     await processes.kill(first)
     elected = await _holds_within_30_s(lambda: watch.view().leader() in (follower, REFERENCE_NODE))
     leader = watch.view().leader()

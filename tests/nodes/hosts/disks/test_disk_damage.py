@@ -1,4 +1,4 @@
-"""Damage to files at rest, on folders of the test's own: which bytes differ afterwards, and which do not."""
+"""Damage to files at rest: which bytes change, and which do not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def differing_bits(before, after):
 
 
 @pytest.mark.parametrize("bits", [1, 17])
-def test_so_many_bits_are_the_other_way_round_and_no_others(data, bits):
+def test_exactly_the_given_number_of_bits_is_flipped(data, bits):
     before = newest(data)
     done = flip_bits(data, {"bits": bits, "files": f"{LOG}/*7.log"}, random.Random(1))
     assert differing_bits(before, newest(data)) == bits == len(done["bits"])
@@ -53,48 +53,48 @@ def test_the_last_bytes_of_the_newest_segment_are_cut(data):
     assert newest(data) == whole[:-5]
 
 
-@pytest.mark.parametrize(("last", "left"), [(1, 2), (2, 1), (3, 0)])
-def test_the_last_batches_of_the_newest_segment_are_cut(data, last, left):
+@pytest.mark.parametrize(("last", "remaining"), [(1, 2), (2, 1), (3, 0)])
+def test_the_last_batches_of_the_newest_segment_are_cut(data, last, remaining):
     truncate_log(data, {"last_batches": last, "log": LOG}, random.Random(1))
-    assert newest(data) == b"".join(BATCHES[:left])
-    assert len(list(heads(newest(data)))) == left
+    assert newest(data) == b"".join(BATCHES[:remaining])
+    assert len(list(heads(newest(data)))) == remaining
 
 
-def test_the_last_batches_are_whole_ones_and_go_with_the_torn_tail_behind_them(data):
+def test_a_torn_tail_is_cut_together_with_the_last_whole_batch(data):
     (data / LOG / "00000000000000000007.log").write_bytes(b"".join(BATCHES) + BATCHES[0][:20])
     truncate_log(data, {"last_batches": 1, "log": LOG}, random.Random(1))
     assert newest(data) == b"".join(BATCHES[:2])
 
 
 @pytest.mark.parametrize("details", [{"last_batches": 4}, {"last_bytes": 10_000}])
-def test_more_than_there_is_cannot_be_cut(data, details):
+def test_cutting_more_than_the_segment_holds_fails(data, details):
     with pytest.raises(PeerFailure, match="are too few"):
         truncate_log(data, {**details, "log": LOG}, random.Random(1))
     assert newest(data) == b"".join(BATCHES)
 
 
-def test_bytes_and_batches_at_once_mean_nothing(data):
+def test_last_bytes_and_last_batches_exclude_each_other(data):
     with pytest.raises(BadInput):
         truncate_log(data, {"last_bytes": 1, "last_batches": 1, "log": LOG}, random.Random(1))
 
 
 @pytest.mark.parametrize(
-    ("damage", "holds"),
+    ("damage", "is_damaged"),
     [
         ("garbage", lambda content: len(content) == 17 and content != b'{"leaderEpoch":3}'),
         ("zeros", lambda content: content == bytes(17)),
         ("empty", lambda content: content == b""),
     ],
 )
-def test_a_checkpoint_holds_what_was_asked_for(data, damage, holds):
+def test_a_checkpoint_holds_the_requested_damage(data, damage, is_damaged):
     corrupt_checkpoint(data, {"checkpoint": "quorum-state", "damage": damage}, random.Random(1))
-    assert holds((data / LOG / "quorum-state").read_bytes())
+    assert is_damaged((data / LOG / "quorum-state").read_bytes())
 
 
-def test_a_wiped_directory_is_empty_and_what_links_led_to_is_not(data, tmp_path_factory):
-    elsewhere = tmp_path_factory.mktemp("elsewhere")
-    (elsewhere / "kept").write_text("kept")
-    (data / "link").symlink_to(elsewhere)
+def test_a_wiped_directory_is_empty_and_the_targets_of_its_links_are_kept(data, tmp_path_factory):
+    linked = tmp_path_factory.mktemp("linked")
+    (linked / "kept").write_text("kept")
+    (data / "link").symlink_to(linked)
     assert wipe(data) == {"removed": 2}
     assert list(data.iterdir()) == []
-    assert (elsewhere / "kept").read_text() == "kept"
+    assert (linked / "kept").read_text() == "kept"

@@ -1,6 +1,6 @@
-"""What the tests of the proxy play inside a sandbox; each scene prints what it saw as one JSON line.
+"""Test cases for the proxy, run inside a sandbox: each prints its result as one JSON line.
 
-python rpc_scenes.py SCENE DIRECTORY      (started by test_rpcs_between_nodes.py)
+python rpc_cases.py CASE DIRECTORY      (started by test_rpcs_between_nodes.py)
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -45,13 +45,13 @@ EVERY_LINK = list(permutations((1, 2, 3), 2))
 
 @dataclass(slots=True)
 class Quorum:
-    """Three reference nodes that talk through the proxy, watched."""
+    """Three observed reference nodes whose RPCs pass the proxy."""
 
     hosts: NamespaceHosts
     processes: ChildProcesses
     watch: QuorumWatch
     rpcs: NamespaceRpcs
-    seen: list[Observation]
+    observations: list[Observation]
 
     @property
     def context(self) -> NemesisContext:
@@ -63,28 +63,32 @@ class Quorum:
         return self.watch.view().leader()
 
     def epoch(self) -> int:
-        """The newest epoch that any node was seen in."""
-        return max(each.epoch or 0 for each in self.seen)
+        """The highest epoch observed on any node."""
+        return max(observation.epoch or 0 for observation in self.observations)
 
     def states_of(self, node: int, since: int = 0) -> list[str]:
-        transitions = [each for each in self.seen[since:] if each.kind == "transition" and each.node == node]
-        return [each.state or "" for each in transitions]
+        """The states that a node entered, from the observation with index `since` on."""
+        return [
+            observation.state or ""
+            for observation in self.observations[since:]
+            if observation.kind == "transition" and observation.node == node
+        ]
 
     async def until(self, condition: Callable[[], bool], what: str) -> None:
         deadline = asyncio.get_running_loop().time() + DEADLINE_SECONDS
         while not condition():
-            assert asyncio.get_running_loop().time() < deadline, f"waiting until {what}; last: {self.seen[-5:]}"
+            assert asyncio.get_running_loop().time() < deadline, f"waiting until {what}; last: {self.observations[-5:]}"
             await asyncio.sleep(0.01)
 
-    async def settled(self) -> int:
-        """Wait until all follow one leader, and tell which."""
-        assert await self.watch.until(ALL_FOLLOW_LEADER, DEADLINE_SECONDS), self.seen[-5:]
+    async def agreed_leader(self) -> int:
+        """Wait until all nodes follow one leader; returns it."""
+        assert await self.watch.until(ALL_FOLLOW_LEADER, DEADLINE_SECONDS), self.observations[-5:]
         leader = self.leader()
         assert leader is not None
         return leader
 
     async def commits(self) -> bool:
-        """Wait until the leader's high watermark has moved by four."""
+        """Wait until the leader's high watermark has advanced by four."""
         start = self.high_watermark()
         await self.until(lambda: self.high_watermark() >= start + 4, "records are committed")
         return True
@@ -95,6 +99,7 @@ class Quorum:
         return (claim.high_watermark or 0) if claim else 0
 
     async def acted(self, rule: str, times: int = 1) -> None:
+        """Wait until a rule has acted on this many messages."""
         deadline = asyncio.get_running_loop().time() + DEADLINE_SECONDS
         while (await self.rpcs.counts())[rule].acted < times:
             assert asyncio.get_running_loop().time() < deadline, f"waiting until {rule} has acted {times} times"
@@ -102,22 +107,22 @@ class Quorum:
 
 
 @asynccontextmanager
-async def quorum(directory: Path, recording: Recording | None = None, **switches: str) -> AsyncIterator[Quorum]:
-    """A quorum that has a leader, from here to the end of the block."""
+async def running_quorum(directory: Path, recording: Recording | None = None, **switches: str) -> AsyncIterator[Quorum]:
+    """A running quorum that has a leader."""
     system = ReferenceSystem({f"reference.{name}": value for name, value in switches.items()}, CLUSTER_ID, seed=1)
-    seen: list[Observation] = []
-    watch = QuorumWatch(time.monotonic_ns, time.time_ns() - time.monotonic_ns(), seen.append)
+    observations: list[Observation] = []
+    watch = QuorumWatch(time.monotonic_ns, time.time_ns() - time.monotonic_ns(), observations.append)
     async with NamespaceHosts.up(directory, 3) as hosts, NamespaceRpcs.up(hosts, recording=recording) as rpcs:
         processes = ChildProcesses(hosts, system, lambda *_: None)
         for view in hosts.views.values():
             await system.prepare(hosts.host(view.node), hosts.views)
             await processes.start(view.node)
-        connections = {node: WireConnection(view.address, 9093, "judge") for node, view in hosts.views.items()}
+        connections = {node: WireConnection(view.address, 9093, "observer") for node, view in hosts.views.items()}
         watch.start({node: system.files(view) for node, view in hosts.views.items()}, connections)
         try:
-            played = Quorum(hosts, processes, watch, rpcs, seen)
-            await played.settled()
-            yield played
+            running = Quorum(hosts, processes, watch, rpcs, observations)
+            await running.agreed_leader()
+            yield running
         finally:
             await processes.kill_all()
             await watch.stop()
@@ -126,67 +131,74 @@ async def quorum(directory: Path, recording: Recording | None = None, **switches
 
 
 def held_fetches() -> Mapping[str, Any]:
-    """The deed: Fetch responses from the leader to one follower are held."""
+    """The nemesis op's value: hold Fetch responses from the leader to one follower."""
     match = RpcMatch((Api.FETCH,), "response", ("leader",), ("follower",))
     return intercept(RpcRule("held-fetches", match, HOLD)).value
 
 
-async def inject(context: NemesisContext, deed: Any) -> dict[str, Any]:
-    """Put a deed's rules in listener."""
-    return await rpc.inject(context, rpc.NAME, rpc.resolve(context, rpc.NAME, deed))
+async def inject(context: NemesisContext, value: Any) -> dict[str, Any]:
+    """Inject the rules of a nemesis op's value."""
+    return await rpc.inject(context, rpc.NAME, rpc.resolve(context, rpc.NAME, value))
 
 
-async def _hold_fetches(played: Quorum, until: Callable[[int, int], bool]) -> dict[str, Any]:
-    """Hold a follower's Fetch responses until so, given the follower and where its observations begin; then heal."""
-    before, began, context = played.epoch(), len(played.seen), played.context
-    leader = await played.settled()
+async def _hold_fetches(quorum: Quorum, until: Callable[[int, int], bool]) -> dict[str, Any]:
+    """Hold a follower's Fetch responses until until(follower, index of the first observation) is true; then heal."""
+    before, start, context = quorum.epoch(), len(quorum.observations), quorum.context
+    leader = await quorum.agreed_leader()
     done = await inject(context, held_fetches())
     (follower,) = done["rules"][0]["match"]["targets"]
-    await played.until(lambda: until(follower, began), "the follower misses its leader")
-    holding = (await played.rpcs.counts())["held-fetches"].holding
+    await quorum.until(lambda: until(follower, start), "the follower reacts to the missing responses")
+    holding = (await quorum.rpcs.counts())["held-fetches"].holding
     healed = await rpc.heal(context)
-    after = await played.settled()
-    burned = played.epoch() - before
+    after = await quorum.agreed_leader()
+    epochs_raised = quorum.epoch() - before
     acted = healed["counts"]["held-fetches"]["acted"]
-    states = played.states_of(follower, began)
-    return {"burned": burned, "deposed": after != leader, "states": states, "acted": acted, "holding": holding}
+    states = quorum.states_of(follower, start)
+    return {
+        "epochs_raised": epochs_raised,
+        "deposed": after != leader,
+        "states": states,
+        "acted": acted,
+        "holding": holding,
+    }
 
 
 async def fetches_held_with_pre_vote(directory: Path) -> dict[str, Any]:
-    """Held until the follower has been Prospective and Follower again."""
-    async with quorum(directory) as played:
+    """Hold until the follower has become Prospective and Follower again."""
+    async with running_quorum(directory) as quorum:
 
-        def came_back(follower: int, since: int) -> bool:
-            return played.states_of(follower, since)[:2] == ["Prospective", "Follower"]
+        def is_follower_again(follower: int, since: int) -> bool:
+            return quorum.states_of(follower, since)[:2] == ["Prospective", "Follower"]
 
-        return await _hold_fetches(played, came_back)
+        return await _hold_fetches(quorum, is_follower_again)
 
 
 async def fetches_held_without_pre_vote(directory: Path) -> dict[str, Any]:
-    """Held until the follower has burned an epoch."""
-    async with quorum(directory, pre_vote="false") as played:
-        before = played.epoch()
-        return await _hold_fetches(played, lambda _follower, _since: played.epoch() > before)
+    """Hold until the follower has raised the epoch."""
+    async with running_quorum(directory, pre_vote="false") as quorum:
+        before = quorum.epoch()
+        return await _hold_fetches(quorum, lambda _follower, _since: quorum.epoch() > before)
 
 
 async def _no_pre_vote(directory: Path, action: RpcAction) -> dict[str, Any]:
-    """The leader dies while no PreVote request reaches anyone; then the rule goes."""
-    async with quorum(directory) as played:
+    """Kill the leader while no pre-vote request is delivered; then remove the rule."""
+    async with running_quorum(directory) as quorum:
         rule = RpcRule("pre-votes", RpcMatch((Api.VOTE,), pre_vote=True), action)
-        leader, before, began = await played.settled(), played.epoch(), len(played.seen)
-        await played.rpcs.replace([rule])
-        await played.processes.kill(leader)
-        await played.until(lambda: both_are_prospective(played, leader, began), "both others are Prospective")
-        await played.acted("pre-votes", times=4)
-        meanwhile = {state for node in (1, 2, 3) for state in played.states_of(node, began)}
-        burned = played.epoch() - before
-        healed = await rpc.heal(played.context)
-        await played.until(lambda: played.leader() not in (None, leader), "another leads")
-        return {"meanwhile": sorted(meanwhile), "burned": burned, "acted": healed["counts"]["pre-votes"]["acted"] >= 4}
+        leader, before, start = await quorum.agreed_leader(), quorum.epoch(), len(quorum.observations)
+        await quorum.rpcs.replace([rule])
+        await quorum.processes.kill(leader)
+        await quorum.until(lambda: both_are_prospective(quorum, leader, start), "both other nodes are Prospective")
+        await quorum.acted("pre-votes", times=4)
+        states = {state for node in (1, 2, 3) for state in quorum.states_of(node, start)}
+        epochs_raised = quorum.epoch() - before
+        healed = await rpc.heal(quorum.context)
+        await quorum.until(lambda: quorum.leader() not in (None, leader), "another leads")
+        acted = healed["counts"]["pre-votes"]["acted"] >= 4
+        return {"states": sorted(states), "epochs_raised": epochs_raised, "acted": acted}
 
 
-def both_are_prospective(played: Quorum, dead: int, since: int) -> bool:
-    return all("Prospective" in played.states_of(node, since) for node in (1, 2, 3) if node != dead)
+def both_are_prospective(quorum: Quorum, dead: int, since: int) -> bool:
+    return all("Prospective" in quorum.states_of(node, since) for node in (1, 2, 3) if node != dead)
 
 
 async def pre_votes_dropped(directory: Path) -> dict[str, Any]:
@@ -198,68 +210,69 @@ async def pre_votes_answered_with_an_error(directory: Path) -> dict[str, Any]:
 
 
 async def nothing_matches(directory: Path) -> dict[str, Any]:
-    """Rules are in listener and meet no message."""
-    async with quorum(directory) as played:
-        leader, before = await played.settled(), played.epoch()
-        deed = intercept(RpcRule("end-txn", RpcMatch((Api.END_TXN,)), DROP)).value
-        await inject(played.context, deed)
-        commits = await played.commits()
-        counts = await played.rpcs.counts()
+    """A rule that matches no message."""
+    async with running_quorum(directory) as quorum:
+        leader, before = await quorum.agreed_leader(), quorum.epoch()
+        await inject(quorum.context, intercept(RpcRule("end-txn", RpcMatch((Api.END_TXN,)), DROP)).value)
+        commits = await quorum.commits()
+        counts = await quorum.rpcs.counts()
         try:
-            await rpc.heal(played.context)
-            verdict = "healed"
+            await rpc.heal(quorum.context)
+            outcome = "healed"
         except PeerFailure as failure:
-            verdict = str(failure)
-        unchanged = (played.leader(), played.epoch()) == (leader, before)
+            outcome = str(failure)
+        unchanged = (quorum.leader(), quorum.epoch()) == (leader, before)
         matched = counts["end-txn"].matched
-        return {"commits": commits, "unchanged": unchanged, "matched": matched, "verdict": verdict}
+        return {"commits": commits, "unchanged": unchanged, "matched": matched, "outcome": outcome}
 
 
 async def proxy_killed(directory: Path) -> dict[str, Any]:
-    """The proxy dies, the rules are healed, and then there is another proxy."""
-    async with quorum(directory) as played:
+    """Kill the proxy, heal the rules, and start a new proxy."""
+    async with running_quorum(directory) as quorum:
         ways: dict[str, list[str]] = {}
 
-        async def look(name: str) -> None:
-            ways[name] = sorted(set((await played.rpcs.ways(EVERY_LINK)).values()))
+        async def test_ways(name: str) -> None:
+            ways[name] = sorted(set((await quorum.rpcs.ways(EVERY_LINK)).values()))
 
-        await played.rpcs.replace([RpcRule("slow", RpcMatch((Api.FETCH,)), delay(1))])
-        await look("with a proxy")
-        assert played.rpcs.pid is not None
-        os.kill(played.rpcs.pid, signal.SIGKILL)
-        await played.until(lambda: played.rpcs.pid is None, "the proxy is gone")
-        await look("killed")
-        await rpc.heal(played.context)
-        await look("healed")
-        await played.settled()
-        commits = await played.commits()
-        await played.rpcs.replace([RpcRule("slow", RpcMatch((Api.FETCH,)), delay(1))])
-        await look("with another")
-        await played.acted("slow", times=5)
-        await rpc.heal(played.context)
-        await played.settled()
+        await quorum.rpcs.replace([RpcRule("slow", RpcMatch((Api.FETCH,)), delay(1))])
+        await test_ways("with a proxy")
+        assert quorum.rpcs.pid is not None
+        os.kill(quorum.rpcs.pid, signal.SIGKILL)
+        await quorum.until(lambda: quorum.rpcs.pid is None, "the proxy is gone")
+        await test_ways("killed")
+        await rpc.heal(quorum.context)
+        await test_ways("healed")
+        await quorum.agreed_leader()
+        commits = await quorum.commits()
+        await quorum.rpcs.replace([RpcRule("slow", RpcMatch((Api.FETCH,)), delay(1))])
+        await test_ways("with a new proxy")
+        await quorum.acted("slow", times=5)
+        await rpc.heal(quorum.context)
+        await quorum.agreed_leader()
         return {"ways": ways, "commits": commits}
 
 
 async def everything_recorded(directory: Path) -> dict[str, Any]:
-    """A leader is elected, records are committed, the leader dies and another is elected, all on record."""
+    """Record an election, commits, the death of the leader and another election."""
     rows_path = directory / "rows.jsonl"
     directory.mkdir(parents=True, exist_ok=True)
-    async with quorum(directory, Recording(rows_path, time.monotonic_ns())) as played:
-        await played.commits()
-        leader = await played.settled()
-        await played.processes.kill(leader)
-        await played.until(lambda: played.leader() not in (None, leader), "another leads")
-        final, epoch = played.leader(), played.epoch()
+    async with running_quorum(directory, Recording(rows_path, time.monotonic_ns())) as quorum:
+        await quorum.commits()
+        leader = await quorum.agreed_leader()
+        await quorum.processes.kill(leader)
+        await quorum.until(lambda: quorum.leader() not in (None, leader), "another leads")
+        final, epoch = quorum.leader(), quorum.epoch()
     rows = list(read_rows(rows_path))
-    asked = {(row.source, row.target, row.correlation_id, row.api_key) for row in rows if row.direction == "request"}
-    replied = {(row.target, row.source, row.correlation_id, row.api_key) for row in rows if row.direction == "response"}
+    requests = {(row.source, row.target, row.correlation_id, row.api_key) for row in rows if row.direction == "request"}
+    responses = {
+        (row.target, row.source, row.correlation_id, row.api_key) for row in rows if row.direction == "response"
+    }
     votes = [row for row in rows if row.api_key == Api.VOTE]
     granted = [row for row in votes if row.granted]
     return {
-        "responses answer requests": replied <= asked,
+        "responses match requests": responses <= requests,
         "times grow": [row.time_ns for row in rows] == sorted(row.time_ns for row in rows) and rows[0].time_ns > 0,
-        "flags of votes": sorted({row.pre_vote for row in votes if row.direction == "request"}),
+        "pre-vote flags": sorted({row.pre_vote for row in votes if row.direction == "request"}),
         "last vote granted": (granted[-1].target, granted[-1].epoch, granted[-1].pre_vote) == (final, epoch, False),
         "fetches of the last epoch": any(
             (row.api_key, row.direction, row.epoch, row.target) == (Api.FETCH, "request", epoch, final) for row in rows
@@ -278,7 +291,7 @@ END_TXN = codec.encode_request(
 
 
 async def client_leaves_while_held(directory: Path) -> dict[str, Any]:
-    """A client's EndTxn is held, the client closes, the rule goes: what the server saw, and when."""
+    """A client closes while its EndTxn is held, then the rule is removed: the requests that the server receives."""
     async with NamespaceHosts.up(directory, 2) as hosts, NamespaceRpcs.up(hosts, clients=True) as rpcs:
         arrived: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
         await _serve(hosts, 2, arrived)
@@ -289,20 +302,20 @@ async def client_leaves_while_held(directory: Path) -> dict[str, Any]:
             await asyncio.sleep(0.01)
         writer.close()
         await writer.wait_closed()
-        # A second connection passes while the first is held: when it has been served, the held one had its chance.
-        other = await _ask(hosts, 1, 2, VERSIONS)
+        # A later connection is served while the request is held, so the held request had time to arrive.
+        other = await _request(hosts, 1, 2, VERSIONS)
         before = [arrived.get_nowait()[1] == VERSIONS for _ in range(arrived.qsize())]
         await rpcs.replace([])
         late = await asyncio.wait_for(arrived.get(), DEADLINE_SECONDS)
-        passed_source = await _ask(hosts, 1, 2, VERSIONS) == other == hosts.views[1].address.encode()
-        return {"before": before, "late": late[1] == END_TXN, "source kept": passed_source}
+        is_source_kept = await _request(hosts, 1, 2, VERSIONS) == other == hosts.views[1].address.encode()
+        return {"before": before, "late": late[1] == END_TXN, "source address kept": is_source_kept}
 
 
-async def nobody_listens(directory: Path) -> dict[str, Any]:
-    """A connection through the proxy to a node that is not there."""
+async def closed_port(directory: Path) -> dict[str, Any]:
+    """A connection through the proxy to a closed port."""
     async with NamespaceHosts.up(directory, 2) as hosts, NamespaceRpcs.up(hosts) as rpcs:
         try:
-            answered = await _ask(hosts, 1, 2, VERSIONS)
+            answered = await _request(hosts, 1, 2, VERSIONS)
             ended = "closed" if answered == b"" else "answered"
         except ConnectionResetError:
             ended = "reset"
@@ -311,7 +324,7 @@ async def nobody_listens(directory: Path) -> dict[str, Any]:
 
 
 async def cut_link(directory: Path) -> dict[str, Any]:
-    """A request on a cut link, given up before the link is mended, and one after that."""
+    """A request on a cut link that is abandoned before the link heals, and a request after that."""
     async with NamespaceHosts.up(directory, 2) as hosts, NamespaceRpcs.up(hosts) as rpcs:
         arrived: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
         await _serve(hosts, 2, arrived)
@@ -319,14 +332,14 @@ async def cut_link(directory: Path) -> dict[str, Any]:
         await links.cut([(1, 2)])
         try:
             async with asyncio.timeout(0.5):
-                await _ask(hosts, 1, 2, END_TXN)
+                await _request(hosts, 1, 2, END_TXN)
             answered = True
         except TimeoutError:
             answered = False
         way = (await rpcs.ways([(1, 2)]))[(1, 2)]
-        await _until_nobody_connects(hosts, 1)
+        await _until_no_pending_connection(hosts, 1)
         await links.heal()
-        await _ask(hosts, 1, 2, VERSIONS)
+        await _request(hosts, 1, 2, VERSIONS)
         frames = [arrived.get_nowait()[1] for _ in range(arrived.qsize())]
         return {
             "answered": answered,
@@ -335,24 +348,24 @@ async def cut_link(directory: Path) -> dict[str, Any]:
         }
 
 
-async def _until_nobody_connects(hosts: NamespaceHosts, node: int) -> None:
-    """Wait until no connection of the node's, the proxy's for it included, is under way (SYN-SENT)."""
+async def _until_no_pending_connection(hosts: NamespaceHosts, node: int) -> None:
+    """Wait until no connection attempt in the node's namespace is pending (SYN-SENT)."""
     deadline = asyncio.get_running_loop().time() + DEADLINE_SECONDS
     while (await run(hosts.enter(node, ["ss", "-Htn", "state", "syn-sent"]))).strip():
-        assert asyncio.get_running_loop().time() < deadline, "a connection is still under way"
+        assert asyncio.get_running_loop().time() < deadline, "a connection attempt is still pending"
         await asyncio.sleep(0.01)
 
 
 async def large_frames(directory: Path) -> dict[str, Any]:
-    """Requests of many megabytes, delayed one behind the other, whole and in order."""
+    """Requests of many megabytes arrive complete and in order behind a delayed one."""
     async with NamespaceHosts.up(directory, 2) as hosts, NamespaceRpcs.up(hosts) as rpcs:
         arrived: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
         await _serve(hosts, 2, arrived)
         await rpcs.replace([RpcRule("slow", RpcMatch((Api.API_VERSIONS,), nth=1), delay(200))])
         sizes = [1, 20_000_000, 5_000_000]
         frames = [_padded(VERSIONS, size) for size in sizes]
-        await _ask(hosts, 1, 2, b"".join(frames), responses=len(frames))
-        return {"whole": [arrived.get_nowait()[1] == frame for frame in frames]}
+        await _request(hosts, 1, 2, b"".join(frames), responses=len(frames))
+        return {"complete": [arrived.get_nowait()[1] == frame for frame in frames]}
 
 
 def _padded(frame: bytes, size: int) -> bytes:
@@ -364,7 +377,7 @@ VERSIONS = codec.encode_request(codec.build(Api.API_VERSIONS, 0, "request", {}),
 
 
 async def _serve(hosts: NamespaceHosts, node: int, arrived: asyncio.Queue[tuple[str, bytes]]) -> None:
-    """A server on a node that answers each frame with its sender's address."""
+    """Start a server on a node that answers each frame with the sender's address."""
     make = partial(socket.create_server, (hosts.views[node].address, 9093))
     listening = await Namespace(hosts.network_namespace(node)).make(make)
 
@@ -383,13 +396,13 @@ async def _serve(hosts: NamespaceHosts, node: int, arrived: asyncio.Queue[tuple[
     await asyncio.start_server(serve, sock=listening)
 
 
-async def _ask(hosts: NamespaceHosts, source: int, target: int, request: bytes, responses: int = 1) -> bytes:
-    """What a node asks on a connection of its own; the last response's body."""
+async def _request(hosts: NamespaceHosts, source: int, target: int, request: bytes, responses: int = 1) -> bytes:
+    """Send a request from a node on a new connection; returns the body of the last response."""
     namespace = Namespace(hosts.network_namespace(source))
-    asking = await namespace.make(lambda: outgoing(hosts.views[source].address, marked=False))
+    client = await namespace.make(lambda: outgoing(hosts.views[source].address, marked=False))
     namespace.close()
-    await asyncio.get_running_loop().sock_connect(asking, (hosts.views[target].address, 9093))
-    reader, writer = await asyncio.open_connection(sock=asking)
+    await asyncio.get_running_loop().sock_connect(client, (hosts.views[target].address, 9093))
+    reader, writer = await asyncio.open_connection(sock=client)
     try:
         writer.write(request)
         for _ in range(responses):
@@ -400,7 +413,7 @@ async def _ask(hosts: NamespaceHosts, source: int, target: int, request: bytes, 
         writer.close()
 
 
-SCENES = [
+CASES: list[Callable[[Path], Coroutine[Any, Any, dict[str, Any]]]] = [
     fetches_held_with_pre_vote,
     fetches_held_without_pre_vote,
     pre_votes_dropped,
@@ -409,11 +422,11 @@ SCENES = [
     proxy_killed,
     everything_recorded,
     client_leaves_while_held,
-    nobody_listens,
+    closed_port,
     cut_link,
     large_frames,
 ]
 
 if __name__ == "__main__":
-    scene = {each.__name__: each for each in SCENES}[sys.argv[1]]
-    print(json.dumps(asyncio.run(scene(Path(sys.argv[2])))))
+    by_name = {case.__name__: case for case in CASES}
+    print(json.dumps(asyncio.run(by_name[sys.argv[1]](Path(sys.argv[2])))))

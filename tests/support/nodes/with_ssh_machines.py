@@ -1,8 +1,8 @@
-"""Runs a command beside machines: a sandbox with a real sshd in each of its namespaces, and an inventory of them.
+"""Runs a command with access to SSH machines: a sandbox with a real sshd in each of its namespaces.
 
-    python beside_machines.py COUNT DIRECTORY COMMAND…
+    python with_ssh_machines.py COUNT DIRECTORY COMMAND…
 
-In the command's words, INVENTORY stands for the inventory's path. SPLITBRAIN_TEST_SSHD says where sshd is.
+INVENTORY in the command is replaced by the path of the machines' inventory. SPLITBRAIN_TEST_SSHD is the path of sshd.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 from nodes.hosts.sandbox import Privilege, enclose
 from tests.support.nodes.ssh_machines import inventory, machines
 
-INSIDE = "SPLITBRAIN_TEST_BESIDE_MACHINES"
+INSIDE = "SPLITBRAIN_TEST_WITH_SSH_MACHINES"
 
 
-async def play(count: int, directory: Path, argv: list[str]) -> int:
+async def run(count: int, directory: Path, argv: list[str]) -> int:
     async with machines(directory, count) as hosts:
         path = inventory(hosts, directory)
-        command = await asyncio.create_subprocess_exec(*(word.replace("INVENTORY", str(path)) for word in argv))
+        command = await asyncio.create_subprocess_exec(*(argument.replace("INVENTORY", str(path)) for argument in argv))
         return await command.wait()
 
 
@@ -32,7 +32,7 @@ def main() -> int:
         command = enclose([sys.executable, *sys.argv], Privilege.detect())
         return subprocess.run(command, env={**os.environ, INSIDE: "1"}, check=False).returncode
     Path(directory).mkdir(parents=True, exist_ok=True)
-    return asyncio.run(play(int(count), Path(directory), argv))
+    return asyncio.run(run(int(count), Path(directory), argv))
 
 
 if __name__ == "__main__":

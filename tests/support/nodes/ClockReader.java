@@ -1,15 +1,15 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** A JVM whose clocks are moved: two threads read them without end, and each line on its input is answered by both. */
-class Clockwork {
-    static volatile long seen;
+/** Two threads read the clocks without pause. Each input line is answered with both clocks, in seconds. */
+class ClockReader {
+    static volatile long latest;
 
     public static void main(String[] arguments) throws Exception {
         for (int thread = 0; thread < 2; thread++) {
             Thread reader = new Thread(() -> {
                 while (true) {
-                    seen = System.nanoTime() + System.currentTimeMillis();
+                    latest = System.nanoTime() + System.currentTimeMillis();
                 }
             });
             reader.setDaemon(true);

@@ -1,4 +1,4 @@
-"""What runs in the process whose clocks the tests move: each line names what to read or do, each answer is a line."""
+"""Runs in a process whose clocks the tests skew: each input line names a reader, each output line is its result."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
 
 LIBC = ctypes.CDLL(None)
 
@@ -22,7 +23,7 @@ def time_of_day() -> float:
 
 def coarse_time() -> int:
     LIBC.time.restype = ctypes.c_int64
-    return LIBC.time(None)
+    return int(LIBC.time(None))
 
 
 def loop_clock() -> float:
@@ -34,7 +35,7 @@ def loop_clock() -> float:
 
 
 def forked() -> float:
-    """The monotonic clock of a child by fork."""
+    """The monotonic clock of a forked child."""
     reader, writer = os.pipe()
     if os.fork() == 0:
         os.write(writer, repr(time.monotonic()).encode())
@@ -44,25 +45,28 @@ def forked() -> float:
 
 
 def executed() -> float:
-    """The monotonic clock of a new program."""
+    """The monotonic clock of a newly executed program."""
     return float(subprocess.check_output([sys.executable, "-c", "import time; print(time.monotonic())"]))
 
 
-def read_without_end() -> None:
+def read_clocks_forever() -> None:
     pair = (ctypes.c_int64 * 2)()
     while True:
         LIBC.clock_gettime(time.CLOCK_MONOTONIC, pair)
         LIBC.gettimeofday(pair, None)
 
 
-def begin_reading() -> int:
-    """Two threads that do nothing but read clocks, at the same time: ctypes lets go of the interpreter meanwhile."""
+def start_readers() -> int:
+    """Start two threads that read clocks in parallel without pause; ctypes calls release the interpreter lock."""
     for _ in range(2):
-        threading.Thread(target=read_without_end, daemon=True).start()
+        threading.Thread(target=read_clocks_forever, daemon=True).start()
     return threading.active_count()
 
 
-READERS = {
+LOCKED = threading.Lock()
+LOCKED.acquire()
+
+READERS: Mapping[str, Callable[[], object]] = {
     "time.time": time.time,
     "time.monotonic": time.monotonic,
     "gettimeofday": time_of_day,
@@ -70,12 +74,10 @@ READERS = {
     "asyncio's clock": loop_clock,
     "forked clock": forked,
     "executed clock": executed,
-    "begin": begin_reading,
+    "start readers": start_readers,
     "epoll": lambda: select.epoll().poll(0.3),
     "lock": lambda: LOCKED.acquire(timeout=0.3),
 }
-LOCKED = threading.Lock()
-LOCKED.acquire()
 
 if __name__ == "__main__":
     for line in sys.stdin:

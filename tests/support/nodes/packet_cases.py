@@ -1,6 +1,6 @@
-"""What the tests of packets and disks' hosts do with packets inside a sandbox; as scenes.py, with which it is played.
+"""Test cases for packet faults, run inside a sandbox: each prints its result as one JSON line.
 
-python packet_scenes.py SCENE DIRECTORY
+python packet_cases.py CASE DIRECTORY      (started by test_namespace_packets.py)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nodes.hosts.netns.hosts import NamespaceHosts
 from nodes.hosts.packets.packets import NamespacePackets
 from nodes.proxy.namespaces import Namespace, outgoing
 
-EVERY = tuple(permutations((1, 2, 3), 2))
+EVERY_LINK = tuple(permutations((1, 2, 3), 2))
 SHAPES = {
     "delay": PacketShape(delay_ms=40),
     "uniform": PacketShape(delay_ms=40, jitter_ms=20),
@@ -42,8 +42,8 @@ STREAM_BYTES = 3_000_000
 PORT = 9999
 
 
-def tell(**line: Any) -> None:
-    print(json.dumps(line), flush=True)
+def report(**result: Any) -> None:
+    print(json.dumps(result), flush=True)
 
 
 def _summary(reading: PacketReading) -> dict[str, Any]:
@@ -53,57 +53,55 @@ def _summary(reading: PacketReading) -> dict[str, Any]:
         "delays_ms": None,
         "mean_ms": statistics.fmean(delays),
         "deviation_ms": statistics.pstdev(delays),
-        "least_ms": delays[0],
-        "most_ms": delays[-1],
         "early": sum(delay < 20 for delay in delays),
     }
 
 
-def _told(readings: Mapping[Link, PacketReading]) -> dict[str, Any]:
+def _summaries(readings: Mapping[Link, PacketReading]) -> dict[str, Any]:
     return {f"{a}>{b}": _summary(reading) for (a, b), reading in readings.items()}
 
 
 async def shapes(directory: Path) -> None:
-    """What each shape on one link does to it and to the others."""
+    """The effect of each shape on its link and on the others."""
     async with NamespaceHosts.up(directory, nodes=3) as hosts, NamespacePackets.up(hosts, seed=7) as packets:
-        told = {}
+        results = {}
         for name, shape in SHAPES.items():
             await packets.shape([(1, 2)], shape)
-            told[name] = _told(await packets.read(dict.fromkeys(EVERY, BURST)))
+            results[name] = _summaries(await packets.read(dict.fromkeys(EVERY_LINK, BURST)))
         await packets.clear()
-        told["cleared"] = _told(await packets.read(dict.fromkeys(EVERY, BURST)))
-        tell(technique=packets.technique, told=told)
+        results["cleared"] = _summaries(await packets.read(dict.fromkeys(EVERY_LINK, BURST)))
+        report(technique=packets.technique, results=results)
 
 
 async def together(directory: Path) -> None:
-    """Shapes on several links at once, then one replaced; and a cut of a link that is shaped."""
+    """Shapes on several links at once, the replacement of one, and a cut of a shaped link."""
     async with NamespaceHosts.up(directory, nodes=3) as hosts, NamespacePackets.up(hosts, seed=7) as packets:
         links = NamespaceLinks(hosts)
         await packets.shape([(1, 2), (3, 2)], PacketShape(delay_ms=30))
         await packets.shape([(2, 1)], PacketShape(delay_ms=60))
-        first = _told(await packets.read(dict.fromkeys(EVERY, 20)))
+        first = _summaries(await packets.read(dict.fromkeys(EVERY_LINK, 20)))
         await packets.shape([(1, 2)], PacketShape(delay_ms=5))
-        second = _told(await packets.read(dict.fromkeys(EVERY, 20)))
+        second = _summaries(await packets.read(dict.fromkeys(EVERY_LINK, 20)))
         await links.cut([(1, 2)])
         passing = await links.passes([(1, 2), (2, 1)])
         links.close()
         await packets.clear()
         await packets.clear()
-        tell(first=first, second=second, cut=[passing[(1, 2)], passing[(2, 1)]])
+        report(first=first, second=second, cut=[passing[(1, 2)], passing[(2, 1)]])
 
 
 async def streams(directory: Path) -> None:
-    """Whether a TCP stream over damaged, lost and doubled packets arrives as it was sent, and how long it takes."""
+    """Whether a TCP stream arrives intact when packets are corrupted, dropped and duplicated."""
     async with NamespaceHosts.up(directory, nodes=2) as hosts, NamespacePackets.up(hosts, seed=7) as packets:
         await packets.shape([(1, 2), (2, 1)], PacketShape(delay_ms=1, loss=0.01, duplicate=0.05, corrupt=0.02))
         sent = os.urandom(STREAM_BYTES)
         arrived = await _stream(hosts, sent)
         await packets.clear()
-        tell(same=hashlib.sha256(sent).hexdigest() == arrived, again=await _stream(hosts, b"x") != arrived)
+        report(intact=hashlib.sha256(sent).hexdigest() == arrived, distinct=await _stream(hosts, b"x") != arrived)
 
 
 async def _stream(hosts: NamespaceHosts, sent: bytes) -> str:
-    """Send bytes from host 1 to host 2; the checksum of what came."""
+    """Send bytes from host 1 to host 2; the checksum of what arrived."""
     sink = await asyncio.create_subprocess_exec(
         *hosts.enter(2, [sys.executable, "-c", SINK, hosts.views[2].address, str(PORT)]),
         stdout=asyncio.subprocess.PIPE,
@@ -135,26 +133,26 @@ print(digest.hexdigest(), flush=True)
 
 
 async def left_behind(directory: Path) -> None:
-    """What tables, queues and processes there are while links are shaped, and after the block."""
+    """The tables, queueing disciplines and processes while links are shaped, and after the block."""
     async with NamespaceHosts.up(directory, nodes=2) as hosts:
         async with NamespacePackets.up(hosts, seed=7) as packets:
             await packets.shape([(1, 2)], PacketShape(loss=0.5))
             during = await _traces()
         after = await _traces()
-    tell(during=during, after=after)
+    report(during=during, after=after)
 
 
 async def killed_switch(directory: Path) -> None:
-    """What passes while the switch is dead, and after healing."""
+    """Which packets pass while the switch is dead, and after heal."""
     async with NamespaceHosts.up(directory, nodes=2) as hosts, NamespacePackets.up(hosts, seed=7) as packets:
         await packets.shape([(1, 2)], PacketShape(delay_ms=1))
         pids = [int(path.name) for path in Path("/proc").glob("[0-9]*") if b"nodes.switch" in _command(path)]
         for pid in pids:
             os.kill(pid, 9)
-        dead = _told(await packets.read({(1, 2): 10, (2, 1): 10}))
+        dead = _summaries(await packets.read({(1, 2): 10, (2, 1): 10}))
         await packets.clear()
-        healed = _told(await packets.read({(1, 2): 10, (2, 1): 10}))
-        tell(switches=len(pids), dead=dead, healed=healed)
+        healed = _summaries(await packets.read({(1, 2): 10, (2, 1): 10}))
+        report(switches=len(pids), dead=dead, healed=healed)
 
 
 async def _traces() -> dict[str, bool]:
@@ -167,11 +165,11 @@ async def _traces() -> dict[str, bool]:
 def _command(process: Path) -> bytes:
     try:
         return (process / "cmdline").read_bytes()
-    except OSError:  # it has ended since
+    except OSError:  # it has ended
         return b""
 
 
-SCENES = {scene.__name__: scene for scene in (shapes, together, streams, left_behind, killed_switch)}
+CASES = {case.__name__: case for case in (shapes, together, streams, left_behind, killed_switch)}
 
 if __name__ == "__main__":
-    asyncio.run(SCENES[sys.argv[1]](Path(sys.argv[2])))
+    asyncio.run(CASES[sys.argv[1]](Path(sys.argv[2])))

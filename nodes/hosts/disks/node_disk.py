@@ -1,6 +1,6 @@
-"""One node's disk as it is built: a file system, and where asked for a layer between it and the node.
+"""One node's disk: a file system and, if requested, a fault layer between it and the node.
 
-What may live here: putting these together and taking them apart. What may not: what befalls the files.
+Contains assembly and removal of the two. Does not damage files.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from nodes.hosts.disks.volume import Volume, mount
 
 BALLOON = ".splitbrain-balloon"
 BALLOON_STEP_BYTES = 64 << 10
-LOGS = "data"
-"""Where in its directory a node keeps its logs."""
-BENEATH = "beneath"
-"""The folder in a node's directory where its files are, by the same names, without the layer."""
+DATA_FOLDER = "data"
+"""The folder in a node's directory that holds its logs."""
+BACKING_FOLDER = "beneath"
+"""The folder in a node's directory that exposes its files, under the same names, without the layer."""
 SERVER_LOG = "server.log"
 
 
 @dataclass(slots=True)
-class Store:
-    """A node's disk. Its files are at `path` for the node, at volume.path, beneath any layer, for the controller."""
+class NodeDisk:
+    """A node's disk. The node sees its files at `path`; the controller sees them at volume.path, below any layer."""
 
     path: Path
     volume: Volume
@@ -37,65 +37,65 @@ class Store:
     layer: LayerProcess | None = None
 
     @classmethod
-    async def make(cls, directory: Path, kind: FileSystem, size_mib: int, layered: bool, seed: str) -> Store:
-        """Make a disk in a node's directory."""
-        path = directory / LOGS
-        volume = await mount(kind, directory / BENEATH / LOGS if layered else path, size_mib)
-        store = cls(path, volume, seed)
+    async def make(cls, directory: Path, kind: FileSystem, size_mib: int, layered: bool, seed: str) -> NodeDisk:
+        """Create a disk in a node's directory."""
+        path = directory / DATA_FOLDER
+        volume = await mount(kind, directory / BACKING_FOLDER / DATA_FOLDER if layered else path, size_mib)
+        disk = cls(path, volume, seed)
         if layered:
-            (directory / BENEATH / SERVER_LOG).symlink_to(Path("..") / SERVER_LOG)
-            store.layer = await LayerProcess.start(volume.path, path, seed)
-        return store
+            (directory / BACKING_FOLDER / SERVER_LOG).symlink_to(Path("..") / SERVER_LOG)
+            disk.layer = await LayerProcess.start(volume.path, path, seed)
+        return disk
 
     async def end(self) -> None:
-        """Unmount what was mounted, and leave what was on the disk where the node had it: it is evidence."""
-        self.deflate()
+        """Unmount everything and leave the disk's files at the node's path as evidence."""
+        self.free()
         if self.layer is not None:
             await self.layer.end()
         if self.volume.kind != "directory":
-            await self._move_off()
+            await self._copy_and_unmount()
         self.volume.close()
         if self.volume.path != self.path:
             self.volume.path.replace(self.path)
             shutil.rmtree(self.volume.path.parent)
 
-    async def _move_off(self) -> None:
-        """Copy the files off their file system and unmount it."""
+    async def _copy_and_unmount(self) -> None:
+        """Copy the files to the controller's file system and unmount theirs."""
         kept = self.volume.path.with_name("kept")
         await run(["cp", "-a", "--sparse=always", str(self.volume.path), str(kept)])
         await self.volume.unmount()
         kept.replace(self.volume.path)
 
     async def lose_unsynced(self) -> None:
-        """Lose what was not synced; a layer, which holds files open, is started anew."""
+        """Lose unsynced data; the layer keeps files open, so it is restarted."""
         if self.layer is not None:
             await self.layer.end()
         await self.volume.lose_unsynced()
         if self.layer is not None:
             self.layer = await LayerProcess.start(self.volume.path, self.path, self.seed)
 
-    async def set_fault_mode(self, how: FaultMode) -> None:
-        """Tell the layer; one that has ended is started anew."""
-        assert self.layer is not None, "a deed that is missing is not done"
+    async def set_fault_mode(self, mode: FaultMode) -> None:
+        """Set the layer's fault mode; a layer whose process has ended is restarted first."""
+        assert self.layer is not None, "this disk has no layer"
         if self.layer.process.returncode is not None:
             await self.layer.end()
             self.layer = await LayerProcess.start(self.volume.path, self.path, self.seed)
-        await self.layer.set_fault_mode(how)
+        await self.layer.set_fault_mode(mode)
 
-    def inflate(self, free_bytes: int) -> int:
-        """Fill the file system but for so many bytes with one file, whose size is returned."""
+    def fill(self, free_bytes: int) -> int:
+        """Fill the file system except for free_bytes with one file; returns the file's size."""
         status = os.statvfs(self.volume.path)
         size = max(0, status.f_bavail * status.f_frsize - free_bytes)
         descriptor = os.open(self.volume.path / BALLOON, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             while size and not _reserved(descriptor, size):
-                size = max(0, size - BALLOON_STEP_BYTES)  # the file system's own records of the file take room too
+                size = max(0, size - BALLOON_STEP_BYTES)  # the file's own metadata takes space too
         finally:
             os.close(descriptor)
         return size
 
-    def deflate(self) -> None:
-        """Remove that file."""
+    def free(self) -> None:
+        """Remove the file that fill() created."""
         (self.volume.path / BALLOON).unlink(missing_ok=True)
 
 

@@ -1,8 +1,8 @@
-"""This process's own vDSO, which is every process's: what it looks like untouched, and a copy's clocks, read here.
+"""The kernel's vDSO, read from this process, and the clocks shown by a hooked copy.
 
-The proof that a clock was moved is had by running the very bytes that the node runs: they are copied into this process
-and called. The hook is position-independent and asks the kernel itself, so that the copy shows what the original shows.
-What has no hook is not run: it must equal the kernel's own image byte for byte, and then it shows the true time.
+To prove that a clock is skewed, we copy the node's vDSO into this process and call it. The hook is position-independent
+and gets the time from the kernel, so the copy shows the same time as the original. An image without a hook is not
+called: it must equal the kernel's image byte for byte, and then it shows the true time.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ READINGS = 5
 
 @cache
 def kernel_image() -> Image:
-    """Raises EnvironmentFailure where clocks cannot be moved on this machine, with the reason."""
+    """The kernel's vDSO. Raises EnvironmentFailure with the reason if clocks cannot be skewed on this machine."""
     machine = f"{platform.system()} on {platform.machine()}"
     if machine != "Linux on x86_64":
-        raise EnvironmentFailure(f"moving clocks: here is {machine}; use a machine with Linux on x86_64")
+        raise EnvironmentFailure(f"skewing clocks: expected Linux on x86_64, got {machine}")
     return Image.of(Target(os.getpid(), "splitbrain").read())
 
 
 def true_ns(clock: Clock) -> int:
-    """The clock as the kernel keeps it."""
+    """The kernel's time of this clock."""
     return time.clock_gettime_ns(KERNEL_CLOCKS[clock])
 
 
 def read_clocks(image: bytes) -> dict[Clock, ClockReading]:
-    """What a hooked image shows now, beside the true time."""
+    """The clocks as a hooked image shows them, with the true times."""
     with _callable(image) as clock_gettime:
         return {clock: _reading(clock, clock_gettime) for clock in CLOCKS}
 
 
 def true_reading(clock: Clock) -> ClockReading:
-    """What a process without a hook is shown."""
+    """The reading of a process without a hook."""
     now_ns = true_ns(clock)
     return ClockReading(now_ns, now_ns)
 
@@ -58,14 +58,14 @@ class _Timespec(ctypes.Structure):
 
 
 def _reading(clock: Clock, clock_gettime: Callable[..., int]) -> ClockReading:
-    """The closest of a few: the true time lies halfway between before and after, microseconds apart if undisturbed."""
+    """The most precise of several readings; the true time is the midpoint of one reading before and one after."""
     shown = _Timespec()
     readings: list[tuple[int, ClockReading]] = []
     for _ in range(READINGS):
         before_ns = true_ns(clock)
         failed = clock_gettime(KERNEL_CLOCKS[clock], ctypes.byref(shown))
         after_ns = true_ns(clock)
-        assert failed == 0, f"clock_gettime of a hooked vDSO: {failed}"
+        assert failed == 0, f"clock_gettime of a hooked vDSO returned {failed}"
         reading = ClockReading((before_ns + after_ns) // 2, shown.seconds * SECOND_NS + shown.nanoseconds)
         readings.append((after_ns - before_ns, reading))
     return min(readings, key=lambda pair: pair[0])[1]
@@ -73,11 +73,11 @@ def _reading(clock: Clock, clock_gettime: Callable[..., int]) -> ClockReading:
 
 @contextmanager
 def _callable(image: bytes) -> Iterator[Callable[..., int]]:
-    """An image's clock_gettime, to be called in this process."""
+    """An image's clock_gettime, callable in this process."""
     try:
         memory = mmap.mmap(-1, len(image), prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     except OSError as error:
-        raise EnvironmentFailure(f"reading a node's clock: no memory to run its vDSO in: {error.strerror}") from error
+        raise EnvironmentFailure(f"reading a node's clock: mapping executable memory: {error.strerror}") from error
     memory.write(image)
     start = ctypes.c_char.from_buffer(memory)
     function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
