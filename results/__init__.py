@@ -1,5 +1,5 @@
-"""What a run leaves behind and what a reviewer reads.
+"""The results of runs.
 
-store.py is the run's directory, run_verdict.py what the checks said of it, and from both come the report (report.py,
-drawn by drawing/), JUnit XML (junit.py) and the terminal's summary (summary.py).
+store.py is the run store and run_verdict.py the verdict; the report (report.py, with pictures from drawing/), JUnit XML
+(junit.py) and the terminal's summary (summary.py) are made from them.
 """

@@ -1,6 +1,6 @@
-"""What a report shows, as values: report.py renders them, drawing/ draws them, sides.py makes them from a run.
+"""The contents of a report, as frozen values: sides.py reads them from a run, report.py and drawing/ render them.
 
-All times are nanoseconds since the run began. What may live here: frozen values. What may not: reading, drawing.
+All times are nanoseconds since the start of the run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.model.records.fault_intervals import FaultInterval
 from results.run_verdict import ExpectationResult
 
 DOWN: Final = "Down"
-"""The state of a node without a running process, beside the members of quorum_states.State."""
+"""The state of a node without a running process, in addition to those of quorum_states.State."""
 
 Outcome = Literal["ok", "fail", "info"]
 OUTCOMES: Final[tuple[Outcome, ...]] = ("ok", "fail", "info")
@@ -23,7 +23,7 @@ OUTCOMES: Final[tuple[Outcome, ...]] = ("ok", "fail", "info")
 
 @dataclass(frozen=True, slots=True)
 class StateSpan:
-    """A node was in a state (of quorum_states.State by value, or DOWN) of an epoch from start_ns to end_ns."""
+    """A node was in a state (a value of quorum_states.State, or DOWN) in an epoch from start_ns to end_ns."""
 
     node: int
     state: str
@@ -34,7 +34,7 @@ class StateSpan:
 
 @dataclass(frozen=True, slots=True)
 class EpochStep:
-    """From time_ns on, a node knew of epoch."""
+    """From time_ns on, a node was in epoch."""
 
     node: int
     epoch: int
@@ -43,7 +43,7 @@ class EpochStep:
 
 @dataclass(frozen=True, slots=True)
 class LatencyPoint:
-    """A client operation that began at time_ns took latency_ms to end in outcome."""
+    """The latency and outcome of a client operation that was invoked at time_ns."""
 
     time_ns: int
     latency_ms: float
@@ -52,7 +52,7 @@ class LatencyPoint:
 
 @dataclass(frozen=True, slots=True)
 class LatencyQuantiles:
-    """Of the operations that ended in ok and began in the stretch of time around time_ns, their quantiles in ms."""
+    """The latency quantiles of the ok operations that were invoked in a period around time_ns."""
 
     time_ns: int
     p50_ms: float
@@ -62,7 +62,7 @@ class LatencyQuantiles:
 
 @dataclass(frozen=True, slots=True)
 class SecondOfLoad:
-    """How many client operations ended how in the second that begins at `second`."""
+    """The number of client operations that completed in a second, by outcome."""
 
     second: int
     ok: int
@@ -72,7 +72,7 @@ class SecondOfLoad:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation with both its ends; end is None where none was recorded. position counts those of its key."""
+    """An operation with its invocation and completion; end is None without one. position counts those of its key."""
 
     start: Op
     end: Op | None
@@ -80,14 +80,14 @@ class Operation:
 
     @property
     def outcome(self) -> Outcome:
-        """How it ended; what never did may yet."""
+        """The type of its completion; info without one."""
         return "info" if self.end is None or self.end.type == "invoke" else self.end.type
 
 
 @dataclass(frozen=True, slots=True)
 class ShownFinding:
-    """A finding with the rows around its witnesses, in index order; and where it is drawn, the operations of the
-    picture, the ones that matter most first, and what else the check knew."""
+    """A finding with the rows around its witnesses, in order of index. If it is drawn, also with the operations of the
+    picture, the most important first, and the check's evidence."""
 
     finding: Finding
     ops: tuple[Op, ...] = ()
@@ -97,19 +97,19 @@ class ShownFinding:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message from one node to another as it came by the proxy; action is what a rule did, or `pass`."""
+    """A message from one node to another, as recorded by the proxy; action is that of a rule, or `pass`."""
 
     time_ns: int
     source: int
     target: int
     direction: str
     action: str
-    words: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class MessageCount:
-    """How many requests of a name met this action, and their bytes in all."""
+    """The number and total size of the requests of an API with this action."""
 
     name: str
     action: str
@@ -119,7 +119,7 @@ class MessageCount:
 
 @dataclass(frozen=True, slots=True)
 class SideData:
-    """One run as the report shows it; name is `bad`, `good` or the run's own, system says what ran on the nodes."""
+    """One run in a report; name is `bad`, `good` or the run's name, system is the label of the system."""
 
     name: str
     system: str
@@ -145,9 +145,9 @@ class SideData:
 
 @dataclass(frozen=True, slots=True)
 class ReportData:
-    """A whole report: the question it answers in one sentence, the answer in words, the sides, how to repeat it.
+    """A complete report: a question in one sentence, its answer, the sides, and how to reproduce it.
 
-    plan is the plan as JSON text, command the one command that repeats the run.
+    plan is the plan as JSON text; command is the command that repeats the run.
     """
 
     title: str

@@ -1,7 +1,4 @@
-"""Small files written whole or not at all, and JSON read with one clear line for what is wrong with it.
-
-What may live here: reading and writing of text and JSON. What may not: what the files mean.
-"""
+"""Atomic writing of small text and JSON files, and reading of JSON with one-line errors."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from harness.model import BadInput
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace the file in one step: a reader, or a crash, sees the old content or the new, never a part."""
+    """Replace the file atomically: a reader sees the old or the new content, also after a crash."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     with unfinished.open("w", encoding="utf-8") as file:
         file.write(text)
@@ -35,4 +32,4 @@ def read_json(path: Path) -> Any:
     except FileNotFoundError as error:
         raise BadInput(f"{path}: expected a JSON file, found none") from error
     except ValueError as error:
-        raise BadInput(f"{path}: expected JSON, got what cannot be read as such: {error}") from error
+        raise BadInput(f"{path}: not valid JSON: {error}") from error

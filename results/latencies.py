@@ -1,7 +1,4 @@
-"""The latencies among a run's quantities, for tables: a row an operation and time, a column a percentile.
-
-What may live here: pure functions on quantities. What may not: measuring, rendering.
-"""
+"""The latencies among a run's quantities, as a table: one row per operation and period, one column per percentile."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ PERCENTILES: Final = ("p50", "p95", "p99", "max")
 LATENCY: Final = re.compile(
     r"latency_(?P<f>.+?)(?P<when>_in_faults|_out_of_faults)?_ms_(?P<percentile>p50|p95|p99|max)"
 )
-"""As checkers/availability.py names them."""
+"""The names that checkers/availability.py gives them."""
 
 
 def latency_rows(quantities: Sequence[Quantity]) -> list[tuple[str, str, dict[str, float]]]:
@@ -29,5 +26,5 @@ def latency_rows(quantities: Sequence[Quantity]) -> list[tuple[str, str, dict[st
 
 
 def others(quantities: Sequence[Quantity]) -> list[Quantity]:
-    """The quantities that are no latencies."""
+    """The quantities that are not latencies."""
     return [quantity for quantity in quantities if not LATENCY.fullmatch(quantity.name)]

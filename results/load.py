@@ -1,6 +1,6 @@
-"""What the clients felt: latencies and throughput, from a run's history, bounded however long it is.
+"""Client latencies and throughput, from a run's history; the result is bounded for histories of any length.
 
-What may live here: pure functions on the history table. What may not: reading files, drawing.
+Contains pure functions on the history table.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from harness.model import NEMESIS
 from results.data import LatencyPoint, LatencyQuantiles, Outcome, SecondOfLoad
 
 BUCKETS: Final = 240
-"""The latency chart's resolution in time: each bucket keeps, for each outcome, its median and its slowest operation."""
+"""The time resolution of the latency chart: per outcome, each bucket keeps its median and its slowest operation."""
 
-STRETCHES: Final = 48
-OPERATIONS_A_STRETCH: Final = 20
-"""Quantiles are of this many stretches of time at most, of so many operations each on average."""
+PERIODS_MAX: Final = 48
+OPERATIONS_PER_PERIOD: Final = 20
+"""Quantiles are computed for at most this many periods, with this many operations each on average."""
 
 
 def latencies_of(history: pa.Table) -> list[LatencyPoint]:
-    """Every client operation's latency, paired by process."""
+    """The latency of every client operation, with invocation and completion matched by process."""
     columns = history.select(["process", "type", "time_ns"]).to_pydict()
-    begun: dict[int, int] = {}
+    invoked: dict[int, int] = {}
     points: list[LatencyPoint] = []
     for process, kind, time_ns in zip(columns["process"], columns["type"], columns["time_ns"], strict=True):
         if kind == "invoke":
-            begun[process] = time_ns
-        elif process in begun:
-            start_ns = begun.pop(process)
+            invoked[process] = time_ns
+        elif process in invoked:
+            start_ns = invoked.pop(process)
             points.append(LatencyPoint(start_ns, (time_ns - start_ns) / 1e6, kind))
     return points
 
 
 def thinned(points: Sequence[LatencyPoint]) -> tuple[LatencyPoint, ...]:
-    """As many points as a chart resolves: of each bucket and outcome the median and the slowest."""
+    """As many points as a chart can show: per bucket and outcome, the median and the slowest."""
     width_ns = max((point.time_ns for point in points), default=0) // BUCKETS + 1
     buckets: defaultdict[tuple[int, Outcome], list[LatencyPoint]] = defaultdict(list)
     for point in points:
@@ -52,23 +52,23 @@ def _median_and_slowest(points: list[LatencyPoint]) -> list[LatencyPoint]:
 
 
 def quantiles_over_time(points: Sequence[LatencyPoint]) -> tuple[LatencyQuantiles, ...]:
-    """The quantiles of what ended in ok, by stretches of time; empty where there are too few operations to have any."""
+    """The quantiles of ok operations by period; empty if there are too few operations."""
     ok = [point for point in points if point.outcome == "ok"]
-    stretches = min(STRETCHES, len(ok) // OPERATIONS_A_STRETCH)
-    if not stretches:
+    periods = min(PERIODS_MAX, len(ok) // OPERATIONS_PER_PERIOD)
+    if not periods:
         return ()
-    width_ns = max(point.time_ns for point in ok) // stretches + 1
-    by_stretch: defaultdict[int, list[float]] = defaultdict(list)
+    width_ns = max(point.time_ns for point in ok) // periods + 1
+    by_period: defaultdict[int, list[float]] = defaultdict(list)
     for point in ok:
-        by_stretch[point.time_ns // width_ns].append(point.latency_ms)
+        by_period[point.time_ns // width_ns].append(point.latency_ms)
     return tuple(
-        LatencyQuantiles(stretch * width_ns + width_ns // 2, *np.percentile(by_stretch[stretch], (50, 95, 99)).tolist())
-        for stretch in sorted(by_stretch)
+        LatencyQuantiles(period * width_ns + width_ns // 2, *np.percentile(by_period[period], (50, 95, 99)).tolist())
+        for period in sorted(by_period)
     )
 
 
 def load_by_second(history: pa.Table) -> tuple[SecondOfLoad, ...]:
-    """Client completions by second, from the run's first second to its last, idle seconds included; empty if none."""
+    """Client completions per second, from second 0 to the last one with a completion; empty without any."""
     columns = history.select(["process", "type", "time_ns"]).to_pydict()
     counts: Counter[tuple[int, str]] = Counter()
     for process, kind, time_ns in zip(columns["process"], columns["type"], columns["time_ns"], strict=True):

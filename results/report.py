@@ -1,8 +1,8 @@
-"""The report: one HTML file that opens offline and without script, and the timeline alone as an SVG file.
+"""The report: one HTML file that works offline and without scripts, and the timeline as an SVG file.
 
     write_report(run, ReportData(title="PV-01", question="…", sides=(read_side(run, "bad", "kafka:3.9"),), …))
 
-What may live here: rendering. What may not: judging, reading runs (sides.py), layout of pictures (drawing/).
+Contains the rendering. Runs are read by sides.py, pictures are drawn by drawing/.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def render_report(data: ReportData) -> str:
 
 
 def render_timeline(data: ReportData) -> str:
-    """The timeline as an SVG file of its own, with its colours."""
+    """The timeline as a separate SVG file, with its style sheet."""
     picture = timeline(data.sides)
     style, _, _ = _environment().loader.get_source(_environment(), "drawing.css")  # type: ignore[union-attr]
     picture.insert(1, element("style", style))
@@ -63,14 +63,14 @@ def render_timeline(data: ReportData) -> str:
 
 
 def _charts(side: SideData, duration_ns: int) -> list[Markup]:
-    """The charts of a side with client load; none without."""
+    """The charts of a side; none without client load."""
     if not side.load or not side.latencies:
         return []
     return [Markup(markup(chart(side, duration_ns))) for chart in (latency_chart, throughput_chart)]
 
 
 def _picture(shown: ShownFinding, side: SideData) -> tuple[Markup, str] | None:
-    """A finding's picture and its caption, where it is drawn."""
+    """A finding's picture and caption, if it is drawn."""
     if not shown.operations:
         return None
     if isinstance(shown.evidence, Cycle):

@@ -1,7 +1,4 @@
-"""Rows of the history table as operations.
-
-What may live here: that translation. What may not: which rows are looked at, and why.
-"""
+"""Conversion of rows of the history table to operations."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from harness.model.stored_names import current_arguments, current_op
 
 
 def ops_of(rows: pa.Table) -> Iterator[Op]:
-    """Each row as an Op, its value read from JSON."""
+    """Each row as an Op, with its value decoded from JSON."""
     for row in rows.to_pylist():
         value = None if row["value"] is None else json.loads(row["value"])
         if row["process"] == NEMESIS:

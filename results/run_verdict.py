@@ -1,7 +1,4 @@
-"""The verdict on one run: what its checks and expectations found, as a value and as verdict.json.
-
-What may live here: the value and its JSON. What may not: how a verdict is reached, or how it is shown.
-"""
+"""The verdict on one run, with the results of its checks and expectations, as a value and as verdict.json."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ FORMAT: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class ExpectationResult:
-    """What a scenario expects in words, what was measured, and whether they agree (None: it could not be told)."""
+    """A scenario's expectation as text, the measurement, and whether it is met (None: unknown)."""
 
     text: str
     measured: str
@@ -29,10 +26,10 @@ class ExpectationResult:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """The verdict on one run or reproduction and everything it rests on.
+    """The verdict on one run or reproduction, and its basis.
 
-    name is the scenario's id or the workload's name, summary the verdict in a sentence. checks are the names of those
-    that ran. command repeats the run.
+    name is the scenario's id or the workload's name, summary is the verdict in one sentence, checks are the names of
+    the checks that ran, command repeats the run.
     """
 
     name: str
@@ -47,21 +44,21 @@ class RunVerdict:
 
 
 def write_verdict(run: RunDirectory, run_verdict: RunVerdict) -> None:
-    """Write verdict.json, and the findings alone as findings.json."""
+    """Write verdict.json, and the findings also as findings.json."""
     document = asdict(run_verdict) | {"verdict": run_verdict.verdict.value}
     write_json(run.findings, document["findings"])
     write_json(run.verdict, {"format": FORMAT, **document})
 
 
 def read_verdict(path: Path) -> RunVerdict:
-    """The verdict in a verdict.json. Raises BadInput if it is not one."""
+    """The verdict in a verdict.json. Raises BadInput if the file is not valid."""
     document = read_json(path)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BadInput(f"{path}: expected a verdict of format {FORMAT}")
     try:
         return _parse(document)
     except (KeyError, TypeError, ValueError) as error:
-        raise BadInput(f"{path}: expected a verdict of format {FORMAT}, which this departs from: {error!r}") from error
+        raise BadInput(f"{path}: expected a verdict of format {FORMAT}: {error!r}") from error
 
 
 def _parse(document: dict[str, Any]) -> RunVerdict:

@@ -1,7 +1,4 @@
-"""One side of a report from a run's directory: its tables and its verdict as a SideData.
-
-What may live here: the way from files to values. What may not: drawing, Spark.
-"""
+"""Reads one side of a report from a run's directory: its tables and its verdict, as a SideData."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from harness.model.records.tables import HISTORY, OBSERVATIONS, RPCS
 from harness.model.story import STORY_BEGINS
 from results.data import ShownFinding, SideData
 from results.load import latencies_of, load_by_second, quantiles_over_time, thinned
-from results.messages import counted_messages, shown_messages, telling_rows
+from results.messages import counted_messages, relevant_rows, shown_messages
 from results.rows import ops_of
 from results.run_verdict import read_verdict
 from results.spans import epoch_steps, state_spans
@@ -31,36 +28,36 @@ FINDINGS_SHOWN: Final = 25
 WITNESSES_SHOWN: Final = 12
 PICTURES_MAX: Final = 6
 OPS_AROUND: Final = 2
-"""How many operations before and after each witness are shown with it."""
+"""The number of rows shown before and after each witness."""
 
 
 def read_side(run: RunDirectory, name: str, system: str, ops: NemesisOps) -> SideData:
-    """The run as a side of a report. Raises BadInput if it was not judged or a table of it cannot be read."""
+    """The run as a side of a report. Raises BadInput if it has no verdict or one of its tables cannot be read."""
     run_verdict = read_verdict(run.verdict)
     history = read_table(run.history, HISTORY)
     observations = [Observation(**row) for row in read_table(run.observations, OBSERVATIONS).to_pylist()]
-    end_ns = max(_last_ns(history), max((seen.time_ns for seen in observations), default=0))
-    deeds = history.filter(pc.equal(history["process"], NEMESIS))
+    end_ns = max(_last_ns(history), max((each.time_ns for each in observations), default=0))
+    nemesis_ops = history.filter(pc.equal(history["process"], NEMESIS))
     rpcs = read_table(run.rpcs, RPCS)
     latencies = latencies_of(history)
-    telling = telling_rows(rpcs, _story_begins_ns(deeds))
+    messages = relevant_rows(rpcs, _script_start_ns(nemesis_ops))
     return SideData(
         name=name,
         system=system,
         verdict=run_verdict.verdict,
         summary=run_verdict.summary,
         duration_ns=end_ns,
-        nodes=tuple(sorted({seen.node for seen in observations})),
+        nodes=tuple(sorted({each.node for each in observations})),
         spans=state_spans(observations, end_ns),
         epochs=epoch_steps(observations),
-        faults=fault_intervals(ops_of(deeds), end_ns, ops),
+        faults=fault_intervals(ops_of(nemesis_ops), end_ns, ops),
         latencies=thinned(latencies),
         quantiles=quantiles_over_time(latencies),
         load=load_by_second(history),
         quantities=run_verdict.quantities,
         expectations=run_verdict.expectations,
-        messages=shown_messages(telling),
-        messages_total=len(telling),
+        messages=shown_messages(messages),
+        messages_total=len(messages),
         message_counts=counted_messages(rpcs),
         findings=_shown(run, run_verdict.findings, history),
         findings_total=len(run_verdict.findings),
@@ -68,9 +65,9 @@ def read_side(run: RunDirectory, name: str, system: str, ops: NemesisOps) -> Sid
     )
 
 
-def _story_begins_ns(deeds: pa.Table) -> int:
-    """When the story began; 0 where none did."""
-    marks = deeds.filter(pc.equal(deeds["value"], json.dumps(STORY_BEGINS)))
+def _script_start_ns(nemesis_ops: pa.Table) -> int:
+    """When the scenario's script started; 0 without one."""
+    marks = nemesis_ops.filter(pc.equal(nemesis_ops["value"], json.dumps(STORY_BEGINS)))
     return pc.min(marks["time_ns"]).as_py() or 0
 
 
@@ -79,18 +76,16 @@ def _last_ns(history: pa.Table) -> int:
 
 
 def _shown(run: RunDirectory, findings: Sequence[Finding], history: pa.Table) -> tuple[ShownFinding, ...]:
-    """The first findings with the rows around their witnesses, and the first of those that can be drawn with what a
-    picture takes. Raises BadInput for evidence that is none."""
+    """The first findings with the rows around their witnesses; the first of those that can be drawn also with the
+    operations of their pictures. Raises BadInput for invalid evidence."""
     shown: list[ShownFinding] = []
     for finding in findings[:FINDINGS_SHOWN]:
         try:
             evidence = evidence_of(finding)
         except (ValueError, KeyError, TypeError) as error:
-            raise BadInput(
-                f"{run.verdict}: expected evidence for {finding.name}, found what is none: {error}"
-            ) from error
-        drawn = sum(1 for each in shown if each.operations) < PICTURES_MAX
-        operations = operations_shown(finding, evidence, history) if drawn else ()
+            raise BadInput(f"{run.verdict}: invalid evidence for {finding.name}: {error}") from error
+        has_picture = sum(1 for each in shown if each.operations) < PICTURES_MAX
+        operations = operations_shown(finding, evidence, history) if has_picture else ()
         shown.append(ShownFinding(finding, _around(finding, history), operations, evidence))
     return tuple(shown)
 

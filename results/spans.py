@@ -1,9 +1,7 @@
-"""Who was what when: state spans and epoch steps of each node, from observations.
+"""The state spans and epoch steps of each node, from observations.
 
-A node's log tells its transitions, its process when it was up. A span begins with a transition and ends with the
-next one, with the end of the process, or with the run.
-
-What may live here: pure functions on observations. What may not: reading files, drawing.
+The transitions come from a node's log, its starts and stops from its process. A span begins with a transition and ends
+with the next one, with the end of the process, or with the run.
 """
 
 from __future__ import annotations
@@ -17,20 +15,20 @@ from results.data import DOWN, EpochStep, StateSpan
 
 
 def state_spans(observations: Iterable[Observation], end_ns: int) -> tuple[StateSpan, ...]:
-    """The spans of every node, by node and time; times before the run are moved to its beginning."""
+    """The spans of every node, by node and time; times before the run become 0."""
     by_node: defaultdict[int, list[Observation]] = defaultdict(list)
-    for seen in observations:
-        if seen.kind in ("transition", "started", "stopped"):
-            by_node[seen.node].append(seen)
+    for each in observations:
+        if each.kind in ("transition", "started", "stopped"):
+            by_node[each.node].append(each)
     return tuple(
         span
         for node in sorted(by_node)
-        for span in _merged(_spans_of(sorted(by_node[node], key=lambda seen: seen.time_ns), end_ns))
+        for span in _merged(_spans_of(sorted(by_node[node], key=lambda each: each.time_ns), end_ns))
     )
 
 
 def _spans_of(changes: list[Observation], end_ns: int) -> Iterator[StateSpan]:
-    """Each change with the one after it bounds a span, save where what the node was in between is not known."""
+    """A span between each change and the next one, unless the state in between is unknown."""
     first = changes[0]
     if first.kind == "transition" and first.previous:
         yield _span(first, first.previous, None, 0, first.time_ns)
@@ -49,7 +47,7 @@ def _span(change: Observation, state: str, epoch: int | None, start_ns: int, end
 
 
 def _merged(spans: Iterator[StateSpan]) -> Iterator[StateSpan]:
-    """Adjacent spans of one state and epoch as one; spans without width left out."""
+    """Merge adjacent spans of the same state and epoch, and omit empty spans."""
     last: StateSpan | None = None
     for span in spans:
         if span.end_ns <= span.start_ns:
@@ -65,11 +63,11 @@ def _merged(spans: Iterator[StateSpan]) -> Iterator[StateSpan]:
 
 
 def epoch_steps(observations: Iterable[Observation]) -> tuple[EpochStep, ...]:
-    """Where the epoch that a node was seen in changes, by node and time, from whatever source told of it."""
-    seen = [each for each in observations if each.epoch is not None]
+    """The changes of each node's epoch, by node and time, from observations of any source."""
+    with_epoch = [each for each in observations if each.epoch is not None]
     latest: dict[int, int] = {}
     steps: list[EpochStep] = []
-    for each in sorted(seen, key=lambda each: (each.node, each.time_ns)):
+    for each in sorted(with_epoch, key=lambda each: (each.node, each.time_ns)):
         if each.epoch is not None and latest.get(each.node) != each.epoch:
             latest[each.node] = each.epoch
             steps.append(EpochStep(each.node, each.epoch, max(0, each.time_ns)))

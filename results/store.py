@@ -1,15 +1,15 @@
-"""The run store: one directory a run, with the same names in each, that outlives the process and the version.
+"""The run store: one directory per run, with the same layout for all.
 
     20261121T051700Z-PV-01-reference-bad-ab12/
-        plan.json       what was to be done: scenario, seed, versions, hosts
-        status.json     how far it came, and when
-        history/        one Parquet row an operation        observations/   one row a thing seen of a node
-        journal.jsonl   undo records of faults              nodes/n1/ …     what the nodes left: logs, files
+        plan.json       the plan: scenario, seed, versions, hosts
+        status.json     the run's status, and when it was entered
+        history/        one Parquet row per op event        observations/   one row per observation of a node
+        journal.jsonl   undo records of faults              nodes/n1/ …     the nodes' logs and files
         findings.json   verdict.json   junit.xml   report.html   timeline.svg
 
-A reproduction is such a directory that holds side runs (`bad-1`, `good-1`, …) and a verdict and report of its own.
+A reproduction is such a directory with side runs (`bad-1`, `good-1`, …) and its own verdict and report.
 
-What may live here: names, creation, listing and status. What may not: what is in the files.
+Contains names, creation, listing and status. The contents of the files are defined elsewhere.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from results.files import read_json, write_json
 Status = Literal["created", "running", "recorded", "judged", "interrupted"]
 RunKind = Literal["run", "reproduction"]
 
-MAY_FOLLOW: Final[dict[Status, frozenset[Status]]] = {
+NEXT_STATUSES: Final[dict[Status, frozenset[Status]]] = {
     "created": frozenset({"running", "interrupted"}),
     "running": frozenset({"recorded", "interrupted"}),
     "recorded": frozenset({"judged"}),
     "interrupted": frozenset({"judged"}),
     "judged": frozenset({"judged"}),
 }
-"""Which status may follow which. What an interrupted run recorded can be judged; any run can be judged again."""
+"""The statuses that may follow each status. An interrupted run can be judged, and any judged run again."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunDirectory:
-    """A run's directory and the names in it."""
+    """A run's directory and its layout."""
 
     path: Path
 
@@ -49,7 +49,7 @@ class RunDirectory:
 
     @property
     def label(self) -> str:
-        """A name for what the run makes elsewhere: unique to it, a reproduction's sides told apart."""
+        """A unique name for resources outside the directory; it also distinguishes the sides of a reproduction."""
         return self.name if self.path.parent.name == "runs" else f"{self.path.parent.name}-{self.name}"
 
     @property
@@ -101,7 +101,7 @@ class RunDirectory:
         return self.path / "timeline.svg"
 
     def node(self, number: int) -> Path:
-        """Where a node's logs and files are kept."""
+        """The directory of a node's logs and files."""
         return self.path / "nodes" / f"n{number}"
 
     @property
@@ -121,15 +121,15 @@ class RunDirectory:
         return times
 
     def enter(self, status: Status, now: datetime) -> None:
-        """Move on to a status, which must be one that may follow the present one."""
+        """Change the status; NEXT_STATUSES must allow it."""
         record = read_json(self.status_file)
         before: Status = record["status"]
-        assert status in MAY_FOLLOW[before], f"{self.path}: a run that is {before} cannot become {status}"
+        assert status in NEXT_STATUSES[before], f"{self.path}: a run that is {before} cannot become {status}"
         write_json(self.status_file, record | {"status": status, "times": record["times"] | {status: now.isoformat()}})
 
     def new_side(self, side: str, now: datetime) -> RunDirectory:
-        """The next side run of a reproduction: `bad-1`, `bad-2`, …"""
-        assert self.kind == "reproduction", f"{self.path}: only a reproduction holds side runs"
+        """Create the next side run of a reproduction: `bad-1`, `bad-2`, …"""
+        assert self.kind == "reproduction", f"{self.path}: only a reproduction has side runs"
         count = len([run for run in self.sides() if run.name.rpartition("-")[0] == side])
         return _create(self.path / f"{side}-{count + 1}", "run", now)
 
@@ -139,17 +139,17 @@ class RunDirectory:
 
 
 def new_run(store: Path, name: str, now: datetime, kind: RunKind = "run") -> RunDirectory:
-    """A new directory, in order of time by name; store is made if need be. now must be in UTC."""
-    assert now.tzinfo is not None, "expected a time with its zone"
+    """Create a run directory, whose name sorts by time; creates the store if necessary. now must be in UTC."""
+    assert now.tzinfo is not None, "expected a time with a time zone"
     stem = f"{now:%Y%m%dT%H%M%SZ}-{name}"
     for attempt in range(1000):
-        # The suffix keeps runs of one second apart, whichever process they belong to: mkdir decides who was first.
+        # The suffix distinguishes runs of the same second; mkdir fails if another process has created the directory.
         suffix = hashlib.sha256(f"{stem} {now.microsecond} {attempt}".encode()).hexdigest()[:4]
         try:
             return _create(store / f"{stem}-{suffix}", kind, now)
         except FileExistsError:
             continue
-    raise BadInput(f"{store}: expected room for one more run named {stem}, found a thousand")
+    raise BadInput(f"{store}: cannot create a run named {stem}: there are already a thousand")
 
 
 def _create(path: Path, kind: RunKind, now: datetime) -> RunDirectory:
@@ -160,7 +160,7 @@ def _create(path: Path, kind: RunKind, now: datetime) -> RunDirectory:
 
 
 def runs(store: Path) -> list[RunDirectory]:
-    """The runs of a store, the oldest first; empty if there is no store."""
+    """The runs of a store, oldest first; empty if there is no store."""
     return sorted(_runs(store), key=lambda run: run.name)
 
 

@@ -1,7 +1,4 @@
-"""The terminal's summary of a run_verdict: plain text that reads the same in a file, a pipe and a mail.
-
-What may live here: lines of text. What may not: colours, terminals, judging.
-"""
+"""The summary of a verdict as plain text, without colours, for terminals, files and mails."""
 
 from __future__ import annotations
 
@@ -26,14 +23,14 @@ def summary(run_verdict: RunVerdict) -> str:
             ("quantity", "value", "unit"), ((q.name, f"{q.value:g}", q.unit) for q in others(run_verdict.quantities))
         ),
         _table(("latency in ms", "when", *PERCENTILES), map(_latency_row, latency_rows(run_verdict.quantities))),
-        f"Again: {run_verdict.command}" if run_verdict.command else "",
+        f"Reproduce with: {run_verdict.command}" if run_verdict.command else "",
     ]
     return "\n\n".join(part for part in parts if part)
 
 
 def _table(headers: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    listed = list(rows)
-    return tabulate(listed, headers=headers, disable_numparse=True, maxcolwidths=60) if listed else ""
+    all_rows = list(rows)
+    return tabulate(all_rows, headers=headers, disable_numparse=True, maxcolwidths=60) if all_rows else ""
 
 
 def _expectation_row(expectation: ExpectationResult) -> tuple[str, ...]:

@@ -1,7 +1,4 @@
-"""A run's tables, read with pyarrow: all chunks of a folder as one table.
-
-What may live here: reading. What may not: what rows mean; Spark (that is checkers/).
-"""
+"""Reads a run's tables with pyarrow: all chunks of a folder as one table."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from harness.model import BadInput
 
 
 def read_table(folder: Path, schema: pa.Schema) -> pa.Table:
-    """The chunks of a folder in name order; empty if there are none. Raises BadInput for one that cannot be read."""
+    """The chunks of a folder in order of name; empty without chunks. Raises BadInput if one cannot be read."""
     chunks = [_read_chunk(path, schema) for path in sorted(folder.glob("[!.]*.parquet"))]
     return pa.concat_tables(chunks) if chunks else schema.empty_table()
 
@@ -24,5 +21,5 @@ def _read_chunk(path: Path, schema: pa.Schema) -> pa.Table:
         return pq.ParquetFile(path).read(columns=schema.names).cast(schema)
     except (pa.ArrowInvalid, ValueError, KeyError, OSError) as error:
         raise BadInput(
-            f"{path}: expected a whole Parquet chunk with the columns {', '.join(schema.names)}: {error}"
+            f"{path}: expected a complete Parquet chunk with the columns {', '.join(schema.names)}: {error}"
         ) from error

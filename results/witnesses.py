@@ -1,9 +1,8 @@
-"""Which operations a finding's picture shows: those that witness it, then those nearest to them on its key.
+"""Selects the operations in a finding's picture: its witnesses, then the operations on its key closest to them.
 
-A cycle of transactions shows its transactions. The longest order shows its end, what could not follow, and what was
-open beside that. Any other history that has no order shows its witnesses with their neighbours.
-
-What may live here: that choice, on rows of history. What may not: reading files, layout.
+The picture of a cycle shows the cycle's transactions. The picture of a longest order shows the end of the order, the
+operations that cannot follow, and those concurrent with them. Any other picture of a non-linearizable history shows the
+witnesses with their neighbours.
 """
 
 from __future__ import annotations
@@ -22,20 +21,22 @@ from results.rows import ops_of
 
 OPERATIONS_MAX: Final = 40
 DRAWN_CHECKS: Final = frozenset({"register", "linearizability", "promised-reads"})
-"""The checks whose findings are about what single operations of one key returned."""
+"""The checks whose findings are about the results of single operations on one key."""
 
 
 def evidence_of(finding: Finding) -> Evidence | None:
-    """What the check knew beyond its message. Raises ValueError, KeyError or TypeError where that is no evidence."""
+    """The finding's evidence, decoded. Raises ValueError, KeyError or TypeError if it is invalid."""
     return None if finding.evidence is None else decoded(finding.evidence)
 
 
 def operations_shown(finding: Finding, evidence: Evidence | None, history: pa.Table) -> tuple[Operation, ...]:
-    """The operations to draw, the ones that matter most first; none where a picture would say nothing."""
+    """The operations to draw, the most important first; empty if the finding has no picture."""
     if isinstance(evidence, Cycle):
-        wanted = [step.source for step in evidence.steps]
-        found = {each.start.index: each for each in operations(_by(history, "process", _processes(history, wanted)))}
-        return tuple(found[index] for index in wanted if index in found)
+        indexes = [step.source for step in evidence.steps]
+        by_index = {
+            each.start.index: each for each in operations(_by(history, "process", _processes(history, indexes)))
+        }
+        return tuple(by_index[index] for index in indexes if index in by_index)
     if finding.check not in DRAWN_CHECKS or not finding.witnesses:
         return ()
     on_key = list(operations(_by(history, "key", [finding.key])))
@@ -43,7 +44,7 @@ def operations_shown(finding: Finding, evidence: Evidence | None, history: pa.Ta
 
 
 def important(finding: Finding, evidence: Evidence | None) -> Mapping[int, int]:
-    """The history indexes that matter, each with its rank from 0 on."""
+    """The history indexes of important events, each with its rank from 0 on."""
     indexes = list(finding.witnesses)
     if isinstance(evidence, Order):
         indexes += [*(need.operation for need in evidence.needs), *reversed(evidence.order)]
@@ -51,15 +52,15 @@ def important(finding: Finding, evidence: Evidence | None) -> Mapping[int, int]:
 
 
 def by_importance(among: Collection[Operation], ranks: Mapping[int, int]) -> list[Operation]:
-    """The operations that are named, by rank, and then the others by how near they are to a named one."""
+    """The operations with a rank, by rank, then the others by their distance to one with a rank."""
     rank_of = {each.position: rank for each in among if (rank := _rank(each, ranks)) is not None}
-    named = sorted(rank_of)
+    ranked = sorted(rank_of)
 
     def order(each: Operation) -> tuple[int, int]:
         if each.position in rank_of:
             return (0, rank_of[each.position])
-        after = bisect(named, each.position)
-        return (1, min((abs(each.position - place) for place in named[max(after - 1, 0) : after + 1]), default=0))
+        after = bisect(ranked, each.position)
+        return (1, min((abs(each.position - other) for other in ranked[max(after - 1, 0) : after + 1]), default=0))
 
     return sorted(among, key=order)
 
@@ -70,25 +71,25 @@ def _rank(each: Operation, ranks: Mapping[int, int]) -> int | None:
 
 
 def operations(rows: pa.Table) -> Iterable[Operation]:
-    """The clients' operations of these rows, in order of invocation."""
-    begun: dict[int, tuple[Op, int]] = {}
-    found: list[Operation] = []
+    """The client operations in these rows, in order of invocation."""
+    pending: dict[int, tuple[Op, int]] = {}
+    matched: list[Operation] = []
     count = 0
     for op in ops_of(rows.filter(pc.not_equal(rows["process"], NEMESIS))):
-        open_one = begun.pop(op.process, None)
-        if open_one is not None:
-            found.append(Operation(open_one[0], None if op.type == "invoke" else op, open_one[1]))
+        invocation = pending.pop(op.process, None)
+        if invocation is not None:
+            matched.append(Operation(invocation[0], None if op.type == "invoke" else op, invocation[1]))
         if op.type == "invoke":
-            begun[op.process] = (op, count)
+            pending[op.process] = (op, count)
             count += 1
-    found += [Operation(start, None, position) for start, position in begun.values()]
-    return sorted(found, key=lambda each: each.start.index)
+    matched += [Operation(start, None, position) for start, position in pending.values()]
+    return sorted(matched, key=lambda each: each.start.index)
 
 
 def _processes(history: pa.Table, indexes: Collection[int]) -> list[int]:
-    """Whose these rows are; a row's index is its position."""
-    kept = pa.array([index for index in indexes if 0 <= index < len(history)], pa.int64())
-    return list(set(history["process"].take(kept).to_pylist()))
+    """The processes of these rows; a row's index is its position."""
+    valid = pa.array([index for index in indexes if 0 <= index < len(history)], pa.int64())
+    return list(set(history["process"].take(valid).to_pylist()))
 
 
 def _by(history: pa.Table, column: str, values: list[int] | list[str | None]) -> pa.Table:

@@ -1,7 +1,4 @@
-"""What text XML admits: messages quote what nodes sent, and nodes under test send anything.
-
-What may live here: this one rule, for junit.py and drawing/.
-"""
+"""Text for XML documents. Messages quote text from nodes, which may contain any character."""
 
 from __future__ import annotations
 
@@ -10,6 +7,6 @@ import re
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def admitted(text: str) -> str:
-    """The text with each character that XML does not admit, even escaped, replaced by U+FFFD."""
+def valid_xml_text(text: str) -> str:
+    """The text with U+FFFD for each character that XML does not allow, even escaped."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -64,8 +64,7 @@ ALL_IN_SYNC = i16(-1)
 
 
 class BumpingProducer:
-    """workloads.transactions_session.TransactionalProducer with Produce v12 and EndTxn v5; also raises its
-    connection's errors."""
+    """A TransactionalProducer with Produce v12 and EndTxn v5; also raises its connection's errors."""
 
     def __init__(self, connect: Connect, node: int, transactional_id: str) -> None:
         self._connect, self._node, self._id = connect, node, TransactionalId(transactional_id)

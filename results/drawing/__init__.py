@@ -1,5 +1,5 @@
-"""Pictures as inline SVG, built as XML trees so that no text can break out of them.
+"""Pictures as inline SVG, built as XML trees so that all text is escaped.
 
-svg.py makes elements, scale.py maps values to places; timeline.py is the picture of who led when, charts.py what the
-clients felt. Colours are classes, defined once in templates/drawing.css for light, dark and print.
+svg.py creates elements, scale.py maps values to coordinates, timeline.py draws the nodes' states over time, charts.py
+the clients' latency and throughput. Colours are CSS classes in templates/drawing.css, for light, dark and print.
 """

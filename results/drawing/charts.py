@@ -1,6 +1,6 @@
-"""What the clients felt: each operation's latency on a logarithmic scale, and completions a second.
+"""The clients' latency on a logarithmic scale, and their completions per second.
 
-What may live here: the layout of these two pictures. What may not: reading, thinning out (load.py), colours.
+Contains the layout of these two charts. load.py computes and thins out the data.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ HEIGHT: Final = 172
 TOP: Final = 26
 BOTTOM: Final = HEIGHT - 26
 QUANTILES: Final = ("p50", "p95", "p99")
-WORDS: Final[dict[Outcome, str]] = {"ok": "ok", "fail": "failed", "info": "unknown"}
+OUTCOME_NAMES: Final[dict[Outcome, str]] = {"ok": "ok", "fail": "failed", "info": "unknown"}
 
 
 def latency_chart(side: SideData, duration_ns: int) -> ET.Element:
-    """Every point of a side's latencies, over the time at which its operation began."""
+    """A side's latencies by the time of invocation."""
     scale = time_scale(duration_ns)
     low, high = _decades(side.latencies)
     heights = Scale(low, high, BOTTOM, TOP)
@@ -37,28 +37,28 @@ def latency_chart(side: SideData, duration_ns: int) -> ET.Element:
 
 
 def _quantile(name: str, quantiles: Sequence[LatencyQuantiles], scale: Scale, heights: Scale) -> ET.Element:
-    """A quantile as a line through the middles of its stretches of time."""
+    """A quantile as a line through the middles of its periods."""
     values = [getattr(each, f"{name}_ms") for each in quantiles]
-    places = [
+    points = [
         f"{scale(each.time_ns):.2f} {heights(math.log10(max(value, 0.001))):.2f}"
         for each, value in zip(quantiles, values, strict=True)
     ]
-    told = f"{name}: {min(values):.1f} to {max(values):.1f} ms"
-    return element("path", tooltip(told), d=f"M{'L'.join(places)}", class_=f"quantile {name}")
+    text = f"{name}: {min(values):.1f} to {max(values):.1f} ms"
+    return element("path", tooltip(text), d=f"M{'L'.join(points)}", class_=f"quantile {name}")
 
 
 def _decades(latencies: Sequence[LatencyPoint]) -> tuple[int, int]:
-    """The powers of ten, of milliseconds, between which all latencies lie."""
+    """The powers of ten, in milliseconds, that bound all latencies."""
     values = [max(point.latency_ms, 0.001) for point in latencies]
     low = math.floor(math.log10(min(values)))
     return low, max(low + 1, math.ceil(math.log10(max(values))))
 
 
 def _point(point: LatencyPoint, scale: Scale, heights: Scale) -> ET.Element:
-    told = f"{WORDS[point.outcome]} after {point.latency_ms:.1f} ms, begun at {seconds_of(point.time_ns)}"
+    text = f"{OUTCOME_NAMES[point.outcome]} after {point.latency_ms:.1f} ms, invoked at {seconds_of(point.time_ns)}"
     return element(
         "circle",
-        tooltip(told),
+        tooltip(text),
         cx=scale(point.time_ns),
         cy=heights(math.log10(max(point.latency_ms, 0.001))),
         r=1.9,
@@ -67,14 +67,14 @@ def _point(point: LatencyPoint, scale: Scale, heights: Scale) -> ET.Element:
 
 
 def throughput_chart(side: SideData, duration_ns: int) -> ET.Element:
-    """Completions a second by outcome, as steps."""
+    """Completions per second by outcome, as step lines."""
     scale = time_scale(duration_ns)
     high = max(max(each.ok, each.fail, each.info) for each in side.load)
     heights = Scale(0, max(high, 1), BOTTOM, TOP)
     grid = [_grid_line(f"{count:g}", heights(count)) for count in ticks(max(high, 1), 4)]
     steps = [_steps(outcome, side.load, scale, heights) for outcome in OUTCOMES]
-    title = f"Client operations completed a second, {side.name}"
-    return _chart(title, "operations a second", side.faults, scale, [*grid, *steps])
+    title = f"Client operations completed per second, {side.name}"
+    return _chart(title, "operations per second", side.faults, scale, [*grid, *steps])
 
 
 def _steps(outcome: Outcome, load: Sequence[SecondOfLoad], scale: Scale, heights: Scale) -> ET.Element:
@@ -82,12 +82,12 @@ def _steps(outcome: Outcome, load: Sequence[SecondOfLoad], scale: Scale, heights
     path = f"M{LEFT} {heights(counts[0]):.2f}"
     for second, count in enumerate(counts):
         path += f"V{heights(count):.2f}H{scale((second + 1) * 1e9):.2f}"
-    told = f"{WORDS[outcome]}: {sum(counts):,} in all"
-    return element("path", tooltip(told), d=path, class_=f"steps {outcome}")
+    text = f"{OUTCOME_NAMES[outcome]}: {sum(counts):,} in total"
+    return element("path", tooltip(text), d=path, class_=f"steps {outcome}")
 
 
 def _power_of_ms(power: int) -> str:
-    """So many powers of ten of a millisecond in words, short enough for an axis."""
+    """A power of ten in milliseconds as a short axis label."""
     return f"{10.0**power:g} ms" if power < 3 else f"{10 ** (power - 3)} s"
 
 
@@ -128,6 +128,6 @@ def _key(name: str, names: Sequence[str]) -> list[ET.Element]:
     left = LEFT + text_width(name, 11) + 22
     for outcome in OUTCOMES:
         key.append(element("circle", cx=left, cy=10, r=3.5, class_=f"point {outcome}"))
-        key.append(label(WORDS[outcome], left + 8, 14, "tick"))
-        left += 8 + text_width(WORDS[outcome], 11) + 18
+        key.append(label(OUTCOME_NAMES[outcome], left + 8, 14, "tick"))
+        left += 8 + text_width(OUTCOME_NAMES[outcome], 11) + 18
     return key + [label(text, left, 14, "tick") for text in names]

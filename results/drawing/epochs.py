@@ -1,7 +1,4 @@
-"""Epochs over time as step lines, one a node: burned epochs show as a staircase.
-
-What may live here: this panel. What may not: the rest of the timeline.
-"""
+"""The panel of the timeline with each node's epoch over time, as step lines."""
 
 from __future__ import annotations
 
@@ -22,28 +19,28 @@ LINE_COLOURS: Final = 7
 
 
 def epoch_lines(side: SideData, epochs_shown: range, scale: Scale, top: float) -> ET.Element:
-    """The panel below a side's rows; epochs_shown is every side's, so that staircases compare.
+    """The panel below a side's rows; epochs_shown covers all sides, so that they have the same scale.
 
-    Lines that run together are set a little apart.
+    Lines are offset slightly so that equal epochs do not overlap.
     """
     nodes, low, high = side.nodes, epochs_shown.start, epochs_shown.stop - 1
     heights = Scale(low, high, top + EPOCHS_HEIGHT - MARGIN_BOTTOM, top + MARGIN_TOP)
     lines = []
     for node, steps in groupby(side.epochs, key=lambda step: step.node):
         position = nodes.index(node)
-        apart = (position - (len(nodes) - 1) / 2) * 2.2
-        lines.append(_line(position, node, list(steps), side.duration_ns, scale, heights, apart))
+        offset = (position - (len(nodes) - 1) / 2) * 2.2
+        lines.append(_line(position, node, list(steps), side.duration_ns, scale, heights, offset))
     return element("g", *_grid(low, high, heights), *lines, *_key(nodes, top), class_="epochs")
 
 
 def _line(
-    position: int, node: int, steps: list[EpochStep], end_ns: int, scale: Scale, heights: Scale, apart: float
+    position: int, node: int, steps: list[EpochStep], end_ns: int, scale: Scale, heights: Scale, offset: float
 ) -> ET.Element:
-    path = f"M{scale(steps[0].time_ns):.2f} {heights(steps[0].epoch) + apart:.2f}"
+    path = f"M{scale(steps[0].time_ns):.2f} {heights(steps[0].epoch) + offset:.2f}"
     for step in steps[1:]:
-        path += f"H{scale(step.time_ns):.2f}V{heights(step.epoch) + apart:.2f}"
-    told = f"n{node}: epochs {', '.join(str(step.epoch) for step in steps)}"
-    return element("path", tooltip(told), d=f"{path}H{scale(end_ns):.2f}", class_=_colour(position))
+        path += f"H{scale(step.time_ns):.2f}V{heights(step.epoch) + offset:.2f}"
+    text = f"n{node}: epochs {', '.join(str(step.epoch) for step in steps)}"
+    return element("path", tooltip(text), d=f"{path}H{scale(end_ns):.2f}", class_=_colour(position))
 
 
 def _colour(position: int) -> str:
@@ -61,7 +58,7 @@ def _grid(low: int, high: int, heights: Scale) -> list[ET.Element]:
 
 
 def _key(nodes: Sequence[int], top: float) -> list[ET.Element]:
-    """Which line is whose, after the panel's name."""
+    """The panel's name and the nodes' line styles."""
     key = [label("epoch", LEFT, top + 22, "tick")]
     left = LEFT + 46.0
     for position, node in enumerate(nodes):

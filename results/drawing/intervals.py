@@ -1,10 +1,10 @@
-"""The picture of operations that have no order: when each was open, who led meanwhile, and why no order exists.
+"""The picture of a non-linearizable history: its operations, the nodes' states, the faults, and the check's evidence.
 
-A lane a process, a bar an operation from its call to its return (dashed from where nobody knows its end). Above, the
-states of the nodes as in the timeline; behind everything the faults. What the check knew is drawn in: the zones of two
-values that exclude each other; or the numbers of the longest order, and what would have been needed after it.
+Each process is a lane; each operation is a bar from its call to its return, with a dashed tail if its outcome is
+unknown. The nodes' states are above the lanes, faults in the background. The evidence is either the zones of two
+conflicting values, or the longest order that was found, numbered, with the operations that cannot follow it.
 
-What may live here: the layout of this picture. What may not: which operations it shows (results.witnesses).
+results.witnesses selects the operations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from results.data import Operation, ShownFinding, SideData
 from results.drawing.axis import LEFT, RIGHT, WIDTH, clip, seconds_of
 from results.drawing.events import Events, Skipped, events_of
 from results.drawing.svg import drawing, element, label, text_width, tooltip
-from results.drawing.timeline import LANE_HEIGHT, QUIET_STATES, fault_lanes, fault_shade
+from results.drawing.timeline import BACKGROUND_STATES, LANE_HEIGHT, fault_lanes, fault_shade
 
 ROW: Final = 25
 BAR: Final = 17
@@ -37,7 +37,7 @@ def intervals(shown: ShownFinding, side: SideData) -> ET.Element:
     notes = notes_of(shown)
     events = events_of(
         shown.operations,
-        lambda each: max(text_width(words_of(each), FONT) + 12, text_width(notes.get(each.start.index, ""), FONT) + 16),
+        lambda each: max(text_width(label_of(each), FONT) + 12, text_width(notes.get(each.start.index, ""), FONT) + 16),
         LEFT,
         WIDTH - RIGHT,
     )
@@ -63,30 +63,30 @@ def intervals(shown: ShownFinding, side: SideData) -> ET.Element:
     ]
     key = f" of {shown.finding.key}" if shown.finding.key else ""
     title = f"Operations{key} around {shown.finding.name}, {side.name}"
-    return drawing(title, WIDTH, bottom + 24, element("desc", _description(shown, events)), *parts)
+    return drawing(title, WIDTH, bottom + 24, element("desc", _alternative_text(shown, events)), *parts)
 
 
 def _processes(events: Events) -> list[int]:
     return list(dict.fromkeys(each.start.process for each in events.operations))
 
 
-def words_of(each: Operation) -> str:
-    """An operation as its bar names it: `read 3 n2`."""
-    asked = each.start.node if each.end is None or each.end.node is None else each.end.node
-    return f"{each.start.f} {_value(each)}".rstrip() + ("" if asked is None else f" n{asked}")
+def label_of(each: Operation) -> str:
+    """The label of an operation: `read 3 n2`."""
+    node = each.start.node if each.end is None or each.end.node is None else each.end.node
+    return f"{each.start.f} {_value(each)}".rstrip() + ("" if node is None else f" n{node}")
 
 
 def _value(each: Operation) -> str:
-    """What it returned, or what was asked for; nothing of what a crashed read would have returned."""
+    """The value that an ok operation returned, or else that of its invocation; empty for a read with info."""
     returned = each.end.value if each.end is not None and each.outcome == "ok" else None
-    held = each.start.value if returned is None else returned
-    if held is None:
+    value = each.start.value if returned is None else returned
+    if value is None:
         return "nil" if each.outcome == "ok" and each.start.f in ("read", "get", "dequeue") else ""
-    return clip(json.dumps(held, ensure_ascii=False), LABEL_MAX)
+    return clip(json.dumps(value, ensure_ascii=False), LABEL_MAX)
 
 
 def notes_of(shown: ShownFinding) -> Mapping[int, str]:
-    """By invocation: what an operation needs that is not in the order."""
+    """By index of invocation: what an operation needs that the order does not provide."""
     if not isinstance(shown.evidence, Order):
         return {}
     stuck = shown.evidence.stuck
@@ -107,7 +107,7 @@ def _faults(side: SideData, events: Events) -> tuple[list[tuple[FaultInterval, f
 
 
 def _nodes(side: SideData, events: Events, top: float) -> list[ET.Element]:
-    """A thin row a node: its states over these events."""
+    """A thin row per node with its states."""
     rows = []
     for at, node in enumerate(side.nodes):
         y = top + NODE_ROW * at
@@ -123,36 +123,36 @@ def _nodes(side: SideData, events: Events, top: float) -> list[ET.Element]:
                 height=NODE_BAR,
                 class_=f"state {span.state.lower()}",
             )
-            for span in sorted(spans, key=lambda span: span.state not in QUIET_STATES)
+            for span in sorted(spans, key=lambda span: span.state not in BACKGROUND_STATES)
         ]
         rows.append(element("g", label(f"n{node}", LEFT - 12, y + 11, "tick", "end"), *bars))
     return rows
 
 
 def _zone(zone: Zone, at: int, events: Events, top: float, bottom: float) -> ET.Element:
-    """A value's zone as a bar with its name, and its shade over the lanes."""
+    """A value's zone as a labelled bar, with its shading over the lanes."""
     holds = zone.first_return < zone.last_call
     ends = sorted((zone.first_return, zone.last_call))
     start, end = (events.start if index < 0 else events.of_index(index) for index in ends)
-    words = f"{zone.value} holds all this while" if holds else f"{zone.value} holds at a moment in here"
+    text = f"the value is {zone.value} throughout" if holds else f"the value is {zone.value} at some time here"
     width = max(end - start, 3.0)
-    place = min(start + 5, WIDTH - RIGHT - text_width(words, FONT))
+    x = min(start + 5, WIDTH - RIGHT - text_width(text, FONT))
     return element(
         "g",
-        tooltip(words),
+        tooltip(text),
         element("rect", x=start, y=top + 15, width=width, height=bottom - top - 15, class_=f"zone-shade zone-{at}"),
         element("rect", x=start, y=top + 15, width=width, height=5, class_=f"zone zone-{at}"),
-        label(words, place, top + 12, f"zone-label zone-{at}"),
+        label(text, x, top + 12, f"zone-label zone-{at}"),
     )
 
 
 def _break(skipped: Skipped, top: float, bottom: float) -> ET.Element:
-    """Where operations are left out: how many, and how long that took."""
+    """A break, with the number of omitted operations."""
     return element(
         "g",
-        tooltip(f"{skipped.operations:,} operations of this key are left out here, {seconds_of(skipped.duration_ns)}"),
-        element("path", d=f"M{skipped.place:.2f} {top:.2f}V{bottom:.2f}", class_="break"),
-        label(f"+{skipped.operations:,}", skipped.place, bottom + 16, "tick", "middle"),
+        tooltip(f"{skipped.operations:,} operations of this key are omitted here, {seconds_of(skipped.duration_ns)}"),
+        element("path", d=f"M{skipped.x:.2f} {top:.2f}V{bottom:.2f}", class_="break"),
+        label(f"+{skipped.operations:,}", skipped.x, bottom + 16, "tick", "middle"),
     )
 
 
@@ -170,29 +170,29 @@ def _lanes(lanes: Mapping[int, float], row: float) -> list[ET.Element]:
 def _operation(
     each: Operation, bottom: float, events: Events, shown: ShownFinding, notes: Mapping[int, str]
 ) -> ET.Element:
-    """A bar with its label, the mark of its zone, and what it needs."""
+    """A bar with its label, the stripe of its zone, and its note."""
     top = bottom - BAR - 2
-    start = events.places[each.start.index]
-    known_until = events.end if each.end is None else events.places[each.end.index]
+    start = events.xs[each.start.index]
+    end = events.end if each.end is None else events.xs[each.end.index]
     ends = {each.start.index} | ({each.end.index} if each.end is not None else set())
     role = " witness" if ends & set(shown.finding.witnesses) else ""
     role += " stuck" if isinstance(shown.evidence, Order) and shown.evidence.stuck == each.start.index else ""
     parts = [
-        tooltip(_told(each)),
-        element("rect", x=start, y=top, width=known_until - start, height=BAR, rx=2, class_=f"op {each.outcome}{role}"),
+        tooltip(_description(each)),
+        element("rect", x=start, y=top, width=end - start, height=BAR, rx=2, class_=f"op {each.outcome}{role}"),
     ]
     if each.outcome == "info" and each.end is not None:
-        tail = f"M{known_until:.2f} {top:.2f}H{events.end:.2f}M{known_until:.2f} {top + BAR}H{events.end:.2f}"
+        tail = f"M{end:.2f} {top:.2f}H{events.end:.2f}M{end:.2f} {top + BAR}H{events.end:.2f}"
         parts.append(element("path", d=tail, class_="op-tail"))
-    parts += _mark(each, start, known_until, bottom, shown)
-    parts.append(label(words_of(each), start + 5, top + 12.5, "op-label"))
+    parts += _zone_stripe(each, start, end, bottom, shown)
+    parts.append(label(label_of(each), start + 5, top + 12.5, "op-label"))
     if each.start.index in notes:
         parts.append(label(notes[each.start.index], start + 3, top - 3, f"need{role}"))
     return element("g", *parts)
 
 
-def _mark(each: Operation, start: float, end: float, bottom: float, shown: ShownFinding) -> list[ET.Element]:
-    """A stripe in the colour of the zone whose value the operation has."""
+def _zone_stripe(each: Operation, start: float, end: float, bottom: float, shown: ShownFinding) -> list[ET.Element]:
+    """A stripe in the colour of the zone of the operation's value."""
     zones = shown.evidence.zones if isinstance(shown.evidence, Zones) else ()
     return [
         element("rect", x=start, y=bottom - 5, width=end - start, height=3, class_=f"zone zone-{at}")
@@ -201,70 +201,70 @@ def _mark(each: Operation, start: float, end: float, bottom: float, shown: Shown
     ]
 
 
-def _told(each: Operation) -> str:
+def _description(each: Operation) -> str:
     start, end = each.start, each.end
     indexes = f"index {start.index}" + ("" if end is None else f" to {end.index}")
     times = seconds_of(start.time_ns) + ("" if end is None else f" to {seconds_of(end.time_ns)}")
     error = "" if end is None or end.error is None else f" ({end.error})"
-    outcome = "nobody knows how it ended" if each.outcome == "info" else each.outcome
-    return f"{words_of(each)}, process {start.process}, {indexes}, {times}: {outcome}{error}"
+    outcome = "outcome unknown" if each.outcome == "info" else each.outcome
+    return f"{label_of(each)}, process {start.process}, {indexes}, {times}: {outcome}{error}"
 
 
 def _points(shown: ShownFinding, events: Events, lanes: Mapping[int, float], row: float) -> list[ET.Element]:
-    """The number of each operation in the longest order, at a moment at which it can have taken effect."""
+    """The number of each operation in the longest order, at a time at which it may have taken effect."""
     if not isinstance(shown.evidence, Order):
         return []
     by_start = {each.start.index: each for each in events.operations}
-    points, place = [], events.start
+    points, x = [], events.start
     for number, index in enumerate(shown.evidence.order, shown.evidence.before + 1):
         if index not in by_start:
             continue
         each = by_start[index]
-        end = events.end if each.end is None or each.outcome == "info" else events.places[each.end.index]
-        place = min(max(place + 3, events.places[index] + 2), end - 1)
+        end = events.end if each.end is None or each.outcome == "info" else events.xs[each.end.index]
+        x = min(max(x + 3, events.xs[index] + 2), end - 1)
         y = lanes[each.start.process] + row
-        points.append(element("path", d=f"M{place:.2f} {y - BAR - 8:.2f}v8", class_="effect"))
-        points.append(label(str(number), place + 2.5, y - BAR - 5, "order-number"))
+        points.append(element("path", d=f"M{x:.2f} {y - BAR - 8:.2f}v8", class_="effect"))
+        points.append(label(str(number), x + 2.5, y - BAR - 5, "order-number"))
     return points
 
 
 def _times(events: Events, bottom: float) -> ET.Element:
-    """The axis: the time of each event that has room for it."""
+    """The axis, with the time of each event whose label fits."""
     marks = [element("path", d=f"M{LEFT} {bottom:.2f}H{WIDTH - RIGHT}", class_="axis")]
     free = 0.0
-    taken = [each.place for each in events.skipped]
-    for place, time_ns in zip(events.places.values(), events.times_ns, strict=True):
-        marks.append(element("path", d=f"M{place:.2f} {bottom:.2f}v4", class_="axis"))
+    breaks = [each.x for each in events.skipped]
+    for x, time_ns in zip(events.xs.values(), events.times_ns, strict=True):
+        marks.append(element("path", d=f"M{x:.2f} {bottom:.2f}v4", class_="axis"))
         text = seconds_of(time_ns)
         half = text_width(text, FONT) / 2
-        if place - half < free or place + half > WIDTH or any(abs(place - other) < half + 22 for other in taken):
+        if x - half < free or x + half > WIDTH or any(abs(x - other) < half + 22 for other in breaks):
             continue
-        marks.append(label(text, place, bottom + 16, "tick", "middle"))
-        free = place + half + 10
+        marks.append(label(text, x, bottom + 16, "tick", "middle"))
+        free = x + half + 10
     return element("g", *marks)
 
 
 def caption(shown: ShownFinding) -> str:
-    """The picture in a sentence or two: what excludes what."""
+    """The picture's caption: why there is no order."""
     match shown.evidence:
         case Zones(zones):
-            return _zones_told(zones)
+            return _zones_caption(zones)
         case Order(order, before, _, _, leaves):
             if not order:
-                return "✗ is the operation that no order can place."
-            left = "" if leaves is None else f", and leaves {leaves}"
-            return f"Numbers are places in the longest order, which has {before + len(order):,} operations{left}."
+                return "✗ is the operation that fits into no order."
+            state = "" if leaves is None else f", after which the state is {leaves}"
+            return f"Numbers are positions in the longest order, which has {before + len(order):,} operations{state}."
         case _:
-            return "The operations around the witnesses, which have a heavy edge."
+            return "The operations around the witnesses, which have a bold border."
 
 
-def _zones_told(zones: Sequence[Zone]) -> str:
+def _zones_caption(zones: Sequence[Zone]) -> str:
     held = [zone.value for zone in zones if zone.first_return < zone.last_call]
     if len(held) > 1:
-        return f"Operations on one value stand together, so that {' and '.join(held)} would have to hold at once."
-    moment = next(zone.value for zone in zones if zone.value not in held)
-    return f"Whenever {moment} could hold, {held[0]} must hold, since operations on one value stand together."
+        return f"Operations on one value are adjacent in any order, but the zones of {' and '.join(held)} overlap."
+    other = next(zone.value for zone in zones if zone.value not in held)
+    return f"Operations on one value are adjacent in any order, but the zone of {other} is within that of {held[0]}."
 
 
-def _description(shown: ShownFinding, events: Events) -> str:
-    return f"{caption(shown)} {'; '.join(_told(each) for each in events.operations)}."
+def _alternative_text(shown: ShownFinding, events: Events) -> str:
+    return f"{caption(shown)} {'; '.join(_description(each) for each in events.operations)}."

@@ -1,7 +1,4 @@
-"""From values to places on a picture, and round numbers for axes.
-
-What may live here: pure arithmetic. What may not: elements.
-"""
+"""Mapping of values to coordinates, and round numbers for axes."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Maps low..high linearly to start..end; a domain without width maps to start."""
+    """Maps low..high linearly to start..end; an empty domain maps to start."""
 
     low: float
     high: float
@@ -20,7 +17,7 @@ class Scale:
     end: float
 
     def __call__(self, value: float) -> float:
-        """The place of a value; values outside the domain are moved to its edge."""
+        """The coordinate of a value; values outside the domain are clamped."""
         if self.high <= self.low:
             return self.start
         part = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)

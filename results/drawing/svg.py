@@ -1,8 +1,6 @@
-"""SVG elements from Python calls, and the text they become.
+"""Creation and serialization of SVG elements.
 
-    rectangle = element("rect", tooltip("n1: Leader"), x=10, y=4, width=30, height=20, class_="leader")
-
-What may live here: making and writing elements. What may not: what is drawn.
+rectangle = element("rect", tooltip("n1: Leader"), x=10, y=4, width=30, height=20, class_="leader")
 """
 
 from __future__ import annotations
@@ -10,21 +8,21 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from typing import Final
 
-from results.xml import admitted
+from results.xml import valid_xml_text
 
 FONT_WIDTH: Final = 0.53
-"""Of a sans-serif font, a character's mean width for a size of 1: for guessing whether a label fits."""
+"""The mean width of a character of a sans-serif font of size 1, to estimate the width of labels."""
 
 
 def element(tag: str, *children: ET.Element | str, **attributes: str | float | None) -> ET.Element:
-    """An element; class_ becomes class, text_anchor text-anchor. Attributes of None are left out."""
-    made = ET.Element(tag, {_name(name): _text(value) for name, value in attributes.items() if value is not None})
+    """An element; class_ becomes class, text_anchor becomes text-anchor. Attributes of None are omitted."""
+    new = ET.Element(tag, {_name(name): _text(value) for name, value in attributes.items() if value is not None})
     for child in children:
         if isinstance(child, str):
-            made.text = (made.text or "") + admitted(child)
+            new.text = (new.text or "") + valid_xml_text(child)
         else:
-            made.append(child)
-    return made
+            new.append(child)
+    return new
 
 
 def _name(name: str) -> str:
@@ -32,11 +30,11 @@ def _name(name: str) -> str:
 
 
 def _text(value: str | float | None) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else admitted(str(value))
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else valid_xml_text(str(value))
 
 
 def tooltip(text: str) -> ET.Element:
-    """What a pointer or a screen reader tells of the element this is put in."""
+    """The tooltip of the parent element, also used by screen readers."""
     return element("title", text)
 
 
@@ -46,12 +44,12 @@ def label(text: str, x: float, y: float, class_: str = "label", anchor: str | No
 
 
 def text_width(text: str, size: float) -> float:
-    """About how wide a text is."""
+    """The estimated width of a text."""
     return len(text) * size * FONT_WIDTH
 
 
 def drawing(title: str, width: float, height: float, *children: ET.Element) -> ET.Element:
-    """A picture with a title that is read aloud; it scales with the page."""
+    """A picture that scales with the page, with a title for screen readers."""
     return element(
         "svg",
         tooltip(title),
@@ -64,5 +62,5 @@ def drawing(title: str, width: float, height: float, *children: ET.Element) -> E
 
 
 def markup(svg: ET.Element) -> str:
-    """The element as text, everything escaped."""
+    """The element as text, escaped."""
     return ET.tostring(svg, encoding="unicode")

@@ -1,9 +1,7 @@
-"""The picture of a run: who was what in which epoch, while which faults were in place.
+"""The timeline of a run: each node's state and epoch over time, and the faults.
 
-A block a side, all on one time axis so that sides compare at a glance; in a block a row a node, coloured by state,
-with the epoch written above where it changes; fault intervals shade all rows; below them the epochs as step lines.
-
-What may live here: the layout of this picture. What may not: reading, judging, colours (templates/drawing.css).
+Each side is a block, and all blocks have the same time axis. In a block, each node is a row coloured by state, with the
+epoch above each change; fault intervals shade all rows; the epochs are drawn below as step lines.
 """
 
 from __future__ import annotations
@@ -28,14 +26,14 @@ AXIS_HEIGHT: Final = 24
 GAP: Final = 22
 LEGEND_HEIGHT: Final = 26
 WIDTH_MIN: Final = 2.5
-"""A candidacy can be over in a millisecond; it is drawn this wide so that it is seen."""
+"""The minimum width of a state, since a candidacy may last only a millisecond."""
 
-QUIET_STATES: Final = ("Follower", "Unattached", DOWN)
+BACKGROUND_STATES: Final = ("Follower", "Unattached", DOWN)
 LEGEND: Final = ("Leader", "Prospective", "Candidate", "Resigned", "Follower", "Unattached", DOWN)
 
 
 def timeline(sides: Sequence[SideData]) -> ET.Element:
-    """The whole picture, as an svg element."""
+    """The picture as an svg element."""
     scale = time_scale(max((side.duration_ns for side in sides), default=0))
     epochs = [step.epoch for side in sides for step in side.epochs]
     epochs_shown = range(min(epochs, default=0), max(epochs, default=0) + 1)
@@ -78,7 +76,7 @@ def _header(side: SideData, top: float) -> ET.Element:
 
 
 def fault_lanes(faults: Sequence[FaultInterval], scale: Callable[[float], float]) -> list[int]:
-    """For each interval, the first lane in which neither it nor its label meets another."""
+    """For each interval, the first lane in which neither the interval nor its label overlaps another."""
     ends: list[float] = []
     lanes: list[int] = []
     for interval in faults:
@@ -90,12 +88,12 @@ def fault_lanes(faults: Sequence[FaultInterval], scale: Callable[[float], float]
 
 
 def _label_start(interval: FaultInterval, scale: Callable[[float], float]) -> float:
-    """Where a interval begins, or further left where its label would leave the picture."""
+    """The start of an interval, or further left if its label would leave the picture."""
     return max(LEFT, min(scale(interval.start_ns), WIDTH - RIGHT - text_width(interval.label, 11)))
 
 
 def fault_shade(interval: FaultInterval, scale: Callable[[float], float], lane_top: float, bottom: float) -> ET.Element:
-    """A fault's shade down to bottom, with its label in the lane that begins at lane_top."""
+    """The shading of a fault down to bottom, with its label in the lane at lane_top."""
     start, end = scale(interval.start_ns), scale(interval.end_ns)
     line_y, width = lane_top + LANE_HEIGHT - 4, max(end - start, 0.0)
     when = (
@@ -114,24 +112,24 @@ def fault_shade(interval: FaultInterval, scale: Callable[[float], float], lane_t
 def _row(node: int, side: SideData, scale: Scale, top: float) -> ET.Element:
     bar_top = top + ROW_HEIGHT - BAR_HEIGHT
     spans = [span for span in side.spans if span.node == node]
-    witnessed = [shown.finding for shown in side.findings if shown.finding.node == node]
-    # Brief spans last, so that a neighbour does not cover what is drawn wider than it was.
-    ordered = sorted(spans, key=lambda span: (span.state not in QUIET_STATES, span.start_ns))
+    findings = [shown.finding for shown in side.findings if shown.finding.node == node]
+    # Short spans are drawn last, so that their neighbours do not cover their minimum width.
+    ordered = sorted(spans, key=lambda span: (span.state not in BACKGROUND_STATES, span.start_ns))
     return element(
         "g",
         label(f"n{node}", LEFT - 12, bar_top + 14, "node", "end"),
         *[_bar(span, scale, bar_top) for span in ordered],
         *_epoch_labels(spans, scale, bar_top),
-        *[_pointer(finding, scale, bar_top) for finding in witnessed if finding.time_ns is not None],
+        *[_pointer(finding, scale, bar_top) for finding in findings if finding.time_ns is not None],
         class_="row",
     )
 
 
 def _pointer(finding: Finding, scale: Scale, bar_top: float) -> ET.Element:
-    """A wedge that points, from below, at where the node did what a finding speaks of."""
-    place = scale(finding.time_ns or 0)
-    told = tooltip(f"{finding.name}: {finding.message}")
-    return element("path", told, d=_wedge(place, bar_top + BAR_HEIGHT - 9), class_=f"pointer {finding.severity}")
+    """A wedge that points from below at the time of a finding."""
+    x = scale(finding.time_ns or 0)
+    text = tooltip(f"{finding.name}: {finding.message}")
+    return element("path", text, d=_wedge(x, bar_top + BAR_HEIGHT - 9), class_=f"pointer {finding.severity}")
 
 
 def _wedge(x: float, y: float) -> str:
@@ -142,10 +140,10 @@ def _bar(span: StateSpan, scale: Scale, top: float) -> ET.Element:
     start = scale(span.start_ns)
     width = max(scale(span.end_ns) - start, WIDTH_MIN)
     epoch = "" if span.epoch is None else f" in epoch {span.epoch}"
-    told = f"n{span.node}: {span.state}{epoch}, {seconds_of(span.start_ns)} to {seconds_of(span.end_ns)}"
+    text = f"n{span.node}: {span.state}{epoch}, {seconds_of(span.start_ns)} to {seconds_of(span.end_ns)}"
     bar = element(
         "rect",
-        tooltip(told),
+        tooltip(text),
         x=start,
         y=top,
         width=width,
@@ -159,19 +157,19 @@ def _bar(span: StateSpan, scale: Scale, top: float) -> ET.Element:
 
 
 def _epoch_labels(spans: Sequence[StateSpan], scale: Scale, bar_top: float) -> Iterator[ET.Element]:
-    """Each new epoch above its beginning; where they crowd, the latest is kept, for it is what the burst led to."""
+    """Each new epoch above its start; of labels that would overlap, the latest is kept."""
     free_until = float(WIDTH)
     for span in reversed(_changes(spans)):
-        text, place = str(span.epoch), scale(span.start_ns)
-        if place + text_width(text, 10.5) + 3 > free_until:
+        text, x = str(span.epoch), scale(span.start_ns)
+        if x + text_width(text, 10.5) + 3 > free_until:
             continue
-        free_until = place
-        yield element("path", d=f"M{place:.2f} {bar_top - 11:.2f}V{bar_top:.2f}", class_="epoch-tick")
-        yield label(text, place + 3, bar_top - 3, "epoch-number")
+        free_until = x
+        yield element("path", d=f"M{x:.2f} {bar_top - 11:.2f}V{bar_top:.2f}", class_="epoch-tick")
+        yield label(text, x + 3, bar_top - 3, "epoch-number")
 
 
 def _changes(spans: Sequence[StateSpan]) -> list[StateSpan]:
-    """The spans that begin an epoch other than the one before."""
+    """The spans whose epoch differs from that of the previous span."""
     changes: list[StateSpan] = []
     for span in spans:
         if span.epoch is not None and (not changes or changes[-1].epoch != span.epoch):
@@ -187,7 +185,7 @@ def _legend(sides: Sequence[SideData], top: float) -> ET.Element:
     if any(shown.finding.node is not None for side in sides for shown in side.findings):
         samples.append((element("path", d=_wedge(8, 0), class_="pointer invalid"), "finding"))
     number = element("g", element("path", d="M3 0V12", class_="epoch-tick"), label("7", 6, 9, "epoch-number"))
-    samples.append((number, "epoch 7 begins for the node"))
+    samples.append((number, "the node enters epoch 7"))
     entries, left = [], float(LEFT)
     for sample, text in samples:
         entry = element("g", sample, label(text, 22, 10.5), transform=f"translate({left:.2f} {top:.2f})")

@@ -1,4 +1,4 @@
-"""A reproduction's report as a literal value: a follower cut off for ten seconds, with and without Pre-Vote."""
+"""A reproduction's report as a literal value: a follower is isolated for ten seconds, with and without Pre-Vote."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def load() -> tuple[SecondOfLoad, ...]:
 
 
 def latencies() -> tuple[LatencyPoint, ...]:
-    usual = [LatencyPoint(n * SECOND // 20, 3 + 2 * math.sin(n * n), "ok") for n in range(400)]
+    fast = [LatencyPoint(n * SECOND // 20, 3 + 2 * math.sin(n * n), "ok") for n in range(400)]
     slow = [LatencyPoint(14 * SECOND + n * 40_000_000, 900 - 40 * n, "info" if n % 3 else "fail") for n in range(14)]
-    return (*usual, *slow)
+    return (*fast, *slow)
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def good_side() -> SideData:
         name="good",
         system="Kafka 4.1.0, three controllers",
         verdict=Verdict.VALID,
-        summary="the leader stayed in office",
+        summary="the leader stayed the same",
         duration_ns=20 * SECOND,
         nodes=(1, 2, 3),
         spans=good_spans(),
@@ -174,7 +174,7 @@ def report_data(bad_side: SideData, good_side: SideData) -> ReportData:
         title="PV-01: A follower that was cut off deposes the leader when it comes back",
         question="Does a voter that was partitioned from the rest depose a healthy leader on its return (KIP-996)?",
         verdict=Verdict.VALID,
-        answer="Reproduced: the leader is deposed on the bad side, and stays in office on the good side.",
+        answer="Reproduced: the leader is deposed on the bad side, and stays on the good side.",
         sides=(bad_side, good_side),
         plan='{\n  "seed": 42\n}',
         command="splitbrain reproduce PV-01 --seed 42",

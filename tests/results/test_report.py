@@ -1,4 +1,4 @@
-"""The report's structure: parsed as XML and HTML, measured in its own units."""
+"""The report's structure, parsed as XML and HTML, and the coordinates in its pictures."""
 
 from __future__ import annotations
 
@@ -32,44 +32,44 @@ def parsed(*sides: SideData) -> ET.Element:
     return ET.fromstring(markup(timeline(sides)))
 
 
-def bars(svg: ET.Element, words: str) -> list[tuple[float, float]]:
-    """Start and width of the bars whose tooltip has these words."""
+def bars(svg: ET.Element, text: str) -> list[tuple[float, float]]:
+    """Start and width of the bars whose tooltip contains this text."""
     return [
         (float(bar.attrib["x"]), float(bar.attrib["width"]))
         for bar in svg.iter(f"{SVG}rect")
-        if words in bar.findtext(f"{SVG}title", "")
+        if text in bar.findtext(f"{SVG}title", "")
     ]
 
 
-def test_a_bar_stands_where_its_time_is(bad_side: SideData) -> None:
+def test_bar_covers_its_time_span(bad_side: SideData) -> None:
     [(start, width)] = bars(parsed(bad_side), "n1: Leader in epoch 1")
     assert start == pytest.approx(LEFT + PLOT_WIDTH * 1.5 / 20, abs=0.01)
     assert width == pytest.approx(PLOT_WIDTH * (14.31 - 1.5) / 20, abs=0.01)
 
 
-def test_sides_of_different_length_share_one_time_axis(bad_side: SideData, good_side: SideData) -> None:
+def test_sides_of_different_duration_share_one_time_axis(bad_side: SideData, good_side: SideData) -> None:
     svg = parsed(bad_side, replace(good_side, duration_ns=40 * SECOND))
     [(start, _)] = bars(svg, "n3: Leader in epoch 8")
     assert start == pytest.approx(LEFT + PLOT_WIDTH * 14.85 / 40, abs=0.01)
 
 
-def test_a_candidacy_of_a_millisecond_can_be_seen(good_side: SideData) -> None:
+def test_state_of_a_millisecond_has_a_minimum_width(good_side: SideData) -> None:
     brief = StateSpan(1, "Candidate", 9, SECOND, SECOND + 1_000_000)
     [(_, width)] = bars(parsed(replace(good_side, spans=(brief,))), "n1: Candidate in epoch 9")
     assert width == 2.5
 
 
-def test_each_epoch_is_written_where_it_begins(bad_side: SideData) -> None:
+def test_each_epoch_has_a_label_at_its_start(bad_side: SideData) -> None:
     rows = [group for group in parsed(bad_side).iter(f"{SVG}g") if group.get("class") == "row"]
-    written = [[text.text for text in row.iter(f"{SVG}text") if text.get("class") == "epoch-number"] for row in rows]
-    assert [list(reversed(row)) for row in written] == [
+    labels = [[text.text for text in row.iter(f"{SVG}text") if text.get("class") == "epoch-number"] for row in rows]
+    assert [list(reversed(row)) for row in labels] == [
         ["0", "1", "7", "8"],
         ["0", "1", "2", "3", "4", "5", "6", "7", "8"],
         ["0", "1", "7", "8"],
     ]
 
 
-def test_of_epochs_that_crowd_the_last_is_written(good_side: SideData) -> None:
+def test_of_overlapping_epoch_labels_the_last_is_kept(good_side: SideData) -> None:
     burst = tuple(StateSpan(1, "Candidate", epoch, SECOND + epoch, SECOND + epoch + 1) for epoch in range(50))
     row = next(
         group for group in parsed(replace(good_side, spans=burst)).iter(f"{SVG}g") if group.get("class") == "row"
@@ -93,20 +93,20 @@ def test_fault_interval_shades_every_row_from_start_to_end(bad_side: SideData) -
     assert interval.findtext(f"{SVG}text") == "n2 cut from all"
 
 
-def test_labels_of_faults_that_overlap_stand_in_lanes_of_their_own() -> None:
+def test_overlapping_faults_have_separate_lanes() -> None:
     scale = Scale(0, 20, LEFT, WIDTH - RIGHT)
     intervals = [FaultInterval("n1 cut", 1, 9), FaultInterval("n2 paused", 2, 3), FaultInterval("n3 killed", 12, 13)]
     assert fault_lanes(intervals, scale) == [0, 1, 0]
 
 
-def test_a_finding_of_a_node_is_pointed_at(bad_side: SideData) -> None:
+def test_finding_of_a_node_has_a_pointer_at_its_time(bad_side: SideData) -> None:
     pointers = [path for path in parsed(bad_side).iter(f"{SVG}path") if path.get("class") == "pointer invalid"]
-    place = LEFT + PLOT_WIDTH * 14.31 / 20
-    assert pointers[0].attrib["d"].startswith(f"M{place:.2f} ")
+    x = LEFT + PLOT_WIDTH * 14.31 / 20
+    assert pointers[0].attrib["d"].startswith(f"M{x:.2f} ")
     assert pointers[0].findtext(f"{SVG}title", "").startswith("leader-deposed: A healthy leader was deposed")
 
 
-def test_every_picture_has_a_title_that_is_read_aloud(report_data: ReportData) -> None:
+def test_every_picture_has_a_title_for_screen_readers(report_data: ReportData) -> None:
     svgs = re.findall(r"<svg.*?</svg>", render_report(report_data), re.DOTALL)
     assert len(svgs) == 3
     for text in svgs:
@@ -115,13 +115,13 @@ def test_every_picture_has_a_title_that_is_read_aloud(report_data: ReportData) -
         assert svg.get("aria-label") == svg.findtext(f"{SVG}title")
 
 
-def test_a_run_without_nodes_or_time_is_drawn_empty() -> None:
+def test_timeline_of_a_run_without_observations_is_empty() -> None:
     side = SideData("run", "reference", Verdict.UNKNOWN, "nothing was recorded", 0, ())
     assert bars(parsed(side), "n1") == []
 
 
 class Collector(HTMLParser):
-    """Tags and text of a page; complains about tags that do not match."""
+    """Collects the tags and text of a page; fails on tags that do not match."""
 
     VOID = frozenset({"meta", "link", "br"})
 
@@ -152,27 +152,27 @@ def page(report_data: ReportData) -> Collector:
     return collector
 
 
-def test_the_page_is_well_formed(page: Collector) -> None:
+def test_page_is_well_formed(page: Collector) -> None:
     assert page.open == []
 
 
-def test_nothing_in_the_page_is_script_or_comes_from_elsewhere(page: Collector) -> None:
+def test_page_has_no_scripts_and_no_external_resources(page: Collector) -> None:
     assert not page.tags & {"script", "link", "img", "iframe", "object"}
     assert not {name for name, _ in page.attributes} & {"src", "href", "onclick", "onload"}
 
 
-def test_hostile_text_is_shown_as_text(page: Collector) -> None:
+def test_html_in_messages_is_escaped(page: Collector) -> None:
     assert "<script>alert('epoch & \"leader\"')</script>" in page.text
 
 
-def test_hostile_text_cannot_leave_a_picture(bad_side: SideData) -> None:
+def test_markup_in_labels_is_escaped(bad_side: SideData) -> None:
     hostile = replace(bad_side, name="</text><script>", faults=(FaultInterval("</svg>\x00<img src=x>", 0, SECOND),))
     tags = {element.tag.removeprefix(SVG) for element in parsed(hostile).iter()}
     assert tags <= {"svg", "title", "defs", "pattern", "g", "rect", "path", "text", "tspan"}
 
 
-def test_the_page_answers_question_verdict_measurement_and_repetition(page: Collector) -> None:
-    for words in (
+def test_page_has_question_answer_measurements_and_command(page: Collector) -> None:
+    for text in (
         "Does a voter that was partitioned",
         "Reproduced: the leader is deposed on the bad side",
         "deposed once, at 14.310 s",
@@ -181,10 +181,10 @@ def test_the_page_answers_question_verdict_measurement_and_repetition(page: Coll
         "splitbrain reproduce PV-01 --seed 42",
         '"seed": 42',
     ):
-        assert words in page.text
+        assert text in page.text
 
 
-def test_charts_are_drawn_only_where_there_was_load(report_data: ReportData) -> None:
+def test_charts_are_drawn_only_for_sides_with_load(report_data: ReportData) -> None:
     text = render_report(report_data)
     assert "Latency of client operations, bad" in text
     assert "Latency of client operations, good" not in text
@@ -201,7 +201,7 @@ def test_quantiles_are_lines_on_the_latency_chart(bad_side: SideData) -> None:
     assert float(after) < float(before)
 
 
-def test_latencies_stand_in_a_table_of_their_own(report_data: ReportData, bad_side: SideData) -> None:
+def test_latencies_have_a_separate_table(report_data: ReportData, bad_side: SideData) -> None:
     names = ("latency_read_ms_p50", "latency_read_in_faults_ms_p99", "latency_end_txn_out_of_faults_ms_max")
     quantities = tuple(Quantity("availability", name, 7 + at, "ms") for at, name in enumerate(names))
     assert latency_rows((*quantities, *bad_side.quantities)) == [
@@ -214,12 +214,12 @@ def test_latencies_stand_in_a_table_of_their_own(report_data: ReportData, bad_si
     assert "latency read" not in page
 
 
-def test_the_timeline_file_carries_its_own_colours(report_data: ReportData) -> None:
+def test_timeline_file_includes_its_style_sheet(report_data: ReportData) -> None:
     svg = ET.fromstring(render_timeline(report_data))
     assert "prefers-color-scheme: dark" in svg.findtext(f"{SVG}style", "")
 
 
-def test_the_report_is_written_beside_the_timeline(report_data: ReportData, tmp_path: Path) -> None:
+def test_report_and_timeline_are_written_to_the_run_directory(report_data: ReportData, tmp_path: Path) -> None:
     run = new_run(tmp_path, "PV-01", datetime(2026, 11, 21, tzinfo=UTC), kind="reproduction")
     write_report(run, report_data)
     assert run.report.read_text().startswith("<!DOCTYPE html>")

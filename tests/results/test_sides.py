@@ -1,4 +1,4 @@
-"""From a run's tables to what a report shows, on literal histories and observations."""
+"""The contents of a report from literal histories and observations."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from results.store import RunDirectory, new_run
 from results.tables import read_table
 
 
-def became(time_ns: int, node: int, previous: str, state: str, epoch: int) -> Observation:
+def transition(time_ns: int, node: int, previous: str, state: str, epoch: int) -> Observation:
     return Observation(time_ns, node, "log", "transition", state, previous, epoch)
 
 
-def test_a_span_lasts_from_one_transition_to_the_next_or_the_end() -> None:
-    seen = [became(10, 1, "Unattached", "Candidate", 1), became(15, 1, "Candidate", "Leader", 1)]
-    assert state_spans(seen, end_ns=100) == (
+def test_span_lasts_from_one_transition_to_the_next_or_the_end() -> None:
+    observations = [transition(10, 1, "Unattached", "Candidate", 1), transition(15, 1, "Candidate", "Leader", 1)]
+    assert state_spans(observations, end_ns=100) == (
         StateSpan(1, "Unattached", None, 0, 10),
         StateSpan(1, "Candidate", 1, 10, 15),
         StateSpan(1, "Leader", 1, 15, 100),
     )
 
 
-def test_a_node_is_down_from_its_end_to_its_start_and_then_what_it_came_from() -> None:
-    seen = [
+def test_node_is_down_from_its_stop_to_its_start() -> None:
+    observations = [
         Observation(0, 2, "process", "started"),
-        became(10, 2, "Unattached", "Follower", 3),
+        transition(10, 2, "Unattached", "Follower", 3),
         Observation(50, 2, "process", "stopped", detail="SIGKILL"),
         Observation(70, 2, "process", "started"),
-        became(75, 2, "Unattached", "Follower", 4),
+        transition(75, 2, "Unattached", "Follower", 4),
     ]
-    assert state_spans(seen, end_ns=100) == (
+    assert state_spans(observations, end_ns=100) == (
         StateSpan(2, "Unattached", None, 0, 10),
         StateSpan(2, "Follower", 3, 10, 50),
         StateSpan(2, "Down", None, 50, 70),
@@ -53,49 +53,49 @@ def test_a_node_is_down_from_its_end_to_its_start_and_then_what_it_came_from() -
     )
 
 
-def test_transitions_out_of_order_and_repeated_make_one_span() -> None:
-    seen = [became(30, 1, "Follower", "Follower", 1), became(10, 1, "Unattached", "Follower", 1)]
-    assert state_spans(seen, end_ns=40)[1:] == (StateSpan(1, "Follower", 1, 10, 40),)
+def test_transitions_to_the_same_state_are_merged_into_one_span() -> None:
+    observations = [transition(30, 1, "Follower", "Follower", 1), transition(10, 1, "Unattached", "Follower", 1)]
+    assert state_spans(observations, end_ns=40)[1:] == (StateSpan(1, "Follower", 1, 10, 40),)
 
 
-def test_epoch_steps_come_from_whatever_source_tells_an_epoch() -> None:
-    seen = [
-        became(10, 1, "Unattached", "Candidate", 1),
+def test_epoch_steps_come_from_observations_of_any_source() -> None:
+    observations = [
+        transition(10, 1, "Unattached", "Candidate", 1),
         Observation(12, 1, "quorum-state", "durable", epoch=1),
         Observation(30, 1, "describe-quorum", "claim", epoch=3),
         Observation(31, 1, "describe-quorum", "silence"),
     ]
-    assert epoch_steps(seen) == (EpochStep(1, 1, 10), EpochStep(1, 3, 30))
+    assert epoch_steps(observations) == (EpochStep(1, 1, 10), EpochStep(1, 3, 30))
 
 
-def deed(time_ns: int, f: str, value: object = None, error: str | None = None) -> Op:
+def nemesis_op(time_ns: int, f: str, value: object = None, error: str | None = None) -> Op:
     return Op("info", f, NEMESIS, value=value, error=error, time_ns=time_ns)
 
 
-def test_a_fault_lasts_from_its_deed_until_it_is_healed() -> None:
+def test_fault_lasts_from_its_injection_until_it_is_healed() -> None:
     history = [
-        deed(10, "cut", {"nodes": [2]}),
-        deed(12, "cut", "n2 cut from all"),
+        nemesis_op(10, "cut", {"nodes": [2]}),
+        nemesis_op(12, "cut", "n2 cut from all"),
         Op("invoke", "write", 0, time_ns=20),
-        deed(30, "heal"),
-        deed(34, "heal"),
+        nemesis_op(30, "heal"),
+        nemesis_op(34, "heal"),
     ]
     assert fault_intervals(history, 99, plugins.ops()) == (FaultInterval("n2 cut from all", 10, 34),)
 
 
-def test_a_start_ends_a_kill_but_not_a_cut() -> None:
-    deeds = [("cut", "a"), ("cut", "a"), ("kill", "b"), ("kill", "b"), ("start", None), ("start", None)]
-    history = [deed(time_ns, f, value) for time_ns, (f, value) in enumerate(deeds, start=1)]
+def test_start_ends_a_kill_but_not_a_cut() -> None:
+    ops = [("cut", "a"), ("cut", "a"), ("kill", "b"), ("kill", "b"), ("start", None), ("start", None)]
+    history = [nemesis_op(time_ns, f, value) for time_ns, (f, value) in enumerate(ops, start=1)]
     assert fault_intervals(history, 99, plugins.ops()) == (FaultInterval("a", 1, 99), FaultInterval("b", 3, 6))
 
 
-def test_a_mark_is_a_moment() -> None:
-    assert fault_intervals([deed(7, "mark", "reading back")], 99, plugins.ops()) == (
+def test_mark_has_no_duration() -> None:
+    assert fault_intervals([nemesis_op(7, "mark", "reading back")], 99, plugins.ops()) == (
         FaultInterval("reading back", 7, 7),
     )
 
 
-def test_times_under_faults_are_told_once_however_many_there_were() -> None:
+def test_overlapping_fault_intervals_are_merged() -> None:
     intervals = [
         FaultInterval("a", 1, 4),
         FaultInterval("mark", 2, 2),
@@ -107,8 +107,8 @@ def test_times_under_faults_are_told_once_however_many_there_were() -> None:
     assert spans_of(intervals[1:2]) == ()
 
 
-def test_a_label_is_bounded_and_tells_what_has_no_words() -> None:
-    [interval] = fault_intervals([deed(1, "skew", {"seconds": list(range(50))})], 9, plugins.ops())
+def test_label_without_text_is_the_value_and_its_length_is_limited() -> None:
+    [interval] = fault_intervals([nemesis_op(1, "skew", {"seconds": list(range(50))})], 9, plugins.ops())
     assert interval.label.startswith('skew {"seconds": [0, 1,')
     assert len(interval.label) == 48
 
@@ -124,14 +124,14 @@ def history_table(*rows: tuple[int, int, str]) -> pa.Table:
     )
 
 
-def test_latency_is_from_invocation_to_completion_of_the_same_process() -> None:
+def test_latency_is_the_time_from_invocation_to_completion() -> None:
     table = history_table(
         (0, 0, "invoke"), (1_000_000, 1, "invoke"), (2_000_000, 1, "fail"), (5_000_000, 0, "ok"), (9, -1, "info")
     )
     assert set(latencies_of(table)) == {LatencyPoint(0, 5.0, "ok"), LatencyPoint(1_000_000, 1.0, "fail")}
 
 
-def test_latencies_of_a_long_history_are_thinned_and_keep_the_slowest() -> None:
+def test_thinned_latencies_include_the_slowest() -> None:
     rows = []
     for number in range(20_000):
         rows += [(number * 1000, 0, "invoke"), (number * 1000 + (900 if number == 12_345 else 100), 0, "ok")]
@@ -140,7 +140,7 @@ def test_latencies_of_a_long_history_are_thinned_and_keep_the_slowest() -> None:
     assert LatencyPoint(12_345_000, 0.0009, "ok") in points
 
 
-def test_quantiles_are_of_what_ended_in_ok_by_stretches_of_time() -> None:
+def test_quantiles_are_of_ok_operations_by_period() -> None:
     points = [LatencyPoint(1000 * at, 1.0 if at < 50 else float(at), "ok") for at in range(150)]
     points += [LatencyPoint(1000 * at, 9999.0, "info") for at in range(150)]
     quantiles = quantiles_over_time(points)
@@ -151,7 +151,7 @@ def test_quantiles_are_of_what_ended_in_ok_by_stretches_of_time() -> None:
     assert quantiles_over_time(points[:19]) == ()
 
 
-def test_load_counts_completions_by_second_and_keeps_idle_seconds() -> None:
+def test_load_counts_completions_per_second_including_idle_seconds() -> None:
     second = 1_000_000_000
     table = history_table((0, 0, "invoke"), (5, 0, "ok"), (6, 0, "invoke"), (2 * second, 0, "info"), (3, -1, "info"))
     assert load_by_second(table) == (SecondOfLoad(0, 1, 0, 0), SecondOfLoad(1, 0, 0, 0), SecondOfLoad(2, 0, 0, 1))
@@ -160,12 +160,12 @@ def test_load_counts_completions_by_second_and_keeps_idle_seconds() -> None:
 
 @pytest.fixture
 def judged_run(tmp_path: Path) -> RunDirectory:
-    """A recorded run of ten writes during a cut, judged to have lost the sixth."""
+    """A recorded run of ten writes during a cut, with the verdict that the sixth is lost."""
     run = new_run(tmp_path, "PV-01", datetime(2026, 11, 21, tzinfo=UTC))
     clock = VirtualClock()
     with Recorder(run.path, clock) as recorder:
-        recorder.observe(became(5, 1, "Candidate", "Leader", 1))
-        for op in [deed(0, "cut"), deed(0, "cut", "n2 cut from all")]:
+        recorder.observe(transition(5, 1, "Candidate", "Leader", 1))
+        for op in [nemesis_op(0, "cut"), nemesis_op(0, "cut", "n2 cut from all")]:
             recorder.record(op)
         for number in range(10):
             clock.time_ns += 10
@@ -177,7 +177,7 @@ def judged_run(tmp_path: Path) -> RunDirectory:
     return run
 
 
-def test_a_side_is_read_from_a_run_that_the_engine_recorded(judged_run: RunDirectory) -> None:
+def test_side_is_read_from_a_recorded_run(judged_run: RunDirectory) -> None:
     side = read_side(judged_run, "bad", "reference", plugins.ops())
     assert (side.verdict, side.duration_ns, side.nodes) == (Verdict.INVALID, 200, (1,))
     assert side.spans[-1] == StateSpan(1, "Leader", 1, 5, 200)
@@ -186,7 +186,7 @@ def test_a_side_is_read_from_a_run_that_the_engine_recorded(judged_run: RunDirec
     assert (len(side.findings), side.findings_total) == (25, 30)
 
 
-def test_a_finding_is_shown_with_the_operations_around_its_witness(judged_run: RunDirectory) -> None:
+def test_finding_is_shown_with_the_rows_around_its_witness(judged_run: RunDirectory) -> None:
     shown = read_side(judged_run, "bad", "reference", plugins.ops()).findings[0]
     assert [(op.index, op.type, op.value) for op in shown.ops] == [
         (10, "invoke", {"n": 4}),
@@ -197,22 +197,22 @@ def test_a_finding_is_shown_with_the_operations_around_its_witness(judged_run: R
     ]
 
 
-def test_a_truncated_chunk_is_refused_by_name(judged_run: RunDirectory) -> None:
+def test_truncated_chunk_is_bad_input_with_its_name(judged_run: RunDirectory) -> None:
     chunk = judged_run.history / "00000001.parquet"
     chunk.write_bytes(chunk.read_bytes()[:-9])
-    with pytest.raises(BadInput, match=r"history/00000001\.parquet: expected a whole Parquet chunk"):
+    with pytest.raises(BadInput, match=r"history/00000001\.parquet: expected a complete Parquet chunk"):
         read_side(judged_run, "bad", "reference", plugins.ops())
 
 
-def test_a_chunk_with_other_columns_is_refused_by_name(tmp_path: Path) -> None:
+def test_chunk_with_other_columns_is_bad_input_with_its_name(tmp_path: Path) -> None:
     pq.write_table(pa.table({"index": [1]}), tmp_path / "00000001.parquet")
     with pytest.raises(
-        BadInput, match=r"00000001\.parquet: expected a whole Parquet chunk with the columns index, time"
+        BadInput, match=r"00000001\.parquet: expected a complete Parquet chunk with the columns index, time"
     ):
         read_table(tmp_path, HISTORY)
 
 
-def test_a_run_that_was_not_judged_is_refused(tmp_path: Path) -> None:
+def test_run_without_a_verdict_is_bad_input(tmp_path: Path) -> None:
     run = new_run(tmp_path, "PV-01", datetime(2026, 11, 21, tzinfo=UTC))
     with pytest.raises(BadInput, match=r"verdict\.json: expected a JSON file, found none"):
         read_side(run, "bad", "reference", plugins.ops())

@@ -1,4 +1,4 @@
-"""The run store: unique names, legal status, listing, and files that are whole."""
+"""The run store: unique names, legal statuses, listing, and atomic files."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from results.store import new_run, runs
 NOW = datetime(2026, 11, 21, 5, 17, 0, 250, tzinfo=UTC)
 
 
-def test_a_run_is_named_by_time_and_name(tmp_path: Path) -> None:
+def test_directory_name_has_time_and_name(tmp_path: Path) -> None:
     run = new_run(tmp_path / "store", "PV-01-reference-bad", NOW)
     assert run.name.startswith("20261121T051700Z-PV-01-reference-bad-")
     assert (run.kind, run.status) == ("run", "created")
     assert run.node(2) == run.path / "nodes" / "n2"
 
 
-def test_runs_of_the_same_moment_and_name_do_not_share_a_directory(tmp_path: Path) -> None:
+def test_runs_of_the_same_time_and_name_have_different_directories(tmp_path: Path) -> None:
     assert len({new_run(tmp_path, "PV-01", NOW).path for _ in range(20)}) == 20
 
 
-def test_runs_are_listed_from_the_oldest_and_strangers_are_passed_over(tmp_path: Path) -> None:
+def test_runs_are_listed_oldest_first_without_other_directories(tmp_path: Path) -> None:
     later, earlier = new_run(tmp_path, "b", NOW.replace(hour=6)), new_run(tmp_path, "c", NOW)
     (tmp_path / "notes").mkdir()
     assert runs(tmp_path) == [earlier, later]
-    assert runs(tmp_path / "elsewhere") == []
+    assert runs(tmp_path / "missing") == []
 
 
-def test_status_moves_on_and_each_time_is_kept(tmp_path: Path) -> None:
+def test_time_of_each_status_is_kept(tmp_path: Path) -> None:
     run = new_run(tmp_path, "PV-01", NOW)
     for hour, status in enumerate(("running", "recorded", "judged", "judged"), start=10):
         run.enter(status, NOW.replace(hour=hour))  # type: ignore[arg-type]
@@ -41,21 +41,21 @@ def test_status_moves_on_and_each_time_is_kept(tmp_path: Path) -> None:
     assert [times[status][11:13] for status in ("created", "running", "recorded", "judged")] == ["05", "10", "11", "13"]
 
 
-def test_what_an_interrupted_run_recorded_can_be_judged(tmp_path: Path) -> None:
+def test_interrupted_run_can_be_judged(tmp_path: Path) -> None:
     run = new_run(tmp_path, "PV-01", NOW)
     for status in ("running", "interrupted", "judged"):
         run.enter(status, NOW)  # type: ignore[arg-type]
     assert run.status == "judged"
 
 
-def test_a_run_cannot_be_judged_before_it_is_recorded(tmp_path: Path) -> None:
+def test_run_cannot_be_judged_before_it_is_recorded(tmp_path: Path) -> None:
     run = new_run(tmp_path, "PV-01", NOW)
     run.enter("running", NOW)
     with pytest.raises(AssertionError, match="a run that is running cannot become judged"):
         run.enter("judged", NOW)
 
 
-def test_a_reproduction_holds_numbered_sides_that_the_store_does_not_list(tmp_path: Path) -> None:
+def test_reproduction_has_numbered_sides_that_the_store_does_not_list(tmp_path: Path) -> None:
     reproduction = new_run(tmp_path, "PV-01", NOW, kind="reproduction")
     for side in ("bad", "good", "bad"):
         reproduction.new_side(side, NOW)
@@ -63,7 +63,7 @@ def test_a_reproduction_holds_numbered_sides_that_the_store_does_not_list(tmp_pa
     assert runs(tmp_path) == [reproduction]
 
 
-def test_a_json_file_is_replaced_whole_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+def test_json_file_is_replaced_without_temporary_files(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     write_json(path, {"seed": 1})
     write_json(path, {"seed": 2, "title": "ü"})
@@ -71,7 +71,7 @@ def test_a_json_file_is_replaced_whole_and_leaves_nothing_beside_it(tmp_path: Pa
     assert [entry.name for entry in tmp_path.iterdir()] == ["plan.json"]
 
 
-def test_a_value_that_is_not_json_leaves_the_old_file(tmp_path: Path) -> None:
+def test_value_that_is_not_json_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     write_json(path, {"seed": 1})
     with pytest.raises(TypeError):
@@ -80,11 +80,11 @@ def test_a_value_that_is_not_json_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"), [(None, "found none"), ("{", "expected JSON")], ids=["missing", "truncated"]
+    ("content", "message"), [(None, "found none"), ("{", "not valid JSON")], ids=["missing", "truncated"]
 )
-def test_a_json_file_that_cannot_be_read_is_told_by_name(tmp_path: Path, content: str | None, told: str) -> None:
+def test_unreadable_json_file_is_bad_input_with_its_name(tmp_path: Path, content: str | None, message: str) -> None:
     path = tmp_path / "plan.json"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(BadInput, match=rf"plan\.json: .*{told}"):
+    with pytest.raises(BadInput, match=rf"plan\.json: .*{message}"):
         read_json(path)

@@ -1,4 +1,4 @@
-"""Findings' pictures on literal histories: what they show, where, and what they leave out."""
+"""Pictures of findings on literal histories: their contents, coordinates and omissions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from results.data import Operation, ReportData, ShownFinding, SideData, StateSpa
 from results.drawing.axis import LEFT, RIGHT, WIDTH
 from results.drawing.cycle import cycle
 from results.drawing.events import events_of
-from results.drawing.intervals import caption, intervals, words_of
+from results.drawing.intervals import caption, intervals, label_of
 from results.drawing.svg import markup
 from results.report import render_report
 from results.run_verdict import RunVerdict, write_verdict
@@ -76,20 +76,20 @@ STALE = history(*write(0, 1), *write(0, 2), *read(1, 2), *read(1, 1))
 ZONES = Zones((Zone("1", 1, 6), Zone("2", 3, 4)))
 
 
-def drawn(found: ShownFinding, side: SideData = SIDE) -> ET.Element:
+def draw(found: ShownFinding, side: SideData = SIDE) -> ET.Element:
     return ET.fromstring(markup(intervals(found, side)))
 
 
-def of_class(svg: ET.Element, tag: str, wanted: str) -> list[ET.Element]:
-    return [each for each in svg.iter(f"{SVG}{tag}") if wanted in each.get("class", "").split()]
+def of_class(svg: ET.Element, tag: str, name: str) -> list[ET.Element]:
+    return [each for each in svg.iter(f"{SVG}{tag}") if name in each.get("class", "").split()]
 
 
-def texts(svg: ET.Element, wanted: str) -> list[str | None]:
-    return [each.text for each in of_class(svg, "text", wanted)]
+def texts(svg: ET.Element, name: str) -> list[str | None]:
+    return [each.text for each in of_class(svg, "text", name)]
 
 
-def test_each_operation_is_a_bar_from_its_call_to_its_return_with_its_words() -> None:
-    svg = drawn(shown(STALE, (1, 3, 4, 6), ZONES))
+def test_operation_is_a_labelled_bar_from_its_call_to_its_return() -> None:
+    svg = draw(shown(STALE, (1, 3, 4, 6), ZONES))
     assert texts(svg, "op-label") == ["write 1", "write 2", "read 2 n2", "read 1 n2"]
     bars = [(float(bar.attrib["x"]), float(bar.attrib["width"])) for bar in of_class(svg, "rect", "op")]
     assert [start for start, _ in bars] == sorted(start for start, _ in bars)
@@ -98,21 +98,21 @@ def test_each_operation_is_a_bar_from_its_call_to_its_return_with_its_words() ->
     assert right_of(of_class(svg, "rect", "op")[-1]) <= WIDTH - RIGHT
 
 
-def test_a_process_has_a_lane_and_a_node_its_states() -> None:
-    svg = drawn(shown(STALE, (1, 3, 4, 6), ZONES))
+def test_each_process_has_a_lane_and_each_node_its_states() -> None:
+    svg = draw(shown(STALE, (1, 3, 4, 6), ZONES))
     assert [text for text in texts(svg, "tick") if text and text[0] in "pn"] == ["n1", "n2", "p0", "p1"]
     assert len(of_class(svg, "rect", "leader")) == 1
 
 
-def test_only_faults_that_touch_the_operations_are_behind_them() -> None:
-    assert texts(drawn(shown(STALE, (1, 3, 4, 6), ZONES)), "fault-label") == ["n1 cut off"]
+def test_only_faults_during_the_operations_are_drawn() -> None:
+    assert texts(draw(shown(STALE, (1, 3, 4, 6), ZONES)), "fault-label") == ["n1 cut off"]
 
 
 def test_zones_reach_from_first_return_to_last_call() -> None:
-    svg = drawn(shown(STALE, (1, 3, 4, 6), ZONES))
+    svg = draw(shown(STALE, (1, 3, 4, 6), ZONES))
     bars = dict(zip("abcd", of_class(svg, "rect", "op"), strict=True))
     first, second = (of_class(svg, "rect", f"zone-{at}")[0] for at in (0, 1))
-    assert texts(svg, "zone-label") == ["1 holds all this while", "2 holds all this while"]
+    assert texts(svg, "zone-label") == ["the value is 1 throughout", "the value is 2 throughout"]
     assert float(first.attrib["x"]) == pytest.approx(right_of(bars["a"]), abs=0.02)
     assert right_of(first) == pytest.approx(float(bars["d"].attrib["x"]), abs=0.02)
     assert float(second.attrib["x"]) == pytest.approx(right_of(bars["b"]), abs=0.02)
@@ -123,15 +123,15 @@ def right_of(bar: ET.Element) -> float:
 
 
 @pytest.mark.parametrize(
-    ("zones", "words"),
+    ("zones", "text"),
     [
-        (ZONES, "1 and 2 would have to hold at once"),
-        (Zones((Zone("1", 1, 8), Zone("2", 4, 3))), "Whenever 2 could hold, 1 must hold"),
+        (ZONES, "the zones of 1 and 2 overlap"),
+        (Zones((Zone("1", 1, 8), Zone("2", 4, 3))), "the zone of 2 is within that of 1"),
     ],
     ids=["zones overlap", "one inside the other"],
 )
-def test_the_caption_says_what_excludes_what(zones: Zones, words: str) -> None:
-    assert words in caption(shown(STALE, (1, 3), zones))
+def test_caption_names_the_conflicting_zones(zones: Zones, text: str) -> None:
+    assert text in caption(shown(STALE, (1, 3), zones))
 
 
 CRASHED = Op("invoke", "write", 3, "x", 4)
@@ -139,25 +139,26 @@ STUCK = history(*write(0, 1), CRASHED, *write(0, 2), CRASHED.info("timeout"), *r
 ORDER = Order((0, 3), 5, 6, (Need(6, "needs 3"), Need(2, "leaves 4")), "2")
 
 
-def test_the_longest_order_is_numbered_and_what_it_lacks_is_told() -> None:
+def test_longest_order_is_numbered_and_the_needs_of_the_next_operations_are_noted() -> None:
     found = shown(STUCK, (6, 7), ORDER)
-    svg = drawn(found)
+    svg = draw(found)
     assert texts(svg, "order-number") == ["6", "7"]
     assert sorted(filter(None, texts(svg, "need"))) == ["leaves 4", "✗ needs 3"]
     assert [bar.findtext(f"{SVG}title") for bar in svg.iter(f"{SVG}g") if of_class(bar, "rect", "stuck")][-1:] == [
         "read 3 n2, process 1, index 6 to 7, 0.006 s to 0.007 s: ok"
     ]
-    assert caption(found) == "Numbers are places in the longest order, which has 7 operations, and leaves 2."
+    expected = "Numbers are positions in the longest order, which has 7 operations, after which the state is 2."
+    assert caption(found) == expected
 
 
-def test_an_order_that_was_not_found_again_is_not_drawn() -> None:
+def test_unknown_order_is_not_drawn() -> None:
     found = shown(STUCK, (6, 7), replace(ORDER, order=(), before=0))
-    assert texts(drawn(found), "order-number") == []
-    assert caption(found) == "✗ is the operation that no order can place."
+    assert texts(draw(found), "order-number") == []
+    assert caption(found) == "✗ is the operation that fits into no order."
 
 
-def test_what_nobody_knows_the_end_of_stays_open() -> None:
-    svg = drawn(shown(STUCK, (6, 7), ORDER))
+def test_operation_with_unknown_outcome_has_an_open_end() -> None:
+    svg = draw(shown(STUCK, (6, 7), ORDER))
     [tail] = of_class(svg, "path", "op-tail")
     assert f"H{WIDTH - RIGHT}" in tail.attrib["d"]
 
@@ -165,27 +166,27 @@ def test_what_nobody_knows_the_end_of_stays_open() -> None:
 LONG = history(*chain.from_iterable(write(number % 3, number) for number in range(500)), *read(0, 1))
 
 
-def test_of_a_long_history_the_witnesses_are_drawn_and_what_is_left_out_is_counted() -> None:
+def test_picture_of_a_long_history_has_the_witnesses_and_counts_omitted_operations() -> None:
     found = shown(LONG, (3, 1000))
-    svg = drawn(found)
-    words = texts(svg, "op-label")
-    assert len(words) <= OPERATIONS_MAX
-    assert {"write 1", "read 1 n1"} <= set(words)
-    left_out = [int(text[1:].replace(",", "")) for text in texts(svg, "tick") if text and text.startswith("+")]
-    first = words_of(min(found.operations, key=lambda each: each.start.index))
-    assert (first, len(words) + sum(left_out)) == ("write 0", 501)
+    svg = draw(found)
+    labels = texts(svg, "op-label")
+    assert len(labels) <= OPERATIONS_MAX
+    assert {"write 1", "read 1 n1"} <= set(labels)
+    omitted = [int(text[1:].replace(",", "")) for text in texts(svg, "tick") if text and text.startswith("+")]
+    first = label_of(min(found.operations, key=lambda each: each.start.index))
+    assert (first, len(labels) + sum(omitted)) == ("write 0", 501)
 
 
-def test_as_many_operations_are_laid_out_as_find_room_the_most_important_first() -> None:
+def test_layout_has_the_most_important_operations_that_fit() -> None:
     operations = [Operation(start, end, at) for at, (start, end) in enumerate(zip(LONG[::2], LONG[1::2], strict=True))]
     events = events_of(operations[::-1], lambda _: 100.0, 0, 1000)
     assert [each.position for each in events.operations] == list(range(492, 501))
-    assert events.of_time(events.times_ns[0]) == events.places[984]
+    assert events.of_time(events.times_ns[0]) == events.xs[984]
     assert events.of_time(-1) == 0
     assert events.of_time(10**18) == 1000
 
 
-def test_other_keys_and_findings_about_none_are_not_drawn() -> None:
+def test_operations_on_other_keys_and_findings_without_a_key_are_not_drawn() -> None:
     ops = history(*write(0, 1), *write(1, 9, "y"), *read(1, 2))
     assert [each.start.value for each in shown(ops, (4,)).operations] == [None, 1]
     deposed = Finding("quorum", "leader-deposed", "invalid", "deposed", witnesses=(4,))
@@ -209,7 +210,7 @@ def shown_cycle(ops: Sequence[Op], steps: tuple[CycleStep, ...]) -> ET.Element:
     return ET.fromstring(markup(cycle(found, SIDE)))
 
 
-def test_a_cycle_is_cards_with_operations_and_arrows_with_keys() -> None:
+def test_cycle_has_cards_with_micro_ops_and_arrows_with_keys() -> None:
     svg = shown_cycle(TORN, TORN_STEPS)
     assert texts(svg, "card-name") == ["T0", "T2"]
     assert [each.text for each in of_class(svg, "text", "edge-label")] == ["wr x: 1", "rw y: nothing, then 1"]
@@ -217,7 +218,7 @@ def test_a_cycle_is_cards_with_operations_and_arrows_with_keys() -> None:
     assert texts(svg, "micro-op")[-1] == "r z → []"
 
 
-def test_operations_of_a_cycle_are_styled() -> None:
+def test_all_text_classes_of_a_cycle_are_in_the_style_sheet() -> None:
     style = (files("results") / "templates" / "drawing.css").read_text()
     texts_of_cards = shown_cycle(TORN, TORN_STEPS).iter(f"{SVG}text")
     unstyled = {name for text in texts_of_cards for name in text.get("class", "").split() if f".{name}" not in style}
@@ -225,7 +226,7 @@ def test_operations_of_a_cycle_are_styled() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 9])
-def test_cards_of_a_cycle_stand_apart_and_inside_the_picture(count: int) -> None:
+def test_cards_of_a_cycle_do_not_overlap_and_are_inside_the_picture(count: int) -> None:
     ops = history(*chain.from_iterable(txn(each, ["append", "x", each]) for each in range(count)))
     steps = tuple(CycleStep(2 * each, 2 * ((each + 1) % count), "ww", "x", "1", "2") for each in range(count))
     svg = shown_cycle(ops, steps)
@@ -239,21 +240,21 @@ def test_cards_of_a_cycle_stand_apart_and_inside_the_picture(count: int) -> None
         assert all(x + w < a or a + c < x or y + h < b or b + d < y for a, b, c, d in cards[at + 1 :])
 
 
-def test_pictures_are_named_described_and_harmless() -> None:
+def test_picture_has_a_title_and_a_description_and_escapes_values() -> None:
     hostile = history(*write(0, "</text><script>"), *read(1, '"<img src=x>'))
     finding = Finding("register", "non-linearizable", "invalid", "broken", "x", witnesses=(2, 3))
     operations = operations_shown(finding, None, table(STALE))
     operations += (Operation(hostile[0], hostile[1]), Operation(hostile[2], hostile[3]))
-    svg = drawn(ShownFinding(finding, (), operations))
+    svg = draw(ShownFinding(finding, (), operations))
     assert {each.tag.removeprefix(SVG) for each in svg.iter()} <= {"svg", "title", "desc", "g", "rect", "path", "text"}
     assert svg.get("aria-label") == "Operations of x around non-linearizable, bad"
     assert svg.findtext(f"{SVG}desc", "").startswith(
-        "The operations around the witnesses, which have a heavy edge. write"
+        "The operations around the witnesses, which have a bold border. write"
     )
 
 
 def recorded(tmp_path: Path, evidence: str | None) -> RunDirectory:
-    """A run of which one read is stale, judged so."""
+    """A run with a stale read, and a verdict with its finding."""
     run = RunDirectory(tmp_path)
     clock = VirtualClock()
     with Recorder(run.path, clock) as recorder:
@@ -265,12 +266,12 @@ def recorded(tmp_path: Path, evidence: str | None) -> RunDirectory:
     return run
 
 
-def test_the_report_of_a_run_has_the_pictures_of_its_first_findings(tmp_path: Path) -> None:
+def test_report_has_the_pictures_of_the_first_findings(tmp_path: Path) -> None:
     side = read_side(recorded(tmp_path, encoded(ZONES)), "bad", "reference", plugins.ops())
     assert [len(each.operations) for each in side.findings] == [4] * 6 + [0] * 3
     page = render_report(report_of(side))
     assert len(re.findall("Operations of x around non-linearizable", page)) == 2 * 6
-    assert page.count("1 and 2 would have to hold at once") == 2 * 6
+    assert page.count("the zones of 1 and 2 overlap") == 2 * 6
 
 
 def report_of(side: SideData) -> ReportData:
@@ -278,6 +279,6 @@ def report_of(side: SideData) -> ReportData:
 
 
 @pytest.mark.parametrize("evidence", ["nonsense", "{}", '{"kind": "song"}', '{"kind": "zones"}', "[]"])
-def test_evidence_that_is_none_is_refused_by_the_file_that_has_it(tmp_path: Path, evidence: str) -> None:
-    with pytest.raises(BadInput, match=r"verdict\.json: expected evidence for non-linearizable, found what is none"):
+def test_invalid_evidence_is_bad_input_with_the_file(tmp_path: Path, evidence: str) -> None:
+    with pytest.raises(BadInput, match=r"verdict\.json: invalid evidence for non-linearizable"):
         read_side(recorded(tmp_path, evidence), "bad", "reference", plugins.ops())

@@ -41,7 +41,8 @@ class NodeSettings:
     Kafka; "responses" are fetch responses known to have been received by the follower, as KIP-996 says (PV-38).
 
     prospective_follows_known_leader: a Prospective that knows its leader becomes Follower again on any message of its
-    epoch that names the leader, except a granted vote, as KIP-996 says. If false it stays Prospective, as Kafka 4.3.1.
+    epoch that names the leader (KIP-996). A granted vote is counted instead, or no failed leader could be replaced. If
+    false, it stays Prospective, as Kafka 4.3.1 does.
 
     new_disk_votes: false is KIP-996's proposal for lost disks (PV-32). A voter that starts with an empty disk grants
     no vote to a log with records until it has caught up with a leader. A restart forgets this.

@@ -42,7 +42,7 @@ def test_frames_are_complete_in_any_pieces(bodies: list[bytes], data: st.DataObj
 
 @pytest.mark.parametrize("prefix", [b"\0\0\0\0", b"\xff\xff\xff\xff", b"GET / HTTP/1.1"])
 def test_an_invalid_length_is_rejected(prefix: bytes) -> None:
-    with pytest.raises(PeerFailure, match="reading a frame: a length of"):
+    with pytest.raises(PeerFailure, match="reading a frame: expected a length of"):
         FrameSplitter().feed(prefix)
 
 

@@ -1,4 +1,4 @@
-"""verdict.json, JUnit XML and the terminal's summary of one literal run_verdict."""
+"""verdict.json, JUnit XML and the terminal's summary of one literal verdict."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from results.summary import summary
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 LOST = Finding("appends", "lost-write", "invalid", "An acknowledged write is lost: 7 <& \x00>.", "k1", witnesses=(3, 9))
-UNTOLD = Finding("elections", "no-progress", "unknown", "No election was seen.")
+NO_PROGRESS = Finding("elections", "no-progress", "unknown", "No election was seen.")
 STALE = Finding("reads", "stale-read", "tolerated", "A read returned an older value.", witnesses=(5,))
-JUDGEMENT = RunVerdict(
+VERDICT = RunVerdict(
     name="PV-01",
     verdict=Verdict.INVALID,
     summary="an acknowledged write is lost",
     checks=("appends", "elections", "reads", "quorum"),
-    findings=(LOST, UNTOLD, STALE),
+    findings=(LOST, NO_PROGRESS, STALE),
     quantities=(Quantity("quorum", "epochs_burned", 7, "epochs"),),
     expectations=(
         ExpectationResult("no leader is deposed", "deposed once", met=False),
@@ -37,10 +37,10 @@ JUDGEMENT = RunVerdict(
 )
 
 
-def test_a_judgement_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+def test_written_verdict_is_read_back(tmp_path: Path) -> None:
     run = new_run(tmp_path, "PV-01", NOW)
-    write_verdict(run, JUDGEMENT)
-    assert read_verdict(run.verdict) == JUDGEMENT
+    write_verdict(run, VERDICT)
+    assert read_verdict(run.verdict) == VERDICT
     assert [each["name"] for each in json.loads(run.findings.read_text())] == [
         "lost-write",
         "no-progress",
@@ -51,9 +51,9 @@ def test_a_judgement_is_read_back_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "document",
     [[], {"format": 99}, {"format": 1, "name": "PV-01"}, {"format": 1, "verdict": "splendid"}],
-    ids=["a list", "a later format", "fields missing", "no such verdict"],
+    ids=["a list", "a later format", "missing fields", "unknown verdict"],
 )
-def test_what_is_not_a_verdict_is_refused_by_name(tmp_path: Path, document: object) -> None:
+def test_invalid_verdict_file_is_bad_input_with_its_name(tmp_path: Path, document: object) -> None:
     path = tmp_path / "verdict.json"
     path.write_text(json.dumps(document))
     with pytest.raises(BadInput, match=r"verdict\.json: expected a verdict of format 1"):
@@ -61,11 +61,11 @@ def test_what_is_not_a_verdict_is_refused_by_name(tmp_path: Path, document: obje
 
 
 def cases() -> dict[str, list[str]]:
-    root = ET.fromstring(junit([JUDGEMENT]))
+    root = ET.fromstring(junit([VERDICT]))
     return {case.attrib["name"]: [child.tag for child in case] for case in root.iter("testcase")}
 
 
-def test_junit_has_a_case_for_each_check_and_each_expectation() -> None:
+def test_junit_has_a_case_per_check_and_per_expectation() -> None:
     assert cases() == {
         "check appends": ["failure"],
         "check elections": ["error"],
@@ -77,25 +77,25 @@ def test_junit_has_a_case_for_each_check_and_each_expectation() -> None:
     }
 
 
-def test_junit_counts_agree_with_the_cases() -> None:
-    suite = ET.fromstring(junit([JUDGEMENT])).find("testsuite")
+def test_junit_counts_match_the_cases() -> None:
+    suite = ET.fromstring(junit([VERDICT])).find("testsuite")
     assert suite is not None
     assert (suite.attrib["tests"], suite.attrib["failures"], suite.attrib["errors"]) == ("7", "2", "2")
 
 
-def test_junit_quotes_hostile_messages() -> None:
-    failure = ET.fromstring(junit([JUDGEMENT])).find(".//failure")
+def test_junit_escapes_messages() -> None:
+    failure = ET.fromstring(junit([VERDICT])).find(".//failure")
     assert failure is not None
     assert failure.attrib["message"] == "An acknowledged write is lost: 7 <& �>."
-    assert failure.text == "1 such; witnesses: 3, 9"
+    assert failure.text == "occurrences: 1; witnesses: 3, 9"
 
 
-def test_a_finding_of_a_check_that_nobody_listed_still_shows() -> None:
-    assert '"check appends"' in junit([replace(JUDGEMENT, checks=())])
+def test_junit_includes_findings_of_unlisted_checks() -> None:
+    assert '"check appends"' in junit([replace(VERDICT, checks=())])
 
 
-def test_the_summary_says_verdict_expectations_findings_quantities_and_command() -> None:
-    lines = summary(replace(JUDGEMENT, findings=(STALE,))).splitlines()
+def test_summary_has_verdict_expectations_findings_quantities_and_command() -> None:
+    lines = summary(replace(VERDICT, findings=(STALE,))).splitlines()
     assert lines == [
         "PV-01: INVALID. an acknowledged write is lost",
         "",
@@ -111,11 +111,11 @@ def test_the_summary_says_verdict_expectations_findings_quantities_and_command()
         "-------------  -------  ------",
         "epochs_burned  7        epochs",
         "",
-        "Again: splitbrain reproduce PV-01 --seed 42",
+        "Reproduce with: splitbrain reproduce PV-01 --seed 42",
     ]
 
 
-def test_the_summary_bounds_the_findings_and_says_so() -> None:
-    text = summary(replace(JUDGEMENT, findings=(LOST,) * 13))
+def test_summary_limits_the_findings_and_counts_the_rest() -> None:
+    text = summary(replace(VERDICT, findings=(LOST,) * 13))
     assert text.count("lost-write") == 10
     assert "and 3 more findings in verdict.json" in text
