@@ -12,7 +12,7 @@ from checkers.linearizability.models import MODELS
 from checkers.linearizability.models.model import Problem
 from checkers.twins.models import TWINS, Call
 from harness.model import Op
-from harness.model.records.evidence import Cycle, Evidence, Need, Order, Step, Zone, Zones, decoded, encoded
+from harness.model.records.evidence import Cycle, CycleStep, Evidence, Need, Order, Zone, Zones, decoded, encoded
 from tests.support.checks.model_histories import calls_of, keys_from, random_history, sequential_history, stale_read
 from tests.support.checks.run_types import FindInRun
 from tests.support.checks.small_histories import history, read, write
@@ -123,7 +123,7 @@ EVIDENCE: list[Evidence] = [
     Zones((Zone('"ä"', -1, 4), Zone("2", 7, 3))),
     Order((1, 4), 7, 9, (Need(9, "needs 3"), Need(8, "leaves 4")), "5"),
     Order((), 0, 9, (Need(9, "needs 3"),)),
-    Cycle((Step(0, 1, "wr", "x", "1"), Step(1, 0, "realtime"))),
+    Cycle((CycleStep(0, 1, "wr", "x", "1"), CycleStep(1, 0, "realtime"))),
 ]
 
 
@@ -154,4 +154,4 @@ def test_a_cycle_carries_its_edges_out_of_spark(find_in_run: FindInRun) -> None:
     ]
     [finding] = find_in_run("transactions", history(*ops), [])
     assert finding.evidence is not None
-    assert decoded(finding.evidence) == Cycle((Step(0, 1, "wr", "x", "1"), Step(1, 0, "rw", "y", None, "1")))
+    assert decoded(finding.evidence) == Cycle((CycleStep(0, 1, "wr", "x", "1"), CycleStep(1, 0, "rw", "y", None, "1")))
