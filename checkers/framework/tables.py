@@ -16,15 +16,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from checkers.framework.contract import Tables
 from checkers.framework.session import SHUFFLE_PARTITIONS
+from harness.chunks import check_indexes, chunk_files, rows_in
 from harness.model import NEMESIS, BadInput
-from harness.model.records.tables import ADDED_LATER, BATCHES, HISTORY, OBSERVATIONS, RECORDS
+from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS
 from harness.model.stored_names import NEMESIS_OPS
 
 SMALL_ROWS = 200_000
@@ -37,13 +37,13 @@ PARTITION_ROWS = 2_500_000
 
 def open_tables(spark: SparkSession, run_directory: Path) -> Tables:
     """The run's tables by name, each with its `position`. Raises BadInput as the module says."""
-    history = chunks(run_directory / "history", HISTORY)
+    history = chunk_files(run_directory / "history", HISTORY)
     if not history:
         raise BadInput(f"{run_directory / 'history'}: expected the history's Parquet chunks, found none")
-    refuse_gaps(history)
-    observations = chunks(run_directory / "observations", OBSERVATIONS)
-    batches = chunks(run_directory / "batches", BATCHES)
-    records = chunks(run_directory / "records", RECORDS)
+    check_indexes(history)
+    observations = chunk_files(run_directory / "observations", OBSERVATIONS)
+    batches = chunk_files(run_directory / "batches", BATCHES)
+    records = chunk_files(run_directory / "records", RECORDS)
     suit(spark, max(map(rows_in, (history, batches, records))))
     return {
         "history": with_current_names(table(spark, history, HISTORY)),
@@ -58,47 +58,6 @@ def with_current_names(history: DataFrame) -> DataFrame:
     names = fn.create_map(*(fn.lit(word) for pair in NEMESIS_OPS.items() for word in pair))
     current = fn.when(fn.col("process") == NEMESIS, names[fn.col("f")])
     return history.withColumn("f", fn.coalesce(current, fn.col("f")))
-
-
-def chunks(directory: Path, schema: pa.Schema) -> list[Path]:
-    """The finished chunks in a directory, each one found whole and of this schema."""
-    files = sorted(file for file in directory.glob("*.parquet") if not file.name.startswith("."))
-    for file in files:
-        refuse_unlike(file, schema)
-    return files
-
-
-def refuse_unlike(file: Path, schema: pa.Schema) -> None:
-    """Raise BadInput unless the file's footer can be read and has the columns of schema."""
-    try:
-        found = parquet.read_schema(file)
-    except (OSError, pa.ArrowException) as failure:
-        reason = str(failure).splitlines()[0]
-        raise BadInput(f"{file}: expected a whole Parquet file, and its footer cannot be read: {reason}") from failure
-    for column in schema:
-        at = found.get_field_index(column.name)
-        if at < 0 and column.name in ADDED_LATER:
-            continue
-        if at < 0 or found.field(at).type != column.type:
-            kind = "no such column" if at < 0 else str(found.field(at).type)
-            raise BadInput(f"{file}: expected column {column.name} of type {column.type}, found {kind}")
-
-
-def refuse_gaps(files: list[Path]) -> None:
-    """Raise BadInput where the history's indexes do not run from 0 on without a gap from chunk to chunk."""
-    ranges = sorted((*index_range(file), file) for file in files if parquet.read_metadata(file).num_rows)
-    expected = 0
-    for first, last, rows, file in ranges:
-        if first != expected or last - first + 1 != rows:
-            raise BadInput(f"{file}: expected {rows} rows of history from index {expected} on, found {first} to {last}")
-        expected = last + 1
-
-
-def index_range(file: Path) -> tuple[int, int, int]:
-    """The lowest and highest history index in a chunk, and its number of rows."""
-    index = parquet.read_table(file, columns=["index"]).column("index")
-    numbers = index.to_numpy()
-    return int(numbers.min()), int(numbers.max()), len(numbers)
 
 
 def table(spark: SparkSession, files: list[Path], schema: pa.Schema) -> DataFrame:
@@ -119,11 +78,6 @@ def table(spark: SparkSession, files: list[Path], schema: pa.Schema) -> DataFram
 def is_small(files: list[Path]) -> bool:
     """Whether starting a query costs more than running it over these chunks."""
     return rows_in(files) <= SMALL_ROWS
-
-
-def rows_in(files: list[Path]) -> int:
-    """How many rows the chunks have, by their footers."""
-    return sum(parquet.read_metadata(file).num_rows for file in files)
 
 
 def suit(spark: SparkSession, rows: int) -> None:

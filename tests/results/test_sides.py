@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from harness.chunks import read_table
 from harness.engine import Recorder, VirtualClock
 from harness.model import NEMESIS, BadInput, Finding, Observation, Op, Verdict
 from harness.model.records.fault_intervals import FaultInterval, fault_intervals, spans_of
@@ -19,7 +20,6 @@ from results.run_verdict import RunVerdict, write_verdict
 from results.sides import read_side
 from results.spans import epoch_steps, state_spans
 from results.store import RunDirectory, new_run
-from results.tables import read_table
 
 
 def became(time_ns: int, node: int, previous: str, state: str, epoch: int) -> Observation:
@@ -197,15 +197,13 @@ def test_a_finding_is_shown_with_the_operations_around_its_witness(judged_run: R
 def test_a_truncated_chunk_is_refused_by_name(judged_run: RunDirectory) -> None:
     chunk = judged_run.history / "00000001.parquet"
     chunk.write_bytes(chunk.read_bytes()[:-9])
-    with pytest.raises(BadInput, match=r"history/00000001\.parquet: expected a whole Parquet chunk"):
+    with pytest.raises(BadInput, match=r"history/00000001\.parquet: expected a whole Parquet file"):
         read_side(judged_run, "bad", "reference")
 
 
 def test_a_chunk_with_other_columns_is_refused_by_name(tmp_path: Path) -> None:
     pq.write_table(pa.table({"index": [1]}), tmp_path / "00000001.parquet")
-    with pytest.raises(
-        BadInput, match=r"00000001\.parquet: expected a whole Parquet chunk with the columns index, time"
-    ):
+    with pytest.raises(BadInput, match=r"00000001\.parquet: expected column time_ns of type int64, found no such"):
         read_table(tmp_path, HISTORY)
 
 

@@ -120,7 +120,8 @@ KIP_996_DEPARTURES = {
         "next", 'in prose only, section "Pre-Vote response handling": a voter that does not support Pre-Vote'
     ),
     (P, Cause.LEADER_DISCOVERED, F): Departure(
-        "same or higher", 'section "Rejected Alternatives": "any response with equal or greater epoch denoting a leader"'
+        "same or higher",
+        'section "Rejected Alternatives": "any response with equal or greater epoch denoting a leader"',
     ),
 }
 
@@ -173,7 +174,11 @@ def test_steps_between_states_are_allowed_exactly_as_the_document_and_its_depart
     """Every pair of states, with the epoch kept, raised by one, raised by more, and lowered."""
     rules = rules_of(table)
     expected = {(source, target) for source, _, target in [*(row[:3] for row in text), *departures]}
-    relations = {0: {"same", "same or higher"}, 1: {"next", "higher", "same or higher"}, 2: {"higher", "same or higher"}}
+    relations = {
+        0: {"same", "same or higher"},
+        1: {"next", "higher", "same or higher"},
+        2: {"higher", "same or higher"},
+    }
     for source in State:
         for target in State:
             own = {epoch for (begin, _, end), epoch in rules.items() if (begin, end) == (source, target)}
@@ -195,4 +200,4 @@ def test_an_observer_becomes_neither_prospective_nor_candidate_nor_leader() -> N
 
 def test_a_process_starts_in_neither_prospective_nor_leader() -> None:
     """QuorumState.initialize: a leader restarts as Resigned, and a Prospective is not stored."""
-    assert START_STATES == {U, F, C, R}
+    assert {U, F, C, R} == START_STATES
