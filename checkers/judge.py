@@ -42,7 +42,7 @@ CHECKS: Mapping[str, Check] = {
     promised_reads.CHECK: Check(promised_reads.findings, promised_reads.quantities),
     log.CHECK: Check(log.findings, reads=("history", "records")),
     transactions.CHECK: Check(transactions.findings, transactions.quantities, reads=("history", "records")),
-    quorum.CHECK: Check(quorum.findings, quorum_quantities.quantities),
+    quorum.CHECK: Check(quorum.findings, quorum_quantities.quantities, reads=("history", "observations", "batches")),
     divergence.CHECK: Check(divergence.findings, reads=("batches", "observations")),
     availability.CHECK: Check(availability.findings, availability.quantities),
 }
@@ -95,12 +95,12 @@ def run_check(
     name: str, check: Check, tables: Tables, settings: JudgeSettings, findings_max: int
 ) -> tuple[list[Finding], list[Quantity]]:
     """One check's findings and quantities; a crash is a finding of its own."""
-    first, second = (tables[table] for table in check.reads)
+    frames = [tables[table] for table in check.reads]
     try:
-        found = collected(check.findings(first, second, settings), findings_max)
+        found = collected(check.findings(*frames, settings), findings_max)
         if check.quantities is None:
             return found, []
-        rows = check.quantities(first, second, settings).collect()
+        rows = check.quantities(*frames, settings).collect()
         return found, sorted((Quantity(**row.asDict()) for row in rows), key=lambda quantity: quantity.name)
     except Exception as crash:  # noqa: BLE001 - whatever a check dies of, the other checks' word still counts
         return [Finding(name, "check-crashed", "unknown", f"check {name} crashed: {last_words(crash)}")], []

@@ -39,17 +39,15 @@ Tables = Mapping[TableName, DataFrame]
 class JudgeSettings:
     """What a judgement takes for granted of the run.
 
-    table: the transition table of the version that ran. tables: that of single nodes, where it is another. observers:
-    nodes that cannot vote, judged by the observers' table. semantics: strict reads a nil as the initial value and a
-    failed compare-and-set as an observation; knossos lets a nil read and a failed compare-and-set be. idle: the
-    workload was meant to do nothing. search_steps: what the search may spend on one key before it says unknown.
-    initial: the JSON of what a model holds at first, None for nil. heals, wipes: the nemesis's words for undoing a
-    fault and for emptying a node's disk.
+    table: the transition table of the version that ran. tables: that of single nodes, where it differs. semantics:
+    strict reads a nil as the initial value and a failed compare-and-set as an observation; knossos ignores a nil read
+    and a failed compare-and-set. idle: the workload was meant to do nothing. search_steps: how many steps the search
+    may take on one key before the result is unknown. initial: the JSON of a model's initial value, None for nil.
+    heals, wipes: the nemesis operations that undo a fault, and those that empty a node's disk.
     """
 
     table: TransitionTableName = "kip-996"
     tables: Mapping[int, TransitionTableName] = field(default_factory=dict)
-    observers: frozenset[int] = frozenset()
     semantics: Semantics = "strict"
     idle: bool = False
     search_steps: int = 20_000_000
@@ -58,17 +56,17 @@ class JudgeSettings:
     wipes: frozenset[str] = field(default=frozenset({"wipe", "lose_disk"}))
 
 
-CheckFunction = Callable[[DataFrame, DataFrame, JudgeSettings], DataFrame]
-"""The two tables that the check reads, settings → rows of the contract."""
+CheckFunction = Callable[..., DataFrame]
+"""The tables that the check reads, in order, and the settings → rows of the contract."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A named check: what broke, what was measured if anything is, and the two tables that both are told from."""
+    """A check: its findings, its quantities if it has any, and the tables that both functions take, in order."""
 
     findings: CheckFunction
     quantities: CheckFunction | None = None
-    reads: tuple[TableName, TableName] = ("history", "observations")
+    reads: tuple[TableName, ...] = ("history", "observations")
 
 
 def finding(

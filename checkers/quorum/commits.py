@@ -22,6 +22,7 @@ from pyspark.sql import functions as fn
 
 from checkers.framework.contract import finding
 from checkers.framework.timeline import deeds
+from checkers.quorum.voters import reported_reaches
 from harness.model.records.fault_intervals import fault_intervals, spans_of
 
 STUCK_NS = 10_000_000_000
@@ -35,10 +36,9 @@ FOREVER = 1 << 62
 
 def reaches(observations: DataFrame) -> DataFrame:
     """(node, epoch, time_ns, position, high_watermark, voter, reach): how far each claim knows each voter to reach."""
-    voters = fn.from_json(fn.get_json_object("detail", "$.voters"), "map<string,bigint>")
     claims = observations.where((fn.col("kind") == "claim") & (fn.col("high_watermark") >= 0))
     own = ("node", "epoch", *IN_ORDER, "high_watermark")
-    told = claims.select(*own, fn.explode(voters).alias("voter", "reach"))
+    told = claims.select(*own, fn.explode(reported_reaches()).alias("voter", "reach"))
     return told.withColumn("voter", fn.col("voter").cast("int"))
 
 

@@ -32,7 +32,12 @@ MINUTE_NS = 60_000_000_000
 MS_NS = 1_000_000
 
 
-def quantities(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
+def quantities(
+    history: DataFrame,
+    observations: DataFrame,
+    batches: DataFrame,  # noqa: ARG001 - the check's findings read it
+    settings: JudgeSettings,
+) -> DataFrame:
     """Every number whose evidence was observed."""
     timeline = timeline_of(history, observations, settings)
     led = tenures(observations, timeline)

@@ -93,7 +93,7 @@ def find_in_run(spark: SparkSession, write_run: WriteRun) -> FindInRun:
         **settings: Any,
     ) -> list[Finding]:
         tables, check = open_tables(spark, write_run(ops, observations, batches, records)), CHECKS[name]
-        first, second = (tables[table] for table in check.reads)
-        return collected(check.findings(first, second, JudgeSettings(**settings)), FINDINGS_MAX)
+        frames = [tables[table] for table in check.reads]
+        return collected(check.findings(*frames, JudgeSettings(**settings)), FINDINGS_MAX)
 
     return found

@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import IntegerType
 
-from checkers.framework.contract import JudgeSettings
 from checkers.kafka_log import divergence
 from checkers.twins import divergence as divergence_twin
 from checkers.twins import quorum as quorum_twins
@@ -84,11 +83,11 @@ def test_a_corruption_of_logs_is_told_alike_by_twins_and_spark(spark: SparkSessi
     cases = [planted_in(valid_logs, LOG_CORRUPTIONS, name, seed, 2 * at) for at, (name, seed) in enumerate(runs)]
     logs = [made for pair in cases for made in pair]
     batches = batches_of(spark, [batches for batches, _ in logs]).cache()
-    marks = [(TOPIC, number, mark, 3) for number, (_, mark) in enumerate(logs)]
-    committed = spark.createDataFrame(marks, "topic string, partition int, high_watermark bigint, voters bigint")
+    marks = [(TOPIC, number, mark, [1, 2, 3]) for number, (_, mark) in enumerate(logs)]
+    committed = spark.createDataFrame(marks, "topic string, partition int, high_watermark bigint, voters array<int>")
     rules = [
         divergence.diverged_logs(batches, committed),
-        divergence.committed_records_missing(batches, committed, JudgeSettings()),
+        divergence.committed_records_missing(batches, committed),
         divergence.leader_epoch_went_back(batches),
         divergence.corrupt_batches(batches),
     ]

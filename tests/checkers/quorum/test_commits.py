@@ -166,7 +166,9 @@ def log(node: int, *sets: tuple[int, int, list[int] | None]) -> list[LoggedBatch
     ]
 
 
-GROWING = log(1, (0, 1, [1]), (1, 1, [1, 2]), (2, 1, None), (3, 1, [1, 2, 3]))
+GROWING = [
+    each for node in (1, 2, 3) for each in log(node, (0, 1, [1]), (1, 1, [1, 2]), (2, 1, None), (3, 1, [1, 2, 3]))
+]
 LEAPING = log(1, (0, 1, [1]), (1, 1, None), (2, 1, [1, 2, 3]))
 
 

@@ -120,13 +120,6 @@ def test_each_node_of_a_mixed_quorum_is_judged_by_its_own_table(judge_run: Judge
     assert found == [("candidate-without-prospective", 1), ("vote-forgotten", 1)]
 
 
-def test_an_observer_is_judged_by_its_own_table(judge_run: JudgeRun) -> None:
-    steps = [transition(1, 4, None, "Unattached", 0), transition(2, 4, "Unattached", "Prospective", 0)]
-    judgement = judge_run(["quorum"], history(*deed("heal")), steps, observers=frozenset({4}))
-    assert [broken.name for broken in judgement.findings] == ["illegal-transition"]
-    assert "observers" in judgement.findings[0].message
-
-
 @pytest.mark.parametrize(
     ("node", "broken"), [(2, []), (3, ["epoch-went-back", "vote-forgotten"])], ids=["its disk", "another's"]
 )
