@@ -33,7 +33,7 @@ from tabulate import tabulate
 
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.session import spark_session
-from checkers.judge import judge
+from checkers.run_checks import judge
 
 CLIENTS = 20
 SMALL = 10

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.session import archive_file, spark_session
-from checkers.judge import CHECKS, CheckResults, judge
+from checkers.run_checks import CHECKS, CheckResults, judge
 from harness.model import NEMESIS, EnvironmentFailure
 from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS
 

@@ -22,9 +22,9 @@ from pyspark.sql.types import IntegerType
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.progress import shown
 from checkers.framework.tables import suit, table
-from checkers.judge import FINDINGS_MAX, last_words
 from checkers.linearizability.by_key import outcomes
 from checkers.linearizability.models import model_named
+from checkers.run_checks import FINDINGS_MAX, last_words
 from harness.chunks import rows_in
 from harness.model import Finding
 from harness.model.records.tables import FINDINGS, HISTORY

@@ -57,7 +57,7 @@ THRIFT = {"MIMALLOC_PURGE_DELAY": "0"}
 ASKED_FOR = "pyspark.testing.utils"
 """What PySpark imports at the first call of Java, and Pandas with it."""
 
-SENT = ("checkers/**/*.py", "harness/__init__.py", "harness/model/*.py")
+SENT = ("checkers/**/*.py", "harness/__init__.py", "harness/chunks.py", "harness/model/**/*.py")
 UNPACKED = "splitbrain"
 """What a cluster is sent, and the directory that it is unpacked to."""
 

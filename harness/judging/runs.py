@@ -39,7 +39,7 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
     Raises BadInput where its plan or tables cannot be read.
     """
     from checkers.framework.contract import JudgeSettings
-    from checkers.judge import judge
+    from checkers.run_checks import judge
 
     plan = Plan.read(run.plan)
     workload = workload_of(plan)

@@ -1,8 +1,8 @@
-"""One Spark session for all the tests of the checks, and a run directory written from ops and observations."""
+"""Writes run directories from ops and observations, and runs checks on them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,22 +13,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers.framework.contract import JudgeSettings
-from checkers.framework.session import spark_session
 from checkers.framework.tables import open_tables
-from checkers.judge import CHECKS, FINDINGS_MAX, CheckResults, collected, judge
+from checkers.run_checks import CHECKS, FINDINGS_MAX, CheckResults, collected, judge
 from harness.model import Finding, Observation, Op
 from harness.model.records.logged_batch import LoggedBatch
 from harness.model.records.logged_record import LoggedRecord
 from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS
 from tests.support.checks.run_types import FindInRun, JudgeRun, WriteRun
 from tests.support.checks.small_histories import row
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session(master="local[2]", memory="1g")
-    yield session
-    session.stop()
 
 
 @pytest.fixture

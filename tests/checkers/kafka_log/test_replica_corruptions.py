@@ -34,7 +34,7 @@ from tests.support.checks.replica_corruptions import (
     valid_quorum,
 )
 from tests.support.checks.run_types import JudgeRun
-from tests.support.checks.small_histories import deed, history
+from tests.support.checks.small_histories import history, nemesis_op
 
 pytestmark = pytest.mark.spark
 
@@ -52,7 +52,7 @@ def test_a_corruption_of_a_quorum_is_told_alike_by_twins_and_spark(judge_run: Ju
     runs = [(name, seed) for name in QUORUM_CORRUPTIONS for seed in range(SEEDS)]
     cases = [planted_in(valid_quorum, QUORUM_CORRUPTIONS, name, seed, 2 * at) for at, (name, seed) in enumerate(runs)]
     seen = [one for pair in cases for quorum in pair for one in quorum.seen]
-    judgement = judge_run(["quorum"], history(*deed("heal")), seen, table="kip-996", findings_max=10**6)
+    judgement = judge_run(["quorum"], history(*nemesis_op("heal")), seen, table="kip-996", findings_max=10**6)
     found = defaultdict(list)
     for one in judgement.findings:
         found[(one.node or 0) // 10].append((one.name, one.node, one.time_ns))

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import asdict, astuple
 from functools import reduce
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from checkers.kafka_log.divergence import committed_state
+from checkers.framework.contract import JudgeSettings
+from checkers.framework.tables import suit
+from checkers.kafka_log.divergence import committed_records_missing, committed_state
+from checkers.quorum.safety import illegal_transitions
 from checkers.quorum.voters import Electorate, VoterSet, electorate, electorate_of
 from checkers.twins import voters as twin
-from harness.model import Observation
+from harness.model import Finding, Observation
 from harness.model.records.logged_batch import LoggedBatch
-from harness.model.records.tables import BATCHES, OBSERVATIONS
+from tests.support.checks.on_spark import batch_table, collected_by_case, observation_table
 from tests.support.checks.run_types import FindInRun
-from tests.support.checks.small_histories import MS, deed, history
+from tests.support.checks.small_histories import MS, history, nemesis_op
 
 pytestmark = pytest.mark.spark
 
-HEAL = history(*deed("heal"))
+HEAL = history(*nemesis_op("heal"))
 TOPIC = "__cluster_metadata"
 
 
@@ -92,20 +93,34 @@ BROKEN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("observations", "batches"), LEGAL.values(), ids=LEGAL.keys())
-def test_transitions_are_legal_when(
-    observations: list[Observation], batches: list[LoggedBatch], find_in_run: FindInRun
-) -> None:
-    assert find_in_run("quorum", HEAL, observations, batches) == []
+@pytest.fixture(scope="module")
+def transitions_found(spark: SparkSession) -> dict[str, list[Finding]]:
+    """The illegal transitions of each case, from one Spark job."""
+    suit(spark, rows=1)
+    cases = LEGAL | {name: case[:2] for name, case in BROKEN.items()}
+    frames = {}
+    for name, (seen, logged) in cases.items():
+        observations, batches = observation_table(spark, seen), batch_table(spark, logged)
+        voters = electorate(batches, observations)
+        frames[name] = illegal_transitions(observations, voters, JudgeSettings())
+    return collected_by_case(frames)
 
 
-@pytest.mark.parametrize(("observations", "batches", "words"), BROKEN.values(), ids=BROKEN.keys())
-def test_transitions_are_illegal_when(
-    observations: list[Observation], batches: list[LoggedBatch], words: str, find_in_run: FindInRun
-) -> None:
-    [broken] = find_in_run("quorum", HEAL, observations, batches)
+@pytest.mark.parametrize("name", LEGAL)
+def test_transitions_are_legal_when(name: str, transitions_found: dict[str, list[Finding]]) -> None:
+    assert transitions_found[name] == []
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_transitions_are_illegal_when(name: str, transitions_found: dict[str, list[Finding]]) -> None:
+    [broken] = transitions_found[name]
     assert broken.name == "illegal-transition"
-    assert words in broken.message
+    assert BROKEN[name][2] in broken.message
+
+
+def test_the_quorum_check_reads_voters_from_the_logs(find_in_run: FindInRun) -> None:
+    [broken] = find_in_run("quorum", HEAL, [claim(1, 1, None), *seeks_votes(4, 1)], FIRST_SET)
+    assert (broken.name, broken.node) == ("illegal-transition", 4)
 
 
 def rows(node: int, *, upto: int, voters: list[int] | None = None) -> list[LoggedBatch]:
@@ -169,24 +184,33 @@ NOT_HELD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("batches", "observations"), HELD.values(), ids=HELD.keys())
-def test_committed_records_are_held_by_a_majority_when(
-    batches: list[LoggedBatch], observations: list[Observation], find_in_run: FindInRun
-) -> None:
-    found = find_in_run("divergence", HEAL, observations, batches)
-    assert [each for each in found if each.name == "committed-record-missing"] == []
+@pytest.fixture(scope="module")
+def missing_found(spark: SparkSession) -> dict[str, list[Finding]]:
+    """The committed records that each case's voters lack, from one Spark job."""
+    suit(spark, rows=1)
+    cases = HELD | {name: case[:2] for name, case in NOT_HELD.items()}
+    frames = {}
+    for name, (logged, seen) in cases.items():
+        batches = batch_table(spark, logged)
+        frames[name] = committed_records_missing(batches, committed_state(batches, observation_table(spark, seen)))
+    return collected_by_case(frames)
 
 
-@pytest.mark.parametrize(("batches", "observations", "words"), NOT_HELD.values(), ids=NOT_HELD.keys())
-def test_committed_records_are_missing_when(
-    batches: list[LoggedBatch], observations: list[Observation], words: str, find_in_run: FindInRun
-) -> None:
-    [missing] = [
-        each
-        for each in find_in_run("divergence", HEAL, observations, batches)
-        if each.name == "committed-record-missing"
-    ]
-    assert words in missing.message
+@pytest.mark.parametrize("name", HELD)
+def test_committed_records_are_held_by_a_majority_when(name: str, missing_found: dict[str, list[Finding]]) -> None:
+    assert missing_found[name] == []
+
+
+@pytest.mark.parametrize("name", NOT_HELD)
+def test_committed_records_are_missing_when(name: str, missing_found: dict[str, list[Finding]]) -> None:
+    [missing] = missing_found[name]
+    assert NOT_HELD[name][2] in missing.message
+
+
+def test_the_divergence_check_reads_voters_from_the_logs(find_in_run: FindInRun) -> None:
+    batches, claims, words = NOT_HELD["two observers hold what one voter of three holds"]
+    [missing] = find_in_run("divergence", HEAL, claims, batches)
+    assert (missing.name, words in missing.message) == ("committed-record-missing", True)
 
 
 def random_run(source: random.Random) -> tuple[list[LoggedBatch], list[Observation]]:
@@ -211,16 +235,6 @@ def random_run(source: random.Random) -> tuple[list[LoggedBatch], list[Observati
 
 def random_set(source: random.Random) -> list[int]:
     return sorted(source.sample(range(1, 6), source.randint(1, 4)))
-
-
-def frames(
-    spark: SparkSession, batches: list[LoggedBatch], observations: list[Observation]
-) -> tuple[DataFrame, DataFrame]:
-    listed = [tuple(asdict(each)[name] for name in BATCHES.names) for each in batches]
-    return (
-        spark.createDataFrame(listed, from_arrow_schema(BATCHES)),
-        spark.createDataFrame([astuple(seen) for seen in observations], from_arrow_schema(OBSERVATIONS)),
-    )
 
 
 def electorate_by_twin(sets: list[twin.Named]) -> Electorate:
@@ -248,7 +262,7 @@ def test_voters_of_random_runs_agree_with_their_twins(spark: SparkSession) -> No
     """One Spark job for all runs' electorates, and one for their committed voters."""
     source = random.Random(12)
     runs = [run for run in (random_run(source) for _ in range(14)) if run[0]]
-    tables = [frames(spark, *run) for run in runs]
+    tables = [(batch_table(spark, batches), observation_table(spark, seen)) for batches, seen in runs]
     for run, (batches, observations) in zip(runs[:4], tables, strict=False):
         assert electorate(batches, observations) == electorate_by_twin(twin.sets_named(*run))
     states = [
