@@ -59,7 +59,7 @@ def renamed(ops: Sequence[Op], which: int) -> list[Op]:
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("keys", "ways"),
-    [(40, [*WAYS][::3]), pytest.param(150, [*WAYS], marks=pytest.mark.slow)],
+    [(90, [*WAYS][::3]), pytest.param(150, [*WAYS], marks=pytest.mark.slow)],
     ids=["few keys, two ways", "many keys, all ways"],
 )
 def test_findings_are_the_same_however_rows_are_cut(
