@@ -1,13 +1,13 @@
-"""From a run's directory to its verdict: the one verb of this package.
+"""Runs checks on a run directory and returns findings, quantities and a verdict.
 
-    judgement = judge(run_directory, ["register", "quorum"], JudgeSettings(table="kip-996"), spark_session())
-    judgement.verdict                     # Verdict.VALID, INVALID or UNKNOWN
+    results = judge(run_directory, ["register", "quorum"], JudgeSettings(table="kip-996"), spark_session())
+    results.verdict                     # Verdict.VALID, INVALID or UNKNOWN
 
-A check that crashes becomes an unknown finding that names it; it never ends the judgement of the others. Of each kind
-of finding only the first so many leave Spark, and one more finding says how many there were besides.
+A check that crashes becomes an unknown finding that names it; the other checks still run. Only the first findings of
+each name leave Spark, and one more finding counts the rest.
 
-To add a check: write a module with `findings` and perhaps `quantities` (checkers/contract.py), and name it in CHECKS.
-What may live here: running checks. What may not: a check.
+To add a check: write a module with `findings` and perhaps `quantities` (checkers/framework/contract.py), and name it in
+CHECKS. Contains no check.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyspark.sql import functions as fn
 
 from checkers.framework.contract import Check, JudgeSettings, Tables
 from checkers.framework.progress import shown
-from checkers.framework.tables import is_set_up_for_little, open_tables
+from checkers.framework.tables import is_configured_for_small, open_tables
 from checkers.kafka_log import client_log as log
 from checkers.kafka_log import divergence
 from checkers.linearizability import promised_reads, register
@@ -54,7 +54,7 @@ FINDINGS_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class CheckResults:
-    """What the checks said of a run, and how long they took."""
+    """The results of the checks on a run, and how long they took."""
 
     findings: tuple[Finding, ...]
     quantities: tuple[Quantity, ...]
@@ -69,32 +69,32 @@ def judge(
     spark: SparkSession,
     findings_max: int = FINDINGS_MAX,
 ) -> CheckResults:
-    """Judge the run with these checks. Raises BadInput for an unknown check, and for tables that are not whole."""
+    """Run these checks on the run. Raises BadInput for an unknown check, and for a damaged table."""
     began = time.monotonic()
     for name in checks:
         if name not in CHECKS:
             raise BadInput(f"check {name!r}: expected one of {', '.join(sorted(CHECKS))}")
     tables = open_tables(spark, run_directory)
 
-    def said_by(name: str) -> tuple[list[Finding], list[Quantity]]:
+    def results_of(name: str) -> tuple[list[Finding], list[Quantity]]:
         return run_check(name, CHECKS[name], tables, settings, findings_max)
 
     with shown(spark.sparkContext.statusTracker(), "judging"), ThreadPoolExecutor(checks_at_once(spark)) as pool:
-        said = list(pool.map(said_by, checks))
-    findings = tuple(chain.from_iterable(found for found, _ in said))
-    quantities = tuple(chain.from_iterable(measured for _, measured in said))
+        results = list(pool.map(results_of, checks))
+    findings = tuple(chain.from_iterable(found for found, _ in results))
+    quantities = tuple(chain.from_iterable(measured for _, measured in results))
     return CheckResults(findings, quantities, verdict_of(findings), time.monotonic() - began)
 
 
 def checks_at_once(spark: SparkSession) -> int:
-    """Several where the plans of queries are most of the work, one where each check takes memory for its rows."""
-    return CHECKS_AT_ONCE if is_set_up_for_little(spark) else 1
+    """Several checks if planning queries is most of the work; one if each check needs memory for its rows."""
+    return CHECKS_AT_ONCE if is_configured_for_small(spark) else 1
 
 
 def run_check(
     name: str, check: Check, tables: Tables, settings: JudgeSettings, findings_max: int
 ) -> tuple[list[Finding], list[Quantity]]:
-    """One check's findings and quantities; a crash is a finding of its own."""
+    """One check's findings and quantities; a crash is a finding."""
     frames = [tables[table] for table in check.reads]
     try:
         found = collected(check.findings(*frames, settings), findings_max)
@@ -102,12 +102,12 @@ def run_check(
             return found, []
         rows = check.quantities(*frames, settings).collect()
         return found, sorted((Quantity(**row.asDict()) for row in rows), key=lambda quantity: quantity.name)
-    except Exception as crash:  # noqa: BLE001 - whatever a check dies of, the other checks' word still counts
-        return [Finding(name, "check-crashed", "unknown", f"check {name} crashed: {last_words(crash)}")], []
+    except Exception as crash:  # noqa: BLE001 - the other checks' results stand
+        return [Finding(name, "check-crashed", "unknown", f"check {name} crashed: {error_line(crash)}")], []
 
 
 def collected(findings: DataFrame, findings_max: int) -> list[Finding]:
-    """The first findings of each name, then one for each name that has more."""
+    """The first findings of each name, and for a name with more one finding that counts them."""
     by_name = Window.partitionBy("name")
     first = by_name.orderBy("time_ns", "witnesses", "key", "node", "message")
     bounded = (
@@ -126,8 +126,8 @@ def collected(findings: DataFrame, findings_max: int) -> list[Finding]:
     return result
 
 
-def last_words(crash: Exception) -> str:
-    """One line of a crash: the last line of a worker's traceback where there is one, else the first that Spark says."""
+def error_line(crash: Exception) -> str:
+    """One line about a crash: the last of a worker's traceback if there is one, else the first of Spark's message."""
     if not isinstance(crash, PySparkException):
         return f"{type(crash).__name__}: {crash}"
     lines = [line.strip() for line in str(crash).splitlines() if line.strip()] or ["no message"]
@@ -135,5 +135,5 @@ def last_words(crash: Exception) -> str:
     if traceback not in lines:
         return lines[0]
     # Java's own trace follows the worker's.
-    told = takewhile(lambda line: not line.startswith("at "), lines[lines.index(traceback) :])
-    return list(told)[-1]
+    frames = takewhile(lambda line: not line.startswith("at "), lines[lines.index(traceback) :])
+    return list(frames)[-1]

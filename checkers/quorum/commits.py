@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
 from checkers.framework.contract import finding
-from checkers.framework.timeline import deeds
+from checkers.framework.timeline import nemesis_ops
 from checkers.quorum.voters import reported_reaches
 from harness.model.records.fault_intervals import fault_intervals, spans_of
 
@@ -108,7 +108,7 @@ def follower_stuck(history: DataFrame, observations: DataFrame, check: str) -> D
 
 def last_disturbance_ns(history: DataFrame) -> int:
     """When the last fault was undone, or the last deed done; FOREVER while a fault is in place."""
-    done = [op for op in deeds(history) if op.f not in NOT_FAULTS]
+    done = [op for op in nemesis_ops(history) if op.f not in NOT_FAULTS]
     spans = spans_of(fault_intervals(done, FOREVER))
     return max([op.time_ns for op in done] + [end for _, end in spans], default=-FOREVER)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from checkers.framework.contract import JudgeSettings
-from checkers.framework.operations import happened, register_operations
+from checkers.framework.operations import possible_operations, register_operations
 from checkers.kernels.layers import search_in_layers
 from checkers.kernels.rows import NIL
 from checkers.kernels.search import INVALID, UNDECIDED, VALID, search
@@ -80,7 +80,7 @@ def test_both_searches_agree_with_the_quicker_algorithms(count: int) -> None:
 def test_the_search_for_queues_agrees_with_the_order_of_unique_values() -> None:
     histories = [random_history("fifo-queue", random.Random(seed)) for seed in range(2000)]
     keys = keys_from("fifo-queue", histories)
-    found = happened(keys, crashed_reads=True)
+    found = possible_operations(keys, crashed_reads=True)
     for which, quick in enumerate(queue.judge(keys, SETTINGS)):
         plain = queue.searched(keys, queue.queue_history(keys, found, which)[0], 10**6)
         assert (plain.problem is None) == (quick.problem is None), f"seed {which}"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers.framework.tables import suit
+from checkers.framework.tables import configure_for
 from checkers.quorum.commits import follower_stuck
 from checkers.twins import quorum_commits as twins
 from harness.model import Finding, Observation, Op
@@ -143,7 +143,7 @@ def test_a_follower_that_stands_still_is_stuck_once_nothing_keeps_it(find_in_run
     ],
 )  # fmt: skip
 def test_a_follower_is_not_stuck_when(ops: list[Op], observations: list[Observation], spark: SparkSession) -> None:
-    suit(spark, rows=len(observations))
+    configure_for(spark, rows=len(observations))
     tables = history_table(spark, ops), observation_table(spark, observations)
     assert follower_stuck(*tables, "quorum").collect() == []
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from checkers.framework.contract import JudgeSettings
-from checkers.framework.tables import suit
+from checkers.framework.tables import configure_for
 from checkers.kafka_log.divergence import committed_records_missing, committed_state
 from checkers.quorum.safety import illegal_transitions
 from checkers.quorum.voters import Electorate, VoterSet, electorate, electorate_of
@@ -96,7 +96,7 @@ BROKEN = {
 @pytest.fixture(scope="module")
 def transitions_found(spark: SparkSession) -> dict[str, list[Finding]]:
     """The illegal transitions of each case, from one Spark job."""
-    suit(spark, rows=1)
+    configure_for(spark, rows=1)
     cases = LEGAL | {name: case[:2] for name, case in BROKEN.items()}
     frames = {}
     for name, (seen, logged) in cases.items():
@@ -187,7 +187,7 @@ NOT_HELD = {
 @pytest.fixture(scope="module")
 def missing_found(spark: SparkSession) -> dict[str, list[Finding]]:
     """The committed records that each case's voters lack, from one Spark job."""
-    suit(spark, rows=1)
+    configure_for(spark, rows=1)
     cases = HELD | {name: case[:2] for name, case in NOT_HELD.items()}
     frames = {}
     for name, (logged, seen) in cases.items():

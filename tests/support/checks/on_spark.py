@@ -23,7 +23,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import IntegerType
 
 from checkers.framework.contract import JudgeSettings
-from checkers.framework.tables import suit
+from checkers.framework.tables import configure_for
 from checkers.kafka_log import client_log as log
 from checkers.kafka_log import divergence
 from checkers.linearizability import by_key
@@ -54,7 +54,7 @@ class Found(NamedTuple):
 
 def judged(spark: SparkSession, what: str, histories: Sequence[Sequence[Op]]) -> list[list[Found]]:
     """The findings about each history; what is a model's name, `log` or `transactions`."""
-    suit(spark, rows=len(histories))
+    configure_for(spark, rows=len(histories))
     table = history_table(spark, [op for number, ops in enumerate(histories) for op in apart(number, ops)])
     if what in MODELS:
         findings = by_key.findings(table, MODELS[what], what, SETTINGS)
@@ -72,7 +72,7 @@ def findings_of_each(
     spark: SparkSession, check: str, histories: Mapping[str, Sequence[Op]], settings: JudgeSettings = SETTINGS
 ) -> dict[str, list[Finding]]:
     """The findings of a check of clients about each history, by name; every finding must have a witness."""
-    suit(spark, rows=len(histories))
+    configure_for(spark, rows=len(histories))
     numbered = list(enumerate(histories.items(), 1))
     table = history_table(spark, [op for number, (_, ops) in numbered for op in apart(number, history(*ops))])
     findings = collected(CHECKS[check].findings(table, table.limit(0), settings), ALL)
@@ -84,7 +84,7 @@ def quorum_findings_of_each(
 ) -> dict[str, list[Finding]]:
     """The findings of the quorum check about each run's observations, by name. The runs must not report voter sets
     beside transitions: which nodes vote is known for all runs together."""
-    suit(spark, rows=len(runs))
+    configure_for(spark, rows=len(runs))
     seen = [moved(STRIDE * number, one) for number, each in enumerate(runs.values(), 1) for one in each]
     healed = history_table(spark, history(*nemesis_op("heal")))
     tables = healed, observation_table(spark, seen), batch_table(spark, [])
@@ -104,7 +104,7 @@ class Logs:
 
 def log_findings_of_each(spark: SparkSession, cases: Mapping[str, Logs]) -> dict[str, list[Finding]]:
     """The findings of the divergence check's rules about each case, by name; each case has partitions of its own."""
-    suit(spark, rows=len(cases))
+    configure_for(spark, rows=len(cases))
     numbered = list(enumerate(cases.values(), 1))
     batches = batch_table(
         spark, [in_partition(number, one) for number, case in numbered for one in case.batches]
