@@ -33,7 +33,8 @@ from tabulate import tabulate
 
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.session import spark_session
-from checkers.judge import judge
+from checkers.linearizability.register import REGISTER_CHECK
+from checkers.run_checks import judge
 
 CLIENTS = 20
 SMALL = 10
@@ -99,7 +100,7 @@ def measured(directory: Path, operations: int, shape: str) -> tuple[float, int]:
     if not run.exists():
         write_history(run / "history", operations, shape)
     with peak_of_tree() as peak:
-        judgement = judge(run, ["register"], JudgeSettings(), spark_session())
+        judgement = judge(run, {"register": REGISTER_CHECK}, JudgeSettings(), spark_session())
     if judgement.findings:
         raise SystemExit(f"{run}: a valid history is found fault with: {judgement.findings[0]}")
     return judgement.seconds, peak[0]

@@ -34,11 +34,11 @@ fuzzing = importlib.import_module("fuzzing")
 def comparison(subject: str) -> Callable[[range], Counter[str]]:
     """What compares a subject on these seeds."""
     if subject in TWINS:
-        return partial(fuzzing.compared_models, subject)
+        return partial(fuzzing.compare_models, subject)
     if subject == "log":
-        return fuzzing.compared_logs
+        return fuzzing.compare_logs
     form = subject.removeprefix("transactions-")
-    return lambda seeds: fuzzing.compared_transactions(form, seeds, spark_session())
+    return lambda seeds: fuzzing.compare_transactions(form, seeds, spark_session())
 
 
 def main() -> None:

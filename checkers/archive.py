@@ -1,16 +1,17 @@
-"""Writes the archive of loaded classes (Java's AppCDS) that makes a Spark session start sooner.
+"""Writes the archive of loaded classes (Java's AppCDS) that shortens the start of a Spark session.
 
     python -m checkers.archive        # once per Spark and Java; 190 MB beside Python's packages
 
-A session judges a run of a few rows; Java notes the classes that this took and writes them as it exits. The file
-appears whole or not at all, so a session that starts meanwhile goes without it.
+A session checks a run of a few rows. Java records the classes that this loads and writes them when it exits. The file
+appears whole or not at all, so a session that starts meanwhile does without it.
 
-What may live here: making that file. What may not: using it, which is session.py's.
+Contains the making of that file. checkers/framework/session.py uses it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,9 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 from pyspark.sql import SparkSession
 
-from checkers.framework.contract import JudgeSettings
+from checkers.framework.contract import Check, JudgeSettings
 from checkers.framework.session import archive_file, spark_session
-from checkers.judge import CHECKS, CheckResults, judge
+from checkers.run_checks import CheckResults, judge
 from harness.model import NEMESIS, EnvironmentFailure
 from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS
 
@@ -77,11 +78,11 @@ TABLES: Mapping[str, tuple[pa.Schema, Sequence[Mapping[str, Any]]]] = {
     "batches": (BATCHES, [{"node": node, "partition": 0, **BATCH} for node in NODES]),
     "records": (RECORDS, [{"node": node, "partition": 0, **RECORD} for node in NODES]),
 }
-"""A run's tables, by column; what is not said is null."""
+"""A run's tables, by column; a missing column is null."""
 
 
 def write_archive() -> Path:
-    """The archive's path, written anew. Raises EnvironmentFailure where Java cannot write it."""
+    """Write the archive and return its path. Raises EnvironmentFailure if Java cannot write it."""
     target = archive_file()
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name("unfinished.jsa")
@@ -92,24 +93,27 @@ def write_archive() -> Path:
         rehearse(session, Path(scratch))
     stop_and_wait(session)
     if not unfinished.exists():
-        raise EnvironmentFailure(f"Java was asked for a class archive in {unfinished} and wrote none")
+        raise EnvironmentFailure(
+            f"writing the class archive {unfinished}: expected Java to write it at its exit, found none"
+        )
     return unfinished.rename(target)
 
 
 def rehearse(session: SparkSession, run: Path) -> CheckResults:
-    """Judge a run of a few rows with every check: that loads what any judgement loads, and compiles kernels."""
+    """Run every check on a few rows: this loads the classes that any check loads, and compiles the kernels."""
     for name, (schema, rows) in TABLES.items():
         (run / name).mkdir(parents=True, exist_ok=True)
         columns = [[row.get(column) for row in rows] for column in schema.names]
         table = pa.table(dict(zip(schema.names, columns, strict=True)), schema)
         parquet.write_table(table, run / name / "rehearsal.parquet")
-    return judge(run, list(CHECKS), JudgeSettings(), session)
+    checks: dict[str, Check] = {point.name: point.load() for point in entry_points(group="splitbrain.checks")}
+    return judge(run, checks, JudgeSettings(), session)
 
 
 def stop_and_wait(session: SparkSession) -> None:
-    """End the session and its Java machine; returns when the machine has exited, the archive being its last deed."""
+    """Stop the session and its Java machine, and wait for the exit, at which Java writes the archive."""
     gateway = session.sparkContext._gateway
-    assert gateway is not None, "a session that runs has a gateway"
+    assert gateway is not None, "a running session has a gateway"
     machine = gateway.proc
     session.stop()
     machine.stdin.close()

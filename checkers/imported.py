@@ -1,9 +1,9 @@
-"""Judges histories that came from elsewhere, many in one go: their keys are keys of one great history on Spark.
+"""Checks imported histories, many at once: their keys become keys of one history on Spark.
 
-    judged = judge_files(spark, [Source((Path("histories.parquet"),))], 102, "cas-register", JudgeSettings())
-    judged[7].findings
+    results = judge_files(spark, [Source((Path("histories.parquet"),))], 102, "cas-register", JudgeSettings())
+    results[7].findings
 
-What may live here: many files' verdicts. What may not: how files are read, and how a key is judged.
+Contains the results of many files. Reading files is harness.histories, checking a key checkers.linearizability.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from pyspark.sql.types import IntegerType
 
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.progress import shown
-from checkers.framework.tables import rows_in, suit, table
-from checkers.judge import FINDINGS_MAX, last_words
+from checkers.framework.tables import configure_for, table
 from checkers.linearizability.by_key import outcomes
 from checkers.linearizability.models import model_named
+from checkers.run_checks import FINDINGS_MAX, error_line
+from harness.chunks import rows_in
 from harness.model import Finding
 from harness.model.records.tables import FINDINGS, HISTORY
 
@@ -33,7 +34,7 @@ CHECK = "linearizability"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A history's Parquet files and its number; with None for a number the rows have one each, in `file`."""
+    """A history's Parquet files and its number; with None each row has its history's number in `file`."""
 
     tables: tuple[Path, ...]
     number: int | None = None
@@ -41,7 +42,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class FileResults:
-    """What was said of one file: by which algorithms, of how much, how long they took, and what is wrong."""
+    """The results for one file: the algorithms, how much they checked, how long they took, and the findings."""
 
     algorithms: tuple[str, ...] = ()
     operations: int = 0
@@ -53,20 +54,20 @@ class FileResults:
 def judge_files(
     spark: SparkSession, sources: Sequence[Source], files: int, model_name: str, settings: JudgeSettings
 ) -> list[FileResults]:
-    """Each file's judgement, by its number from 0; of a file without operations of the model's an empty one.
+    """Each file's results, by its number from 0; empty for a file without operations of the model.
 
     Raises BadInput for an unknown model.
     """
     model = model_named(model_name)
     history = reduce(DataFrame.unionByName, [opened(spark, source) for source in sources])
-    suit(spark, sum(rows_in(list(source.tables)) for source in sources))
+    configure_for(spark, sum(rows_in(list(source.tables)) for source in sources))
     rows = outcomes(history, model, CHECK, settings).cache()
     try:
         with shown(spark.sparkContext.statusTracker(), "judging histories"):
             found = collected(rows)
         return [found.get(number, FileResults()) for number in range(files)]
-    except Exception as crash:  # noqa: BLE001 - whatever a check dies of is a finding of every file it was to judge
-        message = f"check {CHECK} crashed: {last_words(crash)}"
+    except Exception as crash:  # noqa: BLE001 - a crash is a finding of every file
+        message = f"check {CHECK} crashed: {error_line(crash)}"
         return [FileResults(findings=(Finding(CHECK, "check-crashed", "unknown", message),))] * files
     finally:
         rows.unpersist()
@@ -107,8 +108,8 @@ def collected(rows: DataFrame) -> Mapping[int, FileResults]:
 
 
 def results_of(tallies: Iterable[Row], findings: Iterable[Row]) -> FileResults:
-    """One file's rows as its judgement."""
-    listed = sorted(tallies, key=lambda row: row["algorithm"])
+    """One file's results from its rows."""
+    ordered = sorted(tallies, key=lambda row: row["algorithm"])
     found = []
     for row in sorted(findings, key=lambda row: (row["name"], row["rank"])):
         fields = row.asDict()
@@ -119,9 +120,9 @@ def results_of(tallies: Iterable[Row], findings: Iterable[Row]) -> FileResults:
             more = row["all"] - FINDINGS_MAX
             found.append(Finding(CHECK, row["name"], row["severity"], f"and {more} more like these", count=more))
     return FileResults(
-        tuple(row["algorithm"] for row in listed),
-        sum(row["operations"] for row in listed),
-        sum(row["keys"] for row in listed),
-        sum(row["seconds"] for row in listed),
+        tuple(row["algorithm"] for row in ordered),
+        sum(row["operations"] for row in ordered),
+        sum(row["keys"] for row in ordered),
+        sum(row["seconds"] for row in ordered),
         tuple(found),
     )

@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.chunks import read_table
 from harness.model import NEMESIS, BadInput, Finding, Observation, Op
 from harness.model.nemesis_ops import NemesisOps
 from harness.model.records.fault_intervals import fault_intervals
@@ -21,7 +22,6 @@ from results.rows import ops_of
 from results.run_verdict import read_verdict
 from results.spans import epoch_steps, state_spans
 from results.store import RunDirectory
-from results.tables import read_table
 from results.witnesses import evidence_of, operations_shown
 
 FINDINGS_SHOWN: Final = 25

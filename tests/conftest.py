@@ -5,13 +5,21 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.model.errors import EnvironmentFailure
 from nodes.hosts.sandbox import widen_path
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 widen_path()
+
+OPTIMIZING = "-XX:TieredStopAtLevel=4"
+"""Java's optimizing compiler: it pays in a session as long as the tests', not in that of one check."""
 
 SSHD_PACKAGES = ("openssh-server", "libwrap0")
 
@@ -48,3 +56,13 @@ def docker_engine() -> None:
             pass
     except EnvironmentFailure as failure:
         pytest.skip(f"{failure}; `make test-docker` starts one")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one Spark session of the test process. Code that starts a session of its own gets this one."""
+    from checkers.framework.session import spark_session  # only here: most tests do without Spark
+
+    session = spark_session(master="local[2]", memory="1g", java_options=OPTIMIZING)
+    yield session
+    session.stop()

@@ -1,13 +1,14 @@
-"""Columns of text as numbers, and the blocks in which rows travel from worker to worker.
+"""Packs rows into blocks of columns, in which they travel from worker to worker.
 
-Spark can spread rows by key and sort them, one row at a time; for the rows of a large history that takes most of a
-judgement. So a worker packs what it reads into blocks: columns of numbers, one block for each partition that its rows
-belong to, which Spark carries as one value. Rows are put in order by numpy where they arrive (checkers/keyed.py).
+Spark can distribute and sort rows by key one row at a time, which takes most of a large check's time. Instead a worker
+packs the rows that it reads into blocks of numeric columns, one block for each partition, and Spark carries a block as
+one value. numpy sorts the rows where they arrive (checkers/framework/keyed.py).
 
-A text that is a whole number as JSON writes it travels as that number; what is not is looked up in a dictionary.
-The largest key must fit a worker, so numbers take no more bytes than they need, and each column has memory of its own.
+A text that is a whole number, written as JSON writes it, becomes that number; a dictionary holds the others. The
+largest key must fit into a worker's memory, so numbers take as few bytes as possible and each column has memory of its
+own.
 
-What may live here: columns and blocks. What may not: what rows mean.
+Contains columns and blocks. It does not know what rows mean.
 """
 
 from __future__ import annotations
@@ -24,24 +25,24 @@ import pyarrow.compute as pc
 from checkers.kernels.rows import PLACES_MAX, Place, Rows
 
 BLOCK_ROWS = 1_000_000
-"""How many rows a worker gathers before it packs them, for all partitions together."""
+"""How many rows a worker collects before it packs them, for all partitions together."""
 
 BLOCKS = pa.schema([("key", pa.string()), ("block", pa.binary())])
-"""A block of rows whose keys belong to one partition, and any one of these keys, which tells Spark which."""
+"""A block of rows of one partition, and one of their keys, from which Spark computes the partition."""
 
 WIDTHS = (np.int8, np.int16, np.int32)
-"""What a whole number may take, besides 64 bits."""
+"""The integer types to try before 64 bits."""
 
 COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
-"""What comes out of it was allocated column by column, where a plain block's columns are all views of its bytes."""
+"""A decompressed block has a buffer for each column. The columns of a plain block are views of its bytes."""
 
 SPARSE = 4
-"""Numbers are their own codes where they lie in a range of so many times the rows; else a dictionary codes them."""
+"""Numbers within a range of at most this many times the rows are their own codes; others get a dictionary."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """A column as codes from 0 to size - 1, with -1 for null: by a dictionary, or as differences from the least."""
+    """A column as codes from 0 to size - 1, -1 for null: dictionary entries, or differences from the least number."""
 
     codes: Rows
     size: int
@@ -49,14 +50,14 @@ class Coded:
     least: int = 0
 
     def texts(self, codes: Rows) -> Texts:
-        """What these codes stand for."""
+        """The texts of these codes."""
         found = pa.array(codes + self.least) if self.dictionary is None else self.dictionary.take(pa.array(codes))
         return Texts(found)
 
 
 @dataclass(frozen=True, slots=True)
 class Texts(Sequence[str]):
-    """Texts by number, each made when it is asked for: a large history has as many as it has writes."""
+    """Texts by number, each decoded on access: a large history has as many as it has writes."""
 
     known: pa.Array
     first: tuple[str, ...] = ()
@@ -76,13 +77,13 @@ class Texts(Sequence[str]):
         return str(self.known[int(at) - len(self.first)].as_py())
 
     def listed(self) -> list[str]:
-        """All of them at once."""
+        """All texts as a list."""
         return [*self.first, *pc.cast(self.known, pa.string()).to_pylist()]
 
 
 def packed(batches: Iterator[pa.RecordBatch], compacted: Callable[[pa.Table], pa.Table]) -> Iterator[pa.RecordBatch]:
-    """Rows of BLOCKS from rows that say their `partition`, each block's made small by compacted."""
-    for table in gathered(batches):
+    """Rows of BLOCKS from rows with a `partition` column; compacted reduces each block's size."""
+    for table in collected_batches(batches):
         partition = table.column("partition").to_numpy().astype(np.int16)
         order = np.argsort(partition, kind="stable")
         cuts = np.flatnonzero(np.diff(partition[order], prepend=-1, append=-1))
@@ -94,8 +95,8 @@ def packed(batches: Iterator[pa.RecordBatch], compacted: Callable[[pa.Table], pa
         yield pa.record_batch([pa.array(keys, pa.string()), pa.array(blocks, pa.binary())], schema=BLOCKS)
 
 
-def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The batches as tables of at least BLOCK_ROWS rows, but for the last."""
+def collected_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The batches as tables of at least BLOCK_ROWS rows; the last may be smaller."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -109,7 +110,7 @@ def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def compact(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of text as whole numbers if every text is one, spelt as JSON does; else as a dictionary."""
+    """A text column as whole numbers if every text is one as JSON writes it, else with a dictionary."""
     try:
         numbers = pc.cast(column, pa.int64())
     except pa.ArrowInvalid:
@@ -120,7 +121,7 @@ def compact(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def narrow(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Whole numbers in the fewest bytes that hold them all; anything else as it is."""
+    """Whole numbers in the smallest type that holds them all; other columns unchanged."""
     if not pa.types.is_integer(column.type):
         return column
     bounds = pc.min_max(column).as_py()
@@ -138,7 +139,7 @@ def serialized(table: pa.Table) -> bytes:
 
 
 def unpacked(batches: Iterator[pa.RecordBatch]) -> dict[str, list[pa.Array]]:
-    """The columns of all blocks, lower indexes first as far as whole blocks go; empty where there are no blocks."""
+    """The columns of all blocks, blocks ordered by their first index; empty without blocks."""
     blocks = [pa.ipc.open_stream(block.as_buffer()).read_all() for batch in batches for block in batch.column("block")]
     blocks.sort(key=lambda block: block.column("index")[0].as_py())
     names = blocks[0].column_names if blocks else []
@@ -162,7 +163,7 @@ def coded(chunks: list[pa.Array]) -> Coded:
 
 
 def by_difference(chunks: list[pa.Array]) -> Coded | None:
-    """Codes of numbers that lie close enough together; None for others."""
+    """Codes of numbers within a narrow range; None for others."""
     bounds = [pc.min_max(chunk).as_py() for chunk in chunks]
     least = min((each["min"] for each in bounds if each["min"] is not None), default=0)
     most = max((each["max"] for each in bounds if each["max"] is not None), default=0)
@@ -178,6 +179,6 @@ def by_difference(chunks: list[pa.Array]) -> Coded | None:
 
 
 def by_dictionary(chunks: list[pa.Array]) -> Coded:
-    """Codes of whatever dictionaries hold."""
+    """Codes from dictionaries."""
     whole = pa.chunked_array(chunks).unify_dictionaries().combine_chunks()
     return Coded(whole.indices.fill_null(-1).to_numpy(), len(whole.dictionary), whole.dictionary)

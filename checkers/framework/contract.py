@@ -1,16 +1,15 @@
-"""What a check is: its settings, its two functions, and the shape of what they return.
+"""The interface of a check: its settings, its two functions, and the shape of what they return.
 
-A check reads two tables of a run, history and observations unless it names others, and returns findings; where it has
-numbers, a second function returns quantities. Both end in a `select` of the contract's columns, which `finding` and
-`quantity` below spell once for all.
+A check reads tables of a run, history and observations unless it names others, and returns findings. A second function
+returns quantities, where the check has any. Both end in a `select` of the contract's columns, which `finding` and
+`quantity` below produce.
 
     def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
         lost = history.where(...)
         return finding(lost, "my-check", "lost-write", fn.lit("an acknowledged write was lost"), key=fn.col("key"))
 
-The tables have the columns of harness.model.records.tables, and a `position` that orders rows of one time stamp as
-they were
-recorded. What may live here: the contract. What may not: a check.
+The tables have the columns of harness.model.records.tables, and a `position` that orders rows with equal time stamps as
+they were recorded. Contains the contract and no check.
 """
 
 from __future__ import annotations
@@ -38,18 +37,17 @@ Tables = Mapping[TableName, DataFrame]
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
-    """What a judgement takes for granted of the run.
+    """What the checks assume about the run.
 
-    table: the transition table of the version that ran. tables: that of single nodes, where it is another. observers:
-    nodes that cannot vote, judged by the observers' table. semantics: strict reads a nil as the initial value and a
-    failed compare-and-set as an observation; knossos lets a nil read and a failed compare-and-set be. idle: the
-    workload was meant to do nothing. search_steps: what the search may spend on one key before it says unknown.
-    initial: the JSON of what a model holds at first, None for nil. ops: what the nemesis's operations do.
+    table: the transition table of the version that ran. tables: that of single nodes, where it differs. semantics:
+    strict reads a nil as the initial value and a failed compare-and-set as an observation; knossos ignores a nil read
+    and a failed compare-and-set. idle: the workload was meant to do nothing. search_steps: how many steps the search
+    may take on one key before the result is unknown. initial: the JSON of a model's initial value, None for nil.
+    ops: what the nemesis's operations do.
     """
 
     table: TransitionTableName = "kip-996"
     tables: Mapping[int, TransitionTableName] = field(default_factory=dict)
-    observers: frozenset[int] = frozenset()
     semantics: Semantics = "strict"
     idle: bool = False
     search_steps: int = 20_000_000
@@ -57,17 +55,17 @@ class JudgeSettings:
     ops: NemesisOps = field(default_factory=NemesisOps)
 
 
-CheckFunction = Callable[[DataFrame, DataFrame, JudgeSettings], DataFrame]
-"""The two tables that the check reads, settings → rows of the contract."""
+CheckFunction = Callable[..., DataFrame]
+"""The tables that the check reads, in order, and the settings → rows of the contract."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A named check: what broke, what was measured if anything is, and the two tables that both are told from."""
+    """A check: its findings, its quantities if it has any, and the tables that both functions take, in order."""
 
     findings: CheckFunction
     quantities: CheckFunction | None = None
-    reads: tuple[TableName, TableName] = ("history", "observations")
+    reads: tuple[TableName, ...] = ("history", "observations")
 
 
 def finding(
@@ -82,7 +80,7 @@ def finding(
     witnesses: Column | None = None,
     evidence: Column | None = None,
 ) -> DataFrame:
-    """One finding for each row of frame; what is not given is null, or an empty list of witnesses."""
+    """One finding for each row of frame; columns not given are null, witnesses an empty list."""
     nothing = fn.lit(None)
     return frame.select(
         fn.lit(check).alias("check"),
@@ -99,7 +97,7 @@ def finding(
 
 
 def quantity(frame: DataFrame, check: str, name: str | Column, value: Column, unit: str | Column) -> DataFrame:
-    """One quantity for each row of frame whose value is known; an unknown number is left out, never made up."""
+    """One quantity for each row of frame; rows without a value are left out."""
     return frame.select(
         fn.lit(check).alias("check"),
         (fn.lit(name) if isinstance(name, str) else name).alias("name"),
@@ -109,7 +107,7 @@ def quantity(frame: DataFrame, check: str, name: str | Column, value: Column, un
 
 
 def quantities_of(frame: DataFrame, check: str, units: dict[str, str]) -> DataFrame:
-    """One row of many numbers turned into quantities: units maps each column to its unit."""
+    """The quantities of a row of many numbers; units maps each column to its unit."""
     numbers = [
         fn.struct(fn.lit(name).alias("name"), fn.col(name).cast("double").alias("value"), fn.lit(unit).alias("unit"))
         for name, unit in units.items()

@@ -1,12 +1,12 @@
-"""From history rows on Spark to the kernels' arrays: rows of one key together, many keys to one call.
+"""Turns history rows on Spark into the kernels' arrays: the rows of a key grouped_by_key, many keys in one call.
 
-Keys are independent (a history is linearizable if and only if it is so key by key: Herlihy and Wing, 1990), so the
-key is what rows are spread by. A Spark group for each key would cost a call of Python for each; instead a key's rows
-are hashed into one of a few partitions, carried there in blocks (checkers/columns.py), put in order by numpy, and all
-keys of a partition become one table of arrays, which a kernel goes through in one compiled loop. A worker holds one
-partition at a time: with more of them it needs less memory, as far as the largest key allows.
+Keys are independent (a history is linearizable if and only if each key's is: Herlihy and Wing, 1990), so rows are
+partitioned by key. A Spark group for each key would cost one Python call each. Instead keys are hashed into a few
+partitions, rows travel there in blocks (checkers/framework/columns.py), numpy sorts them, and all keys of a partition
+become one table of arrays, which a kernel processes in one compiled loop. A worker holds one partition at a time, so
+more partitions need less memory, down to the largest key.
 
-What may live here: that road. What may not: what is asked of the arrays.
+Contains this translation. It does not interpret the arrays.
 """
 
 from __future__ import annotations
@@ -43,31 +43,31 @@ from checkers.kernels.rows import (
 from harness.model import BadInput
 
 MISMATCH = "mismatch"
-"""The error of a compare-and-set that failed because the register held something else: that is an observation."""
+"""The error of a compare-and-set that failed because the register held another value, which is an observation."""
 
 REFUSED = 4
-"""The kind of such a failure's row. To the pairing it is a completion like any other."""
+"""The kind of such a failure's row. Pairing treats it as any completion."""
 
 REGISTER_FS = ("read", "write", "cas")
-"""The words of a register's operations; a word's place is its code (checkers/kernels/rows.py)."""
+"""The f of a register's operations; the position is the code (checkers/kernels/rows.py)."""
 
-APART = "\x1f"
-"""Stands between the number of a file and the key, where rows of several files are judged together."""
+FILE_SEPARATOR = "\x1f"
+"""Separates a file's number from the key when several files are checked grouped_by_key."""
 
 NOTHING = np.zeros(0, np.int64)
-"""A column that nobody asked for."""
+"""A column that was not requested."""
 
-TOLD_MAX = 80
-"""How much of a value a finding tells."""
+VALUE_CHARACTERS_MAX = 80
+"""How much of a value a finding shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Whole keys as the kernels take them (see checkers/kernels), and what it takes to name a row in a finding.
+    """Whole keys as the kernels take them (see checkers/kernels), and what findings need to describe a row.
 
-    Key i has the rows starts[i] to starts[i + 1]. texts are the values' JSON, by value number. fs are the words of the
-    operations by code: the first returns a value, the others carry one. time_ns, node and final are empty where by_key
-    was not asked for them.
+    Key i has the rows starts[i] to starts[i + 1]. texts are the values' JSON, by value number. fs are the operations'
+    f by code: the first returns a value, the others carry one. time_ns, node and final are empty unless by_key is
+    called with them.
     """
 
     names: list[str]
@@ -85,23 +85,23 @@ class Keys:
     fs: tuple[str, ...] = REGISTER_FS
 
     def history_indexes(self, rows: Iterable[int]) -> list[int]:
-        """The history indexes of these rows, in order, without those that stand for nobody or for never."""
+        """The sorted history indexes of these rows, without NOBODY and NEVER."""
         return sorted({int(self.index[row]) for row in rows if 0 <= row < len(self.index)})
 
     def describe(self, row: int) -> str:
-        """The operation of this row in words, e.g. `write 3 (index 4 to 7)`."""
+        """The operation of this row, e.g. `write 3 (index 4 to 7)`."""
         ends = sorted({int(row), int(self.partner[row])} - {NOBODY})
-        spoken = ends[-1] if self.f[row] == READ else ends[0]
-        held = int(self.value[spoken])
-        words = (
-            self.fs[self.f[row]] if held == NIL and self.f[row] != READ else f"{self.fs[self.f[row]]} {self.told(held)}"
-        )
-        return f"{words} (index {' to '.join(str(self.index[end]) for end in ends)})"
+        f, at = self.fs[self.f[row]], ends[-1] if self.f[row] == READ else ends[0]
+        value = int(self.value[at])
+        operation = f if value == NIL and self.f[row] != READ else f"{f} {self.shown(value)}"
+        return f"{operation} (index {' to '.join(str(self.index[end]) for end in ends)})"
 
-    def told(self, value: int) -> str:
-        """A value's JSON, or as much of it as a finding has room for."""
+    def shown(self, value: int) -> str:
+        """A value's JSON, shortened to VALUE_CHARACTERS_MAX."""
         text = self.texts[value]
-        return text if len(text) <= TOLD_MAX else f"{text[:TOLD_MAX]}… ({len(text)} characters)"
+        if len(text) <= VALUE_CHARACTERS_MAX:
+            return text
+        return f"{text[:VALUE_CHARACTERS_MAX]}… ({len(text)} characters)"
 
 
 def by_key(
@@ -112,7 +112,7 @@ def by_key(
     fs: tuple[str, ...] = REGISTER_FS,
     also: tuple[str, ...] = (),
 ) -> DataFrame:
-    """judge's rows for every key's operations; also: which of time_ns, node and final it reads."""
+    """The rows that judge returns about all keys; also: which of time_ns, node and final it reads."""
     compact_rows, to_keys = (
         partial(compacted, initial=settings.initial),
         partial(keys_in, fs=fs, initial=settings.initial),
@@ -135,22 +135,22 @@ def by_key(
     partitions = int(history.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     if partitions == 1:
         return rows.coalesce(1).mapInArrow(judge_rows, schema)
-    # Spark's own choice of a partition for a key, so that a block goes where its rows would have gone.
+    # Spark's own formula for a key's partition: a block goes where its rows would have gone.
     partition = fn.pmod(fn.hash("key"), fn.lit(partitions)).alias("partition")
     blocks = rows.select(partition, "*").mapInArrow(pack, from_arrow_schema(BLOCKS))
     return blocks.repartition(partitions, "key").mapInArrow(judge_blocks, schema)
 
 
 def encoded(history: DataFrame, settings: JudgeSettings, fs: tuple[str, ...], also: tuple[str, ...]) -> DataFrame:
-    """The clients' operations of these words, with small codes in place of words."""
+    """The clients' operations with these f, as codes."""
     mismatch = (fn.col("f") == "cas") & (fn.col("error").isNull() | (fn.col("error") == MISMATCH))
     is_observation = mismatch & fn.lit(settings.semantics == "strict")
     nil_read = fn.col("f").isin("read", "get") & (fn.coalesce("value", fn.lit("null")) == "null")
-    says_nothing = nil_read & fn.lit(settings.semantics == "knossos")
+    is_ignored = nil_read & fn.lit(settings.semantics == "knossos")
     type_is = fn.col("type").__eq__
     kind = (
         fn.when(type_is("invoke"), INVOKE)
-        .when(type_is("ok"), fn.when(says_nothing, FAIL).otherwise(OK))
+        .when(type_is("ok"), fn.when(is_ignored, FAIL).otherwise(OK))
         .when(type_is("fail"), fn.when(is_observation, REFUSED).otherwise(FAIL))
         .otherwise(INFO)
     )
@@ -158,7 +158,7 @@ def encoded(history: DataFrame, settings: JudgeSettings, fs: tuple[str, ...], al
     key = fn.coalesce("key", fn.lit(""))
     operations = history.where((fn.col("process") >= 0) & fn.col("f").isin(*fs))
     return operations.select(
-        (fn.concat_ws(APART, "file", key) if "file" in history.columns else key).alias("key"),
+        (fn.concat_ws(FILE_SEPARATOR, "file", key) if "file" in history.columns else key).alias("key"),
         "index",
         kind.cast("tinyint").alias("kind"),
         f.cast("tinyint").alias("f"),
@@ -188,17 +188,17 @@ def whole_keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def keys_of(table: pa.Table, fs: tuple[str, ...] = REGISTER_FS, initial: str | None = None) -> Keys:
-    """The rows of whole keys, in any order and with texts as texts, as arrays: see keys_in."""
+    """The rows of whole keys as arrays: see keys_in. They may be in any order, and texts are texts."""
     return keys_in(columns_of(compacted(table, initial)), fs, initial)
 
 
 def columns_of(table: pa.Table) -> dict[str, list[pa.Array]]:
-    """The table's columns by name, in their chunks."""
+    """The table's columns by name, as chunks."""
     return {name: table.column(name).chunks for name in table.column_names}
 
 
 def compacted(table: pa.Table, initial: str | None) -> pa.Table:
-    """The rows with their texts as numbers or in dictionaries, nil and `initial` (JSON) as null."""
+    """The rows with texts as numbers or with dictionaries, nil and `initial` (JSON) as null."""
     key, value = table.column("key"), table.column("value")
     is_nil = pc.is_in(value, pa.array(["null"] if initial is None else ["null", initial]))
     value = pc.if_else(is_nil, pa.scalar(None, pa.string()), value)
@@ -210,27 +210,25 @@ def compacted(table: pa.Table, initial: str | None) -> pa.Table:
 def keys_in(columns: dict[str, list[pa.Array]], fs: tuple[str, ...], initial: str | None) -> Keys:
     """Compact rows as arrays; values, processes, nodes and keys become dense numbers, null the value NIL.
 
-    Each column is taken out of columns as its turn comes, since both forms of a large key would not fit at once.
+    Removes each column from columns as it is converted: both forms of a large key would not fit into memory.
     """
     rows = sum(map(len, columns["index"]))
     if rows > PLACES_MAX:
-        raise BadInput(
-            f"judging a partition of the history: expected at most {PLACES_MAX:,} rows in it, found {rows:,}"
-        )
+        raise BadInput(f"checking a partition of the history: expected at most {PLACES_MAX:,} rows, found {rows:,}")
     index = joined(columns.pop("index"))
-    order, starts, names = together(coded(columns.pop("key")), index)
-    kind, f = (taken(joined(columns.pop(name)).astype(np.int8), order) for name in ("kind", "f"))
+    order, starts, names = grouped_by_key(coded(columns.pop("key")), index)
+    kind, f = (reordered(joined(columns.pop(name)).astype(np.int8), order) for name in ("kind", "f"))
     process = coded(columns.pop("process"))
-    who, processes = taken(process.codes, order), process.size
+    who, processes = reordered(process.codes, order), process.size
     del process
     partner = partners(kind, who, starts, processes)
     value, texts = numbered(coded(columns.pop("value")), order)
     node = numbered(coded(columns.pop("node")), order)[0] if "node" in columns else NOTHING
-    others = {name: taken(joined(columns.pop(name)), order) for name in ("time_ns", "final") if name in columns}
+    others = {name: reordered(joined(columns.pop(name)), order) for name in ("time_ns", "final") if name in columns}
     return Keys(
         names=names,
         starts=starts,
-        index=taken(index, order),
+        index=reordered(index, order),
         kind=kind,
         f=f,
         process=who,
@@ -243,21 +241,21 @@ def keys_in(columns: dict[str, list[pa.Array]], fs: tuple[str, ...], initial: st
     )
 
 
-def together(key: Coded, index: Rows) -> tuple[Rows | None, Rows, list[str]]:
-    """The order that brings each key's rows together by index (None: they are), where each key starts, and names."""
+def grouped_by_key(key: Coded, index: Rows) -> tuple[Rows | None, Rows, list[str]]:
+    """The order that groups rows by key, then index (None if they are so), where each key starts, and the keys."""
     order = None if bool((index[1:] > index[:-1]).all()) else np.argsort(index, kind="stable").astype(Place)
     if key.size == 1:
         return order, np.array([0, len(index)]), key.texts(np.zeros(1, np.int64)).listed()
-    grouping, starts, present = grouped(taken(key.codes, order), key.size)
+    grouping, starts, present = grouped(reordered(key.codes, order), key.size)
     return (grouping if order is None else order[grouping]), starts, key.texts(present).listed()
 
 
-def taken(numbers: Rows, order: Rows | None) -> Rows:
-    """The numbers in this order, None being the one that they are in."""
+def reordered(numbers: Rows, order: Rows | None) -> Rows:
+    """The numbers in this order; None keeps theirs."""
     return numbers if order is None else numbers[order]
 
 
 def numbered(column: Coded, order: Rows | None) -> tuple[Rows, Texts]:
-    """Each row's number by first appearance in this order, from 1 on (0 for null), and what the numbers stand for."""
-    numbers, distinct = first_appearances(taken(column.codes, order), column.size)
+    """Each row's value as a number from 1 on by first appearance in this order (0 for null), and the values."""
+    numbers, distinct = first_appearances(reordered(column.codes, order), column.size)
     return numbers, column.texts(distinct)

@@ -1,8 +1,8 @@
-"""Rows of whole keys as the operations that kernels judge: who called when, who returned, what each asked.
+"""Turns the rows of whole keys into the operations that kernels check: call, return and value of each.
 
-What failed is left out, and so are crashed operations that only return something: they ask nothing of the model.
+Failed operations are left out, and so are crashed operations that only return something: they constrain nothing.
 
-What may live here: that translation, the pairs of compare-and-sets included. What may not: a verdict.
+Contains this translation, and that of compare-and-set pairs. It gives no verdict.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from harness.model import BadInput
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class PossibleOperations:
     """The operations that may have happened: the rows of their two ends (NOBODY for none), how they ended, and back.
 
-    Key i's are starts[i] to starts[i + 1].
+    Key i has the operations starts[i] to starts[i + 1].
     """
 
     rows: Rows
@@ -34,20 +34,20 @@ class Happened:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The operations of many keys, one key after the other; texts tell states apart from NIL on."""
+    """The operations of many keys, one key after the other; texts name the states from NIL on."""
 
     columns: Operations
     starts: Rows
     texts: list[str]
 
     def of(self, which: int) -> Operations:
-        """One key's."""
+        """One key's operations."""
         first, last = self.starts[which], self.starts[which + 1]
         return Operations(*(column[first:last] for column in self.columns))
 
 
-def happened(keys: Keys, crashed_reads: bool = False) -> Happened:
-    """What may have happened; crashed_reads keeps those that may have changed something, as a dequeue does."""
+def possible_operations(keys: Keys, crashed_reads: bool = False) -> PossibleOperations:
+    """The operations that may have happened; crashed_reads keeps reads that crashed (a dequeue changes state)."""
     invoked = np.flatnonzero(keys.kind == INVOKE)
     ends = keys.partner[invoked]
     ended = np.where(ends == NOBODY, INFO, keys.kind[ends])
@@ -55,30 +55,30 @@ def happened(keys: Keys, crashed_reads: bool = False) -> Happened:
     kept = (ended != FAIL) & ~is_crashed_read
     invoked, ends, ended = invoked[kept], ends[kept], ended[kept]
     back = np.where(ended == INFO, NEVER, ends)
-    return Happened(invoked, ends, ended, back, np.searchsorted(invoked, keys.starts))
+    return PossibleOperations(invoked, ends, ended, back, np.searchsorted(invoked, keys.starts))
 
 
 def register_operations(keys: Keys) -> Batch:
     """Reads, writes and compare-and-sets. Raises BadInput for a compare-and-set whose value is no pair."""
-    found = happened(keys)
-    f, asked = keys.f[found.rows], keys.value[found.rows]
+    found = possible_operations(keys)
+    f, argument = keys.f[found.rows], keys.value[found.rows]
     swaps = np.flatnonzero(f == CAS)
     expected, new, texts = pairs_of(keys, found.rows[swaps])
     code = np.select([f == READ, f == WRITE, found.ended == REFUSED], [READ_OF, WRITE_OF, REFUSED_SWAP], SWAP)
-    a = np.where(f == READ, keys.value[found.ends], asked).astype(np.int64)
+    a = np.where(f == READ, keys.value[found.ends], argument).astype(np.int64)
     b = np.full(len(f), NIL)
     a[swaps], b[swaps] = expected, new
     return Batch(Operations(found.rows, found.back, code, a, b), found.starts, texts)
 
 
 def pairs_of(keys: Keys, rows: Rows) -> tuple[Rows, Rows, list[str]]:
-    """What the compare-and-sets of these rows expect and write, and the values' texts with those only they name."""
+    """The expected and new values of these rows' compare-and-sets, and all values' texts, theirs included."""
     texts = list(keys.texts)
     numbers = {text: number for number, text in enumerate(texts)} if len(rows) else {}
     numbers["null"] = NIL
     pairs = np.zeros((len(keys.texts), 2), np.int64)
-    asked, first = np.unique(keys.value[rows], return_index=True)
-    for value, at in zip(asked.tolist(), first.tolist(), strict=True):
+    argument, first = np.unique(keys.value[rows], return_index=True)
+    for value, at in zip(argument.tolist(), first.tolist(), strict=True):
         pair = json.loads(texts[value]) if value != NIL else None
         if not isinstance(pair, list) or len(pair) != 2:
             index = keys.index[rows[at]]

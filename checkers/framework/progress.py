@@ -1,11 +1,11 @@
-"""How far a judgement is, in one line on the terminal that is rewritten: nothing where nobody looks.
+"""Shows the progress of a check in one line on a terminal.
 
     with shown(spark.sparkContext.statusTracker(), "judging register"):
         findings.collect()
 
     judging register: 5 of 8 tasks
 
-What may live here: that line. What may not: anything that a judgement depends on.
+Contains that line. Nothing depends on it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CLEAR = "\r\x1b[K"
 
 
 class Stage(Protocol):
-    """What Spark tells of a stage."""
+    """Spark's information about a stage."""
 
     @property
     def numTasks(self) -> int: ...  # noqa: N802 - Spark's name
@@ -30,7 +30,7 @@ class Stage(Protocol):
 
 
 class Tracker(Protocol):
-    """What Spark tells of itself."""
+    """Spark's status tracker."""
 
     def getActiveStageIds(self) -> Sequence[int]: ...  # noqa: N802 - Spark's name
     def getStageInfo(self, stageId: int) -> Stage | None: ...  # noqa: N802, N803 - Spark's names
@@ -38,9 +38,9 @@ class Tracker(Protocol):
 
 @contextmanager
 def shown(tracker: Tracker, what: str, stream: TextIO | None = None, every_s: float = EVERY_S) -> Iterator[None]:
-    """Show how many tasks of Spark's active stages are done while the block runs, if the stream is a terminal.
+    """While the block runs, show how many tasks of Spark's active stages are done, if the stream is a terminal.
 
-    The stream is standard error unless another is given.
+    The stream is standard error by default.
     """
     stream = stream or sys.stderr
     if not stream.isatty():
@@ -48,24 +48,24 @@ def shown(tracker: Tracker, what: str, stream: TextIO | None = None, every_s: fl
         return
     is_done = Event()
 
-    def tell() -> None:
+    def rewrite() -> None:
         while not is_done.wait(every_s):
             stream.write(CLEAR + line(tracker, what))
             stream.flush()
 
-    teller = Thread(target=tell, daemon=True)
-    teller.start()
+    writer = Thread(target=rewrite, daemon=True)
+    writer.start()
     try:
         yield
     finally:
         is_done.set()
-        teller.join()
+        writer.join()
         stream.write(CLEAR)
         stream.flush()
 
 
 def line(tracker: Tracker, what: str) -> str:
-    """What, and how many tasks of the active stages are done."""
+    """The line: what is done, and how many tasks of the active stages are."""
     stages = [stage for number in tracker.getActiveStageIds() if (stage := tracker.getStageInfo(number)) is not None]
     done, tasks = sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
     return f"{what}: {done} of {tasks} tasks" if tasks else f"{what} …"

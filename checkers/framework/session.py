@@ -1,19 +1,18 @@
-"""The one Spark session that the checks run on: quiet, on loopback alone, and quick to start.
+"""Starts the Spark session that the checks run on: quiet, on loopback only, and with a short start.
 
-A laptop's verdict is mostly the wait for a Java machine, so the settings are for a short life: the serial collector,
-the first compiler tier only (unless what is to be judged is large), no web page, few shuffle partitions, no adaptive
-re-planning. Where Java does not have to be reached from elsewhere, it binds to 127.0.0.1, so a machine without any
-route can judge. What the Java machine says goes
-to a file without a name and never to the user's terminal; a machine that does not start has its last words quoted in
-the error.
+Most of a small check's time is the start of a Java machine, so the settings suit a short run: the serial collector, the
+first compiler tier only (unless the input is large), no web page, few shuffle partitions, no adaptive re-planning. When
+only this machine has to reach Java, it binds to 127.0.0.1, so the checks run on a machine without any route. Java's
+output goes to an anonymous file and never to the user's terminal; if Java does not start, the error quotes its last
+line.
 
     spark = spark_session()                                # this machine, every core
-    spark = spark_session(master="spark://host:7077")      # a cluster, to which this package is sent along
+    spark = spark_session(master="spark://host:7077")      # a cluster, to which this package is sent
 
-Where checkers/archive.py has written an archive of the loaded classes, the session maps it instead of loading the
-classes again. Without it everything works, only later.
+If checkers/archive.py has written an archive of loaded classes, the session maps it instead of loading the classes
+again. Without it the session works, but starts later.
 
-What may live here: how the session is started. What may not: anything about histories or checks.
+Contains the start of the session. It knows nothing of histories or checks.
 """
 
 from __future__ import annotations
@@ -40,29 +39,29 @@ from harness.model import EnvironmentFailure
 PACKAGES = Path(__file__).parents[2]
 SHUFFLE_PARTITIONS = 4
 QUIET = "-XX:+UseSerialGC -XX:MetaspaceSize=256m -Xshare:auto -Xlog:disable"
-"""MetaspaceSize: no garbage is looked for among classes while they are still being loaded. -Xlog:disable: an archive
-that another Java wrote is ignored without a word on the user's terminal."""
+"""MetaspaceSize: no collection of classes while they are being loaded. -Xlog:disable: Java ignores an archive that
+another version wrote, without a message on the user's terminal."""
 
 FIRST_TIER = "-XX:TieredStopAtLevel=1"
-"""Java's optimizing compiler spends as much time on a small run as that takes, and halves that of a large one."""
+"""Java's optimizing compiler doubles the time of a small run and halves that of a large one."""
 
-LITTLE_PAGE = "1m"
-"""What each sort and each aggregation of a small run takes at once; Spark would have it clear 64 MiB for every one."""
+SMALL_PAGE = "1m"
+"""The memory page of each sort and aggregation in a small run. By default Spark clears 64 MiB for each."""
 
 LOOPBACK = [("spark.driver.host", "127.0.0.1"), ("spark.driver.bindAddress", "127.0.0.1")]
 
-THRIFT = {"MIMALLOC_PURGE_DELAY": "0"}
-"""For workers of Python: what Arrow lets go of goes back to the system at once, not to whatever it allocates next."""
+WORKER_ENVIRONMENT = {"MIMALLOC_PURGE_DELAY": "0"}
+"""For Python workers: Arrow returns freed memory to the system at once."""
 
-ASKED_FOR = "pyspark.testing.utils"
-"""What PySpark imports at the first call of Java, and Pandas with it."""
+PYSPARK_IMPORTS = "pyspark.testing.utils"
+"""What PySpark imports, with pandas, at the first call of Java."""
 
-SENT = ("checkers/**/*.py", "harness/__init__.py", "harness/model/*.py")
+SENT = ("checkers/**/*.py", "harness/__init__.py", "harness/chunks.py", "harness/model/**/*.py")
 UNPACKED = "splitbrain"
-"""What a cluster is sent, and the directory that it is unpacked to."""
+"""The sources sent to a cluster, and the directory that executors unpack them to."""
 
 LARGE_BYTES = 32 << 20
-"""From how much Parquet on a judgement is large: about two million rows of history."""
+"""The size of Parquet from which a check counts as large: about two million rows of history."""
 
 
 def spark_session(
@@ -73,8 +72,10 @@ def spark_session(
     large: bool = False,
     meanwhile: Sequence[str] = (),
 ) -> SparkSession:
-    """The running session, or a new one; memory is the driver's heap, in Java's notation, large what LARGE_BYTES says,
-    meanwhile the modules to import while the Java machine starts.
+    """The running session, or a new one.
+
+    memory: the driver's heap, in Java's notation. large: see LARGE_BYTES. meanwhile: modules to import while the Java
+    machine starts.
 
     Raises EnvironmentFailure if no Java machine can be started.
     """
@@ -88,7 +89,7 @@ def spark_session(
     conf.setAll([] if master.startswith("local") else sent_along(cache_directory()))
     session = SparkSession(start(conf, is_near(master), meanwhile))
     session.sparkContext.setLogLevel("ERROR")
-    # Python's end of Spark prints a failed job's trace as well as raising it.
+    # PySpark raises a failed job's trace and prints it too.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     return session
 
@@ -99,13 +100,13 @@ def cache_directory() -> Path:
 
 
 def archive_file() -> Path:
-    """The class archive for this Spark, kept where Python's packages are: it is good for those very jars alone. A Java
-    machine other than its writer ignores it."""
+    """The class archive, kept beside Python's packages: it fits these Spark jars alone. A Java version other than its
+    writer's ignores it."""
     return Path(sys.prefix) / "cache" / f"pyspark-{version('pyspark')}.jsa"
 
 
 def settings(master: str, memory: str, archive: Path, java_options: str, large: bool) -> SparkConf:
-    """Every setting of ours, each for the reason the module gives."""
+    """Every setting; the module's docstring gives the reasons."""
     share = f"-XX:SharedArchiveFile={archive}" if archive.exists() else ""
     log = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
     return SparkConf().setAll(
@@ -117,14 +118,14 @@ def settings(master: str, memory: str, archive: Path, java_options: str, large: 
             ("spark.ui.enabled", "false"),
             ("spark.ui.showConsoleProgress", "false"),
             ("spark.sql.adaptive.enabled", "false"),
-            # Else every call on a column walks Python's stack and tells Java where it was made.
+            # Otherwise every call on a column walks Python's stack and sends the call site to Java.
             ("spark.python.sql.dataFrameDebugging.enabled", "false"),
             ("spark.sql.execution.arrow.pyspark.enabled", "true"),
             ("spark.sql.execution.arrow.maxRecordsPerBatch", "100000"),
             # Blocks of rows (columns.py) are few records and many bytes.
             ("spark.sql.execution.arrow.maxBytesPerBatch", "16m"),
             ("spark.sql.shuffle.partitions", str(SHUFFLE_PARTITIONS)),
-            *([] if large else [("spark.buffer.pageSize", LITTLE_PAGE)]),
+            *([] if large else [("spark.buffer.pageSize", SMALL_PAGE)]),
             ("spark.sql.session.timeZone", "UTC"),
         ]
     )
@@ -136,9 +137,9 @@ def is_near(master: str) -> bool:
 
 
 def sent_along(cache: Path) -> list[tuple[str, str]]:
-    """Settings that give a cluster's workers the sources that a check's functions import; the rest they must have.
+    """Settings that send a cluster's workers the sources that a check's functions import.
 
-    Each executor unpacks the archive into its own directory, where it goes before any other version that is installed.
+    Each executor unpacks the archive into its own directory, which precedes any installed version.
     """
     sources = sorted(file for part in SENT for file in PACKAGES.glob(part))
     contents = {str(source.relative_to(PACKAGES)): source.read_bytes() for source in sources}
@@ -151,28 +152,28 @@ def sent_along(cache: Path) -> list[tuple[str, str]]:
             for name, content in contents.items():
                 archive.writestr(name, content)
         unfinished.rename(packages)
-    environment = {"PYTHONPATH": UNPACKED, **THRIFT}
-    told = [(f"spark.executorEnv.{name}", value) for name, value in environment.items()]
-    return [("spark.archives", f"{packages}#{UNPACKED}"), *told]
+    environment = {"PYTHONPATH": UNPACKED, **WORKER_ENVIRONMENT}
+    variables = [(f"spark.executorEnv.{name}", value) for name, value in environment.items()]
+    return [("spark.archives", f"{packages}#{UNPACKED}"), *variables]
 
 
 def start(conf: SparkConf, near: bool, meanwhile: Sequence[str]) -> SparkContext:
-    """A context in a Java machine of its own, with the machine's standard error kept off the terminal."""
+    """A context in a new Java machine, whose standard error is kept off the terminal."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if near:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     paths = [str(PACKAGES), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
-    for name, value in THRIFT.items():
+    for name, value in WORKER_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     with TemporaryFile("w+") as stderr, ThreadPoolExecutor(1) as pool:
         starting = pool.submit(launch_gateway, conf, popen_kwargs={"stderr": stderr})
-        for module in (ASKED_FOR, *meanwhile):
+        for module in (PYSPARK_IMPORTS, *meanwhile):
             import_module(module)
         try:
             gateway = starting.result()
         except PySparkRuntimeError as failure:
             stderr.seek(0)
-            said = stderr.read().strip().splitlines() or [str(failure)]
-            raise EnvironmentFailure(f"Spark needs Java 17 or newer, and it did not start: {said[-1]}") from failure
+            lines = stderr.read().strip().splitlines() or [str(failure)]
+            raise EnvironmentFailure(f"Spark needs Java 17 or newer, and it did not start: {lines[-1]}") from failure
     return SparkContext(gateway=gateway, conf=conf)

@@ -1,14 +1,13 @@
-"""Opens a run's Parquet chunks as Spark tables, after making sure that they are whole.
+"""Opens a run's Parquet chunks as Spark tables, after harness.chunks has checked them.
 
     tables = open_tables(spark, run_directory)
     tables["history"]
 
-A run directory holds a folder of chunks for each table, history/*.parquet and so on; only the history must be there,
-and a table without chunks is empty. Chunks still being written (a name that begins with a dot or ends in .tmp) are
-left alone. Each footer is read first with pyarrow: a chunk that is truncated, of another
-shape, or absent from the middle of the history ends in one line that names it, not in a Spark trace.
+A run directory holds a folder of chunks for each table, history/*.parquet and so on. Only the history is required; a
+table without chunks is empty. A chunk that is truncated, of another shape, or missing from the middle of the history
+raises BadInput in one line that names it, instead of a Spark trace.
 
-What may live here: the way from files to tables. What may not: a judgement.
+Contains the way from files to tables, and the session's settings for their size.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from checkers.framework.contract import Tables
 from checkers.framework.session import SHUFFLE_PARTITIONS
+from harness.chunks import check_indexes, chunk_files, rows_in
 from harness.model import NEMESIS, BadInput
-from harness.model.records.tables import ADDED_LATER, BATCHES, HISTORY, OBSERVATIONS, RECORDS
+from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS
 from harness.model.stored_names import NEMESIS_OPS
 
 SMALL_ROWS = 200_000
@@ -32,19 +31,19 @@ BROADCAST_MAX = "10m"
 """Spark's own."""
 
 PARTITION_ROWS = 2_500_000
-"""How many rows of a large table a partition is to hold: a worker of Python has one in memory at a time."""
+"""How many rows a partition of a large table holds: a Python worker has one in memory at a time."""
 
 
 def open_tables(spark: SparkSession, run_directory: Path) -> Tables:
-    """The run's tables by name, each with its `position`. Raises BadInput as the module says."""
-    history = chunks(run_directory / "history", HISTORY)
+    """The run's tables by name, each with its `position`. Raises BadInput as the module's docstring says."""
+    history = chunk_files(run_directory / "history", HISTORY)
     if not history:
         raise BadInput(f"{run_directory / 'history'}: expected the history's Parquet chunks, found none")
-    refuse_gaps(history)
-    observations = chunks(run_directory / "observations", OBSERVATIONS)
-    batches = chunks(run_directory / "batches", BATCHES)
-    records = chunks(run_directory / "records", RECORDS)
-    suit(spark, max(map(rows_in, (history, batches, records))))
+    check_indexes(history)
+    observations = chunk_files(run_directory / "observations", OBSERVATIONS)
+    batches = chunk_files(run_directory / "batches", BATCHES)
+    records = chunk_files(run_directory / "records", RECORDS)
+    configure_for(spark, max(map(rows_in, (history, batches, records))))
     return {
         "history": with_current_names(table(spark, history, HISTORY)),
         "observations": table(spark, observations, OBSERVATIONS),
@@ -54,94 +53,47 @@ def open_tables(spark: SparkSession, run_directory: Path) -> Tables:
 
 
 def with_current_names(history: DataFrame) -> DataFrame:
-    """The history with today's names of the nemesis's operations, which runs of earlier releases call otherwise."""
+    """The history with the current names of nemesis operations; earlier releases stored other names."""
     names = fn.create_map(*(fn.lit(word) for pair in NEMESIS_OPS.items() for word in pair))
     current = fn.when(fn.col("process") == NEMESIS, names[fn.col("f")])
     return history.withColumn("f", fn.coalesce(current, fn.col("f")))
 
 
-def chunks(directory: Path, schema: pa.Schema) -> list[Path]:
-    """The finished chunks in a directory, each one found whole and of this schema."""
-    files = sorted(file for file in directory.glob("*.parquet") if not file.name.startswith("."))
-    for file in files:
-        refuse_unlike(file, schema)
-    return files
-
-
-def refuse_unlike(file: Path, schema: pa.Schema) -> None:
-    """Raise BadInput unless the file's footer can be read and has the columns of schema."""
-    try:
-        found = parquet.read_schema(file)
-    except (OSError, pa.ArrowException) as failure:
-        reason = str(failure).splitlines()[0]
-        raise BadInput(f"{file}: expected a whole Parquet file, and its footer cannot be read: {reason}") from failure
-    for column in schema:
-        at = found.get_field_index(column.name)
-        if at < 0 and column.name in ADDED_LATER:
-            continue
-        if at < 0 or found.field(at).type != column.type:
-            kind = "no such column" if at < 0 else str(found.field(at).type)
-            raise BadInput(f"{file}: expected column {column.name} of type {column.type}, found {kind}")
-
-
-def refuse_gaps(files: list[Path]) -> None:
-    """Raise BadInput where the history's indexes do not run from 0 on without a gap from chunk to chunk."""
-    ranges = sorted((*index_range(file), file) for file in files if parquet.read_metadata(file).num_rows)
-    expected = 0
-    for first, last, rows, file in ranges:
-        if first != expected or last - first + 1 != rows:
-            raise BadInput(f"{file}: expected {rows} rows of history from index {expected} on, found {first} to {last}")
-        expected = last + 1
-
-
-def index_range(file: Path) -> tuple[int, int, int]:
-    """The lowest and highest history index in a chunk, and its number of rows."""
-    index = parquet.read_table(file, columns=["index"]).column("index")
-    numbers = index.to_numpy()
-    return int(numbers.min()), int(numbers.max()), len(numbers)
-
-
 def table(spark: SparkSession, files: list[Path], schema: pa.Schema) -> DataFrame:
-    """The chunks as one table, with the place of each row in the record: its chunk's name, then its row there."""
+    """The chunks as one table, with each row's position: its chunk's name, then its row there."""
     columns = from_arrow_schema(schema)
     if not files:
         empty = spark.createDataFrame([], columns)
         return empty.withColumn("position", fn.lit(0))
-    # The schema is given, so that Spark starts no job to find it out.
+    # With a given schema Spark starts no job to infer it.
     table = spark.read.schema(columns).parquet(*map(str, files))
     rows = table.select("*", fn.struct("_metadata.file_name", "_metadata.row_index").alias("position"))
-    # One partition satisfies every grouping and order, so that a small run is judged without a single shuffle; and
-    # it is read once. Spark lets go of it when nobody holds the table any more; a cached one would have Java code
-    # generated for each of its readers.
+    # One partition satisfies every grouping and order, so a small run needs no shuffle; and it is read once. Spark
+    # frees the checkpoint with the table. A cached table would have Java code generated for each of its readers.
     return rows.coalesce(1).localCheckpoint(eager=False) if is_small(files) else rows
 
 
 def is_small(files: list[Path]) -> bool:
-    """Whether starting a query costs more than running it over these chunks."""
+    """Whether a query over these chunks takes longer to start than to run."""
     return rows_in(files) <= SMALL_ROWS
 
 
-def rows_in(files: list[Path]) -> int:
-    """How many rows the chunks have, by their footers."""
-    return sum(parquet.read_metadata(file).num_rows for file in files)
+def configure_for(spark: SparkSession, rows: int) -> None:
+    """Configure the session for tables of so many rows: partitions, and the effort of planning a query.
 
-
-def suit(spark: SparkSession, rows: int) -> None:
-    """Set the session up for tables of so many rows: its partitions, and how much thought goes into a query.
-
-    Compiling queries to Java code is a tenth of a large run's time, and most of a small one's. Nor does it pay there to
-    reason about what columns can be, or to send the smaller side of a join around, which is a job of its own.
+    Compiling queries to Java code takes a tenth of a large run's time and most of a small one's. Inferring constraints,
+    and broadcasting the smaller side of a join, which is a job of its own, do not pay in a small run either.
     """
-    worth_it = rows > SMALL_ROWS
-    spark.conf.set("spark.sql.constraintPropagation.enabled", str(worth_it).lower())
-    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", BROADCAST_MAX if worth_it else "-1")
-    spark.conf.set("spark.sql.codegen.wholeStage", str(worth_it).lower())
-    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if worth_it else "NO_CODEGEN")
-    # Each partition beyond the first is a Python worker to start.
-    partitions = max(SHUFFLE_PARTITIONS, rows // PARTITION_ROWS) if worth_it else 1
+    is_large = rows > SMALL_ROWS
+    spark.conf.set("spark.sql.constraintPropagation.enabled", str(is_large).lower())
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", BROADCAST_MAX if is_large else "-1")
+    spark.conf.set("spark.sql.codegen.wholeStage", str(is_large).lower())
+    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if is_large else "NO_CODEGEN")
+    # Each partition beyond the first starts a Python worker.
+    partitions = max(SHUFFLE_PARTITIONS, rows // PARTITION_ROWS) if is_large else 1
     spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
 
 
-def is_set_up_for_little(spark: SparkSession) -> bool:
-    """Whether suit was last told of so few rows that starting a query costs more than running it."""
+def is_configured_for_small(spark: SparkSession) -> bool:
+    """Whether configure_for was last called with so few rows that a query takes longer to start than to run."""
     return spark.conf.get("spark.sql.shuffle.partitions") == "1"

@@ -42,7 +42,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from checkers.framework.contract import FINDING_SCHEMA, JudgeSettings, finding
+from checkers.framework.contract import FINDING_SCHEMA, Check, JudgeSettings, finding
 from checkers.framework.keyed import whole_keys
 from checkers.kafka_log import group_offsets
 from checkers.kafka_log.zombies import is_fenced, zombie_writes
@@ -266,3 +266,6 @@ def span(told: kernel.Events, at: int) -> str:
     """Where an event's operation is in the history, e.g. `(index 4 to 9)`."""
     call, index = told.call[at], told.index[at]
     return f"(index {call} to {index})" if call != index else f"(index {index})"
+
+
+LOG_CHECK = Check(findings, reads=("history", "records"))

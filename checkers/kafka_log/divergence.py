@@ -38,8 +38,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from checkers.framework.contract import JudgeSettings, finding
-from checkers.kafka_log.voter_sets import QUORUM, changes_uncommitted, sets_apart
+from checkers.framework.contract import Check, JudgeSettings, finding
+from checkers.kafka_log.voter_sets import changes_uncommitted, sets_apart
+from checkers.quorum.voters import QUORUM, is_of_quorum, reported_voters, set_of_batch
 
 CHECK = "divergence"
 PLACE = ("topic", "partition")
@@ -49,14 +50,14 @@ OF_COMMITTED = "topic string, partition int, epoch int"
 """What the detail of an observation of kind `committed` holds."""
 
 
-def findings(batches: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
+def findings(batches: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
     """Every broken rule, tails that are yet to be cut, and whether any log was kept at all."""
     # Three rules ask for this row, which Spark would find out for each of them.
-    row = high_watermark(batches, observations, settings).toArrow()
+    row = committed_state(batches, observations).toArrow()
     committed = batches.sparkSession.createDataFrame(row).coalesce(1)
     rules = [
         diverged_logs(batches, committed),
-        committed_records_missing(batches, committed, settings),
+        committed_records_missing(batches, committed),
         leader_epoch_went_back(batches),
         checkpoint_disagrees(batches),
         truncated_below_high_watermark(batches, observations),
@@ -74,29 +75,42 @@ def no_batches(batches: DataFrame) -> DataFrame:
     return finding(none, CHECK, "no-batches", fn.lit("no batch of any node's log was kept"), severity="unknown")
 
 
-def high_watermark(batches: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
-    """(topic, partition, high_watermark, voters): one row for the quorum's log, none where no batch was kept.
+def committed_state(batches: DataFrame, observations: DataFrame) -> DataFrame:
+    """(topic, partition, high_watermark, voters): one row for the quorum's log; none where no log of a voter was kept.
 
-    high_watermark is the highest that any leader claimed: all offsets below it are committed. voters is how many there
-    are, a voter without a log included.
+    high_watermark is the highest that any leader claimed: all offsets below it are committed. voters is the voter set
+    that was committed last below it. That set comes from the log that has the committed version of the last offset,
+    which is the one with the highest epoch there: records of other voter sets may never have been committed. Without
+    such a record it is the set that leaders reported, and no row if they reported several, since either may be the
+    committed one; without reports it is all nodes.
     """
-    claimed = fn.when((fn.col("kind") == "claim") & (fn.col("high_watermark") > 0), fn.col("high_watermark"))
-    seen = observations.select("node", claimed.alias("claimed"), fn.lit(0).alias("logged"))
-    told = seen.unionAll(batches.select("node", fn.lit(None).cast("bigint"), fn.lit(1)))
-    voter = fn.when(is_voter(settings), fn.col("node"))
-    row = told.agg(
-        fn.max("claimed").alias("high_watermark"),
-        fn.size(fn.collect_set(voter)).alias("voters"),
-        fn.max(fn.when(voter.isNotNull(), fn.col("logged"))).alias("logged"),
+    is_claim = fn.col("kind") == "claim"
+    seen = observations.agg(
+        fn.max(fn.when(is_claim & (fn.col("high_watermark") > 0), fn.col("high_watermark"))).alias("high_watermark"),
+        fn.collect_set(fn.when(is_claim, reported_voters())).alias("reported"),
+        fn.collect_set("node").alias("observed"),
     )
+    last = fn.col("high_watermark") - 1
+    covers_last = is_of_quorum() & last.between(fn.col("base_offset"), fn.col("last_offset"))
+    is_set = is_of_quorum() & fn.col("voters").isNotNull() & (fn.col("base_offset") <= last)
+    logs = (
+        batches.crossJoin(seen.select("high_watermark"))
+        .groupBy("node")
+        .agg(
+            fn.max(fn.when(covers_last, fn.col("leader_epoch"))).alias("epoch_at_last"),
+            fn.max(fn.when(is_set, fn.struct("base_offset", set_of_batch().alias("voters")))).alias("last_set"),
+        )
+    )
+    logged = logs.agg(
+        fn.max(fn.struct("epoch_at_last", "last_set")).alias("committed"), fn.collect_set("node").alias("logged")
+    )
+    reported = fn.when(fn.size("reported") == 1, fn.element_at("reported", 1))
+    everyone = fn.when(fn.size("reported") == 0, fn.array_union("observed", "logged"))
+    voters = fn.coalesce(fn.col("committed.last_set.voters"), reported, everyone)
+    row = seen.crossJoin(logged).withColumn("voters", voters)
+    known = row.where(fn.col("high_watermark").isNotNull() & fn.arrays_overlap("voters", "logged"))
     topic, partition = (fn.lit(value).alias(name) for value, name in zip(QUORUM, PLACE, strict=True))
-    known = row.where("high_watermark is not null and logged = 1")
     return known.select(topic, partition, "high_watermark", "voters")
-
-
-def is_voter(settings: JudgeSettings) -> Column:
-    """Whether a row's node votes."""
-    return ~fn.col("node").isin(*settings.observers)
 
 
 def starts(batches: DataFrame) -> DataFrame:
@@ -172,9 +186,10 @@ def place() -> Column:
     return fn.concat_ws("-", *PLACE)
 
 
-def committed_records_missing(batches: DataFrame, committed: DataFrame, settings: JudgeSettings) -> DataFrame:
-    """Each run of offsets below the high watermark that no majority of the voters holds in one version."""
-    logs = batches.where(is_voter(settings))
+def committed_records_missing(batches: DataFrame, committed: DataFrame) -> DataFrame:
+    """Each range of offsets below the high watermark that no majority of the voters holds in one version."""
+    voters = committed.select(*PLACE, fn.explode("voters").alias("node"))
+    logs = batches.join(voters, on=[*PLACE, "node"], how="inner").select(*batches.columns)
     end = committed.select(*PLACE, fn.col("high_watermark").alias("base_offset"), "high_watermark")
     held = kept_batches(logs, committed).unionAll(kept_snapshots(logs, committed)).unionAll(end)
     before = Window.partitionBy(*PLACE).orderBy("base_offset", "last_offset").rowsBetween(Window.unboundedPreceding, -1)
@@ -187,7 +202,7 @@ def committed_records_missing(batches: DataFrame, committed: DataFrame, settings
     missing = told.withColumn("last", fn.least("last", fn.col("high_watermark") - 1)).where("begin <= last")
     text = "what is committed is held by a majority: %d was the high watermark, and of %d voters fewer than %d hold %s"
     offsets = fn.format_string("offsets %d to %d in one version", "begin", "last")
-    message = fn.format_string(text, "high_watermark", "voters", majority(), offsets)
+    message = fn.format_string(text, "high_watermark", fn.size("voters"), majority(), offsets)
     return finding(missing, CHECK, "committed-record-missing", message, key=place())
 
 
@@ -216,7 +231,7 @@ def kept_snapshots(logs: DataFrame, committed: DataFrame) -> DataFrame:
 
 def majority() -> Column:
     """How many voters are more than half."""
-    return fn.floor(fn.col("voters") / 2) + 1
+    return fn.floor(fn.size("voters") / 2) + 1
 
 
 def leader_epoch_went_back(batches: DataFrame) -> DataFrame:
@@ -280,3 +295,6 @@ def corrupt_batches(batches: DataFrame) -> DataFrame:
     message = fn.format_string(text, "node", "base_offset", "last_offset", "leader_epoch", "crc")
     unsound = batches.where(~fn.col("intact"))
     return finding(unsound, CHECK, "corrupt-batch", message, key=place(), node=fn.col("node"))
+
+
+DIVERGENCE = Check(findings, reads=("batches", "observations"))

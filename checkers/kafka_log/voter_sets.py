@@ -17,22 +17,13 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from checkers.framework.contract import finding
-
-QUORUM = ("__cluster_metadata", 0)
-
-
-def voter_sets(batches: DataFrame) -> DataFrame:
-    """(node, base_offset, leader_epoch, voters): every voter set of the quorum's logs, as an array of ids."""
-    topic, partition = QUORUM
-    own = batches.where((fn.col("topic") == topic) & (fn.col("partition") == partition) & fn.col("voters").isNotNull())
-    voters = fn.from_json("voters", "array<int>").alias("voters")
-    return own.select("node", "base_offset", "leader_epoch", voters)
+from checkers.quorum.voters import logged_voter_sets
 
 
 def sets_apart(batches: DataFrame, check: str) -> DataFrame:
     """Consecutive voter sets of a log that differ by more than one voter."""
     in_order = Window.partitionBy("node").orderBy("base_offset")
-    pairs = voter_sets(batches).withColumn("before", fn.lag("voters").over(in_order)).where("before is not null")
+    pairs = logged_voter_sets(batches).withColumn("before", fn.lag("voters").over(in_order)).where("before is not null")
     changed = fn.size(fn.array_except("voters", "before")) + fn.size(fn.array_except("before", "voters"))
     text = "voters change one at a time: in the log of node %d the voters %s became %s at offset %d"
     message = fn.format_string(text, "node", ids("before"), ids("voters"), "base_offset")
@@ -44,7 +35,7 @@ def changes_uncommitted(batches: DataFrame, observations: DataFrame, check: str)
     claims = observations.where(
         (fn.col("kind") == "claim") & (fn.col("high_watermark") >= 0) & fn.col("log_end_offset").isNotNull()
     ).select("node", "epoch", "time_ns", "high_watermark", "log_end_offset")
-    held = voter_sets(batches).select(fn.col("node").alias("owner"), "base_offset", "leader_epoch")
+    held = logged_voter_sets(batches).select(fn.col("node").alias("owner"), "base_offset", "leader_epoch")
     is_open = (
         (fn.col("node") == fn.col("owner"))
         & (fn.col("leader_epoch") <= fn.col("epoch"))

@@ -1,9 +1,9 @@
 """Compiled kernels: plain functions from numpy arrays to numpy arrays.
 
-What may live here: numba and numpy. What may not: Spark, Arrow, JSON, clocks, and files but for cache.py. Every kernel
-has a deliberately plain twin in checkers/twins, which the tests hold it to.
+Uses numba and numpy only: no Spark, Arrow, JSON or clocks, and no files except in cache.py. Every kernel has a plain
+twin in checkers/twins, and tests compare the two.
 
-A kernel reads rows of history as parallel arrays, in index order inside a key, one key after the other:
+A kernel reads history rows as parallel arrays, by index within a key, one key after the other:
 
     kind     INVOKE, OK, FAIL or INFO
     f        READ, WRITE or CAS

@@ -1,8 +1,8 @@
-"""Masks as wide as need be, one a row of a table of 64-bit words; their hash; and arrays with more room.
+"""Bit masks of any width, each a row of a table of 64-bit words; their hashes; and arrays that grow.
 
-A mask is named by its table and row: a view of the row would cost more than what is asked of it.
+A function takes a mask as table and row: a view of the row would cost more than the operation on it.
 
-What may live here: helpers of the searches that know nothing of operations. What may not: a search.
+Contains helpers of the searches. They know nothing of operations.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def is_subset(masks: Rows, one: int, other: int, first: int) -> bool:
 
 @njit(cache=True)
 def grown(array: Rows) -> Rows:
-    """The array with twice the room."""
+    """A copy of the array with twice the length."""
     larger = np.empty(2 * array.shape[0], array.dtype)
     larger[: array.shape[0]] = array
     return larger
@@ -76,7 +76,7 @@ def grown(array: Rows) -> Rows:
 
 @njit(cache=True)
 def grown_table(array: Rows) -> Rows:
-    """The two-dimensional array with twice the rows."""
+    """A copy of the two-dimensional array with twice the rows."""
     larger = np.empty((2 * array.shape[0], array.shape[1]), array.dtype)
     larger[: array.shape[0]] = array
     return larger

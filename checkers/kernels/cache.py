@@ -1,13 +1,11 @@
-"""Where compiled kernels are kept: in a folder named by the kernels' own sources, wherever these lie.
+"""Sets where numba keeps compiled kernels: in a folder named by a digest of the kernels' sources.
 
-Numba keeps what it compiled beside each source and compiles again when that file changes, but not when a function that
-it took in from another file does. Kernels here call one another across files, so after an update old machine code could
-go on judging. A folder for each state of the sources rules that out, and needs no right to write to the package. Nor
-does it matter there which copy of the sources was compiled: a cluster's workers unpack theirs to a new place each time.
+Numba keeps compiled code beside each source and recompiles when that file changes, but not when a function inlined from
+another file changes. Kernels call one another across files, so stale machine code could survive an update. A folder for
+each state of the sources rules that out and needs no write access to the package. It also serves every copy of the same
+sources: a cluster's workers unpack theirs to a new path each time.
 
-    use_cache()        # before the first kernel is imported; NUMBA_CACHE_DIR, if set, wins
-
-What may live here: that choice. What may not: kernels.
+    use_cache()        # before the first kernel is imported; NUMBA_CACHE_DIR, if set, takes precedence
 """
 
 from __future__ import annotations
@@ -24,29 +22,29 @@ from numba.core.caching import UserWideCacheLocator
 SOURCES = Path(__file__).parent
 
 
-class BySources(UserWideCacheLocator):
-    """Numba's word for who says where a function's code is kept: for kernels, their folder, and none for others."""
+class SourceDigestLocator(UserWideCacheLocator):
+    """A numba cache locator: places kernels in their folder, and declines other functions."""
 
     def __init__(self, function: Callable, file: str) -> None:
         super().__init__(function, file)
         self._cache_path = str(folder())
 
     def get_source_stamp(self) -> str:
-        """The folder's name says it all."""
+        """Empty, since the folder's name already identifies the sources."""
         return ""
 
     @classmethod
     def from_function(cls, function: Callable, file: str) -> UserWideCacheLocator | None:
-        """None for what is no kernel."""
+        """The locator of a kernel; None for other functions."""
         return super().from_function(function, file) if Path(file).parent == SOURCES else None
 
 
 def use_cache() -> None:
-    """Point numba to the folder for these sources; other packages' functions stay where numba keeps them."""
+    """Make numba keep kernels in the folder for these sources; other packages' functions are not affected."""
     if not os.environ.get("NUMBA_CACHE_DIR"):
         others = "InTreeCacheLocator,UserWideCacheLocator,IPythonCacheLocator,ZipCacheLocator"
-        # Numba's settings come into being as it is loaded.
-        setattr(config, "CACHE_LOCATOR_CLASSES", f"{__name__}.{BySources.__name__},{others}")  # noqa: B010
+        # Numba creates its settings at import, so mypy does not know them.
+        setattr(config, "CACHE_LOCATOR_CLASSES", f"{__name__}.{SourceDigestLocator.__name__},{others}")  # noqa: B010
 
 
 @cache

@@ -1,14 +1,13 @@
 """Linearizability of a register with compare-and-sets whose new values are unique, in the time of one sort.
 
-A compare-and-set from a to b that takes effect ties b to a: nothing comes between them but reads of a. So the values
-form chains, each from a plain write, or from the initial value, along its compare-and-sets, and inside a chain the
-order is fixed: a write, the reads of its value, the next compare-and-set, its reads. A chain stands together in any
-order that explains the history, as a single value does in zones.py, and chains are compared as values are there.
+A compare-and-set from a to b that takes effect ties b to a: only reads of a come between them. So the values form
+chains, each from a plain write or the initial value along its compare-and-sets, and the order within a chain is fixed:
+a write, the reads of its value, the next compare-and-set, its reads. In any valid order a chain is contiguous, like a
+single value in zones.py, and chains are compared as values are there.
 
-A crashed write or compare-and-set is left out unless its new value was read or was the expected value of one that is
-kept. A compare-and-set that was refused says of a value that it was not there, which this reasoning cannot use.
-
-What may live here: this algorithm. What may not: keys where a value is written twice, which are search.py's.
+A crashed write or compare-and-set is left out unless its new value was read, or was the expected value of a
+compare-and-set that is kept. A refused compare-and-set proves only that a value was absent, which this algorithm cannot
+use. Keys with values written twice are left to search.py.
 """
 
 from __future__ import annotations
@@ -21,23 +20,23 @@ from checkers.kernels.steps import READ_OF, REFUSED_SWAP, SWAP, WRITE_OF, Operat
 from checkers.kernels.zones import NEVER_WRITTEN, NOT_UNIQUE, VALID, compare
 
 SWAPPED_TWICE, CIRCLE, OUT_OF_ORDER = 10, 11, 12
-"""Verdicts beside those of zones.py. SWAPPED_TWICE: two compare-and-sets took the same value. CIRCLE: each of some
-compare-and-sets needs another's value first. OUT_OF_ORDER: what must come second in a chain ended before the first
-began."""
+"""Verdicts in addition to those of zones.py. SWAPPED_TWICE: two compare-and-sets replaced the same value. CIRCLE:
+compare-and-sets need each other's new values. OUT_OF_ORDER: the second of two operations in a chain returned before the
+first was called."""
 
 WRITER, NEXT, FIRST_READ, LAST_READ = 0, 1, 2, 3
-"""By value: the operation that wrote it, the compare-and-set that took it, the read of it that ended first, the read
-of it that began last; NOBODY where there is none."""
+"""By value: the operation that wrote it, the compare-and-set that replaced it, the read of it that returned first, the
+read of it that was called last; NOBODY for none."""
 
 BY_VALUE = 4
 
 
 @njit(cache=True)
 def judge_chains(operations: Operations, scratch: Rows, witness: Rows) -> int:
-    """Judge one key's operations; returns a verdict.
+    """Check one key's operations; returns a verdict.
 
     scratch has BY_VALUE columns for each value number, all NOBODY before and after. witness takes up to four rows of
-    history: as in zones.py for its verdicts, else where the operations that cannot be were invoked.
+    history: as in zones.py for its verdicts, else the invocations of the contradicting operations.
     """
     total = operations.call.shape[0] + 1
     zone_from, zone_to = np.empty(total, np.int64), np.empty(total, np.int64)
@@ -46,13 +45,13 @@ def judge_chains(operations: Operations, scratch: Rows, witness: Rows) -> int:
         verdict, chains = walk(operations, scratch, zone_from, zone_to, witness)
         if verdict == VALID:
             verdict = compare(np.argsort(zone_from[:chains]), zone_from, zone_to, witness)
-    forget(operations, scratch)
+    clear(operations, scratch)
     return verdict
 
 
 @leaf
 def link(operations: Operations, scratch: Rows, witness: Rows) -> int:
-    """Fill in scratch, with NEXT for the compare-and-sets that are kept; VALID if nothing speaks against chains."""
+    """Fill in scratch, with NEXT for the compare-and-sets that are kept; VALID if the values form chains."""
     call, back, code, a, b = operations.call, operations.back, operations.code, operations.a, operations.b
     for one in range(call.shape[0]):
         if code[one] == READ_OF:
@@ -79,14 +78,14 @@ def link(operations: Operations, scratch: Rows, witness: Rows) -> int:
 
 @leaf
 def keep(one: int, operations: Operations, scratch: Rows, witness: Rows) -> int:
-    """Link a compare-and-set to the value it took, and whoever wrote that one to what that took, and so on."""
+    """Link a compare-and-set to the value that it replaced, then that value's writer likewise, and so on."""
     while one != NOBODY and operations.code[one] == SWAP:
         expected = operations.a[one]
-        taker = scratch[expected, NEXT]
-        if taker == one:
+        successor = scratch[expected, NEXT]
+        if successor == one:
             break
-        if taker != NOBODY:
-            witness[0], witness[1] = operations.call[taker], operations.call[one]
+        if successor != NOBODY:
+            witness[0], witness[1] = operations.call[successor], operations.call[one]
             return SWAPPED_TWICE
         if expected != NIL and scratch[expected, WRITER] == NOBODY:
             witness[0] = operations.call[one]
@@ -104,18 +103,18 @@ def walk(operations: Operations, scratch: Rows, zone_from: Rows, zone_to: Rows, 
     for one in range(-1, code.shape[0]):
         if one != NOBODY and not begins_a_chain(one, operations, scratch):
             continue
-        held = NIL if one == NOBODY else a[one]
+        value = NIL if one == NOBODY else a[one]
         zone_from[chains] = NOBODY if one == NOBODY else NEVER
         zone_to[chains] = NOBODY
-        while held != NOBODY:
-            if not extend(held, chains, operations, scratch, zone_from, zone_to, witness):
+        while value != NOBODY:
+            if not extend(value, chains, operations, scratch, zone_from, zone_to, witness):
                 return OUT_OF_ORDER, chains
-            taker = scratch[held, NEXT]
-            scratch[held, WRITER] = NOBODY
-            held = NOBODY if taker == NOBODY else b[taker]
+            successor = scratch[value, NEXT]
+            scratch[value, WRITER] = NOBODY
+            value = NOBODY if successor == NOBODY else b[successor]
         chains += 1
     for one in range(code.shape[0]):
-        # Whatever no chain reached goes round in a circle.
+        # Compare-and-sets that no chain reached form a circle.
         if code[one] == SWAP and scratch[a[one], NEXT] == one and scratch[b[one], WRITER] != NOBODY:
             witness[0] = operations.call[one]
             return CIRCLE, chains
@@ -127,31 +126,31 @@ def begins_a_chain(one: int, operations: Operations, scratch: Rows) -> bool:
     """Whether this is a plain write that is kept."""
     if operations.code[one] != WRITE_OF:
         return False
-    held = operations.a[one]
-    return bool(operations.back[one] != NEVER or scratch[held, FIRST_READ] != NOBODY or scratch[held, NEXT] != NOBODY)
+    value = operations.a[one]
+    return bool(operations.back[one] != NEVER or scratch[value, FIRST_READ] != NOBODY or scratch[value, NEXT] != NOBODY)
 
 
 @leaf
 def extend(
-    held: int, chain: int, operations: Operations, scratch: Rows, zone_from: Rows, zone_to: Rows, witness: Rows
+    value: int, chain: int, operations: Operations, scratch: Rows, zone_from: Rows, zone_to: Rows, witness: Rows
 ) -> bool:
-    """Take a value's write and reads into its chain's zone; False if one ended before what must precede it began."""
+    """Add a value's write and reads to its chain's zone; False if one returned before its predecessor was called."""
     for which in (WRITER, FIRST_READ):
-        one = scratch[held, which]
+        one = scratch[value, which]
         if one == NOBODY:
             continue
         if operations.back[one] < zone_to[chain]:
             witness[0], witness[1] = operations.call[one], zone_to[chain]
             return False
         zone_from[chain] = min(zone_from[chain], operations.back[one])
-        last = one if which == WRITER else scratch[held, LAST_READ]
+        last = one if which == WRITER else scratch[value, LAST_READ]
         zone_to[chain] = max(zone_to[chain], operations.call[last])
     return True
 
 
 @leaf
-def forget(operations: Operations, scratch: Rows) -> None:
-    """Make scratch blank again where this key touched it."""
+def clear(operations: Operations, scratch: Rows) -> None:
+    """Reset scratch where this key changed it."""
     for one in range(operations.call.shape[0]):
         for column in range(BY_VALUE):
             scratch[operations.a[one], column] = NOBODY

@@ -1,11 +1,11 @@
-"""Cycles of a dependency graph: strongly connected components, and the shortest cycle through edges of some kind.
+"""Cycles of a dependency graph: strongly connected components, and the shortest cycle through given edges.
 
-Nodes are dense numbers from 0; edges are two parallel arrays, and their kinds bits, so that a class of cycles is a few
-masks. Components are Tarjan's (1972), with a stack of our own in the place of recursion: linear in nodes and edges.
-The shortest cycle is a breadth-first search from the end of each edge that it must pass back to its start; the
-searches of one component stop when they have spent their steps, and the shortest cycle until then is told.
+Nodes are dense numbers from 0. Edges are two parallel arrays; their kinds are bits, so that a class of cycles is a few
+masks. Components use Tarjan's algorithm (1972) with an explicit stack: linear in nodes and edges. The shortest cycle is
+a breadth-first search from the target of each required edge back to its source. The searches of one component share a
+budget of steps; when it is spent, the shortest cycle found so far is returned.
 
-What may live here: graphs as arrays. What may not: transactions, words.
+Contains graphs as arrays. It knows nothing of transactions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def adjacency(nodes: int, sources: Rows, targets: Rows) -> tuple[Rows, Rows]:
 
 @njit(cache=True)
 def components(starts: Rows, out: Rows) -> Rows:
-    """Each node's component, as a number that its members share."""
+    """Each node's component, as a number common to its members."""
     nodes = starts.shape[0] - 1
     label, low, number = np.full(nodes, NOBODY), np.zeros(nodes, np.int64), np.full(nodes, NOBODY)
     following = starts[:-1].copy()
@@ -69,7 +69,7 @@ def components(starts: Rows, out: Rows) -> Rows:
 
 @njit(cache=True)
 def close(open_nodes: Rows, opened: int, root: int, label: Rows, name: int) -> int:
-    """Give the open nodes from root on their component's name; how many nodes are open after it."""
+    """Label the open nodes from root on as one component; returns how many nodes remain open."""
     while True:
         opened -= 1
         label[open_nodes[opened]] = name
@@ -79,74 +79,74 @@ def close(open_nodes: Rows, opened: int, root: int, label: Rows, name: int) -> i
 
 @njit(cache=True)
 def shortest_cycle(
-    starts: Rows, out: Rows, label: Rows, sources: Rows, targets: Rows, came: Rows, queue: Rows, steps_max: int
+    starts: Rows, out: Rows, label: Rows, sources: Rows, targets: Rows, predecessor: Rows, queue: Rows, steps_max: int
 ) -> Rows:
     """The shortest cycle that passes one of the edges sources[i] → targets[i], all of one component, along `out`.
 
-    Its nodes in order, beginning with the end of that edge and closing with its start; empty where there is none.
-    came and queue are scratch, one entry a node; came is all NOBODY before and after.
+    Its nodes in order, from that edge's target to its source; empty if there is no such cycle.
+    predecessor and queue are scratch, one entry a node; predecessor is all NOBODY before and after.
     """
     best, steps = np.empty(0, np.int64), 0
     for edge in range(sources.shape[0]):
         goal, first = sources[edge], targets[edge]
-        came[first] = first
+        predecessor[first] = first
         queue[0], head, tail = first, 0, 1
-        while head < tail and came[goal] == NOBODY:
+        while head < tail and predecessor[goal] == NOBODY:
             node = queue[head]
             head += 1
             for at in range(starts[node], starts[node + 1]):
                 steps += 1
                 other = out[at]
-                if came[other] == NOBODY and label[other] == label[goal]:
-                    came[other] = node
+                if predecessor[other] == NOBODY and label[other] == label[goal]:
+                    predecessor[other] = node
                     queue[tail] = other
                     tail += 1
-        if came[goal] != NOBODY:
-            cycle = walk(came, first, goal)
+        if predecessor[goal] != NOBODY:
+            cycle = walk(predecessor, first, goal)
             if best.shape[0] == 0 or cycle.shape[0] < best.shape[0]:
                 best = cycle
         for at in range(tail):
-            came[queue[at]] = NOBODY
+            predecessor[queue[at]] = NOBODY
         if best.shape[0] == 2 or steps > steps_max:
             break
     return best
 
 
 @njit(cache=True)
-def walk(came: Rows, first: int, goal: int) -> Rows:
-    """The way from first to goal by which the search came."""
+def walk(predecessor: Rows, first: int, goal: int) -> Rows:
+    """The path from first to goal along the predecessors."""
     length, node = 1, goal
     while node != first:
-        node = came[node]
+        node = predecessor[node]
         length += 1
     nodes = np.empty(length, np.int64)
     node = goal
     for place in range(length - 1, -1, -1):
         nodes[place] = node
-        node = came[node]
+        node = predecessor[node]
     return nodes
 
 
 @njit(cache=True)
 def real_time(node: Rows, begins: Rows, nodes: int) -> tuple[Rows, Rows]:
-    """Edges (sources, targets) from what ended to what began later, without those that follow from others.
+    """Edges (sources, targets) from nodes that ended to nodes that began later, without edges that others imply.
 
-    The events are in order of time: node[i] begins or ends. An edge starts only at the latest to have ended: those
-    that no other stands behind that has ended too. So there are at most so many for a node as run at one time.
+    The events are in order of time: node[i] begins or ends. Edges start only at the nodes that ended last, those with
+    no successor that has ended. So a node has at most as many incoming edges as nodes run concurrently.
     """
     sources, targets = [np.int64(0) for _ in range(0)], [np.int64(0) for _ in range(0)]
     first_edge, last_edge = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
-    latest = [np.int64(0) for _ in range(0)]
+    frontier = [np.int64(0) for _ in range(0)]
     for event in range(node.shape[0]):
         one = node[event]
         if begins[event]:
             first_edge[one] = len(sources)
-            for ended in latest:
+            for ended in frontier:
                 sources.append(ended)
                 targets.append(one)
             last_edge[one] = len(sources)
         else:
             before = sources[first_edge[one] : last_edge[one]]
-            latest = [ended for ended in latest if ended not in before]
-            latest.append(one)
+            frontier = [ended for ended in frontier if ended not in before]
+            frontier.append(one)
     return np.array(sources, np.int64), np.array(targets, np.int64)

@@ -1,11 +1,11 @@
-"""Linearizability of a set that only grows and is read whole: what was read fixes the order.
+"""Linearizability of a grow-only set with full reads: the reads fix the order.
 
-Any two reads must include one another, and so stand in the order of their sizes. An element was added just before the
-smallest read that shows it; one that no read shows, after all of them. That is a total preorder of the operations, and
-the history is linearizable if and only if no operation returned before one that precedes it was invoked.
+Of any two reads one must include the other, so reads are ordered by size. An element was added just before the smallest
+read that shows it; one that no read shows, after all reads. That is a total preorder of the operations, and the history
+is linearizable if and only if no operation returned before one that precedes it in that order was called.
 
-Adding an element again changes nothing: only its first add must have begun before a read shows it, but no add of it
-can have ended before a read that does not. What may live here: this algorithm. What may not: how elements are told.
+Repeated adds of an element have no effect: only the first must have begun before a read shows it, and none may have
+returned before a read that does not show it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SetHistory(NamedTuple):
 
 @njit(cache=True)
 def judge_set(history: SetHistory, elements: int) -> tuple[int, int, int]:
-    """Judge one key; returns a verdict and up to two operations that witness it."""
+    """Check one key; returns a verdict and up to two operations that witness it."""
     element, offsets, members = history.element, history.offsets, history.members
     added_by = np.full(elements + 1, NOBODY, np.int64)
     for one in range(element.shape[0]):
@@ -64,7 +64,7 @@ def judge_set(history: SetHistory, elements: int) -> tuple[int, int, int]:
 
 @njit(cache=True)
 def first_out_of_order(history: SetHistory, ranks: Rows, added_by: Rows) -> tuple[int, int, int]:
-    """The first operation invoked after one of a higher rank had returned, and that one."""
+    """The first operation called after one of a higher rank had returned, and the latter."""
     call, back, element = history.call, history.back, history.element
     returns = np.argsort(back)
     highest, following = NOBODY, 0

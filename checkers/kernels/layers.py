@@ -1,13 +1,13 @@
 """Linearizability in general, breadth-first: just-in-time linearization in layers, one for each return (Lowe, 2017).
-Best where no order exists, and where many operations crashed.
+Best for invalid histories, and with many crashed operations.
 
-A layer begins with the configurations that survived the return before it: the open operations placed so far, the
-crashed ones among them, and the model's state. Operations are placed only until the one that returns now is among
-them. Of configurations that differ in their crashed operations alone, one that used a superset of another's is
-dropped, since whatever follows from it follows from the other (an antichain); those that used fewer go first.
+A layer starts with the configurations that survived the previous return: the open operations placed so far, the crashed
+ones among them, and the model's state. Operations are placed only until the returning one is placed. Of configurations
+that differ only in their crashed operations, one that used a superset of another's is dropped, since every continuation
+of it is a continuation of the other (an antichain). Those that used fewer are expanded first.
 
-The budgets bound time and memory: past them the answer is UNDECIDED. What may live here: this search. What may not:
-what is worth trying (windows.py), and the depth-first search (search.py).
+The budgets bound time and memory; beyond them the verdict is UNDECIDED. windows.py selects the operations to try, and
+search.py is the depth-first search.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from checkers.kernels.windows import Windows, absorb, candidate, windows_of
 
 class Pool(NamedTuple):
     """The configurations of a layer: state and mask of each, how many crashed operations it used, and two chains:
-    `alike` through those with the same state and live operations, `later` through those that used as many.
+    `alike` links those with the same state and live operations, `later` those that used equally many.
 
-    table holds the heads of the first kind of chain, and of which layer each is in `layer`.
+    table holds the heads of the `alike` chains, and layer the layer of each head.
     """
 
     state: Rows
@@ -53,7 +53,7 @@ class Pool(NamedTuple):
 def search_in_layers(
     operations: Operations, texts: Texts, initial: int, steps_max: int, bytes_max: int
 ) -> tuple[int, int, int, int, Rows]:
-    """Judge one key's operations; returns what search.search does."""
+    """Check one key's operations; returns what search.search returns."""
     windows = windows_of(operations)
     configurations_max = bytes_max // bytes_of(windows.words)
     pool = new_pool(256, windows.words)
@@ -68,13 +68,13 @@ def search_in_layers(
         steps += spent
         if survivors.shape[0] == 0:
             verdict = UNDECIDED if spent > steps_max - (steps - spent) else INVALID
-            told = states_at(at, np.full(states.shape[0], at), states)
-            return verdict, min(steps, steps_max), at, windows.queue[at], told
+            reached = states_at(at, np.full(states.shape[0], at), states)
+            return verdict, min(steps, steps_max), at, windows.queue[at], reached
         states, masks, used = pool.state[survivors], pool.mask[survivors], pool.used[survivors]
         for known in range(masks.shape[0]):
             clear_bit(masks, known, windows.slot[windows.queue[at]])
-    told = states_at(0, np.zeros(states.shape[0], np.int64), states)
-    return VALID, steps, windows.queue.shape[0], NOBODY, told
+    reached = states_at(0, np.zeros(states.shape[0], np.int64), states)
+    return VALID, steps, windows.queue.shape[0], NOBODY, reached
 
 
 @njit(cache=True)
@@ -82,9 +82,9 @@ def layer(
     at: int, states: Rows, masks: Rows, used: Rows, pool: Pool, windows: Windows, operations: Operations,
     texts: Texts, steps_max: int, configurations_max: int,
 ) -> tuple[Pool, Rows, int]:  # fmt: skip
-    """From the survivors of one return to those of the next, as numbers in the pool, and the steps that took.
+    """The survivors of the next return, as numbers in the pool, from those of the last; and the steps spent.
 
-    Out of budget there are no survivors, and more steps than were allowed.
+    When the budget is exceeded there are no survivors, and more steps than allowed.
     """
     crashed = windows.crashed_open[at]
     own = windows.slot[windows.queue[at]]
@@ -119,11 +119,11 @@ def layer(
 
 @leaf
 def next_of(size: int, own: int, at: int, heads: Rows, pool: Pool, live_words: int) -> tuple[int, bool]:
-    """The next configuration that used so many crashed operations, and whether it has placed the one that returns."""
+    """The next configuration that used `size` crashed operations, and whether it has placed the returning one."""
     while heads[size] != NOBODY:
         here = heads[size]
         heads[size] = pool.later[here]
-        if size == 0 or not is_beaten(here, pool, at, live_words):
+        if size == 0 or not is_dominated(here, pool, at, live_words):
             return here, has_bit(pool.mask, here, own)
     return NOBODY, False
 
@@ -132,7 +132,7 @@ def next_of(size: int, own: int, at: int, heads: Rows, pool: Pool, live_words: i
 def expand(
     here: int, count: int, at: int, pool: Pool, heads: Rows, windows: Windows, operations: Operations, texts: Texts
 ) -> tuple[int, int]:
-    """Enter what one more operation makes of a configuration; how many there are then, and the steps that took."""
+    """Insert the configurations one operation further; returns how many there are then, and the steps spent."""
     cursor, steps, held, live_words = 0, 0, pool.state[here], windows.live_words
     while True:
         operation, after, cursor = candidate(at, cursor, held, pool.mask, here, windows, operations, texts)
@@ -155,7 +155,7 @@ def put_mask(masks: Rows, row: int, into: Rows, at: int) -> None:
 
 @leaf
 def insert(at: int, held: int, used: int, count: int, pool: Pool, heads: Rows, live_words: int) -> int:
-    """Enter the configuration with the mask in row `count`, unless another makes it needless; how many there are."""
+    """Insert the configuration with the mask in row `count` unless another dominates it; returns how many there are."""
     where = spot(at, held, count, pool, live_words)
     head = pool.table[where] if pool.layer[where] == at else NOBODY
     known = head
@@ -171,8 +171,8 @@ def insert(at: int, held: int, used: int, count: int, pool: Pool, heads: Rows, l
 
 
 @leaf
-def is_beaten(here: int, pool: Pool, at: int, live_words: int) -> bool:
-    """Whether a configuration that came after this one used fewer crashed operations, all of them this one's."""
+def is_dominated(here: int, pool: Pool, at: int, live_words: int) -> bool:
+    """Whether a later configuration used a proper subset of this one's crashed operations."""
     known = pool.table[spot(at, pool.state[here], here, pool, live_words)]
     while known != here:
         if pool.used[known] < pool.used[here] and is_subset(pool.mask, known, here, live_words):
@@ -183,7 +183,7 @@ def is_beaten(here: int, pool: Pool, at: int, live_words: int) -> bool:
 
 @leaf
 def spot(at: int, held: int, row: int, pool: Pool, live_words: int) -> int:
-    """Where the chain of configurations like the one with this row's mask begins, or the free spot for one."""
+    """The table's slot for the chain of configurations like this row's: its head, or a free slot."""
     where = np.int64(hashed(at, held, pool.mask, row, live_words) & np.uint64(pool.table.shape[0] - 1))
     while pool.layer[where] == at:
         known = pool.table[where]
@@ -195,7 +195,7 @@ def spot(at: int, held: int, row: int, pool: Pool, live_words: int) -> int:
 
 @njit(cache=True)
 def new_pool(size: int, words: int) -> Pool:
-    """An empty pool with room for so many."""
+    """An empty pool for `size` configurations."""
     return Pool(
         np.empty(size, np.int64),
         np.empty((size, words), np.uint64),
@@ -209,7 +209,7 @@ def new_pool(size: int, words: int) -> Pool:
 
 @njit(cache=True)
 def with_room(pool: Pool, count: int, more: int, at: int, live_words: int) -> Pool:
-    """The pool with room for so many more."""
+    """The pool with room for `more` configurations."""
     while count + more > pool.state.shape[0]:
         size = 2 * pool.state.shape[0]
         larger = Pool(

@@ -1,11 +1,11 @@
-"""One partition's log as its clients saw it: which of the guarantees of a log broke, and between which events.
+"""Checks one partition's log as its clients saw it: which guarantees broke, and between which events.
 
-An event is one record in one operation: that it was sent, that its send ended so, that a poll or a drain returned it.
-Every function takes the events of one key in order of index, then of place in the operation, and returns witnesses: an
-array of pairs of event rows, NOBODY for a second that there is not. Everything is vectorized, or one compiled pass
-(ranks.py): O(n log n) in all, for the sorts.
+An event is one record in one operation: it was sent, its send ended in some way, a poll or a drain returned it. Every
+function takes the events of one key in order of index, then of position in the operation, and returns witnesses: an
+array of pairs of event rows, NOBODY for a missing second. Everything is vectorized or one compiled pass (ranks.py):
+O(n log n) in all, for the sorts.
 
-What may live here: numpy. What may not: words, severities, Spark.
+Contains the rules. Their messages and severities are in checkers/kafka_log/client_log.py.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from checkers.kernels.ranks import NOTHING, distinct, overtaken
 from checkers.kernels.rows import NOBODY, Rows
 
 SENT, ACKED, FAILED, FENCED, UNKNOWN, POLLED, POLLED_BADLY, DRAINED = range(8)
-"""What an event says of its record; the last three that it was read, POLLED_BADLY by a poll that did not end in ok.
+"""What happened to an event's record. The last three are reads, POLLED_BADLY by a poll that did not end in ok.
 
-FENCED is a failure because a newer producer had taken its producer's place."""
+FENCED is a failure because a newer producer had fenced the sender."""
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """One key's events. index is the row of history that tells it, call the row of the operation's invocation.
+    """One key's events. index is the history row of the event, call that of the operation's invocation.
 
-    assignment counts the assignments that the process had had; subscribed says whether the last left it to its group.
+    assignment counts the process's assignments so far; subscribed is whether the last left them to its group.
     """
 
     index: Rows
@@ -42,7 +42,7 @@ class Events:
 
 
 class Log:
-    """The events, and what several guarantees need to know of them. Values have dense numbers from 0 on."""
+    """The events, and facts that several rules share. Values have dense numbers from 0 on."""
 
     def __init__(self, events: Events) -> None:
         self.events = events
@@ -59,31 +59,32 @@ class Log:
         self.first_failed = self.first(np.flatnonzero((what == FAILED) | (what == FENCED)))
         self.first_read = self.first(self.read)
         self.first_shown = self.first(self.shown)
-        told = (what == ACKED) | (what == UNKNOWN) & (self.first_shown != NOBODY)[self.value]
-        self.placed = np.flatnonzero(placed & (told | (what >= POLLED)))
+        is_stored = (what == ACKED) | (what == UNKNOWN) & (self.first_shown != NOBODY)[self.value]
+        self.placed = np.flatnonzero(placed & (is_stored | (what >= POLLED)))
         self.offsets = distinct(events.offset[self.placed])
 
     def first(self, rows: Rows) -> Rows:
-        """For each value, the first of these rows that is of it."""
+        """For each value, the first of these rows about it."""
         first = np.full(self.values, NOBODY, np.int64)
         first[self.value[rows[::-1]]] = rows[::-1]
         return first
 
     def rank(self, rows: Rows) -> Rows:
-        """The places of these rows' offsets among all that are known."""
+        """The ranks of these rows' offsets among all known offsets."""
         return np.searchsorted(self.offsets, self.events.offset[rows])
 
 
 def breaches(events: Events) -> Iterator[tuple[str, Rows]]:
-    """Every finding's name with its witnesses; where values were sent twice that alone, as all else rests on them."""
+    """Every finding's name with its witnesses; if a value was sent twice only that, since all rules need unique
+    values."""
     log = Log(events)
     again = repeated_sends(log)
     if len(again):
         yield "values-not-unique", again
         return
-    yield "inconsistent-offsets", told_twice(log, events.offset, log.value)
-    yield "duplicate", told_twice(log, log.value, events.offset)
-    yield "lost-write", np.concatenate((passed_over(log), vanished(log)))
+    yield "inconsistent-offsets", conflicting(log, events.offset, log.value)
+    yield "duplicate", conflicting(log, log.value, events.offset)
+    yield "lost-write", np.concatenate((never_read(log), vanished(log)))
     yield "unseen", unseen(log)
     yield "not-drained", not_drained(log)
     refused = paired(log.first_failed, log.first_read)
@@ -96,8 +97,8 @@ def breaches(events: Events) -> Iterator[tuple[str, Rows]]:
     yield "int-nonmonotonic-poll", steps_back(log, inside)
     yield "poll-skip", skips(log, between)
     yield "nonmonotonic-poll", steps_back(log, between)
-    told = log.acked[events.offset[log.acked] != NOTHING]
-    inside, between = steps(log, told, told)
+    acked = log.acked[events.offset[log.acked] != NOTHING]
+    inside, between = steps(log, acked, acked)
     yield "int-send-skip", skips(log, inside)
     yield "int-nonmonotonic-send", steps_back(log, inside)
     yield "nonmonotonic-send", steps_back(log, between)
@@ -110,7 +111,7 @@ def pairs(first: Rows, second: Rows) -> Rows:
 
 
 def paired(first: Rows, second: Rows) -> Rows:
-    """The pairs of which both are there."""
+    """The pairs of which both rows exist."""
     both = (first != NOBODY) & (second != NOBODY)
     return pairs(first[both], second[both])
 
@@ -122,8 +123,8 @@ def repeated_sends(log: Log) -> Rows:
     return paired(log.first_sent, log.first(later))
 
 
-def told_twice(log: Log, of: Rows, differing: Rows) -> Rows:
-    """For each of what `of` numbers that is told with two or more of what differs, who told the first two of them."""
+def conflicting(log: Log, of: Rows, differing: Rows) -> Rows:
+    """For each number of `of` that events give two or more values of `differing`, the events of the first two."""
     rows = log.placed[np.lexsort((log.placed, differing[log.placed], of[log.placed]))]
     fresh = np.ones(len(rows), bool)
     fresh[1:] = (np.diff(of[rows]) != 0) | (np.diff(differing[rows]) != 0)
@@ -134,8 +135,8 @@ def told_twice(log: Log, of: Rows, differing: Rows) -> Rows:
     return pairs(firsts[:-1][starts], firsts[1:][starts])
 
 
-def passed_over(log: Log) -> Rows:
-    """Acknowledged values that no ok read returned, at or below the highest offset that one did; and who read that."""
+def never_read(log: Log) -> Rows:
+    """Acknowledged values at or below the highest offset read that no ok read returned; and the read of that offset."""
     if not len(log.read):
         return pairs(log.read, log.read)
     highest = log.read[np.argmax(log.events.offset[log.read])]
@@ -146,7 +147,7 @@ def passed_over(log: Log) -> Rows:
 
 
 def last_drain(log: Log) -> tuple[int, int]:
-    """The row of the drain that was begun last, and when that was; NOBODY and -1 where none returned."""
+    """The row of the drain that began last, and the index where it began; NOBODY and -1 if none returned."""
     if not len(log.drains):
         return NOBODY, -1
     row = log.drains[np.argmax(log.events.call[log.drains])]
@@ -154,7 +155,7 @@ def last_drain(log: Log) -> tuple[int, int]:
 
 
 def vanished(log: Log) -> Rows:
-    """Values that were acknowledged or read before the last drain began, and read, but not by it; and the drain."""
+    """Values acknowledged or read before the last drain began, and read, but not by it; and the drain."""
     drain, began = last_drain(log)
     if drain == NOBODY:
         return pairs(log.drains, log.drains)
@@ -168,7 +169,7 @@ def vanished(log: Log) -> Rows:
 
 
 def unseen(log: Log) -> Rows:
-    """Values acknowledged before the last drain began that neither it nor any other ok read returned; and the drain."""
+    """Values acknowledged before the last drain began that no ok read returned, the drain included; and the drain."""
     drain, began = last_drain(log)
     never = log.first_acked[(log.first_acked != NOBODY) & (log.first_read == NOBODY)]
     missing = never[log.events.index[never] < began]
@@ -176,14 +177,14 @@ def unseen(log: Log) -> Rows:
 
 
 def not_drained(log: Log) -> Rows:
-    """The last acknowledgement, where the last drain began before it."""
+    """The last acknowledgement, if the last drain began before it."""
     _, began = last_drain(log)
     late = log.acked[log.events.index[log.acked] > began][-1:]
     return pairs(late, np.full_like(late, NOBODY))
 
 
 def phantom_reads(log: Log) -> Rows:
-    """Values that were read, in whatever way, though nobody had begun to send them; and their sends, if any."""
+    """Values that any read returned before their send began; and the sends, if any."""
     read = log.first_shown
     sent = log.first_sent
     early = (read != NOBODY) & ((sent == NOBODY) | (log.events.index[read] < log.events.index[sent]))
@@ -191,7 +192,7 @@ def phantom_reads(log: Log) -> Rows:
 
 
 def steps(log: Log, within: Rows, across: Rows) -> tuple[Rows, Rows]:
-    """Neighbours inside one operation, and from one operation of a process to its next under the same assignment."""
+    """Neighbours within one operation, and between consecutive operations of a process under the same assignment."""
     events = log.events
     inside = pairs(within[:-1], within[1:])[np.diff(events.index[within]) == 0]
     by_process = across[np.argsort(events.process[across], kind="stable")]
@@ -202,22 +203,22 @@ def steps(log: Log, within: Rows, across: Rows) -> tuple[Rows, Rows]:
 
 
 def skips(log: Log, neighbours: Rows) -> Rows:
-    """Those between whom a known offset lies."""
+    """The neighbours with a known offset between them."""
     return neighbours[log.rank(neighbours[:, 1]) - log.rank(neighbours[:, 0]) > 1]
 
 
 def steps_back(log: Log, neighbours: Rows) -> Rows:
-    """Those of whom the second is not behind the first."""
+    """The neighbours of which the second is not after the first."""
     return neighbours[log.rank(neighbours[:, 1]) < log.rank(neighbours[:, 0]) + 1]
 
 
 def out_of_order(log: Log) -> Rows:
-    """Records that were begun to be sent after another at a larger offset was acknowledged; that other comes first.
+    """Records whose send began after another at a larger offset was acknowledged; the other comes first.
 
-    Where a send did not end in ok, its offset is the first that a read shows.
+    A send that did not end in ok has the first offset at which a read shows it.
     """
     events = log.events
     unended = (log.first_acked == NOBODY) & (log.first_failed == NOBODY)
     place = np.where(unended, log.first_shown, log.first_acked)
-    broken = overtaken(events.what == ACKED, events.offset, log.value, log.first_sent, place)
-    return broken[np.argsort(broken[:, 1], kind="stable")]
+    misplaced = overtaken(events.what == ACKED, events.offset, log.value, log.first_sent, place)
+    return misplaced[np.argsort(misplaced[:, 1], kind="stable")]

@@ -1,9 +1,7 @@
-"""The longest order of a history that has none: every operation that returned before the one that cannot be placed.
+"""The longest order of an invalid history: the operations that returned before the one that cannot be placed.
 
-Those operations are a history of their own, in which whatever had not returned by then is pending. It has an order,
-which the depth-first search finds, and which is told whole: the search itself only keeps what changes the state.
-
-What may live here: that order. What may not: which operation cannot be placed, which the searches say.
+These operations are a history of their own, in which those that had not returned by then are pending. It has an order,
+which the depth-first search finds. The search keeps only the operations that change the state; this module returns all.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from checkers.kernels.windows import Windows, windows_of
 def order_before(
     operations: Operations, texts: Texts, initial: int, stuck: int, steps_max: int, bytes_max: int
 ) -> tuple[Rows, int]:
-    """The operations in order, and the state that they leave; none of them where the budget does not suffice."""
+    """The operations in order, and the state after them; no operations if the budget is exceeded."""
     end = operations.back[stuck]
     pending = operations.back >= end
     observations = np.isin(operations.code, (READ_OF, REFUSED_SWAP))
@@ -38,24 +36,24 @@ def order_before(
 
 @njit(cache=True)
 def replayed(path: Rows, operations: Operations, texts: Texts, initial: int, windows: Windows) -> tuple[Rows, int]:
-    """The path with the observations where the search absorbed them, and the state after it."""
+    """The path with the observations inserted where the search absorbed them, and the state after it."""
     mask = np.zeros((1, windows.words), np.uint64)
     order = np.empty(operations.call.shape[0], np.int64)
-    at, count = tell(0, initial, mask, order, 0, windows, operations)
+    at, count = place_observations(0, initial, mask, order, 0, windows, operations)
     held = initial
     for operation in path:
         held = left_by(operations.code[operation], operations.a[operation], operations.b[operation], held, texts)
         set_bit(mask, 0, windows.slot[operation])
         order[count] = operation
-        at, count = tell(at, held, mask, order, count + 1, windows, operations)
+        at, count = place_observations(at, held, mask, order, count + 1, windows, operations)
     return order[:count], held
 
 
 @njit(cache=True)
-def tell(
+def place_observations(
     at: int, held: int, mask: Rows, order: Rows, count: int, windows: Windows, operations: Operations
 ) -> tuple[int, int]:
-    """What search.settle does, with the observations that it places written down."""
+    """search.settle, which also records the observations that it places."""
     while at < windows.queue.shape[0]:
         for index in range(windows.offsets[at], windows.offsets[at + 1]):
             one = windows.live[index]

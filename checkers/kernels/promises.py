@@ -1,16 +1,14 @@
-"""What a register promises whose reads any node may answer from its own, possibly old, image.
+"""The guarantees of a register whose reads any node may answer from its own, possibly old, image.
 
-Written values are unique. W(v) has surely happened at its acknowledgement or at the first completed read of v, the
-earlier of the two: call that known(v). So W(v) surely comes before W(w) if known(v) comes before the invocation of
-W(w). Then
+Written values are unique. W(v) has certainly happened at its acknowledgement or at the first completed read of v,
+whichever comes first: known(v). So W(v) certainly precedes W(w) if known(v) precedes the call of W(w). Then
 
     phantom        a read returns a value whose write had not begun, or failed
-    backwards      a node's read returns w, and a read invoked on that node later returns v, and W(v) comes before W(w)
-    stale          a read returns v, though some W(w) that comes after W(v) was acknowledged before the read was invoked
-    lost           the same of a final read, which the run made after everything had healed
+    backwards      a node's read returns w, a read called on that node later returns v, and W(v) precedes W(w)
+    stale          a read returns v, and some W(w) after W(v) was acknowledged before the read was called
+    lost           the same for a final read, after all faults were healed
 
-Stale reads are counted, not condemned. What may live here: this one pass over a key. What may not: strict
-linearizability, which is zones.py's.
+Stale reads are counted and are no violation. Contains this one pass over a key. Strict linearizability is zones.py's.
 """
 
 from __future__ import annotations
@@ -30,9 +28,9 @@ def judge_promises(
     starts: Rows, kind: Rows, f: Rows, value: Rows, partner: Rows, node: Rows, time_ns: Rows, final: Rows,
     values: int, nodes: int,
 ) -> tuple[Rows, Rows]:  # fmt: skip
-    """Judge each key, rows starts[i] to starts[i + 1]; final marks the rows of final reads.
+    """Check each key, rows starts[i] to starts[i + 1]; final marks the rows of final reads.
 
-    Returns the witness rows of the first breach of each kind for each key (key, breach, witness; NOBODY where none),
+    Returns the witness rows of the first violation of each kind for each key (key, kind, witness; NOBODY for none),
     and for each key the number of stale reads and the greatest staleness in ns.
     """
     keys = starts.shape[0] - 1
@@ -77,7 +75,7 @@ def learn(
 
 @njit(cache=True)
 def earliest_acknowledgements(first: int, last: int, kind: Rows, f: Rows, partner: Rows) -> tuple[Rows, Rows]:
-    """The acknowledged writes in order of invocation, and for each the first acknowledgement of it or a later one."""
+    """The acknowledged writes in order of invocation, and for each the earliest acknowledgement from it on."""
     writes = np.empty(last - first, np.int64)
     count = 0
     for row in range(first, last):
@@ -95,7 +93,7 @@ def read_all(
     first: int, last: int, kind: Rows, f: Rows, value: Rows, partner: Rows, node: Rows, time_ns: Rows, final: Rows,
     called: Rows, known: Rows, writes: Rows, acknowledged: Rows, nodes: int, witness: Rows, stale: Rows,
 ) -> None:  # fmt: skip
-    """Hold each completed read against what is known; fills witness and stale."""
+    """Compare each completed read with the known writes; fills witness and stale."""
     newest = np.full(nodes, NOBODY, np.int64)
     shown_by = np.full(nodes, NOBODY, np.int64)
     bar = np.full((last - first, 2), NOBODY, np.int64)
@@ -110,10 +108,10 @@ def read_all(
             continue
         held = value[row]
         if called[held] > row:
-            accuse(witness[PHANTOM], row, NOBODY, NOBODY)
+            note_first(witness[PHANTOM], row, NOBODY, NOBODY)
             continue
         if known[held] < bar[start - first, 0]:
-            accuse(witness[BACKWARDS], bar[start - first, 1], bar[start - first, 0], row)
+            note_first(witness[BACKWARDS], bar[start - first, 1], bar[start - first, 0], row)
         if called[held] > newest[node[row]]:
             newest[node[row]], shown_by[node[row]] = called[held], row
         newer = acknowledged[np.searchsorted(writes, known[held], side="right")]
@@ -121,11 +119,11 @@ def read_all(
             stale[0] += 1
             stale[1] = max(stale[1], time_ns[start] - time_ns[newer])
             if final[start]:
-                accuse(witness[LOST], newer, row, NOBODY)
+                note_first(witness[LOST], newer, row, NOBODY)
 
 
 @njit(cache=True)
-def accuse(witness: Rows, one: int, two: int, three: int) -> None:
-    """Keep the first breach of a kind."""
+def note_first(witness: Rows, one: int, two: int, three: int) -> None:
+    """Record the first violation of a kind."""
     if witness[0] == NOBODY:
         witness[0], witness[1], witness[2] = one, two, three

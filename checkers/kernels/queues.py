@@ -1,13 +1,13 @@
-"""Linearizability of a first-in-first-out queue whose values are enqueued once each, in the time of one sort
+"""Linearizability of a FIFO queue whose values are enqueued once each, in the time of one sort
 (Henzinger, Sezgin and Vafeiadis, 2013).
 
 An order exists if and only if no value is dequeued that was never enqueued, or twice, or before its enqueue began; and
-there are no x and y such that enqueuing x ended before enqueuing y began, and dequeuing y ended before dequeuing x
-began (or x was never dequeued).
+there are no x and y such that the enqueue of x returned before that of y began, and the dequeue of y returned before
+that of x began (or x was never dequeued).
 
-A crashed enqueue counts only if its value was dequeued. A crashed dequeue may have taken any value that nobody else
-did: where only such a value breaks the order, the verdict is NOT_SURE. So it is where a dequeue found the queue empty,
-or a value was enqueued twice. What may live here: this algorithm. What may not: the search for such cases.
+A crashed enqueue counts only if its value was dequeued. A crashed dequeue may have taken any value that no other
+dequeue returned: if only such a value breaks the order, the verdict is NOT_SURE. So it is if a dequeue found the queue
+empty, or a value was enqueued twice; those cases need a search.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VALID, NEVER_ENQUEUED, DEQUEUED_TWICE, FUTURE_DEQUEUE, OUT_OF_ORDER, NOT_SURE = 
 
 class QueueHistory(NamedTuple):
     """One key's operations in order of invocation: call, back (NEVER if it crashed), whether it enqueues, and the
-    value, NIL for a dequeue that found nothing or crashed."""
+    value, NIL for a dequeue that found the queue empty or crashed."""
 
     call: Rows
     back: Rows
@@ -34,7 +34,7 @@ class QueueHistory(NamedTuple):
 
 @njit(cache=True)
 def judge_queue(history: QueueHistory, values: int) -> tuple[int, int, int]:
-    """Judge one key; returns a verdict and up to two operations that witness it."""
+    """Check one key; returns a verdict and up to two operations that witness it."""
     call, back, enqueues, value = history.call, history.back, history.enqueues, history.value
     enqueue, dequeue = np.full(values, NOBODY, np.int64), np.full(values, NOBODY, np.int64)
     crashed, not_sure = False, False
@@ -63,29 +63,29 @@ def judge_queue(history: QueueHistory, values: int) -> tuple[int, int, int]:
 
 @njit(cache=True)
 def in_order(history: QueueHistory, dequeue: Rows, crashed: bool) -> tuple[int, int, int]:
-    """The first enqueue of a value that overtook another, and that other's enqueue."""
+    """The first enqueue of a value that overtook another, and the other's enqueue."""
     call, back, enqueues, value = history.call, history.back, history.enqueues, history.value
     returns = np.argsort(back)
     latest, following, verdict = NOBODY, 0, VALID
-    waiting = NOBODY
+    never_dequeued = NOBODY
     for one in range(call.shape[0]):
         while following < returns.shape[0] and back[returns[following]] < call[one]:
             other = returns[following]
             following += 1
             if not enqueues[other]:
                 continue
-            taker = dequeue[value[other]]
-            if taker == NOBODY:
-                waiting = other
-            elif latest == NOBODY or call[taker] > call[dequeue[value[latest]]]:
+            dequeuer = dequeue[value[other]]
+            if dequeuer == NOBODY:
+                never_dequeued = other
+            elif latest == NOBODY or call[dequeuer] > call[dequeue[value[latest]]]:
                 latest = other
-        taker = dequeue[value[one]] if enqueues[one] else NOBODY
-        if taker == NOBODY:
+        dequeuer = dequeue[value[one]] if enqueues[one] else NOBODY
+        if dequeuer == NOBODY:
             continue
-        if latest != NOBODY and call[dequeue[value[latest]]] > back[taker]:
+        if latest != NOBODY and call[dequeue[value[latest]]] > back[dequeuer]:
             return OUT_OF_ORDER, latest, one
-        if waiting != NOBODY and not crashed:
-            return OUT_OF_ORDER, waiting, one
-        if waiting != NOBODY:
+        if never_dequeued != NOBODY and not crashed:
+            return OUT_OF_ORDER, never_dequeued, one
+        if never_dequeued != NOBODY:
             verdict = NOT_SURE
     return verdict, NOBODY, NOBODY

@@ -1,9 +1,8 @@
-"""Where a specification fixes the order of operations, one pass decides whether time agrees with it: a rank scan.
+"""A rank scan: where a specification fixes the order of operations, one pass checks it against real time.
 
-The records of a log have the order of their offsets. Sends can be ordered so if and only if none begins after another
-with a higher offset was acknowledged: so the highest offset acknowledged is held against each send that begins.
-
-What may live here: that pass, and distinct numbers. What may not: a log's other rules, which are log.py's.
+The records of a log have the order of their offsets. The sends agree with it if and only if none begins after a send
+with a higher offset was acknowledged. So each call is compared with the highest acknowledged offset. The log's other
+rules are in log.py.
 """
 
 from __future__ import annotations
@@ -14,18 +13,19 @@ from numba import njit
 from checkers.kernels.rows import NOBODY, Rows
 
 NOTHING = -1
-"""The offset of a send that tells none, and of a drain that found an empty log."""
+"""The offset of a send without one, and of a drain that found an empty log."""
 
 SPARSE = 4
-"""Numbers are marked where they lie in a range of so many times their count, and sorted where not."""
+"""Numbers within a range of at most this many times their count are marked in an array; others are sorted."""
 
 
 @njit(cache=True)
 def overtaken(is_acknowledged: Rows, offset: Rows, value: Rows, first_sent: Rows, place: Rows) -> Rows:
-    """Pairs of events: an acknowledgement, and where a later send is placed, at a lower offset; as these sends began.
+    """Pairs of events, in the order of the later sends: an acknowledgement, and the event that gives a send called
+    after it a lower offset.
 
-    By event: whether it is an acknowledgement, its offset (or NOTHING), its value. By value: the event that begins the
-    send, and the one that tells its offset (NOBODY for none).
+    By event: whether it is an acknowledgement, its offset (or NOTHING), its value. By value: the event that begins its
+    send, and the event that gives its offset (NOBODY for none).
     """
     found = np.empty((16, 2), np.int64)
     count, highest, top = 0, NOBODY, NOTHING
@@ -46,7 +46,7 @@ def overtaken(is_acknowledged: Rows, offset: Rows, value: Rows, first_sent: Rows
 
 
 def distinct(numbers: Rows) -> Rows:
-    """The distinct numbers in order: np.unique, but many times as fast where the numbers lie close together."""
+    """The sorted distinct numbers: np.unique, but many times as fast for numbers in a narrow range."""
     if not len(numbers):
         return numbers
     least, most = int(numbers.min()), int(numbers.max())

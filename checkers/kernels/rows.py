@@ -1,7 +1,4 @@
-"""The codes that every kernel shares, and the pairing of each invocation with its completion.
-
-What may live here: what is true of rows before anything is asked of them. What may not: a judgement.
-"""
+"""The codes that all kernels share, the pairing of invocations with completions, and grouping of rows."""
 
 from __future__ import annotations
 
@@ -9,26 +6,25 @@ import numpy as np
 from numba import njit
 
 Rows = np.ndarray
-"""One number for each row, or for each of what the function's docstring says."""
+"""One number for each row, or for each item that the function's docstring names."""
 
 INVOKE, OK, FAIL, INFO = 0, 1, 2, 3
 READ, WRITE, CAS = 0, 1, 2
 NIL = 0
 NOBODY = -1
 NEVER = np.int64(1) << np.int64(60)
-"""A row number after every row: when an operation that nobody saw end may yet take effect."""
+"""A row number after every row: an operation without a completion may still take effect."""
 
 Place = np.int32
-"""What a row's number takes, and a value's: the rows of one partition are what memory is short of."""
+"""The type of row numbers and value numbers: a partition's rows take most of the memory."""
 
 PLACES_MAX = int(np.iinfo(Place).max)
 
 leaf = njit(cache=True, _nrt=False)  # type: ignore[call-overload]
-"""For a function that allocates nothing: numba then counts no references, and the searches take a third of the time.
+"""Compiles a function that allocates nothing without reference counts, which cuts the searches' time to a third.
 
-The option is private to numba: a version without it refuses it as this module is imported, and njit(cache=True) is then
-as right, only slower. Only compiled functions may call a leaf: Python's own calls count on what is left out here, and
-end in a broken process."""
+The option is private to numba. A version without it rejects it at the import of this module; njit(cache=True) is then
+correct, only slower. Only compiled functions may call a leaf: a call from Python crashes the process."""
 
 
 @njit(cache=True)
@@ -52,13 +48,13 @@ def partners(kind: Rows, process: Rows, starts: Rows, processes: int) -> Rows:
 
 @njit(inline="always")
 def outcome(kind: Rows, partner: Rows, row: int) -> int:
-    """How the operation invoked at this row ended; one without an end is INFO."""
+    """The type of the completion of the operation called at this row; INFO without one."""
     return INFO if partner[row] == NOBODY else kind[partner[row]]
 
 
 @njit(cache=True)
 def grouped(code: Rows, codes: int) -> tuple[Rows, Rows, Rows]:
-    """Rows with equal codes together, each group in its order: (order, where each group starts and the end, codes)."""
+    """Rows grouped by code, stable: (order, where each group starts, and the end, the codes that occur)."""
     ends = np.zeros(codes + 1, np.int64)
     for row in range(code.shape[0]):
         ends[code[row] + 1] += 1
@@ -74,7 +70,7 @@ def grouped(code: Rows, codes: int) -> tuple[Rows, Rows, Rows]:
 
 @njit(cache=True)
 def first_appearances(code: Rows, codes: int) -> tuple[Rows, Rows]:
-    """Each row's code as a number from 1 on in order of first appearance (0 for a negative one), and their codes."""
+    """Each row's code as a number from 1 on by first appearance (0 for a negative code), and the numbers' codes."""
     number = np.zeros(codes, Place)
     numbers = np.zeros(code.shape[0], Place)
     seen = 0

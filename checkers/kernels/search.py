@@ -1,12 +1,12 @@
-"""Linearizability in general, by depth-first search with memory: any values, any number of operations open at once
-(after Wing and Gong, 1993, and Lowe, 2017). Best where an order exists.
+"""Linearizability in general, by depth-first search with memory, for any values and any number of open operations
+(after Wing and Gong, 1993, and Lowe, 2017). Best for valid histories.
 
-A configuration says: every operation returned before position p has been placed, so have the open operations in the
+A configuration means: every operation that returned before position p is placed, so are the open operations in the
 mask, and the model is in `state`. Each is visited once. An observation is placed as soon as it fits. A crashed
 operation may be placed at any time or never.
 
-The budgets bound time and memory: past them the answer is UNDECIDED. What may live here: this search. What may not:
-what is worth trying (windows.py), the breadth-first search (layers.py), and cases with a quicker way.
+The budgets bound time and memory; beyond them the verdict is UNDECIDED. windows.py selects the operations to try, and
+layers.py is the breadth-first search.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from checkers.kernels.windows import Windows, absorb, candidate, windows_of
 
 VALID, INVALID, UNDECIDED = 0, 1, 2
 
-STATES_TOLD = 8
-"""How many states at the furthest place a search returns."""
+STATES_MAX = 8
+"""How many states at the furthest position a search returns."""
 
 
 @njit(inline="always")
 def bytes_of(words: int) -> int:
-    """What a configuration takes in either search, with its share of the hash table, while arrays are being grown."""
+    """The memory of a configuration in either search, with its share of the hash table, while arrays grow."""
     return 192 + 16 * words
 
 
@@ -35,10 +35,10 @@ def bytes_of(words: int) -> int:
 def search(
     operations: Operations, texts: Texts, initial: int, steps_max: int, bytes_max: int
 ) -> tuple[int, int, int, int, Rows]:
-    """Judge one key's operations.
+    """Check one key's operations.
 
-    Returns the verdict; the steps spent; how many completed operations the longest way through placed; the operation
-    that could not be placed after them (NOBODY if valid); and some of the states it met there.
+    Returns the verdict; the steps spent; how many completed operations the longest order placed; the operation that
+    could not be placed after them (NOBODY if valid); and some of the states reached there.
     """
     verdict, steps, furthest, stuck, states, _ = explore(
         operations, texts, initial, steps_max, bytes_max, windows_of(operations)
@@ -50,7 +50,7 @@ def search(
 def explore(
     operations: Operations, texts: Texts, initial: int, steps_max: int, bytes_max: int, windows: Windows
 ) -> tuple[int, int, int, int, Rows, Rows]:
-    """What search returns; and, if valid, the operations of one order that change the state, in order."""
+    """What search returns; and, if valid, the operations of one order that change the state."""
     queue, slot, words = windows.queue, windows.slot, windows.words
     configurations_max = bytes_max // bytes_of(words)
     place = np.empty(1024, np.int64)
@@ -111,7 +111,7 @@ def chosen(stack: Rows, place: Rows, windows: Windows) -> Rows:
 
 @leaf
 def settle(at: int, held: int, masks: Rows, row: int, windows: Windows, operations: Operations) -> int:
-    """Place the observations that fit, and go past every return whose operation is placed; the mask is changed."""
+    """Place the observations that fit, and advance past every return whose operation is placed; changes the mask."""
     while at < windows.queue.shape[0]:
         absorb(at, held, masks, row, windows, operations)
         if not has_bit(masks, row, windows.slot[windows.queue[at]]):
@@ -123,7 +123,7 @@ def settle(at: int, held: int, masks: Rows, row: int, windows: Windows, operatio
 
 @leaf
 def spot(row: int, at: int, held: int, table: Rows, place: Rows, state: Rows, masks: Rows) -> int:
-    """Where the configuration with this row's mask stands in the hash table, or the free spot where it belongs."""
+    """The hash table's slot of the configuration with this row's mask, or a free slot for it."""
     words = masks.shape[1]
     where = np.int64(hashed(at, held, masks, row, words) & np.uint64(table.shape[0] - 1))
     while table[where] != NOBODY:
@@ -145,11 +145,11 @@ def rehashed(table: Rows, count: int, place: Rows, state: Rows, masks: Rows) -> 
 
 @njit(cache=True)
 def states_at(at: int, place: Rows, state: Rows) -> Rows:
-    """Some of the distinct states of the configurations at this place."""
-    found = np.empty(STATES_TOLD, np.int64)
+    """Some of the distinct states of the configurations at this position."""
+    found = np.empty(STATES_MAX, np.int64)
     count = 0
     for known in range(place.shape[0]):
-        if count < STATES_TOLD and place[known] == at and not np.any(found[:count] == state[known]):
+        if count < STATES_MAX and place[known] == at and not np.any(found[:count] == state[known]):
             found[count] = state[known]
             count += 1
     return found[:count]

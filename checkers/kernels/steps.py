@@ -1,19 +1,19 @@
-"""What an operation asks of the state that a model keeps, in the few codes that every model is translated to.
+"""What an operation requires of a model's state and leaves, in a few codes for all models.
 
-A state is a number: a register's value, who holds a lock, or the node of a text in a tree of texts (below). NIL is
-the initial one.
+A state is a number: a register's value, whether a lock is held, or the node of a text in a tree of texts (below). NIL
+is the initial state.
 
-    code          fits where        leaves
+    code          fits if           leaves
     READ_OF       state = a         the state
     REFUSED_SWAP  state ≠ a         the state
     WRITE_OF      always            a
     SWAP          state = a         b
-    APPEND        always            the node of the state's text with word a after it
+    APPEND        always            the node of the state's text followed by word a
 
-The states of a text that grows are the beginnings of what reads returned, as nodes of a tree, one letter an edge. Any
-other text is DEAD: no read can return it, nor what is appended to it, so one state stands for all of them.
+The states of a growing text are the prefixes of what reads returned, as nodes of a tree with one letter per edge. Any
+other text is DEAD: no read can return it or an extension of it, so one state represents all of them.
 
-What may live here: these rules. What may not: the order in which they are tried.
+Contains these rules. The searches choose the order in which operations are tried.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from checkers.kernels.rows import NIL, NOBODY, Rows, leaf
 READ_OF, WRITE_OF, SWAP, REFUSED_SWAP, APPEND = 0, 1, 2, 3, 4
 
 DEAD = -2
-"""The state that no read can see."""
+"""The state that no read can return."""
 
 IMPOSSIBLE = -3
-"""What is left where an operation does not fit."""
+"""The result of an operation that does not fit."""
 
 
 class Operations(NamedTuple):
@@ -48,7 +48,7 @@ class Operations(NamedTuple):
 class Texts(NamedTuple):
     """The tree of texts as a hash table from (node, letter) to node, and the words that are appended.
 
-    edge holds node * 256 + letter, or NOBODY where the spot is free; word i is letters[offsets[i] : offsets[i + 1]].
+    edge holds node * 256 + letter, or NOBODY in a free slot; word i is letters[offsets[i] : offsets[i + 1]].
     """
 
     edge: Rows
@@ -85,7 +85,7 @@ def left_by(code: int, a: int, b: int, held: int, texts: Texts) -> int:
 
 @leaf
 def appended(held: int, word: int, texts: Texts) -> int:
-    """The node of a node's text with a word after it."""
+    """The node of a node's text followed by a word."""
     node = held
     for at in range(texts.offsets[word], texts.offsets[word + 1]):
         if node == DEAD:
@@ -97,7 +97,7 @@ def appended(held: int, word: int, texts: Texts) -> int:
 
 @njit(cache=True)
 def nodes_of(texts: Texts) -> Rows:
-    """The node of each word as a text of its own."""
+    """The node of each word as a text."""
     nodes = np.empty(texts.offsets.shape[0] - 1, np.int64)
     for word in range(nodes.shape[0]):
         nodes[word] = appended(NIL, word, texts)
@@ -106,7 +106,7 @@ def nodes_of(texts: Texts) -> Rows:
 
 @leaf
 def edge_spot(edge: Rows, wanted: int) -> int:
-    """Where an edge stands in the table, or the free spot where it belongs."""
+    """The table's slot of an edge, or a free slot for it."""
     where = np.int64(scramble(np.uint64(wanted)) & np.uint64(edge.shape[0] - 1))
     while edge[where] != NOBODY and edge[where] != wanted:
         where = (where + 1) & (edge.shape[0] - 1)

@@ -1,10 +1,10 @@
-"""Which operations may be placed when: what both searches know of a history before they begin.
+"""Which operations may be placed when: computed once before either search.
 
-Position p stands between the returns p - 1 and p of the completed operations in order of their returns. Every
-operation invoked before return p and not returned before it is open there. Each operation has a bit: live ones share
-the first words of a mask, a bit used again once its owner has returned; crashed ones never return, and have the rest.
+Position p lies between the returns p - 1 and p of the completed operations, ordered by return. Every operation called
+before return p and not returned before it is open there. Each operation has a bit: live ones share the first words of a
+mask, and a bit is reused once its owner has returned; crashed ones never return and have the remaining words.
 
-What may live here: that table, and which open operation is worth trying. What may not: a search.
+Contains that table, and which open operation is worth trying.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from checkers.kernels.steps import (
 )
 
 FEW = 6
-"""With no more operations open than these, a state that no read can see is followed to the read that does not see it,
-which tells more; with more, only where a write can come before any read."""
+"""Up to this many open operations, a DEAD state is followed to the read that contradicts it, which explains more. With
+more open operations, it is followed only if a write can come before any read."""
 
 
 class Windows(NamedTuple):
-    """queue: the completed operations in order of return. slot: each operation's bit. live_words, words: how much of
-    a mask the live ones take, and the whole. The live ones at p, soonest return first, are live[offsets[p] :
-    offsets[p + 1]]; the crashed ones, first invoked first, crashed[: crashed_open[p]].
+    """queue: the completed operations in order of return. slot: each operation's bit. live_words, words: the words of
+    a mask for live operations, and for all. The live ones at p, by return, are live[offsets[p] : offsets[p + 1]]; the
+    crashed ones, by call, are crashed[: crashed_open[p]].
     """
 
     queue: Rows
@@ -67,7 +67,7 @@ def windows_of(operations: Operations) -> Windows:
 
 @njit(cache=True)
 def assign_slots(call: Rows, back: Rows, queue: Rows) -> tuple[Rows, int]:
-    """A bit for each live operation, used again once its owner has returned; and how many bits that takes."""
+    """A bit for each live operation, reused once its owner has returned; and the number of bits."""
     slot = np.empty(call.shape[0], np.int64)
     free = np.empty(call.shape[0] + 1, np.int64)
     spare, used, returned = 0, 0, 0
@@ -89,7 +89,7 @@ def assign_slots(call: Rows, back: Rows, queue: Rows) -> tuple[Rows, int]:
 
 @njit(cache=True)
 def open_operations(call: Rows, back: Rows, queue: Rows) -> tuple[Rows, Rows, Rows]:
-    """Who is open at each position: offsets into `live`, and how many of the crashed."""
+    """The operations open at each position: offsets into `live`, and the number of crashed ones."""
     total = queue.shape[0]
     offsets = np.zeros(total + 1, np.int64)
     crashed_open = np.zeros(total, np.int64)
@@ -102,7 +102,7 @@ def open_operations(call: Rows, back: Rows, queue: Rows) -> tuple[Rows, Rows, Ro
             if back[following] == NEVER:
                 stuck += 1
             else:
-                # Kept in order of return, so that the operation which must go next is tried first.
+                # In order of return: the operation that must be placed next is tried first.
                 into = size
                 while into and back[now[into - 1]] > back[following]:
                     now[into] = now[into - 1]
@@ -123,7 +123,7 @@ def open_operations(call: Rows, back: Rows, queue: Rows) -> tuple[Rows, Rows, Ro
 
 @leaf
 def absorb(at: int, held: int, masks: Rows, row: int, windows: Windows, operations: Operations) -> None:
-    """Place every open observation that fits the state, which never costs an order; the row's mask is changed."""
+    """Place every open observation that fits the state, which never loses an order; changes the row's mask."""
     for index in range(windows.offsets[at], windows.offsets[at + 1]):
         operation = windows.live[index]
         if observes(operations.code[operation], operations.a[operation], held):
@@ -136,7 +136,7 @@ def candidate(
 ) -> tuple[int, int, int]:
     """The next open operation from cursor on that can change the state: it, the new state, the next cursor.
 
-    Of twins, which do the same, only the one that must go soonest is tried: any order can swap the two.
+    Of operations with the same effect only the one that returns first is tried: any order can exchange them.
     """
     live, crashed, slot = windows.live, windows.crashed, windows.slot
     codes, of_a, of_b = operations.code, operations.a, operations.b
@@ -165,7 +165,7 @@ def candidate(
 
 @leaf
 def is_hopeless(at: int, masks: Rows, row: int, windows: Windows, operations: Operations) -> bool:
-    """Whether a read must be placed before any write can be, for a state that no read can see."""
+    """Whether a read must be placed before any write can be, which no DEAD state allows."""
     queue, call, code = windows.queue, operations.call, operations.code
     now = operations.back[queue[at]]
     for place in range(at, queue.shape[0]):

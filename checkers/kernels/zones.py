@@ -1,13 +1,12 @@
 """Linearizability of a register whose written values are unique, in linear time (Gibbons and Korach, 1997).
 
-All operations on one value (its write and the completed reads of it) stand together in any order that explains the
-history. Let f be the first return and s the last invocation among them. Where f < s the value must hold during [f, s],
-its forward zone; otherwise the value can hold at any one moment of [s, f], its backward zone. An order exists if and
-only if no read returns before its value's write begins, no two forward zones overlap, and no backward zone lies inside
-a forward zone. The write of an unacknowledged value that nobody read is left out: it need not have happened.
+All operations on one value (its write and its completed reads) are contiguous in any valid order. Let f be their first
+return and s their last call. If f < s the value must hold during [f, s], its forward zone; otherwise it can hold at any
+one time of [s, f], its backward zone. An order exists if and only if no read returns before its value's write begins,
+no two forward zones overlap, and no backward zone lies inside a forward zone. The write of an unacknowledged value that
+was never read is left out: it need not have happened.
 
-The initial value, NIL, is a write before the first row. What may live here: this algorithm. What may not: the general
-case, which is search.py's.
+The initial value, NIL, is a write before the first row. search.py handles the general case.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from numba import njit
 from checkers.kernels.rows import FAIL, INVOKE, NEVER, NIL, NOBODY, OK, READ, WRITE, Rows, outcome
 
 VALID, NEVER_WRITTEN, FUTURE_READ, ZONES_CROSS, ZONE_INSIDE, NOT_UNIQUE = 0, 1, 2, 3, 4, 5
-"""Verdicts on a key. NOT_UNIQUE: a value was written twice, or there is a compare-and-set; the search must judge."""
+"""Verdicts on a key. NOT_UNIQUE: a value was written twice, or there is a compare-and-set; other algorithms decide."""
 
 WITNESSES = 4
 
 
 @njit(cache=True)
 def judge_registers(starts: Rows, kind: Rows, f: Rows, value: Rows, partner: Rows, values: int) -> tuple[Rows, Rows]:
-    """Judge each key, rows starts[i] to starts[i + 1]; values is one more than the highest value number.
+    """Check each key, rows starts[i] to starts[i + 1]; values is one more than the highest value number.
 
     Returns a verdict for each key and up to four witness rows for each (NOBODY where fewer).
     """
@@ -38,16 +37,18 @@ def judge_registers(starts: Rows, kind: Rows, f: Rows, value: Rows, partner: Row
     for key in range(keys):
         first, last = starts[key], starts[key + 1]
         order = np.empty(min(last - first, values) + 1, np.int64)
-        verdict, seen = gather(first, last, kind, f, value, partner, called, zone_from, zone_to, order, witnesses[key])
+        verdict, seen = collect_zones(
+            first, last, kind, f, value, partner, called, zone_from, zone_to, order, witnesses[key]
+        )
         if verdict == VALID:
             verdict = compare(order[:seen], zone_from, zone_to, witnesses[key])
         verdicts[key] = verdict
-        forget(first, last, value, called, zone_from, zone_to)
+        clear(first, last, value, called, zone_from, zone_to)
     return verdicts, witnesses
 
 
 @njit(cache=True)
-def gather(
+def collect_zones(
     first: int, last: int, kind: Rows, f: Rows, value: Rows, partner: Rows,
     called: Rows, zone_from: Rows, zone_to: Rows, order: Rows, witness: Rows,
 ) -> tuple[int, int]:  # fmt: skip
@@ -67,7 +68,7 @@ def gather(
             elif f[row] == READ and ended == OK:
                 zone_to[value[partner[row]]] = row
         elif kind[row] == OK and partner[row] != NOBODY:
-            # A write's completion carries no news of its value: what was asked for is what was written.
+            # A write's value is in its invocation.
             held = value[partner[row]] if f[row] == WRITE else value[row]
             if zone_from[held] == NEVER:
                 zone_from[held] = row
@@ -80,7 +81,7 @@ def gather(
 
 @njit(cache=True)
 def missing_write(read: int, last: int, kind: Rows, f: Rows, value: Rows, partner: Rows, witness: Rows) -> int:
-    """A read returned a value that nobody had begun to write: say whether somebody did later, or writes twice."""
+    """The verdict on a read of a value whose write had not begun: written later, never, or not decidable here."""
     witness[0] = read
     for row in range(read, last):
         if (
@@ -98,14 +99,14 @@ def missing_write(read: int, last: int, kind: Rows, f: Rows, value: Rows, partne
 
 @njit(cache=True)
 def compare(order: Rows, zone_from: Rows, zone_to: Rows, witness: Rows) -> int:
-    """Compare the zones of the values in order, which is that of their first returns; returns a verdict."""
+    """Compare the zones of the values, in order of their first returns; returns a verdict."""
     forward = np.empty(order.shape[0], np.int64)
     count = 0
     for held in order:
         if zone_from[held] >= zone_to[held]:
             continue
         if count and zone_from[held] < zone_to[forward[count - 1]]:
-            tell(witness, zone_from, zone_to, forward[count - 1], held)
+            note_bounds(witness, zone_from, zone_to, forward[count - 1], held)
             return ZONES_CROSS
         forward[count] = held
         count += 1
@@ -117,21 +118,21 @@ def compare(order: Rows, zone_from: Rows, zone_to: Rows, witness: Rows) -> int:
         while at < count and zone_to[forward[at]] <= zone_from[held]:
             at += 1
         if at < count and zone_from[forward[at]] < zone_to[held]:
-            tell(witness, zone_from, zone_to, forward[at], held)
+            note_bounds(witness, zone_from, zone_to, forward[at], held)
             return ZONE_INSIDE
     return VALID
 
 
 @njit(cache=True)
-def tell(witness: Rows, zone_from: Rows, zone_to: Rows, one: int, other: int) -> None:
-    """The rows that bound two values' zones: each value must hold before the other."""
+def note_bounds(witness: Rows, zone_from: Rows, zone_to: Rows, one: int, other: int) -> None:
+    """Record the rows that bound two values' zones: each value must hold before the other."""
     witness[0], witness[1] = zone_from[one], zone_to[one]
     witness[2], witness[3] = zone_from[other], zone_to[other]
 
 
 @njit(cache=True)
-def forget(first: int, last: int, value: Rows, called: Rows, zone_from: Rows, zone_to: Rows) -> None:
-    """Make the per-value arrays blank again where this key touched them."""
+def clear(first: int, last: int, value: Rows, called: Rows, zone_from: Rows, zone_to: Rows) -> None:
+    """Reset the per-value arrays where this key changed them."""
     called[NIL], zone_from[NIL], zone_to[NIL] = NEVER, NEVER, NOBODY
     for row in range(first, last):
         held = value[row]

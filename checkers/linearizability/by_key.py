@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from checkers.framework.contract import JudgeSettings
-from checkers.framework.keyed import APART, Keys, by_key
+from checkers.framework.keyed import FILE_SEPARATOR, Keys, by_key
 from checkers.linearizability.models.model import Model, Outcome, Problem
 from harness.model.records.evidence import encoded
 from harness.model.records.tables import FINDINGS
@@ -76,7 +76,7 @@ def rows_of(keys: Keys, found: list[Outcome], check: str, seconds: float) -> lis
 
 def origin(name: str) -> tuple[int | None, str]:
     """A key's file, if it has one, and the key itself."""
-    file, apart, key = name.partition(APART)
+    file, apart, key = name.partition(FILE_SEPARATOR)
     return (int(file), key) if apart else (None, name)
 
 

@@ -115,9 +115,9 @@ def index_of(keys: Keys, operations: Operations, one: int) -> int:
 def need(keys: Keys, operations: Operations, one: int, state_name: StateName | None) -> str:
     """What an operation asks of the state, or what it leaves, in words."""
     code, a, b = int(operations.code[one]), int(operations.a[one]), int(operations.b[one])
-    asked = keys.told(int(keys.value[operations.call[one]]))
+    asked = keys.shown(int(keys.value[operations.call[one]]))
     if code == READ_OF:
-        return f"needs {state_name(a) if state_name else keys.told(int(keys.value[operations.back[one]]))}"
+        return f"needs {state_name(a) if state_name else keys.shown(int(keys.value[operations.back[one]]))}"
     if code in (SWAP, REFUSED_SWAP):
         assert state_name is not None, "a model with compare-and-sets names its states"
         return f"needs {state_name(a)}, leaves {state_name(b)}" if code == SWAP else f"needs other than {state_name(a)}"

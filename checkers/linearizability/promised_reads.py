@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
-from checkers.framework.contract import FINDING_SCHEMA, QUANTITY_SCHEMA, JudgeSettings, finding, quantity
+from checkers.framework.contract import FINDING_SCHEMA, QUANTITY_SCHEMA, Check, JudgeSettings, finding, quantity
 from checkers.framework.keyed import Keys, by_key
 from checkers.framework.timeline import is_mark
 from checkers.kernels.promises import BACKWARDS, LOST, NOT_UNIQUE, PHANTOM, judge_promises
@@ -115,3 +115,6 @@ def staleness(keys: Keys) -> pa.RecordBatch:
         {"check": CHECK, "name": "stale_read_ms_max", "value": stale[:, 1].max(initial=0) / 1e6, "unit": "ms"},
     ]
     return pa.RecordBatch.from_pylist(rows, QUANTITIES)
+
+
+PROMISED_READS = Check(findings, quantities)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from checkers.framework.contract import JudgeSettings, finding
+from checkers.framework.contract import Check, JudgeSettings, finding
 from checkers.linearizability import by_key as linearizability
 from checkers.linearizability.models.register import REGISTER
 
@@ -32,3 +32,6 @@ def no_progress(history: DataFrame, settings: JudgeSettings) -> DataFrame:
     # One is enough to know, and spares a large history a second reading.
     none = reads.limit(1).agg(fn.count("*").alias("reads")).where((fn.col("reads") == 0) & fn.lit(not settings.idle))
     return finding(none, CHECK, "no-progress", fn.lit("no read of a register ever returned"), severity="unknown")
+
+
+REGISTER_CHECK = Check(findings)

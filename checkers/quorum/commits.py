@@ -21,7 +21,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
 from checkers.framework.contract import finding
-from checkers.framework.timeline import deeds
+from checkers.framework.timeline import nemesis_ops
+from checkers.quorum.voters import reported_reaches
 from harness.model.nemesis_ops import NemesisOps
 from harness.model.records.fault_intervals import fault_intervals, spans_of
 
@@ -36,10 +37,9 @@ FOREVER = 1 << 62
 
 def reaches(observations: DataFrame) -> DataFrame:
     """(node, epoch, time_ns, position, high_watermark, voter, reach): how far each claim knows each voter to reach."""
-    voters = fn.from_json(fn.get_json_object("detail", "$.voters"), "map<string,bigint>")
     claims = observations.where((fn.col("kind") == "claim") & (fn.col("high_watermark") >= 0))
     own = ("node", "epoch", *IN_ORDER, "high_watermark")
-    told = claims.select(*own, fn.explode(voters).alias("voter", "reach"))
+    told = claims.select(*own, fn.explode(reported_reaches()).alias("voter", "reach"))
     return told.withColumn("voter", fn.col("voter").cast("int"))
 
 
@@ -109,7 +109,7 @@ def follower_stuck(history: DataFrame, observations: DataFrame, check: str, ops:
 
 def last_disturbance_ns(history: DataFrame, ops: NemesisOps) -> int:
     """When the last fault was undone, or the last deed done; FOREVER while a fault is in place."""
-    done = [op for op in deeds(history) if op.f not in NOT_FAULTS]
+    done = [op for op in nemesis_ops(history) if op.f not in NOT_FAULTS]
     spans = spans_of(fault_intervals(done, FOREVER, ops))
     return max([op.time_ns for op in done] + [end for _, end in spans], default=-FOREVER)
 

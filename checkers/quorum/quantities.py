@@ -23,8 +23,9 @@ from functools import reduce
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
-from checkers.framework.contract import JudgeSettings, quantities_of
+from checkers.framework.contract import Check, JudgeSettings, quantities_of
 from checkers.framework.timeline import RunTimeline, timeline_of
+from checkers.quorum import safety
 from checkers.quorum.safety import CHECK, IN_ORDER, leaderships
 from harness.model.quorum_states import State
 
@@ -32,7 +33,12 @@ MINUTE_NS = 60_000_000_000
 MS_NS = 1_000_000
 
 
-def quantities(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
+def quantities(
+    history: DataFrame,
+    observations: DataFrame,
+    batches: DataFrame,  # noqa: ARG001 - the check's findings read it
+    settings: JudgeSettings,
+) -> DataFrame:
     """Every number whose evidence was observed."""
     timeline = timeline_of(history, observations, settings)
     led = tenures(observations, timeline)
@@ -150,3 +156,6 @@ def recovery(observations: DataFrame, timeline: RunTimeline) -> DataFrame:
         ((fn.col("back_ns") - fn.lit(timeline.healed_ns)) / MS_NS).alias("recover_ms"),
     )
     return quantities_of(row, CHECK, {"recovered": "runs", "recover_ms": "ms"})
+
+
+QUORUM_CHECK = Check(safety.findings, quantities, reads=("history", "observations", "batches"))

@@ -8,7 +8,8 @@
                                 leader makes harmless); a leader's own is implied by its leading, and Kafka 4 leaves
                                 it out
     candidate-without-prospective, illegal-transition
-                                every transition is in the table of the version that ran, a start's state included
+                                every transition is in the table of the version that ran, or in the observers' table
+                                for a node that does not vote (checkers/quorum/voters.py); a start's state included
     high-watermark-went-back    the high watermark never decreases: in a leader's claims, and from epoch to epoch
     high-watermark-without-majority, committed-record-not-on-leader, follower-stuck
                                 what leaders claim beside what they know of the voters (checkers/quorum_commits.py)
@@ -35,13 +36,14 @@ from checkers.quorum.commits import (
     follower_stuck,
     high_watermark_without_majority,
 )
+from checkers.quorum.voters import Electorate, electorate
 from harness.model import NEMESIS
 from harness.model.quorum_states import KIP_996, OBSERVER, START_STATES, TABLES, State, Transition, TransitionTable
 
 CHECK = "quorum"
 
 
-def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
+def findings(history: DataFrame, observations: DataFrame, batches: DataFrame, settings: JudgeSettings) -> DataFrame:
     """Every broken rule, and whether anything was observed at all."""
     lived = lives(history, observations, settings)
     rules = [
@@ -49,7 +51,7 @@ def findings(history: DataFrame, observations: DataFrame, settings: JudgeSetting
         epoch_went_back(lived),
         vote_changed(observations),
         vote_forgotten(lived, settings),
-        illegal_transitions(observations, settings),
+        illegal_transitions(observations, electorate(batches, observations), settings),
         high_watermark_went_back(observations),
         high_watermark_without_majority(observations, CHECK),
         committed_record_not_on_leader(observations, CHECK),
@@ -137,30 +139,36 @@ def vote_forgotten(observations: DataFrame, settings: JudgeSettings) -> DataFram
     return finding(first, CHECK, "vote-forgotten", message, node=fn.col("node"), time_ns=fn.col("since_ns"))
 
 
-def illegal_transitions(observations: DataFrame, settings: JudgeSettings) -> DataFrame:
-    """Transitions that no row of the version's table explains, and processes that begin in no state to begin in."""
-    legal = by_table(settings, explained)
+def illegal_transitions(observations: DataFrame, voters: Electorate, settings: JudgeSettings) -> DataFrame:
+    """Transitions that no row of the node's table explains, and processes that start in a state that is no start state.
+
+    The table is that of the node's version, for an observer the observers'; a node that may be either may follow both.
+    """
+    is_observer = voters.is_observer()
+    as_observer = explained(OBSERVER)
+    as_voter = by_table(settings, explained) | (voters.may_be_observer() & as_observer)
+    legal = fn.when(is_observer, as_observer).otherwise(as_voter)
     begins = fn.col("source").isNull()
     may_begin = fn.col("state").isin(*(state.value for state in START_STATES))
     bad = steps(observations).where(~fn.when(begins, may_begin).otherwise(legal))
     jumped = ~begins & (fn.col("state") == State.CANDIDATE.value) & (fn.col("source") != State.PROSPECTIVE.value)
     must_ask_first = by_table(settings, lambda table: fn.lit(needs_prospective(table)))
-    name = fn.when(jumped & must_ask_first, "candidate-without-prospective")
+    name = fn.when(jumped & must_ask_first & ~is_observer, "candidate-without-prospective")
     text = "every transition is in the table of %s: node %d went from %s (epoch %s) to %s (epoch %s)"
     source, before = (
         fn.coalesce("source", fn.lit("its start")),
         fn.coalesce(fn.col("before").cast("string"), fn.lit("?")),
     )
-    rules = by_table(settings, lambda table: fn.lit(table.name))
+    rules = fn.when(is_observer, OBSERVER.name).otherwise(by_table(settings, lambda table: fn.lit(table.name)))
     message = fn.format_string(text, rules, "node", source, before, "state", fn.col("epoch").cast("string"))
     named = name.otherwise("illegal-transition")
     return finding(bad, CHECK, named, message, node=fn.col("node"), time_ns=fn.col("time_ns"))
 
 
 def by_table(settings: JudgeSettings, value: Callable[[TransitionTable], Column]) -> Column:
-    """What follows from the table that a row's node is judged by."""
+    """A value that depends on the transition table of the version that a row's node ran."""
     common = TABLES[settings.table]
-    own = {node: TABLES[name] for node, name in settings.tables.items()} | dict.fromkeys(settings.observers, OBSERVER)
+    own = {node: TABLES[name] for node, name in settings.tables.items()}
     chosen = value(common)
     for table in {table: None for table in own.values() if table is not common}:
         theirs = [node for node, each in own.items() if each is table]

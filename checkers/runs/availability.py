@@ -18,8 +18,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from checkers.framework.contract import JudgeSettings, finding, quantities_of, quantity
-from checkers.framework.timeline import RunTimeline, deeds, timeline_of
+from checkers.framework.contract import Check, JudgeSettings, finding, quantities_of, quantity
+from checkers.framework.timeline import RunTimeline, nemesis_ops, timeline_of
 from harness.model.records.fault_intervals import fault_intervals, spans_of
 
 CHECK = "availability"
@@ -40,7 +40,7 @@ def quantities(history: DataFrame, observations: DataFrame, settings: JudgeSetti
     timeline = timeline_of(history, observations.limit(0), settings)
     ends = completions(history).where(fn.col("time_ns") > timeline.story_ns)
     parts = [counts(ends, timeline), gaps(ends, timeline), latencies(ends, fn.lit(""))]
-    spans = spans_of(fault_intervals(deeds(history), timeline.end_ns, settings.ops))
+    spans = spans_of(fault_intervals(nemesis_ops(history), timeline.end_ns, settings.ops))
     if spans:
         parts.append(latencies(ends, fn.when(is_during(spans), "_in_faults").otherwise("_out_of_faults")))
     return reduce(DataFrame.unionAll, parts)
@@ -101,3 +101,6 @@ def latencies(ends: DataFrame, place: Column) -> DataFrame:
     rows = each.select("f", "place", fn.explode(fn.arrays_zip(names.alias("name"), "ns")).alias("row"))
     name = fn.format_string("latency_%s%s_ms_%s", "f", "place", fn.col("row.name"))
     return quantity(rows, CHECK, name, fn.col("row.ns") / MS_NS, "ms")
+
+
+AVAILABILITY = Check(findings, quantities)

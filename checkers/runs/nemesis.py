@@ -11,7 +11,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from checkers.framework.contract import JudgeSettings, finding
+from checkers.framework.contract import Check, JudgeSettings, finding
 from harness.model import NEMESIS
 
 CHECK = "nemesis"
@@ -32,3 +32,6 @@ def findings(history: DataFrame, _observations: DataFrame, _settings: JudgeSetti
         time_ns=fn.col("time_ns"),
         witnesses=fn.array(fn.col("index")),
     )
+
+
+NEMESIS_CHECK = Check(findings)

@@ -36,7 +36,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from checkers.framework.contract import JudgeSettings, finding, quantity
+from checkers.framework.contract import Check, JudgeSettings, finding, quantity
 from checkers.kafka_log.zombies import zombie_writes
 from checkers.kernels.cycles import real_time
 from checkers.transactions.broker_log import (
@@ -179,3 +179,6 @@ def _cycles(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_arrays(
         [pa.array(column, field.type) for column, field in zip(columns, STEPS, strict=True)], schema=STEPS
     )
+
+
+TRANSACTIONS = Check(findings, quantities, reads=("history", "records"))

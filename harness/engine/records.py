@@ -1,11 +1,9 @@
-"""Chunks of recorded rows: how they are encoded, written whole, and read back.
-
-A folder of chunks is read in name order; each chunk is a Parquet file of its own. A file whose name begins with a
-dot is one that was being written when its writer died: readers, Spark's too, pass over it.
+"""Chunks of recorded rows: how they are encoded, written whole, and read back as values.
 
     for op in read_history(run / "history"): ...
 
-What may live here: the mapping between our values and Parquet. What may not: buffers, threads, clocks.
+Each chunk is a Parquet file. While it is written its name begins with a dot, and readers skip it. Reading and checking
+chunks is harness.chunks. This module maps values to rows and back; it has no buffers, threads or clocks.
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.chunks import read_chunks
 from harness.model import BadInput, Observation, Op
 from harness.model.records.tables import HISTORY, OBSERVATIONS
 
@@ -69,30 +68,13 @@ def _sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def read_chunks(folder: Path, schema: pa.Schema) -> Iterator[pa.Table]:
-    """The chunks of a folder in order. Raises BadInput for one that is damaged or has other columns."""
-    if not folder.is_dir():
-        raise BadInput(f"{folder}: expected a folder of Parquet chunks, found none")
-    return (_read_chunk(path, schema) for path in sorted(folder.glob("[!.]*.parquet")))
-
-
-def _read_chunk(path: Path, schema: pa.Schema) -> pa.Table:
-    try:
-        table = pq.ParquetFile(path).read()
-    except (pa.ArrowInvalid, OSError) as error:
-        raise BadInput(f"{path}: expected a whole Parquet chunk, but it cannot be read: {error}") from error
-    if not table.schema.equals(schema):
-        raise BadInput(f"{path}: expected the columns {', '.join(schema.names)}, got {', '.join(table.schema.names)}")
-    return table
-
-
 def read_history(folder: Path) -> Iterator[Op]:
-    """The operations recorded in a `history` folder, in index order, read as they are asked for.
+    """The operations recorded in a `history` folder, in index order; a chunk is read when its rows are needed.
 
-    Raises BadInput for a damaged chunk, and where a row is missing between two others.
+    Raises BadInput without such a folder, for a damaged chunk, and where a row is missing between two others.
     """
     expected = 0
-    for table in read_chunks(folder, HISTORY):
+    for table in _recorded(folder, HISTORY):
         for row in table.to_pylist():
             if row["index"] != expected:
                 raise BadInput(f"{folder}: expected the operation of index {expected}, got {row['index']}")
@@ -101,7 +83,13 @@ def read_history(folder: Path) -> Iterator[Op]:
 
 
 def read_observations(folder: Path) -> Iterator[Observation]:
-    """The observations recorded in an `observations` folder, in the order they were made."""
-    for table in read_chunks(folder, OBSERVATIONS):
+    """The observations recorded in an `observations` folder, in the order they were made. Raises BadInput likewise."""
+    for table in _recorded(folder, OBSERVATIONS):
         for row in table.to_pylist():
             yield Observation(**row)
+
+
+def _recorded(folder: Path, schema: pa.Schema) -> Iterator[pa.Table]:
+    if not folder.is_dir():
+        raise BadInput(f"{folder}: expected a folder of Parquet chunks, found none")
+    return read_chunks(folder, schema)

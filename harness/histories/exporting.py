@@ -15,23 +15,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as parquet
-
+from harness.chunks import finished_chunks, read_chunks
 from harness.histories.edn import Keyword, written
 from harness.model import NEMESIS, BadInput
+from harness.model.records.tables import HISTORY
+
+BATCH_ROWS = 65_536
+"""How many rows are Python values at once."""
 
 
 def exported(run: Path, as_edn: bool, independent: bool) -> Iterator[str]:
     """The run's history, a line an operation. Raises BadInput where there is none."""
-    chunks = sorted((run / "history").glob("[!.]*.parquet"))
-    if not chunks:
+    if not finished_chunks(run / "history"):
         raise BadInput(f"{run}: expected a run directory with history/*.parquet, found none")
-    for chunk in chunks:
-        with parquet.ParquetFile(chunk) as file:
-            for batch in file.iter_batches():
-                for row in batch.to_pylist():
-                    form = form_of(row, independent)
-                    yield edn_line(form) if as_edn else json.dumps(form, ensure_ascii=False)
+    for chunk in read_chunks(run / "history", HISTORY):
+        for batch in chunk.to_batches(max_chunksize=BATCH_ROWS):
+            for row in batch.to_pylist():
+                form = form_of(row, independent)
+                yield edn_line(form) if as_edn else json.dumps(form, ensure_ascii=False)
 
 
 def form_of(row: dict[str, Any], independent: bool) -> dict[str, Any]:

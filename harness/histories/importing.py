@@ -26,6 +26,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
+from harness.chunks import check_chunk, check_indexes, finished_chunks
 from harness.histories.forms import Malformed, Processes, has_independent_keys, refuse_value, row_of, taken_apart
 from harness.histories.texts import FORMATS, Forms, forms_of
 from harness.model import NEMESIS, BadInput
@@ -104,7 +105,7 @@ def found_at(paths: Sequence[Path]) -> Iterator[tuple[Path, tuple[Path, ...]]]:
 
 def found_in(folder: Path) -> Iterator[tuple[Path, tuple[Path, ...]]]:
     """The histories in a folder."""
-    chunks = sorted((folder / "history").glob("[!.]*.parquet")) or sorted(folder.glob("[!.]*.parquet"))
+    chunks = finished_chunks(folder / "history") or finished_chunks(folder)
     files = sorted(file for file in folder.iterdir() if file.suffix in FORMATS and not file.name.startswith("."))
     if chunks:
         yield folder, tuple(chunks)
@@ -181,12 +182,10 @@ def filed(history: Imported, row: dict[str, Any]) -> dict[str, Any]:
 
 def look_over(history: Imported, fs: Sequence[str]) -> None:
     """Count a Parquet history's rows. Raises BadInput where it is not whole, or holds what is no operation of ours."""
-    from checkers.framework.tables import refuse_gaps, refuse_unlike
-
     began = time.monotonic()
     for chunk in history.tables:
-        refuse_unlike(chunk, HISTORY)
-    refuse_gaps(list(history.tables))
+        check_chunk(chunk, HISTORY)
+    check_indexes(history.tables)
     for chunk in history.tables:
         with parquet.ParquetFile(chunk) as file:
             for batch in file.iter_batches(columns=["process", "type", "f"]):

@@ -36,13 +36,13 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
     Raises BadInput where its plan or tables cannot be read.
     """
     from checkers.framework.contract import JudgeSettings
-    from checkers.judge import judge
+    from checkers.run_checks import judge
 
     plan = Plan.read(run.plan)
     workload = workload_of(plan)
     checks = checks_of(plan, workload)
     settings = JudgeSettings(tables=tables_of(plan), idle=workload.idle, ops=plugins.ops())
-    results = judge(run.path, checks, settings, spark)
+    results = judge(run.path, {name: plugins.check(name) for name in checks}, settings, spark)
     findings = gravest_first((*results.findings, *_interrupted(run)))
     expectations = _expectations(plan, {quantity.name: quantity.value for quantity in results.quantities}, findings)
     verdict = verdict_of(findings)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from checkers.framework.session import SparkSession
 
-JUDGES = ("checkers.judge", "harness.judging.runs")
+JUDGES = ("checkers.run_checks", "harness.judging.runs")
 
 
 def open_spark(master: str | None = None, tables: Iterable[Path] = ()) -> SparkSession:

@@ -1,8 +1,8 @@
-"""One Spark session for all the tests of the checks, and a run directory written from ops and observations."""
+"""Writes run directories from ops and observations, and runs checks on them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,23 +12,15 @@ import pyarrow.parquet as parquet
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers.framework.contract import JudgeSettings
-from checkers.framework.session import spark_session
 from checkers.framework.tables import open_tables
-from checkers.judge import CHECKS, FINDINGS_MAX, CheckResults, collected, judge
+from checkers.run_checks import FINDINGS_MAX, CheckResults, collected, judge
 from harness.model import Finding, Observation, Op
 from harness.model.records.logged_batch import LoggedBatch
 from harness.model.records.logged_record import LoggedRecord
 from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS
+from tests.support.checks import CHECKS, settings_with
 from tests.support.checks.run_types import FindInRun, JudgeRun, WriteRun
 from tests.support.checks.small_histories import row
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session(master="local[2]", memory="1g")
-    yield session
-    session.stop()
 
 
 @pytest.fixture
@@ -75,7 +67,9 @@ def judge_run(spark: SparkSession, write_run: WriteRun) -> JudgeRun:
         findings_max: int = 100,
         **settings: Any,
     ) -> CheckResults:
-        return judge(write_run(ops, observations, batches), checks, JudgeSettings(**settings), spark, findings_max)
+        named = {name: CHECKS[name] for name in checks}
+        run = write_run(ops, observations, batches)
+        return judge(run, named, settings_with(**settings), spark, findings_max)
 
     return judged
 
@@ -93,7 +87,7 @@ def find_in_run(spark: SparkSession, write_run: WriteRun) -> FindInRun:
         **settings: Any,
     ) -> list[Finding]:
         tables, check = open_tables(spark, write_run(ops, observations, batches, records)), CHECKS[name]
-        first, second = (tables[table] for table in check.reads)
-        return collected(check.findings(first, second, JudgeSettings(**settings)), FINDINGS_MAX)
+        frames = [tables[table] for table in check.reads]
+        return collected(check.findings(*frames, settings_with(**settings)), FINDINGS_MAX)
 
     return found

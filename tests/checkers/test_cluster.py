@@ -32,8 +32,7 @@ CONFIGURATION = "spark.executor.memory 512m\nspark.executorEnv.NUMBA_DISABLE_JIT
 
 ON_THE_CLUSTER = """
 import json, sys
-import checkers
-from checkers import register
+from checkers.linearizability import register
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.session import spark_session
 
@@ -110,6 +109,7 @@ def broken_and_whole() -> list[Op]:
     return history(*ops)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_cluster_finds_what_this_machine_finds_by_the_sources_that_it_was_sent(
     master: str, spark: SparkSession, write_run: WriteRun, tmp_path: Path

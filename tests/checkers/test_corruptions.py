@@ -16,7 +16,7 @@ from checkers.linearizability.models import MODELS
 from checkers.twins import log as log_twin
 from checkers.twins.models import TWINS, explained
 from tests.support.checks import log_corruptions, model_corruptions, transaction_corruptions
-from tests.support.checks.fuzzing import refuse_unlike_the_twins
+from tests.support.checks.fuzzing import require_the_twins_findings
 from tests.support.checks.model_histories import calls_of, keys_from
 from tests.support.checks.on_spark import SETTINGS, Found, judged
 from tests.support.checks.small_logs import found_by_kernel
@@ -76,10 +76,10 @@ def test_a_corruption_of_transactions_is_told_alike_by_twins_and_spark(spark: Sp
     cases = [(name, seed, *transaction_corruptions.planted(name, seed)) for name in kinds for seed in range(SEEDS)]
     by_spark = judged(spark, "transactions", [ops for _, _, before, after in cases for ops in (before, after)])
     for number, (name, seed, before, after) in enumerate(cases):
-        refuse_unlike_the_twins(before, by_spark[2 * number], form == "register", f"{name}, seed {seed}: before")
+        require_the_twins_findings(before, by_spark[2 * number], form == "register", f"{name}, seed {seed}: before")
         assert by_spark[2 * number] == [], f"{name}, seed {seed}: before"
         found = by_spark[2 * number + 1]
-        refuse_unlike_the_twins(after, found, form == "register", f"{name}, seed {seed}: after")
+        require_the_twins_findings(after, found, form == "register", f"{name}, seed {seed}: after")
         names = {one.name for one in found}
         must = kinds[name].must
         assert {must} <= names <= {must} | kinds[name].may, f"{name}, seed {seed}: {names}"

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness import plugins
+from harness.chunks import read_table
 from harness.engine import Recorder, VirtualClock
 from harness.model import NEMESIS, BadInput, Finding, Observation, Op, Verdict
 from harness.model.records.fault_intervals import FaultInterval, fault_intervals, spans_of
@@ -20,7 +21,6 @@ from results.run_verdict import RunVerdict, write_verdict
 from results.sides import read_side
 from results.spans import epoch_steps, state_spans
 from results.store import RunDirectory, new_run
-from results.tables import read_table
 
 
 def transition(time_ns: int, node: int, previous: str, state: str, epoch: int) -> Observation:
@@ -200,15 +200,13 @@ def test_finding_is_shown_with_the_rows_around_its_witness(judged_run: RunDirect
 def test_truncated_chunk_is_bad_input_with_its_name(judged_run: RunDirectory) -> None:
     chunk = judged_run.history / "00000001.parquet"
     chunk.write_bytes(chunk.read_bytes()[:-9])
-    with pytest.raises(BadInput, match=r"history/00000001\.parquet: expected a complete Parquet chunk"):
+    with pytest.raises(BadInput, match=r"history/00000001\.parquet: expected a whole Parquet file"):
         read_side(judged_run, "bad", "reference", plugins.ops())
 
 
 def test_chunk_with_other_columns_is_bad_input_with_its_name(tmp_path: Path) -> None:
     pq.write_table(pa.table({"index": [1]}), tmp_path / "00000001.parquet")
-    with pytest.raises(
-        BadInput, match=r"00000001\.parquet: expected a complete Parquet chunk with the columns index, time"
-    ):
+    with pytest.raises(BadInput, match=r"00000001\.parquet: expected column time_ns of type int64, found no such"):
         read_table(tmp_path, HISTORY)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,10 +15,6 @@ from harness.model.errors import EXIT_INVALID, EXIT_VALID
 
 COMMAND = Path(sys.executable).with_name("splitbrain")
 pytestmark = [pytest.mark.kafka, pytest.mark.netns, pytest.mark.spark, pytest.mark.timeout(400)]
-
-OPTIONAL = pytest.mark.skipif(
-    "SPLITBRAIN_ALL_SCENARIOS" not in os.environ, reason="runs only with SPLITBRAIN_ALL_SCENARIOS"
-)
 
 
 def run_plan(plan: str, store: Path, code: int) -> dict[str, Any]:
@@ -49,12 +44,12 @@ def test_records_lost_by_an_unclean_election_are_found(tmp_path: Path) -> None:
     assert [finding["name"] for finding in findings if finding["severity"] == "unknown"] == []
 
 
-@OPTIONAL
+@pytest.mark.slow
 def test_voter_with_a_replaced_disk_is_removed_and_added_again_without_loss(tmp_path: Path) -> None:
     assert severities(run_plan("replaced-disk", tmp_path, EXIT_VALID)) <= {"tolerated"}
 
 
-@OPTIONAL
+@pytest.mark.slow
 def test_committed_offsets_never_decrease_when_the_coordinator_is_killed(tmp_path: Path) -> None:
     result = run_plan("group", tmp_path, EXIT_VALID)
     assert severities(result) <= {"tolerated"}
@@ -62,6 +57,7 @@ def test_committed_offsets_never_decrease_when_the_coordinator_is_killed(tmp_pat
     assert {"latency_commit_ms_max", "latency_committed_ms_max"} <= quantities, "no commit or committed was ok"
 
 
+@pytest.mark.slow
 def test_transactions_of_fenced_producers_have_no_effect(tmp_path: Path) -> None:
     result = run_plan("zombies", tmp_path, EXIT_VALID)
     assert severities(result) <= {"tolerated"}

@@ -17,7 +17,7 @@ import numpy as np
 
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.keyed import Keys
-from checkers.framework.operations import happened
+from checkers.framework.operations import possible_operations
 from checkers.kernels.rows import NIL, READ, Rows
 from checkers.linearizability.models.model import Model, Outcome, Problem
 from harness.model import BadInput
@@ -28,7 +28,7 @@ DECREMENT = FS.index("decrement")
 
 def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:  # noqa: ARG001 - the initial value is a text of keys
     """Each key by its bounds."""
-    found = happened(keys)
+    found = possible_operations(keys)
     numbers, known = numbers_of(keys)
     outcomes = []
     for which in range(len(keys.names)):
@@ -73,7 +73,7 @@ def refuse_others(keys: Keys, rows: Rows) -> None:
     """Raise BadInput if there is a row whose value is no whole number."""
     if len(rows):
         row = int(rows[0])
-        place, found = f"history index {keys.index[row]}", keys.told(int(keys.value[row]))
+        place, found = f"history index {keys.index[row]}", keys.shown(int(keys.value[row]))
         raise BadInput(f"{place}: expected a counter's value to be a whole number, found {found}")
 
 

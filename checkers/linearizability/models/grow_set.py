@@ -11,7 +11,7 @@ import numpy as np
 
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.keyed import Keys
-from checkers.framework.operations import Happened, happened
+from checkers.framework.operations import PossibleOperations, possible_operations
 from checkers.kernels import inclusion
 from checkers.kernels.inclusion import SetHistory
 from checkers.kernels.rows import NIL, NOBODY, READ
@@ -29,7 +29,7 @@ FS = ("read", "add")
 
 def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:  # noqa: ARG001 - the initial value is a text of keys
     """Each key by the inclusion of its reads."""
-    found = happened(keys)
+    found = possible_operations(keys)
     outcomes = []
     for which in range(len(keys.names)):
         history, elements = set_history(keys, found, which)
@@ -47,7 +47,7 @@ def problem_of(keys: Keys, history: SetHistory, verdict: int, witness: list[int]
     return Problem("non-linearizable", "invalid", message, [*rows, *(int(keys.partner[row]) for row in rows)])
 
 
-def set_history(keys: Keys, found: Happened, which: int) -> tuple[SetHistory, int]:
+def set_history(keys: Keys, found: PossibleOperations, which: int) -> tuple[SetHistory, int]:
     """One key's operations with elements as numbers, and how many of these there are; what it holds at first comes
     first, as adds that ended before everything. Raises BadInput for a read that returned no list.
     """
@@ -62,7 +62,7 @@ def set_history(keys: Keys, found: Happened, which: int) -> tuple[SetHistory, in
             members = json.loads("[]" if keys.texts[value] == "nil" else keys.texts[value])
             if not isinstance(members, list):
                 place = f"history index {keys.index[row]}"
-                raise BadInput(f"{place}: expected a list of the set's elements, found {keys.told(value)}")
+                raise BadInput(f"{place}: expected a list of the set's elements, found {keys.shown(value)}")
             lists[value] = sorted({number_of(element) for element in members})
         return lists[value]
 

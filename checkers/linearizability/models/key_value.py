@@ -14,7 +14,7 @@ import numpy as np
 
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.keyed import Keys
-from checkers.framework.operations import Happened, happened
+from checkers.framework.operations import PossibleOperations, possible_operations
 from checkers.kernels.rows import NIL, READ, Rows
 from checkers.kernels.steps import APPEND, READ_OF, WRITE_OF, Operations, Texts, nodes_of, tree_of
 from checkers.linearizability.models.model import Model, Outcome
@@ -26,7 +26,7 @@ FS = ("get", "put", "append")
 
 def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:
     """Each key by search."""
-    found = happened(keys)
+    found = possible_operations(keys)
     outcomes = []
     for which in range(len(keys.names)):
         operations, texts, initial = key_operations(keys, found, which)
@@ -34,7 +34,7 @@ def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:
     return outcomes
 
 
-def key_operations(keys: Keys, found: Happened, which: int) -> tuple[Operations, Texts, int]:
+def key_operations(keys: Keys, found: PossibleOperations, which: int) -> tuple[Operations, Texts, int]:
     """One key's operations, the tree of what its gets returned, and the node that it holds at first."""
     part = slice(found.starts[which], found.starts[which + 1])
     rows, back, f = found.rows[part], found.back[part], keys.f[found.rows[part]]

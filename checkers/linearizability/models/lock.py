@@ -13,7 +13,7 @@ import numpy as np
 
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.keyed import Keys
-from checkers.framework.operations import Batch, happened
+from checkers.framework.operations import Batch, possible_operations
 from checkers.kernels.steps import SWAP, Operations
 from checkers.linearizability.models.model import Model, Outcome
 from checkers.linearizability.portfolio import searched
@@ -34,7 +34,7 @@ def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:
 
 def lock_operations(keys: Keys) -> Batch:
     """Acquires as swaps from free to held, releases as swaps back."""
-    found = happened(keys)
+    found = possible_operations(keys)
     releases = (keys.f[found.rows] == FS.index("release")).astype(np.int64)
     code = np.full(len(releases), SWAP)
     return Batch(Operations(found.rows, found.back, code, releases, 1 - releases), found.starts, list(STATES))

@@ -10,7 +10,7 @@ import numpy as np
 
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.keyed import Keys
-from checkers.framework.operations import Happened, happened
+from checkers.framework.operations import PossibleOperations, possible_operations
 from checkers.kernels import queues
 from checkers.kernels.queues import QueueHistory
 from checkers.kernels.rows import NEVER, NIL, NOBODY, READ
@@ -32,7 +32,7 @@ STEPS_SHARE = 20
 
 def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:
     """Each key by the order of its values, and by search where that does not decide."""
-    found = happened(keys, crashed_reads=True)
+    found = possible_operations(keys, crashed_reads=True)
     outcomes = []
     for which in range(len(keys.names)):
         history, values = queue_history(keys, found, which)
@@ -52,7 +52,7 @@ def problem_of(keys: Keys, history: QueueHistory, verdict: int, witness: list[in
     return Problem("non-linearizable", "invalid", message, [*rows, *(int(keys.partner[row]) for row in rows)])
 
 
-def queue_history(keys: Keys, found: Happened, which: int) -> tuple[QueueHistory, int]:
+def queue_history(keys: Keys, found: PossibleOperations, which: int) -> tuple[QueueHistory, int]:
     """One key's operations, and one more than the highest value number."""
     part = slice(found.starts[which], found.starts[which + 1])
     rows, ends, back = found.rows[part], found.ends[part], found.back[part]

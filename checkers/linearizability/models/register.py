@@ -85,7 +85,7 @@ def value_at(keys: Keys, row: int) -> str:
     # A read's value stands in its completion, what was asked for in the invocation.
     is_told_here = (keys.kind[row] == INVOKE) != (keys.f[row] == READ)
     held = int(keys.value[row if is_told_here else keys.partner[row]])
-    return json.dumps(json.loads(keys.texts[held])[1]) if keys.f[row] == CAS else keys.told(held)
+    return json.dumps(json.loads(keys.texts[held])[1]) if keys.f[row] == CAS else keys.shown(held)
 
 
 def index_at(keys: Keys, row: int) -> int:

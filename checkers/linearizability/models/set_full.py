@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.keyed import Keys
-from checkers.framework.operations import Happened, happened
+from checkers.framework.operations import PossibleOperations, possible_operations
 from checkers.kernels.rows import NEVER, NIL, NOBODY, READ
 from checkers.linearizability.models.model import Model, Outcome, Problem
 from harness.model import BadInput
@@ -64,7 +64,7 @@ class History:
 
 def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:  # noqa: ARG001 - the initial value is a text of keys
     """Each key by the fates of its elements."""
-    found = happened(keys)
+    found = possible_operations(keys)
     outcomes = []
     for which in range(len(keys.names)):
         problems = problems_of(keys, history_of(keys, found, which))
@@ -74,7 +74,7 @@ def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:  # noqa: ARG001
     return outcomes
 
 
-def history_of(keys: Keys, found: Happened, which: int) -> History:
+def history_of(keys: Keys, found: PossibleOperations, which: int) -> History:
     """One key's adds and completed reads. Raises BadInput for a read that returned no list."""
     history = History({text: Element(known=NOBODY) for text in members_of(keys, NIL, 0)})
     part = slice(found.starts[which], found.starts[which + 1])
@@ -107,7 +107,7 @@ def members_of(keys: Keys, value: int, row: int) -> list[str]:
     members = json.loads("[]" if keys.texts[value] == "nil" else keys.texts[value])
     if not isinstance(members, list):
         place = f"history index {keys.index[row]}"
-        raise BadInput(f"{place}: expected a list of the set's elements, found {keys.told(value)}")
+        raise BadInput(f"{place}: expected a list of the set's elements, found {keys.shown(value)}")
     return [json.dumps(member) for member in members]
 
 

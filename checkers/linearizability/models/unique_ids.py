@@ -11,7 +11,7 @@ import numpy as np
 
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.keyed import Keys
-from checkers.framework.operations import Happened, happened
+from checkers.framework.operations import PossibleOperations, possible_operations
 from checkers.kernels.rows import NIL
 from checkers.linearizability.models.model import Model, Outcome, Problem
 
@@ -20,12 +20,12 @@ FS = ("generate",)
 
 def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:  # noqa: ARG001 - nothing can be set
     """Each key by its ids."""
-    found = happened(keys)
+    found = possible_operations(keys)
     bounds = zip(found.starts[:-1], found.starts[1:], strict=True)
     return [judge_key(keys, found, slice(*bound)) for bound in bounds]
 
 
-def judge_key(keys: Keys, found: Happened, part: slice) -> Outcome:
+def judge_key(keys: Keys, found: PossibleOperations, part: slice) -> Outcome:
     """One key's ids; a nil is none."""
     ends = found.ends[part]
     ends = ends[keys.value[ends] != NIL]

@@ -20,16 +20,15 @@ from harness.model import Op
 from tests.support.checks.small_histories import history, random_register, row
 from tests.support.checks.ways_to_cut import WAYS, cut
 
-KEYS = 150
 SETTINGS = JudgeSettings(search_steps=12)
 
 
-def many_keys() -> list[Op]:
-    """Keys that are valid and keys that are not, one operation of each in turn; some written values are no numbers."""
+def many_keys(keys: int = 40) -> list[Op]:
+    """Valid and invalid keys, one operation of each in turn; some written values are no numbers."""
     source = random.Random(5)
     histories = [
         iter(renamed(random_register(source, which % 3 > 0, which % 4 == 0, (0, 0.7), 16), which))
-        for which in range(KEYS)
+        for which in range(keys)
     ]
     ops: list[Op] = []
     while histories:
@@ -58,17 +57,24 @@ def renamed(ops: Sequence[Op], which: int) -> list[Op]:
 
 
 @pytest.mark.spark
-def test_findings_are_the_same_however_rows_are_cut(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("keys", "ways"),
+    [(90, [*WAYS][::3]), pytest.param(150, [*WAYS], marks=pytest.mark.slow)],
+    ids=["few keys, two ways", "many keys, all ways"],
+)
+def test_findings_are_the_same_however_rows_are_cut(
+    keys: int, ways: Sequence[str], spark: SparkSession, tmp_path: Path
+) -> None:
     found = {}
-    for name, table in cut(spark, many_keys(), tmp_path):
+    for name, table in cut(spark, many_keys(keys), tmp_path, ways):
         strict = register.findings(table, table, SETTINGS)
         promised = promised_reads.findings(table, table, SETTINGS)
         found[name] = sorted(map(str, strict.unionAll(promised).collect()))
     expected = found["one partition"]
     names = {one.partition("name='")[2].partition("'")[0] for one in expected}
     assert names >= {"non-linearizable", "undecided", "phantom-read", "values-not-unique"}
-    assert len(expected) > KEYS / 4
-    for name in WAYS:
+    assert len(expected) > keys / 4
+    for name in ways:
         assert found[name] == expected, name
 
 

@@ -18,20 +18,20 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import IntegerType
 
-from checkers.framework.contract import JudgeSettings
 from checkers.kafka_log import divergence
 from checkers.twins import divergence as twin
-from harness.model import Observation, Verdict
+from harness.model import Finding, Observation, Verdict
 from harness.model.records.finding import verdict_of
 from harness.model.records.logged_batch import LoggedBatch
 from harness.model.records.tables import BATCHES, OBSERVATIONS
+from tests.support.checks.on_spark import Logs, log_findings_of_each
 from tests.support.checks.run_types import FindInRun, JudgeRun
-from tests.support.checks.small_histories import deed, history
+from tests.support.checks.small_histories import history, nemesis_op
 
 pytestmark = pytest.mark.spark
 
 TOPIC = "__cluster_metadata"
-HEAL = history(*deed("heal"))
+HEAL = history(*nemesis_op("heal"))
 
 
 def log(node: int, text: str) -> list[LoggedBatch]:
@@ -118,16 +118,24 @@ BROKEN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("batches", "high_watermark"), LEGAL.values(), ids=LEGAL.keys())
-def test_logs_are_right_when(batches: list[LoggedBatch], high_watermark: int, find_in_run: FindInRun) -> None:
-    assert find_in_run("divergence", HEAL, claimed(high_watermark), batches) == []
+@pytest.fixture(scope="module")
+def found(spark: SparkSession) -> dict[str, list[Finding]]:
+    """The findings about each case, from one Spark job."""
+    cases = {name: Logs(batches, mark) for name, (batches, mark) in LEGAL.items()}
+    cases |= {name: Logs(batches, mark) for name, (batches, mark, _) in BROKEN.items()}
+    cases |= {name: Logs(batches, on_file=seen) for name, (batches, seen) in KEPT.items()}
+    cases |= {name: Logs(batches, on_file=seen) for name, (batches, seen, _) in CUT.items()}
+    return log_findings_of_each(spark, cases)
 
 
-@pytest.mark.parametrize(("batches", "high_watermark", "expected"), BROKEN.values(), ids=BROKEN.keys())
-def test_logs_are_wrong_when(
-    batches: list[LoggedBatch], high_watermark: int, expected: list[tuple], find_in_run: FindInRun
-) -> None:
-    findings = find_in_run("divergence", HEAL, claimed(high_watermark), batches)
+@pytest.mark.parametrize("name", LEGAL)
+def test_logs_are_correct_when(name: str, found: dict[str, list[Finding]]) -> None:
+    assert found[name] == []
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_logs_are_broken_when(name: str, found: dict[str, list[Finding]]) -> None:
+    findings, expected = found[name], BROKEN[name][2]
     assert [(broken.name, broken.node) for broken in findings] == [(name, node) for name, node, _ in expected]
     assert [
         words for broken, (_, _, words) in zip(findings, expected, strict=True) if words not in broken.message
@@ -173,21 +181,15 @@ CUT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("batches", "seen"), KEPT.values(), ids=KEPT.keys())
-def test_a_high_watermark_on_file_is_kept_when(
-    batches: list[LoggedBatch], seen: list[Observation], find_in_run: FindInRun
-) -> None:
-    names = {broken.name for broken in find_in_run("divergence", HEAL, seen, batches)}
-    assert "truncated-below-high-watermark" not in names
+@pytest.mark.parametrize("name", KEPT)
+def test_a_high_watermark_on_file_is_kept_when(name: str, found: dict[str, list[Finding]]) -> None:
+    assert "truncated-below-high-watermark" not in {broken.name for broken in found[name]}
 
 
-@pytest.mark.parametrize(("batches", "seen", "expected"), CUT.values(), ids=CUT.keys())
-def test_a_log_was_cut_below_its_high_watermark_when(
-    batches: list[LoggedBatch], seen: list[Observation], expected: tuple[int, int, str], find_in_run: FindInRun
-) -> None:
-    found = find_in_run("divergence", HEAL, seen, batches)
-    [cut] = [one for one in found if one.name == "truncated-below-high-watermark"]
-    node, time_ns, words = expected
+@pytest.mark.parametrize("name", CUT)
+def test_a_log_was_truncated_below_its_high_watermark_when(name: str, found: dict[str, list[Finding]]) -> None:
+    [cut] = [one for one in found[name] if one.name == "truncated-below-high-watermark"]
+    node, time_ns, words = CUT[name][2]
     assert (cut.node, cut.time_ns, cut.severity) == (node, time_ns, "invalid")
     assert cut.message == f"what is below a high watermark stays in the log: {words}"
 
@@ -202,13 +204,6 @@ def test_a_run_without_batches_is_unknown_to_this_check_alone(judge_run: JudgeRu
         ("divergence", "no-batches", "unknown")
     ]
     assert judge_run(["nemesis"], HEAL, claimed(3)).verdict is Verdict.VALID
-
-
-def test_an_observer_has_no_part_in_a_majority(find_in_run: FindInRun) -> None:
-    batches = logs("1:0 1:1", "1:0", "1:0", "1:0 1:1", "1:0 1:1")
-    found = find_in_run("divergence", HEAL, claimed(2), batches, observers=frozenset({4, 5}))
-    assert [broken.name for broken in found] == ["committed-record-missing"]
-    assert find_in_run("divergence", HEAL, claimed(2), batches) == []
 
 
 def random_logs(source: random.Random, partition: int) -> tuple[list[LoggedBatch], int]:
@@ -263,11 +258,11 @@ def test_rules_agree_with_their_twins_on_random_logs(spark: SparkSession) -> Non
     files = [random_marks(source, partition, one) for partition, (one, _) in enumerate(cases)]
     seen = [astuple(one) for file in files for one in file]
     observations = spark.createDataFrame(seen, from_arrow_schema(OBSERVATIONS))
-    marks = [(TOPIC, partition, mark, 3) for partition, (_, mark) in enumerate(cases) if mark]
-    committed = spark.createDataFrame(marks, "topic string, partition int, high_watermark bigint, voters bigint")
+    marks = [(TOPIC, partition, mark, [1, 2, 3]) for partition, (_, mark) in enumerate(cases) if mark]
+    committed = spark.createDataFrame(marks, "topic string, partition int, high_watermark bigint, voters array<int>")
     rules = [
         divergence.diverged_logs(batches, committed),
-        divergence.committed_records_missing(batches, committed, JudgeSettings()),
+        divergence.committed_records_missing(batches, committed),
         divergence.leader_epoch_went_back(batches),
         divergence.corrupt_batches(batches),
         divergence.truncated_below_high_watermark(batches, observations),

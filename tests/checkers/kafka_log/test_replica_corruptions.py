@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import IntegerType
 
-from checkers.framework.contract import JudgeSettings
 from checkers.kafka_log import divergence
 from checkers.twins import divergence as divergence_twin
 from checkers.twins import quorum as quorum_twins
@@ -35,7 +34,7 @@ from tests.support.checks.replica_corruptions import (
     valid_quorum,
 )
 from tests.support.checks.run_types import JudgeRun
-from tests.support.checks.small_histories import deed, history
+from tests.support.checks.small_histories import history, nemesis_op
 
 pytestmark = pytest.mark.spark
 
@@ -53,7 +52,7 @@ def test_a_corruption_of_a_quorum_is_told_alike_by_twins_and_spark(judge_run: Ju
     runs = [(name, seed) for name in QUORUM_CORRUPTIONS for seed in range(SEEDS)]
     cases = [planted_in(valid_quorum, QUORUM_CORRUPTIONS, name, seed, 2 * at) for at, (name, seed) in enumerate(runs)]
     seen = [one for pair in cases for quorum in pair for one in quorum.seen]
-    judgement = judge_run(["quorum"], history(*deed("heal")), seen, table="kip-996", findings_max=10**6)
+    judgement = judge_run(["quorum"], history(*nemesis_op("heal")), seen, table="kip-996", findings_max=10**6)
     found = defaultdict(list)
     for one in judgement.findings:
         found[(one.node or 0) // 10].append((one.name, one.node, one.time_ns))
@@ -84,11 +83,11 @@ def test_a_corruption_of_logs_is_told_alike_by_twins_and_spark(spark: SparkSessi
     cases = [planted_in(valid_logs, LOG_CORRUPTIONS, name, seed, 2 * at) for at, (name, seed) in enumerate(runs)]
     logs = [made for pair in cases for made in pair]
     batches = batches_of(spark, [batches for batches, _ in logs]).cache()
-    marks = [(TOPIC, number, mark, 3) for number, (_, mark) in enumerate(logs)]
-    committed = spark.createDataFrame(marks, "topic string, partition int, high_watermark bigint, voters bigint")
+    marks = [(TOPIC, number, mark, [1, 2, 3]) for number, (_, mark) in enumerate(logs)]
+    committed = spark.createDataFrame(marks, "topic string, partition int, high_watermark bigint, voters array<int>")
     rules = [
         divergence.diverged_logs(batches, committed),
-        divergence.committed_records_missing(batches, committed, JudgeSettings()),
+        divergence.committed_records_missing(batches, committed),
         divergence.leader_epoch_went_back(batches),
         divergence.corrupt_batches(batches),
     ]

@@ -43,7 +43,7 @@ def respects_real_time(calls: Sequence[Call]) -> bool:
 
 @pytest.mark.parametrize("model", ["cas-register", "mutex", "kv"])
 def test_the_longest_order_is_one_and_has_all_that_returned_before_what_is_stuck(model: str) -> None:
-    histories = [random_history(model, random.Random(seed)) for seed in range(3000)]
+    histories = [random_history(model, random.Random(seed)) for seed in range(1000)]
     seen = 0
     for seed, problem in enumerate(problems(model, histories)):
         if problem is None or not isinstance(problem.evidence, Order):
@@ -58,7 +58,7 @@ def test_the_longest_order_is_one_and_has_all_that_returned_before_what_is_stuck
         assert problem.evidence.needs[0].operation == problem.evidence.stuck
         assert not {need.operation for need in problem.evidence.needs} & set(problem.evidence.order)
         seen += len(placed) > 1
-    assert seen > 50
+    assert seen > 15
 
 
 def test_of_a_long_order_the_end_is_carried_and_the_rest_counted() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import SparkSession
 
-from harness.model import Op, Verdict
+from harness.model import Finding, Op, Verdict
+from tests.support.checks.on_spark import findings_of_each
 from tests.support.checks.run_types import FindInRun, JudgeRun
-from tests.support.checks.small_histories import deed, history, read, write
+from tests.support.checks.small_histories import history, nemesis_op, read, write
 
 pytestmark = pytest.mark.spark
 
@@ -40,18 +42,22 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("ops", VALID.values(), ids=VALID.keys())
-def test_register_is_linearizable_when(ops: list[Op], judge_run: JudgeRun) -> None:
-    assert judge_run(["register"], history(*ops)).findings == ()
+@pytest.fixture(scope="module")
+def found(spark: SparkSession) -> dict[str, list[Finding]]:
+    """The findings about each history, from one Spark job."""
+    return findings_of_each(spark, "register", VALID | {name: ops for name, (ops, _) in BROKEN.items()})
 
 
-@pytest.mark.parametrize(("ops", "witnesses"), BROKEN.values(), ids=BROKEN.keys())
-def test_register_is_not_linearizable_after(ops: list[Op], witnesses: tuple[int, ...], judge_run: JudgeRun) -> None:
-    judgement = judge_run(["register"], history(*ops))
-    (finding,) = judgement.findings
+@pytest.mark.parametrize("name", VALID)
+def test_register_is_linearizable_when(name: str, found: dict[str, list[Finding]]) -> None:
+    assert found[name] == []
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_register_is_not_linearizable_after(name: str, found: dict[str, list[Finding]]) -> None:
+    (finding,) = found[name]
     assert (finding.name, finding.severity, finding.key) == ("non-linearizable", "invalid", "x")
-    assert finding.witnesses == witnesses
-    assert judgement.verdict is Verdict.INVALID
+    assert finding.witnesses == BROKEN[name][1]
 
 
 def test_message_names_the_guarantee_and_its_witness(judge_run: JudgeRun) -> None:
@@ -78,15 +84,15 @@ def test_a_spent_budget_is_unknown_and_says_so(judge_run: JudgeRun) -> None:
 @pytest.mark.parametrize("check", ["register", "availability"])
 def test_a_run_without_progress_is_unknown_unless_it_was_to_idle(check: str, judge_run: JudgeRun) -> None:
     start = Op("invoke", "read", 0, "x")
-    ops = history(start, start.info("timeout"), *deed("cut"))
+    ops = history(start, start.info("timeout"), *nemesis_op("cut"))
     judgement = judge_run([check], ops)
     assert [finding.name for finding in judgement.findings] == ["no-progress"]
     assert judgement.verdict is Verdict.UNKNOWN
     assert judge_run([check], ops, idle=True).verdict is Verdict.VALID
 
 
-FINAL = deed("mark", "final")
-WIPE = deed("wipe", node=1)
+FINAL = nemesis_op("mark", "final")
+WIPE = nemesis_op("wipe", node=1)
 RACING = Op("invoke", "write", 0, "x", 2)
 
 PROMISES = {

@@ -9,16 +9,26 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
+from checkers.framework.tables import configure_for
+from checkers.quorum.commits import follower_stuck
 from checkers.twins import quorum_commits as twins
-from harness.model import Observation, Op
+from harness.model import Finding, Observation, Op
 from harness.model.records.logged_batch import LoggedBatch
+from tests.support.checks.on_spark import (
+    Logs,
+    history_table,
+    log_findings_of_each,
+    observation_table,
+    quorum_findings_of_each,
+)
 from tests.support.checks.run_types import FindInRun
-from tests.support.checks.small_histories import MS, deed, history
+from tests.support.checks.small_histories import MS, history, nemesis_op
 
 pytestmark = pytest.mark.spark
 
-HEAL = history(*deed("heal"))
+HEAL = history(*nemesis_op("heal"))
 TOPIC = "__cluster_metadata"
 
 
@@ -66,17 +76,22 @@ BROKEN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("observations", LEGAL.values(), ids=LEGAL.keys())
-def test_claims_are_right_when(observations: list[Observation], find_in_run: FindInRun) -> None:
-    assert find_in_run("quorum", HEAL, observations) == []
+@pytest.fixture(scope="module")
+def found(spark: SparkSession) -> dict[str, list[Finding]]:
+    """The findings about each run, from one Spark job."""
+    return quorum_findings_of_each(spark, LEGAL | {name: seen for name, (seen, _, _) in BROKEN.items()})
 
 
-@pytest.mark.parametrize(("observations", "found", "words"), BROKEN.values(), ids=BROKEN.keys())
-def test_claims_are_wrong_when(
-    observations: list[Observation], found: tuple[str, int, int], words: str, find_in_run: FindInRun
-) -> None:
-    [broken] = find_in_run("quorum", HEAL, observations)
-    assert (broken.name, broken.node, (broken.time_ns or 0) // MS) == found
+@pytest.mark.parametrize("name", LEGAL)
+def test_claims_are_correct_when(name: str, found: dict[str, list[Finding]]) -> None:
+    assert found[name] == []
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_claims_are_broken_when(name: str, found: dict[str, list[Finding]]) -> None:
+    [broken] = found[name]
+    _, expected, words = BROKEN[name]
+    assert (broken.name, broken.node, (broken.time_ns or 0) // MS) == expected
     assert words in broken.message
 
 
@@ -93,13 +108,13 @@ def process(second: float, node: int, kind: Any) -> Observation:
     return Observation(round(second * 1e9), node, "process", kind)
 
 
-def deeds_at(*deeds: tuple[float, str]) -> list[Op]:
+def nemesis_ops_at(*deeds: tuple[float, str]) -> list[Op]:
     """Each begun and done at once."""
     return history(*(Op("info", f, -1, time_ns=round(second * 1e9)) for second, f in deeds for _ in range(2)))
 
 
 def healed_at(second: float) -> list[Op]:
-    return deeds_at((second - 0.5, "cut"), (second, "heal"))
+    return nemesis_ops_at((second - 0.5, "cut"), (second, "heal"))
 
 
 def test_a_follower_that_stands_still_is_stuck_once_nothing_keeps_it(find_in_run: FindInRun) -> None:
@@ -113,8 +128,8 @@ def test_a_follower_that_stands_still_is_stuck_once_nothing_keeps_it(find_in_run
     [
         (healed_at(1), polls(range(2, 11), 7)),
         (healed_at(9), polls(range(2, 16), 7)),
-        (deeds_at((1, "cut")), polls(range(2, 16), 7)),
-        (deeds_at((0.5, "cut"), (1, "kill"), (1.5, "start")), polls(range(2, 16), 7)),
+        (nemesis_ops_at((1, "cut")), polls(range(2, 16), 7)),
+        (nemesis_ops_at((0.5, "cut"), (1, "kill"), (1.5, "start")), polls(range(2, 16), 7)),
         (healed_at(1), polls(range(2, 16), 50)),
         (healed_at(1), polls(range(2, 16), {second: second for second in range(2, 16)})),
         (healed_at(1), [*polls(range(2, 16), 7), process(9, 3, "started")]),
@@ -127,8 +142,10 @@ def test_a_follower_that_stands_still_is_stuck_once_nothing_keeps_it(find_in_run
         "it caught up", "it moves", "it was just started", "it is down", "it was never started", "another leader leads",
     ],
 )  # fmt: skip
-def test_a_follower_is_not_stuck_when(ops: list[Op], observations: list[Observation], find_in_run: FindInRun) -> None:
-    assert find_in_run("quorum", ops, observations) == []
+def test_a_follower_is_not_stuck_when(ops: list[Op], observations: list[Observation], spark: SparkSession) -> None:
+    configure_for(spark, rows=len(observations))
+    tables = history_table(spark, ops), observation_table(spark, observations)
+    assert follower_stuck(*tables, "quorum").collect() == []
 
 
 def random_claims(source: random.Random, run: int) -> list[Observation]:
@@ -166,7 +183,9 @@ def log(node: int, *sets: tuple[int, int, list[int] | None]) -> list[LoggedBatch
     ]
 
 
-GROWING = log(1, (0, 1, [1]), (1, 1, [1, 2]), (2, 1, None), (3, 1, [1, 2, 3]))
+GROWING = [
+    each for node in (1, 2, 3) for each in log(node, (0, 1, [1]), (1, 1, [1, 2]), (2, 1, None), (3, 1, [1, 2, 3]))
+]
 LEAPING = log(1, (0, 1, [1]), (1, 1, None), (2, 1, [1, 2, 3]))
 
 
@@ -217,23 +236,18 @@ def checkpointed(*pairs: tuple[int, int | None], intact: bool = True) -> list[Lo
 
 
 @pytest.mark.parametrize(
-    "batches",
-    [checkpointed((1, 1), (2, 2), (2, 2)), checkpointed((1, None), (2, None))],
-    ids=["it agrees", "there is none"],
-)
-def test_a_checkpoint_is_right_when(batches: list[LoggedBatch], find_in_run: FindInRun) -> None:
-    assert find_in_run("divergence", HEAL, [], batches) == []
-
-
-@pytest.mark.parametrize(
-    ("batches", "words"),
+    ("batches", "expected"),
     [
-        (checkpointed((1, 1), (2, 1), (2, 1)), "at offset 1 node 1 has epoch 2, its checkpoint says 1"),
-        (checkpointed((1, -1), (1, 1)), "at offset 0 node 1 has epoch 1, its checkpoint says none"),
+        (checkpointed((1, 1), (2, 2), (2, 2)), []),
+        (checkpointed((1, None), (2, None)), []),
+        (checkpointed((1, 1), (2, 1), (2, 1)), ["at offset 1 node 1 has epoch 2, its checkpoint says 1"]),
+        (checkpointed((1, -1), (1, 1)), ["at offset 0 node 1 has epoch 1, its checkpoint says none"]),
     ],
-    ids=["an epoch is missing", "it begins too late"],
+    ids=["it agrees", "there is none", "an epoch is missing", "it begins too late"],
 )
-def test_a_checkpoint_is_wrong_when(batches: list[LoggedBatch], words: str, find_in_run: FindInRun) -> None:
-    [broken] = find_in_run("divergence", HEAL, [], batches)
-    assert (broken.name, broken.node, broken.key) == ("checkpoint-disagrees", 1, f"{TOPIC}-0")
-    assert words in broken.message
+def test_a_checkpoint_is_compared_with_its_log(
+    batches: list[LoggedBatch], expected: list[str], spark: SparkSession
+) -> None:
+    found = log_findings_of_each(spark, {"log": Logs(batches)})["log"]
+    assert [(each.name, each.node) for each in found] == [("checkpoint-disagrees", 1)] * len(expected)
+    assert all(words in each.message for words, each in zip(expected, found, strict=True))

@@ -199,7 +199,7 @@ def test_a_truncated_chunk_is_refused_by_name(tmp_path: Path) -> None:
     folder = recorded(tmp_path, 100)
     [chunk] = chunks(tmp_path)
     chunk.write_bytes(chunk.read_bytes()[:-20])
-    with pytest.raises(BadInput, match=r"00000001\.parquet: expected a whole Parquet chunk"):
+    with pytest.raises(BadInput, match=r"00000001\.parquet: expected a whole Parquet file"):
         list(read_history(folder))
 
 

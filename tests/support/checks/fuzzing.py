@@ -1,6 +1,6 @@
 """Checks beside their plain twins on random small histories, as many as are asked for.
 
-    compared_models("kv", range(100_000))       # Counter({'valid': …, 'invalid': …})
+    compare_models("kv", range(100_000))       # Counter({'valid': …, 'invalid': …})
 
 A history is its seed's. The first one of which check and twin differ ends the comparison with a Disagreement that names
 its seed. Models and logs are judged by their kernels, transactions on Spark, many at a time.
@@ -43,7 +43,7 @@ def pieces(seeds: range, at_once: int) -> Iterator[range]:
     return (seeds[first : first + at_once] for first in range(0, len(seeds), at_once))
 
 
-def compared_models(model: str, seeds: range) -> Counter[str]:
+def compare_models(model: str, seeds: range) -> Counter[str]:
     """Verdicts of a model's kernels, all of which trying every order bears out."""
     verdicts = Counter[str]()
     words = ("read", "write") if model == "register" else ()
@@ -59,7 +59,7 @@ def compared_models(model: str, seeds: range) -> Counter[str]:
     return verdicts
 
 
-def compared_logs(seeds: range) -> Counter[str]:
+def compare_logs(seeds: range) -> Counter[str]:
     """Verdicts of the log's kernel, whose findings and witnesses are all its twin's."""
     verdicts = Counter[str]()
     for seed in seeds:
@@ -71,13 +71,13 @@ def compared_logs(seeds: range) -> Counter[str]:
     return verdicts
 
 
-def compared_transactions(form: Form, seeds: range, spark: SparkSession) -> Counter[str]:
+def compare_transactions(form: Form, seeds: range, spark: SparkSession) -> Counter[str]:
     """Verdicts of the check `transactions` on Spark, whose findings are all its twins'."""
     verdicts = Counter[str]()
     for piece in pieces(seeds, ON_SPARK_AT_ONCE):
         histories = [random_transactions(seed, form) for seed in piece]
         for seed, ops, found in zip(piece, histories, judged(spark, "transactions", histories), strict=True):
-            refuse_unlike_the_twins(ops, found, form == "register", f"transactions, {form}, seed {seed}")
+            require_the_twins_findings(ops, found, form == "register", f"transactions, {form}, seed {seed}")
             verdicts[verdict_of({one.severity for one in found})] += 1
     return verdicts
 
@@ -87,7 +87,7 @@ def verdict_of(severities: set[str]) -> str:
     return next((each for each in ("invalid", "unknown") if each in severities), "valid")
 
 
-def refuse_unlike_the_twins(ops: Sequence[Op], found: Sequence[Found], registers: bool, where: str) -> None:
+def require_the_twins_findings(ops: Sequence[Op], found: Sequence[Found], registers: bool, where: str) -> None:
     """Raise Disagreement unless these are the twins' cycles, and as many of every other finding."""
     told = twin.transactions(ops)
     begins = {each.txn for each in told}

@@ -179,30 +179,30 @@ def shown_by_a_poll_that_failed(_source: random.Random, ops: list[Op], log: Reco
 
 def read_before_it_was_sent(_source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
     """A poll returns a record before anybody began to send it."""
-    return [*poll(70, tuple(log[0])), *ops]
+    return [*poll(70, log[0]), *ops]
 
 
 def polls_skip(source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
     """A process polls a record, and then the one after the next."""
     at = source.randrange(len(log) - 2)
-    return [*ops, *poll(70, tuple(log[at])), *poll(70, tuple(log[at + 2]))]
+    return [*ops, *poll(70, log[at]), *poll(70, log[at + 2])]
 
 
 def polls_go_back(source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
     """A process polls a record, and then it or an earlier one."""
     at = source.randrange(len(log))
-    return [*ops, *poll(70, tuple(log[at])), *poll(70, tuple(log[source.randint(0, at)]))]
+    return [*ops, *poll(70, log[at]), *poll(70, log[source.randint(0, at)])]
 
 
 def member_s_polls_skip(_source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
     """A process whose group assigns its partitions polls a record, and then the one after the next."""
-    return [*ops, *assigned(70, "subscribe"), *poll(70, tuple(log[0])), *poll(70, tuple(log[2]))]
+    return [*ops, *assigned(70, "subscribe"), *poll(70, log[0]), *poll(70, log[2])]
 
 
 def poll_skips(source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
     """One poll returns a record and the one after the next."""
     at = source.randrange(len(log) - 2)
-    return [*ops, *poll(70, tuple(log[at]), tuple(log[at + 2]))]
+    return [*ops, *poll(70, log[at], log[at + 2])]
 
 
 def drain_goes_back(source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:

@@ -320,7 +320,7 @@ def reads_of_a_set_disagree(_source: random.Random, ops: list[Op]) -> list[Op] |
     """Of two elements added at once, each of two reads shows another."""
     adds = [Op("invoke", "add", 50 + number, "x", value) for number, value in enumerate((A, B))]
     reads = [Op("invoke", "read", 60 + number, "x") for number in range(2)]
-    held = max((read.end.value for read in done(ops, "read")), key=len, default=[])
+    held: list[Any] = max((read.end.value for read in done(ops, "read")), key=len, default=[])
     ends = [read.ok([*held, add.value]) for read, add in zip(reads, adds, strict=True)]
     return [*ops, *adds, *reads, *ends, *(add.ok() for add in adds)]
 

@@ -1,37 +1,52 @@
-"""Many small histories judged in one job of Spark: each is given keys, processes and indexes of its own.
+"""Runs a check on many small histories in one Spark job. Each history gets its own keys, nodes, processes and indexes.
 
-What may live here: the way there and back. What may not: histories, and what is expected of them.
+Building a query costs a second and running it a tenth of that, so one job for fifty histories takes as long as one for
+a single history. The findings come back in the terms of the history that they are about.
+
+Contains the translation there and back. It has no histories and no expectations.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import reduce
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import IntegerType
 
 from checkers.framework.contract import JudgeSettings
-from checkers.framework.tables import suit
+from checkers.framework.tables import configure_for
 from checkers.kafka_log import client_log as log
-from checkers.linearizability.by_key import by_key as linearizability
+from checkers.kafka_log import divergence
+from checkers.linearizability import by_key
 from checkers.linearizability.models import MODELS
+from checkers.quorum import safety
+from checkers.run_checks import collected
 from checkers.transactions import isolation as transactions
-from harness.model import Op
-from harness.model.records.tables import HISTORY
-from tests.support.checks.small_histories import row
+from harness.model import Finding, Observation, Op
+from harness.model.records.logged_batch import LoggedBatch
+from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS
+from tests.support.checks import CHECKS, settings_with
+from tests.support.checks.small_histories import history, nemesis_op, row
 
 STRIDE = 1000
-"""More than a small history has rows, or processes."""
+"""Exceeds the rows and processes of a small history, and the nodes, epochs and offsets of a small quorum."""
 
-SETTINGS = JudgeSettings(idle=True)
+PARTITION_STRIDE = 10
+ALL = 1_000_000
+SETTINGS = settings_with(idle=True)
 
 
 class Found(NamedTuple):
-    """A finding in the terms of the history that it is of."""
+    """A finding in the terms of its history."""
 
     name: str
     severity: str
@@ -39,14 +54,14 @@ class Found(NamedTuple):
 
 
 def judged(spark: SparkSession, what: str, histories: Sequence[Sequence[Op]]) -> list[list[Found]]:
-    """The findings on each history: what is a model's name, `log` or `transactions`."""
-    suit(spark, rows=len(histories))
-    history = table(spark, [op for number, ops in enumerate(histories) for op in apart(number, ops)])
+    """The findings about each history; what is a model's name, `log` or `transactions`."""
+    configure_for(spark, rows=len(histories))
+    table = history_table(spark, [op for number, ops in enumerate(histories) for op in apart(number, ops)])
     if what in MODELS:
-        findings = linearizability.findings(history, MODELS[what], what, SETTINGS)
+        findings = by_key.findings(table, MODELS[what], what, SETTINGS)
     else:
         check = log if what == "log" else transactions
-        findings = check.findings(history, history.limit(0), SETTINGS)
+        findings = check.findings(table, table.limit(0), SETTINGS)
     found: Mapping[int, list[Found]] = defaultdict(list)
     for one in findings.select("name", "severity", "witnesses").collect():
         own = tuple(index % STRIDE for index in one["witnesses"])
@@ -54,12 +69,123 @@ def judged(spark: SparkSession, what: str, histories: Sequence[Sequence[Op]]) ->
     return [found[number] for number in range(len(histories))]
 
 
-def table(spark: SparkSession, ops: Sequence[Op]) -> DataFrame:
-    """The history as Spark has it."""
-    return spark.createDataFrame(pa.Table.from_pylist([row(op) for op in ops], HISTORY).to_pandas(), HISTORY_SCHEMA)
+def findings_of_each(
+    spark: SparkSession, check: str, histories: Mapping[str, Sequence[Op]], settings: JudgeSettings = SETTINGS
+) -> dict[str, list[Finding]]:
+    """The findings of a check of clients about each history, by name; every finding must have a witness."""
+    configure_for(spark, rows=len(histories))
+    numbered = list(enumerate(histories.items(), 1))
+    table = history_table(spark, [op for number, (_, ops) in numbered for op in apart(number, history(*ops))])
+    findings = collected(CHECKS[check].findings(table, table.limit(0), settings), ALL)
+    return by_number(findings, list(histories), lambda finding: finding.witnesses[0] // STRIDE)
 
 
-HISTORY_SCHEMA = from_arrow_schema(HISTORY)
+def quorum_findings_of_each(
+    spark: SparkSession, runs: Mapping[str, Sequence[Observation]], settings: JudgeSettings = SETTINGS
+) -> dict[str, list[Finding]]:
+    """The findings of the quorum check about each run's observations, by name. The runs must not report voter sets
+    beside transitions: which nodes vote is known for all runs together."""
+    configure_for(spark, rows=len(runs))
+    seen = [moved(STRIDE * number, one) for number, each in enumerate(runs.values(), 1) for one in each]
+    healed = history_table(spark, history(*nemesis_op("heal")))
+    tables = healed, observation_table(spark, seen), batch_table(spark, [])
+    findings = collected(safety.findings(*tables, settings), ALL)
+    return by_number(findings, list(runs), lambda finding: (finding.node or 0) // STRIDE)
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """The batches of a partition's logs, its high watermark (0: none), its voters, and what brokers had on file."""
+
+    batches: Sequence[LoggedBatch]
+    high_watermark: int = 0
+    on_file: Sequence[Observation] = ()
+    voters: tuple[int, ...] = (1, 2, 3)
+
+
+def log_findings_of_each(spark: SparkSession, cases: Mapping[str, Logs]) -> dict[str, list[Finding]]:
+    """The findings of the divergence check's rules about each case, by name; each case has partitions of its own."""
+    configure_for(spark, rows=len(cases))
+    numbered = list(enumerate(cases.values(), 1))
+    batches = batch_table(
+        spark, [in_partition(number, one) for number, case in numbered for one in case.batches]
+    ).localCheckpoint()
+    observations = observation_table(spark, [on_file(number, one) for number, case in numbered for one in case.on_file])
+    marks = [
+        (divergence.QUORUM[0], PARTITION_STRIDE * number, case.high_watermark, list(case.voters))
+        for number, case in numbered
+        if case.high_watermark
+    ]
+    committed = spark.createDataFrame(marks, "topic string, partition int, high_watermark bigint, voters array<int>")
+    rules = [
+        divergence.diverged_logs(batches, committed),
+        divergence.committed_records_missing(batches, committed),
+        divergence.leader_epoch_went_back(batches),
+        divergence.checkpoint_disagrees(batches),
+        divergence.truncated_below_high_watermark(batches, observations),
+        divergence.corrupt_batches(batches),
+    ]
+    findings = collected(reduce(DataFrame.unionAll, rules), ALL)
+    found: dict[str, list[Finding]] = {name: [] for name in cases}
+    for finding in findings:
+        partition = int((finding.key or "").rpartition("-")[2])
+        found[list(cases)[partition // PARTITION_STRIDE - 1]].append(finding)
+    return found
+
+
+def collected_by_case(frames: Mapping[str, DataFrame]) -> dict[str, list[Finding]]:
+    """The findings of several DataFrames in one job, by name."""
+    named = [frame.withColumn("evidence", fn.lit(name)) for name, frame in frames.items()]
+    found: dict[str, list[Finding]] = {name: [] for name in frames}
+    for finding in collected(reduce(DataFrame.unionAll, named), ALL):
+        found[finding.evidence or ""].append(replace(finding, evidence=None))
+    return found
+
+
+def by_number(
+    findings: Iterable[Finding], names: Sequence[str], number_of: Callable[[Finding], int]
+) -> dict[str, list[Finding]]:
+    """The findings by the name of their case, with the numbers and keys that the case has."""
+    found: dict[str, list[Finding]] = {name: [] for name in names}
+    for finding in findings:
+        number = number_of(finding)
+        found[names[number - 1]].append(restored(number, finding))
+    return found
+
+
+def restored(number: int, finding: Finding) -> Finding:
+    """The finding in the terms of its case: every number of four digits or more was moved by the case's."""
+    prefix = rf"\b{number}/"
+    message = re.sub(r"\d{4,}", lambda moved: str(int(moved.group()) % STRIDE), re.sub(prefix, "", finding.message))
+    return replace(
+        finding,
+        message=message,
+        key=None if finding.key is None else re.sub(prefix, "", finding.key),
+        node=None if finding.node is None else finding.node % STRIDE,
+        witnesses=tuple(index % STRIDE for index in finding.witnesses),
+    )
+
+
+def history_table(spark: SparkSession, ops: Sequence[Op]) -> DataFrame:
+    """The ops as the history's table, in one partition: a worker of Python for each would have to start."""
+    rows = pa.Table.from_pylist([row(op) for op in ops], HISTORY).to_pandas()
+    return spark.createDataFrame(rows, from_arrow_schema(HISTORY)).coalesce(1)
+
+
+def observation_table(spark: SparkSession, seen: Sequence[Observation]) -> DataFrame:
+    """The observations as their table, in the order of the record."""
+    return positioned(spark, [asdict(one) for one in seen], OBSERVATIONS)
+
+
+def batch_table(spark: SparkSession, batches: Sequence[LoggedBatch]) -> DataFrame:
+    """The batches as their table, in the order of the logs."""
+    return positioned(spark, [asdict(one) for one in batches], BATCHES)
+
+
+def positioned(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> DataFrame:
+    """The rows as a table with each one's position."""
+    listed = [(*(row[name] for name in schema.names), at) for at, row in enumerate(rows)]
+    return spark.createDataFrame(listed, from_arrow_schema(schema).add("position", IntegerType())).coalesce(1)
 
 
 def apart(number: int, ops: Sequence[Op]) -> list[Op]:
@@ -78,26 +204,57 @@ def apart(number: int, ops: Sequence[Op]) -> list[Op]:
 
 
 def own_key(number: int, key: str) -> str:
-    """A key of this number's history alone."""
+    """The key of this number's history."""
     return f"{number}/{key}"
 
 
 def own_value(number: int, op: Op) -> Any:
-    """What an operation holds, the keys in it being its history's own."""
+    """The op's value, with the keys in it made its history's own."""
     if op.f in ("poll", "commit", "committed") and op.value is not None:
         return own_keys(number, op.value)
     if op.f != "txn" or op.value is None:
         return op.value
-    return [own_mop(number, micro_op) for micro_op in op.value]
+    return [own_micro_op(number, micro_op) for micro_op in op.value]
 
 
-def own_mop(number: int, micro_op: list) -> list:
-    """A micro-operation, its keys being its history's own, if it has any."""
+def own_micro_op(number: int, micro_op: list) -> list:
+    """The micro-operation, with its key, if it has one, made its history's own."""
     if micro_op[0] == "poll":
         return ["poll", own_keys(number, micro_op[1])]
     return [micro_op[0], own_key(number, micro_op[1]), *micro_op[2:]] if len(micro_op) > 1 else micro_op
 
 
 def own_keys(number: int, by_key: Mapping[str, Any]) -> dict[str, Any]:
-    """What a poll returned, or a commit told, by key."""
-    return {own_key(number, key): told for key, told in by_key.items()}
+    """What a poll or a commit maps from keys."""
+    return {own_key(number, key): value for key, value in by_key.items()}
+
+
+def moved(by: int, seen: Observation) -> Observation:
+    """The observation with its nodes, epochs and offsets moved; -1 stands for none and stays."""
+
+    def plus(value: int | None) -> int | None:
+        return value if value is None or value < 0 else value + by
+
+    voters = json.loads(seen.detail)["voters"] if seen.kind == "claim" and seen.detail else None
+    detail = {str(int(voter) + by): plus(reach) for voter, reach in voters.items()} if voters else None
+    return replace(
+        seen,
+        node=seen.node + by,
+        epoch=plus(seen.epoch),
+        leader=plus(seen.leader),
+        voted=plus(seen.voted),
+        high_watermark=plus(seen.high_watermark),
+        log_end_offset=plus(seen.log_end_offset),
+        detail=json.dumps({"voters": detail}) if detail else seen.detail,
+    )
+
+
+def in_partition(number: int, batch: LoggedBatch) -> LoggedBatch:
+    """The batch in the partition of this number."""
+    return replace(batch, partition=PARTITION_STRIDE * number + batch.partition)
+
+
+def on_file(number: int, seen: Observation) -> Observation:
+    """What a broker had on file of the partition of this number."""
+    detail = json.loads(seen.detail or "")
+    return replace(seen, detail=json.dumps(detail | {"partition": PARTITION_STRIDE * number + detail["partition"]}))

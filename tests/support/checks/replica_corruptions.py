@@ -249,8 +249,8 @@ class Kept(NamedTuple):
 def on_file(node: int, at: LoggedBatch) -> Observation:
     """A broker has on file that its log is committed up to and with this batch."""
     detail = json.dumps({"topic": at.topic, "partition": at.partition, "epoch": at.leader_epoch})
-    source, mark = "replication-offset-checkpoint", at.last_offset + 1
-    return Observation(mark, node, source, "committed", high_watermark=mark, detail=detail)
+    mark = at.last_offset + 1
+    return Observation(mark, node, "replication-offset-checkpoint", "committed", high_watermark=mark, detail=detail)
 
 
 def valid_files(source: random.Random, number: int) -> Kept:
@@ -259,11 +259,15 @@ def valid_files(source: random.Random, number: int) -> Kept:
     return Kept(batches, [on_file(one.node, one) for one in batches if source.random() < 0.6])
 
 
+def rewritten(batch: LoggedBatch, lost: LoggedBatch) -> LoggedBatch:
+    """The batch as a leader later than the lost one's wrote it."""
+    return replace(batch, leader_epoch=lost.leader_epoch + 5, crc=9)
+
+
 def cut_by_a_later_leader(source: random.Random, kept: Kept) -> Kept:
     """What one node had on file was cut from all logs, and a later leader wrote something else there."""
     lost = one_of(source, (kept.batches, 0), 1)
-    later = {"leader_epoch": lost.leader_epoch + 5, "crc": 9}
-    batches = [replace(one, **later) if one.base_offset >= lost.base_offset else one for one in kept.batches]
+    batches = [rewritten(one, lost) if one.base_offset >= lost.base_offset else one for one in kept.batches]
     return Kept(batches, [*kept.seen, on_file(source.choice([1, 2, 3]), lost)])
 
 
@@ -277,8 +281,7 @@ def cut_and_never_written_again(source: random.Random, kept: Kept) -> Kept:
 def cut_by_the_leader_alone(source: random.Random, kept: Kept) -> Kept:
     """The leader lacks what its followers had on file, and has written something else: they are yet to follow it."""
     lost = one_of(source, (kept.batches, 0), 1)
-    later = {"leader_epoch": lost.leader_epoch + 5, "crc": 9}
-    own = [replace(one, **later) for one in kept.batches if one.node == 1 and one.base_offset >= lost.base_offset]
+    own = [rewritten(one, lost) for one in kept.batches if one.node == 1 and one.base_offset >= lost.base_offset]
     others = [one for one in kept.batches if one.node != 1 or one.base_offset < lost.base_offset]
     return Kept([*others, *own], [*kept.seen, on_file(source.choice([2, 3]), lost)])
 

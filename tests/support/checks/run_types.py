@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from checkers.judge import CheckResults
+from checkers.run_checks import CheckResults
 from harness.model import Finding
 
 WriteRun = Callable[..., Path]

@@ -37,8 +37,8 @@ def write(process: int, value: Any, key: str = "x", node: int = 1) -> tuple[Op, 
     return start, start.ok()
 
 
-def deed(f: str, value: Any = None, node: int | None = None) -> tuple[Op, Op]:
-    """The two rows of a deed of the nemesis."""
+def nemesis_op(f: str, value: Any = None, node: int | None = None) -> tuple[Op, Op]:
+    """The two rows of an operation of the nemesis."""
     return Op("invoke", f, NEMESIS, value=value, node=node), Op("info", f, NEMESIS, value=value, node=node)
 
 

@@ -42,13 +42,13 @@ def send_all(process: int, *records: tuple[int, int]) -> tuple[Op, Op]:
     return start, start.ok([{"offset": offset, "value": value} for offset, value in records])
 
 
-def poll(process: int, *records: tuple[int, int], key: str = KEY) -> tuple[Op, Op]:
+def poll(process: int, *records: Sequence[int], key: str = KEY) -> tuple[Op, Op]:
     """A poll's invocation and its ok with these offsets and values."""
     start = Op("invoke", "poll", process)
     return start, start.ok({key: [list(record) for record in records]} if records else {})
 
 
-def drain(process: int, *records: tuple[int, int], key: str = KEY) -> tuple[Op, Op]:
+def drain(process: int, *records: Sequence[int], key: str = KEY) -> tuple[Op, Op]:
     """A drain's invocation and its ok with these offsets and values."""
     start = Op("invoke", "drain", process, key)
     return start, start.ok([list(record) for record in records])

@@ -14,10 +14,11 @@ from checkers.twins import transactions as twin
 from harness.model import Op
 from tests.support.checks.small_histories import history
 
-Told = tuple[Op, Op]
+Ends = tuple[Op, Op]
+"""An invocation and its completion."""
 
 
-def txn(process: int, *micro_ops: list, end: str = "ok") -> Told:
+def txn(process: int, *micro_ops: list, end: str = "ok") -> Ends:
     """A transaction's invocation and its end; what it read is told by the end alone."""
     start = Op("invoke", "txn", process, value=[asked(micro_op) for micro_op in micro_ops])
     ends = {"ok": start.ok(list(micro_ops)), "fail": start.fail("aborted"), "info": start.info("timeout")}
@@ -35,20 +36,20 @@ def asked(micro_op: list) -> list:
     )
 
 
-def drain(key: str, *records: list) -> Told:
+def drain(key: str, *records: list) -> Ends:
     """A drain of a key, by a process of its own."""
     start = Op("invoke", "drain", 9, key=key)
     return start, start.ok(list(records))
 
 
-def one_by_one(*told: Told) -> list[Op]:
+def one_by_one(*pairs: Ends) -> list[Op]:
     """Each transaction ends before the next begins."""
-    return history(*(op for pair in told for op in pair))
+    return history(*(op for pair in pairs for op in pair))
 
 
-def together(*told: Told) -> list[Op]:
+def together(*pairs: Ends) -> list[Op]:
     """All transactions begin before any ends."""
-    return history(*(pair[0] for pair in told), *(pair[1] for pair in told))
+    return history(*(pair[0] for pair in pairs), *(pair[1] for pair in pairs))
 
 
 def append(key: str, value: int) -> list:
@@ -90,14 +91,14 @@ def random_history(drawn: random.Random, number: int, log: bool) -> list[Op]:
     """A few transactions on keys of their own against one true state, whose reads are disturbed now and then."""
     state: dict[str, list[list[int]]] = {f"{key}{number}": [] for key in "xy"}
     fresh = iter(range(number * 1000, number * 1000 + 1000))
-    ops: list[Op] = []
+    transactions: list[Ends] = []
     for _ in range(drawn.randint(2, 6)):
         chosen = [drawn.choice(sorted(state)) for _ in range(drawn.randint(1, 3))]
         end = drawn.choice(["ok", "ok", "ok", "fail", "info"])
         snapshot = {key: list(drawn.choice([held, held[:-1]])) for key, held in state.items()}
         micro_ops = [random_mop(drawn, key, state, snapshot, next(fresh), log, end) for key in chosen]
-        ops.append(txn(0, *micro_ops, end=end))
-    pairs = [tuple(replace(op, process=10 * number + at) for op in pair) for at, pair in enumerate(ops)]
+        transactions.append(txn(0, *micro_ops, end=end))
+    pairs = [tuple(replace(op, process=10 * number + at) for op in pair) for at, pair in enumerate(transactions)]
     drains = [drain(key, *held[: len(held) - drawn.randint(0, 1)]) for key, held in state.items() if log]
     return [*interleaved(drawn, pairs), *(op for pair in drains for op in pair)]
 

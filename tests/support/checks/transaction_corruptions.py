@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from harness.model import Op
 from tests.support.checks.small_histories import history
-from tests.support.checks.small_transactions import Told, append, drain, one_by_one, poll, read, send, together, txn
+from tests.support.checks.small_transactions import Ends, append, drain, one_by_one, poll, read, send, together, txn
 
 Form = Literal["list", "register", "log"]
 Plant = Callable[[random.Random, list[Op]], Sequence[Op] | None]
@@ -62,7 +62,7 @@ def valid_transactions(source: random.Random, form: Form) -> list[Op]:
     return settled(rows)
 
 
-def took_place(source: random.Random, world: World, process: int, end: str) -> Told:
+def took_place(source: random.Random, world: World, process: int, end: str) -> Ends:
     """A transaction that sees what is there and changes it, but for one that fails; or that perhaps does."""
     before = {key: list(versions) for key, versions in world.held.items()}
     chosen = [source.choice(KEYS) for _ in range(source.randint(1, 3))]
@@ -134,7 +134,7 @@ def cycle(rows: Sequence[Op]) -> Plant:
     return plant
 
 
-def drained(rows: Sequence[Op], *drains: Told) -> Plant:
+def drained(rows: Sequence[Op], *drains: Ends) -> Plant:
     """The same, with drains at the end."""
     among = cycle(rows)
 

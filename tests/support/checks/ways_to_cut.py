@@ -1,9 +1,9 @@
-"""One history as a table in every way that its rows may be cut into files, batches and partitions."""
+"""Cuts one history into files, batches and partitions in several ways."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,9 +24,12 @@ WAYS = {
 """By name: shuffle partitions, files, rows in a batch."""
 
 
-def cut(spark: SparkSession, ops: Sequence[Op], directory: Path) -> Iterator[tuple[str, DataFrame]]:
-    """Each way's name and the table, for which Spark is set up until the next one is asked for."""
-    for name, (partitions, files, batch_rows) in WAYS.items():
+def cut(
+    spark: SparkSession, ops: Sequence[Op], directory: Path, ways: Iterable[str] = tuple(WAYS)
+) -> Iterator[tuple[str, DataFrame]]:
+    """Each way's name and the table; Spark keeps that way's settings until the next item is requested."""
+    for name in ways:
+        partitions, files, batch_rows = WAYS[name]
         with configured(
             spark,
             shuffle__partitions=str(partitions),
@@ -51,11 +54,11 @@ def written(ops: Sequence[Op], files: int, directory: Path) -> Path:
 def configured(spark: SparkSession, **settings: str) -> Iterator[None]:
     """These settings of Spark's for a while."""
     names = {name: f"spark.sql.{name.replace('__', '.')}" for name in settings}
-    before = {name: spark.conf.get(names[name]) for name in settings}
+    before = {name: spark.conf.get(names[name]) or "" for name in settings}
     for name, setting in settings.items():
         spark.conf.set(names[name], setting)
     try:
         yield
     finally:
         for name, setting in before.items():
-            spark.conf.set(names[name], setting or "")
+            spark.conf.set(names[name], setting)

@@ -11,14 +11,15 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from checkers import judge as judging
 from checkers.framework.contract import FINDING_SCHEMA, Check, JudgeSettings
-from checkers.judge import judge
+from checkers.run_checks import judge
+from harness import plugins
 from harness.model import NEMESIS, BadInput, Op, Verdict
 from harness.model.records.logged_batch import LoggedBatch
 from harness.model.records.tables import ADDED_LATER
+from tests.support.checks import CHECKS
 from tests.support.checks.run_types import JudgeRun, WriteRun
-from tests.support.checks.small_histories import MS, deed, history, read, write
+from tests.support.checks.small_histories import MS, history, nemesis_op, read, write
 
 pytestmark = pytest.mark.spark
 
@@ -55,7 +56,7 @@ def test_a_table_that_is_not_whole_is_refused_by_name(
     run = write_run(OPS, ())
     named = harm(run)
     with pytest.raises(BadInput, match="expected") as refusal:
-        judge(run, ["register"], JudgeSettings(), spark)
+        judge(run, {"register": CHECKS["register"]}, JudgeSettings(), spark)
     assert str(refusal.value).startswith(f"{named}: ")
     assert "\n" not in str(refusal.value)
 
@@ -64,13 +65,13 @@ def test_a_table_that_is_not_whole_is_refused_by_name(
 def test_a_chunk_that_is_still_being_written_is_left_alone(name: str, spark: SparkSession, write_run: WriteRun) -> None:
     run = write_run(OPS, ())
     (run / "history" / name).write_bytes(b"half a chunk")
-    assert judge(run, ["register"], JudgeSettings(), spark).verdict is Verdict.VALID
+    assert judge(run, {"register": CHECKS["register"]}, JudgeSettings(), spark).verdict is Verdict.VALID
 
 
-def test_an_unknown_check_is_refused_with_those_there_are(judge_run: JudgeRun) -> None:
-    known = "availability, deeds, divergence, log, promised-reads, quorum, register, transactions"
-    with pytest.raises(BadInput, match=f"'registre': expected one of {known}"):
-        judge_run(["registre"], OPS)
+def test_an_unknown_check_is_refused_with_the_known_ones() -> None:
+    known = "availability, divergence, log, nemesis, promised-reads, quorum, register, transactions"
+    with pytest.raises(BadInput, match=f"check 'registre': expected one of {known}"):
+        plugins.check("registre")
 
 
 def crash_here(*_: Any) -> DataFrame:
@@ -90,7 +91,7 @@ def crash_in_a_worker(history_: DataFrame, *_: Any) -> DataFrame:
 def test_a_crashed_check_is_unknown_and_the_others_still_judge(
     crash: Any, said: str, judge_run: JudgeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judging, "CHECKS", {**judging.CHECKS, "broken": Check(crash)})
+    monkeypatch.setitem(CHECKS, "broken", Check(crash))
     judgement = judge_run(["broken", "register"], history(*read(0, 5)))
     assert [(found.check, found.name) for found in judgement.findings] == [
         ("broken", "check-crashed"),
@@ -102,7 +103,7 @@ def test_a_crashed_check_is_unknown_and_the_others_still_judge(
 
 def test_a_deed_that_did_not_take_makes_the_run_unknown(judge_run: JudgeRun) -> None:
     failed = Op("info", "cut", NEMESIS, error="links (1, 2) pass though cut")
-    judgement = judge_run(["nemesis", "register"], history(*write(0, 1), *read(0, 1), failed, *deed("heal")))
+    judgement = judge_run(["nemesis", "register"], history(*write(0, 1), *read(0, 1), failed, *nemesis_op("heal")))
     assert [(found.name, found.witnesses) for found in judgement.findings] == [("fault-not-effective", (4,))]
     assert judgement.verdict is Verdict.UNKNOWN
 
@@ -117,11 +118,11 @@ def test_findings_are_bounded_and_the_rest_is_counted(judge_run: JudgeRun) -> No
 def test_clients_are_measured_from_the_mark_on(judge_run: JudgeRun) -> None:
     timed = [
         (0, write(0, 1)[0]), (5, write(0, 1)[1]),
-        (10, deed("mark", "story")[1]), (20, deed("cut")[1]), (21, deed("cut")[1]),
+        (10, nemesis_op("mark", "story")[1]), (20, nemesis_op("cut")[1]), (21, nemesis_op("cut")[1]),
         (30, read(1, 1)[0]), (34, read(1, 1)[1]),
         (40, read(1, 1)[0]), (48, Op("info", "read", 1, "x")),
-        (85, deed("heal")[1]), (90, deed("heal")[1]),
-        (91, read(2, 1)[0]), (97, read(2, 1)[1]), (110, deed("end")[1]),
+        (85, nemesis_op("heal")[1]), (90, nemesis_op("heal")[1]),
+        (91, read(2, 1)[0]), (97, read(2, 1)[1]), (110, nemesis_op("end")[1]),
     ]  # fmt: skip
     ops = history(*(Op(op.type, op.f, op.process, op.key, op.value, time_ns=ms * MS) for ms, op in timed))
     judgement = judge_run(["availability"], ops)
@@ -137,7 +138,7 @@ def test_clients_are_measured_from_the_mark_on(judge_run: JudgeRun) -> None:
 
 
 def test_a_run_without_clients_has_no_clients_numbers(judge_run: JudgeRun) -> None:
-    judgement = judge_run(["availability"], history(*deed("cut"), *deed("heal")), idle=True)
+    judgement = judge_run(["availability"], history(*nemesis_op("cut"), *nemesis_op("heal")), idle=True)
     assert (judgement.findings, judgement.quantities) == ((), ())
 
 
@@ -151,8 +152,8 @@ def test_the_session_says_nothing_on_the_terminal_when_a_job_fails(
 
 def test_a_run_from_before_a_column_was_added_is_judged(spark: SparkSession, write_run: WriteRun) -> None:
     batches = [LoggedBatch(1, "__cluster_metadata", 0, 0, 0, 1, 77)]
-    run = write_run(history(*deed("heal")), [], batches)
+    run = write_run(history(*nemesis_op("heal")), [], batches)
     for chunk in (run / "batches").iterdir():
         older = parquet.read_table(chunk).drop_columns(sorted(ADDED_LATER))
         parquet.write_table(older, chunk)
-    assert judge(run, ["divergence"], JudgeSettings(), spark).findings == ()
+    assert judge(run, {"divergence": CHECKS["divergence"]}, JudgeSettings(), spark).findings == ()
