@@ -168,6 +168,7 @@ def registers(name: str, client: RegisterClient) -> Workload:
         read=read,
         final_operations=tuple(Op("invoke", "read", key=f"r{number}") for number in range(KEYS)),
         make_session=client.make_session,
+        final_reads_lag=client.check == "promised-reads",
     )
 
 

@@ -1,7 +1,6 @@
-"""What a workload is to the harness.
+"""What a workload is: operations as pure functions, sessions that carry them out, and the checks of its history.
 
-A workload is pure but for its sessions: operation() maps a number and a draw to an invocation, and the composition
-makes generators of it. checks name the checks that judge its history.
+The composition makes generators of the operations (harness.planning.workloads).
 """
 
 from __future__ import annotations
@@ -19,9 +18,10 @@ Connect = Callable[[int], Connection]
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """How a workload reaches the nodes: connections of ours, and the addresses that clients of Kafka's own dial.
+    """How a workload reaches the nodes.
 
-    connect leads to the controllers' listener, connect_client to that of the brokers' clients.
+    connect opens one of our connections to the controllers' listener, connect_client to the brokers' listener.
+    addresses are for client libraries that open connections themselves.
     """
 
     connect: Connect
@@ -38,17 +38,21 @@ MakeSession = Callable[[ClusterAccess, int], Session]
 """The session of a process, given how to reach the nodes, and the process's number."""
 
 Prepare = Callable[[ClusterAccess], Awaitable[None]]
-"""What must be there before clients begin; raises PeerFailure where it does not come about."""
+"""Creates what clients need before they start. Raises PeerFailure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
     """A workload by name; one without operations leaves the system alone.
 
-    read gives the operations of half the processes, which so stay with a node that goes on answering though no write
-    would return from it. final_operations are asked once everything is healed, each until it is ok, after the mark
-    `final`. prepare is carried out before anything else is asked. script is what one process does, in order, in the
-    place of operation; it begins once everything is in place that the story has before it first lets time pass.
+    - checks judge its history, beside those of every run and of the system.
+    - operation maps a number and a random number to an invocation. read does the same for half of the processes, which
+      only read, and so stay with a node that still answers although it no longer completes writes.
+    - final_operations follow once everything is healed, after the mark `final`; each is retried until it is ok.
+    - final_reads_lag: nodes answer final reads from their own state, so the reads wait until all have caught up.
+    - prepare runs before the clients start. Raises PeerFailure.
+    - script is what one process does, in order, instead of operation. It starts after the steps of the story that come
+      before its first sleep.
     """
 
     name: str
@@ -58,13 +62,14 @@ class Workload:
     read: Callable[[int, int], Op] | None = None
     final_operations: tuple[Op, ...] = ()
     make_session: MakeSession | None = None
-    """None, as read is, exactly where operation is."""
+    """None if and only if operation and read are None."""
     prepare: Prepare | None = None
     script: tuple[Op, ...] = ()
+    final_reads_lag: bool = False
 
     @property
     def idle(self) -> bool:
-        """Whether no client asks anything."""
+        """Whether there are no clients."""
         return self.operation is None
 
 

@@ -63,10 +63,16 @@ def prepared(history: DataFrame, settings: JudgeSettings) -> DataFrame:
     """The history with `final` on rows after the final mark; a node that lost its disk counts as another node."""
     mark = history.where(is_mark("final")).agg(fn.min("index").alias("final_index"))
     is_wipe = (fn.col("process") == NEMESIS) & (fn.col("type") == "info") & fn.col("f").isin(*settings.ops.empties_disk)
-    so_far = Window.partitionBy("node").orderBy("index").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    wipes = fn.sum(is_wipe.cast("int")).over(so_far)
+    nodes = fn.from_json(fn.get_json_object("value", "$.nodes"), "array<int>")
+    wipes = history.where(is_wipe & fn.col("error").isNull()).select(
+        fn.explode(nodes).alias("node"), "index", fn.lit(1).alias("wiped")
+    )
+    rows = history.withColumn("wiped", fn.lit(0)).unionByName(wipes, allowMissingColumns=True)
+    so_far = Window.partitionBy("node").orderBy("index", "wiped").rowsBetween(Window.unboundedPreceding, 0)
     return (
-        history.withColumn("node", fn.col("node") * WIPES_MAX + wipes)
+        rows.withColumn("node", fn.col("node") * WIPES_MAX + fn.sum("wiped").over(so_far))
+        .where("wiped = 0")
+        .drop("wiped")
         .join(fn.broadcast(mark), how="cross")
         .withColumn("final", fn.coalesce(fn.col("index") > fn.col("final_index"), fn.lit(False)))
     )

@@ -40,11 +40,13 @@ TEXTS: Final[Mapping[str, str]] = {
     "all_follow": "all nodes follow {node}",
     "is_not_leader": "another node than {node} leads",
     "is_candidate": "{node} is a candidate",
+    "caught_up": "every node that responds has caught up with the leader",
 }
 """Every condition by name, with its text; those that mention a node need one."""
 
 LEADER_KNOWN: Final = Condition("leader_known")
 ALL_FOLLOW_LEADER: Final = Condition("all_follow_leader")
+CAUGHT_UP: Final = Condition("caught_up")
 
 
 def needs_node(name: str) -> bool:

@@ -13,8 +13,9 @@ from harness.engine.pacing import seconds, sleep, stagger, time_limit
 from harness.engine.placement import clients, nemesis, reserve
 from harness.engine.randomness import split
 from harness.model import NEMESIS, Op
+from harness.model.conditions import CAUGHT_UP
 from harness.model.nemesis_ops import AWAIT, SLEEP
-from harness.model.story import FINAL_READS, MARK, STORY_BEGINS, Step, mark
+from harness.model.story import FINAL_READS, MARK, STORY_BEGINS, Step, mark, once
 from harness.planning.plan import Plan
 from workloads.workload import Workload, WorkloadSpec
 
@@ -22,6 +23,8 @@ FINAL_READ_SECONDS = 25.0
 """How long one final operation is retried: longer than brokers take to abort an abandoned transaction."""
 
 FINAL_READS_SECONDS = 60.0
+CATCH_UP_SECONDS = 25.0
+"""How long final reads wait for nodes that answer from their own state."""
 
 
 def workload_of(plan: Plan) -> Workload:
@@ -49,7 +52,14 @@ def generator_of(plan: Plan, workload: Workload) -> Generator:
     retried = (until_ok(repeat(fixed(op))) for op in workload.final_operations)
     reads = phases(*(time_limit(seconds(FINAL_READ_SECONDS), each) for each in retried))
     final = time_limit(seconds(FINAL_READS_SECONDS), clients(reads))
-    return phases(before, alongside(nemesis(_sequence(rest)), load), marked(FINAL_READS), final)
+    catch_up = [once(CAUGHT_UP, CATCH_UP_SECONDS)] if workload.final_reads_lag else []
+    return phases(
+        before,
+        alongside(nemesis(_sequence(rest)), load),
+        nemesis(_sequence(catch_up)),
+        marked(FINAL_READS),
+        final,
+    )
 
 
 def _load(plan: Plan, workload: Workload, operation: OpFunction, read: OpFunction) -> Generator:

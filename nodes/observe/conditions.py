@@ -16,11 +16,12 @@ from nodes.observe.log_lines import LogEvent
 
 @dataclass(frozen=True, slots=True)
 class QuorumView:
-    """The nodes as last seen: who claims to lead, and the last transition that each logged."""
+    """The nodes as last seen: claims to lead, last logged transitions, and who responded to the last poll."""
 
     nodes: tuple[int, ...]
     claims: Mapping[int, QuorumDescription]
     transitions: Mapping[int, LogEvent]
+    responding: frozenset[int] = frozenset()
 
     def leader(self) -> int | None:
         """The node that claims to lead in the highest epoch."""

@@ -31,7 +31,7 @@ REQUEST = v0_request.DescribeQuorumRequest(
 class QuorumDescription:
     """One node's response. error is Kafka's name of the error (`not_leader_or_follower`); None if the node leads.
 
-    voters are pairs of a voter and its log end offset as the leader knows it, -1 before it fetched.
+    voters and observers are pairs of a replica and its log end offset as the leader knows it, -1 before it fetched.
     """
 
     error: str | None = None
@@ -40,6 +40,7 @@ class QuorumDescription:
     high_watermark: int | None = None
     log_end_offset: int | None = None
     voters: tuple[tuple[int, int], ...] = ()
+    observers: tuple[tuple[int, int], ...] = ()
 
 
 async def describe_quorum(connection: Connection, timeout_ms: int) -> QuorumDescription:
@@ -58,4 +59,5 @@ async def describe_quorum(connection: Connection, timeout_ms: int) -> QuorumDesc
         partition.high_watermark,
         dict(voters).get(partition.leader_id),
         voters,
+        tuple(sorted((int(each.replica_id), int(each.log_end_offset)) for each in partition.observers)),
     )

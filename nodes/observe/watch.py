@@ -15,10 +15,11 @@ from functools import partial
 from pathlib import Path
 
 from harness.model import Observation, PeerFailure
-from harness.model.conditions import Condition
+from harness.model.conditions import CAUGHT_UP, Condition
 from harness.model.records.observation import Kind
 from harness.model.session import Connection
 from harness.model.systems import NodeFiles
+from nodes.observe.catch_up import CatchUp
 from nodes.observe.conditions import QuorumView, holds
 from nodes.observe.describe_quorum import QuorumDescription, describe_quorum
 from nodes.observe.high_watermarks import HIGH_WATERMARKS, TopicPartition, epoch_below, read_high_watermarks
@@ -45,6 +46,7 @@ class QuorumWatch:
         self._nodes: tuple[int, ...] = ()
         self._claims: dict[int, QuorumDescription] = {}
         self._transitions: dict[int, LogEvent] = {}
+        self._responding: set[int] = set()
         self._changed = asyncio.Condition()
 
     def start(self, files: Mapping[int, NodeFiles], connections: Mapping[int, Connection]) -> None:
@@ -76,16 +78,18 @@ class QuorumWatch:
             self._tails[node].read_new()  # before the view is discarded, so that old lines do not reappear in it
         self._claims.pop(node, None)
         self._transitions.pop(node, None)
+        self._responding.discard(node)
 
     def view(self) -> QuorumView:
         """The latest view of the quorum."""
-        return QuorumView(self._nodes, self._claims, self._transitions)
+        return QuorumView(self._nodes, self._claims, self._transitions, frozenset(self._responding))
 
     async def until(self, condition: Condition, timeout_seconds: float) -> bool:
         """Wait until a condition of nodes.observe.conditions holds; returns whether it did in time."""
+        is_met = CatchUp(self.view()).holds if condition == CAUGHT_UP else partial(holds, condition)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_seconds), self._changed:
-                await self._changed.wait_for(lambda: holds(condition, self.view()))
+                await self._changed.wait_for(lambda: is_met(self.view()))
                 return True
         return False
 
@@ -142,6 +146,7 @@ class QuorumWatch:
         except PeerFailure:
             response = QuorumDescription(SILENCE)
         now_ns = self._now_ns()
+        (self._responding.discard if response.error == SILENCE else self._responding.add)(node)
         if response.error is None:
             self._claims[node] = response
             self._observe(_claim(now_ns, node, response))

@@ -92,7 +92,7 @@ def test_a_run_without_progress_is_unknown_unless_it_was_to_idle(check: str, jud
 
 
 FINAL = nemesis_op("mark", "final")
-WIPE = nemesis_op("wipe", node=1)
+WIPE = nemesis_op("lose_disk", {"nodes": [1]})
 RACING = Op("invoke", "write", 0, "x", 2)
 
 PROMISES = {

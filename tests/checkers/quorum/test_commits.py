@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from checkers.framework.tables import configure_for
 from checkers.quorum.commits import follower_stuck
 from checkers.twins import quorum_commits as twins
+from harness import plugins
 from harness.model import Finding, Observation, Op
 from harness.model.records.logged_batch import LoggedBatch
 from tests.support.checks.on_spark import (
@@ -145,7 +146,7 @@ def test_a_follower_that_stands_still_is_stuck_once_nothing_keeps_it(find_in_run
 def test_a_follower_is_not_stuck_when(ops: list[Op], observations: list[Observation], spark: SparkSession) -> None:
     configure_for(spark, rows=len(observations))
     tables = history_table(spark, ops), observation_table(spark, observations)
-    assert follower_stuck(*tables, "quorum").collect() == []
+    assert follower_stuck(*tables, "quorum", plugins.ops()).collect() == []
 
 
 def random_claims(source: random.Random, run: int) -> list[Observation]:
