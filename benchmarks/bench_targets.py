@@ -88,8 +88,8 @@ def searchable(made: generators.Operations) -> Operations:
     """The operations as the searches take them."""
     call, back = events_of(made)
     code = CODES[made.code]
-    a = np.select([made.code == generators.READ, made.code == generators.WRITE], [made.told, made.asked], made.old)
-    b = np.where(code == SWAP, made.asked, NIL)
+    a = np.select([made.code == generators.READ, made.code == generators.WRITE], [made.told, made.argument], made.old)
+    b = np.where(code == SWAP, made.argument, NIL)
     columns = call, np.where(made.ended == generators.ENDED_INFO, NEVER, back), code, a, b
     order = np.argsort(call)
     return Operations(*(np.ascontiguousarray(column[order], np.int64) for column in columns))
@@ -185,8 +185,8 @@ def unique_register(operations: int) -> Row:
     kind[call], kind[back] = INVOKE, OK
     f[call] = f[back] = made.code
     process[call] = process[back] = made.process
-    value[call], value[back] = np.where(made.code == generators.WRITE, made.asked, NIL), made.told
-    value[back[made.code == generators.WRITE]] = made.asked[made.code == generators.WRITE]
+    value[call], value[back] = np.where(made.code == generators.WRITE, made.argument, NIL), made.told
+    value[back[made.code == generators.WRITE]] = made.argument[made.code == generators.WRITE]
     partner[call], partner[back] = back, call
     starts, values = np.array([0, 2 * operations]), operations + 1
     del made, call, back

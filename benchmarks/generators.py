@@ -80,7 +80,7 @@ class Made:
 class Operations:
     """A block's operations in the order of their effects: when each was called and returned, and what it did.
 
-    before is what the key held before, asked what a write or swap writes, old what a swap expects, told what a read
+    before is what the key held before, argument what a write or swap writes, old what a swap expects, told what a read
     returns; 0 is nil.
     """
 
@@ -92,7 +92,7 @@ class Operations:
     code: Ints
     ended: Ints
     old: Ints
-    asked: Ints
+    argument: Ints
     told: Ints
 
 
@@ -139,8 +139,8 @@ def operations_of(recipe: Recipe, source: np.random.Generator, number: Ints, cra
     takes_effect = (code == WRITE) | (code == SWAP)
     takes_effect[crashes] = source.random(int(crashes.sum())) < 0.5
     key = np.searchsorted(chances_of(recipe), source.random(count))
-    asked = source.integers(1, recipe.values + 1, count) if recipe.values else number + 1
-    before = held_before(key, asked, takes_effect, made.held)
+    argument = source.integers(1, recipe.values + 1, count) if recipe.values else number + 1
+    before = held_before(key, argument, takes_effect, made.held)
     other = before % recipe.values + 1 if recipe.values > 1 else -1 - number
     return Operations(
         number,
@@ -151,7 +151,7 @@ def operations_of(recipe: Recipe, source: np.random.Generator, number: Ints, cra
         code,
         np.where(crashes, ENDED_INFO, np.where(code == REFUSED, ENDED_FAIL, ENDED_OK)),
         np.where(code == REFUSED, other, before),
-        asked,
+        argument,
         before,
     )
 
@@ -165,19 +165,19 @@ def chances_of(recipe: Recipe) -> np.ndarray:
     return np.cumsum(weights) / weights.sum()
 
 
-def held_before(key: Ints, asked: Ints, takes_effect: Ints, held: Ints) -> Ints:
+def held_before(key: Ints, argument: Ints, takes_effect: Ints, held: Ints) -> Ints:
     """What each operation's key held before it; held becomes what the keys hold at the end."""
     order = np.argsort(key, kind="stable")
     places = np.arange(len(key))
     last = np.maximum.accumulate(np.where(takes_effect[order], places, -1))
     latest = np.append(-1, last[:-1])
     firsts = np.searchsorted(key[order], key[order])
-    found = np.where(latest >= firsts, asked[order][latest], held[key[order]])
+    found = np.where(latest >= firsts, argument[order][latest], held[key[order]])
     before = np.empty_like(found)
     before[order] = found
     ends = np.flatnonzero(np.diff(key[order], append=-1))
     changed = ends[last[ends] >= firsts[ends]]
-    held[key[order][changed]] = asked[order][last[changed]]
+    held[key[order][changed]] = argument[order][last[changed]]
     return before
 
 
@@ -203,8 +203,8 @@ def make_stale(recipe: Recipe, operations: Operations) -> bool:
     for read in reads:
         newer = np.searchsorted(sets, read - apart) - 1
         older = np.searchsorted(sets, sets[newer] - apart) - 1 if newer >= 0 else -1
-        if older >= 0 and operations.asked[sets[older]] != operations.told[read]:
-            operations.told[read] = operations.asked[sets[older]]
+        if older >= 0 and operations.argument[sets[older]] != operations.told[read]:
+            operations.told[read] = operations.argument[sets[older]]
             return True
     return False
 
@@ -238,11 +238,11 @@ def rows_of(operations: Operations) -> pa.Table:
 def texts_of(operations: Operations, told: Ints) -> pa.Array:
     """Values as JSON: what was read, what was written, or the pair of a swap."""
     old = pc.if_else(pa.array(operations.old == 0), "null", pa.array(operations.old).cast(pa.string()))
-    asked = pa.array(operations.asked).cast(pa.string())
-    pair = pc.binary_join_element_wise("[", old, ", ", asked, "]", "")
+    argument = pa.array(operations.argument).cast(pa.string())
+    pair = pc.binary_join_element_wise("[", old, ", ", argument, "]", "")
     seen = pc.if_else(pa.array(told == 0), pa.scalar(None, pa.string()), pa.array(told).cast(pa.string()))
     is_read, is_write = pa.array(operations.code == READ), pa.array(operations.code == WRITE)
-    return pc.if_else(is_read, seen, pc.if_else(is_write, asked, pair))
+    return pc.if_else(is_read, seen, pc.if_else(is_write, argument, pair))
 
 
 def settled(made: Made, rows: pa.Table, until: float) -> pa.Table:

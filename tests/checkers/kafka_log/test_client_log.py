@@ -251,8 +251,8 @@ def test_values_of_another_kind_are_not_passed_over(judge_run: JudgeRun) -> None
 def test_message_names_the_guarantee_and_both_witnesses(find_in_run: FindInRun) -> None:
     (found,) = find_in_run("log", history(*send(0, 1, 0), *send(0, 2, 1), *drain(2, ONE)), [])
     assert found.message == (
-        "key log-0: what was acknowledged is in the log: send of 2 was acknowledged at offset 1 (index 2 to 3), but "
-        "nobody read it, and the drain (index 4 to 5) went on without it"
+        "key log-0: acknowledged values are in the log: send of 2 was acknowledged at offset 1 (index 2 to 3), but "
+        "no read returned it, the drain (index 4 to 5) included"
     )
 
 

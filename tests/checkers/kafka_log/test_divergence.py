@@ -95,7 +95,7 @@ BROKEN = {
     ),
     "a majority lost what was committed": (
         logs("1:0 1:1 1:2", "1:0", "1:0 1:1"), 3,
-        [("committed-record-missing", None, "3 was the high watermark, and of 3 voters fewer than 2 hold offsets 2")],
+        [("committed-record-missing", None, "the high watermark was 3, and of 3 voters fewer than 2 hold offsets 2")],
     ),
     "what was committed is in three versions": (
         logs("1:0 2:1-2", "1:0 3:1", "1:0 4:1-2"), 2,
@@ -107,7 +107,7 @@ BROKEN = {
     "a batch is sound in one log only": (
         logs("1:0 1:1", "1:0! 1:1", "1:0! 1:1"), 2,
         [("committed-record-missing", None, "offsets 0 to 0"),
-         ("corrupt-batch", 2, "node 2's at offsets 0 to 0, of epoch 1, has not (crc 1000)"),
+         ("corrupt-batch", 2, "node 2's at offsets 0 to 0, of epoch 1, does not (crc 1000)"),
          ("corrupt-batch", 3, "node 3's at offsets 0 to 0")],
     ),
     "an epoch goes back along a log": (
@@ -164,19 +164,19 @@ KEPT = {
 CUT = {
     "another leader's record stands there": (
         logs("1:0 3:1 3:2", "1:0 3:1 3:2", "1:0"), [on_file(1, 1, 1, 2), on_file(1, 2, 2, 3), on_file(1, 3, 2, 4)],
-        (1, 4, "node 1 had 3 on file, in epoch 2, and now offset 2 is of epoch 3"),
+        (1, 4, "node 1 had stored 3, in epoch 2, and now offset 2 is of epoch 3"),
     ),
     "who had it still has it, and another leader does not": (
         logs("1:0 2:1 2:2", "1:0 3:1 3:2"), [on_file(1, 2, 2)],
-        (1, 2, "node 1 had 2 on file, in epoch 2, and now offset 1 is of epoch 3"),
+        (1, 2, "node 1 had stored 2, in epoch 2, and now offset 1 is of epoch 3"),
     ),
     "all logs end before it": (
         logs("1:0 1:1", "1:0"), [on_file(2, 5, 1, 9), on_file(3, 5, 1, 7), on_file(3, 1, 1, 1)],
-        (3, 7, "node 3 had 5 on file, in epoch 1, and now no log has offset 4, the longest ends at 2"),
+        (3, 7, "node 3 had stored 5, in epoch 1, and now no log has offset 4, the longest ends at 2"),
     ),
     "nobody has it but a deposed leader, of an earlier epoch": (
         logs("1:0 2:1", "1:0"), [on_file(3, 2, 3)],
-        (3, 2, "node 3 had 2 on file, in epoch 3, and now offset 1 is of epoch 2"),
+        (3, 2, "node 3 had stored 2, in epoch 3, and now offset 1 is of epoch 2"),
     ),
 }  # fmt: skip
 
@@ -191,7 +191,7 @@ def test_a_log_was_truncated_below_its_high_watermark_when(name: str, found: dic
     [cut] = [one for one in found[name] if one.name == "truncated-below-high-watermark"]
     node, time_ns, words = CUT[name][2]
     assert (cut.node, cut.time_ns, cut.severity) == (node, time_ns, "invalid")
-    assert cut.message == f"what is below a high watermark stays in the log: {words}"
+    assert cut.message == f"records below a high watermark stay in the log: {words}"
 
 
 def test_a_high_watermark_on_file_says_nothing_where_no_log_was_kept(find_in_run: FindInRun) -> None:

@@ -66,8 +66,8 @@ LOG = [
     LoggedRecord(1, "log", 0, 2, 9, 0, None, "2"),
 ]
 WORDS = (
-    "a fenced producer writes nothing more: on node 1 log-0=2 at offset 2 is producer 9's of epoch 0, behind its epoch "
-    "2 at offset 1"
+    "a fenced producer writes nothing: on node 1 log-0=2 at offset 2 is by producer 9 of epoch 0, after its epoch 2 at "
+    "offset 1"
 )
 
 

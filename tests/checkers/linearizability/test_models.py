@@ -86,9 +86,9 @@ def test_the_search_for_queues_agrees_with_the_order_of_unique_values() -> None:
         assert (plain.problem is None) == (quick.problem is None), f"seed {which}"
 
 
-def op(f: str, process: int, asked: object = None, returned: object = None) -> tuple[Op, Op]:
+def op(f: str, process: int, argument: object = None, returned: object = None) -> tuple[Op, Op]:
     """An invocation and its ok."""
-    start = Op("invoke", f, process, "x", asked)
+    start = Op("invoke", f, process, "x", argument)
     return start, start.ok(returned)
 
 
@@ -117,11 +117,11 @@ VALID_ONES = {
 BROKEN_ONES = {
     "cas-register: a value is swapped twice": (
         [*write(0, 1), SWAP, SWAP.ok(), *op("cas", 1, [1, 3])],
-        "a value written once is swapped once: cas [1, 2] (index 2 to 3) and cas [1, 3] (index 4 to 5) both took it",
+        "a value written once is swapped once: cas [1, 2] (index 2 to 3) and cas [1, 3] (index 4 to 5) both",
     ),
-    "cas-register: a swap of what was never written": ([SWAP, SWAP.ok()], "cas [1, 2] (index 0 to 1) saw what was"),
+    "cas-register: a swap of what was never written": ([SWAP, SWAP.ok()], "cas [1, 2] (index 0 to 1) returned a value"),
     "cas-register: swaps in a circle": (
-        [SWAP, Op("invoke", "cas", 1, "x", [2, 1]), SWAP.ok(), Op("ok", "cas", 1, "x", [2, 1])], "took what only came",
+        [SWAP, Op("invoke", "cas", 1, "x", [2, 1]), SWAP.ok(), Op("ok", "cas", 1, "x", [2, 1])], "only its own new value led to",
     ),
     "cas-register: a read of what was swapped away": (
         [*write(0, 1), SWAP, SWAP.ok(), *read(0, 1)], "(index 2 to 3) ended before read 1 (index 4 to 5) began",
@@ -148,9 +148,9 @@ BROKEN_ONES = {
         "enqueue 1 (index 0 to 1) ended before enqueue 2 (index 2 to 3) began",
     ),
     "fifo-queue: the first was lost": (
-        [*op("enqueue", 0, 1), *op("enqueue", 0, 2), *op("dequeue", 1, None, 2)], "values leave a queue in the order",
+        [*op("enqueue", 0, 1), *op("enqueue", 0, 2), *op("dequeue", 1, None, 2)], "a queue returns values in the order",
     ),
-    "fifo-queue: a value out of nothing": ([*op("dequeue", 1, None, 2)], "dequeue 2 (index 0 to 1) returned what was"),
+    "fifo-queue: a value out of nothing": ([*op("dequeue", 1, None, 2)], "dequeue 2 (index 0 to 1) returned a value"),
     "fifo-queue: a value twice": (
         [*op("enqueue", 0, 1), *op("dequeue", 1, None, 1), *op("dequeue", 1, None, 1)], "returned the same",
     ),
@@ -170,11 +170,11 @@ def test_valid(name: str) -> None:
 
 @pytest.mark.parametrize("name", BROKEN_ONES)
 def test_broken_and_said_why(name: str) -> None:
-    ops, says = BROKEN_ONES[name]
+    ops, words = BROKEN_ONES[name]
     problem = outcome(name.partition(":")[0], *ops).problem
     assert problem is not None
     assert (problem.name, problem.severity) == ("non-linearizable", "invalid")
-    assert says in problem.message
+    assert words in problem.message
 
 
 def test_a_search_out_of_budget_says_what_it_spent() -> None:

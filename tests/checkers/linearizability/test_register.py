@@ -63,7 +63,7 @@ def test_register_is_not_linearizable_after(name: str, found: dict[str, list[Fin
 def test_message_names_the_guarantee_and_its_witness(judge_run: JudgeRun) -> None:
     (finding,) = judge_run(["register"], history(*write(0, 1), *write(0, 2), *read(1, 1))).findings
     assert finding.message == (
-        "key x: reads see the latest write: no order exists, for write 1 (index 0 to 1) ended before write 2 "
+        "key x: reads see the latest write: no order exists, because write 1 (index 0 to 1) ended before write 2 "
         "(index 2 to 3) began, and write 2 (index 2 to 3) ended before read 1 (index 4 to 5) began"
     )
 

@@ -30,19 +30,19 @@ def problems(outcome: Outcome) -> list[Problem]:
     return [] if outcome.problem is None else [outcome.problem, *outcome.others]
 
 
-def op(f: str, process: int, asked: object = None, returned: object = None) -> tuple[Op, Op]:
+def op(f: str, process: int, argument: object = None, returned: object = None) -> tuple[Op, Op]:
     """An invocation and its ok."""
-    start = Op("invoke", f, process, "x", asked)
+    start = Op("invoke", f, process, "x", argument)
     return start, start.ok(returned)
 
 
-def crashed(f: str, asked: object = None) -> tuple[Op, Op]:
-    start = Op("invoke", f, 9, "x", asked)
+def crashed(f: str, argument: object = None) -> tuple[Op, Op]:
+    start = Op("invoke", f, 9, "x", argument)
     return start, start.info("timeout")
 
 
-def failed(f: str, asked: object = None) -> tuple[Op, Op]:
-    start = Op("invoke", f, 9, "x", asked)
+def failed(f: str, argument: object = None) -> tuple[Op, Op]:
+    start = Op("invoke", f, 9, "x", argument)
     return start, start.fail("refused")
 
 
@@ -142,7 +142,7 @@ def test_a_value_that_cannot_be_is_refused(model: str, ops: Sequence[Op], says: 
 
 
 def random_history(source: random.Random, ask: Callable[[], tuple[str, Any]], answer: Callable[[str], Any]) -> list[Op]:
-    """A few operations of four processes that overlap; what they return has nothing to do with what was asked."""
+    """A few operations of four processes that overlap; what they return has nothing to do with what was argument."""
     ops: list[Op] = []
     running: dict[int, Op] = {}
     begun, size = 0, source.randint(1, 9)

@@ -71,7 +71,7 @@ BROKEN = {
     "a later leader's log ends below what was committed": (
         [claim(3, 1, 1, 5, {1: 7, 2: 5, 3: 0}), claim(4, 3, 2, -1, {1: -1, 2: -1, 3: 4})],
         ("committed-record-not-on-leader", 3, 4),
-        "what was committed is in every later leader's log: in epoch 2 that of node 3 ended at 4, below 5",
+        "committed records are in every later leader's log: in epoch 2 that of node 3 ended at 4, below 5",
     ),
 }  # fmt: skip
 
@@ -120,7 +120,7 @@ def healed_at(second: float) -> list[Op]:
 def test_a_follower_that_stands_still_is_stuck_once_nothing_keeps_it(find_in_run: FindInRun) -> None:
     [stuck] = find_in_run("quorum", healed_at(1), polls(range(2, 16), 7))
     assert (stuck.name, stuck.node, stuck.severity) == ("follower-stuck", 3, "invalid")
-    assert "node 3 stood at 7 for 10 s, below high watermark 50 of node 1" in stuck.message
+    assert "node 3 stayed at 7 for 10 s, below high watermark 50 of node 1" in stuck.message
 
 
 @pytest.mark.parametrize(
@@ -240,8 +240,8 @@ def checkpointed(*pairs: tuple[int, int | None], intact: bool = True) -> list[Lo
     [
         (checkpointed((1, 1), (2, 2), (2, 2)), []),
         (checkpointed((1, None), (2, None)), []),
-        (checkpointed((1, 1), (2, 1), (2, 1)), ["at offset 1 node 1 has epoch 2, its checkpoint says 1"]),
-        (checkpointed((1, -1), (1, 1)), ["at offset 0 node 1 has epoch 1, its checkpoint says none"]),
+        (checkpointed((1, 1), (2, 1), (2, 1)), ["at offset 1 node 1 has epoch 2, its checkpoint has 1"]),
+        (checkpointed((1, -1), (1, 1)), ["at offset 0 node 1 has epoch 1, its checkpoint has none"]),
     ],
     ids=["it agrees", "there is none", "an epoch is missing", "it begins too late"],
 )

@@ -133,7 +133,7 @@ def logs(voters: list[int], *ends: int) -> list[LoggedBatch]:
     return [each for node, end in enumerate(ends, 1) for each in rows(node, upto=end, voters=voters)]
 
 
-MISSING = "3 was the high watermark, and of 3 voters fewer than 2 hold offsets"
+MISSING = "the high watermark was 3, and of 3 voters fewer than 2 hold offsets"
 HELD = {
     "two observers are behind": (logs([1, 2, 3], 3, 3, 1, 1, 1), [claim(1, 1, None, 3)]),
     "two observers by the leader's claim are behind": (

@@ -67,8 +67,8 @@ def test_unknown_ends_are_counted_by_what_stands_behind_their_records(find_in_ru
         *(*log(2, (10, 8), (10, "commit")), *log(2, (10, 8), (10, "abort"), node=2)),
     ]
     words = (
-        "of 6 transactions of which nobody was told how they ended, the brokers' logs say that 2 were committed and "
-        "1 aborted; 1 left no record, and 2 are open"
+        "of 6 transactions with an unknown outcome, the brokers' logs show 2 committed and 1 aborted; 1 left no "
+        "record, and 2 are open"
     )
     assert found(find_in_run, ops, records) == [("settled", words)]
 
@@ -109,7 +109,7 @@ def test_a_fenced_transaction_that_the_logs_commit_is_a_zombie_s_though_its_clie
     records = [*log(0, (10, 1), (10, "commit")), *log(1, (11, 7), (11, "commit"))]
     told = found(find_in_run, [*ops, *drain("t-0", [0, 1]), *drain("t-1", [0, 7])], records)
     assert [name for name, _ in told] == ["settled", "zombie-write"]
-    words = "a fenced producer commits nothing: T0 was committed, though a newer producer had its producer's place"
+    words = "a fenced producer commits nothing: T0 was committed, though a newer producer had fenced its producer"
     assert told[1][1] == words
 
 
@@ -125,7 +125,7 @@ def test_a_transaction_without_a_marker_hangs_once_brokers_would_have_ended_it(f
     records = [*log(0, (10, 1), (12, 3), (12, "commit")), *log(1, (11, 2), (12, 3), (12, "commit"))]
     (hanging, told) = found(find_in_run, late, records)
     assert hanging[0] == "hanging-transaction"
-    assert hanging[1].startswith("every transaction ends: behind t-0=1, which T0 wrote, no log has a marker 30 s after")
+    assert hanging[1].startswith("every transaction ends: no log has a marker after t-0=1, which T0 wrote, 30 s after")
     assert told[0] == "settled"
 
 
@@ -133,5 +133,5 @@ def test_sends_of_unknown_end_are_counted_by_whether_the_logs_have_them(find_in_
     ops = history(*send(0, 1, 0), *lost_send(1, 2), *lost_send(2, 3), *drain_log(3, (0, 1), (1, 2)))
     records = [replace(record, topic="log") for record in log(0, (-1, 1), (-1, 2))]
     (told,) = find_in_run("log", ops, (), records=records)
-    words = "of 2 sends of which nobody was told how they ended, 1 are in the brokers' logs, and 1 are in none"
+    words = "of 2 sends with an unknown outcome, 1 are in the brokers' logs and 1 are not"
     assert (told.name, told.severity, told.message) == ("settled", "tolerated", words)

@@ -311,23 +311,23 @@ def random_case(seed: int, first_process: int = 0, key: str = KEY) -> list[Op]:
 
 def found_by_kernel(ops: list[Op]) -> list[log_twin.Found]:
     """What the kernel finds in one key's operations, given to it without Spark."""
-    rows = [events_row(one) for one in log_twin.told_of(KEY, ops)]
+    rows = [events_row(one) for one in log_twin.events_of(KEY, ops)]
     empty = [op for op in ops if op.f == "drain" and op.value == []]
     began = {end: call for call, end in log_twin.drains_of(KEY, ops)}
-    rows += [events_row(log_twin.Told(op, began[op.index], (), None, kernel.NOTHING)) for op in empty]
+    rows += [events_row(log_twin.Event(op, began[op.index], (), None, kernel.NOTHING)) for op in empty]
     found = log.judge(KEY, pa.Table.from_pylist(sorted(rows, key=lambda one: one["index"]))).to_pylist() if rows else []
-    offsets = [offsets_row(told) for told in offsets_twin.told_of(ops)]
+    offsets = [offsets_row(told) for told in offsets_twin.events_of(ops)]
     found += group_offsets.judge(KEY, pa.Table.from_pylist(offsets), "log").to_pylist() if offsets else []
     return [(one["key"], one["name"], one["severity"], tuple(one["witnesses"])) for one in found]
 
 
-def offsets_row(told: offsets_twin.Told) -> dict:
+def offsets_row(told: offsets_twin.OffsetEvent) -> dict:
     """What an operation tells of committed offsets as the kernel takes it."""
     what = group_offsets.SEEN if told.is_stale_at_worst else group_offsets.COMMITTED_BY
     return {"call": told.call, "index": told.end, "what": what, "offset": told.offset}
 
 
-def events_row(one: log_twin.Told) -> dict:
+def events_row(one: log_twin.Event) -> dict:
     """A record that an operation tells as the kernel takes it."""
     failed = kernel.FENCED if is_fenced(one.op.error) else kernel.FAILED
     sends = {"invoke": kernel.SENT, "ok": kernel.ACKED, "fail": failed, "info": kernel.UNKNOWN}
