@@ -80,7 +80,7 @@ class Made:
 class Operations:
     """A block's operations in the order of their effects: when each was called and returned, and what it did.
 
-    before is what the key held before, argument what a write or swap writes, old what a swap expects, told what a read
+    before is what the key held before, argument what a write or swap writes, old what a swap expects, returned what a read
     returns; 0 is nil.
     """
 
@@ -93,7 +93,7 @@ class Operations:
     ended: Ints
     old: Ints
     argument: Ints
-    told: Ints
+    returned: Ints
 
 
 def tables(recipe: Recipe, block: int = BLOCK) -> Iterator[pa.Table]:
@@ -203,8 +203,8 @@ def make_stale(recipe: Recipe, operations: Operations) -> bool:
     for read in reads:
         newer = np.searchsorted(sets, read - apart) - 1
         older = np.searchsorted(sets, sets[newer] - apart) - 1 if newer >= 0 else -1
-        if older >= 0 and operations.argument[sets[older]] != operations.told[read]:
-            operations.told[read] = operations.argument[sets[older]]
+        if older >= 0 and operations.argument[sets[older]] != operations.returned[read]:
+            operations.returned[read] = operations.argument[sets[older]]
             return True
     return False
 
@@ -212,7 +212,7 @@ def make_stale(recipe: Recipe, operations: Operations) -> bool:
 def rows_of(operations: Operations) -> pa.Table:
     """Each operation's two rows, in no order."""
     invoked = texts_of(operations, np.zeros(len(operations.number), np.int64))
-    ended = texts_of(operations, operations.told)
+    ended = texts_of(operations, operations.returned)
     codes = pa.array(operations.code)
     words, keys = pa.array(WORDS).take(codes), pa.array(operations.key).cast(pa.string())
     process = pa.array(operations.process.astype(np.int32))
@@ -235,12 +235,12 @@ def rows_of(operations: Operations) -> pa.Table:
     return both.select([*HISTORY.names, "at"])
 
 
-def texts_of(operations: Operations, told: Ints) -> pa.Array:
+def texts_of(operations: Operations, returned: Ints) -> pa.Array:
     """Values as JSON: what was read, what was written, or the pair of a swap."""
     old = pc.if_else(pa.array(operations.old == 0), "null", pa.array(operations.old).cast(pa.string()))
     argument = pa.array(operations.argument).cast(pa.string())
     pair = pc.binary_join_element_wise("[", old, ", ", argument, "]", "")
-    seen = pc.if_else(pa.array(told == 0), pa.scalar(None, pa.string()), pa.array(told).cast(pa.string()))
+    seen = pc.if_else(pa.array(returned == 0), pa.scalar(None, pa.string()), pa.array(returned).cast(pa.string()))
     is_read, is_write = pa.array(operations.code == READ), pa.array(operations.code == WRITE)
     return pc.if_else(is_read, seen, pc.if_else(is_write, argument, pair))
 
@@ -254,9 +254,9 @@ def settled(made: Made, rows: pa.Table, until: float) -> pa.Table:
     made.waiting = both.take(order[len(ready) :])
     index = pa.array(np.arange(made.rows, made.rows + len(ready)))
     made.rows += len(ready)
-    told = both.take(ready).drop_columns("at")
-    told = told.set_column(0, "index", index)
-    return told.set_column(1, "time_ns", pc.multiply(index, 1000)).cast(HISTORY)
+    rows = both.take(ready).drop_columns("at")
+    rows = rows.set_column(0, "index", index)
+    return rows.set_column(1, "time_ns", pc.multiply(index, 1000)).cast(HISTORY)
 
 
 def write(recipe: Recipe, path: Path) -> int:

@@ -170,8 +170,8 @@ def by_table(settings: JudgeSettings, value: Callable[[TransitionTable], Column]
     own = {node: TABLES[name] for node, name in settings.tables.items()}
     chosen = value(common)
     for table in {table: None for table in own.values() if table is not common}:
-        theirs = [node for node, each in own.items() if each is table]
-        chosen = fn.when(fn.col("node").isin(theirs), value(table)).otherwise(chosen)
+        nodes = [node for node, each in own.items() if each is table]
+        chosen = fn.when(fn.col("node").isin(nodes), value(table)).otherwise(chosen)
     return chosen
 
 

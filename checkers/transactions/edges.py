@@ -44,11 +44,11 @@ def positions(effects: DataFrame) -> DataFrame:
 
 def versions(effects: DataFrame) -> DataFrame:
     """(form, key, value, position, writer, following, following_writer, is_first), in order."""
-    theirs = writes(effects).where("writer_status != 'fail'")
+    committed_writes = writes(effects).where("writer_status != 'fail'")
     in_order = Window.partitionBy("form", "key").orderBy("position", "value")
     return (
         agreed(positions(effects))
-        .join(theirs, [*VERSION], "inner")
+        .join(committed_writes, [*VERSION], "inner")
         .select(
             *VERSION,
             "position",
@@ -85,8 +85,8 @@ def ww(known: DataFrame) -> DataFrame:
 
 def wr(effects: DataFrame, reads: DataFrame) -> DataFrame:
     """From a version's writer to its readers."""
-    theirs = writes(effects).where("writer_status != 'fail'")
-    read = reads.select(*VERSION, "txn").join(theirs, [*VERSION], "inner")
+    committed_writes = writes(effects).where("writer_status != 'fail'")
+    read = reads.select(*VERSION, "txn").join(committed_writes, [*VERSION], "inner")
     return edge(read.withColumn("following", fn.lit(None)), "writer", "txn", fn.lit(WR))
 
 

@@ -153,8 +153,8 @@ def read_edges(
         elif micro_op[0] == "r" and each.status == "ok" and not (registers and own):
             versions = [] if micro_op[2] is None else ([micro_op[2][1]] if registers else list(micro_op[2]))
             appended = [other[2] for other in own if other[0] == "append"]
-            theirs = versions[: len(versions) - len(appended)]
-            found |= ends_at(each.txn, micro_op[1], text(theirs[-1]) if theirs else None, owners, known)
+            by_others = versions[: len(versions) - len(appended)]
+            found |= ends_at(each.txn, micro_op[1], text(by_others[-1]) if by_others else None, owners, known)
     return found
 
 

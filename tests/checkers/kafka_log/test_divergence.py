@@ -143,7 +143,7 @@ def test_logs_are_broken_when(name: str, found: dict[str, list[Finding]]) -> Non
     assert verdict_of(findings) is Verdict.INVALID
 
 
-def test_an_end_yet_to_be_cut_is_tolerated(find_in_run: FindInRun) -> None:
+def test_a_tail_yet_to_be_truncated_is_tolerated(find_in_run: FindInRun) -> None:
     findings = find_in_run("divergence", HEAL, claimed(3), logs("1:0 2:1 2:2", "1:0 2:1 2:2", "1:0 1:1"))
     assert [broken.name for broken in findings] == ["diverging-tail", "diverging-tail"]
     assert "at offset 1 node 1 has epoch 2 up to offset 1 (crc 2001), node 3 epoch 1" in findings[0].message
@@ -182,7 +182,7 @@ CUT = {
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_a_high_watermark_on_file_is_kept_when(name: str, found: dict[str, list[Finding]]) -> None:
+def test_a_stored_high_watermark_is_respected_when(name: str, found: dict[str, list[Finding]]) -> None:
     assert "truncated-below-high-watermark" not in {broken.name for broken in found[name]}
 
 
@@ -194,13 +194,13 @@ def test_a_log_was_truncated_below_its_high_watermark_when(name: str, found: dic
     assert cut.message == f"records below a high watermark stay in the log: {words}"
 
 
-def test_a_high_watermark_on_file_says_nothing_where_no_log_was_kept(find_in_run: FindInRun) -> None:
+def test_a_stored_high_watermark_is_not_checked_without_logs(find_in_run: FindInRun) -> None:
     assert [found.name for found in find_in_run("divergence", HEAL, [on_file(1, 5, 1)])] == ["no-batches"]
 
 
-def test_a_run_without_batches_is_unknown_to_this_check_alone(judge_run: JudgeRun) -> None:
-    judgement = judge_run(["divergence", "nemesis"], HEAL, claimed(3))
-    assert [(found.check, found.name, found.severity) for found in judgement.findings] == [
+def test_a_run_without_batches_is_unknown_to_this_check_only(judge_run: JudgeRun) -> None:
+    results = judge_run(["divergence", "nemesis"], HEAL, claimed(3))
+    assert [(found.check, found.name, found.severity) for found in results.findings] == [
         ("divergence", "no-batches", "unknown")
     ]
     assert judge_run(["nemesis"], HEAL, claimed(3)).verdict is Verdict.VALID
@@ -270,9 +270,12 @@ def test_rules_agree_with_their_twins_on_random_logs(spark: SparkSession) -> Non
     found = [(row["key"], row["name"], numbers(row["message"])) for rule in rules for row in rule.collect()]
     batches.unpersist()
     expected = [
-        (f"{TOPIC}-{partition}", name, told)
+        (f"{TOPIC}-{partition}", name, numbers_found)
         for partition, ((one, mark), file) in enumerate(zip(cases, files, strict=True))
-        for name, told in [*twin.findings(one, mark, (1, 2, 3)), *twin.truncated_below_high_watermark(one, file)]
+        for name, numbers_found in [
+            *twin.findings(one, mark, (1, 2, 3)),
+            *twin.truncated_below_high_watermark(one, file),
+        ]
     ]
     assert sorted(found) == sorted(expected)
     names = Counter(name for _, name, _ in found)

@@ -100,9 +100,8 @@ def transitions_found(spark: SparkSession) -> dict[str, list[Finding]]:
     cases = LEGAL | {name: case[:2] for name, case in BROKEN.items()}
     frames = {}
     for name, (seen, logged) in cases.items():
-        observations, batches = observation_table(spark, seen), batch_table(spark, logged)
-        voters = electorate(batches, observations)
-        frames[name] = illegal_transitions(observations, voters, JudgeSettings())
+        voters = electorate_by_twin(twin.sets_named(logged, seen))
+        frames[name] = illegal_transitions(observation_table(spark, seen), voters, JudgeSettings())
     return collected_by_case(frames)
 
 

@@ -169,7 +169,7 @@ def found(spark: SparkSession) -> dict[str, list[Finding]]:
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_broken_rule_is_found_with_its_witness(name: str, found: dict[str, list[Finding]]) -> None:
+def test_a_violated_rule_is_found_with_its_witness(name: str, found: dict[str, list[Finding]]) -> None:
     results: list[Any] = [(finding.name, finding.message, finding.witnesses) for finding in found[name]]
     assert results == BROKEN[name][1]
 
@@ -209,38 +209,38 @@ LEGAL = {
 
 
 @pytest.mark.parametrize("name", LEGAL)
-def test_legal_history_is_valid(name: str, found: dict[str, list[Finding]]) -> None:
+def test_a_legal_history_is_valid(name: str, found: dict[str, list[Finding]]) -> None:
     assert found[name] == []
 
 
-def random_graph(drawn: random.Random, kinds: Sequence[int]) -> set[twin.Edge]:
+def random_graph(rng: random.Random, kinds: Sequence[int]) -> set[twin.Edge]:
     """Edges among a few nodes."""
-    nodes = drawn.randint(2, 8)
-    ends = [drawn.sample(range(nodes), 2) for _ in range(drawn.randint(1, 16))]
-    return {(source, target, drawn.choice(kinds)) for source, target in ends}
+    nodes = rng.randint(2, 8)
+    ends = [rng.sample(range(nodes), 2) for _ in range(rng.randint(1, 16))]
+    return {(source, target, rng.choice(kinds)) for source, target in ends}
 
 
 @pytest.mark.parametrize("kinds", [(WW, WR, RW), (WW, WR, RW, PROCESS, REALTIME), (WR, LOG_WW)], ids=str)
 def test_kernel_and_twin_find_the_same_cycles(kinds: Sequence[int]) -> None:
     """Name, length and component of each, over 2,000 random graphs; each cycle's edges are of the graph."""
-    drawn, told = random.Random(7), Counter[str]()
+    source, names = random.Random(7), Counter[str]()
     for _ in range(2000):
-        edges = random_graph(drawn, kinds)
+        edges = random_graph(source, kinds)
         found = cycles(8, *np.array(sorted(edges)).T)
-        told.update(cycle.name for cycle in found)
+        names.update(cycle.name for cycle in found)
         for cycle in found:
             steps = zip(cycle.nodes, [*cycle.nodes[1:], cycle.nodes[0]], cycle.kinds, strict=True)
             assert set(steps) <= edges
         assert matched([(cycle.name, cycle.nodes, len(cycle.nodes)) for cycle in found], twin.cycles(edges))
-    assert len(told) >= 2
+    assert len(names) >= 2
 
 
-def test_real_time_edges_close_to_every_pair_that_is_in_order() -> None:
-    drawn = random.Random(11)
+def test_real_time_edges_imply_every_ordered_pair() -> None:
+    source = random.Random(11)
     for _ in range(300):
-        count = drawn.randint(1, 9)
+        count = source.randint(1, 9)
         events = [(node, begins) for node in range(count) for begins in (True, False)]
-        drawn.shuffle(events)
+        source.shuffle(events)
         firsts = {node: at for at, (node, _) in reversed(list(enumerate(events)))}
         events = [(node, at == firsts[node]) for at, (node, _) in enumerate(events)]
         nodes, begins = (np.array(column) for column in zip(*events, strict=True))
@@ -258,18 +258,18 @@ CYCLES = ("G0", "G1c", "G-single", "G2")
 @pytest.mark.parametrize("log", [False, True], ids=["lists", "logs"])
 def test_check_and_twin_agree_on_random_histories(find_in_run: FindInRun, log: bool) -> None:
     """60 small histories with keys of their own, one after the other in one."""
-    drawn = random.Random(3)
-    ops = history(*(op for number in range(60) for op in random_history(drawn, number, log)))
+    source = random.Random(3)
+    ops = history(*(op for number in range(60) for op in random_history(source, number, log)))
     ops = [replace(op, value=json.loads(json.dumps(op.value))) for op in ops]
     found = find_in_run("transactions", ops, ())
-    told = twin.transactions(ops)
-    begins = {each.txn for each in told}
+    events = twin.transactions(ops)
+    begins = {each.txn for each in events}
     cyclic = [finding for finding in found if finding.name.startswith(CYCLES)]
     nodes = [[index for index in finding.witnesses if index in begins] for finding in cyclic]
-    cycles_told = [(finding.name, own, len(own)) for finding, own in zip(cyclic, nodes, strict=True)]
-    assert matched(cycles_told, twin.cycles(twin.edges(told, registers=False)))
+    cycles_found = [(finding.name, own, len(own)) for finding, own in zip(cyclic, nodes, strict=True)]
+    assert matched(cycles_found, twin.cycles(twin.edges(events, registers=False)))
     names = ("phantom-read", "G1a", "aborted-read", "lost-write", "torn-transaction")
     assert Counter(f.name for f in found if f.name in names) == Counter(
-        name for name, _ in twin.others(told, registers=False).elements()
+        name for name, _ in twin.others(events, registers=False).elements()
     )
     assert len({finding.name for finding in found}) >= 4
