@@ -1,7 +1,7 @@
 # The README's two commands, `make demo` and `make test`, and what they need.
 # Each does all the set-up by itself; a second call finds it done.
 
-.PHONY: demo test test-docker lint setup lock benchmarks clean
+.PHONY: demo test test-all test-docker lint setup lock benchmarks clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,9 +12,13 @@ demo: setup
 test: setup lint
 	$(BIN)/pytest
 
-# The tests of container hosts, beside Docker's engine, or one of their own where none answers (as root).
+# The slow tests too: more seeds, every scenario of the reference system, plans on real Kafka, a Spark cluster.
+test-all: setup lint
+	$(BIN)/pytest -m "slow or not slow"
+
+# The tests of container hosts, with Docker's engine, or one started for them where none responds (as root).
 test-docker: setup
-	tests/support/nodes/docker_engine.sh $(BIN)/pytest tests/nodes/hosts/docker/test_docker_hosts.py tests/harness/environments/test_environments.py
+	tests/support/nodes/docker_engine.sh $(BIN)/pytest tests/nodes/hosts/docker tests/harness/environments
 
 lint: setup
 	$(BIN)/ruff check .

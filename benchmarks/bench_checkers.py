@@ -57,8 +57,8 @@ def unique_values() -> list[list]:
 
 def swapped_values() -> list[list]:
     """The same of the chains of unique values, each swapped for the next at most once, beside the search."""
-    told = searchable(generators.whole(Recipe(OPERATIONS, swaps=0.5)))
-    operations = Operations(*(column[told.code != REFUSED_SWAP] for column in told))
+    operations_made = searchable(generators.whole(Recipe(OPERATIONS, swaps=0.5)))
+    operations = Operations(*(column[operations_made.code != REFUSED_SWAP] for column in operations_made))
     values = int(max(operations.a.max(), operations.b.max())) + 1
     scratch, witness = np.full((values, chains.BY_VALUE), NOBODY, np.int64), np.full(4, NOBODY, np.int64)
     rows = [

@@ -88,10 +88,10 @@ def tree_bytes() -> int:
             pages[int(directory.name)] = int((directory / "statm").read_text().split()[1])
         except (FileNotFoundError, ProcessLookupError):
             continue
-    mine = {os.getpid()}
-    while below := {pid for pid, parent in parents.items() if parent in mine} - mine:
-        mine |= below
-    return sum(pages.get(pid, 0) for pid in mine) * os.sysconf("SC_PAGE_SIZE")
+    own = {os.getpid()}
+    while below := {pid for pid, parent in parents.items() if parent in own} - own:
+        own |= below
+    return sum(pages.get(pid, 0) for pid in own) * os.sysconf("SC_PAGE_SIZE")
 
 
 def measured(directory: Path, operations: int, shape: str) -> tuple[float, int]:
@@ -100,10 +100,10 @@ def measured(directory: Path, operations: int, shape: str) -> tuple[float, int]:
     if not run.exists():
         write_history(run / "history", operations, shape)
     with peak_of_tree() as peak:
-        judgement = judge(run, {"register": REGISTER_CHECK}, JudgeSettings(), spark_session())
-    if judgement.findings:
-        raise SystemExit(f"{run}: a valid history is found fault with: {judgement.findings[0]}")
-    return judgement.seconds, peak[0]
+        results = judge(run, {"register": REGISTER_CHECK}, JudgeSettings(), spark_session())
+    if results.findings:
+        raise SystemExit(f"{run}: a valid history is found fault with: {results.findings[0]}")
+    return results.seconds, peak[0]
 
 
 def main() -> None:
@@ -116,15 +116,15 @@ def main() -> None:
     arguments.add_argument(
         "--directory", type=Path, help="where histories are made and kept; gone afterwards by default"
     )
-    asked = arguments.parse_args()
-    spark = spark_session(f"local[{asked.cores}]", asked.memory, large=True)
+    options = arguments.parse_args()
+    spark = spark_session(f"local[{options.cores}]", options.memory, large=True)
     rows = []
     with TemporaryDirectory() as scratch:
-        for shape in asked.shape or SHAPES:
-            directory = asked.directory or Path(scratch)
-            before, _ = min(measured(directory, asked.operations // 10, shape) for _ in range(2))
-            seconds, peak = measured(directory, asked.operations, shape)
-            rows.append([shape, asked.operations, seconds, seconds / before / 10, peak / 2**30])
+        for shape in options.shape or SHAPES:
+            directory = options.directory or Path(scratch)
+            before, _ = min(measured(directory, options.operations // 10, shape) for _ in range(2))
+            seconds, peak = measured(directory, options.operations, shape)
+            rows.append([shape, options.operations, seconds, seconds / before / 10, peak / 2**30])
             print(tabulate(rows[-1:], tablefmt="plain", floatfmt=".2f"), flush=True)
     spark.stop()
     print(tabulate(rows, headers=["shape", "operations", "seconds", "ratio", "peak, GiB"], floatfmt=".2f"))

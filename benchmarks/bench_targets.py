@@ -88,8 +88,10 @@ def searchable(made: generators.Operations) -> Operations:
     """The operations as the searches take them."""
     call, back = events_of(made)
     code = CODES[made.code]
-    a = np.select([made.code == generators.READ, made.code == generators.WRITE], [made.told, made.asked], made.old)
-    b = np.where(code == SWAP, made.asked, NIL)
+    a = np.select(
+        [made.code == generators.READ, made.code == generators.WRITE], [made.returned, made.argument], made.old
+    )
+    b = np.where(code == SWAP, made.argument, NIL)
     columns = call, np.where(made.ended == generators.ENDED_INFO, NEVER, back), code, a, b
     order = np.argsort(call)
     return Operations(*(np.ascontiguousarray(column[order], np.int64) for column in columns))
@@ -122,8 +124,8 @@ def histories() -> Iterator[tuple[str, Operations]]:
 def searches(peer: Path | None, directory: Path) -> Iterator[Row]:
     """Each history by the portfolio, and by the peer in turn."""
     for name, operations in histories():
-        told = decide(operations, NO_TEXTS, NIL, STEPS)
-        verdict = VERDICTS[told.verdict]
+        decision = decide(operations, NO_TEXTS, NIL, STEPS)
+        verdict = VERDICTS[decision.verdict]
         ms = best(lambda operations=operations: decide(operations, NO_TEXTS, NIL, STEPS)) * 1e3
         yield Row(f"{name}: {verdict}", ms, "ms", "1,000 at most", 1.0)
         if peer is not None:
@@ -132,11 +134,11 @@ def searches(peer: Path | None, directory: Path) -> Iterator[Row]:
 
 def beside(peer: Path, name: str, operations: Operations, verdict: str, ms: float, directory: Path) -> Row:
     """The peer on the same history: its verdict must be ours where it has one, and its time is what ours is beside."""
-    said = porcupine.judged(peer, operations, directory, PEER_SECONDS)
-    if said.verdict in ("valid", "invalid") and said.verdict != verdict:
-        raise SystemExit(f"{name}: expected {said.verdict}, as Porcupine says, found {verdict}")
+    result = porcupine.judged(peer, operations, directory, PEER_SECONDS)
+    if result.verdict in ("valid", "invalid") and result.verdict != verdict:
+        raise SystemExit(f"{name}: expected {result.verdict}, as Porcupine says, found {verdict}")
     target = f"8 of ours, from {PEER_MS_LEAST:.0f} ms on"
-    return Row(f"  Porcupine: {said.verdict}", said.ms, "ms", target, said.ms / ms)
+    return Row(f"  Porcupine: {result.verdict}", result.ms, "ms", target, result.ms / ms)
 
 
 def logs(folder: Path, peer: Path | None, directory: Path) -> Iterator[Row]:
@@ -158,10 +160,10 @@ def logs(folder: Path, peer: Path | None, directory: Path) -> Iterator[Row]:
     searched = best(lambda: [decide(one, NO_TEXTS, NIL, STEPS) for one in each_log]) * 1e3
     yield Row("  the searches alone", searched, "ms", "", searched / ms)
     if peer is not None:
-        said = [porcupine.judged(peer, one, directory, PEER_SECONDS) for one in each_log]
-        if [one.verdict for one in said] != verdicts:
+        results = [porcupine.judged(peer, one, directory, PEER_SECONDS) for one in each_log]
+        if [one.verdict for one in results] != verdicts:
             raise SystemExit(f"{folder}: the verdicts differ from Porcupine's")
-        total = sum(one.ms for one in said)
+        total = sum(one.ms for one in results)
         yield Row("  Porcupine: the same verdicts", total, "ms", "", total / ms)
 
 
@@ -170,9 +172,9 @@ def encoded(table: pa.Table, key: str, fs: tuple[str, ...]) -> pa.Table:
     kind, f = pc.index_in(table["type"], pa.array(KINDS)), pc.index_in(table["f"], pa.array(fs))
     swap_failed = pc.and_(pc.equal(table["type"], "fail"), pc.equal(table["f"], "cas"))
     is_observation = pc.and_(swap_failed, pc.fill_null(pc.equal(table["error"], MISMATCH), True))
-    told = {name: table[name] for name in ("index", "process", "value")}
+    columns = {name: table[name] for name in ("index", "process", "value")}
     return pa.table(
-        {**told, "key": table[key].cast(pa.string()), "kind": pc.if_else(is_observation, REFUSED, kind), "f": f}
+        {**columns, "key": table[key].cast(pa.string()), "kind": pc.if_else(is_observation, REFUSED, kind), "f": f}
     )
 
 
@@ -185,8 +187,8 @@ def unique_register(operations: int) -> Row:
     kind[call], kind[back] = INVOKE, OK
     f[call] = f[back] = made.code
     process[call] = process[back] = made.process
-    value[call], value[back] = np.where(made.code == generators.WRITE, made.asked, NIL), made.told
-    value[back[made.code == generators.WRITE]] = made.asked[made.code == generators.WRITE]
+    value[call], value[back] = np.where(made.code == generators.WRITE, made.argument, NIL), made.returned
+    value[back[made.code == generators.WRITE]] = made.argument[made.code == generators.WRITE]
     partner[call], partner[back] = back, call
     starts, values = np.array([0, 2 * operations]), operations + 1
     del made, call, back
@@ -257,9 +259,9 @@ def stored_run(store: Path, recipe: Recipe) -> RunDirectory:
     seen = [Observation(node, node, "process", "started") for node in (1, 2, 3)]
     seen.append(Observation(9, 1, "describe-quorum", "claim", epoch=1, high_watermark=10))
     held = [LoggedBatch(node, "__cluster_metadata", 0, 0, 9, 1, crc=7) for node in (1, 2, 3)]
-    for directory, told, schema in ((run.observations, seen, OBSERVATIONS), (run.path / "batches", held, BATCHES)):
+    for directory, rows, schema in ((run.observations, seen, OBSERVATIONS), (run.path / "batches", held, BATCHES)):
         directory.mkdir()
-        parquet.write_table(pa.Table.from_pylist([asdict(one) for one in told], schema), directory / "0.parquet")
+        parquet.write_table(pa.Table.from_pylist([asdict(one) for one in rows], schema), directory / "0.parquet")
     for status in ("running", "recorded"):
         run.enter(status, datetime.now(UTC))
     return run

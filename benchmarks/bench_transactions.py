@@ -49,14 +49,14 @@ def seconds(run: Callable[[], object]) -> float:
 
 def events(nodes: int, running: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Begins and ends of transactions of which so many run at a time."""
-    source, open_nodes, told = random.Random(seed), [], []
+    source, open_nodes, events = random.Random(seed), [], []
     for node in range(nodes):
         if len(open_nodes) == running:
-            told.append((open_nodes.pop(source.randrange(running)), False))
+            events.append((open_nodes.pop(source.randrange(running)), False))
         open_nodes.append(node)
-        told.append((node, True))
-    nodes_told, begins = zip(*told, strict=True)
-    return np.array(nodes_told), np.array(begins)
+        events.append((node, True))
+    nodes, begins = zip(*events, strict=True)
+    return np.array(nodes), np.array(begins)
 
 
 def main() -> None:

@@ -52,11 +52,13 @@ def main() -> None:
     for subject in chosen.only or SUBJECTS:
         began = time.perf_counter()
         try:
-            told = comparison(subject)(range(chosen.first, chosen.first + chosen.histories))
+            verdicts = comparison(subject)(range(chosen.first, chosen.first + chosen.histories))
         except fuzzing.Disagreement as difference:
             raise SystemExit(f"check and twin differ: {difference}") from None
-        rows.append([subject, told.total(), *(told[verdict] for verdict in VERDICTS), time.perf_counter() - began])
-        print(f"{subject}: {told.total():,} agree", file=sys.stderr, flush=True)
+        rows.append(
+            [subject, verdicts.total(), *(verdicts[verdict] for verdict in VERDICTS), time.perf_counter() - began]
+        )
+        print(f"{subject}: {verdicts.total():,} agree", file=sys.stderr, flush=True)
     print(tabulate(rows, headers=["compared", "histories", *VERDICTS, "s"], intfmt=",", floatfmt=".0f"))
 
 

@@ -80,7 +80,8 @@ class Made:
 class Operations:
     """A block's operations in the order of their effects: when each was called and returned, and what it did.
 
-    before is what the key held before, asked what a write or swap writes, old what a swap expects, told what a read
+    before is what the key held before, argument what a write or swap writes, old what a swap expects, returned what a
+    read
     returns; 0 is nil.
     """
 
@@ -92,8 +93,8 @@ class Operations:
     code: Ints
     ended: Ints
     old: Ints
-    asked: Ints
-    told: Ints
+    argument: Ints
+    returned: Ints
 
 
 def tables(recipe: Recipe, block: int = BLOCK) -> Iterator[pa.Table]:
@@ -139,8 +140,8 @@ def operations_of(recipe: Recipe, source: np.random.Generator, number: Ints, cra
     takes_effect = (code == WRITE) | (code == SWAP)
     takes_effect[crashes] = source.random(int(crashes.sum())) < 0.5
     key = np.searchsorted(chances_of(recipe), source.random(count))
-    asked = source.integers(1, recipe.values + 1, count) if recipe.values else number + 1
-    before = held_before(key, asked, takes_effect, made.held)
+    argument = source.integers(1, recipe.values + 1, count) if recipe.values else number + 1
+    before = held_before(key, argument, takes_effect, made.held)
     other = before % recipe.values + 1 if recipe.values > 1 else -1 - number
     return Operations(
         number,
@@ -151,7 +152,7 @@ def operations_of(recipe: Recipe, source: np.random.Generator, number: Ints, cra
         code,
         np.where(crashes, ENDED_INFO, np.where(code == REFUSED, ENDED_FAIL, ENDED_OK)),
         np.where(code == REFUSED, other, before),
-        asked,
+        argument,
         before,
     )
 
@@ -165,19 +166,19 @@ def chances_of(recipe: Recipe) -> np.ndarray:
     return np.cumsum(weights) / weights.sum()
 
 
-def held_before(key: Ints, asked: Ints, takes_effect: Ints, held: Ints) -> Ints:
+def held_before(key: Ints, argument: Ints, takes_effect: Ints, held: Ints) -> Ints:
     """What each operation's key held before it; held becomes what the keys hold at the end."""
     order = np.argsort(key, kind="stable")
     places = np.arange(len(key))
     last = np.maximum.accumulate(np.where(takes_effect[order], places, -1))
     latest = np.append(-1, last[:-1])
     firsts = np.searchsorted(key[order], key[order])
-    found = np.where(latest >= firsts, asked[order][latest], held[key[order]])
+    found = np.where(latest >= firsts, argument[order][latest], held[key[order]])
     before = np.empty_like(found)
     before[order] = found
     ends = np.flatnonzero(np.diff(key[order], append=-1))
     changed = ends[last[ends] >= firsts[ends]]
-    held[key[order][changed]] = asked[order][last[changed]]
+    held[key[order][changed]] = argument[order][last[changed]]
     return before
 
 
@@ -203,8 +204,8 @@ def make_stale(recipe: Recipe, operations: Operations) -> bool:
     for read in reads:
         newer = np.searchsorted(sets, read - apart) - 1
         older = np.searchsorted(sets, sets[newer] - apart) - 1 if newer >= 0 else -1
-        if older >= 0 and operations.asked[sets[older]] != operations.told[read]:
-            operations.told[read] = operations.asked[sets[older]]
+        if older >= 0 and operations.argument[sets[older]] != operations.returned[read]:
+            operations.returned[read] = operations.argument[sets[older]]
             return True
     return False
 
@@ -212,7 +213,7 @@ def make_stale(recipe: Recipe, operations: Operations) -> bool:
 def rows_of(operations: Operations) -> pa.Table:
     """Each operation's two rows, in no order."""
     invoked = texts_of(operations, np.zeros(len(operations.number), np.int64))
-    ended = texts_of(operations, operations.told)
+    ended = texts_of(operations, operations.returned)
     codes = pa.array(operations.code)
     words, keys = pa.array(WORDS).take(codes), pa.array(operations.key).cast(pa.string())
     process = pa.array(operations.process.astype(np.int32))
@@ -235,14 +236,14 @@ def rows_of(operations: Operations) -> pa.Table:
     return both.select([*HISTORY.names, "at"])
 
 
-def texts_of(operations: Operations, told: Ints) -> pa.Array:
+def texts_of(operations: Operations, returned: Ints) -> pa.Array:
     """Values as JSON: what was read, what was written, or the pair of a swap."""
     old = pc.if_else(pa.array(operations.old == 0), "null", pa.array(operations.old).cast(pa.string()))
-    asked = pa.array(operations.asked).cast(pa.string())
-    pair = pc.binary_join_element_wise("[", old, ", ", asked, "]", "")
-    seen = pc.if_else(pa.array(told == 0), pa.scalar(None, pa.string()), pa.array(told).cast(pa.string()))
+    argument = pa.array(operations.argument).cast(pa.string())
+    pair = pc.binary_join_element_wise("[", old, ", ", argument, "]", "")
+    seen = pc.if_else(pa.array(returned == 0), pa.scalar(None, pa.string()), pa.array(returned).cast(pa.string()))
     is_read, is_write = pa.array(operations.code == READ), pa.array(operations.code == WRITE)
-    return pc.if_else(is_read, seen, pc.if_else(is_write, asked, pair))
+    return pc.if_else(is_read, seen, pc.if_else(is_write, argument, pair))
 
 
 def settled(made: Made, rows: pa.Table, until: float) -> pa.Table:
@@ -254,9 +255,9 @@ def settled(made: Made, rows: pa.Table, until: float) -> pa.Table:
     made.waiting = both.take(order[len(ready) :])
     index = pa.array(np.arange(made.rows, made.rows + len(ready)))
     made.rows += len(ready)
-    told = both.take(ready).drop_columns("at")
-    told = told.set_column(0, "index", index)
-    return told.set_column(1, "time_ns", pc.multiply(index, 1000)).cast(HISTORY)
+    rows = both.take(ready).drop_columns("at")
+    rows = rows.set_column(0, "index", index)
+    return rows.set_column(1, "time_ns", pc.multiply(index, 1000)).cast(HISTORY)
 
 
 def write(recipe: Recipe, path: Path) -> int:

@@ -106,10 +106,10 @@ def found(mutant: Mutant, copy: Path, histories: int) -> str:
 def compared(copy: Path, histories: int, *subjects: str) -> str:
     """The last line of what the comparisons in a copy say is wrong; empty if nothing is."""
     tests = [f"tests/checkers/{subject}" for subject in subjects if subject.endswith(".py")]
-    said = ran(copy, "-m", "pytest", "-q", "-x", *tests) if tests else ""
+    output = ran(copy, "-m", "pytest", "-q", "-x", *tests) if tests else ""
     others = [word for subject in subjects if not subject.endswith(".py") for word in ("--only", subject)]
-    if said or not others:
-        return said
+    if output or not others:
+        return output
     return ran(copy, "benchmarks/fuzz_checks.py", "--histories", str(histories), *others)
 
 
@@ -124,8 +124,8 @@ def ran(copy: Path, *arguments: str) -> str:
         stderr=subprocess.STDOUT,
         text=True,
     )
-    said = [text for text in ended.stdout.splitlines() if text.strip()] or ["no message"]
-    return said[-1].removeprefix("check and twin differ: ") if ended.returncode else ""
+    output = [text for text in ended.stdout.splitlines() if text.strip()] or ["no message"]
+    return output[-1].removeprefix("check and twin differ: ") if ended.returncode else ""
 
 
 def main() -> None:
@@ -141,13 +141,13 @@ def main() -> None:
         for directory in COPIED:
             shutil.copytree(ROOT / directory, copy / directory, ignore=shutil.ignore_patterns("__pycache__", "runs"))
         shutil.copy(ROOT / "pyproject.toml", copy)
-        if said := compared(copy, 100, *sorted({mutant.subject for mutant in mutants})):
-            raise SystemExit(f"without a mutant: {said}")
+        if output := compared(copy, 100, *sorted({mutant.subject for mutant in mutants})):
+            raise SystemExit(f"without a mutant: {output}")
         shutil.rmtree(copy / "cache", ignore_errors=True)
         for mutant in mutants:
             began = time.perf_counter()
-            said = found(mutant, copy, chosen.histories)
-            rows.append([mutant.file, mutant.instead, said[:SAID_MAX] or "SURVIVED", time.perf_counter() - began])
+            output = found(mutant, copy, chosen.histories)
+            rows.append([mutant.file, mutant.instead, output[:SAID_MAX] or "SURVIVED", time.perf_counter() - began])
             print(*rows[-1][:3], sep=": ", file=sys.stderr, flush=True)
     print(tabulate(rows, headers=["file", "is now", "found", "s"], floatfmt=".0f"))
     raise SystemExit(any(row[2] == "SURVIVED" for row in rows))

@@ -62,12 +62,12 @@ def judged(peer: Path, operations: Operations, directory: Path, seconds: int) ->
     columns = [np.where(column == NEVER, -1, column) for column in operations]
     np.savetxt(path, np.column_stack(columns), fmt="%d")
     command = [str(peer), str(path), str(seconds)]
-    told = subprocess.run(
+    results = subprocess.run(
         command, capture_output=True, text=True, timeout=seconds + GRACE_SECONDS, preexec_fn=bound_memory
     )
-    if told.returncode:
-        return Said("out of memory" if "out of memory" in told.stderr else "crashed", float("nan"))
-    verdict, ms = told.stdout.split()
+    if results.returncode:
+        return Said("out of memory" if "out of memory" in results.stderr else "crashed", float("nan"))
+    verdict, ms = results.stdout.split()
     return Said(verdict, float(ms))
 
 

@@ -45,21 +45,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--system", default="reference")
     parser.add_argument("--seconds", type=int, default=600)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="splitbrain-soak-") as store:
-        flags = ["--workload", "register", "--faults", "none", "--rate", "200", "--time-limit", str(asked.seconds)]
-        command = [str(Path(sys.executable).with_name("splitbrain")), "run", "--system", asked.system, *flags]
+        flags = ["--workload", "register", "--faults", "none", "--rate", "200", "--time-limit", str(options.seconds)]
+        command = [str(Path(sys.executable).with_name("splitbrain")), "run", "--system", options.system, *flags]
         run = subprocess.Popen([*command, "--store", store, "--format", "json"], stdout=subprocess.PIPE, text=True)
         samples: list[float] = []
         while run.poll() is None:
             samples += [mib for pid in controllers(store) if (mib := resident_mib(pid)) is not None]
             time.sleep(1)
         assert run.stdout is not None
-        judged = json.loads(run.stdout.read())
+        verdict = json.loads(run.stdout.read())
     tenth = len(samples) // 10
     early, late = statistics.median(samples[tenth : 2 * tenth]), statistics.median(samples[-tenth:])
-    counted = {quantity["name"]: quantity["value"] for quantity in judged["quantities"]}
-    row = (asked.system, judged["verdict"], len(judged["findings"]), counted["ok_count"], early, late, late / early)
+    counted = {quantity["name"]: quantity["value"] for quantity in verdict["quantities"]}
+    row = (options.system, verdict["verdict"], len(verdict["findings"]), counted["ok_count"], early, late, late / early)
     headers = ("system", "verdict", "findings", "ok ops", "early MiB", "late MiB", "ratio")
     print(tabulate([row], headers=headers, floatfmt=".2f"))
 

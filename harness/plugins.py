@@ -21,6 +21,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.model import BadInput, EnvironmentFailure
+from harness.model.hosts import HostKind
 from harness.model.nemesis_ops import NemesisOps
 from harness.model.scenario import Scenario
 from harness.model.systems import SystemKind
@@ -29,7 +30,6 @@ from workloads.workload import WorkloadKind
 
 if TYPE_CHECKING:
     from checkers.framework.contract import Check
-    from harness.environments import HostKindPlugin
 
 T = TypeVar("T")
 
@@ -104,11 +104,10 @@ def workload(name: str) -> WorkloadKind:
     return load("workloads", name, WorkloadKind)
 
 
-def host_kind(name: str) -> HostKindPlugin:
+def host_kind(name: str) -> HostKind:
     """The kind of host of that name. Raises BadInput naming the known ones."""
-    from harness.environments import HostKindPlugin
 
-    return load("hosts", name, HostKindPlugin)
+    return load("hosts", name, HostKind)
 
 
 def check(name: str) -> Check:

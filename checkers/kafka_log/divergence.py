@@ -1,34 +1,35 @@
 """Whether the replicas' logs are one log, from the batches on their disks (KIP-279, KIP-595, Raft's figure 3).
 
-    diverged-logs               Log Matching: two logs with a batch of one offset and one leader epoch are equal up to
-                                and with it; that holds at every moment, whatever has been cut or killed
+    diverged-logs               Log Matching: two logs with a batch of the same offset and leader epoch are equal up to
+                                and including it; this holds at any time, whatever was truncated or killed
     committed-record-missing    every offset below the highest high watermark that any leader claimed is held, in one
                                 version, by a majority of the voters' logs
     leader-epoch-went-back      leader epochs never decrease along a log
-    checkpoint-disagrees        a node's leader-epoch-checkpoint gives each batch the epoch that the batch has (KIP-101)
+    checkpoint-disagrees        a node's leader-epoch-checkpoint gives each batch its epoch (KIP-101)
     truncated-below-high-watermark
-                                an offset below a high watermark that any broker had on file is held, in the epoch that
+                                an offset below a high watermark that any broker had stored is held, in the epoch that
                                 it had, by the log with the highest epoch there: no later leader lacked it
     voter-sets-apart, voter-changes-uncommitted
-                                voters change one at a time (checkers/voter_sets.py)
-    corrupt-batch               a stored batch has the checksum that it names
-    diverging-tail (tolerated)  a log ends in batches that are not those of another log below the high watermark, with
-                                nothing in common behind: a later fetch must cut one of them; until then Raft allows it
-    no-batches (unknown)        no log was kept, so nothing can be said
+                                voters change one at a time (checkers/kafka_log/voter_sets.py)
+    corrupt-batch               a stored batch has the checksum in its header
+    diverging-tail (tolerated)  a log ends in batches that differ from another log below the high watermark, and the two
+                                have nothing in common after them: a later fetch must truncate one; until then Raft
+                                allows it
+    no-batches (unknown)        no log was kept
 
-A batch is what stands at its offsets: (base offset, last offset, leader epoch, checksum). Followers copy a leader's
-batches whole, so nothing is expanded into records; the checksum leaves the leader epoch out, hence both. Where a log
-starts above 0 a snapshot stands for what is below: there it is compared with none, and counts as holding any version.
+The version of an offset is its batch: (base offset, last offset, leader epoch, checksum). Followers copy a leader's
+batches whole, so batches are not expanded into records; the checksum does not cover the leader epoch, hence both. If a
+log starts above 0, a snapshot covers the offsets below: they are not compared, and count as held in any version.
 
-A broker's high watermark may rightly go back: a new leader's lags behind that of the one before (KIP-207), and a
-follower's never passes the end of its log. What was once below it stays all the same: a later leader that lacks it, or
-logs that all end before it, have lost what was committed, by an unclean election, by a disk that was lost or by a
-truncation too far (KIP-101, KIP-279). As for a lost write, nothing excuses that. The leader epoch of the last offset
-below tells, since a later leader's record there has a higher one; no order of times is needed, and a cut that a later
-fetch made good is none. Where a log starts above the offset, retention may have deleted it, and nothing is said; nor
-where no log was kept.
+A broker's high watermark may go back: a new leader's lags behind its predecessor's (KIP-207), and a follower's never
+exceeds the end of its log. What was once below it stays nevertheless. If a later leader lacks it, or all logs end
+before it, committed records were lost, by an unclean election, a lost disk or an excessive truncation (KIP-101,
+KIP-279). Nothing excuses that. The leader epoch of the last offset below the high watermark shows it, since a later
+leader's record there has a higher one; times need not be compared, and a truncation that a later fetch repaired is no
+violation. If a log starts above the offset, retention may have deleted it, and the rule is silent; so it is if no log
+was kept.
 
-What may live here: rules on logs at rest. What may not: what was seen while the quorum ran, which is quorum.py's.
+Contains rules on logs at rest. Rules on what nodes did while the quorum ran are in checkers/quorum.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ PLACE = ("topic", "partition")
 PAIR = (*PLACE, "left", "right")
 VERSION = (*PLACE, "base_offset", "last_offset", "leader_epoch", "crc")
 OF_COMMITTED = "topic string, partition int, epoch int"
-"""What the detail of an observation of kind `committed` holds."""
+"""The schema of the detail of an observation of kind `committed`."""
 
 
 def findings(batches: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
-    """Every broken rule, tails that are yet to be cut, and whether any log was kept at all."""
-    # Three rules ask for this row, which Spark would find out for each of them.
+    """Every violated rule, tails yet to be truncated, and whether any log was kept."""
+    # Several rules use this row, which Spark would compute for each of them.
     row = committed_state(batches, observations).toArrow()
     committed = batches.sparkSession.createDataFrame(row).coalesce(1)
     rules = [
@@ -120,28 +121,28 @@ def starts(batches: DataFrame) -> DataFrame:
 
 
 def differences(batches: DataFrame) -> DataFrame:
-    """Pairs of logs that differ within what both cover: `first`, where they do so first, with the batches that either
-    has there, and `agreed`, the highest offset at which both have a batch of one epoch."""
+    """Pairs of logs that differ in the range that both cover: `first`, the first difference, with both logs' batches
+    there, and `agreed`, the highest offset at which both have a batch of the same epoch."""
     node, batch = fn.col("node"), fn.struct("leader_epoch", "last_offset", "crc")
     shared = batches.join(pairs(batches), on=list(PLACE), how="inner").where(
         node.isin(fn.col("left"), fn.col("right")) & fn.col("base_offset").between(fn.col("from"), fn.col("until") - 1)
     )
-    beside = shared.groupBy(*PAIR, "base_offset").agg(
+    side_by_side = shared.groupBy(*PAIR, "base_offset").agg(
         fn.max(fn.when(node == fn.col("left"), batch)).alias("left_batch"),
         fn.max(fn.when(node == fn.col("right"), batch)).alias("right_batch"),
     )
     is_equal = fn.col("left_batch").eqNullSafe(fn.col("right_batch"))
     is_agreed = fn.col("left_batch.leader_epoch") == fn.col("right_batch.leader_epoch")
-    there = fn.struct("base_offset", "left_batch", "right_batch")
-    compared = beside.groupBy(*PAIR).agg(
-        fn.min(fn.when(~is_equal, there)).alias("first"),
+    difference_here = fn.struct("base_offset", "left_batch", "right_batch")
+    compared = side_by_side.groupBy(*PAIR).agg(
+        fn.min(fn.when(~is_equal, difference_here)).alias("first"),
         fn.max(fn.when(is_agreed, fn.col("base_offset"))).alias("agreed"),
     )
     return compared.where("first is not null").select(*PAIR, "first", "agreed")
 
 
 def pairs(batches: DataFrame) -> DataFrame:
-    """(topic, partition, left, right, from, until): every two logs of a partition and the offsets that both cover."""
+    """(topic, partition, left, right, from, until): every pair of logs of a partition and the range that both cover."""
     left, right = starts(batches).alias("a"), starts(batches).alias("b")
     same_place = [fn.col(f"a.{name}") == fn.col(f"b.{name}") for name in PLACE]
     both = left.join(right, on=[*same_place, fn.col("a.node") < fn.col("b.node")], how="inner")
@@ -155,22 +156,22 @@ def pairs(batches: DataFrame) -> DataFrame:
 
 
 def diverged_logs(batches: DataFrame, committed: DataFrame) -> DataFrame:
-    """Pairs of logs that differ at or below an offset on whose epoch they agree; and, as tolerated, pairs that part
-    below the high watermark and agree nowhere behind that. The witness is the first difference."""
+    """Pairs of logs that differ at or below an offset on whose epoch they agree; and, tolerated, pairs that differ
+    below the high watermark and agree nowhere after that. The message names the first difference."""
     parted = differences(batches).join(committed, on=list(PLACE), how="left")
     is_broken = fn.coalesce(fn.col("agreed") >= fn.col("first.base_offset"), fn.lit(False))
-    told = parted.where(is_broken | (fn.col("first.base_offset") < fn.col("high_watermark")))
+    found = parted.where(is_broken | (fn.col("first.base_offset") < fn.col("high_watermark")))
     agreeing = "logs that agree on an offset's epoch are equal up to it: nodes %d and %d agree at offset %d, but %s"
-    uncut = "a log's end is not what is committed there, and must be cut at a later fetch: %s"
+    uncut = "a log's tail differs from what is committed there, and a later fetch must truncate it: %s"
     broken_message = fn.format_string(agreeing, "left", "right", "agreed", difference())
     message = fn.when(is_broken, broken_message).otherwise(fn.format_string(uncut, difference()))
     name = fn.when(is_broken, "diverged-logs").otherwise("diverging-tail")
     severity = fn.when(is_broken, "invalid").otherwise("tolerated")
-    return finding(told, CHECK, name, message, severity=severity, key=place())
+    return finding(found, CHECK, name, message, severity=severity, key=place())
 
 
 def difference() -> Column:
-    """What either log of a pair has where they first differ, in words."""
+    """The first difference of a pair of logs, in words."""
     first, sides = fn.col("first"), (fn.col("first.left_batch"), fn.col("first.right_batch"))
     left, right = (
         fn.when(side.isNull(), "no batch").otherwise(
@@ -198,9 +199,9 @@ def committed_records_missing(batches: DataFrame, committed: DataFrame) -> DataF
         (fn.coalesce(fn.max("last_offset").over(before), fn.lit(-1)) + 1).alias("begin"),
         (fn.col("base_offset") - 1).alias("last"),
     )
-    told = gaps.join(committed, on=list(PLACE), how="inner")
-    missing = told.withColumn("last", fn.least("last", fn.col("high_watermark") - 1)).where("begin <= last")
-    text = "what is committed is held by a majority: %d was the high watermark, and of %d voters fewer than %d hold %s"
+    known = gaps.join(committed, on=list(PLACE), how="inner")
+    missing = known.withColumn("last", fn.least("last", fn.col("high_watermark") - 1)).where("begin <= last")
+    text = "committed records are on a majority: the high watermark was %d, and of %d voters fewer than %d hold %s"
     offsets = fn.format_string("offsets %d to %d in one version", "begin", "last")
     message = fn.format_string(text, "high_watermark", fn.size("voters"), majority(), offsets)
     return finding(missing, CHECK, "committed-record-missing", message, key=place())
@@ -220,7 +221,7 @@ def kept_batches(logs: DataFrame, committed: DataFrame) -> DataFrame:
 
 
 def kept_snapshots(logs: DataFrame, committed: DataFrame) -> DataFrame:
-    """(topic, partition, base_offset, last_offset) of what a majority holds in snapshots, whatever the logs hold."""
+    """(topic, partition, base_offset, last_offset) of the range that a majority has in snapshots."""
     highest_first = Window.partitionBy(*PLACE).orderBy(fn.col("start").desc(), "node")
     ranked = starts(logs).withColumn("rank", fn.row_number().over(highest_first))
     common = ranked.join(committed, on=list(PLACE), how="inner").where(
@@ -230,7 +231,7 @@ def kept_snapshots(logs: DataFrame, committed: DataFrame) -> DataFrame:
 
 
 def majority() -> Column:
-    """How many voters are more than half."""
+    """The size of the smallest majority of the voters."""
     return fn.floor(fn.size("voters") / 2) + 1
 
 
@@ -244,57 +245,57 @@ def leader_epoch_went_back(batches: DataFrame) -> DataFrame:
 
 
 def checkpoint_disagrees(batches: DataFrame) -> DataFrame:
-    """The first sound batch of each log whose epoch is not the one that the node's checkpoint gives its offset."""
+    """The first intact batch of each log whose epoch differs from the one in the node's checkpoint."""
     wrong = batches.where(fn.col("intact") & (fn.col("checkpoint_epoch") != fn.col("leader_epoch")))
     in_order = Window.partitionBy(*PLACE, "node").orderBy("base_offset", "position")
     first = wrong.withColumn("rank", fn.row_number().over(in_order)).where("rank = 1")
-    text = "a leader-epoch-checkpoint agrees with its log: at offset %d node %d has epoch %d, its checkpoint says %s"
-    said = fn.when(fn.col("checkpoint_epoch") < 0, "none").otherwise(fn.col("checkpoint_epoch").cast("string"))
-    message = fn.format_string(text, "base_offset", "node", "leader_epoch", said)
+    text = "a leader-epoch-checkpoint agrees with its log: at offset %d node %d has epoch %d, its checkpoint has %s"
+    stored = fn.when(fn.col("checkpoint_epoch") < 0, "none").otherwise(fn.col("checkpoint_epoch").cast("string"))
+    message = fn.format_string(text, "base_offset", "node", "leader_epoch", stored)
     return finding(first, CHECK, "checkpoint-disagrees", message, key=place(), node=fn.col("node"))
 
 
 def truncated_below_high_watermark(batches: DataFrame, observations: DataFrame) -> DataFrame:
-    """High watermarks on file whose last offset is another leader's now, or nobody's: of each epoch the highest."""
-    on_file = high_watermarks_on_file(observations)
+    """Stored high watermarks whose last offset now has another epoch or no record: the highest of each epoch."""
+    stored = stored_high_watermarks(observations)
     last = fn.col("high_watermark") - 1
     epoch_there = fn.when(last.between(fn.col("base_offset"), fn.col("last_offset")), fn.col("leader_epoch"))
     of_log = (
-        batches.join(on_file, on=list(PLACE), how="inner")
-        .groupBy(*on_file.columns, "node")
+        batches.join(stored, on=list(PLACE), how="inner")
+        .groupBy(*stored.columns, "node")
         .agg(
             fn.max(epoch_there).alias("found"),
             fn.min("base_offset").alias("start"),
             (fn.max("last_offset") + 1).alias("end"),
         )
     )
-    of_logs = of_log.groupBy(*on_file.columns).agg(*(fn.max(name).alias(name) for name in ("found", "start", "end")))
+    of_logs = of_log.groupBy(*stored.columns).agg(*(fn.max(name).alias(name) for name in ("found", "start", "end")))
     lost = of_logs.where("coalesce(found, -1) != epoch and start < high_watermark")
     another = fn.format_string("offset %d is of epoch %d", last, "found")
-    nobody = fn.format_string("no log has offset %d, the longest ends at %d", last, "end")
-    text = "what is below a high watermark stays in the log: node %d had %d on file, in epoch %d, and now %s"
-    now = fn.when(fn.col("found").isNull(), nobody).otherwise(another)
+    missing = fn.format_string("no log has offset %d, the longest ends at %d", last, "end")
+    text = "records below a high watermark stay in the log: node %d had stored %d, in epoch %d, and now %s"
+    now = fn.when(fn.col("found").isNull(), missing).otherwise(another)
     message = fn.format_string(text, "broker", "high_watermark", "epoch", now)
     name = "truncated-below-high-watermark"
     return finding(lost, CHECK, name, message, key=place(), node=fn.col("broker"), time_ns=fn.col("time_ns"))
 
 
-def high_watermarks_on_file(observations: DataFrame) -> DataFrame:
-    """(topic, partition, epoch, high_watermark, broker, time_ns): of each epoch the highest high watermark whose last
-    offset was of it, and the broker that had it on file first. By Log Matching it speaks for all lower ones."""
+def stored_high_watermarks(observations: DataFrame) -> DataFrame:
+    """(topic, partition, epoch, high_watermark, broker, time_ns): for each epoch the highest stored high watermark
+    whose last offset has that epoch, and the broker that stored it first. By Log Matching it covers the lower ones."""
     seen = observations.where(fn.col("kind") == "committed").withColumn("of", fn.from_json("detail", OF_COMMITTED))
-    told = seen.select("of.*", (-fn.col("high_watermark")).alias("below"), "time_ns", "node")
-    highest = told.groupBy(*PLACE, "epoch").agg(fn.min(fn.struct("below", "time_ns", "node")).alias("first"))
+    stored = seen.select("of.*", (-fn.col("high_watermark")).alias("below"), "time_ns", "node")
+    highest = stored.groupBy(*PLACE, "epoch").agg(fn.min(fn.struct("below", "time_ns", "node")).alias("first"))
     first, mark = fn.col("first"), (-fn.col("first.below")).alias("high_watermark")
     return highest.select(*PLACE, "epoch", mark, first.node.alias("broker"), first.time_ns.alias("time_ns"))
 
 
 def corrupt_batches(batches: DataFrame) -> DataFrame:
-    """Batches whose bytes do not have the checksum that their head names."""
-    text = "a stored batch has the checksum it names: node %d's at offsets %d to %d, of epoch %d, has not (crc %d)"
+    """Batches whose bytes do not match the checksum in their header."""
+    text = "a stored batch matches its checksum: node %d's at offsets %d to %d, of epoch %d, does not (crc %d)"
     message = fn.format_string(text, "node", "base_offset", "last_offset", "leader_epoch", "crc")
-    unsound = batches.where(~fn.col("intact"))
-    return finding(unsound, CHECK, "corrupt-batch", message, key=place(), node=fn.col("node"))
+    corrupt = batches.where(~fn.col("intact"))
+    return finding(corrupt, CHECK, "corrupt-batch", message, key=place(), node=fn.col("node"))
 
 
 DIVERGENCE = Check(findings, reads=("batches", "observations"))

@@ -1,14 +1,15 @@
 """Whether the quorum's voters changed one at a time, from the voter sets in the nodes' logs (KIP-853, KIP-642).
 
-    voter-sets-apart             two consecutive voter sets of a log differ by one voter at most, so that any majority
-                                 of the one meets any majority of the other
-    voter-changes-uncommitted    a leader's log has one voter set at most at or above its high watermark: a change
-                                 waits for the one before it to be committed
+    voter-sets-apart             two consecutive voter sets of a log differ by at most one voter, so that any majority
+                                 of one meets any majority of the other
+    voter-changes-uncommitted    a leader's log has at most one voter set at or above its high watermark: a change waits
+                                 until the previous one is committed
 
-A log's first set has no predecessor. The second rule puts logs at rest beside what their owners claimed as leaders: of
-what a leader's log had then it sees what nobody has cut since, so that it may miss a breach and never makes one up.
+A log's first set has no predecessor. The second rule compares logs at rest with what their owners claimed as leaders.
+It sees only the part of a leader's log that was not truncated later, so it may miss a violation and never reports a
+false one.
 
-What may live here: rules on voter sets. What may not: who asked for them.
+Contains rules on voter sets. checkers/quorum/voters.py derives who votes.
 """
 
 from __future__ import annotations
@@ -43,18 +44,18 @@ def changes_uncommitted(batches: DataFrame, observations: DataFrame, check: str)
         & (fn.col("base_offset") < fn.col("log_end_offset"))
     )
     offsets = fn.sort_array(fn.collect_set("base_offset"))
-    beside = claims.join(held, on=is_open, how="inner").groupBy(*claims.columns).agg(offsets.alias("offsets"))
-    several = beside.where(fn.size("offsets") > 1)
+    compared = claims.join(held, on=is_open, how="inner").groupBy(*claims.columns).agg(offsets.alias("offsets"))
+    several = compared.where(fn.size("offsets") > 1)
     first = several.withColumn("rank", fn.row_number().over(Window.partitionBy("node", "epoch").orderBy("time_ns")))
     text = (
         "one change of voters is uncommitted at a time: with high watermark %d the leader of epoch %d, node %d, had %s"
     )
-    told = fn.concat(fn.lit("voter sets at offsets "), ids("offsets"))
-    message = fn.format_string(text, "high_watermark", "epoch", "node", told)
+    sets = fn.concat(fn.lit("voter sets at offsets "), ids("offsets"))
+    message = fn.format_string(text, "high_watermark", "epoch", "node", sets)
     name, node, time_ns = "voter-changes-uncommitted", fn.col("node"), fn.col("time_ns")
     return finding(first.where("rank = 1"), check, name, message, node=node, time_ns=time_ns)
 
 
 def ids(column: str) -> Column:
-    """An array of numbers in words."""
+    """An array of numbers as text."""
     return fn.concat_ws(", ", fn.col(column).cast("array<string>"))

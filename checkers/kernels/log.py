@@ -75,8 +75,7 @@ class Log:
 
 
 def breaches(events: Events) -> Iterator[tuple[str, Rows]]:
-    """Every finding's name with its witnesses; if a value was sent twice only that, since all rules need unique
-    values."""
+    """Every finding's name with its witnesses; if a value was sent twice, only that: all rules need unique values."""
     log = Log(events)
     again = repeated_sends(log)
     if len(again):

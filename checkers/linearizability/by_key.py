@@ -1,11 +1,11 @@
-"""Linearizability of any model, key by key, on Spark: what the register check and imported histories share.
+"""Linearizability of any model, key by key, on Spark: shared by the register check and imported histories.
 
-Each batch of whole keys becomes one row for every algorithm that judged some of it, with how much it judged, and one
-row for every key that is not valid. Where the history has a `file` column, keys of different files are different keys,
-and the rows say whose they are.
+Each batch of whole keys yields one row for every algorithm that checked some of it, with the amount, and one row for
+every finding about a key. If the history has a `file` column, keys of different files are different keys, and the rows
+name the file.
 
 Findings: `non-linearizable` (invalid), with the operations that cannot be ordered; `undecided` (unknown), with the
-steps spent. What may live here: the way from outcomes to rows. What may not: models and kernels.
+steps spent. Contains the way from outcomes to rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TALLY = pa.schema(
         ("seconds", pa.float64()),
     ]
 )
-"""How much of a file an algorithm judged, null in rows that are findings."""
+"""How much of a file an algorithm checked; null in rows that are findings."""
 
 OUTCOMES = pa.schema([*TALLY, *FINDINGS])
 OUTCOME_SCHEMA = from_arrow_schema(OUTCOMES)
@@ -57,7 +57,7 @@ def outcomes(history: DataFrame, model: Model, check: str, settings: JudgeSettin
 
 
 def rows_of(keys: Keys, found: list[Outcome], check: str, seconds: float) -> list[dict]:
-    """A batch's tallies and findings; the time is shared by the operations."""
+    """A batch's tallies and findings; the time is divided by operations."""
     tallies: dict[tuple[int | None, str], list[int]] = defaultdict(lambda: [0, 0])
     rows = []
     for name, outcome in zip(keys.names, found, strict=True):
@@ -76,8 +76,8 @@ def rows_of(keys: Keys, found: list[Outcome], check: str, seconds: float) -> lis
 
 def origin(name: str) -> tuple[int | None, str]:
     """A key's file, if it has one, and the key itself."""
-    file, apart, key = name.partition(FILE_SEPARATOR)
-    return (int(file), key) if apart else (None, name)
+    file, separator, key = name.partition(FILE_SEPARATOR)
+    return (int(file), key) if separator else (None, name)
 
 
 def finding_row(keys: Keys, problem: Problem, key: str, check: str) -> dict:

@@ -1,8 +1,6 @@
-"""The search for models whose state is no number, in plain Python: depth first with memory, within a budget.
+"""A search in plain Python for models whose state is not a number: depth-first with memory, within a budget.
 
-It is slow beside the compiled searches, and meant for the few keys whose own algorithm cannot decide.
-
-What may live here: this search. What may not: a model.
+It is slow compared with the compiled searches, and meant for the few keys that their own algorithm cannot decide.
 """
 
 from __future__ import annotations
@@ -11,26 +9,26 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 State = tuple[int, ...]
-"""What a model holds, e.g. a queue's values."""
+"""A model's state, e.g. a queue's values."""
 
 EXHAUSTED = -1
-"""In place of the steps spent: every order was tried."""
+"""Returned instead of the steps spent: every order was tried."""
 
 MEMBERS_A_STEP = 16
-"""How many members of a state to remember, or steps to look past, cost as much as one step."""
+"""How many members of a state, or skipped steps, cost as much as one step."""
 
 
 class PlainOperation(NamedTuple):
-    """An operation: when it was invoked, when it returned (None if it crashed), and what it asked of the model."""
+    """An operation: its call, its return (None if it crashed), and its argument to the model."""
 
     call: int
     back: int | None
-    asked: Any
+    argument: Any
 
 
 class Place(NamedTuple):
-    """How far an order got: every step before `low` is placed, and of those from there on the ones in `later`; every
-    return before `at` is behind it; and the state."""
+    """The progress of an order: every step before `low` is placed, and so are the later ones in the mask `later`; every
+    return before `at` is placed; and the state."""
 
     low: int
     later: int
@@ -46,8 +44,8 @@ def plain_search(
 ) -> tuple[bool, int, int]:
     """Whether some order of the steps, given in order of invocation, explains the model.
 
-    applied gives the state after a step, None where the step does not fit. Returns whether an order was found, the
-    step that no order got past, and the steps spent, EXHAUSTED if nothing is left to try.
+    applied gives the state after a step, None if the step does not fit. Returns whether an order was found, the
+    step that no order got past, and the steps spent, EXHAUSTED if every order was tried.
     """
     returned = [at for at, step in enumerate(steps) if step.back is not None]
     queue = sorted(returned, key=lambda at: steps[at].back or 0)
@@ -55,7 +53,7 @@ def plain_search(
     seen: set[Place] = set()
     spent, furthest = 0, 0
     while stack:
-        place = settled(stack.pop(), queue)
+        place = advanced(stack.pop(), queue)
         furthest = max(furthest, place.at)
         if place.at == len(queue):
             return True, -1, spent
@@ -72,8 +70,8 @@ def plain_search(
     return False, queue[furthest], EXHAUSTED
 
 
-def settled(place: Place, queue: Sequence[int]) -> Place:
-    """The place after the returns whose steps are placed, and after the steps that all are."""
+def advanced(place: Place, queue: Sequence[int]) -> Place:
+    """The progress after skipping placed returns and placed steps."""
     low, later, at, held = place
     while at < len(queue) and (queue[at] < low or later >> (queue[at] - low) & 1):
         at += 1
@@ -85,7 +83,7 @@ def settled(place: Place, queue: Sequence[int]) -> Place:
 def followers(
     place: Place, steps: Sequence[PlainOperation], end: int, applied: Callable[[PlainOperation, State], State | None]
 ) -> Iterator[Place]:
-    """The places one step on: any step invoked before the next return."""
+    """The progress after each step called before the next return."""
     for one in range(place.low, len(steps)):
         if steps[one].call >= end:
             return

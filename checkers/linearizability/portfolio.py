@@ -1,9 +1,7 @@
-"""The search as a portfolio: depth first for as long as that is cheap, then breadth first, within one budget.
+"""The searches as a portfolio: depth-first within a small budget, then breadth-first, within one budget in all.
 
-Depth first finds an order quickly where there is one; breadth first shows quickly that there is none, and bears many
-crashed operations. Both agree on what they decide, so the second only spends what the first left.
-
-What may live here: which search, with how much. What may not: the searches.
+Depth-first quickly finds an order that exists; breadth-first quickly proves that none exists, and handles many crashed
+operations. They agree on what they decide, so the second spends only what the first left.
 """
 
 from __future__ import annotations
@@ -23,23 +21,23 @@ from checkers.linearizability.models.model import Outcome, Problem
 from harness.model.records.evidence import Need, Order
 
 STEPS_AN_OPERATION = 25
-"""What depth first may spend on each operation: an order that exists is mostly found within a few."""
+"""Depth-first steps per operation: an order that exists is usually found within a few."""
 
 MEMORY_BYTES = 512 << 20
-"""What a search may remember."""
+"""The memory of a search."""
 
 ORDER_STEPS = 1_000_000
-"""What may be spent to find the longest order again, so that it can be told."""
+"""The steps to reconstruct the longest order for the finding."""
 
 ORDER_MAX, NEEDS_MAX = 40, 12
-"""How much of an order, and how many of the operations open at its end, a finding carries."""
+"""How much of an order, and how many of the operations open at its end, a finding contains."""
 
 StateName = Callable[[int], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the searches said: see checkers/kernels/search.py."""
+    """The result of the searches: see checkers/kernels/search.py."""
 
     verdict: int
     algorithm: str
@@ -50,7 +48,7 @@ class Decision:
 
 
 def decide(operations: Operations, texts: Texts, initial: int, steps_max: int) -> Decision:
-    """Judge one key's operations with at most so many steps."""
+    """Check one key's operations with at most steps_max steps."""
     first = min(STEPS_AN_OPERATION * len(operations.call), steps_max)
     verdict, steps, placed, stuck, states = search(operations, texts, initial, first, MEMORY_BYTES)
     if verdict != UNDECIDED or steps >= steps_max:
@@ -69,21 +67,21 @@ def searched(
     texts: Texts = NO_TEXTS,
     initial: int = NIL,
 ) -> Outcome:
-    """One key's outcome by search; state_name tells what the model holds, where that can be told."""
+    """One key's outcome by search; state_name, if given, names the model's states."""
     decision = decide(operations, texts, initial, steps_max)
     total = len(operations.call)
     if not decision.verdict:
         return Outcome(decision.algorithm, total)
     call, back = operations.call[decision.stuck], operations.back[decision.stuck]
-    told = keys.describe(call)
-    way = f"{decision.placed} of the operations that returned"
+    described = keys.describe(call)
+    length = f"{decision.placed} of the operations that returned"
     if decision.verdict == UNDECIDED:
         message = (
             f"linearizability is not decided: {decision.steps} steps were spent, depth first and then breadth first, "
-            f"and none got past {told}, the longest order having {way}"
+            f"and none got past {described}; the longest order has {length}"
         )
         return Outcome(decision.algorithm, total, Problem("undecided", "unknown", message, (call, back)))
-    message = f"{guarantee}: no order of the operations explains {told}; the longest order before it has {way}"
+    message = f"{guarantee}: no order of the operations explains {described}; the longest order before it has {length}"
     states = () if state_name is None else tuple(sorted({state_name(state) for state in decision.states.tolist()}))
     if states:
         message += f", after which the state is {' or '.join(states)}"
@@ -97,10 +95,10 @@ def searched(
 def evidence_of(
     keys: Keys, operations: Operations, order: Rows, stuck: int, leaves: str | None, state_name: StateName | None
 ) -> Order:
-    """The longest order as a picture needs it, and what each operation that is open at its end asks for."""
+    """The longest order for a picture, and what each operation open at its end requires."""
     is_open = operations.call < operations.back[stuck]
     is_open[order] = False
-    # Without an order nobody can say who else was open beside it.
+    # Without an order it is not known which operations were open with it.
     beside = [stuck, *(int(one) for one in np.flatnonzero(is_open) if len(order) and one != stuck)]
     needs = tuple(Need(index_of(keys, operations, one), need(keys, operations, one, state_name)) for one in beside)
     shown = tuple(index_of(keys, operations, int(one)) for one in order[-ORDER_MAX:])
@@ -113,12 +111,12 @@ def index_of(keys: Keys, operations: Operations, one: int) -> int:
 
 
 def need(keys: Keys, operations: Operations, one: int, state_name: StateName | None) -> str:
-    """What an operation asks of the state, or what it leaves, in words."""
+    """What an operation requires of the state, or leaves."""
     code, a, b = int(operations.code[one]), int(operations.a[one]), int(operations.b[one])
-    asked = keys.shown(int(keys.value[operations.call[one]]))
+    argument = keys.shown(int(keys.value[operations.call[one]]))
     if code == READ_OF:
         return f"needs {state_name(a) if state_name else keys.shown(int(keys.value[operations.back[one]]))}"
     if code in (SWAP, REFUSED_SWAP):
         assert state_name is not None, "a model with compare-and-sets names its states"
         return f"needs {state_name(a)}, leaves {state_name(b)}" if code == SWAP else f"needs other than {state_name(a)}"
-    return f"leaves {asked}" if code == WRITE_OF else f"appends {asked}"
+    return f"leaves {argument}" if code == WRITE_OF else f"appends {argument}"

@@ -1,15 +1,15 @@
-"""What Kafka promises of a register that any controller may answer for from its own metadata image.
+"""The guarantees of a register that any Kafka controller may answer for from its own metadata image.
 
-Stale reads are promised by nobody to be absent, so they are quantities. These are promises (kernels/promises.py says
-exactly when each is broken):
+Kafka does not rule out stale reads, so they are quantities. These are its guarantees (kernels/promises.py defines their
+violations):
 
-    phantom-read        a read returns only what was written
-    nonmonotonic-read   on one node reads never go back, restarts included, until the node loses its disk
-    lost-write          a final read (invoked after the mark "final") returns the last acknowledged write, or one that
+    phantom-read        a read returns only written values
+    nonmonotonic-read   on one node reads never go back, restarts included, unless the node loses its disk
+    lost-write          a final read (called after the mark "final") returns the last acknowledged write, or one that
                         is newer or concurrent with it
 
-Findings besides: `values-not-unique` (unknown), where a key's history cannot be judged so; `no-final-read` (unknown),
-where the run made a final mark and no read returned after it. What may live here: this check. What may not: kernels.
+Further findings: `values-not-unique` (unknown), a key's history cannot be checked; `no-final-read` (unknown), the run
+set a final mark and no read returned after it.
 """
 
 from __future__ import annotations
@@ -32,25 +32,30 @@ WIPES_MAX = 1024
 ALSO = ("time_ns", "node", "final")
 
 BREACHES = {
-    PHANTOM: ("phantom-read", "invalid", "reads return only what was written: {0} returned what no write had begun"),
+    PHANTOM: (
+        "phantom-read", "invalid",
+        "reads return only written values: {0} returned a value whose write had not begun",
+    ),
     BACKWARDS: (
         "nonmonotonic-read", "invalid",
-        "reads on one node never go back: {2} came after {0} on the same node, and is surely older than {1}",
+        "reads on one node never go back: {2} came after {0} on the same node, and is certainly older than {1}",
     ),
     LOST: ("lost-write", "invalid", "acknowledged writes survive: {0} was acknowledged, yet the final {1} is older"),
-    NOT_UNIQUE: ("values-not-unique", "unknown", "reads are judged by unique written values: {0} repeats one"),
+    NOT_UNIQUE: (
+        "values-not-unique", "unknown", "cannot check reads unless written values are unique: {0} repeats one",
+    ),
 }  # fmt: skip
-"""By breach: the finding's name, its severity, and its message about the witnesses."""
+"""By violation: the finding's name, its severity, and its message about the witnesses."""
 
 
 def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
-    """Broken promises, and what could not be judged."""
+    """Violated guarantees, and what could not be checked."""
     broken = by_key(prepared(history, settings), settings, breaches, FINDING_SCHEMA, also=ALSO)
     return broken.unionAll(no_final_read(history))
 
 
 def quantities(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
-    """How many reads were stale, and by how much the worst."""
+    """How many reads were stale, and the maximum staleness."""
     counted = by_key(prepared(history, settings), settings, staleness, QUANTITY_SCHEMA, also=ALSO)
     reads, worst = fn.col("name") == "stale_reads", fn.col("name") == "stale_read_ms_max"
     total = counted.groupBy("name", "unit").agg(fn.sum("value").alias("sum"), fn.max("value").alias("max"))
@@ -84,7 +89,7 @@ def no_final_read(history: DataFrame) -> DataFrame:
     reads = history.where((fn.col("process") >= 0) & (fn.col("f") == "read") & (fn.col("type") == "ok"))
     last = reads.agg(fn.coalesce(fn.max("index"), fn.lit(NOBODY)).alias("last"))
     none = mark.join(last, how="cross").where(fn.col("last") < fn.col("final_index"))
-    message = fn.lit("no read returned after the final mark, so nothing tells whether acknowledged writes survive")
+    message = fn.lit("cannot check whether acknowledged writes survive: no read returned after the final mark")
     return finding(none, CHECK, "no-final-read", message, severity="unknown")
 
 
@@ -103,10 +108,10 @@ def breaches(keys: Keys) -> pa.RecordBatch:
     for which, breach in np.argwhere(witnesses[:, :, 0] != NOBODY).tolist():
         name, severity, message = BREACHES[breach]
         rows, key = witnesses[which, breach], keys.names[which]
-        told = message.format(*(keys.describe(row) for row in rows if row != NOBODY))
+        text = message.format(*(keys.describe(row) for row in rows if row != NOBODY))
         found.append(
             {
-                "check": CHECK, "name": name, "severity": severity, "message": f"key {key}: {told}" if key else told,
+                "check": CHECK, "name": name, "severity": severity, "message": f"key {key}: {text}" if key else text,
                 "key": key or None, "witnesses": keys.history_indexes(rows), "count": 1,
             }
         )  # fmt: skip
@@ -114,7 +119,7 @@ def breaches(keys: Keys) -> pa.RecordBatch:
 
 
 def staleness(keys: Keys) -> pa.RecordBatch:
-    """A batch's two numbers: stale reads, and the worst in ms."""
+    """A batch's quantities: stale reads, and the maximum staleness in ms."""
     _, stale = judged(keys)
     rows = [
         {"check": CHECK, "name": "stale_reads", "value": float(stale[:, 0].sum()), "unit": "reads"},

@@ -1,19 +1,18 @@
-"""The quorum's numbers: how much a disruption disrupted, counted from the story's mark on.
+"""The quorum's quantities: the effect of a disruption, counted from the story's mark on.
 
     epochs_burned, epochs_per_minute            epochs begun since
     epochs_burned_until_heal                    those begun before the last heal, while faults were in place
     leader_changes, leader_changes_per_minute   (leader, epoch) pairs that began to lead since
     leader_changes_until_heal                   those before the last heal
-    leader_deposed                              1 if the leader at the mark was followed by another, or by a later self
+    leader_deposed                              1 if the leader at the mark was replaced, or led a later epoch itself
     two_leaders_ms                              longest time a node led while another led a higher epoch
     no_leader_ms                                total time in which no node led
     commit_gap_ms                               longest time in which no claimed high watermark rose
     recovered, recover_ms                       after the last heal: whether the high watermark rose (or, where nothing
                                                 was claimed, a leader led) and how long that took
 
-A number whose evidence is missing is left out. A node leads from its transition to Leader until it leaves that state or
-its process stops, and from its first claim of an epoch to the last. What may live here: these numbers. What may not:
-findings.
+A quantity without evidence is left out. A node leads from its transition to Leader until it leaves that state or its
+process stops, and from its first claim of an epoch to the last.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def quantities(
     batches: DataFrame,  # noqa: ARG001 - the check's findings read it
     settings: JudgeSettings,
 ) -> DataFrame:
-    """Every number whose evidence was observed."""
+    """Every quantity for which there is evidence."""
     timeline = timeline_of(history, observations, settings)
     led = tenures(observations, timeline)
     parts = [
@@ -54,7 +53,7 @@ def quantities(
 
 
 def epochs(observations: DataFrame, timeline: RunTimeline) -> DataFrame:
-    """Epochs begun since the mark; where none was seen before it, since the lowest that was seen."""
+    """Epochs begun since the mark; since the lowest observed epoch if none was observed before the mark."""
     before = fn.max(fn.when(fn.col("time_ns") <= timeline.story_ns, fn.col("epoch")))
     known = fn.coalesce(before, fn.min("epoch"))
     at_heal = fn.max(fn.when(timeline.until_heal(fn.col("time_ns")), fn.col("epoch")))
@@ -66,7 +65,7 @@ def epochs(observations: DataFrame, timeline: RunTimeline) -> DataFrame:
 
 
 def leaders(observations: DataFrame, timeline: RunTimeline) -> DataFrame:
-    """Leaders that began since the mark, and whether the one at the mark had a successor."""
+    """Leaders since the mark, and whether the leader at the mark was replaced."""
     later = fn.col("since_ns") > timeline.story_ns
     at_heal = later & timeline.until_heal(fn.col("since_ns"))
     counted = leaderships(observations).agg(
@@ -104,11 +103,11 @@ def tenures(observations: DataFrame, timeline: RunTimeline) -> DataFrame:
 
 
 def overlap(led: DataFrame) -> DataFrame:
-    """How long a node led while another led a higher epoch; left out where nobody was seen to lead."""
+    """How long a node led while another led a higher epoch; left out if no leader was observed."""
     old, new = led.alias("old"), led.alias("new")
     shared = fn.least("old.finish", "new.finish") - fn.greatest("old.begin", "new.begin")
     is_pair = (fn.col("old.node") != fn.col("new.node")) & (fn.col("old.epoch") < fn.col("new.epoch"))
-    # A leader without such a pair has no other half, and least() passes over what is null.
+    # A leader without such a pair has no partner, and least() skips nulls.
     length = fn.when(fn.col("new.node").isNull(), 0).otherwise(fn.greatest(shared, fn.lit(0)))
     pairs = old.join(new, on=is_pair, how="left").select(length.alias("ns"))
     return quantities_of(pairs.agg((fn.max("ns") / MS_NS).alias("two_leaders_ms")), CHECK, {"two_leaders_ms": "ms"})
@@ -124,7 +123,7 @@ def leaderless(led: DataFrame, timeline: RunTimeline) -> DataFrame:
 
 
 def rises(observations: DataFrame) -> DataFrame:
-    """The timeline at which the highest high watermark that any leader had claimed rose."""
+    """(time_ns): the times at which the highest claimed high watermark rose."""
     claims = observations.where((fn.col("kind") == "claim") & (fn.col("high_watermark") >= 0))
     before = Window.orderBy(*IN_ORDER).rowsBetween(Window.unboundedPreceding, -1)
     higher = claims.withColumn("before", fn.max("high_watermark").over(before))
@@ -132,7 +131,7 @@ def rises(observations: DataFrame) -> DataFrame:
 
 
 def commits(observations: DataFrame, timeline: RunTimeline) -> DataFrame:
-    """The longest time without a rise of the high watermark; left out where none was ever claimed."""
+    """The longest time without a rise of the high watermark; left out if none was claimed."""
     rose = rises(observations)
     since = fn.greatest(fn.lag("time_ns").over(Window.orderBy("time_ns")), fn.lit(timeline.story_ns))
     gaps = rose.select("time_ns", (fn.col("time_ns") - since).alias("gap"))
@@ -142,7 +141,7 @@ def commits(observations: DataFrame, timeline: RunTimeline) -> DataFrame:
 
 
 def recovery(observations: DataFrame, timeline: RunTimeline) -> DataFrame:
-    """How soon after the last heal the high watermark rose, or a leader led where no high watermark was claimed."""
+    """The time from the last heal until the high watermark rose, or a leader led if no high watermark was claimed."""
     rose = rises(observations).select("time_ns", fn.lit(True).alias("is_rise"))
     led = leaderships(observations).select("since_ns", fn.lit(False))
     is_rise, time_ns = fn.col("is_rise"), fn.col("time_ns")

@@ -1,13 +1,13 @@
-"""How well clients were served: what succeeded, how fast, and the longest time in which nothing did.
+"""How well clients were served: how many operations succeeded, how fast, and the longest time without success.
 
 Counted from the story's mark on, over clients' operations: ok_count, fail_count, info_count; ok_per_second;
 unavailable_ms_max, the longest time without an ok; clients_recovered and clients_recover_ms, the first ok after the
-last heal; latency_F_ms_p50, _p95, _p99, _max of the operations of each f that ended in ok. Percentiles are exact. Where
-faults were in place for a while, also latency_F_in_faults_ms_* of the operations that were open meanwhile, and
+last heal; latency_F_ms_p50, _p95, _p99, _max of the operations of each f that ended in ok. Percentiles are exact. If
+faults were in place for a while, also latency_F_in_faults_ms_* of the operations open during them, and
 latency_F_out_of_faults_ms_* of the others.
 
-Finding: `no-progress` (unknown), where a workload that was to do something never got an ok: such a run proves nothing.
-What may live here: these numbers. What may not: judgements of what was returned.
+Finding: `no-progress` (unknown), a workload that should do something never got an ok, so the run proves nothing. What
+operations returned is checked elsewhere.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
 
 
 def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
-    """Whether anything was done at all."""
+    """Whether any operation succeeded."""
     done = history.where((fn.col("process") >= 0) & (fn.col("type") == "ok"))
     none = done.agg(fn.count("*").alias("done")).where((fn.col("done") == 0) & fn.lit(not settings.idle))
     return finding(none, CHECK, "no-progress", fn.lit("no operation of any client succeeded"), severity="unknown")
 
 
 def quantities(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
-    """The numbers above; none of a run without clients."""
+    """The quantities above; none for a run without clients."""
     timeline = timeline_of(history, observations.limit(0), settings)
     ends = completions(history).where(fn.col("time_ns") > timeline.story_ns)
     parts = [counts(ends, timeline), gaps(ends, timeline), latencies(ends, fn.lit(""))]
@@ -47,7 +47,7 @@ def quantities(history: DataFrame, observations: DataFrame, settings: JudgeSetti
 
 
 def is_during(spans: Sequence[tuple[int, int]]) -> Column:
-    """Whether an operation was open at any time of these spans, which are in order and do not touch."""
+    """Whether an operation was open during any of these spans, which are in order and disjoint."""
     starts, ends = (fn.array(*(fn.lit(each[at]) for each in spans)) for at in (0, 1))
     begun = fn.col("time_ns") - fn.col("latency_ns")
     touched = fn.zip_with(starts, ends, lambda start, end: (begun <= end) & (fn.col("time_ns") >= start))
@@ -55,7 +55,7 @@ def is_during(spans: Sequence[tuple[int, int]]) -> Column:
 
 
 def completions(history: DataFrame) -> DataFrame:
-    """Clients' completions with their latency: a process has one operation open, so its last row is the invocation."""
+    """Clients' completions with latency: a process has one open operation, so its previous row is the invocation."""
     clients = history.where(fn.col("process") >= 0)
     own = Window.partitionBy("process").orderBy("index")
     latency = fn.when(fn.lag("type").over(own) == "invoke", fn.col("time_ns") - fn.lag("time_ns").over(own))
@@ -68,7 +68,7 @@ def counts(ends: DataFrame, timeline: RunTimeline) -> DataFrame:
     back = timeline.after_heal(fn.when(fn.col("type") == "ok", fn.col("time_ns"))).alias("back_ns")
     row = ends.agg(fn.count("*").alias("ended"), *numbers, back).where("ended > 0")
     recovered = fn.when(fn.lit(timeline.healed_ns is not None), fn.col("back_ns").isNotNull().cast("int"))
-    told = row.withColumns(
+    measured = row.withColumns(
         {
             "ok_per_second": timeline.per(fn.col("ok_count"), SECOND_NS),
             "clients_recovered": recovered,
@@ -76,7 +76,7 @@ def counts(ends: DataFrame, timeline: RunTimeline) -> DataFrame:
         }
     )
     units = {"ok_count": "ops", "fail_count": "ops", "info_count": "ops", "ok_per_second": "ops/s"}
-    return quantities_of(told, CHECK, units | {"clients_recovered": "runs", "clients_recover_ms": "ms"})
+    return quantities_of(measured, CHECK, units | {"clients_recovered": "runs", "clients_recover_ms": "ms"})
 
 
 def gaps(ends: DataFrame, timeline: RunTimeline) -> DataFrame:
@@ -93,7 +93,7 @@ def gaps(ends: DataFrame, timeline: RunTimeline) -> DataFrame:
 
 
 def latencies(ends: DataFrame, place: Column) -> DataFrame:
-    """Percentiles of the latency of what succeeded, by f and place, which stands in the quantity's name."""
+    """Latency percentiles of successful operations, by f and place; both are part of the quantity's name."""
     ok = ends.where((fn.col("type") == "ok") & fn.col("latency_ns").isNotNull())
     percentiles = fn.percentile("latency_ns", list(PERCENTILES.values()))
     names = fn.array(*map(fn.lit, PERCENTILES))

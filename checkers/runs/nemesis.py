@@ -1,9 +1,7 @@
-"""Whether the nemesis did what its plan says: a fault that had no effect is not a test, and unknown is not passed.
+"""Whether the nemesis did what its plan says: a fault without effect is no test, and unknown is not passed.
 
-Every nemesis operation verifies its own effect, and ends with an error in the history where it did not take. A run with
-such an operation may look healthy because the fault never happened, so it is unknown, whatever the other checks say.
-
-What may live here: that one finding. What may not: what a fault's effect is (nemesis/).
+Every nemesis operation verifies its own effect and ends with an error in the history if it had none. A run with such an
+operation may look healthy because the fault never happened, so it is unknown, whatever the other checks find.
 """
 
 from __future__ import annotations

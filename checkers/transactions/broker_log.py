@@ -1,15 +1,15 @@
-"""How transactions ended by the brokers' own logs, where their clients were not told, or were told something else.
+"""The outcomes of transactions in the brokers' own logs, for clients that got none, or another one.
 
-Behind a transaction's records stands a marker of its producer, which commits or aborts them (KIP-98): the first marker
-of that producer in the partition is theirs. Records are known by their values. All replicas' logs are asked, and one
-answers for a record that others have not got yet; where they contradict each other nothing is settled.
+A marker of the producer follows a transaction's records and commits or aborts them (KIP-98): the first marker of that
+producer in the partition is theirs. Records are identified by their values. All replicas' logs count, and one suffices
+for a record that others have not got yet; if they contradict each other, the outcome stays unknown.
 
     torn-transaction       the logs commit some of a transaction's records and abort others
-    hanging-transaction    every transaction ends: its records have a marker behind them in some log, this long after
-                           the client took it for ended; who reads what is committed gets no further until then
-    settled (tolerated)    how many transactions with an unknown end were committed, were aborted, or stay open
+    hanging-transaction    every transaction ends: some log has a marker after its records within this time of the end
+                           that its client saw; until then read_committed consumers make no progress
+    settled (tolerated)    how many transactions with an unknown outcome were committed, aborted, or are open
 
-What may live here: what logs say of transactions. What may not: what clients saw of them.
+Contains what logs show of transactions. checkers/transactions/rules.py has the rules on what clients saw.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
 from checkers.transactions.edges import writes
-from checkers.transactions.rules import told
+from checkers.transactions.rules import transaction_finding
 
 HANGING_SECONDS = 25
-"""More than brokers take to abort what nobody ends: the transactions' timeout, and a look every ten seconds."""
+"""Longer than brokers take to abort an abandoned transaction: its timeout, and a scan every ten seconds."""
 
 
 def ended_records(effects: DataFrame, records: DataFrame) -> DataFrame:
-    """(key, value, writer, writer_end, writer_status, record, end): each record of a log's transactions in words, and
-    what stands behind it in the logs: `commit`, `abort`, `none`, `both` where two disagree; null where none has it."""
+    """(key, value, writer, writer_end, writer_status, record, end): each record of a log's transactions as text,
+    and the marker after it in the logs: `commit`, `abort`, `none`, `both` if two disagree; null without a log."""
     behind = (
         Window.partitionBy("node", "topic", "partition", "producer_id")
         .orderBy("offset")
@@ -43,8 +43,8 @@ def ended_records(effects: DataFrame, records: DataFrame) -> DataFrame:
 
 
 def outcomes(ended: DataFrame) -> DataFrame:
-    """(writer, writer_end, writer_status, logged, committed, aborted): of each transaction that sent to a log, a
-    record that is in any, one that the brokers committed and one that they aborted; null for none."""
+    """(writer, writer_end, writer_status, logged, committed, aborted): for each transaction that sent to a log, a
+    record that is in some log, one that the brokers committed, and one that they aborted; null for none."""
     committed = fn.min(fn.when(fn.col("end") == "commit", fn.col("record"))).alias("committed")
     aborted = fn.min(fn.when(fn.col("end") == "abort", fn.col("record"))).alias("aborted")
     logged = fn.min(fn.when(fn.col("end").isNotNull(), fn.col("record"))).alias("logged")
@@ -52,7 +52,7 @@ def outcomes(ended: DataFrame) -> DataFrame:
 
 
 def hanging_records(ended: DataFrame, history: DataFrame) -> DataFrame:
-    """The records that have no marker, with `seconds` from their client's last word to the history's."""
+    """The records without a marker, with `seconds` from their transaction's completion to the end of the history."""
     last = history.agg(fn.max("time_ns").alias("last_ns"))
     ends = history.select(fn.col("index").alias("writer_end"), "time_ns")
     seconds = ((fn.col("last_ns") - fn.col("time_ns")) / 1e9).alias("seconds")
@@ -62,14 +62,14 @@ def hanging_records(ended: DataFrame, history: DataFrame) -> DataFrame:
     )
 
 
-def settle(effects: DataFrame, outcomes: DataFrame) -> DataFrame:
-    """The effects, with what transactions whose end was unknown did, but for reads, held to what the logs say of it."""
+def resolve(effects: DataFrame, outcomes: DataFrame) -> DataFrame:
+    """The effects, where writes of transactions with an unknown outcome have the outcome in the logs."""
     whole = outcomes.where("writer_status = 'info' and (committed is null or aborted is null)")
     status = fn.when(fn.col("committed").isNotNull(), "ok").when(fn.col("aborted").isNotNull(), "fail")
-    deeds = fn.explode(fn.array(fn.lit("wrote"), fn.lit("fence"))).alias("what")
-    known = whole.select(fn.col("writer").alias("txn"), deeds, status.alias("settled"))
+    effects_of = fn.explode(fn.array(fn.lit("wrote"), fn.lit("fence"))).alias("what")
+    known = whole.select(fn.col("writer").alias("txn"), effects_of, status.alias("resolved"))
     joined = effects.join(known, ["txn", "what"], "left")
-    return joined.withColumn("status", fn.coalesce("settled", "status")).select(*effects.columns)
+    return joined.withColumn("status", fn.coalesce("resolved", "status")).select(*effects.columns)
 
 
 def torn_by_logs(outcomes: DataFrame) -> DataFrame:
@@ -79,24 +79,24 @@ def torn_by_logs(outcomes: DataFrame) -> DataFrame:
         "a transaction is committed as a whole or not at all: of T{writer} the brokers' logs commit {committed} and "
         "abort {aborted}"
     )
-    return told(torn, "torn-transaction", words, "writer", "writer_end")
+    return transaction_finding(torn, "torn-transaction", words, "writer", "writer_end")
 
 
 def hanging_transactions(hanging: DataFrame) -> DataFrame:
-    """Transactions with such records."""
+    """Transactions with records without a marker."""
     rounded = fn.round(fn.min("seconds")).cast("int").alias("seconds")
     each = hanging.groupBy("writer", "writer_end").agg(
         fn.min("key").alias("key"), fn.min("record").alias("record"), rounded
     )
     words = (
-        "every transaction ends: behind {record}, which T{writer} wrote, no log has a marker {seconds} s after its "
-        "client's last word, and whoever reads what is committed gets no further"
+        "every transaction ends: no log has a marker after {record}, which T{writer} wrote, {seconds} s after it "
+        "completed, and read_committed consumers are blocked there"
     )
-    return told(each, "hanging-transaction", words, "writer", "writer_end")
+    return transaction_finding(each, "hanging-transaction", words, "writer", "writer_end")
 
 
-def how_settled(outcomes: DataFrame) -> DataFrame:
-    """One row that counts what became of unknown ends, if there were any."""
+def resolved_outcomes(outcomes: DataFrame) -> DataFrame:
+    """One finding that counts the outcomes of transactions with an unknown one; none without such transactions."""
     unknown = outcomes.where("writer_status = 'info'")
     has_committed, has_aborted = fn.col("committed").isNotNull(), fn.col("aborted").isNotNull()
     counted = unknown.agg(
@@ -104,12 +104,12 @@ def how_settled(outcomes: DataFrame) -> DataFrame:
         fn.count_if(has_committed).alias("were_committed"),
         fn.count_if(has_aborted & ~has_committed).alias("were_aborted"),
         fn.count_if(fn.col("logged").isNull()).alias("nowhere"),
-        fn.count_if(fn.col("logged").isNotNull() & ~has_committed & ~has_aborted).alias("unsettled"),
+        fn.count_if(fn.col("logged").isNotNull() & ~has_committed & ~has_aborted).alias("still_open"),
         fn.min("writer").alias("first"),
         fn.lit(None).alias("key"),
     )
     words = (
-        "of {all} transactions of which nobody was told how they ended, the brokers' logs say that {were_committed} "
-        "were committed and {were_aborted} aborted; {nowhere} left no record, and {unsettled} are open"
+        "of {all} transactions with an unknown outcome, the brokers' logs show {were_committed} committed and "
+        "{were_aborted} aborted; {nowhere} left no record, and {still_open} are open"
     )
-    return told(counted.where("all > 0"), "settled", words, "first", severity="tolerated")
+    return transaction_finding(counted.where("all > 0"), "settled", words, "first", severity="tolerated")

@@ -1,17 +1,17 @@
 """Cycles of dependencies between transactions, by class (Adya, 1999; the suffixes are those of Jepsen's Elle).
 
-    G0         writes of two transactions stand in different orders: ww edges alone
+    G0         writes of two transactions are in different orders: only ww edges
     G1c        information flows in a circle: ww and wr edges, at least one wr
-    G-single   the same with exactly one rw edge, e.g. a read that is torn, or a lost update
-    G2         with one rw edge or more; told where no G-single was found
-    -process   the same together with the order in which a process ran its transactions
-    -realtime  the same together with who ended before who began
+    G-single   the same with exactly one rw edge, e.g. a torn read or a lost update
+    G2         with one rw edge or more; reported if no G-single was found
+    -process   the same including the order in which a process ran its transactions
+    -realtime  the same including the order of a completion and a later call
 
-Every class looks for its shortest cycle in each strongly connected component of its own edges. A suffix is told only
-where the cycle needs it, that is, where no cycle of the same or of a lower class was found without it. A log's writes
-are never isolated, so their ww edges (LOG_WW) count apart: a cycle that needs them breaks no promise of Kafka's.
+Every class searches for its shortest cycle in each strongly connected component of its own edges. A suffix is reported
+only if the cycle needs it, that is, if no cycle of the same or a lower class was found without it. A log's writes are
+never isolated, so their ww edges (LOG_WW) count apart: a cycle that needs them violates no guarantee of Kafka's.
 
-What may live here: which cycles there are, from arrays of edges. What may not: where edges come from, words.
+Contains the search for cycles in arrays of edges.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ WW, WR, RW, PROCESS, REALTIME, LOG_WW = 1, 2, 4, 8, 16, 32
 """Kinds of edges: bits of a mask."""
 
 STEPS_MAX = 10_000_000
-"""What the searches for the shortest cycle of one component may spend; a longer cycle is told where they spend it."""
+"""The steps of the searches for the shortest cycle of one component; beyond them the reported cycle may be longer."""
 
 ORDERS = (("", 0), ("-process", PROCESS), ("-realtime", PROCESS | REALTIME), ("", LOG_WW))
-"""What a class's own edges are completed by, each with the suffix that says so."""
+"""The suffixes, each with the edges that it adds to a class's own."""
 
 LOG_ORDER = 3
 
 
 class Rank(NamedTuple):
-    """A class without its suffix: its edges, of which one that it must have, and those that the others may be."""
+    """A class without suffix: all its edges, the kind that a cycle must have once, and the kinds of its other edges."""
 
     name: str
     edges: int
@@ -68,7 +68,7 @@ class Cycle:
     kinds: tuple[int, ...]
 
     def hides(self, rank: int, order: int) -> bool:
-        """Whether a class need not be told where this cycle is: it says no more, or would not know to say more."""
+        """Whether a class is not reported where this cycle is, because it would add nothing."""
         if self.order == order:
             return self.rank < rank and (order > 0 or (self.rank, rank) == (SINGLE, G2))
         return self.rank <= rank and (self.order < order if order < LOG_ORDER else self.order == 0)
@@ -77,36 +77,36 @@ class Cycle:
 def cycles(nodes: int, sources: Rows, targets: Rows, kinds: Rows) -> list[Cycle]:
     """The cycles of a graph whose edges have one kind each."""
     label = components(*adjacency(nodes, sources, targets))
-    # What no cycle of any class can pass is left out at once: of a valid history, everything.
+    # Edges between components are in no cycle. A valid history has no others.
     inside = (label[sources] == label[targets]) & (sources != targets)
     edges = sources[inside], targets[inside], kinds[inside]
-    # In one order always, so that one history has one witness.
+    # A fixed order of edges makes the witness deterministic.
     in_order = np.lexsort(edges[::-1])
     edges = edges[0][in_order], edges[1][in_order], edges[2][in_order]
-    told: list[Cycle] = []
+    found_so_far: list[Cycle] = []
     if inside.any():
         for order in range(len(ORDERS)):
             for rank in range(2 if order == LOG_ORDER else len(RANKS)):
-                told += _of_class(nodes, *edges, rank, order, told)
-    return told
+                found_so_far += _of_class(nodes, *edges, rank, order, found_so_far)
+    return found_so_far
 
 
 def _of_class(
-    nodes: int, sources: Rows, targets: Rows, kinds: Rows, rank: int, order: int, told: list[Cycle]
+    nodes: int, sources: Rows, targets: Rows, kinds: Rows, rank: int, order: int, found_so_far: list[Cycle]
 ) -> Iterator[Cycle]:
-    """The shortest cycle of a class in each component that needs one told."""
+    """The shortest cycle of a class in each component where it is to be reported."""
     (name, edges, required, others), (suffix, more) = RANKS[rank], ORDERS[order]
     if order == LOG_ORDER and rank == 0:
         required = LOG_WW
     of_class = (kinds & (edges | more)) > 0
     label = components(*adjacency(nodes, sources[of_class], targets[of_class]))
     starts, out = _masked(nodes, sources, targets, (kinds & (others | more)) > 0)
-    known = {label[cycle.nodes[0]] for cycle in told if cycle.hides(rank, order)}
-    came, queue = np.full(nodes, NOBODY, np.int64), np.empty(nodes, np.int64)
+    known = {label[cycle.nodes[0]] for cycle in found_so_far if cycle.hides(rank, order)}
+    predecessor, queue = np.full(nodes, NOBODY, np.int64), np.empty(nodes, np.int64)
     for through in _by_component(label[sources], ((kinds & required) > 0) & (label[sources] == label[targets])):
         if label[sources[through[0]]] in known:
             continue
-        found = shortest_cycle(starts, out, label, sources[through], targets[through], came, queue, STEPS_MAX)
+        found = shortest_cycle(starts, out, label, sources[through], targets[through], predecessor, queue, STEPS_MAX)
         if len(found):
             steps = _kinds(found, sources, targets, kinds, required, others | more)
             severity: Severity = "tolerated" if order == LOG_ORDER else "invalid"

@@ -1,14 +1,14 @@
-"""Which transaction depends on which, and how: joins on Spark over the effects of transactions.
+"""The dependencies between transactions: joins on Spark over their effects.
 
-    ww  a version and the next one of its key have these two writers
-    wr  the one wrote the version that the other's read ends with
-    rw  the one's read ends with a version whose successor the other wrote; not in a log, which is read in pieces
-    process, realtime  who ran before whom, on one process and among all
+    ww  the writers of a version and of the next one of its key
+    wr  the writer of the version that the other's read ends with
+    rw  a read ends with a version whose successor the other wrote; not in a log, which is read in pieces
+    process, realtime  the order on one process, and among all
 
-The order of versions is given: by the place of an element in a list, by positions, by offsets. A transaction that
-failed wrote nothing, so it has no edges; what it is seen to have written is a finding of its own.
+The order of versions is given: by an element's position in a list, by positions, by offsets. A failed transaction wrote
+nothing, so it has no edges; if its writes are seen, that is a finding of its own.
 
-What may live here: edges, with what it takes to tell them in words. What may not: cycles.
+Contains edges, with the columns that describe them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ VERSION = ("form", "key", "value")
 def writes(effects: DataFrame) -> DataFrame:
     """(form, key, value, writer, writer_end, writer_status, was_fenced, is_last): each value that was written once.
 
-    Where a value was written twice, nobody can say by whom what was read was written.
+    The writer of a value that was written twice is ambiguous.
     """
     grouped = effects.where("what = 'wrote'").groupBy(*VERSION)
     ends = {"end": "writer_end", "status": "writer_status", "fenced": "was_fenced"}
@@ -37,18 +37,18 @@ def writes(effects: DataFrame) -> DataFrame:
 
 
 def positions(effects: DataFrame) -> DataFrame:
-    """(form, key, value, position, teller): every position that a version was told to have, and who told it first."""
-    told = effects.where("value is not null and position >= 0")
-    return told.groupBy(*VERSION, "position").agg(fn.min("txn").alias("teller"))
+    """(form, key, value, position, observer): each version's positions in effects, and the first observer of each."""
+    known = effects.where("value is not null and position >= 0")
+    return known.groupBy(*VERSION, "position").agg(fn.min("txn").alias("observer"))
 
 
 def versions(effects: DataFrame) -> DataFrame:
     """(form, key, value, position, writer, following, following_writer, is_first), in order."""
-    theirs = writes(effects).where("writer_status != 'fail'")
+    committed_writes = writes(effects).where("writer_status != 'fail'")
     in_order = Window.partitionBy("form", "key").orderBy("position", "value")
     return (
         agreed(positions(effects))
-        .join(theirs, [*VERSION], "inner")
+        .join(committed_writes, [*VERSION], "inner")
         .select(
             *VERSION,
             "position",
@@ -60,13 +60,13 @@ def versions(effects: DataFrame) -> DataFrame:
     )
 
 
-def agreed(told: DataFrame) -> DataFrame:
-    """The positions of keys on whose order all who read them agree: of the others nothing follows."""
+def agreed(positions: DataFrame) -> DataFrame:
+    """The positions of keys on whose order all reads agree; other keys yield no edges."""
     of_version, of_place, of_key = (
         Window.partitionBy(*own) for own in (VERSION, ("form", "key", "position"), ("form", "key"))
     )
-    counted = told.withColumn("most", fn.greatest(fn.count("*").over(of_version), fn.count("*").over(of_place)))
-    return counted.withColumn("most", fn.max("most").over(of_key)).where("most = 1").drop("most", "teller")
+    counted = positions.withColumn("most", fn.greatest(fn.count("*").over(of_version), fn.count("*").over(of_place)))
+    return counted.withColumn("most", fn.max("most").over(of_key)).where("most = 1").drop("most", "observer")
 
 
 def edges(transactions: DataFrame, effects: DataFrame) -> DataFrame:
@@ -85,8 +85,8 @@ def ww(known: DataFrame) -> DataFrame:
 
 def wr(effects: DataFrame, reads: DataFrame) -> DataFrame:
     """From a version's writer to its readers."""
-    theirs = writes(effects).where("writer_status != 'fail'")
-    read = reads.select(*VERSION, "txn").join(theirs, [*VERSION], "inner")
+    committed_writes = writes(effects).where("writer_status != 'fail'")
+    read = reads.select(*VERSION, "txn").join(committed_writes, [*VERSION], "inner")
     return edge(read.withColumn("following", fn.lit(None)), "writer", "txn", fn.lit(WR))
 
 
@@ -97,7 +97,7 @@ def rw(known: DataFrame, reads: DataFrame) -> DataFrame:
 
 
 def rw_of_nothing(known: DataFrame, reads: DataFrame) -> DataFrame:
-    """From who saw that there was no version yet to the first one's writer."""
+    """From readers that saw no version yet to the first version's writer."""
     nothing = reads.where((fn.col("position") == NOWHERE) & (fn.col("form") != "log")).select("form", "key", "txn")
     first = known.where("is_first").select("form", "key", fn.col("value").alias("following"), "writer")
     read = nothing.join(first, ["form", "key"], "inner").withColumn("value", fn.lit(None))
@@ -118,8 +118,8 @@ def process(transactions: DataFrame) -> DataFrame:
 
 
 def edge(frame: DataFrame, source: str, target: str, kind: Column) -> DataFrame:
-    """One edge for each row whose ends are two."""
+    """One edge for each row with two different ends."""
     ends = fn.col(source).alias("source"), fn.col(target).alias("target")
-    told = (fn.col(name).cast("string").alias(name) for name in ("key", "value", "following"))
-    edges = frame.select(*ends, kind.cast("int").alias("kind"), *told)
+    description = (fn.col(name).cast("string").alias(name) for name in ("key", "value", "following"))
+    edges = frame.select(*ends, kind.cast("int").alias("kind"), *description)
     return edges.where("source is not null and target is not null and source != target")

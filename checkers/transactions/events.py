@@ -1,26 +1,26 @@
-"""From a history's transactions to what they wrote and saw: one row for each version that a transaction told of.
+"""Turns a history's transactions into their effects: one row for each version that a transaction wrote or saw.
 
 A transaction is an operation f="txn" whose value is a list of micro-operations, in one of three forms:
 
-    list      ["append", "x", 3], ["r", "x", [1, 2, 3]]             a read tells the whole list, null an empty one
+    list      ["append", "x", 3], ["r", "x", [1, 2, 3]]             a read returns the whole list, null an empty one
     register  ["w", "x", [position, value]], ["r", "x", [position, value]]    null is the version before the first
     log       ["send", "tx-0", [offset, value]], ["poll", {"tx-0": [[offset, value], …]}]
 
-and f="drain" reads a key of a log from its beginning to its end: key "tx-0", value [[offset, value], …]. What was asked
-for has the value alone where the position is not known, and ["abort"] at its end where it was to leave nothing; at
-["fence"] in its midst a newer producer took its producer's place. Values are unique in a key.
+and f="drain" reads a key of a log from beginning to end: key "tx-0", value [[offset, value], …]. An invocation has the
+value alone if the position is not known yet, and ["abort"] at its end if the transaction is to be aborted. At ["fence"]
+a newer producer fenced the transaction's own. Values are unique in a key.
 
-A transaction goes by the index of its invocation. Its effects, as (what, key, value, position, place, last):
+A transaction is identified by the index of its invocation. Its effects, as (what, key, value, position, place, last):
 
-    wrote    a version; last says that it is the transaction's last of its key
-    saw      a version, its position NOWHERE and value null for the one before the first; last says that what others
-             wrote ends there, which makes the reader depend on the writer
-    own      a log's record that the transaction had sent itself, and polled before it ended
-    drained  a record of a drained log; value is null in the row that says that the drain was whole
-    fence    another producer had taken the place of the transaction's own before its end was asked for
+    wrote    a version; last marks the transaction's last of its key
+    saw      a version, with position NOWHERE and value null for the one before the first; last marks the last version
+             by others, which makes the reader depend on its writer
+    own      a log's record that the transaction had sent itself, polled before it ended
+    drained  a record of a drained log; value is null in the row that marks a complete drain
+    fence    another producer fenced the transaction's before its end was requested
     against  micro-operations of one transaction contradict each other: value says how
 
-What may live here: what one transaction says. What may not: what two of them mean together.
+Contains single transactions. checkers/transactions/edges.py relates them.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ Effect = tuple[str, str, str | None, str | None, int | None, int, bool]
 def transactions(history: DataFrame) -> DataFrame:
     """(txn, end, status, fenced, process, f, key, value): each transaction and drain; one without an end is info.
 
-    fenced says whether its error does that its producer was. value is what its end tells, or what was asked for where
-    the end tells nothing.
+    fenced is whether its error means that its producer was fenced. value is that of the completion if it has one, else
+    that of the invocation.
     """
     own = Window.partitionBy("process").orderBy("index")
     rows = history.where((fn.col("process") >= 0) & fn.col("f").isin("txn", "drain"))
@@ -87,65 +87,65 @@ def transactions(history: DataFrame) -> DataFrame:
     )
 
 
-def effects(told: DataFrame) -> DataFrame:
+def effects(operations: DataFrame) -> DataFrame:
     """The effects of these transactions, with the columns of EFFECTS."""
-    # A read of [1, 7] is of a list or of one version of a register: which of the two, a history's writes say.
-    registers = not told.where(fn.col("value").rlike(r'\[\s*"w"\s*,')).isEmpty()
-    columns = told.select("txn", "end", "status", "fenced", "f", "key", "value")
+    # A read of [1, 7] is of a list or of one version of a register; the history's writes distinguish them.
+    registers = not operations.where(fn.col("value").rlike(r'\[\s*"w"\s*,')).isEmpty()
+    columns = operations.select("txn", "end", "status", "fenced", "f", "key", "value")
     return columns.mapInArrow(partial(_read, registers=registers), from_arrow_schema(EFFECTS))
 
 
 def _read(batches: Iterator[pa.RecordBatch], registers: bool) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows: list[tuple] = []
-        for txn, end, status, fenced, f, key, said in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
-            value = json.loads(said or "null") or []
-            told = of_drain(key, value, status) if f == "drain" else of_transaction(value, status, registers)
-            rows += ((txn, end, status, fenced, *effect) for effect in told)
+        for txn, end, status, fenced, f, key, encoded in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
+            value = json.loads(encoded or "null") or []
+            effects_of = of_drain(key, value, status) if f == "drain" else of_transaction(value, status, registers)
+            rows += ((txn, end, status, fenced, *effect) for effect in effects_of)
         columns = list(zip(*rows, strict=True)) or [()] * len(EFFECTS)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, EFFECTS, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=EFFECTS)
 
 
 def of_drain(key: str, records: Sequence[Any], status: str) -> list[Effect]:
-    """The effects of a drain, if it was whole."""
+    """The effects of a drain, if it completed."""
     if status != "ok":
         return []
-    whole: Effect = ("log", "drained", key, None, None, 0, True)
-    return [whole, *(("log", "drained", key, text(value), offset, 0, True) for offset, value in records)]
+    complete: Effect = ("log", "drained", key, None, None, 0, True)
+    return [complete, *(("log", "drained", key, text(value), offset, 0, True) for offset, value in records)]
 
 
 def of_transaction(micro_ops: MicroOps, status: str, registers: bool) -> list[Effect]:
-    """The effects of a transaction: of one that did not end in ok its writes, and what its polls were given."""
+    """The effects of a transaction; if it did not end in ok, only its writes and the results of its polls."""
     micro_ops = [micro_op for micro_op in micro_ops if micro_op[0] != "abort"]
-    told: list[Effect] = []
+    found: list[Effect] = []
     last_writes = {micro_op[1]: place for place, micro_op in enumerate(micro_ops) if micro_op[0] in FORM_OF_WRITE}
     for place, micro_op in enumerate(micro_ops):
         if micro_op[0] in FORM_OF_WRITE:
             position, value = placed(micro_op[2]) if micro_op[0] != "append" else (None, micro_op[2])
             is_last = last_writes[micro_op[1]] == place
-            told.append((FORM_OF_WRITE[micro_op[0]], "wrote", micro_op[1], text(value), position, place, is_last))
+            found.append((FORM_OF_WRITE[micro_op[0]], "wrote", micro_op[1], text(value), position, place, is_last))
         elif micro_op[0] == "poll":
-            told += _poll(micro_op, place, micro_ops[:place])
+            found += _poll(micro_op, place, micro_ops[:place])
         elif micro_op[0] == "fence":
-            told.append(("log", "fence", None, None, None, place, True))
+            found.append(("log", "fence", None, None, None, place, True))
         elif status == "ok":
-            told += (_register_read if registers else _list_read)(micro_op, place, micro_ops[:place])
-    return told
+            found += (_register_read if registers else _list_read)(micro_op, place, micro_ops[:place])
+    return found
 
 
 def placed(version: Any) -> tuple[int | None, Any]:
-    """(position, value) of a version that may be told without its position."""
+    """(position, value) of a version that may lack its position."""
     return (version[0], version[1]) if isinstance(version, list) else (None, version)
 
 
 def text(value: Any) -> str:
-    """A value as it is compared and told."""
+    """A value as it is compared and shown."""
     return json.dumps(value, separators=(",", ":"))
 
 
 def _poll(micro_op: MicroOp, place: int, earlier: MicroOps) -> Iterator[Effect]:
-    """Each record that came: a log is read in pieces, so that every one of them is the end of a read."""
+    """Each polled record: a log is read in pieces, so every record ends a read."""
     own = {(sent[1], text(placed(sent[2])[1])) for sent in earlier if sent[0] == "send"}
     for key, records in (micro_op[1] if len(micro_op) > 1 else {}).items():
         for offset, value in records:
@@ -154,7 +154,7 @@ def _poll(micro_op: MicroOp, place: int, earlier: MicroOps) -> Iterator[Effect]:
 
 
 def _list_read(micro_op: MicroOp, place: int, earlier: MicroOps) -> Iterator[Effect]:
-    """Each element at its index; what others must have written ends before the transaction's own appends."""
+    """Each element at its index; the part by other transactions ends before the transaction's own appends."""
     _, key, values = micro_op
     got = values or []
     own = [other[2] for other in earlier if other[:2] == ["append", key]]
@@ -164,15 +164,15 @@ def _list_read(micro_op: MicroOp, place: int, earlier: MicroOps) -> Iterator[Eff
     if got != expected:
         yield "list", "against", key, f"read {text(got)}, expected {text(expected)}", None, place, False
         return
-    theirs = len(got) - len(own)
-    if theirs == 0:
+    by_others = len(got) - len(own)
+    if by_others == 0:
         yield "list", "saw", key, None, NOWHERE, place, True
     for position, value in enumerate(got):
-        yield "list", "saw", key, text(value), position, place, position == theirs - 1
+        yield "list", "saw", key, text(value), position, place, position == by_others - 1
 
 
 def _register_read(micro_op: MicroOp, place: int, earlier: MicroOps) -> Iterator[Effect]:
-    """The version that was there; one that the transaction wrote or read before says nothing of others."""
+    """The version read; one that the transaction wrote or read before yields no dependency."""
     _, key, version = micro_op
     position, value = seen(version)
     known = next((other for other in reversed(earlier) if other[1] == key), None)
@@ -180,10 +180,10 @@ def _register_read(micro_op: MicroOp, place: int, earlier: MicroOps) -> Iterator
         yield "register", "saw", key, None if version is None else text(value), position, place, True
         return
     expected_position, expected = seen(known[2])
-    is_elsewhere = None not in (position, expected_position) and position != expected_position
-    if value != expected or is_elsewhere:
-        told, wanted = (text(version), text(known[2])) if is_elsewhere else (text(value), text(expected))
-        yield "register", "against", key, f"read {told}, expected {wanted}", None, place, False
+    has_moved = None not in (position, expected_position) and position != expected_position
+    if value != expected or has_moved:
+        found, wanted = (text(version), text(known[2])) if has_moved else (text(value), text(expected))
+        yield "register", "against", key, f"read {found}, expected {wanted}", None, place, False
 
 
 def seen(version: Any) -> tuple[int | None, Any]:

@@ -1,28 +1,28 @@
-"""Isolation of transactions: cycles of dependencies, reads of what was never committed, transactions seen in pieces.
+"""The check of transactions: cycles of dependencies, reads of uncommitted writes, partially visible transactions.
 
-T7 is the transaction that was invoked at index 7. What transactions look like says checkers/transactions_events.py.
+T7 is the transaction that was called at index 7. checkers/transactions/events.py describes transactions.
 
-    G0, G1c, G-single, G2      cycles of dependencies; with -process and -realtime (checkers/transactions_cycles.py)
-    G1a, aborted-read          a transaction read what one that failed had written; the latter is a log's
-    zombie-write               … one that failed because its producer was fenced; or one that was fenced in its midst
-                               was committed; and by the logs (checkers/zombies.py)
-    G1b                        a transaction read what another wrote over later on; not in a log, which keeps both
+    G0, G1c, G-single, G2      cycles of dependencies; with -process and -realtime (checkers/transactions/cycles.py)
+    G1a, aborted-read          a transaction read what a failed one had written; the latter name is for a log
+    zombie-write               … one that failed because its producer was fenced; or one that was fenced was committed;
+                               and by the logs (checkers/kafka_log/zombies.py)
+    G1b                        a transaction read a write that its writer overwrote; not in a log, which keeps both
     precommitted-read          a transaction polled what it had sent itself and not yet committed
-    torn-transaction           of one transaction some records are there, and others are not in the drained log
+    torn-transaction           some records of a transaction are visible, and others are not in the drained log
     lost-write                 a record of a committed transaction is not in the drained log
-    phantom-read               a transaction read what nobody had written
-    incompatible-order         the reads of a key tell of different orders, or positions, of its versions
+    phantom-read               a transaction read what no transaction had written
+    incompatible-order         the reads of a key give different orders, or positions, of its versions
     internal                   a transaction's own operations contradict each other
-    hanging-transaction        no broker's log has a marker behind a record, long after its client's last word
-    settled (tolerated)        what the brokers' logs say of unknown ends (checkers/transactions_settled.py)
-    value-written-twice, no-progress (unknown)    what could not be judged, and why
+    hanging-transaction        no broker's log has a marker after a record, long after its transaction completed
+    settled (tolerated)        unknown outcomes resolved by the brokers' logs (checkers/transactions/broker_log.py)
+    value-written-twice, no-progress (unknown)    what could not be checked, and why
 
-Kafka isolates no writes, so a log's cycles that need ww edges are tolerated. A transaction that ended in `info` may
-have taken place, as a whole or not at all, unless the brokers' logs settle it. A poll is believed however its
-transaction ended, but what it must not return is held against polls of transactions that ended in `ok`, and drains,
-alone: the others' were told too soon.
+Kafka does not isolate writes, so a log's cycles that need ww edges are tolerated. A transaction that ended in `info`
+may have taken place, as a whole or not at all, unless the brokers' logs resolve it. A poll counts as a read however its
+transaction ended, but rules on what must not be read apply only to polls of transactions that ended in `ok`, and to
+drains: the others may have seen records of transactions that were still open.
 
-What may live here: the whole, and cycles in words. What may not: the road from history to edges, rules of other kinds.
+Contains the whole check, and the description of cycles.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ from checkers.transactions.broker_log import (
     ended_records,
     hanging_records,
     hanging_transactions,
-    how_settled,
     outcomes,
-    settle,
+    resolve,
+    resolved_outcomes,
     torn_by_logs,
 )
 from checkers.transactions.cycles import LOG_WW, PROCESS, REALTIME, RW, WR, WW, cycles
 from checkers.transactions.edges import edges
 from checkers.transactions.events import effects, transactions
-from checkers.transactions.rules import CHECK, RULES, RULES_OF_LOGS, fates, not_drained, sentence
+from checkers.transactions.rules import CHECK, RULES, RULES_OF_LOGS, not_drained, record_outcomes, sentence
 from harness.model import NEMESIS
 from harness.model.records.evidence import KINDS, Cycle
 
 BEGINS, ENDS = -1, -2
-"""Kinds of rows that are no edges: source is a transaction, target the index of its begin or end."""
+"""Kinds of rows that are not edges: source is a transaction, target the index of its call or completion."""
 
 WRITE_MICRO_OP = r'\[\s*"(append|w|send)"\s*,'
-"""A transaction's JSON has it where it writes."""
+"""Matches the JSON of a transaction that writes."""
 
 EDGE_NAMES = {WW: "ww", LOG_WW: "ww", WR: "wr", RW: "rw", PROCESS: "process", REALTIME: "realtime"}
 
@@ -70,41 +70,46 @@ STEPS = pa.schema(
 
 
 def findings(history: DataFrame, records: DataFrame, settings: JudgeSettings) -> DataFrame:
-    """Every broken rule, and what could not be judged; records are those of the brokers' logs, where they were kept."""
-    told = transactions(history).localCheckpoint()
-    seen = effects(told).localCheckpoint()
+    """Every violated rule, and what could not be checked; records are those of the brokers' logs, if they were kept."""
+    operations = transactions(history).localCheckpoint()
+    seen = effects(operations).localCheckpoint()
     by_logs, hanging = [], None
     if not records.isEmpty():
         known = ended_records(seen, records).localCheckpoint()
         ends, hanging = outcomes(known).localCheckpoint(), hanging_records(known, history).localCheckpoint()
-        seen = settle(seen, ends).localCheckpoint()
-        by_logs = [torn_by_logs(ends), hanging_transactions(hanging), how_settled(ends), by_zombies(known, records)]
-    sent = fates(seen).localCheckpoint()
+        seen = resolve(seen, ends).localCheckpoint()
+        by_logs = [
+            torn_by_logs(ends),
+            hanging_transactions(hanging),
+            resolved_outcomes(ends),
+            by_zombies(known, records),
+        ]
+    sent = record_outcomes(seen).localCheckpoint()
     found = [*by_logs, *(rule(seen) for rule in RULES), *(rule(sent) for rule in RULES_OF_LOGS)]
-    # Where a transaction hangs, nobody can read to the end.
+    # No drain gets past a hanging transaction.
     found.append(not_drained(sent if hanging is None else sent.join(hanging, "key", "left_anti")))
-    cycles_found = cyclic(told, edges(told, seen).localCheckpoint())
-    return reduce(DataFrame.unionAll, [cycles_found, *found, no_progress(told, settings)])
+    cycles_found = cyclic(operations, edges(operations, seen).localCheckpoint())
+    return reduce(DataFrame.unionAll, [cycles_found, *found, no_progress(operations, settings)])
 
 
 def by_zombies(known: DataFrame, records: DataFrame) -> DataFrame:
-    """What the brokers' logs say of producers that had been fenced."""
+    """Writes of fenced producers in the brokers' logs."""
     sent = known.select("key", "value", fn.col("writer").alias("call"), fn.col("writer_end").alias("end"))
     return zombie_writes(records, sent, CHECK)
 
 
-def no_progress(told: DataFrame, settings: JudgeSettings) -> DataFrame:
-    """One unknown if a workload that was to do something never wrote: such a run proves nothing."""
-    done = told.where("f = 'txn' and status = 'ok'").where(fn.col("value").rlike(WRITE_MICRO_OP))
+def no_progress(operations: DataFrame, settings: JudgeSettings) -> DataFrame:
+    """One unknown if a workload that should do something never wrote: such a run proves nothing."""
+    done = operations.where("f = 'txn' and status = 'ok'").where(fn.col("value").rlike(WRITE_MICRO_OP))
     none = done.agg(fn.count("*").alias("done"))
     none = none.where((fn.col("done") == 0) & fn.lit(not settings.idle))
-    return finding(none, CHECK, "no-progress", fn.lit("no transaction that wrote ever ended in ok"), severity="unknown")
+    return finding(none, CHECK, "no-progress", fn.lit("no transaction with a write ended in ok"), severity="unknown")
 
 
 def quantities(history: DataFrame, records: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
-    """writers_open_at_heal: how many transactions with sends were under way when faults were undone."""
-    undone = (fn.col("process") == NEMESIS) & fn.col("f").isin(*settings.ops.heals) & (fn.col("type") == "info")
-    heals = history.where(undone & fn.col("error").isNull()).select(fn.col("index").alias("heal"))
+    """writers_open_at_heal: how many transactions with writes were open when faults were healed."""
+    is_heal = (fn.col("process") == NEMESIS) & fn.col("f").isin(*settings.ops.heals) & (fn.col("type") == "info")
+    heals = history.where(is_heal & fn.col("error").isNull()).select(fn.col("index").alias("heal"))
     writers = transactions(history).where(fn.col("f") == "txn").where(fn.col("value").rlike(WRITE_MICRO_OP))
     is_open = (fn.col("txn") < fn.col("heal")) & (fn.coalesce("end", fn.col("heal") + 1) > fn.col("heal"))
     counted = heals.join(writers, is_open, "left").agg(
@@ -113,23 +118,25 @@ def quantities(history: DataFrame, records: DataFrame, settings: JudgeSettings) 
     return quantity(counted.where("heals > 0"), CHECK, "writers_open_at_heal", fn.col("open"), "transactions")
 
 
-def cyclic(told: DataFrame, dependencies: DataFrame) -> DataFrame:
+def cyclic(operations: DataFrame, dependencies: DataFrame) -> DataFrame:
     """The shortest cycle of each class in each component."""
-    took_place = told.where("f = 'txn' and status != 'fail'")
+    took_place = operations.where("f = 'txn' and status != 'fail'")
     begins = took_place.select("txn", fn.col("txn").alias("at"), fn.lit(BEGINS).alias("kind"))
     ends = took_place.where("status = 'ok'").select("txn", "end", fn.lit(ENDS))
     rows = dependencies.select("source", "target", "kind").distinct().unionAll(begins).unionAll(ends)
-    # A cycle may pass anywhere, so that all edges are looked at together; what is left are three numbers for each.
+    # A cycle may span all keys, so one worker gets all edges, as three numbers each.
     steps = rows.coalesce(1).mapInArrow(_cycles, from_arrow_schema(STEPS)).localCheckpoint()
-    said = [fn.min_by(name, "key").alias(name) for name in ("key", "value", "following")]
-    words = dependencies.groupBy("source", "target", "kind").agg(*said)
+    described = [fn.min_by(name, "key").alias(name) for name in ("key", "value", "following")]
+    words = dependencies.groupBy("source", "target", "kind").agg(*described)
     ends_of = took_place.select(fn.col("txn").alias("source"), "end")
-    told_of = steps.join(words, ["source", "target", "kind"], "left").join(ends_of, "source", "left")
-    by_step = fn.array_sort(fn.collect_list(fn.struct("step", in_words().alias("words"), as_evidence().alias("told"))))
-    steps_told = fn.transform(by_step, lambda step: step["told"])
-    cycle = told_of.groupBy("cycle", "name", "severity").agg(
+    described_steps = steps.join(words, ["source", "target", "kind"], "left").join(ends_of, "source", "left")
+    by_step = fn.array_sort(
+        fn.collect_list(fn.struct("step", in_words().alias("words"), as_evidence().alias("evidence")))
+    )
+    evidence_steps = fn.transform(by_step, lambda step: step["evidence"])
+    cycle = described_steps.groupBy("cycle", "name", "severity").agg(
         fn.concat_ws("; ", fn.transform(by_step, lambda step: step["words"])).alias("words"),
-        fn.to_json(fn.struct(fn.lit(KINDS[Cycle]).alias("kind"), steps_told.alias("steps"))).alias("evidence"),
+        fn.to_json(fn.struct(fn.lit(KINDS[Cycle]).alias("kind"), evidence_steps.alias("steps"))).alias("evidence"),
         fn.array_sort(fn.array_compact(fn.flatten(fn.collect_list(fn.array("source", "end"))))).alias("witnesses"),
     )
     message = sentence("transactions have an order: {words}")
@@ -138,13 +145,13 @@ def cyclic(told: DataFrame, dependencies: DataFrame) -> DataFrame:
 
 
 def as_evidence() -> Column:
-    """A step of a cycle as a harness.model.records.evidence.CycleStep; what it does not have is left out."""
+    """A step of a cycle as a harness.model.records.evidence.CycleStep, without its null fields."""
     edge = fn.coalesce(*(fn.when(fn.col("kind") == kind, name) for kind, name in EDGE_NAMES.items()))
     return fn.struct("source", "target", edge.alias("edge"), "key", "value", "following")
 
 
 def in_words() -> Column:
-    """A step of a cycle: what the one did that has the other come after it."""
+    """A step of a cycle in words: why the target comes after the source."""
     kind, nothing = fn.col("kind"), fn.col("value").isNull()
     return (
         fn.when(
@@ -174,7 +181,7 @@ def _cycles(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for number, cycle in enumerate(cycles(len(names), sources, targets, kinds)):
         nodes = [int(names[node]) for node in cycle.nodes]
         steps = zip(nodes, [*nodes[1:], nodes[0]], cycle.kinds, strict=True)
-        rows += [(number, cycle.name, cycle.severity, *(step, *told)) for step, told in enumerate(steps)]
+        rows += [(number, cycle.name, cycle.severity, *(step, *edge)) for step, edge in enumerate(steps)]
     columns = list(zip(*rows, strict=True)) or [()] * len(STEPS)
     yield pa.RecordBatch.from_arrays(
         [pa.array(column, field.type) for column, field in zip(columns, STEPS, strict=True)], schema=STEPS

@@ -1,4 +1,4 @@
-"""Deliberately plain twins of the checks: the definition word for word, by loops over everything, for the tests.
+"""Plain-Python twins of the checks: the definitions word for word, as loops over everything, for tests and benchmarks.
 
-What may live here: plain Python that can be checked by eye. What may not: anything that a check calls.
+No check calls them. A reader can verify them by eye; they are far too slow for a run.
 """

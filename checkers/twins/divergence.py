@@ -1,8 +1,7 @@
-"""A deliberately plain twin of the divergence check, for the tests to compare with on random logs.
+"""A plain twin of the divergence check, for comparison on random logs.
 
-It takes the batches of one partition in the order of their logs, the high watermark and the voters, follows the
-definitions in divergence.py word for word, offset by offset, and knows nothing of Spark. What may live here: such a
-twin. What may not: anything that a check calls.
+It takes the batches of one partition in the order of their logs, the high watermark and the voters, and follows the
+definitions in checkers/kafka_log/divergence.py offset by offset.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def end_of(log: Sequence[LoggedBatch]) -> int:
 
 
 def version(batch: LoggedBatch | None) -> tuple[int, ...]:
-    """What stands at a batch's offset; nothing where no batch begins."""
+    """The version at a batch's offset; empty if no batch begins there."""
     return (batch.leader_epoch, batch.last_offset, batch.crc) if batch else ()
 
 
@@ -60,17 +59,17 @@ def differing_pairs(batches: Sequence[LoggedBatch], high_watermark: int) -> list
 def committed_records_missing(
     batches: Sequence[LoggedBatch], high_watermark: int, voters: Sequence[int]
 ) -> list[Found]:
-    """Runs of offsets below the high watermark without a version that a majority of the voters holds."""
+    """Ranges of offsets below the high watermark without a version that a majority of the voters holds."""
     needed = len(voters) // 2 + 1
     logs = [log_of(voter, batches) for voter in voters]
     missing = [offset for offset in range(high_watermark) if most_alike(offset, logs) < needed]
-    # Offsets of one run have the same distance to their place among all that are missing.
+    # Within a range, offset minus rank is constant.
     runs = [[offset for _, offset in run] for _, run in groupby(enumerate(missing), lambda at: at[1] - at[0])]
     return [("committed-record-missing", (high_watermark, len(voters), needed, run[0], run[-1])) for run in runs]
 
 
 def most_alike(offset: int, logs: Sequence[Sequence[LoggedBatch]]) -> int:
-    """How many logs hold the offset in the version that most hold, those whose snapshot covers it counted to each."""
+    """How many logs hold the offset's most frequent version; a snapshot that covers it counts for every version."""
     starts = [start_of(log) for log in logs]
     counts = [sum(start > offset for start in starts)]
     for batch in [batch for log in logs for batch in log if batch.base_offset <= offset <= batch.last_offset]:
@@ -80,7 +79,7 @@ def most_alike(offset: int, logs: Sequence[Sequence[LoggedBatch]]) -> int:
 
 
 def has(batch: LoggedBatch, other: LoggedBatch) -> bool:
-    """Whether two batches are one, and sound."""
+    """Whether two batches are equal and intact."""
     return batch.intact and other.intact and batch.base_offset == other.base_offset and version(batch) == version(other)
 
 
@@ -95,13 +94,13 @@ def leader_epoch_went_back(batches: Sequence[LoggedBatch]) -> list[Found]:
 
 
 def truncated_below_high_watermark(batches: Sequence[LoggedBatch], seen: Sequence[Observation]) -> list[Found]:
-    """Of each epoch the highest high watermark on file whose last offset is not of that epoch in the latest log."""
-    on_file: dict[int, Observation] = {}
+    """For each epoch the highest stored high watermark whose last offset has another epoch in the latest log."""
+    stored: dict[int, Observation] = {}
     for one in sorted(seen, key=lambda one: (-(one.high_watermark or 0), one.time_ns, one.node)):
-        on_file.setdefault(json.loads(one.detail or "")["epoch"], one)
+        stored.setdefault(json.loads(one.detail or "")["epoch"], one)
     logs = [log_of(node, batches) for node in {batch.node for batch in batches}]
     found: list[Found] = []
-    for epoch, one in on_file.items():
+    for epoch, one in stored.items():
         mark = one.high_watermark or 0
         now = max(
             (batch.leader_epoch for batch in batches if batch.base_offset < mark <= batch.last_offset + 1), default=None
@@ -114,7 +113,7 @@ def truncated_below_high_watermark(batches: Sequence[LoggedBatch], seen: Sequenc
 
 
 def corrupt_batches(batches: Sequence[LoggedBatch]) -> list[Found]:
-    """Batches without their checksum."""
+    """Batches that do not match their checksum."""
     return [
         ("corrupt-batch", (batch.node, batch.base_offset, batch.last_offset, batch.leader_epoch, batch.crc))
         for batch in batches
@@ -123,7 +122,7 @@ def corrupt_batches(batches: Sequence[LoggedBatch]) -> list[Found]:
 
 
 def findings(batches: Sequence[LoggedBatch], high_watermark: int, voters: Sequence[int]) -> list[Found]:
-    """Every broken rule, and the tails yet to be cut."""
+    """Every violated rule, and tails yet to be truncated."""
     return [
         *differing_pairs(batches, high_watermark),
         *committed_records_missing(batches, high_watermark, voters),

@@ -1,7 +1,4 @@
-"""A plain twin of what is said of committed offsets: every operation beside every other.
-
-What may live here: such a twin, for the tests. What may not: anything that a check calls.
-"""
+"""A plain twin of the rules on committed offsets: compares every operation with every other."""
 
 from __future__ import annotations
 
@@ -11,8 +8,8 @@ from typing import NamedTuple
 from harness.model import Op
 
 
-class Told(NamedTuple):
-    """What one operation that ended in ok tells of a partition; -1 where nothing is committed."""
+class OffsetEvent(NamedTuple):
+    """The offset of a partition in one operation that ended in ok; -1 if none is committed."""
 
     key: str
     offset: int
@@ -21,23 +18,23 @@ class Told(NamedTuple):
     is_stale_at_worst: bool
 
 
-def told_of(ops: Sequence[Op]) -> Iterator[Told]:
-    """What is told, row by row."""
+def events_of(ops: Sequence[Op]) -> Iterator[OffsetEvent]:
+    """The events in order of the rows."""
     for end in ops:
         if end.type == "ok" and end.f in ("commit", "committed"):
             call = max(op.index for op in ops if op.process == end.process and op.index < end.index)
             for key, offset in end.value.items():
                 excused = end.f == "committed" and end.key is None
-                yield Told(key, -1 if offset is None else offset, call, end.index, excused)
+                yield OffsetEvent(key, -1 if offset is None else offset, call, end.index, excused)
 
 
 def findings(ops: Sequence[Op]) -> Iterator[tuple[str, str, str, tuple[int, ...]]]:
     """The key, name, severity and witnesses of each finding, in no order."""
-    told = list(told_of(ops))
-    for late in told:
-        before = [one for one in told if one.key == late.key and one.end < late.call]
-        highest = max(before, key=lambda one: (one.offset, -one.end), default=late)
-        if highest.offset > late.offset:
-            name = "stale-committed-offset" if late.is_stale_at_worst else "committed-offset-regression"
-            severity = "tolerated" if late.is_stale_at_worst else "invalid"
-            yield late.key, name, severity, tuple(sorted((highest.call, highest.end, late.call, late.end)))
+    events = list(events_of(ops))
+    for later in events:
+        before = [one for one in events if one.key == later.key and one.end < later.call]
+        highest = max(before, key=lambda one: (one.offset, -one.end), default=later)
+        if highest.offset > later.offset:
+            name = "stale-committed-offset" if later.is_stale_at_worst else "committed-offset-regression"
+            severity = "tolerated" if later.is_stale_at_worst else "invalid"
+            yield later.key, name, severity, tuple(sorted((highest.call, highest.end, later.call, later.end)))

@@ -1,7 +1,7 @@
-"""A deliberately plain twin of the log check, for the tests to compare with on random histories.
+"""A plain twin of the log check, for comparison on random histories.
 
-It takes operations as they are, follows the definitions in log.py word for word, compares everything with everything
-and knows nothing of Spark or arrays. What may live here: such a twin. What may not: anything that a check calls.
+It takes operations as they are, follows the definitions in checkers/kafka_log/client_log.py, and compares everything
+with everything.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Found = tuple[str, str, str, tuple[int, ...]]
 """A finding's key, name, severity and witnesses."""
 
 
-class Told(NamedTuple):
-    """A record as one operation tells it: whose, since when, until when, in which of its assignments, what and how."""
+class Event(NamedTuple):
+    """A record in one row of an operation: the row, its call, the process's assignments so far, offset and value."""
 
     op: Op
     call: int
@@ -33,14 +33,14 @@ class Told(NamedTuple):
         return self.op.f != "send" and self.op.type == "ok"
 
     def sent(self, kind: str) -> bool:
-        """Whether it is this row of a send."""
+        """Whether it is a row of this type of a send."""
         return self.op.f == "send" and self.op.type == kind
 
 
 def findings(ops: Sequence[Op]) -> list[Found]:
     """Every finding of every key, in no order."""
     keys = {key for op in ops if op.process >= 0 for key, _, _ in records(op)}
-    of_records = [found for key in keys for found in findings_of(key, list(told_of(key, ops)), drains_of(key, ops))]
+    of_records = [found for key in keys for found in findings_of(key, list(events_of(key, ops)), drains_of(key, ops))]
     return [*of_records, *group_offsets.findings(ops)]
 
 
@@ -57,7 +57,7 @@ def records(op: Op) -> list[tuple[str, int | None, int]]:
     return [(str(op.key), offset, value) for offset, value in placed]
 
 
-def told_of(key: str, ops: Sequence[Op]) -> Iterator[Told]:
+def events_of(key: str, ops: Sequence[Op]) -> Iterator[Event]:
     """The records of this key, row by row."""
     calls: dict[int, int] = {}
     assignments: dict[int, tuple[str, ...]] = {}
@@ -68,7 +68,7 @@ def told_of(key: str, ops: Sequence[Op]) -> Iterator[Told]:
             assignments[op.process] = (*assignments.get(op.process, ()), op.f)
         for of, offset, value in records(op):
             if of == key:
-                yield Told(op, calls.get(op.process, op.index), assignments.get(op.process, ()), offset, value)
+                yield Event(op, calls.get(op.process, op.index), assignments.get(op.process, ()), offset, value)
 
 
 def drains_of(key: str, ops: Sequence[Op]) -> list[tuple[int, int]]:
@@ -78,48 +78,48 @@ def drains_of(key: str, ops: Sequence[Op]) -> list[tuple[int, int]]:
     return [(max(before), end) for end, before in own.items()]
 
 
-def findings_of(key: str, told: Sequence[Told], drains: Sequence[tuple[int, int]]) -> Iterator[Found]:
+def findings_of(key: str, events: Sequence[Event], drains: Sequence[tuple[int, int]]) -> Iterator[Found]:
     """Every finding of one key."""
-    again = repeated(told)
-    for name, severity, *ends in again or [*rules(told), *undrained(told, drains), *vanished(told, drains)]:
+    again = repeated(events)
+    for name, severity, *ends in again or [*rules(events), *undrained(events, drains), *vanished(events, drains)]:
         yield key, name, severity, tuple(sorted({index for end in ends for index in span(end)}))
 
 
-def rules(told: Sequence[Told]) -> Iterator[tuple]:
-    """What is told without a look at the drains."""
-    yield from contents(told)
-    yield from fates(told)
-    yield from orders(told)
+def rules(events: Sequence[Event]) -> Iterator[tuple]:
+    """The findings that do not depend on drains."""
+    yield from contents(events)
+    yield from outcomes(events)
+    yield from orders(events)
 
 
-def span(end: Told | tuple[int, int]) -> tuple[int, int]:
-    """When an event's operation was called, and the row that tells it."""
-    return (end.call, end.op.index) if isinstance(end, Told) else end
+def span(end: Event | tuple[int, int]) -> tuple[int, int]:
+    """The call of an event's operation, and the event's row."""
+    return (end.call, end.op.index) if isinstance(end, Event) else end
 
 
-def repeated(told: Sequence[Told]) -> list[tuple]:
+def repeated(events: Sequence[Event]) -> list[tuple]:
     """Values that were sent twice."""
-    sends: dict[int, list[Told]] = {}
-    for one in told:
+    sends: dict[int, list[Event]] = {}
+    for one in events:
         if one.sent("invoke"):
             sends.setdefault(one.value, []).append(one)
     return [("values-not-unique", "unknown", *same[:2]) for same in sends.values() if len(same) > 1]
 
 
-def placed(told: Sequence[Told]) -> list[Told]:
-    """What tells where a value is: reads of any end, sends if ok, or if unknown and a read shows the value."""
-    shown = {one.value for one in told if one.op.f != "send"}
+def placed(events: Sequence[Event]) -> list[Event]:
+    """The events that place a value: all reads, and sends that are ok, or info if a read shows the value."""
+    shown = {one.value for one in events if one.op.f != "send"}
     return [
         one
-        for one in told
+        for one in events
         if one.offset is not None
         and (one.op.f != "send" or one.sent("ok") or (one.sent("info") and one.value in shown))
     ]
 
 
-def contents(told: Sequence[Told]) -> Iterator[tuple]:
+def contents(events: Sequence[Event]) -> Iterator[tuple]:
     """Offsets of two values, and values at two offsets."""
-    where = placed(told)
+    where = placed(events)
     for name, of, differs in (("inconsistent-offsets", "offset", "value"), ("duplicate", "value", "offset")):
         for common in {getattr(one, of) for one in where}:
             same = [one for one in where if getattr(one, of) == common]
@@ -128,17 +128,17 @@ def contents(told: Sequence[Told]) -> Iterator[tuple]:
                 yield name, "invalid", same[0], others[0]
 
 
-def fates(told: Sequence[Told]) -> Iterator[tuple]:
-    """What became of each value: lost, read though its send failed, read though nobody had begun to send it."""
-    reads = [one for one in told if one.is_read]
+def outcomes(events: Sequence[Event]) -> Iterator[tuple]:
+    """The outcome of each value: lost, read though its send failed, read before its send began."""
+    reads = [one for one in events if one.is_read]
     highest = next((one for one in reads if one.offset == max(each.offset or 0 for each in reads)), None)
-    for value in {one.value for one in told}:
-        mine = [one for one in told if one.value == value]
-        acked = next((one for one in mine if one.sent("ok")), None)
-        failed = next((one for one in mine if one.sent("fail")), None)
-        begun = next((one for one in mine if one.sent("invoke")), None)
-        read = next((one for one in mine if one.is_read), None)
-        shown = next((one for one in mine if one.op.f != "send"), None)
+    for value in {one.value for one in events}:
+        same = [one for one in events if one.value == value]
+        acked = next((one for one in same if one.sent("ok")), None)
+        failed = next((one for one in same if one.sent("fail")), None)
+        begun = next((one for one in same if one.sent("invoke")), None)
+        read = next((one for one in same if one.is_read), None)
+        shown = next((one for one in same if one.op.f != "send"), None)
         if acked and not read and highest and acked.offset is not None and acked.offset <= (highest.offset or 0):
             yield "lost-write", "invalid", acked, highest
         if failed and read:
@@ -147,27 +147,27 @@ def fates(told: Sequence[Told]) -> Iterator[tuple]:
             yield "phantom-read", "invalid", shown, *([begun] if begun else [])
 
 
-def orders(told: Sequence[Told]) -> Iterator[tuple]:
-    """Records out of their order, in an operation, from one of a process to its next, and in real time."""
-    known = sorted({one.offset for one in placed(told) if one.offset is not None})
+def orders(events: Sequence[Event]) -> Iterator[tuple]:
+    """Records out of order, within an operation, between operations of a process, and in real time."""
+    known = sorted({one.offset for one in placed(events) if one.offset is not None})
     ranks: dict[int | None, int] = {offset: rank for rank, offset in enumerate(known)}
-    acked = [one for one in told if one.sent("ok") and one.offset is not None]
-    reads = [one for one in told if one.is_read]
+    acked = [one for one in events if one.sent("ok") and one.offset is not None]
+    reads = [one for one in events if one.is_read]
     polls = [one for one in reads if one.op.f == "poll"]
     for before, after in [*pairwise(reads), *pairwise(acked)]:
         if before.op is after.op:
             yield from stepped("int-", ranks, before, after)
-    for process in {one.op.process for one in told}:
+    for process in {one.op.process for one in events}:
         for before, after in pairwise([one for one in polls if one.op.process == process]):
             if before.op is not after.op and before.assignments == after.assignments:
                 yield from stepped("", ranks, before, after)
         for before, after in pairwise([one for one in acked if one.op.process == process]):
             if before.op is not after.op and ranks[after.offset] - ranks[before.offset] < 1:
                 yield "nonmonotonic-send", "invalid", before, after
-    yield from late(told, acked)
+    yield from late(events, acked)
 
 
-def stepped(inside: str, ranks: dict, before: Told, after: Told) -> Iterator[tuple]:
+def stepped(inside: str, ranks: dict, before: Event, after: Event) -> Iterator[tuple]:
     """One step whose delta is not 1."""
     delta, f = ranks[after.offset] - ranks[before.offset], "send" if after.op.f == "send" else "poll"
     excused = f == "poll" and after.assignments[-1:] == ("subscribe",)
@@ -177,13 +177,13 @@ def stepped(inside: str, ranks: dict, before: Told, after: Told) -> Iterator[tup
         yield f"{inside}nonmonotonic-{f}", "tolerated" if excused else "invalid", before, after
 
 
-def late(told: Sequence[Told], acked: Sequence[Told]) -> Iterator[tuple]:
-    """Records behind which others stand that were acknowledged before they were begun to be sent."""
-    for begun in [one for one in told if one.sent("invoke")]:
-        mine = [one for one in told if one.value == begun.value]
-        known = [one for one in mine if one.sent("ok")]
-        if not known and not any(one.sent("fail") for one in mine):
-            known = [one for one in mine if one.op.f != "send"]
+def late(events: Sequence[Event], acked: Sequence[Event]) -> Iterator[tuple]:
+    """Records before others that were acknowledged before the records' sends began."""
+    for begun in [one for one in events if one.sent("invoke")]:
+        same = [one for one in events if one.value == begun.value]
+        known = [one for one in same if one.sent("ok")]
+        if not known and not any(one.sent("fail") for one in same):
+            known = [one for one in same if one.op.f != "send"]
         if not known or known[0].offset is None:
             continue
         before = [one for one in acked if one.op.index < begun.op.index]
@@ -192,22 +192,22 @@ def late(told: Sequence[Told], acked: Sequence[Told]) -> Iterator[tuple]:
             yield "nonlinearizable-log", "invalid", highest, known[0]
 
 
-def vanished(told: Sequence[Told], drains: Sequence[tuple[int, int]]) -> Iterator[tuple]:
+def vanished(events: Sequence[Event], drains: Sequence[tuple[int, int]]) -> Iterator[tuple]:
     """Values that were acknowledged or read before the last drain began, and read, though not by it."""
     last = max(drains, default=(-1, -1))
-    for value in {one.value for one in told if one.is_read}:
-        mine = [one for one in told if one.value == value]
-        drained = [one for one in mine if one.op.index == last[1]]
-        proof = next((one for one in mine if one.sent("ok")), next(one for one in mine if one.is_read))
+    for value in {one.value for one in events if one.is_read}:
+        same = [one for one in events if one.value == value]
+        drained = [one for one in same if one.op.index == last[1]]
+        proof = next((one for one in same if one.sent("ok")), next(one for one in same if one.is_read))
         if not drained and proof.op.index < last[0]:
             yield "lost-write", "invalid", proof, last
 
 
-def undrained(told: Sequence[Told], drains: Sequence[tuple[int, int]]) -> Iterator[tuple]:
-    """Acknowledged values that nobody read though the last drain began after them; or that none began after them."""
+def undrained(events: Sequence[Event], drains: Sequence[tuple[int, int]]) -> Iterator[tuple]:
+    """Acknowledged values that no read returned, the last drain included; or the last drain began before them."""
     last = max(drains, default=(-1, -1))
-    acked = [one for one in told if one.sent("ok")]
-    read = {one.value for one in told if one.is_read}
+    acked = [one for one in events if one.sent("ok")]
+    read = {one.value for one in events if one.is_read}
     for one in acked:
         if one.value not in read and one.op.index < last[0]:
             yield "unseen", "invalid", one, last

@@ -1,7 +1,4 @@
-"""Deliberately plain twins of the models: what each operation does, in a line of Python, and every order tried.
-
-What may live here: such twins, for the tests and benchmarks. What may not: anything that a check calls.
-"""
+"""Plain twins of the models: what each operation does, in a line of Python, and a search that tries every order."""
 
 from __future__ import annotations
 
@@ -10,12 +7,12 @@ from typing import Any, NamedTuple
 
 
 class Call(NamedTuple):
-    """An operation: when it was invoked, when it returned (None if it crashed), what it asked, what it returned."""
+    """An operation: its call, its return (None if it crashed), its argument, and its result."""
 
     call: int
     back: int | None
     f: str
-    asked: Any
+    argument: Any
     returned: Any
 
 
@@ -42,16 +39,16 @@ def register(call: Call, held: Any) -> tuple[bool, Any]:
     if call.f == "read":
         return call.returned == held, held
     if call.f == "write":
-        return True, call.asked
-    old, new = call.asked
+        return True, call.argument
+    old, new = call.argument
     return (held != old, held) if call.returned is False else (held == old, new)
 
 
 def key_value(call: Call, held: Any) -> tuple[bool, Any]:
-    """Texts, the empty one where nothing was put."""
+    """Texts, initially empty."""
     if call.f == "get":
         return (call.returned or "") == held, held
-    return True, call.asked if call.f == "put" else held + call.asked
+    return True, call.argument if call.f == "put" else held + call.argument
 
 
 def mutex(call: Call, held: Any) -> tuple[bool, Any]:
@@ -63,13 +60,13 @@ def grow_set(call: Call, held: Any) -> tuple[bool, Any]:
     """A read returns every element."""
     if call.f == "read":
         return set(call.returned or []) == held, held
-    return True, held | {call.asked}
+    return True, held | {call.argument}
 
 
 def queue(call: Call, held: Any) -> tuple[bool, Any]:
-    """First in, first out; a crashed dequeue may have taken whatever came first."""
+    """First in, first out; a crashed dequeue may have taken the first value."""
     if call.f == "enqueue":
-        return True, (*held, call.asked)
+        return True, (*held, call.argument)
     if call.back is None:
         return True, held[1:]
     if call.returned is None:
@@ -85,4 +82,4 @@ TWINS: Mapping[str, tuple[Rule, Any]] = {
     "set": (grow_set, frozenset()),
     "fifo-queue": (queue, ()),
 }
-"""By model: its rule, and what it holds at first."""
+"""By model: its rule, and its initial state."""

@@ -1,7 +1,6 @@
-"""Deliberately plain twins of the quorum's rules and numbers, for the tests to compare with on random observations.
+"""Plain twins of the quorum's rules and quantities, for comparison on random observations.
 
-They take lists of observations in the order of the record, follow the definitions in quorum.py and quorum_quantities.py
-word for word, and know nothing of Spark. What may live here: such twins. What may not: anything that a check calls.
+They take lists of observations in the order of the record and follow the definitions in checkers/quorum.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ Found = tuple[str, int | None, int | None]
 
 
 def in_time(observations: Sequence[Observation]) -> list[Observation]:
-    """By time; what has one time keeps the order of the record."""
+    """By time; observations of the same time keep the order of the record."""
     return sorted(observations, key=lambda seen: seen.time_ns)
 
 
 def led(observations: Sequence[Observation]) -> dict[tuple[int, int], int]:
-    """(epoch, leader) → since when it was seen."""
+    """(epoch, leader) → the time of the first observation."""
     since: dict[tuple[int, int], int] = {}
     for seen in in_time(observations):
         itself = seen.kind == "claim" or (seen.kind == "transition" and seen.state == "Leader")
@@ -33,7 +32,7 @@ def led(observations: Sequence[Observation]) -> dict[tuple[int, int], int]:
 
 
 def two_leaders(observations: Sequence[Observation]) -> list[Found]:
-    """Epochs with several leaders, with the one seen last."""
+    """Epochs with several leaders, with the one observed last."""
     found: list[Found] = []
     since = led(observations)
     for epoch in {epoch for epoch, _ in since}:
@@ -44,18 +43,18 @@ def two_leaders(observations: Sequence[Observation]) -> list[Found]:
     return found
 
 
-def life(seen: Observation, wiped: Sequence[tuple[int, int]]) -> int:
+def disk_of(seen: Observation, wiped: Sequence[tuple[int, int]]) -> int:
     """How often its node's disk had been emptied by then; wiped are nodes and times."""
     return sum(node == seen.node and time_ns <= seen.time_ns for node, time_ns in wiped)
 
 
 def epoch_went_back(observations: Sequence[Observation], wiped: Sequence[tuple[int, int]] = ()) -> list[Found]:
-    """Rows below an epoch that the same source told of the same node and disk before."""
+    """Rows below an earlier epoch of the same source, node and disk."""
     highest: dict[tuple[int, int, str], int] = {}
     found: list[Found] = []
     for seen in in_time(observations):
         if seen.kind in ("transition", "durable") and seen.epoch is not None:
-            own = (seen.node, life(seen, wiped), seen.kind)
+            own = (seen.node, disk_of(seen, wiped), seen.kind)
             before = highest.get(own, seen.epoch)
             if seen.epoch < before:
                 found.append(("epoch-went-back", seen.node, seen.time_ns))
@@ -73,13 +72,13 @@ def vote_changed(observations: Sequence[Observation]) -> list[Found]:
 
 
 def vote_forgotten(observations: Sequence[Observation], wiped: Sequence[tuple[int, int]] = ()) -> list[Found]:
-    """The first file of a node and epoch without the vote of one before it, for each vote that was last given."""
+    """The first file of a node and epoch without the vote of an earlier one, for each such vote."""
     found: dict[tuple[int, int | None, int], int] = {}
     given: dict[tuple[int, int, int | None], int] = {}
     for seen in in_time(observations):
         if seen.kind != "durable":
             continue
-        own = (seen.node, life(seen, wiped), seen.epoch)
+        own = (seen.node, disk_of(seen, wiped), seen.epoch)
         if seen.voted is not None and seen.voted >= 0:
             given[own] = seen.voted
         elif own in given and seen.leader != seen.node:
@@ -88,7 +87,7 @@ def vote_forgotten(observations: Sequence[Observation], wiped: Sequence[tuple[in
 
 
 def illegal_transitions(observations: Sequence[Observation], table: TransitionTable) -> list[Found]:
-    """Steps that the table does not explain."""
+    """Steps that the table does not allow."""
     found: list[Found] = []
     for node in {seen.node for seen in observations}:
         last: Observation | None = None
@@ -97,9 +96,9 @@ def illegal_transitions(observations: Sequence[Observation], table: TransitionTa
                 source = seen.previous or (last.state if last else None)
                 before = last.epoch if last and last.state == source else None
                 if not legal(table, source, before, seen):
-                    jumped = source is not None and seen.state == "Candidate" and table.name.startswith("KIP-996")
+                    skipped = source is not None and seen.state == "Candidate" and table.name.startswith("KIP-996")
                     name = (
-                        "candidate-without-prospective" if jumped and source != "Prospective" else "illegal-transition"
+                        "candidate-without-prospective" if skipped and source != "Prospective" else "illegal-transition"
                     )
                     found.append((name, node, seen.time_ns))
             if seen.kind in ("transition", "started"):
@@ -108,7 +107,7 @@ def illegal_transitions(observations: Sequence[Observation], table: TransitionTa
 
 
 def legal(table: TransitionTable, source: str | None, epoch_before: int | None, seen: Observation) -> bool:
-    """Whether the table has the step, or the state is one to begin in; an unknown epoch speaks against none."""
+    """Whether the table has the step, or the state is a start state; an unknown epoch matches any row."""
     target = State(seen.state)
     if source is None:
         return target in START_STATES
@@ -135,7 +134,7 @@ def high_watermark_went_back(observations: Sequence[Observation]) -> list[Found]
 def findings(
     observations: Sequence[Observation], table: TransitionTable, wiped: Sequence[tuple[int, int]] = ()
 ) -> list[Found]:
-    """Every broken rule."""
+    """Every violated rule."""
     return [
         *two_leaders(observations),
         *epoch_went_back(observations, wiped),
@@ -147,7 +146,7 @@ def findings(
 
 
 def tenures(observations: Sequence[Observation], story_ns: int, end_ns: int) -> list[tuple[int, int, int, int]]:
-    """(begin, finish, node, epoch) of who led, from the story's mark on."""
+    """(begin, finish, node, epoch) of each leadership, from the story's mark on."""
     times: dict[tuple[int, int], list[int]] = {}
     for node in {seen.node for seen in observations}:
         own = in_time([seen for seen in observations if seen.node == node])
@@ -164,7 +163,7 @@ def tenures(observations: Sequence[Observation], story_ns: int, end_ns: int) -> 
 
 
 def epochs_burned(observations: Sequence[Observation], story_ns: int, until_ns: int) -> int:
-    """How far the highest epoch grew from the story's mark to a moment."""
+    """How far the highest epoch rose from the story's mark to a time."""
     seen = [(each.time_ns, each.epoch) for each in observations if each.epoch is not None]
     before = [epoch for time_ns, epoch in seen if time_ns <= story_ns]
     return max(epoch for time_ns, epoch in seen if time_ns <= until_ns) - max(
@@ -173,7 +172,7 @@ def epochs_burned(observations: Sequence[Observation], story_ns: int, until_ns: 
 
 
 def leader_changes(observations: Sequence[Observation], story_ns: int, until_ns: int) -> int:
-    """How many (epoch, leader) pairs were first seen after the mark and no later than a moment."""
+    """How many (epoch, leader) pairs were first observed after the mark and up to a time."""
     return sum(story_ns < since_ns <= until_ns for since_ns in led(observations).values())
 
 
@@ -189,7 +188,7 @@ def two_leaders_ns(led_when: Sequence[tuple[int, int, int, int]]) -> int:
 
 
 def no_leader_ns(led_when: Sequence[tuple[int, int, int, int]], story_ns: int, end_ns: int) -> int:
-    """The time in which nobody led, counted moment by moment between the edges of all tenures."""
+    """The time without a leader, summed between the edges of all tenures."""
     edges = sorted({story_ns, end_ns, *(edge for tenure in led_when for edge in tenure[:2])})
     return sum(
         after - before

@@ -1,7 +1,4 @@
-"""Deliberately plain twins of the rules in quorum_commits.py and voter_sets.py, on lists in the order of the record.
-
-What may live here: such twins, for the tests. What may not: anything that a check calls.
-"""
+"""Plain twins of the rules in checkers/quorum/commits.py and checkers/kafka_log/voter_sets.py."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Deliberately plain twins of the kernels and of the quorum's rules, for the tests to compare with on random histories.
-
-They follow the definitions word for word, try everything, and are far too slow for a run. What may live here: such
-twins. What may not: anything that a check calls.
-"""
+"""Plain twins of the register kernels: they follow the definitions and try every order."""
 
 from __future__ import annotations
 
@@ -58,7 +54,7 @@ def applied(operation: Operation, held: int) -> tuple[bool, int]:
 
 
 def known(accesses: Sequence[Access], value: int) -> float:
-    """When the write of this value has surely happened; before everything for the initial value, 0."""
+    """When the write of this value has certainly happened; before everything for the initial value, 0."""
     ends = [access.back for access in accesses if access.value == value and access.back is not None]
     return -1 if value == 0 else min(ends, default=float("inf"))
 
@@ -75,7 +71,7 @@ def phantoms(accesses: Sequence[Access]) -> list[Access]:
 
 
 def backwards(accesses: Sequence[Access]) -> list[Access]:
-    """Reads that show, on the node of an earlier read, a value surely older than that read showed."""
+    """Reads that return, on the node of an earlier read, a value certainly older than that read's."""
     reads = [read for read in completed_reads(accesses) if read not in phantoms(accesses)]
     return [
         later

@@ -1,9 +1,9 @@
-"""The plain twin of the check `transactions`: the same findings by loops over the whole history, for the tests.
+"""A plain twin of the transactions check: the same findings by loops over the whole history.
 
-A finding is its name and the transactions that it is about. Of a cycle it is told which component has it, and how
-short the shortest is. Real time is every pair of transactions of which the one ended before the other began.
+A finding is its name and the transactions that it is about. A cycle is given as the component that has it and the
+length of its shortest. Real time is every pair of transactions of which one ended before the other began.
 
-What may live here: plain Python. What may not: anything that the check is made of, its masks of classes apart.
+It shares only the masks of the classes with the check.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Transaction:
 
 
 def transactions(history: Sequence[Op]) -> list[Transaction]:
-    """Each invocation with what its process did next."""
+    """Each invocation with the next row of its process."""
     found = []
     for start in history:
         if start.type == "invoke" and start.f in ("txn", "drain"):
@@ -60,10 +60,10 @@ def text(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def writes(told: Iterable[Transaction]) -> dict[Version, list[Transaction]]:
-    """Who wrote each version."""
+def writes(events: Iterable[Transaction]) -> dict[Version, list[Transaction]]:
+    """The writers of each version."""
     found: dict[Version, list[Transaction]] = defaultdict(list)
-    for each in told:
+    for each in events:
         for micro_op in each.value if each.f == "txn" else ():
             if micro_op[0] in ("append", "w", "send"):
                 bare = micro_op[2][1] if isinstance(micro_op[2], list) else micro_op[2]
@@ -71,10 +71,10 @@ def writes(told: Iterable[Transaction]) -> dict[Version, list[Transaction]]:
     return found
 
 
-def order(told: Sequence[Transaction], registers: bool) -> dict[str, list[str]]:
+def order(events: Sequence[Transaction], registers: bool) -> dict[str, list[str]]:
     """The versions of each key in the order of their least positions."""
     places: dict[Version, list[int]] = defaultdict(list)
-    for each in told:
+    for each in events:
         for key, position, value in (item for each_read in seen(each, registers) for item in each_read[1]):
             places[key, value].append(position)
         for micro_op in each.value if each.f == "txn" else ():
@@ -90,9 +90,9 @@ def order(told: Sequence[Transaction], registers: bool) -> dict[str, list[str]]:
 
 def disputed(places: Mapping[Version, Collection[int]]) -> set[str]:
     """The keys of which a version has two positions, or a position two versions."""
-    taken = Counter((key, position) for (key, _), positions in places.items() for position in set(positions))
+    positions_used = Counter((key, position) for (key, _), positions in places.items() for position in set(positions))
     moved = {key for (key, _), positions in places.items() if len(set(positions)) > 1}
-    return moved | {key for (key, _), times in taken.items() if times > 1}
+    return moved | {key for (key, _), times in positions_used.items() if times > 1}
 
 
 Read = tuple[str, list[tuple[str, int, str]]]
@@ -114,17 +114,17 @@ def seen(each: Transaction, registers: bool) -> list[Read]:
     return found
 
 
-def edges(told: Sequence[Transaction], registers: bool) -> set[Edge]:
+def edges(events: Sequence[Transaction], registers: bool) -> set[Edge]:
     """Every dependency, real time as all its pairs."""
-    owners = {version: who[0] for version, who in writes(told).items() if len(who) == 1 and who[0].status != "fail"}
+    owners = {version: who[0] for version, who in writes(events).items() if len(who) == 1 and who[0].status != "fail"}
     found: set[Edge] = set()
-    in_order = order(told, registers)
+    in_order = order(events, registers)
     known = {key: [value for value in values if (key, value) in owners] for key, values in in_order.items()}
-    logs = {micro_op[1] for each in told if each.f == "txn" for micro_op in each.value if micro_op[0] == "send"}
+    logs = {micro_op[1] for each in events if each.f == "txn" for micro_op in each.value if micro_op[0] == "send"}
     for key, values in known.items():
         for one, other in pairwise(values):
             found.add((owners[key, one].txn, owners[key, other].txn, LOG_WW if key in logs else WW))
-    took_place = [each for each in told if each.f == "txn" and each.status != "fail"]
+    took_place = [each for each in events if each.f == "txn" and each.status != "fail"]
     for each in took_place:
         found |= read_edges(each, owners, known, registers)
         found |= {(each.txn, other.txn, PROCESS) for other in took_place if next_of(each, other, took_place)}
@@ -142,7 +142,7 @@ def next_of(one: Transaction, other: Transaction, among: Iterable[Transaction]) 
 def read_edges(
     each: Transaction, owners: Mapping[Version, Transaction], known: Mapping[str, list[str]], registers: bool
 ) -> set[Edge]:
-    """wr and rw of one transaction's reads, those of versions that it had written or read before apart."""
+    """wr and rw of one transaction's reads, except of versions that it had written or read before."""
     found: set[Edge] = set()
     micro_ops = each.value
     for place, micro_op in enumerate(micro_ops):
@@ -153,8 +153,8 @@ def read_edges(
         elif micro_op[0] == "r" and each.status == "ok" and not (registers and own):
             versions = [] if micro_op[2] is None else ([micro_op[2][1]] if registers else list(micro_op[2]))
             appended = [other[2] for other in own if other[0] == "append"]
-            theirs = versions[: len(versions) - len(appended)]
-            found |= ends_at(each.txn, micro_op[1], text(theirs[-1]) if theirs else None, owners, known)
+            by_others = versions[: len(versions) - len(appended)]
+            found |= ends_at(each.txn, micro_op[1], text(by_others[-1]) if by_others else None, owners, known)
     return found
 
 
@@ -190,7 +190,7 @@ def reached(graph: Mapping[int, Collection[int]], start: int) -> dict[int, int]:
 
 
 def graph_of(edges: Iterable[Edge], kinds: int) -> dict[int, set[int]]:
-    """Who follows whom by edges of these kinds."""
+    """The successors of each node by edges of these kinds."""
     graph: dict[int, set[int]] = defaultdict(set)
     for source, target, kind in edges:
         if kind & kinds:
@@ -199,8 +199,8 @@ def graph_of(edges: Iterable[Edge], kinds: int) -> dict[int, set[int]]:
 
 
 def cycles(edges: Collection[Edge]) -> list[Cyclic]:
-    """Every class in every component, but where it says no more than another."""
-    told: list[tuple[int, int, frozenset[int]]] = []
+    """Every class in every component, unless another class already covers it."""
+    earlier_cycles: list[tuple[int, int, frozenset[int]]] = []
     found: list[Cyclic] = []
     for order_number, (suffix, more) in enumerate(ORDERS):
         for rank, (name, base, required, others) in enumerate(RANKS[:2] if order_number == LOG_ORDER else RANKS):
@@ -208,7 +208,7 @@ def cycles(edges: Collection[Edge]) -> list[Cyclic]:
             path = graph_of(edges, others | more)
             here: list[frozenset[int]] = []
             for component in components(graph_of(edges, base | more)):
-                if any(hidden(*earlier, rank, order_number, component) for earlier in told):
+                if any(hidden(*earlier, rank, order_number, component) for earlier in earlier_cycles):
                     continue
                 inside = [(s, t) for s, t, kind in edges if kind & needed and s in component and t in component]
                 lengths = [
@@ -217,14 +217,14 @@ def cycles(edges: Collection[Edge]) -> list[Cyclic]:
                 if lengths:
                     here.append(component)
                     found.append((name + suffix, component, min(lengths)))
-            told += [(rank, order_number, component) for component in here]
+            earlier_cycles += [(rank, order_number, component) for component in here]
     return found
 
 
 def hidden(
     rank: int, order_number: int, nodes: frozenset[int], later_rank: int, later_order: int, component: frozenset[int]
 ) -> bool:
-    """Whether what was told of these nodes leaves a later class of the component untold."""
+    """Whether a class found on these nodes covers a later class of the component."""
     if not nodes <= component:
         return False
     if order_number == later_order:
@@ -233,12 +233,12 @@ def hidden(
     return before and rank <= later_rank
 
 
-def others(told: Sequence[Transaction], registers: bool) -> Counter[tuple[str, int]]:
+def others(events: Sequence[Transaction], registers: bool) -> Counter[tuple[str, int]]:
     """(name, transaction) of the findings on reads and writes that are no cycles."""
     found: Counter[tuple[str, int]] = Counter()
     aborted: set[tuple[str, int, str, str]] = set()
-    written = writes(told)
-    for each in told:
+    written = writes(events)
+    for each in events:
         for word, versions in seen(each, registers):
             for key, _, value in versions if each.status == "ok" else ():
                 who = written.get((key, value), [])
@@ -249,22 +249,24 @@ def others(told: Sequence[Transaction], registers: bool) -> Counter[tuple[str, i
                     aborted.add(("G1a" if word == "r" else of_log, who[0].txn, key, value))
         if each.status == "ok" and ["fence"] in each.value:
             found["zombie-write", each.txn] += 1
-    return found + of_logs(told, written) + Counter((name, writer) for name, writer, *_ in aborted)
+    return found + of_logs(events, written) + Counter((name, writer) for name, writer, *_ in aborted)
 
 
-def of_logs(told: Sequence[Transaction], written: Mapping[Version, Sequence[Transaction]]) -> Counter[tuple[str, int]]:
-    """What is lost or torn: of each record, whether it was seen, and whether its log was drained after it."""
+def of_logs(
+    events: Sequence[Transaction], written: Mapping[Version, Sequence[Transaction]]
+) -> Counter[tuple[str, int]]:
+    """Lost and torn transactions: for each record, whether it was read, and whether its log was drained after it."""
     read = {
-        (key, value) for each in told if each.status == "ok" for _, got in seen(each, False) for key, _, value in got
+        (key, value) for each in events if each.status == "ok" for _, got in seen(each, False) for key, _, value in got
     }
-    fates: dict[int, list[bool]] = defaultdict(list)
+    visible: dict[int, list[bool]] = defaultdict(list)
     found: Counter[tuple[str, int]] = Counter()
     for (key, value), (first, *more) in written.items():
         sent = any(micro_op[0] == "send" and micro_op[1] == key for micro_op in first.value)
-        drains = [each for each in told if each.f == "drain" and each.key == key and each.status == "ok"]
+        drains = [each for each in events if each.f == "drain" and each.key == key and each.status == "ok"]
         after = any(each.txn > (first.txn if first.end is None else first.end) for each in drains)
         if sent and not more and ((key, value) in read or after):
-            fates[first.txn].append((key, value) in read)
+            visible[first.txn].append((key, value) in read)
             found["lost-write", first.txn] += first.status == "ok" and (key, value) not in read
-    torn = [txn for txn, fate in fates.items() if len(set(fate)) == 2]
+    torn = [txn for txn, records in visible.items() if len(set(records)) == 2]
     return +(found + Counter({("torn-transaction", txn): 1 for txn in torn}))

@@ -1,6 +1,5 @@
-"""Plain twins of what is said of zombies: every record of a partition beside every other, every error word by word.
-
-What may live here: such twins, for the tests. What may not: anything that a check calls.
+"""Plain twins of the rules on zombies: compare every record of a partition with every other, and every word of an
+error.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ FENCED_IN_JAVA = {"producerfencedexception", "invalidproducerepochexception"}
 
 
 def is_fenced(error: str | None) -> bool:
-    """Whether one of an error's words says that a producer was fenced."""
+    """Whether a word of the error means that a producer was fenced."""
     return any(word.lower() in FENCED | FENCED_IN_JAVA for word in re.findall(r"\w+", error or ""))
 
 
 def behind_newer(records: Sequence[LoggedRecord]) -> set[tuple[str, int, str]]:
-    """(key, offset, value) of each record that stands behind a newer epoch of its producer id, on whatever node."""
+    """(key, offset, value) of each record after a newer epoch of its producer id, on any node."""
     found = set()
     for late in records:
         for newer in records:

@@ -1,7 +1,7 @@
 """Where a run takes place: one module per kind of host, which provisions its hosts and says what they can do.
 
-Each module ends in a HostKindPlugin, registered with the entry point group `splitbrain.hosts`. harness.environments.
-provision loads only the one that a plan needs.
+Each module ends in a harness.model.hosts.HostKind, registered with the entry point group `splitbrain.hosts`. Only the
+one that a plan needs is loaded.
 
 Contains which parts make up a kind of host. Does not contain how any part works (nodes).
 """
@@ -75,22 +75,6 @@ class Environment:
     rpcs: Rpcs | None = None
     unavailable: dict[str, str] = field(default_factory=dict)
     collect: Callable[[], Awaitable[None]] = _nothing_to_collect
-
-
-@dataclass(frozen=True, slots=True)
-class HostKindPlugin:
-    """A kind of host.
-
-    provision brings the hosts up; what it opened stays on the stack. undo removes what outlived its controller, by
-    what the journal says of it; it returns what it did in words, and is safe where nothing is left. outlives: hosts of
-    this kind do not end with the controller's sandbox. sandboxed: the controller runs in a sandbox of its own.
-    """
-
-    name: str
-    provision: Callable[[AsyncExitStack, EnvironmentSpec], Awaitable[Environment]]
-    undo: Callable[[Mapping[str, str]], str] | None = None
-    outlives: bool = False
-    sandboxed: bool = False
 
 
 async def namespace_links(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
-from harness.environments import NO_PROXY, Environment, EnvironmentSpec, HostKindPlugin, namespace_links
+from harness.environments import NO_PROXY, Environment, EnvironmentSpec, namespace_links
+from harness.model.hosts import HostKind
 from nodes.clocks.process_clocks import ProcessClocks
 from nodes.hosts.docker.engine import heal
 from nodes.hosts.docker.hosts import DockerHosts
@@ -40,4 +41,4 @@ def undo(details: Mapping[str, str]) -> str:
     return f"removed the containers and networks of {details['label']}"
 
 
-DOCKER = HostKindPlugin("docker", provision, undo, outlives=True)
+DOCKER = HostKind("docker", provision, undo, outlives=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
-from harness.environments import Environment, EnvironmentSpec, HostKindPlugin
+from harness.environments import Environment, EnvironmentSpec
+from harness.model.hosts import HostKind
 from nodes.clocks.process_clocks import ProcessClocks
 from nodes.hosts.local import UNAVAILABLE, LocalHosts
 from nodes.hosts.processes import ChildProcesses
@@ -27,4 +28,4 @@ async def provision(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment
     )
 
 
-LOCAL = HostKindPlugin("local", provision)
+LOCAL = HostKind("local", provision)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from harness.environments import NO_PROXY, NOT_REQUESTED, Environment, EnvironmentSpec, HostKindPlugin, namespace_links
+from harness.environments import NO_PROXY, NOT_REQUESTED, Environment, EnvironmentSpec, namespace_links
 from harness.model.faults.disks import AT_REST, LAYERED, LIVE
 from harness.model.faults.packets import PACKETS
-from harness.model.hosts import HostView
+from harness.model.hosts import HostKind, HostView
 from harness.planning.plan import Plan
 from nodes.clocks.process_clocks import ProcessClocks
 from nodes.hosts.disks.disks import DiskSpec, NamespaceDisks
@@ -83,4 +83,4 @@ async def _disks(stack: AsyncExitStack, spec: EnvironmentSpec, hosts: NamespaceH
     return await stack.enter_async_context(NamespaceDisks.up(hosts, disk_spec, reformat, plan.seed))
 
 
-NETNS = HostKindPlugin("netns", provision, undo, sandboxed=True)
+NETNS = HostKind("netns", provision, undo, sandboxed=True)

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from harness.environments import Environment, EnvironmentSpec, HostKindPlugin
+from harness.environments import Environment, EnvironmentSpec
 from harness.model import BadInput
+from harness.model.hosts import HostKind
 from nodes.hosts.ssh.hosts import SshHosts, heal
 from nodes.hosts.ssh.inventory import Inventory
 from nodes.hosts.ssh.links import SshLinks
@@ -59,4 +60,4 @@ def undo(details: Mapping[str, str]) -> str:
     return f"undid what {details['label']} left on the machines of {details['inventory']}"
 
 
-SSH = HostKindPlugin("ssh", provision, undo, outlives=True)
+SSH = HostKind("ssh", provision, undo, outlives=True)

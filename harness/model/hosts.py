@@ -7,16 +7,13 @@ controller.quorum.voters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 Link = tuple[int, int]
 """A directed link: what (a, b) names is the traffic that a sends and b receives."""
-
-
-HostKind = Literal["netns", "local", "docker", "ssh"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +141,20 @@ class UndoRecord:
     fault: str
     kind: str
     details: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class HostKind:
+    """A kind of host, registered with the entry point group `splitbrain.hosts`.
+
+    provision takes an AsyncExitStack and a harness.environments.EnvironmentSpec, brings the hosts up and returns a
+    harness.environments.Environment; what it opened stays on the stack. undo removes what outlived its controller, from
+    the details in the journal; it returns what it did in words, and is safe where nothing is left. outlives: the hosts
+    do not end with the controller's sandbox. sandboxed: the controller runs in a sandbox of its own.
+    """
+
+    name: str
+    provision: Callable[..., Awaitable[Any]]
+    undo: Callable[[Mapping[str, str]], str] | None = None
+    outlives: bool = False
+    sandboxed: bool = False

@@ -59,7 +59,7 @@ def write_chunks(directory: Path, rows: list[dict], schema: pa.Schema) -> None:
 def judge_run(spark: SparkSession, write_run: WriteRun) -> JudgeRun:
     """Judges ops and observations with the named checks; settings by keyword."""
 
-    def judged(
+    def run_checks(
         checks: Sequence[str],
         ops: Sequence[Op],
         observations: Sequence[Observation] = (),
@@ -71,7 +71,7 @@ def judge_run(spark: SparkSession, write_run: WriteRun) -> JudgeRun:
         run = write_run(ops, observations, batches)
         return judge(run, named, settings_with(**settings), spark, findings_max)
 
-    return judged
+    return run_checks
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from checkers.archive import rehearse
 
 
-def test_no_check_crashes_or_has_nothing_to_judge(spark: SparkSession, tmp_path: Path) -> None:
-    judgement = rehearse(spark, tmp_path)
-    assert [found for found in judgement.findings if found.severity == "unknown"] == []
-    assert {quantity.check for quantity in judgement.quantities} >= {"promised-reads", "quorum", "availability"}
+def test_every_check_has_something_to_check_and_none_crashes(spark: SparkSession, tmp_path: Path) -> None:
+    results = rehearse(spark, tmp_path)
+    assert [found for found in results.findings if found.severity == "unknown"] == []
+    assert {quantity.check for quantity in results.quantities} >= {"promised-reads", "quorum", "availability"}

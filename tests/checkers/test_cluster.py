@@ -72,7 +72,7 @@ def daemon(log: Path, *command: str) -> Iterator[None]:
             process.wait()
 
 
-def told(log: Path, pattern: str) -> str:
+def wait_for(log: Path, pattern: str) -> str:
     """What the pattern's group holds once a line of the log has it."""
     deadline = time.monotonic() + STARTING_S_MAX
     while time.monotonic() < deadline:
@@ -90,13 +90,13 @@ def master(tmp_path: Path) -> Iterator[str]:
     listening = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
     log = tmp_path / "master.log"
     with daemon(log, "org.apache.spark.deploy.master.Master", *listening):
-        address = told(log, r"Starting Spark master at (spark://\S+)")
+        address = wait_for(log, r"Starting Spark master at (spark://\S+)")
         small = ("--cores", "1", "--memory", "700M", "--work-dir", str(tmp_path / "work"))
         command = ("org.apache.spark.deploy.worker.Worker", *listening, *small, address)
         logs = [tmp_path / f"worker-{number}.log" for number in range(WORKERS)]
         with daemon(logs[0], *command), daemon(logs[1], *command):
             for each in logs:
-                told(each, r"Successfully registered with master (\S+)")
+                wait_for(each, r"Successfully registered with master (\S+)")
             yield address
 
 
@@ -111,21 +111,21 @@ def broken_and_whole() -> list[Op]:
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_cluster_finds_what_this_machine_finds_by_the_sources_that_it_was_sent(
+def test_a_cluster_finds_the_same_with_the_sources_sent_to_it(
     master: str, spark: SparkSession, write_run: WriteRun, tmp_path: Path
 ) -> None:
     run = write_run(broken_and_whole())
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "spark-defaults.conf").write_text(CONFIGURATION)
-    judged = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", ON_THE_CLUSTER, master, str(run / "history")],
         env={**os.environ, "SPARK_CONF_DIR": str(tmp_path / "conf"), "XDG_CACHE_HOME": str(tmp_path / "cache")},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert judged.returncode == 0, judged.stderr[-3000:]
-    findings, paths, executors = json.loads(judged.stdout.splitlines()[-1])
+    assert completed.returncode == 0, completed.stderr[-3000:]
+    findings, paths, executors = json.loads(completed.stdout.splitlines()[-1])
     table = spark.read.parquet(str(run / "history"))
     assert findings == sorted(map(str, register.findings(table, table, JudgeSettings()).collect()))
     assert len(findings) == (KEYS + 2) // 3

@@ -33,36 +33,36 @@ def severity_of(name: str) -> str:
 
 
 @pytest.mark.parametrize("model", TWINS)
-def test_a_corruption_of_a_model_is_told_alike_by_kernel_twin_and_spark(spark: SparkSession, model: str) -> None:
+def test_kernel_twin_and_spark_agree_on_corrupted_models(spark: SparkSession, model: str) -> None:
     kinds = [name for name, kind in model_corruptions.CORRUPTIONS.items() if kind.model == model]
     cases = [(name, seed, *model_corruptions.planted(name, seed)) for name in kinds for seed in range(SEEDS)]
     histories = [ops for _, _, before, after in cases for ops in (before, after)]
     keys = keys_from(model, histories)
     rule, initial = TWINS[model]
     by_kernel = [
-        [Found(told.name, told.severity, tuple(keys.history_indexes(told.rows)))] if told else []
-        for told in (outcome.problem for outcome in MODELS[model].judge(keys, SETTINGS))
+        [Found(result.name, result.severity, tuple(keys.history_indexes(result.rows)))] if result else []
+        for result in (outcome.problem for outcome in MODELS[model].judge(keys, SETTINGS))
     ]
     by_spark = judged(spark, model, histories)
     assert by_spark == by_kernel
     for number, (name, seed, before, after) in enumerate(cases):
         assert by_spark[2 * number] == [], f"{name}, seed {seed}: before"
         assert explained(calls_of(before), initial, rule), f"{name}, seed {seed}: before"
-        told = [(found.name, found.severity) for found in by_spark[2 * number + 1]]
-        assert told == [("non-linearizable", "invalid")], f"{name}, seed {seed}: after"
+        result = [(found.name, found.severity) for found in by_spark[2 * number + 1]]
+        assert result == [("non-linearizable", "invalid")], f"{name}, seed {seed}: after"
         assert not explained(calls_of(after), initial, rule), f"{name}, seed {seed}: after"
     assert len(kinds) >= 4
 
 
-def test_a_corruption_of_a_log_is_told_alike_by_kernel_twin_and_spark(spark: SparkSession) -> None:
+def test_kernel_twin_and_spark_agree_on_corrupted_logs(spark: SparkSession) -> None:
     kinds = log_corruptions.CORRUPTIONS
     cases = [(name, seed, *log_corruptions.planted(name, seed)) for name in kinds for seed in range(SEEDS)]
     by_spark = judged(spark, "log", [ops for _, _, before, after in cases for ops in (before, after)])
     for number, (name, seed, before, after) in enumerate(cases):
         assert by_spark[2 * number] == log_twin.findings(before) == [], f"{name}, seed {seed}: before"
         found = by_spark[2 * number + 1]
-        expected = sorted((told, weight, rows) for _, told, weight, rows in log_twin.findings(after))
-        by_kernel = sorted((told, weight, rows) for _, told, weight, rows in found_by_kernel(after))
+        expected = sorted((result, weight, rows) for _, result, weight, rows in log_twin.findings(after))
+        by_kernel = sorted((result, weight, rows) for _, result, weight, rows in found_by_kernel(after))
         assert sorted(found) == by_kernel == expected, f"{name}, seed {seed}: after"
         names = {one.name for one in found}
         assert kinds[name].must <= names <= kinds[name].must | kinds[name].may, f"{name}, seed {seed}: {names}"
@@ -71,7 +71,7 @@ def test_a_corruption_of_a_log_is_told_alike_by_kernel_twin_and_spark(spark: Spa
 
 
 @pytest.mark.parametrize("form", ["list", "register", "log"])
-def test_a_corruption_of_transactions_is_told_alike_by_twins_and_spark(spark: SparkSession, form: str) -> None:
+def test_twins_and_spark_agree_on_corrupted_transactions(spark: SparkSession, form: str) -> None:
     kinds = {name: kind for name, kind in transaction_corruptions.CORRUPTIONS.items() if kind.form == form}
     cases = [(name, seed, *transaction_corruptions.planted(name, seed)) for name in kinds for seed in range(SEEDS)]
     by_spark = judged(spark, "transactions", [ops for _, _, before, after in cases for ops in (before, after)])
@@ -87,7 +87,7 @@ def test_a_corruption_of_transactions_is_told_alike_by_twins_and_spark(spark: Sp
         assert weights == {severity_of(name)}, f"{name}, seed {seed}"
 
 
-def test_what_is_planted_differs_from_seed_to_seed() -> None:
+def test_corruptions_differ_between_seeds() -> None:
     kinds = {
         **dict.fromkeys(model_corruptions.CORRUPTIONS, model_corruptions.planted),
         **dict.fromkeys(log_corruptions.CORRUPTIONS, log_corruptions.planted),

@@ -50,7 +50,7 @@ def put_another_table(run: Path) -> Path:
 
 
 @pytest.mark.parametrize("harm", [truncate, remove_the_first_chunk, remove_every_chunk, put_another_table])
-def test_a_table_that_is_not_whole_is_refused_by_name(
+def test_a_damaged_table_is_refused_by_name(
     harm: Callable[[Path], Path], spark: SparkSession, write_run: WriteRun
 ) -> None:
     run = write_run(OPS, ())
@@ -62,7 +62,7 @@ def test_a_table_that_is_not_whole_is_refused_by_name(
 
 
 @pytest.mark.parametrize("name", [".2.parquet", "2.parquet.tmp"])
-def test_a_chunk_that_is_still_being_written_is_left_alone(name: str, spark: SparkSession, write_run: WriteRun) -> None:
+def test_an_unfinished_chunk_is_skipped(name: str, spark: SparkSession, write_run: WriteRun) -> None:
     run = write_run(OPS, ())
     (run / "history" / name).write_bytes(b"half a chunk")
     assert judge(run, {"register": CHECKS["register"]}, JudgeSettings(), spark).verdict is Verdict.VALID
@@ -86,33 +86,33 @@ def crash_in_a_worker(history_: DataFrame, *_: Any) -> DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("crash", "said"), [(crash_here, "seven is not a number"), (crash_in_a_worker, "history index 3: expected a pair")]
+    ("crash", "words"), [(crash_here, "seven is not a number"), (crash_in_a_worker, "history index 3: expected a pair")]
 )
-def test_a_crashed_check_is_unknown_and_the_others_still_judge(
-    crash: Any, said: str, judge_run: JudgeRun, monkeypatch: pytest.MonkeyPatch
+def test_a_crashed_check_is_unknown_and_the_others_still_run(
+    crash: Any, words: str, judge_run: JudgeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(CHECKS, "broken", Check(crash))
-    judgement = judge_run(["broken", "register"], history(*read(0, 5)))
-    assert [(found.check, found.name) for found in judgement.findings] == [
+    results = judge_run(["broken", "register"], history(*read(0, 5)))
+    assert [(found.check, found.name) for found in results.findings] == [
         ("broken", "check-crashed"),
         ("register", "non-linearizable"),
     ]
-    assert said in judgement.findings[0].message
-    assert "\n" not in judgement.findings[0].message
+    assert words in results.findings[0].message
+    assert "\n" not in results.findings[0].message
 
 
-def test_a_deed_that_did_not_take_makes_the_run_unknown(judge_run: JudgeRun) -> None:
+def test_a_fault_without_effect_makes_the_run_unknown(judge_run: JudgeRun) -> None:
     failed = Op("info", "cut", NEMESIS, error="links (1, 2) pass though cut")
-    judgement = judge_run(["nemesis", "register"], history(*write(0, 1), *read(0, 1), failed, *nemesis_op("heal")))
-    assert [(found.name, found.witnesses) for found in judgement.findings] == [("fault-not-effective", (4,))]
-    assert judgement.verdict is Verdict.UNKNOWN
+    results = judge_run(["nemesis", "register"], history(*write(0, 1), *read(0, 1), failed, *nemesis_op("heal")))
+    assert [(found.name, found.witnesses) for found in results.findings] == [("fault-not-effective", (4,))]
+    assert results.verdict is Verdict.UNKNOWN
 
 
 def test_findings_are_bounded_and_the_rest_is_counted(judge_run: JudgeRun) -> None:
     ops = history(*(op for key in range(7) for op in read(0, 5, key=f"k{key}")))
-    judgement = judge_run(["register"], ops, findings_max=3)
-    assert [found.count for found in judgement.findings] == [1, 1, 1, 4]
-    assert judgement.findings[-1].message == "and 4 more like these"
+    results = judge_run(["register"], ops, findings_max=3)
+    assert [found.count for found in results.findings] == [1, 1, 1, 4]
+    assert results.findings[-1].message == "and 4 more like these"
 
 
 def test_clients_are_measured_from_the_mark_on(judge_run: JudgeRun) -> None:
@@ -125,8 +125,8 @@ def test_clients_are_measured_from_the_mark_on(judge_run: JudgeRun) -> None:
         (91, read(2, 1)[0]), (97, read(2, 1)[1]), (110, nemesis_op("end")[1]),
     ]  # fmt: skip
     ops = history(*(Op(op.type, op.f, op.process, op.key, op.value, time_ns=ms * MS) for ms, op in timed))
-    judgement = judge_run(["availability"], ops)
-    assert {quantity.name: quantity.value for quantity in judgement.quantities} == pytest.approx(
+    results = judge_run(["availability"], ops)
+    assert {quantity.name: quantity.value for quantity in results.quantities} == pytest.approx(
         {
             "ok_count": 2, "fail_count": 0, "info_count": 1, "ok_per_second": 20,
             "unavailable_ms_max": 63, "clients_recovered": 1, "clients_recover_ms": 7,
@@ -137,20 +137,18 @@ def test_clients_are_measured_from_the_mark_on(judge_run: JudgeRun) -> None:
     )  # fmt: skip
 
 
-def test_a_run_without_clients_has_no_clients_numbers(judge_run: JudgeRun) -> None:
-    judgement = judge_run(["availability"], history(*nemesis_op("cut"), *nemesis_op("heal")), idle=True)
-    assert (judgement.findings, judgement.quantities) == ((), ())
+def test_a_run_without_clients_has_no_client_quantities(judge_run: JudgeRun) -> None:
+    results = judge_run(["availability"], history(*nemesis_op("cut"), *nemesis_op("heal")), idle=True)
+    assert (results.findings, results.quantities) == ((), ())
 
 
-def test_the_session_says_nothing_on_the_terminal_when_a_job_fails(
-    spark: SparkSession, capfd: pytest.CaptureFixture
-) -> None:
+def test_the_session_prints_nothing_when_a_job_fails(spark: SparkSession, capfd: pytest.CaptureFixture) -> None:
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
         spark.range(3).select(fn.expr("1 / (id - id)")).collect()
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_run_from_before_a_column_was_added_is_judged(spark: SparkSession, write_run: WriteRun) -> None:
+def test_a_run_from_before_a_column_was_added_is_checked(spark: SparkSession, write_run: WriteRun) -> None:
     batches = [LoggedBatch(1, "__cluster_metadata", 0, 0, 0, 1, 77)]
     run = write_run(history(*nemesis_op("heal")), [], batches)
     for chunk in (run / "batches").iterdir():

@@ -12,7 +12,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
 
 
 @pytest.mark.spark
-def test_the_notebook_of_the_docs_prints_what_the_docs_say(
+def test_the_example_in_the_docs_prints_the_output_in_the_docs(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE.read_text(), re.DOTALL)

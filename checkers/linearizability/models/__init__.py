@@ -1,7 +1,6 @@
-"""What a history is held to: models of linearizability, and of less, by name.
+"""The models that histories are checked against, by name: linearizable ones, and weaker ones.
 
-To add one: a file that says what its operations are called and which kernel judges them, and its line in MODELS.
-What may live here: models. What may not: kernels, Spark.
+To add a model: write a module with its operations' f and the kernel that checks them, and name it in MODELS.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MODELS: Mapping[str, Model] = {
 
 
 def model_named(name: str) -> Model:
-    """The model. Raises BadInput for a name that is none's."""
+    """The model of this name. Raises BadInput for an unknown name."""
     if name not in MODELS:
         raise BadInput(f"model {name!r}: expected one of {', '.join(sorted(MODELS))}")
     return MODELS[name]

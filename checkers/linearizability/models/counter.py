@@ -1,12 +1,12 @@
-"""A counter: add, increment and decrement change it, and read returns what it stands at, within bounds.
+"""A counter: add, increment and decrement change it, and read returns its value, within bounds.
 
-What had ended before a read began is in it for certain; what began before the read ended may be. So a read lies between
-the sum of the first with every doubtful decrease and the same with every doubtful increase. The bounds are sound and
-not exact: a read between them may be of a sum that no choice of changes makes.
+A change that returned before a read was called is included in it; one that was called before the read returned may be.
+So a read lies between the sum of the former plus every possible decrease and the same plus every possible increase. The
+bounds are sound, not exact: a read between them may be a sum that no choice of changes yields.
 
-    counter-out-of-bounds    a read below its least or above its most
+    counter-out-of-bounds    a read below its minimum or above its maximum
 
-increment and decrement without a value are by one. What may live here: this model. What may not: Spark.
+increment and decrement without a value change it by one.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ FS = ("read", "add", "increment", "decrement")
 DECREMENT = FS.index("decrement")
 
 
-def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:  # noqa: ARG001 - the initial value is a text of keys
-    """Each key by its bounds."""
+def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:  # noqa: ARG001 - keys.texts has the initial value
+    """Check each key's reads against their bounds."""
     found = possible_operations(keys)
     numbers, known = numbers_of(keys)
     outcomes = []
@@ -39,19 +39,19 @@ def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:  # noqa: ARG001
 
 
 def numbers_of(keys: Keys) -> tuple[Rows, np.ndarray]:
-    """The whole number that each value's JSON is, and whether it is one; what a counter holds at first is 0 if nil."""
+    """Each value's JSON as a whole number, and whether it is one; the initial value is 0 if nil."""
     values = [json.loads("0" if text == "nil" else text) for text in keys.texts]
     known = np.array([isinstance(value, int) and not isinstance(value, bool) for value in values])
     return np.array([value if is_known else 0 for value, is_known in zip(values, known, strict=True)], np.int64), known
 
 
 def judge_key(keys: Keys, rows: Rows, ends: Rows, back: Rows, numbers: Rows, known: np.ndarray) -> Problem | None:
-    """One key's reads between their bounds. Raises BadInput for a value that is no whole number."""
+    """Check one key's reads. Raises BadInput for a value that is not a whole number."""
     is_read = keys.f[rows] == READ
     at = np.where(is_read, ends, rows)
-    refuse_others(keys, at[~known[keys.value[at]]])
+    require_whole_numbers(keys, at[~known[keys.value[at]]])
     change = changes(keys, rows[~is_read], numbers)
-    # A read of nil returns nothing that could be wrong.
+    # A read of nil returned nothing to check.
     reads = np.flatnonzero(is_read & (keys.value[at] != NIL))
     least, most = bounds(change, rows[~is_read], back[~is_read], rows[reads], ends[reads])
     held = numbers[keys.value[ends[reads]]]
@@ -61,7 +61,7 @@ def judge_key(keys: Keys, rows: Rows, ends: Rows, back: Rows, numbers: Rows, kno
         return None
     first = int(wrong[0])
     row = int(rows[reads[first]])
-    others = f", nor are {len(wrong) - 1} more reads between theirs" if len(wrong) > 1 else ""
+    others = f", and {len(wrong) - 1} more reads are out of bounds" if len(wrong) > 1 else ""
     message = (
         f"a counter is the sum of its changes: {keys.describe(row)} is not between {least[first]} and {most[first]}"
         f"{others}"
@@ -69,8 +69,8 @@ def judge_key(keys: Keys, rows: Rows, ends: Rows, back: Rows, numbers: Rows, kno
     return Problem("counter-out-of-bounds", "invalid", message, [row, int(keys.partner[row])])
 
 
-def refuse_others(keys: Keys, rows: Rows) -> None:
-    """Raise BadInput if there is a row whose value is no whole number."""
+def require_whole_numbers(keys: Keys, rows: Rows) -> None:
+    """Raise BadInput for the first of these rows, whose values are not whole numbers."""
     if len(rows):
         row = int(rows[0])
         place, found = f"history index {keys.index[row]}", keys.shown(int(keys.value[row]))
@@ -78,15 +78,15 @@ def refuse_others(keys: Keys, rows: Rows) -> None:
 
 
 def changes(keys: Keys, rows: Rows, numbers: Rows) -> Rows:
-    """By how much each change changes the counter."""
+    """The amount of each change."""
     value, f = keys.value[rows], keys.f[rows]
-    without = np.where(f == FS.index("add"), 0, 1)
-    size = np.where(value == NIL, without, numbers[value])
+    default = np.where(f == FS.index("add"), 0, 1)
+    size = np.where(value == NIL, default, numbers[value])
     return np.where(f == DECREMENT, -size, size)
 
 
 def bounds(change: Rows, call: Rows, back: Rows, read_call: Rows, read_end: Rows) -> tuple[Rows, Rows]:
-    """The least and the most that each read can have seen."""
+    """The minimum and the maximum of each read."""
     down, up = np.minimum(change, 0), np.maximum(change, 0)
     least = total(down, call, read_end) + total(up, back, read_call)
     most = total(up, call, read_end) + total(down, back, read_call)
@@ -94,7 +94,7 @@ def bounds(change: Rows, call: Rows, back: Rows, read_call: Rows, read_end: Rows
 
 
 def total(change: Rows, at: Rows, before: Rows) -> Rows:
-    """The sum of the changes at a row before each of these rows."""
+    """For each row in before, the sum of the changes at earlier rows."""
     order = np.argsort(at, kind="stable")
     sums = np.append(0, np.cumsum(change[order]))
     return sums[np.searchsorted(at[order], before)]

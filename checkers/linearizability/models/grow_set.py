@@ -1,7 +1,4 @@
-"""A set that only grows and is read whole: add, and read that returns a list of all elements.
-
-What may live here: this model. What may not: its algorithm, which is kernels/inclusion.py's.
-"""
+"""A grow-only set with full reads: add, and read that returns a list of all elements (kernels/inclusion.py)."""
 
 from __future__ import annotations
 
@@ -27,8 +24,8 @@ GUARANTEES = {
 FS = ("read", "add")
 
 
-def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:  # noqa: ARG001 - the initial value is a text of keys
-    """Each key by the inclusion of its reads."""
+def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:  # noqa: ARG001 - keys.texts has the initial value
+    """Check each key by the inclusion of its reads."""
     found = possible_operations(keys)
     outcomes = []
     for which in range(len(keys.names)):
@@ -40,16 +37,16 @@ def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:  # noqa: ARG001
 
 
 def problem_of(keys: Keys, history: SetHistory, verdict: int, witness: list[int]) -> Problem:
-    """What a verdict says in words."""
+    """The problem that a verdict stands for."""
     rows = [int(history.call[one]) for one in witness if one != NOBODY and history.call[one] != NOBODY]
-    told = [keys.describe(row) for row in rows] + ["what it held at first"]
-    message = GUARANTEES[verdict].format(*told)
+    described = [keys.describe(row) for row in rows] + ["the initial value"]
+    message = GUARANTEES[verdict].format(*described)
     return Problem("non-linearizable", "invalid", message, [*rows, *(int(keys.partner[row]) for row in rows)])
 
 
 def set_history(keys: Keys, found: PossibleOperations, which: int) -> tuple[SetHistory, int]:
-    """One key's operations with elements as numbers, and how many of these there are; what it holds at first comes
-    first, as adds that ended before everything. Raises BadInput for a read that returned no list.
+    """One key's operations with elements as numbers, and the number of elements. The initial elements are adds that
+    returned before everything else. Raises BadInput for a read that did not return a list.
     """
     numbers: dict[str, int] = {}
     lists: dict[int, list[int]] = {}

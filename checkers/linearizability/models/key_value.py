@@ -1,8 +1,6 @@
 """A store of texts by key: put, append and get. Keys are independent; a key holds the empty text at first.
 
-Only texts that begin what some get returned can matter (kernels/steps.py), so a state is the node of such a beginning.
-
-What may live here: this model. What may not: kernels.
+Only prefixes of what some get returned matter (kernels/steps.py), so a state is the node of such a prefix.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ FS = ("get", "put", "append")
 
 
 def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:
-    """Each key by search."""
+    """Check each key by search."""
     found = possible_operations(keys)
     outcomes = []
     for which in range(len(keys.names)):
@@ -35,7 +33,7 @@ def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:
 
 
 def key_operations(keys: Keys, found: PossibleOperations, which: int) -> tuple[Operations, Texts, int]:
-    """One key's operations, the tree of what its gets returned, and the node that it holds at first."""
+    """One key's operations, the tree of the texts that its gets returned, and the initial node."""
     part = slice(found.starts[which], found.starts[which + 1])
     rows, back, f = found.rows[part], found.back[part], keys.f[found.rows[part]]
     value = np.where(f == READ, keys.value[found.ends[part]], keys.value[rows])
@@ -53,13 +51,13 @@ def key_operations(keys: Keys, found: PossibleOperations, which: int) -> tuple[O
 
 
 def letters_of(text: str) -> bytes:
-    """The bytes of a value: a string's own, nothing for nil, and whatever else is as its JSON."""
+    """The bytes of a value: a string's, none for nil, the JSON of any other."""
     value = None if text == "nil" else json.loads(text)
     return b"" if value is None else (value if isinstance(value, str) else text).encode()
 
 
 def packed(words: Iterable[bytes]) -> tuple[Rows, Rows]:
-    """Words one after the other, and where each begins."""
+    """The words concatenated, and where each begins."""
     listed = list(words)
     offsets = np.cumsum([0, *map(len, listed)], dtype=np.int64)
     return np.frombuffer(b"".join(listed) or b"\0", np.uint8), offsets

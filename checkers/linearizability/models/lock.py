@@ -1,10 +1,8 @@
-"""A mutex: acquire finds it free and leaves it held, release the reverse; nobody asks who holds it.
+"""A mutex: acquire finds it free and leaves it held, release the reverse. The model does not track the holder.
 
-That is a register with two values and nothing but compare-and-sets. All acquires do the same, and all releases, so the
-searches try only the one that must go soonest: a few configurations a position, and time that grows with the history.
-One that failed says nothing, since giving up is not finding the lock held.
-
-What may live here: this model. What may not: kernels.
+It is a register with two values and only compare-and-sets. All acquires have the same effect, and all releases, so the
+searches try only the one that returns first: a few configurations a position, and time linear in the history. A failed
+operation proves nothing, since a client may give up without having found the lock held.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ STATES = ("free", "held")
 
 
 def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:
-    """Each key by search."""
+    """Check each key by search."""
     batch = lock_operations(keys)
     return [
         searched(keys, batch.of(which), GUARANTEE, settings.search_steps, STATES.__getitem__)
@@ -33,7 +31,7 @@ def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:
 
 
 def lock_operations(keys: Keys) -> Batch:
-    """Acquires as swaps from free to held, releases as swaps back."""
+    """Acquires as swaps from free to held, releases as the reverse."""
     found = possible_operations(keys)
     releases = (keys.f[found.rows] == FS.index("release")).astype(np.int64)
     code = np.full(len(releases), SWAP)

@@ -1,7 +1,4 @@
-"""What a model is: a name, the words of its operations, and the function that judges whole keys of them.
-
-What may live here: that shape. What may not: a model.
-"""
+"""What a model is: a name, the f of its operations, and the function that checks whole keys of them."""
 
 from __future__ import annotations
 
@@ -16,8 +13,8 @@ from harness.model.records.finding import Severity
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a key is not valid: a finding's name, severity and message, the rows of the keys that witness it, and what a
-    picture of it needs."""
+    """Why a key is not valid: a finding's name, severity and message, the rows that witness it, and the evidence for a
+    picture."""
 
     name: str
     severity: Severity
@@ -28,8 +25,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was said of one key: by which algorithm, of how many operations, and what is wrong if anything is, the
-    gravest first and then others."""
+    """The result for one key: the algorithm, how many operations it checked, and the problems, the gravest first."""
 
     algorithm: str
     operations: int
@@ -39,9 +35,9 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """fs: the words of the operations, a word's place its code. The first returns a value (where the model has no such
-    operation it is empty), the others carry one. judge: an outcome for each key, in order. takes_initial: whether it
-    may hold something at first.
+    """fs: the operations' f; the position is the code. The first returns a value (empty if the model has no such
+    operation), the others carry one. judge: an outcome for each key, in order. takes_initial: whether an initial value
+    can be set.
     """
 
     name: str

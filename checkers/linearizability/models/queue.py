@@ -1,7 +1,6 @@
-"""A first-in-first-out queue: enqueue, and dequeue that returns the oldest value, or nil where there is none.
+"""A FIFO queue: enqueue, and dequeue that returns the oldest value, or nil if there is none.
 
-What may live here: this model. What may not: its algorithm, which is kernels/queues.py's, and the search for what that
-one is not sure of.
+Checked by kernels/queues.py, and by plain search where that is not sure.
 """
 
 from __future__ import annotations
@@ -17,28 +16,28 @@ from checkers.kernels.rows import NEVER, NIL, NOBODY, READ
 from checkers.linearizability.models.model import Model, Outcome, Problem
 from checkers.linearizability.plain_search import EXHAUSTED, PlainOperation, plain_search
 
-GUARANTEE = "values leave a queue in the order in which they came"
+GUARANTEE = "a queue returns values in the order in which they were enqueued"
 GUARANTEES = {
-    queues.NEVER_ENQUEUED: "a queue gives out what was put in: {0} returned what was never enqueued",
-    queues.FUTURE_DEQUEUE: "a queue gives out what was put in: {0} ended before {1} began",
-    queues.DEQUEUED_TWICE: "a queue gives out each value once: {0} and {1} returned the same",
-    queues.OUT_OF_ORDER: f"{GUARANTEE}: {{0}} ended before {{1}} began, whose value was gone before the other's left",
+    queues.NEVER_ENQUEUED: "a queue returns what was enqueued: {0} returned a value that was never enqueued",
+    queues.FUTURE_DEQUEUE: "a queue returns what was enqueued: {0} ended before {1} began",
+    queues.DEQUEUED_TWICE: "a queue returns each value once: {0} and {1} returned the same",
+    queues.OUT_OF_ORDER: f"{GUARANTEE}: {{0}} ended before {{1}} began, whose value was dequeued before the other's",
 }
 FS = ("dequeue", "enqueue")
 EMPTY: tuple[int, ...] = ()
-STEPS_SHARE = 20
+STEPS_RATIO = 20
 """How many steps of a compiled search one in plain Python counts for."""
 
 
 def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:
-    """Each key by the order of its values, and by search where that does not decide."""
+    """Check each key by the order of its values, and by search if that does not decide."""
     found = possible_operations(keys, crashed_reads=True)
     outcomes = []
     for which in range(len(keys.names)):
         history, values = queue_history(keys, found, which)
         verdict, *witness = queues.judge_queue(history, values)
         if verdict == queues.NOT_SURE:
-            outcomes.append(searched(keys, history, settings.search_steps // STEPS_SHARE))
+            outcomes.append(searched(keys, history, settings.search_steps // STEPS_RATIO))
             continue
         problem = None if verdict == queues.VALID else problem_of(keys, history, verdict, witness)
         outcomes.append(Outcome("order of unique values", len(history.call), problem))
@@ -46,7 +45,7 @@ def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:
 
 
 def problem_of(keys: Keys, history: QueueHistory, verdict: int, witness: list[int]) -> Problem:
-    """What a verdict says in words."""
+    """The problem that a verdict stands for."""
     rows = [int(history.call[one]) for one in witness if one != NOBODY]
     message = GUARANTEES[verdict].format(*map(keys.describe, rows))
     return Problem("non-linearizable", "invalid", message, [*rows, *(int(keys.partner[row]) for row in rows)])
@@ -59,7 +58,7 @@ def queue_history(keys: Keys, found: PossibleOperations, which: int) -> tuple[Qu
     enqueues = keys.f[rows] != READ
     returned = np.where(back == NEVER, NIL, keys.value[ends])
     value = np.where(enqueues, keys.value[rows], returned)
-    # Numbers of this key alone, so that a batch of many keys costs no more than its rows; NIL stays 0.
+    # Dense numbers within this key: the cost of a batch of many keys stays linear in its rows. NIL stays 0.
     numbers, dense = np.unique(np.append(value, NIL), return_inverse=True)
     return QueueHistory(rows, back, enqueues, dense[:-1].astype(np.int64)), len(numbers)
 
@@ -74,17 +73,17 @@ def searched(keys: Keys, history: QueueHistory, steps_max: int) -> Outcome:
     if order:
         return Outcome("plain search", len(steps))
     rows = [steps[stuck].call, int(keys.partner[steps[stuck].call])]
-    told = keys.describe(rows[0])
+    described = keys.describe(rows[0])
     if spent == EXHAUSTED:
-        message = f"{GUARANTEE}: no order of the operations explains {told} (plain search)"
+        message = f"{GUARANTEE}: no order of the operations explains {described} (plain search)"
         return Outcome("plain search", len(steps), Problem("non-linearizable", "invalid", message, rows))
-    message = f"linearizability is not decided: {spent} steps were spent, and none got past {told}"
+    message = f"linearizability is not decided: {spent} steps were spent, and none got past {described}"
     return Outcome("plain search", len(steps), Problem("undecided", "unknown", message, rows))
 
 
 def applied(step: PlainOperation, held: tuple[int, ...]) -> tuple[int, ...] | None:
-    """What the queue holds after the operation, None if it cannot happen; a crashed dequeue takes what there is."""
-    enqueues, value = step.asked
+    """The queue after the operation, None if the operation does not fit; a crashed dequeue takes the first value."""
+    enqueues, value = step.argument
     if enqueues:
         return (*held, value)
     if step.back is None:

@@ -1,9 +1,9 @@
 """Registers: reads, writes and compare-and-sets.
 
-Where the values written to a key are unique, the verdict takes linear time without compare-and-sets (kernels/zones.py)
-and that of a sort with them (kernels/chains.py); otherwise the searches judge (portfolio.py).
+If the values written to a key are unique, checking it takes linear time without compare-and-sets (kernels/zones.py) and
+the time of a sort with them (kernels/chains.py); otherwise the searches decide (portfolio.py).
 
-What may live here: which of these, and what each verdict says in words. What may not: kernels.
+Contains the choice among them, and the message for each verdict.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GUARANTEE = "reads see the latest write"
 
 
 def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:
-    """Each key by the quickest algorithm that can."""
+    """Check each key by the fastest algorithm that applies."""
     values = len(keys.texts) + 1
     verdicts, witnesses = zones.judge_registers(keys.starts, keys.kind, keys.f, keys.value, keys.partner, values)
     counts = operations_of(keys)
@@ -58,14 +58,14 @@ def with_swaps(keys: Keys, batch: Batch, which: int, scratch: Rows, steps_max: i
 
 
 def problem_of(keys: Keys, verdict: int, witness: Rows) -> Problem | None:
-    """What a kernel's verdict says, if anything is wrong."""
+    """The problem that a kernel's verdict stands for, if any."""
     if verdict == zones.VALID:
         return None
     rows = [int(row) for row in witness if row != NOBODY]
     if verdict in (chains.SWAPPED_TWICE, chains.CIRCLE, chains.OUT_OF_ORDER):
         rows += [int(keys.partner[row]) for row in rows]
-    zones_told = zones_of(keys, witness) if verdict in (zones.ZONES_CROSS, zones.ZONE_INSIDE) else None
-    return Problem("non-linearizable", "invalid", explain(keys, verdict, witness), rows, zones_told)
+    bounds = zones_of(keys, witness) if verdict in (zones.ZONES_CROSS, zones.ZONE_INSIDE) else None
+    return Problem("non-linearizable", "invalid", explain(keys, verdict, witness), rows, bounds)
 
 
 def zones_of(keys: Keys, witness: Rows) -> Zones:
@@ -82,35 +82,37 @@ def zone_name(keys: Keys, first_return: int, last_call: int) -> str:
 
 def value_at(keys: Keys, row: int) -> str:
     """The value that the operation of this row leaves or returns."""
-    # A read's value stands in its completion, what was asked for in the invocation.
-    is_told_here = (keys.kind[row] == INVOKE) != (keys.f[row] == READ)
-    held = int(keys.value[row if is_told_here else keys.partner[row]])
+    # A read's value is in its completion, that of other operations in the invocation.
+    is_here = (keys.kind[row] == INVOKE) != (keys.f[row] == READ)
+    held = int(keys.value[row if is_here else keys.partner[row]])
     return json.dumps(json.loads(keys.texts[held])[1]) if keys.f[row] == CAS else keys.shown(held)
 
 
 def index_at(keys: Keys, row: int) -> int:
-    """The history index of a row; NOBODY stays what it is."""
+    """The history index of a row; NOBODY stays NOBODY."""
     return NOBODY if row == NOBODY else int(keys.index[row])
 
 
 def explain(keys: Keys, verdict: int, witness: Rows) -> str:
     """Why no order exists, in terms of the operations that bound it."""
-    told = [keys.describe(at) for at in witness if at != NOBODY and at >= 0]
+    ops = [keys.describe(at) for at in witness if at != NOBODY and at >= 0]
     if verdict == zones.NEVER_WRITTEN:
-        return f"reads return written values: {told[0]} saw what was never written, or only by a write that failed"
+        return (
+            f"reads return written values: {ops[0]} returned a value that was never written, or only by a failed write"
+        )
     if verdict == zones.FUTURE_READ:
-        return f"reads return written values: {told[0]} ended before {told[1]} began"
+        return f"reads return written values: {ops[0]} ended before {ops[1]} began"
     if verdict == chains.SWAPPED_TWICE:
-        return f"a value written once is swapped once: {told[0]} and {told[1]} both took it"
+        return f"a value written once is swapped once: {ops[0]} and {ops[1]} both replaced it"
     if verdict == chains.CIRCLE:
-        return f"a swap finds what was written before it: {told[0]} took what only came of what it wrote"
+        return f"a swap finds a value written before it: {ops[0]} replaced a value that only its own new value led to"
     if verdict == chains.OUT_OF_ORDER:
-        return f"{GUARANTEE}: {told[0]} ended before {told[1]} began, which must precede it"
-    if len(told) < 4:
-        return f"{GUARANTEE}: {told[1]} ended before {told[0]} began, which still saw the initial value"
+        return f"{GUARANTEE}: {ops[0]} ended before {ops[1]} began, which must precede it"
+    if len(ops) < 4:
+        return f"{GUARANTEE}: {ops[1]} ended before {ops[0]} began, which returned the initial value"
     return (
-        f"{GUARANTEE}: no order exists, for "
-        f"{told[0]} ended before {told[3]} began, and {told[2]} ended before {told[1]} began"
+        f"{GUARANTEE}: no order exists, because "
+        f"{ops[0]} ended before {ops[3]} began, and {ops[2]} ended before {ops[1]} began"
     )
 
 

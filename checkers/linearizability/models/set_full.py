@@ -1,18 +1,17 @@
-"""A set that is read whole, judged element by element: what became of each, not whether one order explains all.
+"""A set with full reads, checked element by element (Jepsen's set-full): what happened to each element, not whether one
+order explains the whole history.
 
-An element is known once an add of it is acknowledged, or a read that shows it returns. Reads are in the order in which
-they began; only those that began after an element was known are held to show it.
+An element is known once an add of it is acknowledged or a read that shows it returns. Reads are in the order of their
+calls; a read must show the elements that were known when it was called.
 
     lost-element         a known element is missing from such a read, and no later one shows it again
     duplicate-element    a read shows an element twice
-    phantom-element      a read shows an element that was not added before it returned, or only by an add that failed
-    never-read           (unknown) an acknowledged element that no read was to show
+    phantom-element      a read shows an element that was not added before it returned, or only by a failed add
+    never-read           (unknown) an acknowledged element that no read had to show
     stale-read           (tolerated) a known element is missing from such a read, and a later one shows it
 
-So a read may be stale, as after a failover to a replica that lags; `--model set` takes that for the breach that it is
-of linearizability. Each kind is told once a key, with how many elements it befell and the first of them.
-
-What may live here: this model. What may not: Spark.
+Stale reads are tolerated, as after a failover to a lagging replica; `--model set` reports them as violations of
+linearizability. Each finding is reported once a key, with the number of elements and the first of them.
 """
 
 from __future__ import annotations
@@ -32,20 +31,23 @@ from harness.model.records.finding import Severity
 
 FS = ("read", "add")
 FOUND: Mapping[str, tuple[Severity, str]] = {
-    "lost-element": ("invalid", "what a set was known to hold stays in it: {count} gone for good, first {first}"),
-    "duplicate-element": ("invalid", "a set holds an element once: {count} twice in one read, first {first}"),
-    "phantom-element": ("invalid", "reads show what was added before: {count} not, first {first}"),
-    "never-read": ("unknown", "no read began after these were acknowledged: {count}, first {first}"),
-    "stale-read": ("tolerated", "reads show what was known before them: {count} back only later, first {first}"),
+    "lost-element": ("invalid", "known elements stay in a set: {count} lost, first {first}"),
+    "duplicate-element": ("invalid", "a set has an element once: {count} twice in one read, first {first}"),
+    "phantom-element": ("invalid", "reads show only elements that were added: {count} not added before, first {first}"),
+    "never-read": ("unknown", "cannot check elements without a later read: {count}, first {first}"),
+    "stale-read": (
+        "tolerated",
+        "reads show the elements known before them: {count} missing until a later read, first {first}",
+    ),
 }
-"""Severity and words by finding; first is an element with the operations that witness it."""
+"""Severity and message by finding; first is an element with the operations that witness it."""
 
 
 @dataclass(slots=True)
 class Element:
-    """What is known of one element: who added it, since when it is known (NEVER: not at all), the reads that show it.
+    """One element: its add, the row from which it is known (NEVER: not known), and the reads that show it.
 
-    showing are places of reads in the order of their beginning, rising.
+    showing are positions of reads in the order of their calls, ascending.
     """
 
     add: int = NOBODY
@@ -55,27 +57,27 @@ class Element:
 
 @dataclass(slots=True)
 class History:
-    """One key's elements by their JSON; its reads' calls in order; (element, read) of those shown twice."""
+    """One key's elements by their JSON; its reads' calls in order; and element → read of those shown twice."""
 
     elements: dict[str, Element] = field(default_factory=dict)
     reads: list[int] = field(default_factory=list)
     twice: dict[str, int] = field(default_factory=dict)
 
 
-def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:  # noqa: ARG001 - the initial value is a text of keys
-    """Each key by the fates of its elements."""
+def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:  # noqa: ARG001 - keys.texts has the initial value
+    """Check each key by the outcomes of its elements."""
     found = possible_operations(keys)
     outcomes = []
     for which in range(len(keys.names)):
         problems = problems_of(keys, history_of(keys, found, which))
         total = int(found.starts[which + 1] - found.starts[which])
         first = problems[0] if problems else None
-        outcomes.append(Outcome("fates of elements", total, first, tuple(problems[1:])))
+        outcomes.append(Outcome("outcomes of elements", total, first, tuple(problems[1:])))
     return outcomes
 
 
 def history_of(keys: Keys, found: PossibleOperations, which: int) -> History:
-    """One key's adds and completed reads. Raises BadInput for a read that returned no list."""
+    """One key's adds and completed reads. Raises BadInput for a read that did not return a list."""
     history = History({text: Element(known=NOBODY) for text in members_of(keys, NIL, 0)})
     part = slice(found.starts[which], found.starts[which + 1])
     columns = (column[part].tolist() for column in (found.rows, found.ends, found.back))
@@ -91,7 +93,7 @@ def history_of(keys: Keys, found: PossibleOperations, which: int) -> History:
 
 
 def note_read(keys: Keys, history: History, row: int, end: int) -> None:
-    """Take a read in; its elements are known from its return on."""
+    """Add a read; its elements are known from its return on."""
     counted = Counter(members_of(keys, int(keys.value[end]), end))
     for text, times in counted.items():
         element = history.elements.setdefault(text, Element())
@@ -112,18 +114,18 @@ def members_of(keys: Keys, value: int, row: int) -> list[str]:
 
 
 def problems_of(keys: Keys, history: History) -> list[Problem]:
-    """What befell the elements, the gravest kind first."""
+    """The problems of one key, the gravest first."""
     witnesses: dict[str, list[tuple[str, list[int]]]] = {name: [] for name in FOUND}
     for text, element in history.elements.items():
-        name, rows = fate_of(element, history.reads)
+        name, rows = outcome_of(element, history.reads)
         if name:
             witnesses[name].append((text, rows))
     witnesses["duplicate-element"] = [(text, [row]) for text, row in history.twice.items()]
     return [problem_of(keys, name, found) for name, found in witnesses.items() if found]
 
 
-def fate_of(element: Element, reads: Sequence[int]) -> tuple[str, list[int]]:
-    """The name of what befell an element, if anything did, and the operations that witness it."""
+def outcome_of(element: Element, reads: Sequence[int]) -> tuple[str, list[int]]:
+    """The finding about an element, empty for none, and the operations that witness it."""
     added = [] if element.add == NOBODY else [element.add]
     if element.known != NOBODY and (element.add == NOBODY or element.known < element.add):
         return "phantom-element", [reads[element.showing[0]]]
@@ -146,7 +148,7 @@ def last_missing(element: Element, reads: Sequence[int]) -> int:
 
 
 def problem_of(keys: Keys, name: str, found: Sequence[tuple[str, list[int]]]) -> Problem:
-    """One kind's finding, with the first element that it befell."""
+    """One finding about several elements, with the first of them."""
     severity, words = FOUND[name]
     text, rows = found[0]
     first = f"{text} ({', '.join(keys.describe(row) for row in rows)})" if rows else text

@@ -46,17 +46,17 @@ def test_tasks_of_all_active_stages_are_counted() -> None:
     assert line(TrackerOfTwoStages(), "judging register") == "judging register: 5 of 12 tasks"
 
 
-def test_one_line_is_rewritten_and_gone_at_the_end() -> None:
+def test_one_line_is_rewritten_and_cleared_at_the_end() -> None:
     terminal = Terminal()
     with shown(TrackerOfTwoStages(), "judging register", terminal, every_s=0.001):
         assert terminal.written.wait(30)
-    told = terminal.getvalue()
-    assert told.startswith(f"{CLEAR}judging register: 5 of 12 tasks")
-    assert told.endswith(CLEAR)
-    assert "\n" not in told
+    lines = terminal.getvalue()
+    assert lines.startswith(f"{CLEAR}judging register: 5 of 12 tasks")
+    assert lines.endswith(CLEAR)
+    assert "\n" not in lines
 
 
-def test_a_file_is_told_nothing() -> None:
+def test_nothing_is_written_to_a_file() -> None:
     file = io.StringIO()
     with shown(TrackerOfTwoStages(), "judging register", file, every_s=0.001):
         pass
@@ -64,5 +64,5 @@ def test_a_file_is_told_nothing() -> None:
 
 
 @pytest.mark.spark
-def test_sparks_own_tracker_is_understood(spark: SparkSession) -> None:
+def test_sparks_own_tracker_has_the_interface(spark: SparkSession) -> None:
     assert re.fullmatch(r"judging( …|: \d+ of \d+ tasks)", line(spark.sparkContext.statusTracker(), "judging"))

@@ -191,7 +191,7 @@ def test_log_is_broken_when(name: str, found: dict[str, list[Finding]]) -> None:
 
 
 @pytest.mark.spark
-def test_polls_of_a_group_s_member_may_skip_and_go_back(find_in_run: FindInRun) -> None:
+def test_polls_of_a_group_member_may_skip_and_go_back(find_in_run: FindInRun) -> None:
     ops = [*send(0, 1, 0), *send(0, 2, 1), *send(0, 3, 2), *assigned(2, "subscribe"), *poll(2, ONE), *poll(2, THREE)]
     findings = find_in_run("log", history(*ops, *poll(2, TWO), *drain(3, ONE, TWO, THREE)), [])
     assert [(found.name, found.severity) for found in findings] == [
@@ -200,7 +200,7 @@ def test_polls_of_a_group_s_member_may_skip_and_go_back(find_in_run: FindInRun) 
 
 
 @pytest.mark.spark
-def test_an_answer_behind_what_was_committed_is_tolerated_until_all_is_healed(find_in_run: FindInRun) -> None:
+def test_a_stale_committed_offset_is_tolerated_before_the_final_reads(find_in_run: FindInRun) -> None:
     ops = [*send(0, 1, 0), *commit(2, 1), *committed(3, None), *committed(3, 0), *committed(3, 1, at_last=True)]
     findings = find_in_run("log", history(*ops, *drain(3, ONE)), [])
     assert [(found.name, found.severity) for found in findings] == [("stale-committed-offset", "tolerated")] * 2
@@ -221,38 +221,38 @@ def test_other_records_among_those_of_one_send_are_tolerated(find_in_run: FindIn
 def test_without_a_drain_it_is_unknown_whether_acknowledged_writes_are_there(judge_run: JudgeRun) -> None:
     begun = Op("invoke", "drain", 2, "log-0")
     ops = history(*send(0, 1, 0), *poll(2, ONE), *send(0, 2, 1), begun, begun.info("_TIMED_OUT"))
-    judgement = judge_run(["log"], ops)
-    assert [(found.name, found.severity) for found in judgement.findings] == [("not-drained", "unknown")]
-    assert judgement.verdict is Verdict.UNKNOWN
+    results = judge_run(["log"], ops)
+    assert [(found.name, found.severity) for found in results.findings] == [("not-drained", "unknown")]
+    assert results.verdict is Verdict.UNKNOWN
 
 
 @pytest.mark.spark
-def test_values_that_repeat_are_unknown(judge_run: JudgeRun) -> None:
-    judgement = judge_run(["log"], history(*send(0, 1, 0), *send(1, 1, 1), *drain(2, ONE, (1, 1))))
-    assert [(found.name, found.witnesses) for found in judgement.findings] == [("values-not-unique", (0, 2))]
-    assert judgement.verdict is Verdict.UNKNOWN
+def test_repeated_values_are_unknown(judge_run: JudgeRun) -> None:
+    results = judge_run(["log"], history(*send(0, 1, 0), *send(1, 1, 1), *drain(2, ONE, (1, 1))))
+    assert [(found.name, found.witnesses) for found in results.findings] == [("values-not-unique", (0, 2))]
+    assert results.verdict is Verdict.UNKNOWN
 
 
 @pytest.mark.spark
-def test_a_run_in_which_nothing_was_read_is_unknown_unless_it_was_to_idle(judge_run: JudgeRun) -> None:
+def test_a_run_without_reads_is_unknown_unless_it_is_idle(judge_run: JudgeRun) -> None:
     ops = history(*lost_send(0, 1), *poll(2), *nemesis_op("cut"))
     assert [found.name for found in judge_run(["log"], ops).findings] == ["no-progress"]
     assert judge_run(["log"], ops, idle=True).verdict is Verdict.VALID
 
 
 @pytest.mark.spark
-def test_values_of_another_kind_are_not_passed_over(judge_run: JudgeRun) -> None:
+def test_malformed_values_crash_the_check(judge_run: JudgeRun) -> None:
     start = Op("invoke", "poll", 2)
-    judgement = judge_run(["log"], history(*send(0, 1, 0), start, start.ok({"log-0": [[0, "one"]]}), *drain(3, ONE)))
-    assert [found.name for found in judgement.findings] == ["check-crashed"]
+    results = judge_run(["log"], history(*send(0, 1, 0), start, start.ok({"log-0": [[0, "one"]]}), *drain(3, ONE)))
+    assert [found.name for found in results.findings] == ["check-crashed"]
 
 
 @pytest.mark.spark
 def test_message_names_the_guarantee_and_both_witnesses(find_in_run: FindInRun) -> None:
     (found,) = find_in_run("log", history(*send(0, 1, 0), *send(0, 2, 1), *drain(2, ONE)), [])
     assert found.message == (
-        "key log-0: what was acknowledged is in the log: send of 2 was acknowledged at offset 1 (index 2 to 3), but "
-        "nobody read it, and the drain (index 4 to 5) went on without it"
+        "key log-0: acknowledged values are in the log: send of 2 was acknowledged at offset 1 (index 2 to 3), but "
+        "no read returned it, the drain (index 4 to 5) included"
     )
 
 

@@ -95,7 +95,7 @@ BROKEN = {
     ),
     "a majority lost what was committed": (
         logs("1:0 1:1 1:2", "1:0", "1:0 1:1"), 3,
-        [("committed-record-missing", None, "3 was the high watermark, and of 3 voters fewer than 2 hold offsets 2")],
+        [("committed-record-missing", None, "the high watermark was 3, and of 3 voters fewer than 2 hold offsets 2")],
     ),
     "what was committed is in three versions": (
         logs("1:0 2:1-2", "1:0 3:1", "1:0 4:1-2"), 2,
@@ -107,7 +107,7 @@ BROKEN = {
     "a batch is sound in one log only": (
         logs("1:0 1:1", "1:0! 1:1", "1:0! 1:1"), 2,
         [("committed-record-missing", None, "offsets 0 to 0"),
-         ("corrupt-batch", 2, "node 2's at offsets 0 to 0, of epoch 1, has not (crc 1000)"),
+         ("corrupt-batch", 2, "node 2's at offsets 0 to 0, of epoch 1, does not (crc 1000)"),
          ("corrupt-batch", 3, "node 3's at offsets 0 to 0")],
     ),
     "an epoch goes back along a log": (
@@ -143,7 +143,7 @@ def test_logs_are_broken_when(name: str, found: dict[str, list[Finding]]) -> Non
     assert verdict_of(findings) is Verdict.INVALID
 
 
-def test_an_end_yet_to_be_cut_is_tolerated(find_in_run: FindInRun) -> None:
+def test_a_tail_yet_to_be_truncated_is_tolerated(find_in_run: FindInRun) -> None:
     findings = find_in_run("divergence", HEAL, claimed(3), logs("1:0 2:1 2:2", "1:0 2:1 2:2", "1:0 1:1"))
     assert [broken.name for broken in findings] == ["diverging-tail", "diverging-tail"]
     assert "at offset 1 node 1 has epoch 2 up to offset 1 (crc 2001), node 3 epoch 1" in findings[0].message
@@ -164,25 +164,25 @@ KEPT = {
 CUT = {
     "another leader's record stands there": (
         logs("1:0 3:1 3:2", "1:0 3:1 3:2", "1:0"), [on_file(1, 1, 1, 2), on_file(1, 2, 2, 3), on_file(1, 3, 2, 4)],
-        (1, 4, "node 1 had 3 on file, in epoch 2, and now offset 2 is of epoch 3"),
+        (1, 4, "node 1 had stored 3, in epoch 2, and now offset 2 is of epoch 3"),
     ),
     "who had it still has it, and another leader does not": (
         logs("1:0 2:1 2:2", "1:0 3:1 3:2"), [on_file(1, 2, 2)],
-        (1, 2, "node 1 had 2 on file, in epoch 2, and now offset 1 is of epoch 3"),
+        (1, 2, "node 1 had stored 2, in epoch 2, and now offset 1 is of epoch 3"),
     ),
     "all logs end before it": (
         logs("1:0 1:1", "1:0"), [on_file(2, 5, 1, 9), on_file(3, 5, 1, 7), on_file(3, 1, 1, 1)],
-        (3, 7, "node 3 had 5 on file, in epoch 1, and now no log has offset 4, the longest ends at 2"),
+        (3, 7, "node 3 had stored 5, in epoch 1, and now no log has offset 4, the longest ends at 2"),
     ),
     "nobody has it but a deposed leader, of an earlier epoch": (
         logs("1:0 2:1", "1:0"), [on_file(3, 2, 3)],
-        (3, 2, "node 3 had 2 on file, in epoch 3, and now offset 1 is of epoch 2"),
+        (3, 2, "node 3 had stored 2, in epoch 3, and now offset 1 is of epoch 2"),
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_a_high_watermark_on_file_is_kept_when(name: str, found: dict[str, list[Finding]]) -> None:
+def test_a_stored_high_watermark_is_respected_when(name: str, found: dict[str, list[Finding]]) -> None:
     assert "truncated-below-high-watermark" not in {broken.name for broken in found[name]}
 
 
@@ -191,16 +191,16 @@ def test_a_log_was_truncated_below_its_high_watermark_when(name: str, found: dic
     [cut] = [one for one in found[name] if one.name == "truncated-below-high-watermark"]
     node, time_ns, words = CUT[name][2]
     assert (cut.node, cut.time_ns, cut.severity) == (node, time_ns, "invalid")
-    assert cut.message == f"what is below a high watermark stays in the log: {words}"
+    assert cut.message == f"records below a high watermark stay in the log: {words}"
 
 
-def test_a_high_watermark_on_file_says_nothing_where_no_log_was_kept(find_in_run: FindInRun) -> None:
+def test_a_stored_high_watermark_is_not_checked_without_logs(find_in_run: FindInRun) -> None:
     assert [found.name for found in find_in_run("divergence", HEAL, [on_file(1, 5, 1)])] == ["no-batches"]
 
 
-def test_a_run_without_batches_is_unknown_to_this_check_alone(judge_run: JudgeRun) -> None:
-    judgement = judge_run(["divergence", "nemesis"], HEAL, claimed(3))
-    assert [(found.check, found.name, found.severity) for found in judgement.findings] == [
+def test_a_run_without_batches_is_unknown_to_this_check_only(judge_run: JudgeRun) -> None:
+    results = judge_run(["divergence", "nemesis"], HEAL, claimed(3))
+    assert [(found.check, found.name, found.severity) for found in results.findings] == [
         ("divergence", "no-batches", "unknown")
     ]
     assert judge_run(["nemesis"], HEAL, claimed(3)).verdict is Verdict.VALID
@@ -270,9 +270,12 @@ def test_rules_agree_with_their_twins_on_random_logs(spark: SparkSession) -> Non
     found = [(row["key"], row["name"], numbers(row["message"])) for rule in rules for row in rule.collect()]
     batches.unpersist()
     expected = [
-        (f"{TOPIC}-{partition}", name, told)
+        (f"{TOPIC}-{partition}", name, numbers_found)
         for partition, ((one, mark), file) in enumerate(zip(cases, files, strict=True))
-        for name, told in [*twin.findings(one, mark, (1, 2, 3)), *twin.truncated_below_high_watermark(one, file)]
+        for name, numbers_found in [
+            *twin.findings(one, mark, (1, 2, 3)),
+            *twin.truncated_below_high_watermark(one, file),
+        ]
     ]
     assert sorted(found) == sorted(expected)
     names = Counter(name for _, name, _ in found)

@@ -47,7 +47,7 @@ def test_scan_finds_what_comparing_all_pairs_finds() -> None:
         ops = random_operations(seed)
         expected = sorted(twin.findings(ops))
         rows: dict[str, list[dict]] = {}
-        for one in twin.told_of(ops):
+        for one in twin.events_of(ops):
             what = group_offsets.SEEN if one.is_stale_at_worst else group_offsets.COMMITTED_BY
             row = {"call": one.call, "index": one.end, "what": what, "offset": one.offset}
             rows.setdefault(one.key, []).append(row)

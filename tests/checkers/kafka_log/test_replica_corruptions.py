@@ -48,13 +48,13 @@ def refuse_another_name(name: str, seed: int, kind: Corruption, before: list, af
     assert {kind.must} <= names <= {kind.must} | kind.may, f"{name}, seed {seed}: {names}"
 
 
-def test_a_corruption_of_a_quorum_is_told_alike_by_twins_and_spark(judge_run: JudgeRun) -> None:
+def test_twins_and_spark_agree_on_corrupted_observations(judge_run: JudgeRun) -> None:
     runs = [(name, seed) for name in QUORUM_CORRUPTIONS for seed in range(SEEDS)]
     cases = [planted_in(valid_quorum, QUORUM_CORRUPTIONS, name, seed, 2 * at) for at, (name, seed) in enumerate(runs)]
     seen = [one for pair in cases for quorum in pair for one in quorum.seen]
-    judgement = judge_run(["quorum"], history(*nemesis_op("heal")), seen, table="kip-996", findings_max=10**6)
+    results = judge_run(["quorum"], history(*nemesis_op("heal")), seen, table="kip-996", findings_max=10**6)
     found = defaultdict(list)
-    for one in judgement.findings:
+    for one in results.findings:
         found[(one.node or 0) // 10].append((one.name, one.node, one.time_ns))
     for at, ((name, seed), pair) in enumerate(zip(runs, cases, strict=True)):
         for number, quorum in zip((2 * at, 2 * at + 1), pair, strict=True):
@@ -69,16 +69,16 @@ def batches_of(spark: SparkSession, logs: Iterable[Sequence[LoggedBatch]]) -> Da
     return spark.createDataFrame([tuple(row[name] for name in schema.names) for row in rows], schema)
 
 
-def said_by(rules: Iterable[DataFrame]) -> Mapping[int, list[tuple[str, tuple[int, ...]]]]:
+def results_of(rules: Iterable[DataFrame]) -> Mapping[int, list[tuple[str, tuple[int, ...]]]]:
     """By partition, what the rules find: names, and the numbers of the messages in order."""
     found = defaultdict(list)
     for row in [row for rule in rules for row in rule.collect()]:
-        told = tuple(int(number) for number in re.findall(r"\d+", row["message"]))
-        found[int(row["key"].rpartition("-")[2])].append((row["name"], told))
+        numbers = tuple(int(number) for number in re.findall(r"\d+", row["message"]))
+        found[int(row["key"].rpartition("-")[2])].append((row["name"], numbers))
     return found
 
 
-def test_a_corruption_of_logs_is_told_alike_by_twins_and_spark(spark: SparkSession) -> None:
+def test_twins_and_spark_agree_on_corrupted_logs(spark: SparkSession) -> None:
     runs = [(name, seed) for name in LOG_CORRUPTIONS for seed in range(SEEDS)]
     cases = [planted_in(valid_logs, LOG_CORRUPTIONS, name, seed, 2 * at) for at, (name, seed) in enumerate(runs)]
     logs = [made for pair in cases for made in pair]
@@ -91,7 +91,7 @@ def test_a_corruption_of_logs_is_told_alike_by_twins_and_spark(spark: SparkSessi
         divergence.leader_epoch_went_back(batches),
         divergence.corrupt_batches(batches),
     ]
-    found = said_by(rules)
+    found = results_of(rules)
     batches.unpersist()
     for at, (name, seed) in enumerate(runs):
         for number, made in zip((2 * at, 2 * at + 1), cases[at], strict=True):
@@ -99,14 +99,14 @@ def test_a_corruption_of_logs_is_told_alike_by_twins_and_spark(spark: SparkSessi
         refuse_another_name(name, seed, LOG_CORRUPTIONS[name], found[2 * at], found[2 * at + 1])
 
 
-def test_a_cut_below_a_high_watermark_on_file_is_told_alike_by_the_twin_and_spark(spark: SparkSession) -> None:
+def test_twin_and_spark_agree_on_truncation_below_a_stored_high_watermark(spark: SparkSession) -> None:
     runs = [(name, seed) for name in FILE_CORRUPTIONS for seed in range(SEEDS)]
     cases = [planted_in(valid_files, FILE_CORRUPTIONS, name, seed, 2 * at) for at, (name, seed) in enumerate(runs)]
     kept = [made for pair in cases for made in pair]
     seen = [astuple(one) for made in kept for one in made.seen]
     observations = spark.createDataFrame(seen, from_arrow_schema(OBSERVATIONS))
     batches = batches_of(spark, [made.batches for made in kept])
-    found = said_by([divergence.truncated_below_high_watermark(batches, observations)])
+    found = results_of([divergence.truncated_below_high_watermark(batches, observations)])
     for at, (name, seed) in enumerate(runs):
         for number, made in zip((2 * at, 2 * at + 1), cases[at], strict=True):
             expected = divergence_twin.truncated_below_high_watermark(made.batches, made.seen)

@@ -32,22 +32,22 @@ def found(spark: SparkSession, records: Sequence[LoggedRecord]) -> set[tuple[str
     """(key, offset, value) of each record that the check tells."""
     rows = pa.Table.from_pylist([asdict(record) for record in records], RECORDS).to_pylist()
     table = spark.createDataFrame([tuple(row.values()) for row in rows], from_arrow_schema(RECORDS))
-    told = zombies.behind_newer(table).select("key", "offset", "value").collect()
-    assert len(told) == len(set(told)), "one finding a record, however many replicas have it"
-    return {(row["key"], row["offset"], row["value"]) for row in told}
+    results = zombies.behind_newer(table).select("key", "offset", "value").collect()
+    assert len(results) == len(set(results)), "one finding a record, however many replicas have it"
+    return {(row["key"], row["offset"], row["value"]) for row in results}
 
 
 @pytest.mark.parametrize("name", record_corruptions.CORRUPTIONS)
-def test_a_record_behind_a_newer_epoch_is_told_alike_by_spark_and_twin(spark: SparkSession, name: str) -> None:
+def test_spark_and_twin_agree_on_records_after_a_newer_epoch(spark: SparkSession, name: str) -> None:
     cases = [record_corruptions.planted(name, seed) for seed in range(SEEDS)]
     before, after = ([each for case in cases for each in case[which]] for which in (0, 1))
     assert found(spark, before) == twin.behind_newer(before) == set()
-    told = found(spark, after)
-    assert told == twin.behind_newer(after)
-    assert {key for key, _, value in told if value == "late"} == {f"{name}/{seed}-0" for seed in range(SEEDS)}
+    results = found(spark, after)
+    assert results == twin.behind_newer(after)
+    assert {key for key, _, value in results if value == "late"} == {f"{name}/{seed}-0" for seed in range(SEEDS)}
 
 
-def test_spark_and_twin_agree_on_records_at_random(spark: SparkSession) -> None:
+def test_spark_and_twin_agree_on_random_records(spark: SparkSession) -> None:
     source = random.Random(5)
     records = [
         LoggedRecord(node, f"t{number}", 0, offset, source.randint(9, 11), source.randint(0, 3), *end)
@@ -66,20 +66,20 @@ LOG = [
     LoggedRecord(1, "log", 0, 2, 9, 0, None, "2"),
 ]
 WORDS = (
-    "a fenced producer writes nothing more: on node 1 log-0=2 at offset 2 is producer 9's of epoch 0, behind its epoch "
-    "2 at offset 1"
+    "a fenced producer writes nothing: on node 1 log-0=2 at offset 2 is by producer 9 of epoch 0, after its epoch 2 at "
+    "offset 1"
 )
 
 
-def test_the_log_tells_a_zombie_with_its_send(find_in_run: FindInRun) -> None:
+def test_the_log_check_reports_a_zombie_with_its_send(find_in_run: FindInRun) -> None:
     ops = history(*send(0, 1, 0), *lost_send(0, 2), *drain(3, (0, 1)))
-    told = [each for each in find_in_run("log", ops, (), records=LOG) if each.name != "settled"]
-    assert [(each.name, each.message, each.node, each.witnesses) for each in told] == [
+    results = [each for each in find_in_run("log", ops, (), records=LOG) if each.name != "settled"]
+    assert [(each.name, each.message, each.node, each.witnesses) for each in results] == [
         ("zombie-write", WORDS, 1, (2, 3))
     ]
 
 
-def test_transactions_tell_a_zombie_with_its_transaction(find_in_run: FindInRun) -> None:
+def test_the_transactions_check_reports_a_zombie_with_its_transaction(find_in_run: FindInRun) -> None:
     ops = one_by_one(
         txn(0, ["send", "log-0", 1], end="fail"),
         txn(0, ["send", "log-0", 2], end="fail"),
@@ -88,10 +88,10 @@ def test_transactions_tell_a_zombie_with_its_transaction(find_in_run: FindInRun)
     )
     end = LoggedRecord(1, "log", 0, 3, 9, 0, "abort", None)
     other = [LoggedRecord(1, "log", 1, 0, 8, 0, None, "7"), LoggedRecord(1, "log", 1, 1, 8, 0, "commit", None)]
-    told = find_in_run("transactions", ops, (), records=[*LOG, end, *other])
-    assert [(each.name, each.message, each.witnesses) for each in told] == [("zombie-write", WORDS, (2, 3))]
+    results = find_in_run("transactions", ops, (), records=[*LOG, end, *other])
+    assert [(each.name, each.message, each.witnesses) for each in results] == [("zombie-write", WORDS, (2, 3))]
 
 
-def test_what_nobody_sent_is_a_zombie_s_without_a_witness(find_in_run: FindInRun) -> None:
-    told = find_in_run("log", history(*send(0, 1, 0), *drain(3, (0, 1))), (), records=LOG)
-    assert [(each.name, each.witnesses) for each in told] == [("zombie-write", ())]
+def test_a_zombie_write_without_a_send_has_no_witness(find_in_run: FindInRun) -> None:
+    results = find_in_run("log", history(*send(0, 1, 0), *drain(3, (0, 1))), (), records=LOG)
+    assert [(each.name, each.witnesses) for each in results] == [("zombie-write", ())]

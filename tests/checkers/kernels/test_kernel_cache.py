@@ -26,22 +26,22 @@ def test_numba_uses_that_cache() -> None:
     assert chosen in search.search.stats.cache_path
 
 
-def test_a_copy_of_the_sources_elsewhere_finds_what_was_compiled(tmp_path: Path) -> None:
+def test_a_copy_of_the_sources_uses_the_same_cache(tmp_path: Path) -> None:
     kernels = tmp_path / "there" / "checkers" / "kernels"
     shutil.copytree(SOURCES, kernels, ignore=shutil.ignore_patterns("__pycache__"))
     (kernels.parent / "__init__.py").touch()
-    asked = """
+    script = """
 import numpy as np
 from checkers.kernels import rows
 rows.grouped(np.zeros(3, np.int32), 1)
 print(rows.__file__, sum(rows.grouped.stats.cache_hits.values()), sum(rows.grouped.stats.cache_misses.values()))
 """
-    said = []
+    outputs = []
     for sources in (SOURCES.parent.parent, tmp_path / "there"):
         environment = {**os.environ, "PYTHONPATH": str(sources), "XDG_CACHE_HOME": str(tmp_path / "cache")}
         environment.pop("NUMBA_CACHE_DIR", None)
         done = subprocess.run(
-            [sys.executable, "-c", asked], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+            [sys.executable, "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
         )
-        said.append(done.stdout.split())
-    assert said == [[str(SOURCES / "rows.py"), "0", "1"], [str(kernels / "rows.py"), "1", "0"]]
+        outputs.append(done.stdout.split())
+    assert outputs == [[str(SOURCES / "rows.py"), "0", "1"], [str(kernels / "rows.py"), "1", "0"]]

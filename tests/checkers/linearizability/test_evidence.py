@@ -42,7 +42,7 @@ def respects_real_time(calls: Sequence[Call]) -> bool:
 
 
 @pytest.mark.parametrize("model", ["cas-register", "mutex", "kv"])
-def test_the_longest_order_is_one_and_has_all_that_returned_before_what_is_stuck(model: str) -> None:
+def test_the_longest_order_is_valid_and_has_all_that_returned_before_the_stuck_operation(model: str) -> None:
     histories = [random_history(model, random.Random(seed)) for seed in range(1000)]
     seen = 0
     for seed, problem in enumerate(problems(model, histories)):
@@ -61,7 +61,7 @@ def test_the_longest_order_is_one_and_has_all_that_returned_before_what_is_stuck
     assert seen > 15
 
 
-def test_of_a_long_order_the_end_is_carried_and_the_rest_counted() -> None:
+def test_evidence_has_the_end_of_a_long_order_and_the_number_before() -> None:
     pairs = [pair for number in range(100) for pair in (write(0, number % 3), read(1, number % 3))]
     ops = history(*(op for pair in pairs for op in pair), *read(1, 1))
     [problem] = problems("register", [ops])
@@ -77,13 +77,13 @@ REFUSED = Op("invoke", "cas", 2, "x", [2, 5])
 PENDING = Op("invoke", "write", 3, "x", 4)
 
 
-def test_what_is_open_at_the_end_of_the_order_says_what_it_needs() -> None:
+def test_operations_open_at_the_end_of_the_order_name_their_needs() -> None:
     ops = history(*write(0, 1), *write(0, 1), SWAP, REFUSED, PENDING, *read(0, 7), SWAP.ok(), REFUSED.fail("mismatch"))
     [problem] = problems("cas-register", [ops])
     assert problem is not None
     assert isinstance(problem.evidence, Order)
-    told = {need.operation: need.words for need in problem.evidence.needs}
-    assert told == {7: "needs 7", 4: "needs 1, leaves 2", 5: "needs other than 2", 6: "leaves 4"}
+    needs = {need.operation: need.words for need in problem.evidence.needs}
+    assert needs == {7: "needs 7", 4: "needs 1, leaves 2", 5: "needs other than 2", 6: "leaves 4"}
 
 
 ZONED = {
@@ -101,7 +101,7 @@ ZONED = {
 
 
 @pytest.mark.parametrize("name", ZONED)
-def test_zones_are_told_when(name: str) -> None:
+def test_zones_are_evidence_when(name: str) -> None:
     model, ops, zones = ZONED[name]
     [problem] = problems(model, [history(*ops)])
     assert problem is not None
@@ -128,19 +128,19 @@ EVIDENCE: list[Evidence] = [
 
 
 @pytest.mark.parametrize("evidence", EVIDENCE, ids=lambda each: type(each).__name__)
-def test_evidence_is_read_back_as_it_was_written(evidence: Evidence) -> None:
+def test_evidence_survives_encoding(evidence: Evidence) -> None:
     assert decoded(encoded(evidence)) == evidence
 
 
 @pytest.mark.spark
-def test_a_finding_carries_its_zones_out_of_spark(find_in_run: FindInRun) -> None:
+def test_a_finding_keeps_its_zones_through_spark(find_in_run: FindInRun) -> None:
     [finding] = find_in_run("register", history(*write(0, 1), *write(0, 2), *read(1, 2), *read(1, 1)), [])
     assert finding.evidence is not None
     assert decoded(finding.evidence) == Zones((Zone("1", 1, 6), Zone("2", 3, 4)))
 
 
 @pytest.mark.spark
-def test_a_cycle_carries_its_edges_out_of_spark(find_in_run: FindInRun) -> None:
+def test_a_cycle_keeps_its_edges_through_spark(find_in_run: FindInRun) -> None:
     writer = Op("invoke", "txn", 0, value=[["append", "x", 1], ["append", "y", 1]])
     reader = Op("invoke", "txn", 1, value=[["r", "x", None], ["r", "y", None]])
     later = Op("invoke", "txn", 2, value=[["r", "y", None]])

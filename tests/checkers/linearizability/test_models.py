@@ -34,12 +34,12 @@ ALGORITHMS = {
 }
 
 
-def judged(model: str, histories: Sequence[Sequence[Op]]) -> list[Outcome]:
+def outcomes_of(model: str, histories: Sequence[Sequence[Op]]) -> list[Outcome]:
     return MODELS[model].judge(keys_from(model, histories), SETTINGS)
 
 
 def outcome(model: str, *ops: Op) -> Outcome:
-    return judged(model, [history(*ops)])[0]
+    return outcomes_of(model, [history(*ops)])[0]
 
 
 @pytest.mark.parametrize("count", MANY)
@@ -48,7 +48,7 @@ def test_a_model_agrees_with_trying_every_order(model: str, count: int) -> None:
     histories = [random_history(model, random.Random(seed)) for seed in range(count)]
     rule, initial = TWINS[model]
     verdicts: Counter[tuple[str, bool]] = Counter()
-    for seed, found in enumerate(judged(model, histories)):
+    for seed, found in enumerate(outcomes_of(model, histories)):
         is_valid = found.problem is None
         assert is_valid == explained(calls_of(histories[seed]), initial, rule), f"seed {seed}"
         verdicts[found.algorithm, is_valid] += 1
@@ -60,13 +60,13 @@ def test_texts_agree_with_trying_every_order_where_many_operations_are_open() ->
     """More than windows.FEW: there the searches look ahead for the next read."""
     histories = [random_history("kv", random.Random(seed), 9, 9) for seed in range(600)]
     rule, initial = TWINS["kv"]
-    found = [each.problem is None for each in judged("kv", histories)]
+    found = [each.problem is None for each in outcomes_of("kv", histories)]
     assert found == [explained(calls_of(ops), initial, rule) for ops in histories]
     assert 50 < sum(found) < 550
 
 
 @pytest.mark.parametrize("count", MANY)
-def test_both_searches_agree_with_the_quicker_algorithms(count: int) -> None:
+def test_both_searches_agree_with_the_faster_algorithms(count: int) -> None:
     histories = [random_history("cas-register", random.Random(seed)) for seed in range(count)]
     keys = keys_from("cas-register", histories)
     batch = register_operations(keys)
@@ -86,9 +86,9 @@ def test_the_search_for_queues_agrees_with_the_order_of_unique_values() -> None:
         assert (plain.problem is None) == (quick.problem is None), f"seed {which}"
 
 
-def op(f: str, process: int, asked: object = None, returned: object = None) -> tuple[Op, Op]:
+def op(f: str, process: int, argument: object = None, returned: object = None) -> tuple[Op, Op]:
     """An invocation and its ok."""
-    start = Op("invoke", f, process, "x", asked)
+    start = Op("invoke", f, process, "x", argument)
     return start, start.ok(returned)
 
 
@@ -117,11 +117,12 @@ VALID_ONES = {
 BROKEN_ONES = {
     "cas-register: a value is swapped twice": (
         [*write(0, 1), SWAP, SWAP.ok(), *op("cas", 1, [1, 3])],
-        "a value written once is swapped once: cas [1, 2] (index 2 to 3) and cas [1, 3] (index 4 to 5) both took it",
+        "a value written once is swapped once: cas [1, 2] (index 2 to 3) and cas [1, 3] (index 4 to 5) both",
     ),
-    "cas-register: a swap of what was never written": ([SWAP, SWAP.ok()], "cas [1, 2] (index 0 to 1) saw what was"),
+    "cas-register: a swap of what was never written": ([SWAP, SWAP.ok()], "cas [1, 2] (index 0 to 1) returned a value"),
     "cas-register: swaps in a circle": (
-        [SWAP, Op("invoke", "cas", 1, "x", [2, 1]), SWAP.ok(), Op("ok", "cas", 1, "x", [2, 1])], "took what only came",
+        [SWAP, Op("invoke", "cas", 1, "x", [2, 1]), SWAP.ok(), Op("ok", "cas", 1, "x", [2, 1])],
+        "replaced a value that only its own new value led to",
     ),
     "cas-register: a read of what was swapped away": (
         [*write(0, 1), SWAP, SWAP.ok(), *read(0, 1)], "(index 2 to 3) ended before read 1 (index 4 to 5) began",
@@ -148,9 +149,9 @@ BROKEN_ONES = {
         "enqueue 1 (index 0 to 1) ended before enqueue 2 (index 2 to 3) began",
     ),
     "fifo-queue: the first was lost": (
-        [*op("enqueue", 0, 1), *op("enqueue", 0, 2), *op("dequeue", 1, None, 2)], "values leave a queue in the order",
+        [*op("enqueue", 0, 1), *op("enqueue", 0, 2), *op("dequeue", 1, None, 2)], "a queue returns values in the order",
     ),
-    "fifo-queue: a value out of nothing": ([*op("dequeue", 1, None, 2)], "dequeue 2 (index 0 to 1) returned what was"),
+    "fifo-queue: a value out of nothing": ([*op("dequeue", 1, None, 2)], "dequeue 2 (index 0 to 1) returned a value"),
     "fifo-queue: a value twice": (
         [*op("enqueue", 0, 1), *op("dequeue", 1, None, 1), *op("dequeue", 1, None, 1)], "returned the same",
     ),
@@ -164,20 +165,20 @@ BROKEN_ONES = {
 
 
 @pytest.mark.parametrize("name", VALID_ONES)
-def test_valid(name: str) -> None:
+def test_valid_histories_are_valid(name: str) -> None:
     assert outcome(name.partition(":")[0], *VALID_ONES[name]).problem is None
 
 
 @pytest.mark.parametrize("name", BROKEN_ONES)
-def test_broken_and_said_why(name: str) -> None:
-    ops, says = BROKEN_ONES[name]
+def test_broken_histories_are_explained(name: str) -> None:
+    ops, words = BROKEN_ONES[name]
     problem = outcome(name.partition(":")[0], *ops).problem
     assert problem is not None
     assert (problem.name, problem.severity) == ("non-linearizable", "invalid")
-    assert says in problem.message
+    assert words in problem.message
 
 
-def test_a_search_out_of_budget_says_what_it_spent() -> None:
+def test_a_search_out_of_budget_reports_its_steps() -> None:
     starts = [Op("invoke", "enqueue", process, "x", process % 2 + 1) for process in range(14)]
     taken = [each for _ in range(8) for each in op("dequeue", 99, None, 1)]
     ops = history(*starts, *(start.ok() for start in starts), *taken)
@@ -205,7 +206,7 @@ def test_a_search_out_of_memory_is_undecided() -> None:
     assert search_in_layers(operations, NO_TEXTS, NIL, 10**9, 1 << 14)[0] == UNDECIDED
 
 
-def test_the_search_in_layers_drops_what_used_more_crashed_operations_than_it_had_to() -> None:
+def test_the_breadth_first_search_drops_configurations_with_needless_crashed_operations() -> None:
     starts = [Op("invoke", "write", process, "x", process % 25) for process in range(100)]
     crashed = [*starts, *(start.info("timeout") for start in starts)]
     ops = history(

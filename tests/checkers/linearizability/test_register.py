@@ -63,17 +63,17 @@ def test_register_is_not_linearizable_after(name: str, found: dict[str, list[Fin
 def test_message_names_the_guarantee_and_its_witness(judge_run: JudgeRun) -> None:
     (finding,) = judge_run(["register"], history(*write(0, 1), *write(0, 2), *read(1, 1))).findings
     assert finding.message == (
-        "key x: reads see the latest write: no order exists, for write 1 (index 0 to 1) ended before write 2 "
+        "key x: reads see the latest write: no order exists, because write 1 (index 0 to 1) ended before write 2 "
         "(index 2 to 3) began, and write 2 (index 2 to 3) ended before read 1 (index 4 to 5) began"
     )
 
 
-def test_knossos_semantics_let_a_nil_read_be(judge_run: JudgeRun) -> None:
+def test_knossos_semantics_ignore_a_nil_read(judge_run: JudgeRun) -> None:
     ops = history(*write(0, 1), *read(1, None), *read(1, 1))
     assert judge_run(["register"], ops, semantics="knossos").findings == ()
 
 
-def test_a_spent_budget_is_unknown_and_says_so(judge_run: JudgeRun) -> None:
+def test_a_spent_budget_is_unknown_and_reported(judge_run: JudgeRun) -> None:
     starts = [Op("invoke", "write", process, "x", process % 3 + 1) for process in range(12)]
     ops = history(*starts, *(start.ok() for start in starts), *read(99, 4))
     (finding,) = judge_run(["register"], ops, search_steps=50).findings
@@ -82,12 +82,12 @@ def test_a_spent_budget_is_unknown_and_says_so(judge_run: JudgeRun) -> None:
 
 
 @pytest.mark.parametrize("check", ["register", "availability"])
-def test_a_run_without_progress_is_unknown_unless_it_was_to_idle(check: str, judge_run: JudgeRun) -> None:
+def test_a_run_without_progress_is_unknown_unless_it_is_idle(check: str, judge_run: JudgeRun) -> None:
     start = Op("invoke", "read", 0, "x")
     ops = history(start, start.info("timeout"), *nemesis_op("cut"))
-    judgement = judge_run([check], ops)
-    assert [finding.name for finding in judgement.findings] == ["no-progress"]
-    assert judgement.verdict is Verdict.UNKNOWN
+    results = judge_run([check], ops)
+    assert [finding.name for finding in results.findings] == ["no-progress"]
+    assert results.verdict is Verdict.UNKNOWN
     assert judge_run([check], ops, idle=True).verdict is Verdict.VALID
 
 
@@ -122,7 +122,7 @@ def test_promised_reads_when(ops: list[Op], names: list[str], find_in_run: FindI
     assert [finding.name for finding in find_in_run("promised-reads", history(*ops), [])] == names
 
 
-def test_staleness_is_counted_from_the_acknowledgement_of_a_newer_write(judge_run: JudgeRun) -> None:
+def test_staleness_counts_from_the_acknowledgement_of_a_newer_write(judge_run: JudgeRun) -> None:
     ops = history(*write(0, 1), *write(0, 2), *write(0, 3), *read(1, 1), *read(1, 2))
     quantities = {quantity.name: quantity.value for quantity in judge_run(["promised-reads"], ops).quantities}
     # Write 2 is acknowledged at 3 ms and read 1 invoked at 6 ms; write 3 at 5 ms and read 2 at 8 ms.

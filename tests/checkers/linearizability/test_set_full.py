@@ -1,4 +1,4 @@
-"""Models that ask for less than one order: on histories that a reader verifies, and against their plain twins."""
+"""Models weaker than linearizability, on literal histories and against their plain twins."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.checks.small_histories import history
 HISTORIES = 3000
 
 
-def judged(model: str, histories: Sequence[Sequence[Op]]) -> list[Outcome]:
+def outcomes_of(model: str, histories: Sequence[Sequence[Op]]) -> list[Outcome]:
     return MODELS[model].judge(keys_from(model, histories), JudgeSettings())
 
 
@@ -30,26 +30,26 @@ def problems(outcome: Outcome) -> list[Problem]:
     return [] if outcome.problem is None else [outcome.problem, *outcome.others]
 
 
-def op(f: str, process: int, asked: object = None, returned: object = None) -> tuple[Op, Op]:
+def op(f: str, process: int, argument: object = None, returned: object = None) -> tuple[Op, Op]:
     """An invocation and its ok."""
-    start = Op("invoke", f, process, "x", asked)
+    start = Op("invoke", f, process, "x", argument)
     return start, start.ok(returned)
 
 
-def crashed(f: str, asked: object = None) -> tuple[Op, Op]:
-    start = Op("invoke", f, 9, "x", asked)
+def crashed(f: str, argument: object = None) -> tuple[Op, Op]:
+    start = Op("invoke", f, 9, "x", argument)
     return start, start.info("timeout")
 
 
-def failed(f: str, asked: object = None) -> tuple[Op, Op]:
-    start = Op("invoke", f, 9, "x", asked)
+def failed(f: str, argument: object = None) -> tuple[Op, Op]:
+    start = Op("invoke", f, 9, "x", argument)
     return start, start.fail("refused")
 
 
 READING = Op("invoke", "read", 5, "x")
 ADDING = Op("invoke", "add", 6, "x", 1)
 
-FATES: dict[str, tuple[str, list[Op], list[tuple[str, str]]]] = {
+SET_FULL_CASES: dict[str, tuple[str, list[Op], list[tuple[str, str]]]] = {
     "set-full: what was added is read": ("set-full", [*op("add", 0, 1), *op("read", 1, None, [1])], []),
     "set-full: a read beside an add may miss it": (
         "set-full", [READING, *op("add", 0, 1), READING.ok([]), *op("read", 1, None, [1])], [],
@@ -59,15 +59,15 @@ FATES: dict[str, tuple[str, list[Op], list[tuple[str, str]]]] = {
     ),
     "set-full: an element is missing from the last read": (
         "set-full", [*op("add", 0, 1), *op("read", 1, None, [1]), *op("read", 1, None, [])],
-        [("lost-element", "1 element gone for good, first 1 (add 1 (index 0 to 1), read [] (index 4 to 5))")],
+        [("lost-element", "1 element lost, first 1 (add 1 (index 0 to 1), read [] (index 4 to 5))")],
     ),
     "set-full: a crashed add that was seen is lost": (
         "set-full", [*crashed("add", 1), *op("read", 1, None, [1]), *op("read", 1, None, [])],
-        [("lost-element", "1 element gone for good")],
+        [("lost-element", "1 element lost")],
     ),
     "set-full: an element comes back": (
         "set-full", [*op("add", 0, 1), *op("read", 1, None, []), *op("read", 1, None, [1])],
-        [("stale-read", "1 element back only later, first 1 (add 1 (index 0 to 1), read [] (index 2 to 3))")],
+        [("stale-read", "1 element missing until a later read, first 1 (add 1 (index 0 to 1), read [] (index 2")],
     ),
     "set-full: nothing was read after the adds": (
         "set-full", [*op("read", 1, None, []), *op("add", 0, 1), *op("add", 0, 2)],
@@ -78,11 +78,12 @@ FATES: dict[str, tuple[str, list[Op], list[tuple[str, str]]]] = {
         [("duplicate-element", "1 element twice in one read, first 1 (read [1, 1] (index 4 to 5))")],
     ),
     "set-full: an element of a failed add": (
-        "set-full", [*failed("add", 1), *op("read", 1, None, [1])], [("phantom-element", "1 element not, first 1")],
+        "set-full", [*failed("add", 1), *op("read", 1, None, [1])],
+        [("phantom-element", "1 element not added before, first 1")],
     ),
     "set-full: an element before its add": (
         "set-full", [*op("read", 1, None, [1]), *op("add", 0, 1), *op("read", 1, None, [1])],
-        [("phantom-element", "1 element not")],
+        [("phantom-element", "1 element not added before")],
     ),
     "set-full: several fates at once, the gravest first": (
         "set-full", [*op("add", 0, 1), *op("add", 0, 2), *op("read", 1, None, [2, 2, 3]), *op("add", 0, 4)],
@@ -107,7 +108,7 @@ FATES: dict[str, tuple[str, list[Op], list[tuple[str, str]]]] = {
     ),
     "counter: a failed add counts": (
         "counter", [*failed("add", 5), *crashed("decrement"), *op("read", 1, None, 5), *op("read", 1, None, -2)],
-        [("counter-out-of-bounds", "read 5 (index 4 to 5) is not between -1 and 0, nor are 1 more reads")],
+        [("counter-out-of-bounds", "read 5 (index 4 to 5) is not between -1 and 0, and 1 more reads are out")],
     ),
     "unique-ids: all differ": ("unique-ids", [*op("generate", 0, None, 1), *op("generate", 0, None, "1")], []),
     "unique-ids: nil is no id": ("unique-ids", [*op("generate", 0), *op("generate", 0), *crashed("generate")], []),
@@ -119,30 +120,30 @@ FATES: dict[str, tuple[str, list[Op], list[tuple[str, str]]]] = {
 SEVERITIES = {"never-read": "unknown", "stale-read": "tolerated"}
 
 
-@pytest.mark.parametrize("name", FATES)
-def test_fates(name: str) -> None:
-    model, ops, expected = FATES[name]
-    found = problems(judged(model, [history(*ops)])[0])
+@pytest.mark.parametrize("name", SET_FULL_CASES)
+def test_findings_on_literal_histories(name: str) -> None:
+    model, ops, expected = SET_FULL_CASES[name]
+    found = problems(outcomes_of(model, [history(*ops)])[0])
     assert [problem.name for problem in found] == [name for name, _ in expected]
     assert [problem.severity for problem in found] == [SEVERITIES.get(name, "invalid") for name, _ in expected]
     assert [words for problem, (_, words) in zip(found, expected, strict=True) if words not in problem.message] == []
 
 
 @pytest.mark.parametrize(
-    ("model", "ops", "says"),
+    ("model", "ops", "words"),
     [
         ("counter", op("read", 0, None, "five"), "history index 1: expected a counter's value to be a whole number"),
         ("counter", op("add", 0, [1]), "history index 0: expected a counter's value to be a whole number, found [1]"),
         ("set-full", op("read", 0, None, 3), "history index 1: expected a list of the set's elements, found 3"),
     ],
 )
-def test_a_value_that_cannot_be_is_refused(model: str, ops: Sequence[Op], says: str) -> None:
-    with pytest.raises(BadInput, match=re.escape(says)):
-        judged(model, [history(*ops)])
+def test_a_malformed_value_is_refused(model: str, ops: Sequence[Op], words: str) -> None:
+    with pytest.raises(BadInput, match=re.escape(words)):
+        outcomes_of(model, [history(*ops)])
 
 
 def random_history(source: random.Random, ask: Callable[[], tuple[str, Any]], answer: Callable[[str], Any]) -> list[Op]:
-    """A few operations of four processes that overlap; what they return has nothing to do with what was asked."""
+    """A few operations of four processes that overlap; what they return has nothing to do with what was argument."""
     ops: list[Op] = []
     running: dict[int, Op] = {}
     begun, size = 0, source.randint(1, 9)
@@ -171,7 +172,7 @@ def calls_of(ops: Sequence[Op]) -> list[Call]:
     return found
 
 
-def test_fates_of_elements_agree_with_looking_at_every_pair() -> None:
+def test_set_full_agrees_with_comparing_all_pairs() -> None:
     seen: Counter[str] = Counter()
     histories = []
     for seed in range(HISTORIES):
@@ -183,7 +184,7 @@ def test_fates_of_elements_agree_with_looking_at_every_pair() -> None:
                 lambda f, source=source: None if f == "add" else source.choices([1, 2, 3, 4], k=source.randint(0, 4)),
             )
         )
-    for seed, outcome in enumerate(judged("set-full", histories)):
+    for seed, outcome in enumerate(outcomes_of("set-full", histories)):
         found = {(each.name, int(re.findall(r"(\d+) elements?", each.message)[0]))
                  if each.name != "never-read" else (each.name, int(re.findall(r": (\d+) element", each.message)[0]))
                  for each in problems(outcome)}  # fmt: skip
@@ -193,7 +194,7 @@ def test_fates_of_elements_agree_with_looking_at_every_pair() -> None:
     assert min(seen.values()) > 50
 
 
-def test_bounds_of_counters_agree_with_looking_at_every_pair() -> None:
+def test_counter_agrees_with_comparing_all_pairs() -> None:
     wrong = 0
     histories = []
     for seed in range(HISTORIES):
@@ -207,16 +208,16 @@ def test_bounds_of_counters_agree_with_looking_at_every_pair() -> None:
                 lambda f, source=source: source.randint(-2, 4) if f == "read" else None,
             )
         )
-    for seed, outcome in enumerate(judged("counter", histories)):
+    for seed, outcome in enumerate(outcomes_of("counter", histories)):
         expected = twins.counter(calls_of(histories[seed]))
-        told = outcome.problem.message if outcome.problem else ""
-        more = re.findall(r"nor are (\d+) more", told)
-        assert bool(told) + (int(more[0]) if more else 0) == expected, f"seed {seed}"
+        message = outcome.problem.message if outcome.problem else ""
+        more = re.findall(r"and (\d+) more reads", message)
+        assert bool(message) + (int(more[0]) if more else 0) == expected, f"seed {seed}"
         wrong += expected > 0
     assert HISTORIES / 5 < wrong < HISTORIES * 4 / 5
 
 
-def test_ids_agree_with_looking_at_every_pair() -> None:
+def test_unique_ids_agrees_with_comparing_all_pairs() -> None:
     histories = []
     for seed in range(HISTORIES):
         source = random.Random(seed)
@@ -224,9 +225,9 @@ def test_ids_agree_with_looking_at_every_pair() -> None:
             random_history(source, lambda: ("generate", None), lambda _, source=source: source.randint(1, 12))
         )
     wrong = 0
-    for seed, outcome in enumerate(judged("unique-ids", histories)):
+    for seed, outcome in enumerate(outcomes_of("unique-ids", histories)):
         expected = twins.unique_ids(calls_of(histories[seed]))
-        told = re.findall(r"; (\d+) ids", outcome.problem.message) if outcome.problem else ["0"]
-        assert int(told[0]) == expected, f"seed {seed}"
+        count = re.findall(r"; (\d+) ids", outcome.problem.message) if outcome.problem else ["0"]
+        assert int(count[0]) == expected, f"seed {seed}"
         wrong += expected > 0
     assert HISTORIES / 5 < wrong < HISTORIES * 4 / 5

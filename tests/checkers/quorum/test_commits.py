@@ -72,7 +72,7 @@ BROKEN = {
     "a later leader's log ends below what was committed": (
         [claim(3, 1, 1, 5, {1: 7, 2: 5, 3: 0}), claim(4, 3, 2, -1, {1: -1, 2: -1, 3: 4})],
         ("committed-record-not-on-leader", 3, 4),
-        "what was committed is in every later leader's log: in epoch 2 that of node 3 ended at 4, below 5",
+        "committed records are in every later leader's log: in epoch 2 that of node 3 ended at 4, below 5",
     ),
 }  # fmt: skip
 
@@ -109,19 +109,19 @@ def process(second: float, node: int, kind: Any) -> Observation:
     return Observation(round(second * 1e9), node, "process", kind)
 
 
-def nemesis_ops_at(*deeds: tuple[float, str]) -> list[Op]:
+def nemesis_ops_at(*operations: tuple[float, str]) -> list[Op]:
     """Each begun and done at once."""
-    return history(*(Op("info", f, -1, time_ns=round(second * 1e9)) for second, f in deeds for _ in range(2)))
+    return history(*(Op("info", f, -1, time_ns=round(second * 1e9)) for second, f in operations for _ in range(2)))
 
 
 def healed_at(second: float) -> list[Op]:
     return nemesis_ops_at((second - 0.5, "cut"), (second, "heal"))
 
 
-def test_a_follower_that_stands_still_is_stuck_once_nothing_keeps_it(find_in_run: FindInRun) -> None:
+def test_a_follower_without_progress_is_stuck_once_no_fault_is_in_place(find_in_run: FindInRun) -> None:
     [stuck] = find_in_run("quorum", healed_at(1), polls(range(2, 16), 7))
     assert (stuck.name, stuck.node, stuck.severity) == ("follower-stuck", 3, "invalid")
-    assert "node 3 stood at 7 for 10 s, below high watermark 50 of node 1" in stuck.message
+    assert "node 3 stayed at 7 for 10 s, below high watermark 50 of node 1" in stuck.message
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def random_claims(source: random.Random, run: int) -> list[Observation]:
     return found
 
 
-def test_rules_on_claims_agree_with_their_twins_on_what_makes_no_sense(find_in_run: FindInRun) -> None:
+def test_rules_on_claims_agree_with_their_twins_on_random_claims(find_in_run: FindInRun) -> None:
     source = random.Random(3)
     observations = [seen for run in range(60) for seen in random_claims(source, run)]
     names = ("high-watermark-without-majority", "committed-record-not-on-leader")
@@ -195,14 +195,14 @@ def test_voters_may_change_one_at_a_time(find_in_run: FindInRun) -> None:
     assert find_in_run("divergence", HEAL, claims, GROWING) == []
 
 
-def test_two_voters_that_join_at_once_are_found(find_in_run: FindInRun) -> None:
+def test_two_voters_that_join_at_once_are_reported(find_in_run: FindInRun) -> None:
     [broken] = find_in_run("divergence", HEAL, [], LEAPING)
     assert (broken.name, broken.node) == ("voter-sets-apart", 1)
     words = "voters change one at a time: in the log of node 1 the voters 1 became 1, 2, 3 at offset 2"
     assert broken.message == words
 
 
-def test_two_changes_that_are_both_uncommitted_are_found(find_in_run: FindInRun) -> None:
+def test_two_uncommitted_changes_are_reported(find_in_run: FindInRun) -> None:
     claims = [claim(1, 1, 1, 1, {1: 4, 2: 1}), claim(2, 1, 1, 4, {1: 4, 2: 4, 3: 4})]
     [broken] = find_in_run("divergence", HEAL, claims, GROWING)
     assert (broken.name, broken.node, broken.time_ns) == ("voter-changes-uncommitted", 1, MS)
@@ -223,16 +223,16 @@ def test_voter_sets_agree_with_their_twin_on_random_logs(find_in_run: FindInRun)
         )
     ]
     found = [each for each in find_in_run("divergence", HEAL, [], batches) if each.name == "voter-sets-apart"]
-    told = [(each.name, each.node, int(re.findall(r"\d+", each.message)[-1])) for each in found]
-    assert sorted(told) == sorted(twins.sets_apart(batches))
-    assert len(told) > 10
+    results = [(each.name, each.node, int(re.findall(r"\d+", each.message)[-1])) for each in found]
+    assert sorted(results) == sorted(twins.sets_apart(batches))
+    assert len(results) > 10
 
 
 def checkpointed(*pairs: tuple[int, int | None], intact: bool = True) -> list[LoggedBatch]:
     """Batches at offsets 0, 1, …: each one's epoch, and what the checkpoint gives it."""
     return [
-        LoggedBatch(1, TOPIC, 0, offset, offset, epoch, offset, intact=intact, checkpoint_epoch=said)
-        for offset, (epoch, said) in enumerate(pairs)
+        LoggedBatch(1, TOPIC, 0, offset, offset, epoch, offset, intact=intact, checkpoint_epoch=stored)
+        for offset, (epoch, stored) in enumerate(pairs)
     ]
 
 
@@ -241,8 +241,8 @@ def checkpointed(*pairs: tuple[int, int | None], intact: bool = True) -> list[Lo
     [
         (checkpointed((1, 1), (2, 2), (2, 2)), []),
         (checkpointed((1, None), (2, None)), []),
-        (checkpointed((1, 1), (2, 1), (2, 1)), ["at offset 1 node 1 has epoch 2, its checkpoint says 1"]),
-        (checkpointed((1, -1), (1, 1)), ["at offset 0 node 1 has epoch 1, its checkpoint says none"]),
+        (checkpointed((1, 1), (2, 1), (2, 1)), ["at offset 1 node 1 has epoch 2, its checkpoint has 1"]),
+        (checkpointed((1, -1), (1, 1)), ["at offset 0 node 1 has epoch 1, its checkpoint has none"]),
     ],
     ids=["it agrees", "there is none", "an epoch is missing", "it begins too late"],
 )

@@ -118,7 +118,7 @@ def test_a_follower_may_become_a_candidate_before_kip_996(judge_run: JudgeRun) -
     assert judge_run(["quorum"], history(*nemesis_op("heal")), steps, table="kip-595").findings == ()
 
 
-def test_each_node_of_a_mixed_quorum_is_judged_by_its_own_table(judge_run: JudgeRun) -> None:
+def test_each_node_of_a_mixed_quorum_is_checked_by_its_own_table(judge_run: JudgeRun) -> None:
     steps = [
         step
         for node in (1, 2)
@@ -129,15 +129,15 @@ def test_each_node_of_a_mixed_quorum_is_judged_by_its_own_table(judge_run: Judge
             durable(4, node, 1),
         )
     ]
-    judgement = judge_run(["quorum"], history(*nemesis_op("heal")), steps, tables={1: "kip-996", 2: "kip-595"})
-    found = sorted((broken.name, broken.node) for broken in judgement.findings)
+    results = judge_run(["quorum"], history(*nemesis_op("heal")), steps, tables={1: "kip-996", 2: "kip-595"})
+    found = sorted((broken.name, broken.node) for broken in results.findings)
     assert found == [("candidate-without-prospective", 1), ("vote-forgotten", 1)]
 
 
 @pytest.mark.parametrize(
     ("node", "broken"), [(2, []), (3, ["epoch-went-back", "vote-forgotten"])], ids=["its disk", "another's"]
 )
-def test_a_node_may_begin_anew_only_where_its_disk_was_lost(
+def test_a_node_may_restart_at_epoch_0_only_after_losing_its_disk(
     node: int, broken: list[str], find_in_run: FindInRun
 ) -> None:
     seen = [*ELECTION, durable(6, 2, 1, voted=1), durable(9, 2, 0), durable(10, 2, 1)]
@@ -146,9 +146,9 @@ def test_a_node_may_begin_anew_only_where_its_disk_was_lost(
 
 
 def test_a_run_without_observations_is_unknown(judge_run: JudgeRun) -> None:
-    judgement = judge_run(["quorum"], history(*nemesis_op("heal")))
-    assert [(broken.name, broken.severity) for broken in judgement.findings] == [("no-observations", "unknown")]
-    assert judgement.quantities == ()
+    results = judge_run(["quorum"], history(*nemesis_op("heal")))
+    assert [(broken.name, broken.severity) for broken in results.findings] == [("no-observations", "unknown")]
+    assert results.quantities == ()
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ def random_observations(random_source: random.Random, size: int, node: int, epoc
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_rules_agree_with_their_twins_on_what_makes_no_sense(table: str, judge_run: JudgeRun) -> None:
+def test_rules_agree_with_their_twins_on_random_observations(table: str, judge_run: JudgeRun) -> None:
     source = random.Random(7)
     observations = [
         seen
@@ -242,8 +242,8 @@ def test_rules_agree_with_their_twins_on_what_makes_no_sense(table: str, judge_r
     # Two chunks hold the record, in order: rows of one time are told apart by their place in it.
     wiped = [(10 * run + source.randrange(3), source.randint(1, 40) * MS) for run in range(0, 300, 3)]
     ops = history(*(op for node, ns in wiped for op in at(ns // MS, *nemesis_op("lose_disk", {"nodes": [node]}))))
-    judgement = judge_run(["quorum"], ops, observations, table=table, findings_max=10**6)
-    found = sorted((broken.name, broken.node, broken.time_ns) for broken in judgement.findings)
+    results = judge_run(["quorum"], ops, observations, table=table, findings_max=10**6)
+    found = sorted((broken.name, broken.node, broken.time_ns) for broken in results.findings)
     assert found == sorted(twins.findings(observations, TABLES[table], wiped))
     assert len({name for name, _, _ in found}) >= 5
 

@@ -43,11 +43,11 @@ def log(partition: int, *content: Any, node: int = 1) -> list[LoggedRecord]:
 
 
 def found(find_in_run: FindInRun, ops: Sequence[Op], records: Sequence[LoggedRecord]) -> list[tuple[str, str]]:
-    told = find_in_run("transactions", history(*ops), (), records=records)
-    return [(finding.name, finding.message) for finding in told]
+    results = find_in_run("transactions", history(*ops), (), records=records)
+    return [(finding.name, finding.message) for finding in results]
 
 
-def test_unknown_ends_are_counted_by_what_stands_behind_their_records(find_in_run: FindInRun) -> None:
+def test_unknown_outcomes_are_counted_by_the_markers_after_their_records(find_in_run: FindInRun) -> None:
     ops = [
         *txn(0, "ok", ["send", "t-0", [0, 1]]),
         *txn(1, "info", ["send", "t-0", 2]),  # its own producer's marker commits it
@@ -67,13 +67,15 @@ def test_unknown_ends_are_counted_by_what_stands_behind_their_records(find_in_ru
         *(*log(2, (10, 8), (10, "commit")), *log(2, (10, 8), (10, "abort"), node=2)),
     ]
     words = (
-        "of 6 transactions of which nobody was told how they ended, the brokers' logs say that 2 were committed and "
-        "1 aborted; 1 left no record, and 2 are open"
+        "of 6 transactions with an unknown outcome, the brokers' logs show 2 committed and 1 aborted; 1 left no "
+        "record, and 2 are open"
     )
     assert found(find_in_run, ops, records) == [("settled", words)]
 
 
-def test_what_the_logs_aborted_is_never_read_though_its_client_was_not_told(find_in_run: FindInRun) -> None:
+def test_a_transaction_aborted_by_the_logs_is_never_read_though_its_client_got_no_answer(
+    find_in_run: FindInRun,
+) -> None:
     ops = [
         *txn(0, "info", ["send", "t-0", 1]),
         *txn(1, "ok", ["send", "t-0", [2, 7]]),
@@ -96,24 +98,24 @@ def test_a_transaction_that_the_logs_commit_and_abort_is_torn(find_in_run: FindI
     assert found(find_in_run, ops, records) == [("torn-transaction", words)]
 
 
-def test_what_the_logs_committed_is_read_though_its_client_was_not_told(find_in_run: FindInRun) -> None:
+def test_a_transaction_committed_by_the_logs_is_read_though_its_client_got_no_answer(find_in_run: FindInRun) -> None:
     ops = [*txn(0, "info", ["send", "t-0", 1]), *txn(1, "ok", ["send", "t-0", [2, 7]]), *drain("t-0", [2, 7])]
     records = log(0, (10, 1), (10, "commit"), (11, 7), (11, "commit"))
     assert [name for name, _ in found(find_in_run, ops, records)] == ["lost-write", "settled"]
 
 
-def test_a_fenced_transaction_that_the_logs_commit_is_a_zombie_s_though_its_client_was_not_told(
+def test_a_fenced_transaction_that_the_logs_commit_is_a_zombie_though_its_client_got_no_answer(
     find_in_run: FindInRun,
 ) -> None:
     ops = [*txn(0, "info", ["send", "t-0", [0, 1]], ["fence"]), *txn(1, "ok", ["send", "t-1", [0, 7]])]
     records = [*log(0, (10, 1), (10, "commit")), *log(1, (11, 7), (11, "commit"))]
-    told = found(find_in_run, [*ops, *drain("t-0", [0, 1]), *drain("t-1", [0, 7])], records)
-    assert [name for name, _ in told] == ["settled", "zombie-write"]
-    words = "a fenced producer commits nothing: T0 was committed, though a newer producer had its producer's place"
-    assert told[1][1] == words
+    results = found(find_in_run, [*ops, *drain("t-0", [0, 1]), *drain("t-1", [0, 7])], records)
+    assert [name for name, _ in results] == ["settled", "zombie-write"]
+    words = "a fenced producer commits nothing: T0 was committed, though a newer producer had fenced its producer"
+    assert results[1][1] == words
 
 
-def test_a_transaction_without_a_marker_hangs_once_brokers_would_have_ended_it(find_in_run: FindInRun) -> None:
+def test_a_transaction_without_a_marker_hangs_after_the_brokers_timeout(find_in_run: FindInRun) -> None:
     ops = history(
         *txn(0, "ok", ["send", "t-0", [0, 1]]),
         *txn(1, "info", ["send", "t-1", 2]),
@@ -123,15 +125,15 @@ def test_a_transaction_without_a_marker_hangs_once_brokers_would_have_ended_it(f
     )
     late = [replace(op, time_ns=op.time_ns + (30_000_000_000 if op.index > 1 else 0)) for op in ops]
     records = [*log(0, (10, 1), (12, 3), (12, "commit")), *log(1, (11, 2), (12, 3), (12, "commit"))]
-    (hanging, told) = found(find_in_run, late, records)
+    (hanging, results) = found(find_in_run, late, records)
     assert hanging[0] == "hanging-transaction"
-    assert hanging[1].startswith("every transaction ends: behind t-0=1, which T0 wrote, no log has a marker 30 s after")
-    assert told[0] == "settled"
+    assert hanging[1].startswith("every transaction ends: no log has a marker after t-0=1, which T0 wrote, 30 s after")
+    assert results[0] == "settled"
 
 
-def test_sends_of_unknown_end_are_counted_by_whether_the_logs_have_them(find_in_run: FindInRun) -> None:
+def test_sends_with_an_unknown_outcome_are_counted_by_presence_in_the_logs(find_in_run: FindInRun) -> None:
     ops = history(*send(0, 1, 0), *lost_send(1, 2), *lost_send(2, 3), *drain_log(3, (0, 1), (1, 2)))
     records = [replace(record, topic="log") for record in log(0, (-1, 1), (-1, 2))]
-    (told,) = find_in_run("log", ops, (), records=records)
-    words = "of 2 sends of which nobody was told how they ended, 1 are in the brokers' logs, and 1 are in none"
-    assert (told.name, told.severity, told.message) == ("settled", "tolerated", words)
+    (results,) = find_in_run("log", ops, (), records=records)
+    words = "of 2 sends with an unknown outcome, 1 are in the brokers' logs and 1 are not"
+    assert (results.name, results.severity, results.message) == ("settled", "tolerated", words)

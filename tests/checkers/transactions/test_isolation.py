@@ -83,7 +83,7 @@ BROKEN: dict[str, tuple[list[Op], list[tuple[str, str, Sequence[int]]]]] = {
     "a read ends in the midst of a transaction's appends": (
         together(txn(0, append("x", 1), append("x", 2)), txn(1, read("x", 1)), txn(2, read("x", 1, 2))),
         [("G-single", ORDER + "T1 read x=1, which T0 wrote; T1 read x=1 before T0 wrote x=2", (0, 1, 3, 4)),
-         ("G1b", "of a transaction's writes the last is read: T1 read x=1, which T0 wrote over", (0, 1, 3, 4))],
+         ("G1b", "only the last write of a transaction is read: T1 read x=1, which T0 overwrote", (0, 1, 3, 4))],
     ),
     "a transaction does not see its own append": (
         one_by_one(txn(0, append("x", 1), read("x"))),
@@ -97,16 +97,16 @@ BROKEN: dict[str, tuple[list[Op], list[tuple[str, str, Sequence[int]]]]] = {
     ),
     "two reads disagree on the order": (
         one_by_one(txn(0, append("x", 1)), txn(1, append("x", 2)), txn(2, read("x", 1, 2)), txn(3, read("x", 2, 1))),
-        [("incompatible-order", "a place has one version: at 0 of x T4 has 1, T6 has 2", (4, 6)),
-         ("incompatible-order", "a place has one version: at 1 of x T6 has 1, T4 has 2", (4, 6))],
+        [("incompatible-order", "a position has one version: at 0 of x T4 has 1, T6 has 2", (4, 6)),
+         ("incompatible-order", "a position has one version: at 1 of x T6 has 1, T4 has 2", (4, 6))],
     ),
     "what nobody appended is read": (
         one_by_one(txn(0, append("x", 1)), txn(1, read("x", 1, 7))),
-        [("phantom-read", "what is read was written: T2 read x=7, nobody's", (2, 3))],
+        [("phantom-read", "reads return written values: T2 read x=7, which no transaction wrote", (2, 3))],
     ),
     "a value is appended twice": (
         one_by_one(txn(0, append("x", 1)), txn(1, append("x", 1))),
-        [("value-written-twice", "versions are told apart by their values, and T0 and T2 both wrote x=1", (0, 2))],
+        [("value-written-twice", "versions are identified by their values, and T0 and T2 both wrote x=1", (0, 2))],
     ),
     "a register's version is lost": (
         together(txn(0, ["r", "x", None], ["w", "x", [1, 5]]), txn(1, ["r", "x", None], ["w", "x", [2, 6]])),
@@ -117,8 +117,8 @@ BROKEN: dict[str, tuple[list[Op], list[tuple[str, str, Sequence[int]]]]] = {
                    txn(1, send("t-2", 1, 7)), drain("t-2", [1, 7])),
         [("aborted-read", "what a failed transaction wrote is never read: T0 wrote t-0=5 and failed, and it was read "
           "1 times, first by T2", (0, 1, 2, 3)),
-         ("torn-transaction", "a transaction is there as a whole or not at all: of T0 t-0=5 was read, and t-1=6 is "
-          "nowhere", (0, 1))],
+         ("torn-transaction", "a transaction is visible as a whole or not at all: of T0 t-0=5 was read, and t-1=6 is "
+          "missing", (0, 1))],
     ),
     "a log shows what a fenced producer sent": (
         refused(one_by_one(txn(0, send("t-0", 1, 5), end="fail"), txn(1, poll("t-0", [1, 5])), drain("t-0", [1, 5]),
@@ -128,23 +128,23 @@ BROKEN: dict[str, tuple[list[Op], list[tuple[str, str, Sequence[int]]]]] = {
     ),
     "a transaction is committed that was fenced in its midst": (
         one_by_one(txn(0, send("t-0", 1, 5), ["fence"], send("t-0", 2, 6)), drain("t-0", [1, 5], [2, 6])),
-        [("zombie-write", "a fenced producer commits nothing: T0 was committed, though a newer producer had its "
-          "producer's place", (0, 1))],
+        [("zombie-write", "a fenced producer commits nothing: T0 was committed, though a newer producer had fenced "
+          "its producer", (0, 1))],
     ),
     "a transaction polls what it has yet to commit": (
         one_by_one(txn(0, send("t-0", 1, 5), poll("t-0", [1, 5])), drain("t-0", [1, 5])),
-        [("precommitted-read", "records are read once they are committed: T0 polled t-0=5, which it had sent itself",
+        [("precommitted-read", "records are read once committed: T0 polled t-0=5, which it had sent itself",
           (0, 1))],
     ),
     "a committed record is not in the log": (
         one_by_one(txn(0, send("t-0", 1, 5)), drain("t-0")),
-        [("lost-write", "what was committed is in the log: T0 wrote t-0=5, and nobody read it, T2 included",
+        [("lost-write", "committed records are in the log: T0 wrote t-0=5, and no read returned it, T2 included",
           (0, 1, 2))],
     ),
     "nobody drained a log": (
         one_by_one(txn(0, send("t-0", 1, 5)), txn(1, poll("t-0", [1, 5]))),
-        [("not-drained", "nothing tells whether T0, and what came later, is in the log of t-0: no drain began after it",
-          (0,))],
+        [("not-drained",
+          "cannot check whether T0 and later transactions are in the log of t-0: no drain began after it", (0,))],
     ),
     "two transactions poll each other's records": (
         [*together(txn(0, send("t-0", 1, 5), poll("t-1", [1, 6])), txn(1, send("t-1", 1, 6), poll("t-0", [1, 5]))),
@@ -169,7 +169,7 @@ def found(spark: SparkSession) -> dict[str, list[Finding]]:
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_broken_rule_is_found_with_its_witness(name: str, found: dict[str, list[Finding]]) -> None:
+def test_a_violated_rule_is_found_with_its_witness(name: str, found: dict[str, list[Finding]]) -> None:
     results: list[Any] = [(finding.name, finding.message, finding.witnesses) for finding in found[name]]
     assert results == BROKEN[name][1]
 
@@ -177,7 +177,7 @@ def test_broken_rule_is_found_with_its_witness(name: str, found: dict[str, list[
 def test_a_run_without_a_successful_transaction_is_unknown(find_in_run: FindInRun) -> None:
     [finding] = find_in_run("transactions", one_by_one(txn(0, append("x", 1), end="info")), ())
     assert (finding.name, finding.severity) == ("no-progress", "unknown")
-    assert finding.message == "no transaction that wrote ever ended in ok"
+    assert finding.message == "no transaction with a write ended in ok"
 
 
 LEGAL = {
@@ -209,38 +209,38 @@ LEGAL = {
 
 
 @pytest.mark.parametrize("name", LEGAL)
-def test_legal_history_is_valid(name: str, found: dict[str, list[Finding]]) -> None:
+def test_a_legal_history_is_valid(name: str, found: dict[str, list[Finding]]) -> None:
     assert found[name] == []
 
 
-def random_graph(drawn: random.Random, kinds: Sequence[int]) -> set[twin.Edge]:
+def random_graph(rng: random.Random, kinds: Sequence[int]) -> set[twin.Edge]:
     """Edges among a few nodes."""
-    nodes = drawn.randint(2, 8)
-    ends = [drawn.sample(range(nodes), 2) for _ in range(drawn.randint(1, 16))]
-    return {(source, target, drawn.choice(kinds)) for source, target in ends}
+    nodes = rng.randint(2, 8)
+    ends = [rng.sample(range(nodes), 2) for _ in range(rng.randint(1, 16))]
+    return {(source, target, rng.choice(kinds)) for source, target in ends}
 
 
 @pytest.mark.parametrize("kinds", [(WW, WR, RW), (WW, WR, RW, PROCESS, REALTIME), (WR, LOG_WW)], ids=str)
 def test_kernel_and_twin_find_the_same_cycles(kinds: Sequence[int]) -> None:
     """Name, length and component of each, over 2,000 random graphs; each cycle's edges are of the graph."""
-    drawn, told = random.Random(7), Counter[str]()
+    source, names = random.Random(7), Counter[str]()
     for _ in range(2000):
-        edges = random_graph(drawn, kinds)
+        edges = random_graph(source, kinds)
         found = cycles(8, *np.array(sorted(edges)).T)
-        told.update(cycle.name for cycle in found)
+        names.update(cycle.name for cycle in found)
         for cycle in found:
             steps = zip(cycle.nodes, [*cycle.nodes[1:], cycle.nodes[0]], cycle.kinds, strict=True)
             assert set(steps) <= edges
         assert matched([(cycle.name, cycle.nodes, len(cycle.nodes)) for cycle in found], twin.cycles(edges))
-    assert len(told) >= 2
+    assert len(names) >= 2
 
 
-def test_real_time_edges_close_to_every_pair_that_is_in_order() -> None:
-    drawn = random.Random(11)
+def test_real_time_edges_imply_every_ordered_pair() -> None:
+    source = random.Random(11)
     for _ in range(300):
-        count = drawn.randint(1, 9)
+        count = source.randint(1, 9)
         events = [(node, begins) for node in range(count) for begins in (True, False)]
-        drawn.shuffle(events)
+        source.shuffle(events)
         firsts = {node: at for at, (node, _) in reversed(list(enumerate(events)))}
         events = [(node, at == firsts[node]) for at, (node, _) in enumerate(events)]
         nodes, begins = (np.array(column) for column in zip(*events, strict=True))
@@ -258,18 +258,18 @@ CYCLES = ("G0", "G1c", "G-single", "G2")
 @pytest.mark.parametrize("log", [False, True], ids=["lists", "logs"])
 def test_check_and_twin_agree_on_random_histories(find_in_run: FindInRun, log: bool) -> None:
     """60 small histories with keys of their own, one after the other in one."""
-    drawn = random.Random(3)
-    ops = history(*(op for number in range(60) for op in random_history(drawn, number, log)))
+    source = random.Random(3)
+    ops = history(*(op for number in range(60) for op in random_history(source, number, log)))
     ops = [replace(op, value=json.loads(json.dumps(op.value))) for op in ops]
     found = find_in_run("transactions", ops, ())
-    told = twin.transactions(ops)
-    begins = {each.txn for each in told}
+    events = twin.transactions(ops)
+    begins = {each.txn for each in events}
     cyclic = [finding for finding in found if finding.name.startswith(CYCLES)]
     nodes = [[index for index in finding.witnesses if index in begins] for finding in cyclic]
-    cycles_told = [(finding.name, own, len(own)) for finding, own in zip(cyclic, nodes, strict=True)]
-    assert matched(cycles_told, twin.cycles(twin.edges(told, registers=False)))
+    cycles_found = [(finding.name, own, len(own)) for finding, own in zip(cyclic, nodes, strict=True)]
+    assert matched(cycles_found, twin.cycles(twin.edges(events, registers=False)))
     names = ("phantom-read", "G1a", "aborted-read", "lost-write", "torn-transaction")
     assert Counter(f.name for f in found if f.name in names) == Counter(
-        name for name, _ in twin.others(told, registers=False).elements()
+        name for name, _ in twin.others(events, registers=False).elements()
     )
     assert len({finding.name for finding in found}) >= 4

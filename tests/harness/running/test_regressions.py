@@ -40,7 +40,7 @@ def test_an_end_that_comes_late_commits_what_is_aborted_later(tmp_path: Path) ->
     named = {found["name"]: found for found in findings if found["severity"] == "invalid"}
     assert set(named) == {"aborted-read", "precommitted-read", "torn-transaction"}
     assert "wrote log-0=2 and failed, and it was read" in named["aborted-read"]["message"]
-    assert "log-0=2 was read, and log-1=3 is nowhere" in named["torn-transaction"]["message"]
+    assert "log-0=2 was read, and log-1=3 is missing" in named["torn-transaction"]["message"]
 
 
 def test_the_reference_which_has_no_transactions_is_refused_in_one_line(tmp_path: Path) -> None:

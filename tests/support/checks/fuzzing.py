@@ -89,15 +89,15 @@ def verdict_of(severities: set[str]) -> str:
 
 def require_the_twins_findings(ops: Sequence[Op], found: Sequence[Found], registers: bool, where: str) -> None:
     """Raise Disagreement unless these are the twins' cycles, and as many of every other finding."""
-    told = twin.transactions(ops)
-    begins = {each.txn for each in told}
+    events = twin.transactions(ops)
+    begins = {each.txn for each in events}
     cycles = [(one.name, [at for at in one.witnesses if at in begins]) for one in found if one.name.startswith(CYCLES)]
-    sound = plain_rules.sound(told, registers)
+    sound = plain_rules.sound(events, registers)
     expected = twin.cycles(twin.edges(sound, registers))
     if not matched([(name, nodes, len(nodes)) for name, nodes in cycles], expected):
         raise Disagreement(f"{where}: cycles {cycles}, and the twin says {expected}")
     others = Counter(one.name for one in found if not one.name.startswith(CYCLES))
     counted = Counter(name for name, _ in twin.others(sound, registers).elements())
-    counted += plain_rules.names(told, registers)
+    counted += plain_rules.names(events, registers)
     if others != counted:
         raise Disagreement(f"{where}: {dict(others)}, and the twins say {dict(counted)}")

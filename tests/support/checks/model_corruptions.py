@@ -55,12 +55,12 @@ def valid_history(corruption: Corruption, source: random.Random) -> list[Op]:
 
 def waiting(source: random.Random, ops: Sequence[Op]) -> list[Op]:
     """The history in which some operations were begun a little earlier than they took effect."""
-    told = list(ops)
-    for at in range(2, len(told)):
-        one, process = told[at], told[at].process
-        if one.type == "invoke" and source.random() < 0.5 and process not in {op.process for op in told[at - 2 : at]}:
-            told[at - 1], told[at] = one, told[at - 1]
-    return history(*told)
+    moved = list(ops)
+    for at in range(2, len(moved)):
+        one, process = moved[at], moved[at].process
+        if one.type == "invoke" and source.random() < 0.5 and process not in {op.process for op in moved[at - 2 : at]}:
+            moved[at - 1], moved[at] = one, moved[at - 1]
+    return history(*moved)
 
 
 def planted(name: str, seed: int) -> tuple[list[Op], list[Op]]:
@@ -119,8 +119,8 @@ def among(source: random.Random, ops: Sequence[Op], *more: tuple[str, Any, Any])
     """
     at = source.randint(0, len(ops))
     rows: list[Op] = []
-    for f, asked, returned in more:
-        start = Op("invoke", f, 50, "x", asked)
+    for f, argument, returned in more:
+        start = Op("invoke", f, 50, "x", argument)
         end = start.fail(returned) if returned in (REFUSED, FAILED) else replace(start, type="ok", value=returned)
         rows += (start, end)
     return [*ops[:at], *rows, *ops[at:]]

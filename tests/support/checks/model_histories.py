@@ -50,7 +50,7 @@ def random_history(
                 continue
             begun += 1
             fresh = begun if is_unique else source.randint(1, 2)
-            start = Op("invoke", *asked_of(model, source, process, fresh, words))
+            start = Op("invoke", *arguments_of(model, source, process, fresh, words))
             ops.append(start)
             running[process] = (start, None)
         elif running[process][1] is None:
@@ -66,7 +66,7 @@ def random_history(
     return history(*ops)
 
 
-def asked_of(
+def arguments_of(
     model: str, source: random.Random, process: int, fresh: int, words: Sequence[str] = ()
 ) -> tuple[str, int, str, Any]:
     """An invocation's f, process, key and value."""
@@ -79,12 +79,12 @@ def asked_of(
 
 def happen(model: str, source: random.Random, start: Op, held: Any) -> tuple[Any, Op]:
     """Apply an operation, or not; what the model holds then, and how it ended."""
-    fate = source.random()
-    if fate < 0.1:
+    outcome = source.random()
+    if outcome < 0.1:
         return held, start.fail("refused")
     returned = observed(start, held)
     legal, after = TWINS[model][0](Call(0, 0, start.f, start.value, returned), held)
-    if fate < 0.25:
+    if outcome < 0.25:
         crashed = TWINS[model][0](Call(0, None, start.f, start.value, None), held)[1] if legal else held
         return source.choice([held, crashed]), start.info("timeout")
     if start.f == "cas" and not legal:
@@ -154,7 +154,7 @@ def sequential_history(model: str, source: random.Random, size: int) -> list[Op]
     held = TWINS[model][1]
     ops: list[Op] = []
     for fresh in range(1, size + 1):
-        start = Op("invoke", *asked_of(model, source, fresh % 5, fresh))
+        start = Op("invoke", *arguments_of(model, source, fresh % 5, fresh))
         returned = observed(start, held)
         legal, after = TWINS[model][0](Call(0, 0, start.f, start.value, returned), held)
         if legal:

@@ -16,19 +16,19 @@ from checkers.twins.transactions import Transaction, text, writes
 WRITES = ("append", "w", "send")
 
 
-def names(told: Sequence[Transaction], registers: bool) -> Counter[str]:
+def names(events: Sequence[Transaction], registers: bool) -> Counter[str]:
     """How often each of these rules is broken."""
     found = Counter[str]()
-    for each in told:
+    for each in events:
         if each.f == "txn":
             found["precommitted-read"] += sum(len(polled_of_own(each, place)) for place in range(len(each.value)))
             contradictions = [place for place in range(len(each.value)) if contradicts(each, place, registers)]
             found["internal"] += len(contradictions)
             sound = [place for place in range(len(each.value)) if place not in contradictions]
-            found["G1b"] += sum(is_intermediate(each, place, told, registers) for place in sound)
-    found["value-written-twice"] += sum(len(who) > 1 for who in writes(told).values())
-    found["incompatible-order"] += disagreements(told, registers)
-    found["not-drained"] += len(undrained(told))
+            found["G1b"] += sum(is_intermediate(each, place, events, registers) for place in sound)
+    found["value-written-twice"] += sum(len(who) > 1 for who in writes(events).values())
+    found["incompatible-order"] += disagreements(events, registers)
+    found["not-drained"] += len(undrained(events))
     return +found
 
 
@@ -72,7 +72,7 @@ def contradicts(each: Transaction, place: int, registers: bool) -> bool:
     return got[max(0, len(got) - len(appended)) :] != appended
 
 
-def is_intermediate(each: Transaction, place: int, told: Sequence[Transaction], registers: bool) -> bool:
+def is_intermediate(each: Transaction, place: int, events: Sequence[Transaction], registers: bool) -> bool:
     """Whether a read ends with what another transaction wrote over later on."""
     micro_op = each.value[place]
     if micro_op[0] != "r" or each.status != "ok" or not micro_op[2]:
@@ -83,19 +83,19 @@ def is_intermediate(each: Transaction, place: int, told: Sequence[Transaction], 
         last = micro_op[2][1]
     else:
         own = sum(other[:2] == ["append", micro_op[1]] for other in each.value[:place])
-        theirs = micro_op[2][: len(micro_op[2]) - own]
-        if not theirs:
+        by_others = micro_op[2][: len(micro_op[2]) - own]
+        if not by_others:
             return False
-        last = theirs[-1]
-    who = writes(told).get((micro_op[1], text(last)), [])
+        last = by_others[-1]
+    who = writes(events).get((micro_op[1], text(last)), [])
     if len(who) != 1 or who[0] is each:
         return False
     return bare([other for other in who[0].value if other[0] in WRITES and other[1] == micro_op[1]][-1]) != last
 
 
-def places(told: Sequence[Transaction], registers: bool) -> Iterator[tuple[str, int, str]]:
+def places(events: Sequence[Transaction], registers: bool) -> Iterator[tuple[str, int, str]]:
     """Every place that a version was told to have: key, position, value."""
-    for each in told:
+    for each in events:
         if each.f == "drain":
             yield from ((str(each.key), at, text(value)) for at, value in each.value if each.status == "ok")
             continue
@@ -111,33 +111,33 @@ def places(told: Sequence[Transaction], registers: bool) -> Iterator[tuple[str, 
                 yield from ((micro_op[1], at, text(value)) for at, value in versions)
 
 
-def disagreements(told: Sequence[Transaction], registers: bool) -> int:
+def disagreements(events: Sequence[Transaction], registers: bool) -> int:
     """Places of which two versions are told, and versions, but for a list's, of which two places are."""
     by_place, by_version = defaultdict(set), defaultdict(set)
     lists = {
-        micro_op[1] for each in told if each.f == "txn" for micro_op in each.value if micro_op[0] in ("append", "r")
+        micro_op[1] for each in events if each.f == "txn" for micro_op in each.value if micro_op[0] in ("append", "r")
     }
-    for key, at, value in places(told, registers):
+    for key, at, value in places(events, registers):
         by_place[key, at].add(value)
         if registers or key not in lists:
             by_version[key, value].add(at)
-    return sum(len(told) > 1 for each in (by_place, by_version) for told in each.values())
+    return sum(len(seen) > 1 for each in (by_place, by_version) for seen in each.values())
 
 
-def undrained(told: Sequence[Transaction]) -> set[str]:
+def undrained(events: Sequence[Transaction]) -> set[str]:
     """Logs to which something was committed after which no drain began that returned."""
     found = set()
-    for (key, _), who in writes(told).items():
+    for (key, _), who in writes(events).items():
         is_log = any(micro_op[0] == "send" and micro_op[1] == key for micro_op in who[0].value)
-        drains = [each.txn for each in told if each.f == "drain" and each.key == key and each.status == "ok"]
+        drains = [each.txn for each in events if each.f == "drain" and each.key == key and each.status == "ok"]
         if is_log and len(who) == 1 and who[0].status == "ok" and max(drains, default=-1) < (who[0].end or 0):
             found.add(key)
     return found
 
 
-def sound(told: Sequence[Transaction], registers: bool) -> list[Transaction]:
+def sound(events: Sequence[Transaction], registers: bool) -> list[Transaction]:
     """The transactions without the reads of which nothing follows for others."""
-    return [replace(each, value=sound_mops(each, registers)) if each.f == "txn" else each for each in told]
+    return [replace(each, value=sound_mops(each, registers)) if each.f == "txn" else each for each in events]
 
 
 def sound_mops(each: Transaction, registers: bool) -> list:

@@ -106,12 +106,12 @@ def begin(random_source: random.Random, process: int, value: int, swaps: bool) -
 
 def happen(random_source: random.Random, start: Op, held: Any) -> tuple[Any, Op]:
     """Apply the operation to the register, or not; its end and what the register holds then."""
-    fate = random_source.random()
-    if fate < 0.1:
+    outcome = random_source.random()
+    if outcome < 0.1:
         return held, start.fail("refused")
     applies = start.f == "write" or (start.f == "cas" and start.value[0] == held)
     after = (start.value if start.f == "write" else start.value[1]) if applies else held
-    if fate < 0.25:
+    if outcome < 0.25:
         return random_source.choice([held, after]), start.info("timeout")
     if start.f == "read":
         return held, replace(start, type="ok", value=held)

@@ -113,21 +113,21 @@ def random_log(source: random.Random, first_process: int, key: str, size_max: in
 
 
 def _sent(source: random.Random, process: int, value: int, log: Records, key: str) -> tuple[Op, Op]:
-    fate, offset = source.random(), len(log)
-    if fate < 0.7 or (fate < 0.9 and source.random() < 0.5):
+    outcome, offset = source.random(), len(log)
+    if outcome < 0.7 or (outcome < 0.9 and source.random() < 0.5):
         log.append([offset, value])
-    if fate < 0.7:
+    if outcome < 0.7:
         return send(process, value, offset, key)
-    return lost_send(process, value, "info" if fate < 0.9 else "fail", key)
+    return lost_send(process, value, "info" if outcome < 0.9 else "fail", key)
 
 
 def _of_group(source: random.Random, process: int, group: list[int | None], end: int, key: str) -> tuple[Op, Op]:
     """A member commits somewhere ahead, or somebody asks; group has every offset committed, end is the log's."""
-    ahead, fate = source.randint(group[-1] or 0, end), source.random()
-    if fate < 0.5:
+    ahead, outcome = source.randint(group[-1] or 0, end), source.random()
+    if outcome < 0.5:
         group.append(ahead)
-        return commit(process, ahead, key) if fate < 0.4 else lost_commit(process, ahead, "info", key)
-    if fate < 0.6:
+        return commit(process, ahead, key) if outcome < 0.4 else lost_commit(process, ahead, "info", key)
+    if outcome < 0.6:
         return lost_commit(process, source.randint(0, ahead), source.choice(["info", "fail"]), key)
     return committed(process, group[-1], key)
 
@@ -216,9 +216,9 @@ def _said_unknown(source: random.Random, ops: list[Op]) -> list[Op]:
 
 def _other_committed_offset(source: random.Random, ops: list[Op]) -> list[Op]:
     """A commit of another offset, or another answer of the coordinator's."""
-    told = [at for at, op in enumerate(ops) if op.type == "ok" and op.f in ("commit", "committed")]
-    if told:
-        at = source.choice([told[-1], *told])
+    ends = [at for at, op in enumerate(ops) if op.type == "ok" and op.f in ("commit", "committed")]
+    if ends:
+        at = source.choice([ends[-1], *ends])
         nothing = [None] if ops[at].f == "committed" else []
         other = source.choice([0, *nothing, source.randrange(12)])
         ops[at] = replace(ops[at], value=dict.fromkeys(ops[at].value, other))
@@ -311,23 +311,23 @@ def random_case(seed: int, first_process: int = 0, key: str = KEY) -> list[Op]:
 
 def found_by_kernel(ops: list[Op]) -> list[log_twin.Found]:
     """What the kernel finds in one key's operations, given to it without Spark."""
-    rows = [events_row(one) for one in log_twin.told_of(KEY, ops)]
+    rows = [events_row(one) for one in log_twin.events_of(KEY, ops)]
     empty = [op for op in ops if op.f == "drain" and op.value == []]
     began = {end: call for call, end in log_twin.drains_of(KEY, ops)}
-    rows += [events_row(log_twin.Told(op, began[op.index], (), None, kernel.NOTHING)) for op in empty]
+    rows += [events_row(log_twin.Event(op, began[op.index], (), None, kernel.NOTHING)) for op in empty]
     found = log.judge(KEY, pa.Table.from_pylist(sorted(rows, key=lambda one: one["index"]))).to_pylist() if rows else []
-    offsets = [offsets_row(told) for told in offsets_twin.told_of(ops)]
+    offsets = [offsets_row(event) for event in offsets_twin.events_of(ops)]
     found += group_offsets.judge(KEY, pa.Table.from_pylist(offsets), "log").to_pylist() if offsets else []
     return [(one["key"], one["name"], one["severity"], tuple(one["witnesses"])) for one in found]
 
 
-def offsets_row(told: offsets_twin.Told) -> dict:
+def offsets_row(event: offsets_twin.OffsetEvent) -> dict:
     """What an operation tells of committed offsets as the kernel takes it."""
-    what = group_offsets.SEEN if told.is_stale_at_worst else group_offsets.COMMITTED_BY
-    return {"call": told.call, "index": told.end, "what": what, "offset": told.offset}
+    what = group_offsets.SEEN if event.is_stale_at_worst else group_offsets.COMMITTED_BY
+    return {"call": event.call, "index": event.end, "what": what, "offset": event.offset}
 
 
-def events_row(one: log_twin.Told) -> dict:
+def events_row(one: log_twin.Event) -> dict:
     """A record that an operation tells as the kernel takes it."""
     failed = kernel.FENCED if is_fenced(one.op.error) else kernel.FAILED
     sends = {"invoke": kernel.SENT, "ok": kernel.ACKED, "fail": failed, "info": kernel.UNKNOWN}

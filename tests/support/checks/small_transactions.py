@@ -20,12 +20,12 @@ Ends = tuple[Op, Op]
 
 def txn(process: int, *micro_ops: list, end: str = "ok") -> Ends:
     """A transaction's invocation and its end; what it read is told by the end alone."""
-    start = Op("invoke", "txn", process, value=[asked(micro_op) for micro_op in micro_ops])
+    start = Op("invoke", "txn", process, value=[requested(micro_op) for micro_op in micro_ops])
     ends = {"ok": start.ok(list(micro_ops)), "fail": start.fail("aborted"), "info": start.info("timeout")}
     return start, ends[end]
 
 
-def asked(micro_op: list) -> list:
+def requested(micro_op: list) -> list:
     """A micro-operation as it is asked for."""
     if micro_op[0] == "r":
         return [*micro_op[:2], None]
@@ -87,40 +87,40 @@ def matched(found: Iterable[tuple[str, Sequence[int], int]], expected: Sequence[
     return not left
 
 
-def random_history(drawn: random.Random, number: int, log: bool) -> list[Op]:
+def random_history(source: random.Random, number: int, log: bool) -> list[Op]:
     """A few transactions on keys of their own against one true state, whose reads are disturbed now and then."""
     state: dict[str, list[list[int]]] = {f"{key}{number}": [] for key in "xy"}
     fresh = iter(range(number * 1000, number * 1000 + 1000))
     transactions: list[Ends] = []
-    for _ in range(drawn.randint(2, 6)):
-        chosen = [drawn.choice(sorted(state)) for _ in range(drawn.randint(1, 3))]
-        end = drawn.choice(["ok", "ok", "ok", "fail", "info"])
-        snapshot = {key: list(drawn.choice([held, held[:-1]])) for key, held in state.items()}
-        micro_ops = [random_mop(drawn, key, state, snapshot, next(fresh), log, end) for key in chosen]
+    for _ in range(source.randint(2, 6)):
+        chosen = [source.choice(sorted(state)) for _ in range(source.randint(1, 3))]
+        end = source.choice(["ok", "ok", "ok", "fail", "info"])
+        snapshot = {key: list(source.choice([held, held[:-1]])) for key, held in state.items()}
+        micro_ops = [random_mop(source, key, state, snapshot, next(fresh), log, end) for key in chosen]
         transactions.append(txn(0, *micro_ops, end=end))
     pairs = [tuple(replace(op, process=10 * number + at) for op in pair) for at, pair in enumerate(transactions)]
-    drains = [drain(key, *held[: len(held) - drawn.randint(0, 1)]) for key, held in state.items() if log]
-    return [*interleaved(drawn, pairs), *(op for pair in drains for op in pair)]
+    drains = [drain(key, *held[: len(held) - source.randint(0, 1)]) for key, held in state.items() if log]
+    return [*interleaved(source, pairs), *(op for pair in drains for op in pair)]
 
 
 def random_mop(
-    drawn: random.Random, key: str, state: dict, snapshot: dict, value: int, log: bool, end: str
+    source: random.Random, key: str, state: dict, snapshot: dict, value: int, log: bool, end: str
 ) -> list[Any]:
     """A write, or a read of the snapshot and of what the transaction itself has appended."""
-    if drawn.random() < 0.5:
+    if source.random() < 0.5:
         record = [len(state[key]), value]
-        if end == "ok" or drawn.random() < 0.5:
+        if end == "ok" or source.random() < 0.5:
             state[key].append(record)
         snapshot[key].append(record)
         return ["send", key, record] if log else ["append", key, value]
     if log:
-        return poll(key, *drawn.sample(state[key], min(len(state[key]), 2)))
+        return poll(key, *source.sample(state[key], min(len(state[key]), 2)))
     return read(key, *(value for _, value in snapshot[key]))
 
 
-def interleaved(drawn: random.Random, pairs: Sequence[tuple[Op, ...]]) -> list[Op]:
+def interleaved(source: random.Random, pairs: Sequence[tuple[Op, ...]]) -> list[Op]:
     """Begins and ends in any order that keeps each pair's own."""
     order = [number for number in range(len(pairs)) for _ in range(2)]
-    drawn.shuffle(order)
+    source.shuffle(order)
     parts = [iter(pair) for pair in pairs]
     return [next(parts[number]) for number in order]

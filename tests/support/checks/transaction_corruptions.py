@@ -92,13 +92,13 @@ def mop_of(source: random.Random, world: World, before: Mapping[str, list], key:
 
 def overlapping(source: random.Random, rows: Sequence[Op]) -> list[Op]:
     """The rows, some begun earlier and some ended later, each process's in the same order."""
-    told = list(rows)
-    for _ in range(3 * len(told)):
-        at = source.randrange(len(told) - 1)
-        one, other = told[at : at + 2]
+    changed = list(rows)
+    for _ in range(3 * len(changed)):
+        at = source.randrange(len(changed) - 1)
+        one, other = changed[at : at + 2]
         if one.process != other.process and (one.type, other.type) != ("invoke", "ok"):
-            told[at : at + 2] = other, one
-    return told
+            changed[at : at + 2] = other, one
+    return changed
 
 
 def settled(rows: Sequence[Op]) -> list[Op]:
@@ -126,10 +126,10 @@ def cycle(rows: Sequence[Op]) -> Plant:
         # Of logs the drains stay last: what was sent is known to be there only if it was drained after that.
         drains = [op for op in ops if op.f == "drain"]
         at = sorted(source.randint(0, len(ops) - len(drains)) for _ in moved)
-        told = list(ops)
+        changed = list(ops)
         for place, op in reversed(list(zip(at, moved, strict=True))):
-            told.insert(place, op)
-        return told
+            changed.insert(place, op)
+        return changed
 
     return plant
 
@@ -184,11 +184,11 @@ def writer_failed(word: str, error: str = "aborted") -> Plant:
 
 def seen_elsewhere(ops: Sequence[Op], own: Op, micro_op: list) -> bool:
     """Whether another operation that ended in ok read this write."""
-    told = [other for op in ops if op is not own and op.type == "ok" and op.f == "txn" for other in op.value]
+    changed = [other for op in ops if op is not own and op.type == "ok" and op.f == "txn" for other in op.value]
     if micro_op[0] == "append":
-        return any(other[0] == "r" and other[1] == micro_op[1] and micro_op[2] in (other[2] or []) for other in told)
+        return any(other[0] == "r" and other[1] == micro_op[1] and micro_op[2] in (other[2] or []) for other in changed)
     if micro_op[0] == "w":
-        return any(other[0] == "r" and other[1] == micro_op[1] and other[2] == micro_op[2] for other in told)
+        return any(other[0] == "r" and other[1] == micro_op[1] and other[2] == micro_op[2] for other in changed)
     return any(op.f == "drain" and op.type == "ok" and op.key == micro_op[1] and micro_op[2] in op.value for op in ops)
 
 

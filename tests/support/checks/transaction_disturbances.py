@@ -80,8 +80,8 @@ def another_end(source: random.Random, form: Form, ops: list[Op]) -> list[Op]:
     """A transaction ended otherwise; what it read is not told then, but for the records of a log."""
 
     def change(op: Op) -> Op:
-        told = op.value if form == "log" or op.f == "drain" else None
-        return replace(op, type=source.choice(("fail", "info")), value=told, error=source.choice(ERRORS))
+        value = op.value if form == "log" or op.f == "drain" else None
+        return replace(op, type=source.choice(("fail", "info")), value=value, error=source.choice(ERRORS))
 
     return at_random(source, ops, change)
 
@@ -109,14 +109,14 @@ def other_write(source: random.Random, form: Form, micro_op: list) -> list:
 
 def another_time(source: random.Random, form: Form, ops: list[Op]) -> list[Op]:  # noqa: ARG001
     """A row moved to another place, each process's in the same order."""
-    told = list(ops)
-    at = source.randrange(len(told))
-    moved = told.pop(at)
-    own = [place for place, op in enumerate(told) if op.process == moved.process]
+    changed = list(ops)
+    at = source.randrange(len(changed))
+    moved = changed.pop(at)
+    own = [place for place, op in enumerate(changed) if op.process == moved.process]
     first = max((place + 1 for place in own if place < at), default=0)
-    last = min((place for place in own if place >= at), default=len(told))
-    told.insert(source.randint(first, last), moved)
-    return told
+    last = min((place for place in own if place >= at), default=len(changed))
+    changed.insert(source.randint(first, last), moved)
+    return changed
 
 
 CHANGES: tuple[Callable[[random.Random, Form, list[Op]], list[Op]], ...] = (
