@@ -19,7 +19,7 @@ from results.data import ShownFinding, SideData
 from results.load import latencies_of, load_by_second, quantiles_over_time, thinned
 from results.messages import counted_messages, relevant_rows, shown_messages
 from results.rows import ops_of
-from results.run_verdict import read_verdict
+from results.run_verdict import RunVerdict
 from results.spans import epoch_steps, state_spans
 from results.store import RunDirectory
 from results.witnesses import evidence_of, operations_shown
@@ -31,9 +31,8 @@ OPS_AROUND: Final = 2
 """The number of rows shown before and after each witness."""
 
 
-def read_side(run: RunDirectory, name: str, system: str, ops: NemesisOps) -> SideData:
-    """The run as a side of a report. Raises BadInput if it has no verdict or one of its tables cannot be read."""
-    run_verdict = read_verdict(run.verdict)
+def read_side(run: RunDirectory, name: str, system: str, ops: NemesisOps, run_verdict: RunVerdict) -> SideData:
+    """The run, with its verdict, as a side of a report. Raises BadInput if one of its tables cannot be read."""
     history = read_table(run.history, HISTORY)
     observations = [Observation(**row) for row in read_table(run.observations, OBSERVATIONS).to_pylist()]
     end_ns = max(_last_ns(history), max((each.time_ns for each in observations), default=0))

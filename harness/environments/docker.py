@@ -28,7 +28,7 @@ async def provision(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment
         hosts.views,
         hosts.host,
         links,
-        lambda system, tell: DockerProcesses(hosts, system, tell),
+        lambda system, on_event: DockerProcesses(hosts, system, on_event),
         clocks=lambda processes: ProcessClocks(processes.pid),
         rpcs=rpcs,
         unavailable={"rpcs": NO_PROXY, **UNAVAILABLE},

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
+from harness import plugins
 from harness.environments import Environment, EnvironmentSpec
+from harness.model import BadInput
 from harness.model.hosts import HostKind
 from nodes.clocks.process_clocks import ProcessClocks
 from nodes.hosts.local import UNAVAILABLE, LocalHosts
@@ -13,15 +15,21 @@ from nodes.proxy.proxy_links import ProxyLinks
 
 
 async def provision(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
-    """Provision the hosts."""
+    """Provision the hosts. Raises BadInput for a system that does not speak Kafka's protocol, as the proxy does."""
+    system, _ = plugins.system(spec.plan.system)
+    if system.connect is None:
+        raise BadInput(
+            f"--hosts local: the proxy between the nodes forwards Kafka's protocol only, which {system.name} does not "
+            "speak; use --hosts netns"
+        )
     hosts = await stack.enter_async_context(LocalHosts.up(spec.run.path / "nodes", spec.plan.nodes))
-    doors = ProxyLinks.up(hosts.views, spec.ports, spec.plan.seed, spec.recording)
-    links = await stack.enter_async_context(doors)
+    proxy = ProxyLinks.up(hosts.views, spec.ports, spec.plan.seed, spec.recording)
+    links = await stack.enter_async_context(proxy)
     return Environment(
         hosts.views,
         hosts.host,
         links,
-        lambda system, tell: ChildProcesses(hosts, system, tell),
+        lambda system, on_event: ChildProcesses(hosts, system, on_event),
         clocks=lambda processes: ProcessClocks(processes.pid),
         rpcs=links.rpcs,
         unavailable=dict(UNAVAILABLE),

@@ -33,7 +33,7 @@ async def provision(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment
         hosts.views,
         hosts.host,
         links,
-        lambda system, tell: ChildProcesses(LimitedHosts(hosts, limits), system, tell),
+        lambda system, on_event: ChildProcesses(LimitedHosts(hosts, limits), system, on_event),
         clocks=lambda processes: ProcessClocks(processes.pid),
         packets=packets,
         disks=disks,

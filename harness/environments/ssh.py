@@ -48,7 +48,7 @@ async def provision(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment
         hosts.views,
         hosts.host,
         links,
-        lambda system, tell: SshProcesses(hosts, system, tell),
+        lambda system, on_event: SshProcesses(hosts, system, on_event),
         unavailable=dict(UNAVAILABLE),
         collect=collect,
     )

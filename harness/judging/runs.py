@@ -22,7 +22,7 @@ from results.data import ReportData
 from results.files import write_text
 from results.junit import junit
 from results.report import write_report
-from results.run_verdict import ExpectationResult, RunVerdict, read_verdict, write_verdict
+from results.run_verdict import ExpectationResult, RunVerdict, write_verdict
 from results.sides import read_side
 from results.store import RunDirectory
 
@@ -59,14 +59,16 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
     )
     write_verdict(run, run_verdict)
     write_text(run.junit, junit([run_verdict]))
-    write_run_report(run)
+    write_run_report(run, run_verdict)
     run.enter("judged", datetime.now(UTC))
     return run_verdict
 
 
-def judge_reproduction(reproduction: RunDirectory, scenario: Scenario, command: str) -> RunVerdict:
-    """Judge a reproduction by its side runs, which have verdicts already; writes the same files as judge_run."""
-    sides = [(side, read_verdict(side.verdict)) for side in reproduction.sides()]
+def judge_reproduction(
+    reproduction: RunDirectory, scenario: Scenario, command: str, verdicts: Mapping[str, RunVerdict]
+) -> RunVerdict:
+    """Judge a reproduction by the verdicts on its runs, which come by name; writes the same files as judge_run."""
+    sides = [(side, verdicts[side.name]) for side in reproduction.sides()]
     verdict = reproduction_verdict(scenario, [(side.name, run_verdict) for side, run_verdict in sides])
     run_verdict = RunVerdict(
         name=scenario.id,
@@ -80,17 +82,16 @@ def judge_reproduction(reproduction: RunDirectory, scenario: Scenario, command: 
     )
     write_verdict(reproduction, run_verdict)
     write_text(reproduction.junit, junit([run_verdict, *(judged for _, judged in sides)]))
-    write_reproduction_report(reproduction, scenario, run_verdict)
+    write_reproduction_report(reproduction, scenario, run_verdict, verdicts)
     reproduction.enter("judged", datetime.now(UTC))
     return run_verdict
 
 
-def write_run_report(run: RunDirectory) -> None:
-    """Render a checked run's report again from its directory."""
+def write_run_report(run: RunDirectory, run_verdict: RunVerdict) -> None:
+    """Render a checked run's report."""
     plan = Plan.read(run.plan)
-    run_verdict = read_verdict(run.verdict)
     title = plan.scenario or plan.name
-    side = read_side(run, plan.side or plan.name, label_of(plan), plugins.ops())
+    side = read_side(run, plan.side or plan.name, label_of(plan), plugins.ops(), run_verdict)
     question = (
         plugins.scenario(plan.scenario).question
         if plan.scenario
@@ -102,12 +103,14 @@ def write_run_report(run: RunDirectory) -> None:
     )
 
 
-def write_reproduction_report(reproduction: RunDirectory, scenario: Scenario, run_verdict: RunVerdict) -> None:
+def write_reproduction_report(
+    reproduction: RunDirectory, scenario: Scenario, run_verdict: RunVerdict, verdicts: Mapping[str, RunVerdict]
+) -> None:
     """Render a reproduction's report: the first run of each side, bad above good."""
     shown = [run for run in reproduction.sides() if run.name.endswith("-1")]
     plans = [Plan.read(run.plan) for run in shown]
     sides = tuple(
-        read_side(run, plan.side or run.name, label_of(plan), plugins.ops())
+        read_side(run, plan.side or run.name, label_of(plan), plugins.ops(), verdicts[run.name])
         for run, plan in zip(shown, plans, strict=True)
     )
     title = f"{scenario.id}: {scenario.title}"

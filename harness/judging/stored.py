@@ -26,12 +26,13 @@ def check_paths(paths: Sequence[Path], master: str | None, report: Report) -> It
     from harness.judging.runs import judge_reproduction, judge_run  # imported meanwhile, while Java started
 
     for directory in directories:
+        verdicts: dict[str, RunVerdict] = {}
         for run in _runs_in(directory):
             report(f"checking {run.name}")
-            run_verdict = judge_run(run, spark)
+            run_verdict = verdicts[run.name] = judge_run(run, spark)
         if directory.kind == "reproduction":
             first = Plan.read(_runs_in(directory)[0].plan)
-            run_verdict = judge_reproduction(directory, plugins.scenario(first.scenario or ""), first.command)
+            run_verdict = judge_reproduction(directory, plugins.scenario(first.scenario or ""), first.command, verdicts)
         yield directory, run_verdict
 
 
@@ -44,9 +45,11 @@ def rewrite_report(path: Path) -> Path:
         raise BadInput(f"{path}: expected a checked run; run splitbrain check {path}")
     if directory.kind == "reproduction":
         first = Plan.read(_runs_in(directory)[0].plan)
-        write_reproduction_report(directory, plugins.scenario(first.scenario or ""), read_verdict(directory.verdict))
+        verdicts = {run.name: read_verdict(run.verdict) for run in _runs_in(directory)}
+        scenario = plugins.scenario(first.scenario or "")
+        write_reproduction_report(directory, scenario, read_verdict(directory.verdict), verdicts)
     else:
-        write_run_report(directory)
+        write_run_report(directory, read_verdict(directory.verdict))
     return directory.report
 
 

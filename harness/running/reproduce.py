@@ -51,10 +51,11 @@ def reproduce_scenario(
     reproduction.enter("recorded", datetime.now(UTC))
     report("starting Spark")
     spark = open_spark(master)
+    verdicts: dict[str, RunVerdict] = {}
     for run in runs:
         report(f"checking {run.name}")
-        judge_run(run, spark)
-    return reproduction, judge_reproduction(reproduction, scenario, command_of(scenario, request))
+        verdicts[run.name] = judge_run(run, spark)
+    return reproduction, judge_reproduction(reproduction, scenario, command_of(scenario, request), verdicts)
 
 
 def command_of(scenario: Scenario, request: ReproductionRequest) -> str:

@@ -1,9 +1,9 @@
-"""Real Apache Kafka as a system: formats its nodes' storage and says which command serves them.
+"""What a node of real Apache Kafka runs: formats its storage and returns the command that serves it.
 
     system = KafkaSystem(release, Layout.CONTROLLERS, cluster_id)
     await system.prepare(host, hosts.views)
 
-Nothing here starts a server: nodes.hosts.processes does, for every system alike.
+Does not start servers: nodes.hosts.processes does, for every system.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.model.hosts import Host, HostView
-from harness.model.quorum_states import TableName
 from harness.model.systems import CONTROLLER_PORT, NodeCommand, NodeFiles
 from nodes.kafka.artifacts import Release
 from nodes.kafka.configuration import Layout, NodeConfiguration, server_properties
@@ -41,12 +40,13 @@ rootLogger.appenderRef.stdout.ref=stdout
 
 @dataclass(frozen=True, slots=True)
 class KafkaSystem:
-    """Nodes of one release. overrides are properties; metadata_release is that of the oldest node, where not this one;
-    features are levels that the cluster is formatted with, where not those of the release (KIP-1022).
+    """harness.model.systems.NodeSystem of nodes of one release.
 
-    A node beside older ones is formatted for their release, or its records would be unreadable to them. initial_voters
-    are those of a dynamic quorum (KIP-853), each with its directory id; the other nodes are observers that may join.
-    Without, all nodes are the voters of a static one.
+    overrides are properties. metadata_release is the release of the oldest node, if that is another: a node beside
+    older ones is formatted for their release, so that they can read its records. features are levels that the cluster
+    is formatted with, if not those of the release (KIP-1022). initial_voters are those of a quorum with dynamic voters
+    (KIP-853), each with its directory id; the other nodes are observers that may join. Without them, all nodes are
+    voters of a static quorum.
     """
 
     release: Release
@@ -61,11 +61,6 @@ class KafkaSystem:
     def label(self) -> str:
         """E.g. 'kafka:3.9.1'."""
         return label(self.release.version, self.overrides)
-
-    @property
-    def table(self) -> TableName:
-        """The transition table this release follows."""
-        return self.release.version.transition_table
 
     async def prepare(self, host: Host, hosts: Mapping[int, HostView], newcomer: bool = False) -> None:
         """Write the node's configuration and format its storage."""
@@ -114,15 +109,17 @@ class KafkaSystem:
 
 
 def label(version: KafkaVersion, overrides: Mapping[str, str]) -> str:
-    """What a node of this version and with these properties is called, e.g. 'kafka:3.9.1 (a.timeout.ms=100)'."""
+    """The label of a node with this version and these properties, e.g. 'kafka:3.9.1 (a.timeout.ms=100)'."""
     shown = ", ".join(f"{name}={value}" for name, value in sorted(overrides.items()))
     return f"kafka:{version} ({shown})" if shown else f"kafka:{version}"
 
 
 def _first_quorum(voters: Mapping[int, str], hosts: Mapping[int, HostView]) -> list[str]:
-    """What the storage tool is told of the first voters of a dynamic quorum, each of which is one of them."""
-    told = (f"{voter}@{hosts[voter].address}:{CONTROLLER_PORT}:{directory}" for voter, directory in voters.items())
-    return ["--initial-controllers", ",".join(told)]
+    """The storage tool's arguments for an initial voter of a quorum with dynamic voters."""
+    voter_list = (
+        f"{voter}@{hosts[voter].address}:{CONTROLLER_PORT}:{directory}" for voter, directory in voters.items()
+    )
+    return ["--initial-controllers", ",".join(voter_list)]
 
 
 def _properties(host: HostView) -> Path:

@@ -1,4 +1,4 @@
-"""The reference quorum as a system: writes its nodes' configurations and says which command serves them.
+"""What a node of the reference quorum runs: writes its configuration and returns the command that serves it.
 
 system = ReferenceSystem({"reference.pre_vote": "false"}, cluster_id, seed=7)
 """
@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.model.hosts import Host, HostView
-from harness.model.quorum_states import TableName
 from harness.model.systems import CONTROLLER_PORT, NodeCommand, NodeFiles
 from nodes.reference.properties import DEFAULT_CLUSTER_ID, parse
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceSystem:
-    """A quorum of reference nodes. switches are its properties, by name, that differ from their defaults."""
+    """harness.model.systems.NodeSystem of reference nodes. switches are properties that differ from their defaults."""
 
     switches: Mapping[str, str]
     cluster_id: str
@@ -30,13 +29,8 @@ class ReferenceSystem:
         shown = ", ".join(f"{name.removeprefix('reference.')}={value}" for name, value in sorted(self.switches.items()))
         return f"reference ({shown})" if shown else "reference"
 
-    @property
-    def table(self) -> TableName:
-        """The transition table its nodes execute."""
-        return "kip-595" if self.switches.get("reference.pre_vote") == "false" else "kip-996"
-
     async def prepare(self, host: Host, hosts: Mapping[int, HostView], newcomer: bool = False) -> None:  # noqa: ARG002
-        """Write the node's properties; a node makes its log directory itself, and the voters never change."""
+        """Write the node's properties. A node creates its log directory itself, and the voters never change."""
         await self.configure(host, hosts)
 
     async def configure(self, host: Host, hosts: Mapping[int, HostView]) -> None:
@@ -47,7 +41,7 @@ class ReferenceSystem:
 
     @property
     def reads(self) -> Sequence[Path]:
-        """Nothing but this package and its interpreter."""
+        """Nothing besides this package and its interpreter."""
         return ()
 
     def command(self, host: HostView) -> NodeCommand:
@@ -61,7 +55,7 @@ class ReferenceSystem:
 
 
 def check_switches(switches: Mapping[str, str]) -> None:
-    """Raises BadInput for a switch that the reference does not have, or a value it does not take."""
+    """Raise BadInput for an unknown switch or an invalid value."""
     host = HostView(1, "127.0.0.1", "n1", Path("n1"))
     voters = f"1@127.0.0.1:{CONTROLLER_PORT}"
     parse(Path("switches"), _server_properties(host, voters, DEFAULT_CLUSTER_ID, 0, switches))

@@ -17,7 +17,7 @@ from harness.model.records.fault_intervals import FaultInterval, fault_intervals
 from harness.model.records.tables import HISTORY
 from results.data import EpochStep, LatencyPoint, SecondOfLoad, StateSpan
 from results.load import BUCKETS, latencies_of, load_by_second, quantiles_over_time, thinned
-from results.run_verdict import RunVerdict, write_verdict
+from results.run_verdict import RunVerdict, read_verdict, write_verdict
 from results.sides import read_side
 from results.spans import epoch_steps, state_spans
 from results.store import RunDirectory, new_run
@@ -178,7 +178,7 @@ def judged_run(tmp_path: Path) -> RunDirectory:
 
 
 def test_side_is_read_from_a_recorded_run(judged_run: RunDirectory) -> None:
-    side = read_side(judged_run, "bad", "reference", plugins.ops())
+    side = read_side(judged_run, "bad", "reference", plugins.ops(), read_verdict(judged_run.verdict))
     assert (side.verdict, side.duration_ns, side.nodes) == (Verdict.INVALID, 200, (1,))
     assert side.spans[-1] == StateSpan(1, "Leader", 1, 5, 200)
     assert side.faults == (FaultInterval("n2 cut from all", 0, 200),)
@@ -187,7 +187,7 @@ def test_side_is_read_from_a_recorded_run(judged_run: RunDirectory) -> None:
 
 
 def test_finding_is_shown_with_the_rows_around_its_witness(judged_run: RunDirectory) -> None:
-    shown = read_side(judged_run, "bad", "reference", plugins.ops()).findings[0]
+    shown = read_side(judged_run, "bad", "reference", plugins.ops(), read_verdict(judged_run.verdict)).findings[0]
     assert [(op.index, op.type, op.value) for op in shown.ops] == [
         (10, "invoke", {"n": 4}),
         (11, "ok", {"n": 4}),
@@ -201,7 +201,7 @@ def test_truncated_chunk_is_bad_input_with_its_name(judged_run: RunDirectory) ->
     chunk = judged_run.history / "00000001.parquet"
     chunk.write_bytes(chunk.read_bytes()[:-9])
     with pytest.raises(BadInput, match=r"history/00000001\.parquet: expected a whole Parquet file"):
-        read_side(judged_run, "bad", "reference", plugins.ops())
+        read_side(judged_run, "bad", "reference", plugins.ops(), read_verdict(judged_run.verdict))
 
 
 def test_chunk_with_other_columns_is_bad_input_with_its_name(tmp_path: Path) -> None:
@@ -213,4 +213,4 @@ def test_chunk_with_other_columns_is_bad_input_with_its_name(tmp_path: Path) -> 
 def test_run_without_a_verdict_is_bad_input(tmp_path: Path) -> None:
     run = new_run(tmp_path, "PV-01", datetime(2026, 11, 21, tzinfo=UTC))
     with pytest.raises(BadInput, match=r"verdict\.json: expected a JSON file, found none"):
-        read_side(run, "bad", "reference", plugins.ops())
+        read_side(run, "bad", "reference", plugins.ops(), read_verdict(run.verdict))

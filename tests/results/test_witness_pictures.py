@@ -26,7 +26,7 @@ from results.drawing.events import events_of
 from results.drawing.intervals import caption, intervals, label_of
 from results.drawing.svg import markup
 from results.report import render_report
-from results.run_verdict import RunVerdict, write_verdict
+from results.run_verdict import RunVerdict, read_verdict, write_verdict
 from results.sides import read_side
 from results.store import RunDirectory
 from results.witnesses import OPERATIONS_MAX, operations_shown
@@ -267,7 +267,10 @@ def recorded(tmp_path: Path, evidence: str | None) -> RunDirectory:
 
 
 def test_report_has_the_pictures_of_the_first_findings(tmp_path: Path) -> None:
-    side = read_side(recorded(tmp_path, encoded(ZONES)), "bad", "reference", plugins.ops())
+    run = recorded(tmp_path, encoded(ZONES))
+    side = read_side(run, "bad", "reference", plugins.ops(), read_verdict(run.verdict))
+        run := recorded(tmp_path, encoded(ZONES)), "bad", "reference", plugins.ops(), read_verdict(run.verdict)
+    )
     assert [len(each.operations) for each in side.findings] == [4] * 6 + [0] * 3
     page = render_report(report_of(side))
     assert len(re.findall("Operations of x around non-linearizable", page)) == 2 * 6
@@ -281,4 +284,4 @@ def report_of(side: SideData) -> ReportData:
 @pytest.mark.parametrize("evidence", ["nonsense", "{}", '{"kind": "song"}', '{"kind": "zones"}', "[]"])
 def test_invalid_evidence_is_bad_input_with_the_file(tmp_path: Path, evidence: str) -> None:
     with pytest.raises(BadInput, match=r"verdict\.json: invalid evidence for non-linearizable"):
-        read_side(recorded(tmp_path, evidence), "bad", "reference", plugins.ops())
+        read_side(run := recorded(tmp_path, evidence), "bad", "reference", plugins.ops(), read_verdict(run.verdict))
