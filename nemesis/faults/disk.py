@@ -144,7 +144,7 @@ def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolv
         raise EnvironmentFailure(f"{f}: {reason}")
     nodes = context.nodes_in_role(value["who"])
     details = ACTIONS[f].model_validate(value).model_dump(exclude={"who"})
-    return {**details, "nodes": list(context.keeping_the_floor(nodes) if f in AT_REST else nodes)}
+    return {**details, "nodes": list(context.stoppable(nodes) if f in AT_REST else nodes)}
 
 
 def undo(f: str, resolved: Resolved) -> UndoRecord | None:

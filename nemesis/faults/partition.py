@@ -125,7 +125,7 @@ def _resolve(context: NemesisContext, value: Mapping[str, Any]) -> tuple[frozens
     if "who" in value:
         return _isolated(context, context.nodes_in_role(value["who"]), value)
     if "only" in value:
-        pairs = swap([tuple(pair) for pair in value["only"]], context.the_leader(), int(value["leader_as"]))
+        pairs = swap([tuple(pair) for pair in value["only"]], context.require_leader(), int(value["leader_as"]))
         shown = " ".join(f"{a}-{b}" for a, b in sorted(pairs))
         return all_but(context.nodes, pairs), f"only links {shown} are up", ()
     if "groups" in value:
@@ -153,7 +153,7 @@ def _shaped(context: NemesisContext, value: Mapping[str, Any]) -> tuple[frozense
     shape, direction = value["shape"], value.get("direction", "both")
     shuffled = context.shuffled()
     if shape == "primaries":
-        return _isolated(context, (context.the_leader(),), {"who": LEADER, "direction": direction})
+        return _isolated(context, (context.require_leader(),), {"who": LEADER, "direction": direction})
     if shape == "minority":
         few = sorted(shuffled[: (len(shuffled) - 1) // 2])
         rest = sorted(set(context.nodes) - set(few))

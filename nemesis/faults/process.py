@@ -56,7 +56,7 @@ ACTIONS: Mapping[str, ProcessAction] = {
 def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
     """The nodes that are meant, but for those that the floor spares."""
     nodes = context.nodes_in_role(value["who"])
-    return {"nodes": list(context.keeping_the_floor(nodes) if ACTIONS[f].undo else nodes)}
+    return {"nodes": list(context.stoppable(nodes) if ACTIONS[f].undo else nodes)}
 
 
 def undo(f: str, resolved: Resolved) -> UndoRecord | None:

@@ -129,7 +129,7 @@ def test_a_deed_that_means_the_leader_waits_for_one_and_fails_where_none_comes(p
     assert done.value["nodes"] == [3]
     context.leader = lambda: None
     (failed,) = play(kill(LEADER))
-    assert failed.error == "choosing the leader: no node claims to lead just now"
+    assert failed.error == "resolving the leader: no node claims to lead"
     assert known == [LEADER_KNOWN.to_json()]
 
 

@@ -153,9 +153,9 @@ def test_roles_of_several_nodes_are_so_many_of_those_that_run(context):
 
 def test_the_floor_spares_nodes(context):
     context.floor = 2
-    assert context.keeping_the_floor((1, 2, 3)) == (1,)
+    assert context.stoppable((1, 2, 3)) == (1,)
     context.processes.states[3] = "gone"
-    assert context.keeping_the_floor((1, 3)) == (3,)
+    assert context.stoppable((1, 3)) == (3,)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_dead_or_paused_node_is_nobody_s_follower(context):
     context.processes.states[3] = "paused"
     assert context.nodes_in_role(FOLLOWERS) == (1,)
     context.processes.states[1] = "gone"
-    with pytest.raises(PeerFailure, match="no node runs beside n2"):
+    with pytest.raises(PeerFailure, match="no node runs besides the leader, n2"):
         context.nodes_in_role(FOLLOWERS)
 
 
