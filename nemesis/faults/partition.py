@@ -188,12 +188,7 @@ def sample(random_source: random.Random, nodes: int) -> list[Step]:
         [cut(FOLLOWERS, direction)],
         [split(shuffled[: nodes // 2], shuffled[nodes // 2 :])],
         random_source.choice(shapes),
-        swizzle(
-            shuffled[: (nodes + 1) // 2],
-            random_source.sample(shuffled[: (nodes + 1) // 2], (nodes + 1) // 2),
-            nodes,
-            0.5,
-        ),
+        swizzle(first, random_source.sample(first, len(first)), nodes, 0.5),
     ]
     return random_source.choice(sequences)
 

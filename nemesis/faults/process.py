@@ -102,7 +102,7 @@ ENDS_KILL = frozenset({"kill", "stop"})
 
 KILL = Fault(
     name="kill",
-    summary="servers are killed (SIGKILL), stopped (SIGTERM), restarted or crash-looped: one, a minority, a majority, or all",
+    summary="servers are killed (SIGKILL), stopped (SIGTERM), restarted or crash-looped: one, some or all",
     actions={"kill": Action(OnNodes), "stop": Action(OnNodes), "start": Action(OnNodes, ends=ENDS_KILL)},
     resolve=resolve,
     undo=undo,
