@@ -1,1 +1,1 @@
-"""The faults, one file a kind, the undo journal, and the session that carries out a story's actions."""
+"""The faults, one file per kind; the undo journal; and the session that carries out nemesis operations."""

@@ -1,6 +1,6 @@
-"""What actions take, as types that plans and the JSON Schema check: nodes, roles, links, times.
+"""Types of the arguments of actions, which validate plans and define the JSON Schema: nodes, roles, links, times.
 
-What may live here: types that several faults share. What may not: what is done with them.
+Contains types that several faults share. Does not contain their use.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 
 
 class Arguments(BaseModel):
-    """What an action takes; an action's own class says it in fields with ranges."""
+    """The arguments of an action; each action has a subclass whose fields have types and ranges."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class OnNodes(Arguments):
-    """An action that befalls the nodes of a role, or one by name."""
+    """The arguments of an action on the nodes of a role, or on one node by name."""
 
     who: Who

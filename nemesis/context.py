@@ -1,4 +1,7 @@
-"""What a fault may use: the hosts' capabilities, who leads, and the plan's draws; and whom a role means just now."""
+"""What faults work with: the capabilities of the hosts, the leader, random draws, and the state of faults in a run.
+
+Contains the resolution of roles to nodes. Does not contain faults.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from harness.model import BadInput, PeerFailure
 from harness.model.faults.disks import Disks
 from harness.model.faults.membership import Change, Membership
 from harness.model.faults.packets import Packets
-from harness.model.faults.rpc import Rpcs
+from harness.model.faults.rpc import RpcRule, Rpcs, RuleCount
 from harness.model.hosts import Clocks, Link, Links, Processes
 from harness.model.story import (
     ALL,
@@ -29,19 +32,21 @@ from harness.model.systems import NodeConfigs
 
 
 class NoLeader(PeerFailure):
-    """A role that speaks of the leader, while there is none."""
+    """A role refers to the leader while there is none."""
 
 
 @dataclass(slots=True)
 class NemesisContext:
     """The run as its nemesis sees it.
 
-    leader() names whom the quorum holds for its leader, None while there is none; draw(n) is a number below n from the
-    plan's seed. cut_off is who the last cut isolated, cut_links what is cut, skewed whose clocks were moved. A
-    capability that may be None is so where these hosts lack it, and `unavailable` says why, by its name here. floor is
-    how
-    many nodes a fault of processes must leave running, pending what was asked of the membership and is
-    yet to be seen, by voter or partition, unanswered those of them whose request had no answer.
+    leader() is the leader that the quorum names, None while there is none. draw(n) is a random number below n, from the
+    plan's seed. A capability is None if these hosts lack it; `unavailable` gives the reason, by the field's name.
+
+    The rest is what the faults have done so far: cut_off are the nodes that the last partition isolated, cut_links the
+    links that are cut, skewed the nodes whose clocks were changed. floor is the number of nodes that process faults
+    must leave running. pending are the membership changes that were requested and are not done yet, by voter or
+    partition; unanswered are those of them whose request got no response. rpc_rules are the RPC rules in place,
+    rpc_counts the final counters of rules that were replaced or removed since the last heal, None if lost.
     """
 
     nodes: tuple[int, ...]
@@ -61,54 +66,56 @@ class NemesisContext:
     node_configs: NodeConfigs | None = None
     pending: dict[str, Change] = field(default_factory=dict)
     unanswered: set[str] = field(default_factory=set)
+    rpc_rules: tuple[RpcRule, ...] = ()
+    rpc_counts: dict[RpcRule, RuleCount | None] = field(default_factory=dict)
     unavailable: Mapping[str, str] = field(default_factory=dict)
 
     def nodes_in_role(self, who: Who) -> tuple[int, ...]:
-        """The nodes a role means now. Raises PeerFailure where nobody fits, BadInput for an unknown role."""
+        """The nodes that have a role now. Raises PeerFailure if none has it, BadInput for an unknown role."""
         if who in (CUT_OFF, SKEWED):
             return self.cut_off if who == CUT_OFF else self.skewed
         if who in (DOWN, PAUSED):
             return self._in_state({DOWN: "gone", PAUSED: "paused"}[who])
         if who == LEADER:
-            return (self.the_leader(),)
+            return (self.require_leader(),)
         if who == FOLLOWERS:
-            return (self._a_follower(),)
+            return (self._random_follower(),)
         if who in (ONE, MINORITY, MAJORITY, ALL):
             count = len(self.nodes)
             sizes = {ONE: 1, MINORITY: (count - 1) // 2, MAJORITY: count // 2 + 1, ALL: count}
             return tuple(sorted(self.shuffled(self._in_state("running"))[: sizes[who]]))
         return (self._named(who),)
 
-    def the_leader(self) -> int:
-        """Raises PeerFailure while no node claims to lead."""
+    def require_leader(self) -> int:
+        """The leader. Raises NoLeader while no node claims to lead."""
         leader = self.leader()
         if leader is None:
-            raise NoLeader("choosing the leader: no node claims to lead just now")
+            raise NoLeader("resolving the leader: no node claims to lead")
         return leader
 
     def shuffled(self, nodes: Sequence[int] | None = None) -> tuple[int, ...]:
-        """All nodes, or these, in an order from the plan's seed."""
+        """All nodes, or these, in a random order from the plan's seed."""
         left = list(self.nodes if nodes is None else nodes)
         return tuple(left.pop(self.draw(len(left))) for _ in range(len(left)))
 
-    def keeping_the_floor(self, nodes: Sequence[int]) -> tuple[int, ...]:
-        """As many of these nodes, from the first, as may stop running, those that do not run already among them."""
+    def stoppable(self, nodes: Sequence[int]) -> tuple[int, ...]:
+        """The first of these nodes, as many as may stop without falling below the floor; and those already stopped."""
         running = self._in_state("running")
-        spare = max(0, len(running) - self.floor)
-        taken = [node for node in nodes if node in running][:spare]
-        return tuple(node for node in nodes if node not in running or node in taken)
+        count = max(0, len(running) - self.floor)
+        chosen = [node for node in nodes if node in running][:count]
+        return tuple(node for node in nodes if node not in running or node in chosen)
 
     def why_unavailable(self, capability: str) -> str | None:
-        """None where these hosts have a capability, else the reason."""
+        """Why these hosts lack a capability; None if they have it."""
         if getattr(self, capability) is not None:
             return None
         return self.unavailable.get(capability, f"hosts of this kind have no {capability}")
 
-    def _a_follower(self) -> int:
-        leader = self.the_leader()
+    def _random_follower(self) -> int:
+        leader = self.require_leader()
         others = [node for node in self._in_state("running") if node != leader]
         if not others:
-            raise PeerFailure(f"choosing a follower: no node runs beside n{leader}, which leads")
+            raise PeerFailure(f"resolving a follower: no node runs besides the leader, n{leader}")
         return others[self.draw(len(others))]
 
     def _in_state(self, state: str) -> tuple[int, ...]:

@@ -2,12 +2,12 @@
 
     FAULT = Fault(name="partition", actions={"cut": Action(Cut)}, resolve=…, inject=…, heal=…, sample=…, trials=…)
 
-An action runs in four steps, always in this order: its arguments are resolved (roles become nodes, random choices are
-made), what undoes it goes to the journal, it is injected, and its effect is verified. Healing undoes all actions of a
-fault and verifies that; it is safe where there is nothing to undo.
+An action runs in four steps: resolve its arguments (roles become nodes, random choices are made), write how to undo
+it to the journal, inject it, verify its effect. Healing undoes all actions of a fault and verifies that; it is safe if
+there is nothing to undo.
 
-To add a fault, write its file, register the value with the entry point group `splitbrain.faults`, and describe in
-docs/faults.md what it needs.
+To add a fault, write its file, register the value in the entry point group `splitbrain.faults`, and describe its
+requirements in docs/faults.md.
 
 Contains the type. Does not contain any fault.
 """
@@ -25,15 +25,15 @@ from harness.model.story import Step
 from nemesis.context import NemesisContext
 
 Resolved = Mapping[str, Any]
-"""An action's arguments with nothing left open, as JSON; the nodes that it affects are under `nodes`."""
+"""An action's arguments with roles and random choices resolved, as JSON; `nodes` are the nodes that it affects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
     """A nemesis operation that a fault offers.
 
-    arguments is the type that plans are checked against (nemesis.arguments). ends names the actions whose effect this
-    one ends. momentary: the effect does not last, so that nothing has to end it. empties_disk: a node remembers nothing
+    arguments is the type that validates its arguments in plans (nemesis.arguments). ends names the actions whose effect
+    this one ends. momentary: the effect does not last, so nothing has to end it. empties_disk: a node's data is gone
     afterwards.
     """
 
@@ -44,12 +44,12 @@ class Action:
 
 
 def nodes_of_role(context: NemesisContext, _f: str, value: Mapping[str, Any]) -> Resolved:
-    """The arguments with the nodes that `who` means under `nodes`."""
+    """The arguments, with the nodes of the role `who` under `nodes`."""
     return {**value, "nodes": list(context.nodes_in_role(value["who"]))}
 
 
 async def nothing_to_heal(_context: NemesisContext) -> None:
-    """For a fault whose effect does not last."""
+    """Do nothing: for a fault whose effect does not last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +57,18 @@ class Fault:
     """One way to break something.
 
     - summary describes it for `splitbrain faults`.
-    - actions maps the name of each action to what it takes and does.
-    - unavailable returns why an action is not possible in this context, None where it is.
-    - resolve may raise BadInput for arguments that make no sense, PeerFailure where no node has a role. The default
-      resolves the role `who`.
+    - actions are the fault's actions, by name.
+    - unavailable returns why an action is not possible in this context, None if it is.
+    - resolve may raise BadInput for invalid arguments, PeerFailure if no node has a role. The default resolves the role
+      `who`.
     - undo returns the journal's record, None for an action that undoes another.
     - inject injects, verifies the effect and returns what was done, with a `label` for the report; it raises
-      PeerFailure where the effect is not there.
+      PeerFailure if the effect is missing.
     - heal undoes and verifies.
-    - sample draws the steps of one random occurrence, for schedules.
-    - trials are step sequences that show the fault at work within seconds, for `splitbrain faults test`.
-    - heal_order: faults heal in ascending order. The network comes first, so that the rest can be verified over it;
-      processes come late, when disks and clocks are whole; membership is verified last.
+    - sample returns the steps of one random fault sequence, for schedules.
+    - trials are step sequences that show the fault within seconds, for `splitbrain faults test`.
+    - heal_order: faults heal in ascending order. The network comes first, because the rest is verified over it;
+      processes come after disks and clocks; membership comes last.
     """
 
     name: str
@@ -76,21 +76,21 @@ class Fault:
     actions: Mapping[str, Action]
     inject: Callable[[NemesisContext, str, Resolved], Awaitable[dict[str, Any]]]
     sample: Callable[[random.Random, int], list[Step]]
-    unavailable: Callable[[NemesisContext, str], str | None] = lambda _context, _action: None
+    unavailable: Callable[[NemesisContext, str], str | None] = lambda _context, _f: None
     resolve: Callable[[NemesisContext, str, Any], Resolved] = nodes_of_role
-    undo: Callable[[str, Resolved], UndoRecord | None] = lambda _action, _resolved: None
+    undo: Callable[[str, Resolved], UndoRecord | None] = lambda _f, _resolved: None
     heal: Callable[[NemesisContext], Awaitable[Any]] = nothing_to_heal
     trials: tuple[tuple[Step, ...], ...] = ()
     heal_order: int = 50
 
 
 def by_action(faults: Iterable[Fault]) -> dict[str, Fault]:
-    """Each action's fault, by the action's name."""
+    """The fault of each action, by the action's name."""
     return {action: fault for fault in faults for action in fault.actions}
 
 
 def nemesis_ops(faults: Iterable[Fault]) -> NemesisOps:
-    """What the actions of these faults do to a run."""
+    """The properties of these faults' actions that plans and reports need."""
     actions = {name: action for fault in faults for name, action in fault.actions.items()}
     return NemesisOps(
         ends={name: action.ends for name, action in actions.items() if action.ends},

@@ -1,8 +1,8 @@
-"""The undo journal: what it takes to undo each fault, on disk before the fault is in place.
+"""The undo journal: how to undo each fault, on disk before the fault is injected.
 
-One JSON line an entry, on the disk before record() returns: `{"id": 1, "fault": …, "kind": …, "details": …}` when a
-fault is about to be injected, `{"id": 1, "healed": true}` when it is undone. A line that a crash cut short is the last
-one and belongs to a fault that was never injected, so it counts for nothing; whoever writes next removes it.
+Each entry is one JSON line and is synced before record() returns: `{"id": 1, "fault": …, "kind": …, "details": …}`
+before a fault is injected, `{"id": 1, "healed": true}` after it is undone. Only the last line can be torn by a crash;
+its fault was never injected, so readers ignore it, and the next writer removes it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness.model.hosts import UndoRecord
 
 
 class UndoJournal:
-    """An append-only file of faults and their undoing."""
+    """An append-only file of faults and how to undo them."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -24,17 +24,17 @@ class UndoJournal:
         self._last = max((identifier for identifier, _ in _entries(path)), default=0)
 
     def record(self, undo: UndoRecord) -> int:
-        """Write down how to undo a fault; returns the entry's id once it is on disk."""
+        """Record how to undo a fault; returns the entry's id once it is synced."""
         self._last += 1
         self._append({"id": self._last, "fault": undo.fault, "kind": undo.kind, "details": dict(undo.details)})
         return self._last
 
     def healed(self, identifier: int) -> None:
-        """Write down that a fault is undone."""
+        """Record that a fault is undone."""
         self._append({"id": identifier, "healed": True})
 
     def all_healed(self) -> None:
-        """Write down that every fault is undone, by whatever means."""
+        """Record that every fault is undone."""
         for identifier in _open(self._path):
             self.healed(identifier)
 
@@ -46,7 +46,7 @@ class UndoJournal:
 
 
 def pending(path: Path) -> list[UndoRecord]:
-    """The faults of a journal that nobody has undone, latest first: the order in which to undo them."""
+    """The faults that are not undone, latest first: the order in which to undo them."""
     return list(reversed(_open(path).values()))
 
 

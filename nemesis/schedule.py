@@ -1,10 +1,10 @@
-"""Schedules: seeded sequences of faults as stories, so that a random run is as repeatable as a written one.
+"""Random schedules: stories of random faults, reproducible by seed.
 
     mix = Mix({"partition": 2, "kill": 1}, at_once=2)
     random_story(mix, faults, seed=7, duration_seconds=60, interval_seconds=8, nodes=5)
 
-Some faults strike one after another and hold for a while, all are healed, and there is a spell without one: each
-interval is such a rotation. The last thing in a story is a heal, and a quiet time before the final reads.
+Each interval is one rotation: inject one or more faults, wait, heal all, wait without faults. A story ends with a heal
+and a quiet period before the final reads.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from harness.model.story import Step, for_, heal, once
 from nemesis.fault import Fault
 
 CALM_SHARE = 0.4
-"""The part of an interval that is free of faults."""
+"""The share of an interval without faults."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Which faults sequence, each with its weight, and how many of them, at most, at a time."""
+    """The faults to choose from, each with its weight, and the maximum number of them at a time."""
 
     weights: Mapping[str, float]
     at_once: int = 1
@@ -38,27 +38,27 @@ def random_story(
     nodes: int,
     quiet_seconds: float = 2.0,
 ) -> list[Step]:
-    """Faults of these kinds, one rotation an interval, for about the duration; the same arguments, the same story."""
-    drawn = random.Random(f"schedule {seed}")
+    """One rotation per interval until about the duration; the same arguments give the same story."""
+    random_source = random.Random(f"schedule {seed}")
     if not mix.weights:
         return [for_(duration_seconds)]
     story: list[Step] = []
     elapsed = 0.0
     while elapsed < duration_seconds:
-        interval = interval_seconds * drawn.uniform(0.5, 1.5)
-        sequences = [step for name in _names(drawn, mix) for step in faults[name].sample(drawn, nodes)]
-        story += [*sequences, for_(round(interval * (1 - CALM_SHARE), 2)), heal()]
+        interval = interval_seconds * random_source.uniform(0.5, 1.5)
+        steps = [step for name in _names(random_source, mix) for step in faults[name].sample(random_source, nodes)]
+        story += [*steps, for_(round(interval * (1 - CALM_SHARE), 2)), heal()]
         story += [for_(round(interval * CALM_SHARE, 2))]
         elapsed += interval
     return [*story, once(LEADER_KNOWN), for_(quiet_seconds)]
 
 
-def _names(drawn: random.Random, mix: Mix) -> list[str]:
-    """The faults of one rotation: a random number of different ones, the heavier the likelier."""
+def _names(random_source: random.Random, mix: Mix) -> list[str]:
+    """The names of one rotation's faults: a random number of different ones, chosen by weight."""
     left = dict(mix.weights)
     chosen: list[str] = []
-    for _ in range(drawn.randint(1, min(mix.at_once, len(left)))):
-        (name,) = drawn.choices(list(left), list(left.values()))
+    for _ in range(random_source.randint(1, min(mix.at_once, len(left)))):
+        (name,) = random_source.choices(list(left), list(left.values()))
         del left[name]
         chosen.append(name)
     return chosen

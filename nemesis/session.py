@@ -1,8 +1,7 @@
-"""The nemesis as a session: turns the actions of a story into faults, and undoes them.
+"""The nemesis's session: injects faults for the operations of a story, and heals them.
 
-Every fault is written to the undo journal before it is injected and crossed out after it is healed. An action that did
-not
-do what it says ends with its error in the history, and the run it belongs to is unknown.
+Every fault is recorded in the undo journal before it is injected, and recorded as healed afterwards. An operation whose
+effect is not verified completes with an error in the history, and the run's verdict is unknown.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from nemesis.fault import Fault, Resolved, by_action
 from nemesis.journal import UndoJournal
 
 LEADER_SECONDS = 10.0
-"""How long an action that means the leader waits for there to be one."""
+"""How long an action on the leader waits until there is one."""
 
 Await = Callable[[Mapping[str, Any], float], Awaitable[bool]]
-"""Waits until a condition (harness.model.conditions) holds; False if it does not in so many seconds."""
+"""Waits until a condition (harness.model.conditions) holds; False if it does not within this many seconds."""
 
 
 def refuse_unavailable(actions: Iterable[str], context: NemesisContext, faults: Mapping[str, Fault]) -> None:
-    """Raise BadInput for the first of a story's actions that is not possible here, before the story starts."""
+    """Raise BadInput for the first action of a story that is not possible here; called before the story starts."""
     for f in actions:
         reason = faults[f].unavailable(context, f) if f in faults else None
         if reason:
@@ -38,7 +37,7 @@ class NemesisSession:
     def __init__(
         self, context: NemesisContext, journal: UndoJournal, until: Await, faults: Mapping[str, Fault]
     ) -> None:
-        """faults are those that the story may use, by name, in the order in which they heal."""
+        """faults are those that the story may use, by name, in the order in which they are healed."""
         self._faults = tuple(faults.values())
         self._by_action = by_action(self._faults)
         self._context = context
@@ -47,20 +46,18 @@ class NemesisSession:
         self._open_faults: list[int] = []
 
     async def invoke(self, op: Op) -> Op:
-        """Carry out an action. The completion is `info`, as the nemesis's always is, with what was done as its
-        value.
-        """
+        """Carry out an operation. The completion is always `info`; its value is what was done."""
         try:
-            done = await self._carry_out(op.f, op.value)
+            done = await self._perform(op.f, op.value)
         except SplitbrainError as error:
             return Op("info", op.f, op.process, value=op.value, error=str(error))
         return Op("info", op.f, op.process, value=done)
 
     async def close(self) -> None:
-        """Undo whatever is still in place."""
+        """Heal all faults that are still in place."""
         await self._heal()
 
-    async def _carry_out(self, f: str, value: Any) -> Any:
+    async def _perform(self, f: str, value: Any) -> Any:
         if f == AWAIT:
             return await self._await(value)
         if f == HEAL:
@@ -78,7 +75,7 @@ class NemesisSession:
         return await fault.inject(self._context, f, resolved)
 
     async def _resolve_roles(self, fault: Fault, f: str, value: Any) -> Resolved:
-        """Whom an action means; where it means the leader and nobody leads just now, whoever leads next."""
+        """The resolved arguments; if they refer to the leader while there is none, wait for the next leader."""
         try:
             return fault.resolve(self._context, f, value)
         except NoLeader:
@@ -92,9 +89,9 @@ class NemesisSession:
         return value
 
     async def _heal(self) -> dict[str, Any]:
-        """Undo each fault, whatever becomes of the others, in the order in which they are named.
+        """Heal each fault in heal order, even if others fail.
 
-        Raises PeerFailure with every reason where one could not be undone.
+        Raises PeerFailure with the reasons of all that failed.
         """
         problems: list[str] = []
         for fault in self._faults:

@@ -1,8 +1,8 @@
-"""Changes of single nodes: another configuration, another release; the node is stopped, changed, and started.
+"""Changes to single nodes: another configuration or another release. The node is stopped, changed and started.
 
-A quorum whose nodes differ is what a rolling upgrade makes of it, and what a user's mistake makes of it: one node with
-a fetch timeout too low (KIP-996, motivation). Healing stops the changed nodes, gives them back what the run began with,
-and starts them.
+Nodes of a quorum differ during a rolling upgrade, and after a user's mistake: one node with a fetch timeout that is too
+low (KIP-996, motivation). Healing stops the changed nodes, restores their original configuration and release, and
+starts them.
 """
 
 from __future__ import annotations
@@ -26,72 +26,72 @@ TIMEOUTS = ("controller.quorum.fetch.timeout.ms", "controller.quorum.election.ti
 
 
 class Configure(OnNodes):
-    """Properties by the names that the system knows them by."""
+    """Properties to set, by the system's names for them."""
 
     switches: Annotated[dict[Property, PropertyValue], Field(min_length=1)]
 
 
 class ChangeVersion(OnNodes):
-    """A system by its full name."""
+    """The system to change to, by its full name."""
 
     system: Annotated[str, Field(pattern=r"^(reference|kafka:[0-9]+\.[0-9]+\.[0-9]+)$")]
 
 
 def resolve(context: NemesisContext, _f: str, value: Mapping[str, Any]) -> Resolved:
-    """The nodes that are meant."""
+    """The arguments, with the nodes of the role."""
     return {**value, "nodes": list(context.nodes_in_role(value["who"]))}
 
 
 def undo(f: str, resolved: Resolved) -> UndoRecord:
-    """What the run began with undoes any change."""
-    return UndoRecord(f, "restore-node_configs", {"nodes": resolved["nodes"]})
+    """Undone by restoring the original configuration and release."""
+    return UndoRecord(f, "restore-node-configs", {"nodes": resolved["nodes"]})
 
 
 async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
-    """Change each node while it is down; returns the nodes and what they are called now."""
+    """Change each node while it is down; returns the nodes and a label."""
     node_configs = context.node_configs
     assert node_configs is not None
     words = []
     for node in resolved["nodes"]:
-        await _down(context, node)
+        await _stop(context, node)
         label = await node_configs.change(node, resolved.get("switches", {}), resolved.get("system"))
-        await _up(context, node, f)
+        await _start(context, node, f)
         words.append(f"n{node} is {label}")
     return {"nodes": resolved["nodes"], "label": ", ".join(words)}
 
 
 async def heal(context: NemesisContext) -> None:
-    """Give every changed node back what the run began with."""
+    """Restore every changed node."""
     if context.node_configs is None:
         return
     for node in context.node_configs.changed:
-        await _down(context, node)
+        await _stop(context, node)
         await context.node_configs.restore(node)
-        await _up(context, node, "heal")
+        await _start(context, node, "heal")
 
 
-async def _down(context: NemesisContext, node: int) -> None:
+async def _stop(context: NemesisContext, node: int) -> None:
     if context.processes.state(node) == "paused":
         await context.processes.resume(node)
     if context.processes.state(node) != "gone":
         await context.processes.stop(node)
 
 
-async def _up(context: NemesisContext, node: int, f: str) -> None:
+async def _start(context: NemesisContext, node: int, f: str) -> None:
     await context.processes.start(node)
     if context.processes.state(node) != "running":
         raise PeerFailure(f"{f} n{node}: it is {context.processes.state(node)} after its start, expected running")
 
 
-def sample(random_: random.Random, _nodes: int) -> list[Step]:
-    """A node with timeouts that somebody got wrong, too short or too long."""
-    timeout_ms = random_.choice([150, 400, 6000])
-    return [configure(random_.choice([LEADER, FOLLOWERS]), {random_.choice(TIMEOUTS): str(timeout_ms)})]
+def sample(random_source: random.Random, _nodes: int) -> list[Step]:
+    """A node with a misconfigured timeout, too short or too long."""
+    timeout_ms = random_source.choice([150, 400, 6000])
+    return [configure(random_source.choice([LEADER, FOLLOWERS]), {random_source.choice(TIMEOUTS): str(timeout_ms)})]
 
 
 FAULT = Fault(
     name="change",
-    summary="a node comes back with another configuration, or as another release",
+    summary="a node is restarted with another configuration or another release",
     actions={"configure": Action(Configure), CHANGE_VERSION: Action(ChangeVersion)},
     unavailable=lambda context, _action: context.why_unavailable("node_configs"),
     resolve=resolve,

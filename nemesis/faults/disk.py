@@ -1,11 +1,11 @@
-"""Disk faults: lost, full, read-only, slow, hanging, failing at a rate; or files damaged while the node is down.
+"""Disk faults: disks that are lost, full, read-only, slow, hang or fail; and files damaged while the node is down.
 
     Step("slow_disk", {"who": "leader", "delay_ms": 200})
     (harness.model.faults.disks has a function for each action)
 
-Deeds at rest kill the node, damage its disk and leave it down: a step starts it, or healing, which does so after it has
-mended the disks. What was lost stays lost, as the scenario that asks for it wants; a node whose checkpoint is garbage
-need not come up again. Each action is proved by what a process on the node meets, and so is healing.
+Actions in AT_REST kill the node, damage its disk and leave the node down; a later step starts it, or healing does so
+once the disks work. Lost data stays lost, which is what scenarios need; a node with a damaged checkpoint may fail to
+start. Each action, and healing, is verified by file access from a process on the node.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
 
 RATE_MIN = 0.02
-"""A disk that fails more seldom takes too long to be proved."""
+"""A lower error rate takes too long to verify."""
 DELAY_MS_MIN, DELAY_MS_MAX = 20, 10_000
 Below = Annotated[str, Field(pattern=r"^[^/.][^/]*(/[^/.][^/]*)*$")]
-"""A path or pattern below a node's log directory, and not above: no part begins with a dot."""
+"""A path or pattern below a node's log directory; no part begins with a dot, so it cannot leave the directory."""
 
 
 class LoseDisk(OnNodes):
-    """Whether the node with the new disk is one that never voted."""
+    """Whether the new disk has a new directory id, so that the node is not a voter (KIP-853)."""
 
     newcomer: bool = False
 
 
 class FlipBits(OnNodes):
-    """How many bits of which files."""
+    """How many bits to flip, and in which files."""
 
     bits: Annotated[int, Field(ge=1, le=1 << 20)] = 1
     files: Below = f"{METADATA_LOG}/*.log"
 
 
 class TruncateLog(OnNodes):
-    """How much of a log's newest segment: so many bytes, or so many whole batches."""
+    """How much to cut off a log's newest segment: a number of bytes or of whole batches."""
 
     last_bytes: Annotated[int, Field(ge=0)] = 0
     last_batches: Annotated[int, Field(ge=0)] = 0
@@ -76,14 +76,14 @@ class TruncateLog(OnNodes):
 
 
 class CorruptCheckpoint(OnNodes):
-    """Which of a node's small files, and how."""
+    """Which checkpoint file to damage, and how."""
 
     checkpoint: Checkpoint = "quorum-state"
     damage: Damage = "garbage"
 
 
 class FillDisk(OnNodes):
-    """How much is left."""
+    """How much space to leave."""
 
     free_bytes: Annotated[int, Field(ge=0)] = 0
 
@@ -95,7 +95,7 @@ class SlowDisk(OnNodes):
 
 
 class DiskErrors(OnNodes):
-    """How often, and which error."""
+    """The share of accesses that fail, and their error."""
 
     rate: Annotated[float, Field(ge=RATE_MIN, le=1)]
     error: DiskError = "EIO"
@@ -114,48 +114,46 @@ ACTIONS: Mapping[str, type[OnNodes]] = {
     "disk_errors": DiskErrors,
 }
 WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "lose_disk": lambda details: (
-        "lost its disk and has a new one" + (", which never voted" if details["newcomer"] else "")
-    ),
-    "lose_unsynced": lambda _details: "lost what it had not synced",
+    "lose_disk": lambda details: "lost its disk and has a new one" + (", not a voter's" if details["newcomer"] else ""),
+    "lose_unsynced": lambda _details: "lost its unsynced writes",
     "flip_bits": lambda details: f"has {details['bits']} flipped bits in {details['files']}",
     "truncate_log": lambda details: f"lost the last {_amount(details)} of {details['log']}",
     "corrupt_checkpoint": lambda details: f"has {details['damage']} in its {details['checkpoint']}",
     "fill_disk": lambda details: f"has {details['free_bytes']} bytes left on its disk",
     "read_only_disk": lambda _details: "has a read-only disk",
-    "slow_disk": lambda details: f"has a disk slower by {details['delay_ms']:g} ms",
-    "hang_disk": lambda _details: "has a disk that hangs",
-    "disk_errors": lambda details: f"has a disk with {details['rate']:.0%} {details['error']}",
+    "slow_disk": lambda details: f"has a disk that is {details['delay_ms']:g} ms slower",
+    "hang_disk": lambda _details: "has a hanging disk",
+    "disk_errors": lambda details: f"has a disk that fails {details['rate']:.0%} of accesses with {details['error']}",
 }
 
 
 def unavailable(context: NemesisContext, f: str) -> str | None:
-    """Why an action cannot be had: the hosts have no disks of their own, or not of the kind that it takes."""
+    """Why an action is not possible: the hosts have no separate disks, or not of the kind that it needs."""
     return context.why_unavailable("disks") or _disks(context).missing(f)
 
 
 def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
-    """The nodes that are meant, but for those that the floor spares, and all details.
+    """The nodes of the role and all details; for actions that kill nodes, only as many nodes as the floor allows.
 
-    Raises EnvironmentFailure where these disks cannot do it.
+    Raises EnvironmentFailure if the action is not possible on these disks.
     """
     reason = _disks(context).missing(f)
     if reason is not None:
         raise EnvironmentFailure(f"{f}: {reason}")
     nodes = context.nodes_in_role(value["who"])
     details = ACTIONS[f].model_validate(value).model_dump(exclude={"who"})
-    return {**details, "nodes": list(context.keeping_the_floor(nodes) if f in AT_REST else nodes)}
+    return {**details, "nodes": list(context.stoppable(nodes) if f in AT_REST else nodes)}
 
 
 def undo(f: str, resolved: Resolved) -> UndoRecord | None:
-    """Starting the node, or mending its disk, undoes what can be undone."""
+    """Undone by starting the node or healing its disk; lost data stays lost."""
     return UndoRecord(f, "start" if f in AT_REST else "heal-disks", {"nodes": resolved["nodes"]})
 
 
 async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
-    """Do it to each node's disk, the node killed first where the disk must be at rest; returns what was done.
+    """Inject the fault on each node's disk, after killing the node if the action needs that; returns what was done.
 
-    Raises PeerFailure where a process on the node meets something else.
+    Raises PeerFailure if a process on the node does not see the fault.
     """
     disks, nodes = _disks(context), resolved["nodes"]
     details = {name: value for name, value in resolved.items() if name != "nodes"}
@@ -166,13 +164,13 @@ async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[st
         done[f"n{node}"] = await disks.do(node, f, details)
         problem = await disks.probe(node, f, done[f"n{node}"])
         if problem is not None:
-            raise PeerFailure(f"proving {f} on n{node}: {problem}")
-    names = ", ".join(f"n{node}" for node in nodes) or "nobody"
+            raise PeerFailure(f"verifying {f} on n{node}: {problem}")
+    names = ", ".join(f"n{node}" for node in nodes) or "no node"
     return {"nodes": nodes, "label": f"{names} {WORDS[f](details)}", "done": done}
 
 
 async def heal(context: NemesisContext) -> None:
-    """Mend every disk that does not work as it should, and prove it; one that cannot be keeps no other from it."""
+    """Heal every disturbed disk and verify that it works, even if others fail."""
     if context.disks is None:
         return
     problems: list[str] = []
@@ -185,11 +183,11 @@ async def heal(context: NemesisContext) -> None:
         if problem is not None:
             problems.append(f"n{node}: {problem}")
     if problems:
-        raise PeerFailure(f"proving that disks are whole: {'; '.join(problems)}")
+        raise PeerFailure(f"verifying that disks work: {'; '.join(problems)}")
 
 
 def _disks(context: NemesisContext) -> Disks:
-    assert context.disks is not None, "a fault that is missing is not carried out"
+    assert context.disks is not None, "unavailable faults are refused before"
     return context.disks
 
 
@@ -197,22 +195,22 @@ def _amount(details: Mapping[str, Any]) -> str:
     return f"{details['last_bytes']} bytes" if details["last_bytes"] else f"{details['last_batches']} batches"
 
 
-def sample(random_: random.Random, _nodes: int) -> list[Step]:
-    """A disk that is slow, hangs, fails or lets nothing be written: what a quorum must survive whenever it comes."""
-    who = random_.choice([LEADER, FOLLOWERS])
-    sequences = [
-        slow_disk(who, float(random_.choice([20, 100, 500]))),
+def sample(random_source: random.Random, _nodes: int) -> list[Step]:
+    """A slow, hanging, failing or read-only disk: faults that a quorum must survive at any time."""
+    who = random_source.choice([LEADER, FOLLOWERS])
+    steps = [
+        slow_disk(who, float(random_source.choice([20, 100, 500]))),
         hang_disk(who),
         read_only_disk(who),
-        disk_errors(who, random_.choice([0.05, 0.3, 1.0]), random_.choice(["EIO", "ENOSPC"])),
+        disk_errors(who, random_source.choice([0.05, 0.3, 1.0]), random_source.choice(["EIO", "ENOSPC"])),
     ]
-    return [random_.choice(sequences)]
+    return [random_source.choice(steps)]
 
 
-TRIED: tuple[tuple[Step, ...], ...] = (
+TRIALS: tuple[tuple[Step, ...], ...] = (
     (lose_disk("n1"),),
     (lose_unsynced("n2"),),
-    (flip_bits("n3", 8), lose_disk("n3")),  # a node with a damaged disk need not come up, a new one does
+    (flip_bits("n3", 8), lose_disk("n3")),  # a node with a damaged disk may fail to start; with a new disk it starts
     (truncate_log("n1", last_batches=1),),
     (corrupt_checkpoint("n2"), lose_disk("n2")),
     (fill_disk("n1"), for_(0.2)),
@@ -224,7 +222,7 @@ TRIED: tuple[tuple[Step, ...], ...] = (
 
 FAULT = Fault(
     name="disk",
-    summary="disks are lost, full, read-only, slow, hanging or failing, lose unsynced writes, or hold damaged files",
+    summary="disks are lost, full, read-only, slow, hang or fail, lose unsynced writes, or have damaged files",
     actions={name: Action(arguments, empties_disk=name == "lose_disk") for name, arguments in ACTIONS.items()},
     unavailable=unavailable,
     resolve=resolve,
@@ -233,5 +231,5 @@ FAULT = Fault(
     heal=heal,
     sample=sample,
     heal_order=50,
-    trials=TRIED,
+    trials=TRIALS,
 )

@@ -1,11 +1,11 @@
-"""Membership: voters join and leave, partitions move, leaders are elected; and what was asked for is seen to its end.
+"""Membership changes: voters join and leave, partition replicas move, partition leaders are elected.
 
-An action asks, and what it asked for is pending until a view of the quorum shows it done: a request that nobody
-answered
-may have been carried out, so its change is pending too, for a while. `settle`, which healing ends with, waits for the
-pending ones and tells of each that is not done which state it is stuck in.
+An election is verified by the action that requests it. A voter change or reassignment takes longer: its action requests
+it, and it is pending until a view of the quorum shows it done. `await_membership`, which healing includes, waits for
+the pending changes and reports the state of each that is not done. A request without a response may have been carried
+out, so its change is pending too, for UNANSWERED_SECONDS.
 
-These are no faults to undo: whoever moved stays where it is.
+Nothing is undone: voters and replicas stay where they are.
 """
 
 from __future__ import annotations
@@ -18,92 +18,152 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from harness.model import PeerFailure
-from harness.model.faults.membership import Change, Membership, MembershipView, Reassignment, VoterChange
+from harness.model.faults.membership import (
+    Change,
+    Election,
+    Membership,
+    MembershipView,
+    Partition,
+    Reassignment,
+    Replicas,
+    VoterChange,
+)
 from harness.model.session import NoAnswer
 from harness.model.story import Step, for_
 from nemesis.arguments import Arguments, OnNodes, Seconds
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
 
-OF_VOTERS = ("add_voter", "remove_voter")
+VOTER_ACTIONS = ("add_voter", "remove_voter")
 VOTERS = "voters"
-"""What a context lacks whose voters never change."""
+"""The name in NemesisContext.unavailable of the reason why voters cannot change."""
 VOTERS_MIN = 2
 POLL_SECONDS = 0.25
-SETTLE_SECONDS = 90.0
+AWAIT_SECONDS = 90.0
 LEADER_SECONDS = 10.0
+"""How long to wait for a leader of the quorum, and for the elected leaders of partitions."""
 UNANSWERED_SECONDS = 15.0
-"""How long a change whose request had no answer is waited for before it counts as never asked."""
+"""How long to wait for a change whose request had no response before it counts as not carried out."""
 
 
 class Reassign(Arguments):
-    """So many partitions, drawn, move to nodes that are random_."""
+    """How many randomly chosen partitions move to random nodes."""
 
     partitions: Annotated[int, Field(ge=1, le=1000)] = 1
 
 
 class Elect(Arguments):
-    """Elections of the leaders of all partitions."""
+    """Which kind of election to request for all partitions."""
 
     how: Annotated[str, Field(pattern="^(preferred|unclean)$")] = "preferred"
 
 
-class Settle(Arguments):
-    """How long to wait for what is pending."""
+class AwaitMembership(Arguments):
+    """How long to wait for pending changes."""
 
-    within_seconds: Seconds = SETTLE_SECONDS
+    within_seconds: Seconds = AWAIT_SECONDS
 
 
 def reassign(partitions: int = 1) -> Step:
-    """Move so many partitions to other nodes."""
+    """Move the replicas of this many partitions to other nodes."""
     return Step("reassign", {"partitions": partitions})
 
 
 def add_voter(who: str) -> Step:
-    """Ask that an observer becomes a voter; of a role of several nodes, the first that is none yet."""
+    """Make an observer a voter: of a role of several nodes, the first that is not one yet."""
     return Step("add_voter", {"who": who})
 
 
 def remove_voter(who: str) -> Step:
-    """Ask that a voter becomes an observer; of a role of several nodes, the first that is one."""
+    """Make a voter an observer: of a role of several nodes, the first that is one."""
     return Step("remove_voter", {"who": who})
 
 
-def settle(within_seconds: float = SETTLE_SECONDS) -> Step:
-    """Wait until all that was asked for is done."""
+def elect(how: Election = "preferred") -> Step:
+    """Elect the leaders of partitions: their preferred replicas, or (unclean) any replica where there is no leader."""
+    return Step("elect", {"how": how})
+
+
+def await_membership(within_seconds: float = AWAIT_SECONDS) -> Step:
+    """Wait until all requested changes are done."""
     return Step("await_membership", {"within_seconds": within_seconds})
 
 
 def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
-    """The nodes in an order drawn, and the nodes of the role, in that order, where one is named."""
+    """All nodes in random order, or the nodes of the role in that order; and a random number for each partition."""
     order = context.shuffled()
     if "who" in value:
-        meant = context.nodes_in_role(value["who"])
-        return {"nodes": [node for node in order if node in meant]}
+        chosen = context.nodes_in_role(value["who"])
+        return {"nodes": [node for node in order if node in chosen]}
     partitions = [context.draw(1 << 16) for _ in range(int(value.get("partitions", 1)))] if f == "reassign" else []
     return {**value, "order": list(order), "drawn": partitions}
 
 
 async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
-    """Ask for it, or wait for what was asked. Raises PeerFailure where it was refused."""
+    """Request a change or election, or wait for pending changes; returns what was requested and a label.
+
+    Raises PeerFailure if the request was refused, or what is awaited or elected is not so in time.
+    """
     membership = context.membership
     assert membership is not None
     if f == "await_membership":
-        return await _settle(context, membership, float(resolved.get("within_seconds", SETTLE_SECONDS)))
+        return await _await_pending(context, membership, float(resolved.get("within_seconds", AWAIT_SECONDS)))
     view = await _view(membership)
     if f == "elect":
-        await membership.elect(sorted(view.partitions), resolved.get("how", "preferred"))
-        return {"label": f"{resolved.get('how', 'preferred')} elections"}
+        return await _elect(membership, view, resolved.get("how", "preferred"))
     changes = _moves(view, resolved) if f == "reassign" else _voter(view, resolved["nodes"], joins=f == "add_voter")
     if not changes:
-        return {"label": f"{f}: nobody to ask it of"}
-    await _ask(context, membership, changes)
+        return {"label": f"{f}: no node or partition to change"}
+    await _request(context, membership, changes)
     words = "; ".join(change.words for change in changes)
     return {"changes": [change.words for change in changes], "label": words}
 
 
+async def _elect(membership: Membership, view: MembershipView, how: Election) -> dict[str, Any]:
+    """Request elections where one can change the leader, and verify their effect.
+
+    Kafka refuses a preferred election of a replica that is not in sync.
+    """
+    partitions = [partition for partition, replicas in sorted(view.partitions.items()) if _can_elect(replicas, how)]
+    if partitions:
+        await membership.elect(partitions, how)
+        await _verify_elections(membership, partitions, how)
+    return {"label": f"{how} elections"}
+
+
+def _can_elect(replicas: Replicas, how: Election) -> bool:
+    return replicas.leader is None if how == "unclean" else replicas.replicas[0] in replicas.in_sync
+
+
+async def _verify_elections(membership: Membership, partitions: Sequence[Partition], how: Election) -> None:
+    """Poll until the elections have taken effect. Raises PeerFailure that names the partitions where they have not."""
+    deadline = asyncio.get_running_loop().time() + LEADER_SECONDS
+    while True:
+        view = await _view(membership)
+        failed = {partition: problem for partition in partitions if (problem := _not_elected(view, partition, how))}
+        if not failed:
+            return
+        if asyncio.get_running_loop().time() > deadline:
+            problems = "; ".join(f"{topic}-{number}: {problem}" for (topic, number), problem in failed.items())
+            raise PeerFailure(f"verifying {how} elections: not effective after {LEADER_SECONDS:g} s: {problems}")
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def _not_elected(view: MembershipView, partition: Partition, how: Election) -> str | None:
+    """What is wrong with the partition's leader after an election; None if it is as expected."""
+    found = view.partitions.get(partition)
+    if found is None:
+        return "the partition does not exist"
+    if how == "unclean":
+        return f"expected a leader, found {found}" if found.leader is None else None
+    preferred = found.replicas[0]
+    if preferred not in found.in_sync or found.leader == preferred:
+        return None
+    return f"expected its preferred replica n{preferred} to lead, found {found}"
+
+
 async def _view(membership: Membership) -> MembershipView:
-    """A view, once somebody leads who can give one. Raises PeerFailure where nobody does for LEADER_SECONDS."""
+    """A view, once there is a leader to provide it. Raises PeerFailure if there is none for LEADER_SECONDS."""
     deadline = asyncio.get_running_loop().time() + LEADER_SECONDS
     while True:
         try:
@@ -115,13 +175,13 @@ async def _view(membership: Membership) -> MembershipView:
 
 
 async def heal(context: NemesisContext) -> None:
-    """See what was asked for to its end."""
+    """Wait for pending changes."""
     if context.membership is not None and context.pending:
-        await _settle(context, context.membership, SETTLE_SECONDS)
+        await _await_pending(context, context.membership, AWAIT_SECONDS)
 
 
-async def _ask(context: NemesisContext, membership: Membership, changes: Sequence[Change]) -> None:
-    """A change that is asked for takes the place of an earlier one of the same voter or partition."""
+async def _request(context: NemesisContext, membership: Membership, changes: Sequence[Change]) -> None:
+    """Request changes. A change replaces a pending one of the same voter or partition."""
     before = dict(context.pending)
     context.pending |= {_subject(change): change for change in changes}
     context.unanswered -= context.pending.keys()
@@ -144,33 +204,33 @@ def _subject(change: Change) -> str:
     return f"n{change.node}" if isinstance(change, VoterChange) else f"{change.partition[0]}-{change.partition[1]}"
 
 
-async def _settle(context: NemesisContext, membership: Membership, within_seconds: float) -> dict[str, Any]:
-    """Poll until all is as asked. Raises PeerFailure that tells the state in which each of the others is stuck."""
-    began = asyncio.get_running_loop().time()
-    asked, forgotten, trouble = len(context.pending), 0, ""
+async def _await_pending(context: NemesisContext, membership: Membership, within_seconds: float) -> dict[str, Any]:
+    """Poll until all changes are done. Raises PeerFailure with the state of each that is not done in time."""
+    start = asyncio.get_running_loop().time()
+    requested, dropped, problem = len(context.pending), 0, ""
     while context.pending:
-        passed = asyncio.get_running_loop().time() - began
+        elapsed = asyncio.get_running_loop().time() - start
         try:
             view = await membership.view()
         except PeerFailure as error:
-            trouble = str(error)
+            problem = str(error)
         else:
             left = {subject: change for subject, change in context.pending.items() if not change.is_done(view)}
-            trouble = "; ".join(f"{change.words}: {change.state(view)}" for change in left.values())
-            never = context.unanswered & left.keys() if passed > UNANSWERED_SECONDS else set()
-            forgotten += len(never)
-            context.pending = {subject: change for subject, change in left.items() if subject not in never}
-        if context.pending and passed > within_seconds:
-            context.pending = {}  # it has been told, and would only be told again
-            raise PeerFailure(f"settling membership: not done after {within_seconds:g} s: {trouble}")
+            problem = "; ".join(f"{change.words}: {change.state(view)}" for change in left.values())
+            unanswered = context.unanswered & left.keys() if elapsed > UNANSWERED_SECONDS else set()
+            dropped += len(unanswered)
+            context.pending = {subject: change for subject, change in left.items() if subject not in unanswered}
+        if context.pending and elapsed > within_seconds:
+            context.pending = {}  # this error reports them; the next heal does not report them again
+            raise PeerFailure(f"waiting for membership changes: not done after {within_seconds:g} s: {problem}")
         await asyncio.sleep(POLL_SECONDS)
     context.unanswered.clear()
-    never_asked = f", {forgotten} were never answered" if forgotten else ""
-    return {"label": f"{asked - forgotten} changes of membership are as asked{never_asked}"}
+    without_response = f", without response or effect: {dropped}" if dropped else ""
+    return {"label": f"membership changes done: {requested - dropped}{without_response}"}
 
 
 def _moves(view: MembershipView, resolved: Resolved) -> Sequence[Change]:
-    """Each drawn partition to as many nodes as it has copies, the drawn order begun at another place for each."""
+    """Each chosen partition keeps its number of replicas; its nodes start one further in the order than the last's."""
     known, order = sorted(view.partitions), resolved["order"]
     moves: dict[Any, Change] = {}
     for number, drawn in enumerate(resolved["drawn"] if known else []):
@@ -182,46 +242,40 @@ def _moves(view: MembershipView, resolved: Resolved) -> Sequence[Change]:
 
 
 def _voter(view: MembershipView, nodes: Sequence[int], joins: bool) -> Sequence[Change]:
-    """The first of these that can join, or leave a quorum that stays large enough."""
+    """The first of these nodes that can join, or can leave without fewer than VOTERS_MIN voters remaining."""
     if joins:
         return [VoterChange(node, True) for node in nodes if node in view.observers][:1]
-    enough = len(view.voters) > VOTERS_MIN
-    return [VoterChange(node, False) for node in nodes if node in view.voters and enough][:1]
+    can_leave = len(view.voters) > VOTERS_MIN
+    return [VoterChange(node, False) for node in nodes if node in view.voters and can_leave][:1]
 
 
 def unavailable(context: NemesisContext, f: str) -> str | None:
-    """Why an action cannot be done here, None where it can: partitions may move in a quorum whose voters stay."""
+    """Why an action is not possible here; None if it is. Partitions can move even if voters cannot change."""
     reason = context.why_unavailable("membership")
-    return reason or (context.unavailable.get(VOTERS) if f in OF_VOTERS else None)
+    return reason or (context.unavailable.get(VOTERS) if f in VOTER_ACTIONS else None)
 
 
-def sample(random_: random.Random, _nodes: int) -> list[Step]:
-    """Some partitions move, a voter leaves or joins, or preferred leaders are elected."""
-    sequences = [
-        [reassign(random_.randint(1, 4))],
-        [remove_voter("all")],
-        [add_voter("all")],
-        [Step("elect", {"how": "preferred"})],
-    ]
-    return random_.choice(sequences)
+def sample(random_source: random.Random, _nodes: int) -> list[Step]:
+    """A reassignment, a voter that leaves or joins, or preferred elections."""
+    sequences = [[reassign(random_source.randint(1, 4))], [remove_voter("all")], [add_voter("all")], [elect()]]
+    return random_source.choice(sequences)
 
 
 FAULT = Fault(
     name="membership",
-    summary="voters join and leave the quorum, partitions move to other nodes, leaders are elected",
+    summary="voters join and leave the quorum, partitions move to other nodes, partition leaders are elected",
     actions={
         "reassign": Action(Reassign, momentary=True),
         "add_voter": Action(OnNodes, momentary=True),
         "remove_voter": Action(OnNodes, momentary=True),
         "elect": Action(Elect, momentary=True),
-        "await_membership": Action(Settle, momentary=True),
+        "await_membership": Action(AwaitMembership, momentary=True),
     },
     unavailable=unavailable,
     resolve=resolve,
-    undo=lambda _f, _resolved: None,
     inject=inject,
     heal=heal,
     sample=sample,
     heal_order=90,
-    trials=((remove_voter("n3"), for_(0.5)), (Step("elect", {"how": "preferred"}), for_(0.2))),
+    trials=((remove_voter("n3"), for_(0.5)), (elect(), for_(0.2))),
 )

@@ -1,12 +1,11 @@
-"""Packet faults: packets between nodes are delayed, lost, doubled, put out of turn, damaged, or bounded in bandwidth.
+"""Packet faults: packets are delayed, dropped, duplicated, reordered or corrupted, or bandwidth is limited.
 
     Step("packets", {"who": "leader", "direction": "out", "delay_ms": 50, "loss": 0.1})
     (harness.model.faults.packets.packets)
 
-A second action adds its links, and replaces the shape of those that have one. What a shape does is proved by numbered
-datagrams on each of its links, and that no other link is touched by some on those; links that are cut are left out. A
-proof that fails is tried again, as a machine that was busy for a moment is no fault; a shape too faint to be proved is
-refused.
+A second action adds its links, and replaces the shape of links that already have one. Numbered datagrams (probes) on
+every link verify the shape of shaped links and the absence of any effect on others; cut links are skipped. A failed
+verification is retried, because a machine may be busy for a moment. A shape too weak to be verified is refused.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from harness.model.story import FOLLOWERS, LEADER, Step, for_
 from nemesis.arguments import Arguments, Direction, Pairs, Probability, Who
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
-from nemesis.faults.packet_proof import UNTOUCHED, misfit, probes_for
+from nemesis.faults.packet_verification import UNSHAPED, mismatch, probe_count
 from nemesis.faults.partition_shapes import isolation
 
 TRIES = 6
 RATE_MAX = 50_000
-"""In kbit/s; probes cannot tell a greater bound from none."""
+"""In kbit/s; probes cannot distinguish a higher limit from none."""
 
 
-class Treatment(Arguments):
-    """Whose links (those of a role's nodes with all others, these, or all), and what befalls their packets."""
+class Shaping(Arguments):
+    """Which links (those of a role's nodes, these links, or all), and the shape of their packets."""
 
     who: Who | None = None
     direction: Direction = "both"
@@ -50,26 +49,26 @@ class Treatment(Arguments):
     rate_kbit_per_second: Annotated[float, Field(ge=64, le=RATE_MAX)] | None = None
 
     @model_validator(mode="after")
-    def _affects_something(self) -> Treatment:
+    def _affects_something(self) -> Shaping:
         if self.who is not None and self.links is not None:
             raise ValueError("expected who or links, not both")
         shape = _shape(self.model_dump())
         if shape == PacketShape(distribution=self.distribution):
-            raise ValueError("expected a delay, loss, duplicate, corrupt or rate: this lets packets pass as they are")
+            raise ValueError("expected a delay, loss, duplicate, corrupt or rate: this shape has no effect")
         try:
-            probes_for(shape)
+            probe_count(shape)
         except BadInput as error:
             raise ValueError(str(error)) from error
         return self
 
 
 def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
-    """The directed links that are meant just now, and their shape. Raises BadInput for what cannot be proved."""
+    """The directed links and their shape. Raises BadInput if it cannot be verified."""
     shape, links = _shape(value), _links(context, value)
-    probes_for(shape)
-    strangers = sorted({node for link in links for node in link} - set(context.nodes))
-    if strangers:
-        raise BadInput(f"{f} {dict(value)!r}: expected nodes 1 to {max(context.nodes)}, came {strangers}")
+    probe_count(shape)
+    unknown = sorted({node for link in links for node in link} - set(context.nodes))
+    if unknown:
+        raise BadInput(f"{f} {dict(value)!r}: expected nodes 1 to {max(context.nodes)}, got {unknown}")
     return {
         "links": sorted(list(link) for link in links),
         "shape": asdict(shape),
@@ -78,58 +77,58 @@ def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolv
 
 
 def undo(f: str, resolved: Resolved) -> UndoRecord | None:
-    """Clearing every link undoes any shape."""
+    """Undone by clearing all links."""
     return UndoRecord(f, "clear-packets", {"links": resolved["links"]})
 
 
 async def inject(context: NemesisContext, _f: str, resolved: Resolved) -> dict[str, Any]:
-    """Give the links their shape and prove it; returns links, shape, technique and a label.
+    """Shape the links and verify all links; returns links, shape, technique and a label.
 
-    Raises PeerFailure where probes come to something else, on these links or on others.
+    Raises PeerFailure if probes do not match the shape of a link, or show an effect on another.
     """
     shaping = _packets(context)
     await shaping.shape(_pairs(resolved), PacketShape(**resolved["shape"]))
-    await _prove(context, shaping)
+    await _verify(context, shaping)
     return {**resolved, "technique": shaping.technique}
 
 
 async def heal(context: NemesisContext) -> None:
-    """Clear all links and prove that packets pass as they are; nothing where no link has a shape."""
+    """Clear all links and verify that no effect is left; does nothing if no link has a shape."""
     if context.packets is None or not context.packets.shapes:
         return
     await context.packets.clear()
-    await _prove(context, context.packets)
+    await _verify(context, context.packets)
 
 
-async def _prove(context: NemesisContext, shaping: Packets) -> None:
-    """Read every link that is not cut until all fit, a few times at most."""
+async def _verify(context: NemesisContext, shaping: Packets) -> None:
+    """Probe every link that is not cut until all match, at most TRIES times."""
     problem: str | None = None
     for _ in range(TRIES):
-        problem = await _misfit(context, shaping)
+        problem = await _mismatch(context, shaping)
         if problem is None:
             return
-    raise PeerFailure(f"proving packets by {shaping.technique}, {TRIES} times: {problem}")
+    raise PeerFailure(f"verifying packets by {shaping.technique}, {TRIES} tries: {problem}")
 
 
-async def _misfit(context: NemesisContext, shaping: Packets) -> str | None:
-    """What the first link that does not fit shows.
+async def _mismatch(context: NemesisContext, shaping: Packets) -> str | None:
+    """How the first link that does not match its shape differs from it; None if all match.
 
-    Links with bounded bandwidth are read by themselves: what queues before one would look like a delay of others.
+    Links with limited bandwidth are probed separately: their queues would look like a delay on other links.
     """
-    shapes = dict.fromkeys(sorted(set(permutations(context.nodes, 2)) - context.cut_links), UNTOUCHED)
+    shapes = dict.fromkeys(sorted(set(permutations(context.nodes, 2)) - context.cut_links), UNSHAPED)
     shapes |= {link: shape for link, shape in shaping.shapes.items() if link in shapes}
-    bounded = [link for link, shape in shapes.items() if shape.rate_kbit_per_second is not None]
-    for links in ([link for link in shapes if link not in bounded], bounded):
-        readings = await shaping.read({link: probes_for(shapes[link]) for link in links}) if links else {}
+    limited = [link for link, shape in shapes.items() if shape.rate_kbit_per_second is not None]
+    for links in ([link for link in shapes if link not in limited], limited):
+        readings = await shaping.read({link: probe_count(shapes[link]) for link in links}) if links else {}
         for (source, target), reading in readings.items():
-            problem = misfit(shapes[source, target], reading)
+            problem = mismatch(shapes[source, target], reading)
             if problem is not None:
                 return f"n{source}>n{target}: {problem}"
     return None
 
 
 def _packets(context: NemesisContext) -> Packets:
-    assert context.packets is not None, "a fault that is missing is not carried out"
+    assert context.packets is not None, "unavailable faults are refused before"
     return context.packets
 
 
@@ -166,24 +165,28 @@ def _words(shape: PacketShape) -> list[str]:
     return words if rate is None else [*words, f"{rate:g} kbit/s"]
 
 
-def sample(random_: random.Random, _nodes: int) -> list[Step]:
-    """Slow, lossy, doubling, disorderly, damaging or narrow links: of the leader, of a follower or of all."""
-    delay_ms = float(random_.choice([10, 50, 150, 400]))
-    jitter = random_.choice([0, 0.1, 0.4]) * delay_ms
-    shape = random_.choice(
+def sample(random_source: random.Random, _nodes: int) -> list[Step]:
+    """Delay, loss, duplication, reordering, corruption or limited bandwidth on links of a leader, a follower or all."""
+    delay_ms = float(random_source.choice([10, 50, 150, 400]))
+    jitter = random_source.choice([0, 0.1, 0.4]) * delay_ms
+    shape = random_source.choice(
         [
-            PacketShape(delay_ms, jitter, random_.choice(["uniform", "normal", "pareto"])),
-            PacketShape(loss=random_.choice([0.05, 0.2, 0.5])),
+            PacketShape(delay_ms, jitter, random_source.choice(["uniform", "normal", "pareto"])),
+            PacketShape(loss=random_source.choice([0.05, 0.2, 0.5])),
             PacketShape(delay_ms=delay_ms, reorder=0.25),
             PacketShape(duplicate=0.2, loss=0.1),
-            PacketShape(corrupt=random_.choice([0.05, 0.2])),
-            PacketShape(rate_kbit_per_second=random_.choice([256, 1000, 8000])),
+            PacketShape(corrupt=random_source.choice([0.05, 0.2])),
+            PacketShape(rate_kbit_per_second=random_source.choice([256, 1000, 8000])),
         ]
     )
-    return [packets(shape, random_.choice([LEADER, FOLLOWERS, None]), random_.choice(["both", "both", "out", "in"]))]
+    return [
+        packets(
+            shape, random_source.choice([LEADER, FOLLOWERS, None]), random_source.choice(["both", "both", "out", "in"])
+        )
+    ]
 
 
-TRIED = (
+TRIAL_SHAPES = (
     PacketShape(delay_ms=30, jitter_ms=10),
     PacketShape(loss=0.2),
     PacketShape(duplicate=0.3),
@@ -195,7 +198,7 @@ TRIED = (
 FAULT = Fault(
     name=PACKETS,
     summary="packets are delayed, dropped, duplicated, reordered or corrupted, or bandwidth is limited",
-    actions={PACKETS: Action(Treatment)},
+    actions={PACKETS: Action(Shaping)},
     unavailable=lambda context, _action: context.why_unavailable("packets"),
     resolve=resolve,
     undo=undo,
@@ -203,5 +206,5 @@ FAULT = Fault(
     heal=heal,
     sample=sample,
     heal_order=10,
-    trials=tuple((packets(shape, "n1", "out"), for_(0.2)) for shape in TRIED),
+    trials=tuple((packets(shape, "n1", "out"), for_(0.2)) for shape in TRIAL_SHAPES),
 )

@@ -1,8 +1,7 @@
-"""Partitions: cuts between any sets of nodes, both ways or one way.
+"""Partitions between any sets of nodes, in both directions or one.
 
-A cut drops packets on directed links; what a shape means in links is worked out by nemesis.faults.partition_shapes.
-After a
-cut each link is tried with real traffic: those cut must not pass, all others must.
+A cut drops packets on directed links; nemesis.faults.partition_shapes computes the links of a shape. After a cut, real
+traffic on every link verifies it: cut links must not pass packets, all others must.
 """
 
 from __future__ import annotations
@@ -26,32 +25,32 @@ WORDS = {"both": "cut off", "out": "cannot send", "in": "cannot receive"}
 
 
 class Isolation(OnNodes):
-    """Each node of the role from all that are not of it."""
+    """Cut each node of the role off from all others."""
 
     direction: Direction = "both"
 
 
 class Only(Arguments):
-    """Only these links stay up; the leader plays leader_as."""
+    """Keep only these links up. Node numbers assume that node leader_as leads; the leader is exchanged with it."""
 
     only: Pairs
     leader_as: Node
 
 
 class Groups(Arguments):
-    """Every link between nodes of different groups."""
+    """Cut every link between nodes of different groups."""
 
     groups: Annotated[list[list[Node]], Field(min_length=2)]
 
 
 class DirectedLinks(Arguments):
-    """These directed links."""
+    """Cut, or heal, these directed links."""
 
     links: Pairs
 
 
 class Shaped(Arguments):
-    """A shape of the whole network."""
+    """Cut a shape of the whole network."""
 
     shape: Shape
     direction: Direction = "both"
@@ -73,24 +72,25 @@ Cut = Annotated[
 
 
 def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
-    """The directed links that a shape means just now, and its label. Raises BadInput for a shape that is none."""
+    """The directed links of a shape, and its label. Raises BadInput for an invalid shape."""
     links, label, cut_off = _resolve(context, value)
-    strangers = sorted({node for link in links for node in link} - set(context.nodes))
-    if strangers:
-        raise BadInput(f"{f} {dict(value)!r}: expected nodes 1 to {max(context.nodes)}, came {strangers}")
-    verb = f"mend {label.removeprefix('cut ')}" if f == "heal_links" else label
-    return {"links": sorted(list(link) for link in links), "label": verb, "cut_off": list(cut_off)}
+    unknown = sorted({node for link in links for node in link} - set(context.nodes))
+    if unknown:
+        raise BadInput(f"{f} {dict(value)!r}: expected nodes 1 to {max(context.nodes)}, got {unknown}")
+    if f == "heal_links":
+        label = f"heal {label.removeprefix('cut ')}"
+    return {"links": sorted(list(link) for link in links), "label": label, "cut_off": list(cut_off)}
 
 
 def undo(f: str, resolved: Resolved) -> UndoRecord | None:
-    """Mending every link undoes any cut."""
+    """Undone by healing the links; None if the action itself heals."""
     return UndoRecord(f, "heal-links", {"links": resolved["links"]}) if f == "cut" else None
 
 
 async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
-    """Cut or mend the links and try every link; returns the links and a label for the report.
+    """Cut or heal the links and verify every link; returns the links and a label for the report.
 
-    Raises PeerFailure where a cut link still passes or another does not.
+    Raises PeerFailure if a cut link still passes packets or another link does not.
     """
     links = frozenset((a, b) for a, b in resolved["links"])
     if f == "heal_links":
@@ -101,31 +101,31 @@ async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[st
         context.cut_links |= links
     if resolved["cut_off"]:
         context.cut_off = tuple(resolved["cut_off"])
-    await _prove(context)
+    await _verify(context)
     return {"links": resolved["links"], "label": resolved["label"]}
 
 
 async def heal(context: NemesisContext) -> None:
-    """Mend every link and prove that each passes."""
+    """Heal every link and verify that each passes packets."""
     await context.links.heal()
     context.cut_links, context.cut_off = frozenset(), ()
-    await _prove(context)
+    await _verify(context)
 
 
-async def _prove(context: NemesisContext) -> None:
+async def _verify(context: NemesisContext) -> None:
     every = frozenset(permutations(context.nodes, 2))
     passing = {link for link, passes in (await context.links.passes(every)).items() if passes}
     leaking, dead = sorted(passing & context.cut_links), sorted(every - passing - context.cut_links)
     if leaking or dead:
-        raise PeerFailure(f"proving the cut: links {leaking} pass though cut, links {dead} do not though not cut")
+        raise PeerFailure(f"verifying links: {leaking} pass packets though cut, {dead} do not though not cut")
 
 
 def _resolve(context: NemesisContext, value: Mapping[str, Any]) -> tuple[frozenset[Link], str, tuple[int, ...]]:
-    """The directed links a shape means, its label, and whom it isolates."""
+    """The directed links of a shape, its label, and the nodes that it isolates."""
     if "who" in value:
         return _isolated(context, context.nodes_in_role(value["who"]), value)
     if "only" in value:
-        pairs = swap([tuple(pair) for pair in value["only"]], context.the_leader(), int(value["leader_as"]))
+        pairs = swap([tuple(pair) for pair in value["only"]], context.require_leader(), int(value["leader_as"]))
         shown = " ".join(f"{a}-{b}" for a, b in sorted(pairs))
         return all_but(context.nodes, pairs), f"only links {shown} are up", ()
     if "groups" in value:
@@ -153,7 +153,7 @@ def _shaped(context: NemesisContext, value: Mapping[str, Any]) -> tuple[frozense
     shape, direction = value["shape"], value.get("direction", "both")
     shuffled = context.shuffled()
     if shape == "primaries":
-        return _isolated(context, (context.the_leader(),), {"who": LEADER, "direction": direction})
+        return _isolated(context, (context.require_leader(),), {"who": LEADER, "direction": direction})
     if shape == "minority":
         few = sorted(shuffled[: (len(shuffled) - 1) // 2])
         rest = sorted(set(context.nodes) - set(few))
@@ -177,28 +177,26 @@ def _names(nodes: Sequence[int]) -> str:
     return ", ".join(f"n{node}" for node in nodes)
 
 
-def sample(random_: random.Random, nodes: int) -> list[Step]:
-    """The leader or a follower cut off, both ways or one way, two halves, a shape, or a swizzle."""
-    direction: Direction = random_.choice(["both", "both", "out", "in"])
-    shuffled = random_.sample(range(1, nodes + 1), nodes)
+def sample(random_source: random.Random, nodes: int) -> list[Step]:
+    """Cut off the leader or a follower, in both directions or one; or cut into halves, a shape, or a swizzle."""
+    direction: Direction = random_source.choice(["both", "both", "out", "in"])
+    shuffled = random_source.sample(range(1, nodes + 1), nodes)
+    first = shuffled[: (nodes + 1) // 2]
     shapes = [[partition(shape, direction)] for shape in SHAPES if shape != "halves"]
     sequences = [
         [cut(LEADER, direction)],
         [cut(FOLLOWERS, direction)],
         [split(shuffled[: nodes // 2], shuffled[nodes // 2 :])],
-        random_.choice(shapes),
-        swizzle(
-            shuffled[: (nodes + 1) // 2], random_.sample(shuffled[: (nodes + 1) // 2], (nodes + 1) // 2), nodes, 0.5
-        ),
+        random_source.choice(shapes),
+        swizzle(first, random_source.sample(first, len(first)), nodes, 0.5),
     ]
-    return random_.choice(sequences)
+    return random_source.choice(sequences)
 
 
 FAULT = Fault(
     name="partition",
-    summary="packets between nodes are dropped: one node, halves, a ring, a bridge, any links; both ways or one way",
+    summary="links drop all packets, in both directions or one: of one node, halves, a ring, a bridge, or any links",
     actions={"cut": Action(Cut), "heal_links": Action(DirectedLinks, ends=frozenset({"cut"}))},
-    unavailable=lambda _situation, _action: None,
     resolve=resolve,
     undo=undo,
     inject=inject,

@@ -1,7 +1,7 @@
-"""Which directed links a partition's shape cuts: pure functions from nodes to links, and nothing else.
+"""The directed links that each shape of a partition cuts: pure functions from nodes to links.
 
-Shapes are Jepsen's (jepsen.nemesis, jepsen.nemesis.combined); any of them can be cut one way, but for a ring, which has
-no sides.
+The shapes are Jepsen's (jepsen.nemesis, jepsen.nemesis.combined). All can be cut one way except the ring, which has no
+sides.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from harness.model.hosts import Link
 
 
 def one_way(some: Iterable[int], others: Iterable[int], direction: str) -> frozenset[Link]:
-    """The links between two sides: both directions, what the first sends (out), or what it receives (in)."""
+    """The links between two sides: both directions, those from the first side (out), or those to it (in)."""
     first, second = set(some), set(others) - set(some)
     out = {(a, b) for a in first for b in second}
     into = {(b, a) for a, b in out}
@@ -26,7 +26,7 @@ def isolation(nodes: Iterable[int], node: int, direction: str) -> frozenset[Link
 
 
 def all_but(nodes: Iterable[int], pairs: Iterable[Link]) -> frozenset[Link]:
-    """Every link but those of the given pairs, which stay up both ways."""
+    """Every link except those of the given pairs, which stay up in both directions."""
     up = {link for a, b in pairs for link in ((a, b), (b, a))}
     return frozenset(set(permutations(nodes, 2)) - up)
 
@@ -38,35 +38,35 @@ def between(groups: Iterable[Iterable[int]]) -> frozenset[Link]:
 
 
 def halves(order: Sequence[int], direction: str) -> frozenset[Link]:
-    """The first half of the nodes, which is the smaller one, from the rest."""
+    """Cut the first half of the nodes, the smaller one, off from the rest."""
     middle = len(order) // 2
     return one_way(order[:middle], order[middle:], direction)
 
 
 def bridge(order: Sequence[int], direction: str) -> frozenset[Link]:
-    """Two halves that see each other only through the node in the middle, which sees all."""
+    """Cut two halves off from each other; the node in the middle stays connected to both."""
     middle = len(order) // 2
     return one_way(order[:middle], order[middle + 1 :], direction)
 
 
 def majorities_ring(order: Sequence[int]) -> frozenset[Link]:
-    """Each node sees a majority, itself counted, and no two see the same: its nearest on the ring.
+    """Each node sees its nearest neighbours on a ring: a majority with itself, and no two nodes the same majority.
 
-    A majority of an even number of nodes leaves one neighbour over, which is then seen as well, so that seeing is
-    mutual; below four nodes the shape leaves every node all the others, or one.
+    If the majority has an odd number of neighbours, a node sees one more, because links are cut in both directions.
+    Below four nodes, every node sees all others: nothing is cut.
     """
     count = len(order)
     reach = (count // 2 + 1) // 2
-    places = {node: place for place, node in enumerate(order)}
+    positions = {node: position for position, node in enumerate(order)}
 
-    def apart(a: int, b: int) -> int:
-        distance = abs(places[a] - places[b])
-        return min(distance, count - distance)
+    def distance(a: int, b: int) -> int:
+        clockwise = abs(positions[a] - positions[b])
+        return min(clockwise, count - clockwise)
 
-    return frozenset((a, b) for a, b in permutations(order, 2) if apart(a, b) > reach)
+    return frozenset((a, b) for a, b in permutations(order, 2) if distance(a, b) > reach)
 
 
 def swap(pairs: Iterable[tuple[int, ...]], leader: int, role: int) -> set[Link]:
-    """The pairs with the leader in the role's place and the role's node in the leader's."""
+    """The pairs with the leader and the node of the role exchanged."""
     exchange = {leader: role, role: leader}
     return {(exchange.get(a, a), exchange.get(b, b)) for a, b in pairs}

@@ -1,7 +1,7 @@
-"""Faults of processes: kill, stop, pause, and their undoing by start and resume.
+"""Process faults: kill, stop and pause, undone by start and resume.
 
-Each is proved by what the kernel says of the process afterwards. A context with a floor spares as many nodes as it
-takes to keep so many running.
+Each is verified by the process's state in the kernel. If the context has a floor, at least that many nodes keep
+running.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from nemesis.fault import Action, Fault, Resolved
 
 @dataclass(frozen=True, slots=True)
 class ProcessAction:
-    """What is done to a process, the state that proves it, and how the report words it."""
+    """How to act on a process, the state that it must have afterwards, the word for the report, and what undoes it."""
 
     act: Callable[[NemesisContext], Callable[[int], Awaitable[None]]]
-    proves: str
-    words: str
+    expected: str
+    word: str
     undo: str | None = None
 
 
@@ -54,55 +54,56 @@ ACTIONS: Mapping[str, ProcessAction] = {
 
 
 def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
-    """The nodes that are meant, but for those that the floor spares."""
+    """The nodes of the role; for actions that stop nodes, only as many as the floor allows."""
     nodes = context.nodes_in_role(value["who"])
-    return {"nodes": list(context.keeping_the_floor(nodes) if ACTIONS[f].undo else nodes)}
+    return {"nodes": list(context.stoppable(nodes) if ACTIONS[f].undo else nodes)}
 
 
 def undo(f: str, resolved: Resolved) -> UndoRecord | None:
-    """How to undo the action; None where the action itself undoes another."""
+    """How to undo the action; None if the action itself undoes another."""
     kind = ACTIONS[f].undo
     return UndoRecord(f, kind, {"nodes": resolved["nodes"]}) if kind else None
 
 
 async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
-    """Do it to each node; returns the nodes and a label for the report.
+    """Act on each node; returns the nodes and a label for the report.
 
-    Raises PeerFailure where the kernel tells another state than the action should lead to.
+    Raises PeerFailure if a process does not have the expected state afterwards.
     """
     action, nodes = ACTIONS[f], resolved["nodes"]
     for node in nodes:
         await action.act(context)(node)
-        if context.processes.state(node) != action.proves:
-            raise PeerFailure(f"{f} n{node}: it is {context.processes.state(node)}, expected {action.proves}")
-    names = ", ".join(f"n{node}" for node in nodes) or "nobody"
-    return {"nodes": nodes, "label": f"{names} {action.words}"}
+        if context.processes.state(node) != action.expected:
+            raise PeerFailure(f"{f} n{node}: it is {context.processes.state(node)}, expected {action.expected}")
+    names = ", ".join(f"n{node}" for node in nodes) or "no node"
+    return {"nodes": nodes, "label": f"{names} {action.word}"}
 
 
 async def heal(context: NemesisContext) -> None:
-    """Resume the paused and start the dead."""
+    """Resume paused nodes and start stopped ones."""
     await inject(context, "resume", {"nodes": list(context.nodes_in_role(PAUSED))})
     await inject(context, "start", {"nodes": list(context.nodes_in_role(DOWN))})
 
 
-def _sample_kill(random_: random.Random, _nodes: int) -> list[Step]:
-    """One node killed, a minority, all of them, restarted, or crashing again and again."""
-    who = random_.choice([LEADER, FOLLOWERS])
-    mass = [kill(random_.choice([MINORITY, MAJORITY, ALL]))]
-    return random_.choice([[kill(who)], [kill(who)], mass, restart(who), crash_loop(who, random_.randint(2, 3), 1.0)])
+def _sample_kill(random_source: random.Random, _nodes: int) -> list[Step]:
+    """Kill one node, a minority, a majority or all; or restart or crash-loop one."""
+    who = random_source.choice([LEADER, FOLLOWERS])
+    mass = [kill(random_source.choice([MINORITY, MAJORITY, ALL]))]
+    return random_source.choice(
+        [[kill(who)], [kill(who)], mass, restart(who), crash_loop(who, random_source.randint(2, 3), 1.0)]
+    )
 
 
-def _sample_pause(random_: random.Random, _nodes: int) -> list[Step]:
-    return [pause(random_.choice([LEADER, FOLLOWERS, LEADER, FOLLOWERS, MINORITY, ALL]))]
+def _sample_pause(random_source: random.Random, _nodes: int) -> list[Step]:
+    return [pause(random_source.choice([LEADER, FOLLOWERS, LEADER, FOLLOWERS, MINORITY, ALL]))]
 
 
 ENDS_KILL = frozenset({"kill", "stop"})
 
 KILL = Fault(
     name="kill",
-    summary="servers end by SIGKILL or SIGTERM: one, a minority, all, restarted, or crashing again and again",
+    summary="servers are killed (SIGKILL), stopped (SIGTERM), restarted or crash-looped: one, some or all",
     actions={"kill": Action(OnNodes), "stop": Action(OnNodes), "start": Action(OnNodes, ends=ENDS_KILL)},
-    unavailable=lambda _situation, _action: None,
     resolve=resolve,
     undo=undo,
     inject=inject,
@@ -113,9 +114,8 @@ KILL = Fault(
 )
 PAUSE = Fault(
     name="pause",
-    summary="servers stand still by SIGSTOP, their connections open",
+    summary="servers are paused (SIGSTOP); their connections stay open",
     actions={"pause": Action(OnNodes), "resume": Action(OnNodes, ends=frozenset({"pause"}))},
-    unavailable=lambda _situation, _action: None,
     resolve=resolve,
     undo=undo,
     inject=inject,

@@ -1,17 +1,18 @@
-"""Faults of single RPCs: rules for the messages between nodes, put in place, proved and removed again.
+"""Faults of single RPCs: rules that drop, hold, delay, duplicate, answer or cut off messages between nodes.
 
-    Step("rpc", {"rules": [{"name": …, "match": …, "action": …}, …]})     (harness.model.faults.rpc.disturb)
+    Step("rpc", {"rules": [{"name": …, "match": …, "action": …}, …]})     (harness.model.faults.rpc.intercept)
 
-A role in a rule means the same node throughout the action. The links that the rules speak of are tried before the
-action
-counts as done: a message that goes around the proxy meets no rule. Whether a rule ever had a message to act on is known
-only afterwards, so healing asks for the counters first, and fails for a fault that never bit once it is undone.
+A role resolves to the same node in all rules of an action. Injection verifies that connections on the rules' links pass
+through the proxy: a message that bypasses it meets no rule. Whether a rule had a message to act on is known only
+afterwards. The counters of a rule are therefore read before a later action replaces it and before healing removes it,
+and healing fails if any rule since the last heal never acted.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import permutations
 from typing import Annotated, Any
@@ -45,8 +46,8 @@ NAME = INTERCEPT
 NOT_LEADER_OR_FOLLOWER = 6
 
 
-class Disturbance(Arguments):
-    """Rules as harness.model.faults.rpc.RpcRule takes them from JSON."""
+class Rules(Arguments):
+    """Rules in the JSON form of harness.model.faults.rpc.RpcRule."""
 
     rules: Annotated[list[dict[str, Any]], Field(min_length=1)]
 
@@ -62,62 +63,100 @@ class Disturbance(Arguments):
 
 
 def resolve(context: NemesisContext, _f: str, value: Mapping[str, Any]) -> Resolved:
-    """The rules with node numbers in the place of roles. Raises BadInput for a rule that makes no sense."""
+    """The rules with node numbers instead of roles. Raises BadInput for an invalid rule."""
     return {"rules": [rule.to_json() for rule in resolved_rules(context, value)]}
 
 
 def undo(f: str, resolved: Resolved) -> UndoRecord:
-    """Removing all rules, or the redirect where the proxy is gone, undoes any."""
+    """Undone by removing all rules, or the redirect if the proxy is gone."""
     return UndoRecord(f, "remove-rpc-rules", {"rules": [rule["name"] for rule in resolved["rules"]]})
 
 
 async def inject(context: NemesisContext, _f: str, resolved: Resolved) -> dict[str, Any]:
-    """Put the rules in place and prove that what they speak of passes by them; returns them and a label.
+    """Replace all rules and verify that their links pass through the proxy; returns the rules and a label.
 
-    Raises PeerFailure where a link goes around the proxy.
+    Raises PeerFailure if a link bypasses the proxy.
     """
     rpcs = context.rpcs
     assert rpcs is not None
     rules = [RpcRule.from_json(rule) for rule in resolved["rules"]]
+    final = await _current_counts(context, rpcs)
     await rpcs.replace(rules)
+    _retire(context, final, rules)
     ways = await rpcs.ways(links_of(rules, context.nodes))
-    astray = sorted(f"n{a}>n{b} {way}" for (a, b), way in ways.items() if way != "through")
-    if astray:
-        raise PeerFailure(f"proving the RPC rules: expected connections through the proxy, came {', '.join(astray)}")
+    bypassing = sorted(f"n{a}>n{b} {way}" for (a, b), way in ways.items() if way != "through")
+    if bypassing:
+        raise PeerFailure(
+            f"verifying the RPC rules: expected connections through the proxy, found {', '.join(bypassing)}"
+        )
     label = ", ".join(f"{rule.action.do} {rule.name}" for rule in rules)
     return {"rules": resolved["rules"], "label": label}
 
 
 async def heal(context: NemesisContext) -> dict[str, Any]:
-    """Remove every rule and prove that nodes reach each other; returns the counters that the rules had in the end.
+    """Remove every rule and verify that nodes reach each other.
 
-    Raises PeerFailure where a way is still barred, and where a rule never acted: its fault was no test.
+    Returns the final counters of all rules since the last heal, by name; different rules of one name are numbered, as
+    in `a`, `a (2)`. Counters that were lost with the proxy are left out. Raises PeerFailure if a link still leads to a
+    proxy that is gone, or if a rule never acted and so tested nothing.
     """
     rpcs = context.rpcs
     if rpcs is None:
         return {"counts": {}}
-    counts = await _last_counts(rpcs)
+    final = await _current_counts(context, rpcs)
     await rpcs.clear()
+    _retire(context, final, ())
     ways = await rpcs.ways(permutations(context.nodes, 2))
     barred = sorted(f"n{a}>n{b}" for (a, b), way in ways.items() if way == "nowhere")
     if barred:
-        raise PeerFailure(f"proving that no RPC rule is left: {', '.join(barred)} still lead to a proxy that is gone")
+        raise PeerFailure(f"verifying that no RPC rule is left: {', '.join(barred)} still lead to a proxy that is gone")
+    counts = _by_name(context.rpc_counts)
+    context.rpc_counts = {}
     idle = sorted(name for name, count in counts.items() if not count.acted)
     if idle:
         raise PeerFailure(f"healing the RPC rules: {', '.join(idle)} never had a message to act on")
     return {"counts": {name: {"matched": each.matched, "acted": each.acted} for name, each in counts.items()}}
 
 
-async def _last_counts(rpcs: Rpcs) -> Mapping[str, RuleCount]:
-    """The counters; none where they went with the proxy, whose end shows in the nodes' own connections."""
+async def _current_counts(context: NemesisContext, rpcs: Rpcs) -> Mapping[RpcRule, RuleCount | None]:
+    """The counters of the rules in place; None if they are lost with the proxy, whose end nodes' connections show."""
     try:
-        return await rpcs.counts()
+        counts = await rpcs.counts() if context.rpc_rules else {}
     except EnvironmentFailure:
-        return {}
+        counts = {}
+    return {rule: counts.get(rule.name) for rule in context.rpc_rules}
+
+
+def _retire(context: NemesisContext, final: Mapping[RpcRule, RuleCount | None], rules: Sequence[RpcRule]) -> None:
+    """Store the final counters of the rules that these replaced. The proxy keeps the counter of a rule that stays.
+
+    A rule whose counter is lost has an unknown count, even if it stays.
+    """
+    for rule, count in final.items():
+        if count is None or rule not in rules:
+            context.rpc_counts[rule] = _sum(context.rpc_counts.get(rule, RuleCount()), count)
+    context.rpc_rules = tuple(rules)
+
+
+def _sum(first: RuleCount | None, second: RuleCount | None) -> RuleCount | None:
+    if first is None or second is None:
+        return None
+    return RuleCount(first.matched + second.matched, first.acted + second.acted)
+
+
+def _by_name(counts: Mapping[RpcRule, RuleCount | None]) -> dict[str, RuleCount]:
+    """The known counters by rule name, with a number after the name of every further rule of that name."""
+    seen: Counter[str] = Counter()
+    named: dict[str, RuleCount] = {}
+    for rule, count in counts.items():
+        seen[rule.name] += 1
+        if count is not None:
+            named[rule.name if seen[rule.name] == 1 else f"{rule.name} ({seen[rule.name]})"] = count
+    return named
 
 
 def resolved_rules(context: NemesisContext, value: Mapping[str, Any]) -> list[RpcRule]:
-    """The rules that an action's value means just now. Raises BadInput."""
+    """The rules of an action's value, with roles resolved. Raises BadInput."""
     if not isinstance(value, Mapping) or not isinstance(value.get("rules"), list) or not value["rules"]:
         raise BadInput(f"{NAME} {value!r}: expected rules, at least one")
     nodes_in_role = cache(context.nodes_in_role)
@@ -128,13 +167,13 @@ def resolved_rules(context: NemesisContext, value: Mapping[str, Any]) -> list[Rp
 
 def _check(context: NemesisContext, rules: list[RpcRule]) -> None:
     known = {*context.nodes, CLIENTS}
-    strangers = sorted({node for rule in rules for node in _named(rule)} - known)
-    if strangers:
-        raise BadInput(f"{NAME}: expected nodes 1 to {max(context.nodes)}, or {CLIENTS} for clients, got {strangers}")
+    unknown = sorted({node for rule in rules for node in _nodes_of(rule)} - known)
+    if unknown:
+        raise BadInput(f"{NAME}: expected nodes 1 to {max(context.nodes)}, or {CLIENTS} for clients, got {unknown}")
 
 
 def links_of(rules: Iterable[RpcRule], nodes: Iterable[int]) -> frozenset[Link]:
-    """The links on which the requests travel that the rules speak of: who connects to whom."""
+    """The links that carry the requests of the messages that the rules match: which node connects to which."""
     every = tuple(nodes)
     links: set[Link] = set()
     for rule in rules:
@@ -144,30 +183,31 @@ def links_of(rules: Iterable[RpcRule], nodes: Iterable[int]) -> frozenset[Link]:
     return frozenset(links)
 
 
-def _named(rule: RpcRule) -> list[int]:
+def _nodes_of(rule: RpcRule) -> list[int]:
     return [_number(node) for node in (*rule.match.sources, *rule.match.targets)]
 
 
 def _number(node: int | str) -> int:
-    assert isinstance(node, int), f"role {node!r} was not settled"
+    assert isinstance(node, int), f"role {node!r} was not resolved"
     return node
 
 
-def sample(random_: random.Random, _nodes: int) -> list[Step]:
-    """Fetches are what a quorum always has on the wire: some are lost, late, doubled, cut short or held back."""
-    probability = random_.choice([0.1, 0.3, 0.6])
-    actions: list[RpcAction] = [RpcAction("drop"), RpcAction("close"), delay(random_.choice([50, 300, 1500])), HOLD]
-    match = RpcMatch((Api.FETCH,), "response", targets=random_.choice([(), (FOLLOWERS,)]), probability=probability)
-    action = random_.choice(actions)
-    return [intercept(RpcRule(f"{action.do} {probability:.0%} of fetch answers", match, action))]
+def sample(random_source: random.Random, _nodes: int) -> list[Step]:
+    """Fetch responses, which every quorum sends all the time, are lost, delayed, held or cut off."""
+    probability = random_source.choice([0.1, 0.3, 0.6])
+    delayed = delay(random_source.choice([50, 300, 1500]))
+    targets = random_source.choice([(), (FOLLOWERS,)])
+    action = random_source.choice([RpcAction("drop"), RpcAction("close"), delayed, HOLD])
+    match = RpcMatch((Api.FETCH,), "response", targets=targets, probability=probability)
+    return [intercept(RpcRule(f"{action.do} {probability:.0%} of fetch responses", match, action))]
 
 
-TRIED = (RpcAction("drop"), HOLD, delay(20), DUPLICATE, answer(NOT_LEADER_OR_FOLLOWER), CLOSE)
+TRIAL_ACTIONS = (RpcAction("drop"), HOLD, delay(20), DUPLICATE, answer(NOT_LEADER_OR_FOLLOWER), CLOSE)
 
 FAULT = Fault(
     name="rpc",
-    summary="single RPCs between nodes are dropped, held, delayed, doubled, answered with errors, or cut short",
-    actions={INTERCEPT: Action(Disturbance)},
+    summary="single RPCs between nodes are dropped, held, delayed, duplicated, answered with errors, or cut off",
+    actions={INTERCEPT: Action(Rules)},
     unavailable=lambda context, _action: context.why_unavailable("rpcs"),
     resolve=resolve,
     undo=undo,
@@ -176,6 +216,6 @@ FAULT = Fault(
     sample=sample,
     heal_order=30,
     trials=tuple(
-        (intercept(RpcRule(f"fetches: {each.do}", RpcMatch((Api.FETCH,)), each)), for_(1.5)) for each in TRIED
+        (intercept(RpcRule(f"fetches: {each.do}", RpcMatch((Api.FETCH,)), each)), for_(1.5)) for each in TRIAL_ACTIONS
     ),
 )

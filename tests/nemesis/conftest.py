@@ -1,4 +1,4 @@
-"""A network and processes that only remember what was done to them, and the context of a quorum of three on top."""
+"""Fake links and processes, and the nemesis context of a quorum of three that uses them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nemesis.context import NemesisContext
 
 
 class FakeLinks:
-    """Links that do what they are told, but for the leaking, which pass always, and the dead, which never do."""
+    """Fake links: those in `leaking` always pass packets, those in `dead` never do."""
 
     def __init__(self) -> None:
         self.down: set[Link] = set()
@@ -32,7 +32,7 @@ class FakeLinks:
 
 
 class FakeProcesses:
-    """Processes by state; a node in `stuck` stays as it is whatever is done to it."""
+    """Fake processes, by state; a node in `stuck` never changes its state."""
 
     def __init__(self, nodes: Iterable[int]) -> None:
         self.states = dict.fromkeys(nodes, "running")
@@ -65,5 +65,5 @@ class FakeProcesses:
 
 @pytest.fixture
 def context() -> NemesisContext:
-    """Nodes 1 to 3, led by node 2; the draw is always the last."""
+    """Nodes 1 to 3, led by node 2; a draw is always the largest number."""
     return NemesisContext((1, 2, 3), FakeLinks(), FakeProcesses((1, 2, 3)), lambda: 2, lambda below: below - 1)

@@ -1,4 +1,4 @@
-"""The nemesis as a session: what it does, what it writes down before it does it, and how an action that failed ends."""
+"""The nemesis's session: what it injects and heals, what it records beforehand, and how failed operations complete."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def known():
 
 
 @pytest.fixture
-def play(context, path, known):
-    """Carries out steps one after another; returns their completions."""
+def run(context, path, known):
+    """Runs steps one after another; returns their completions."""
 
     async def until(condition, _seconds):
         return condition in known
@@ -40,74 +40,74 @@ def play(context, path, known):
     return lambda *steps: asyncio.run(one_by_one(steps))
 
 
-def test_a_cut_is_in_the_journal_before_any_link_is(play, context, path):
+def test_a_cut_is_in_the_journal_before_any_link_is_cut(run, context, path):
     seen = []
     context.links.on_cut = lambda: seen.append([undo.kind for undo in pending(path)])
-    play(cut(LEADER))
+    run(cut(LEADER))
     assert seen == [["heal-links"]]
     assert context.links.down == {(2, 1), (2, 3), (1, 2), (3, 2)}
 
 
-def test_the_completion_says_what_was_done_to_whom(play):
-    done, _ = play(cut(FOLLOWERS, "out"), heal())
+def test_the_completion_describes_what_was_done(run):
+    done, _ = run(cut(FOLLOWERS, "out"), heal())
     assert (done.type, done.process, done.error) == ("info", NEMESIS, None)
     assert done.value == {"links": [[3, 1], [3, 2]], "label": "n3 cannot send"}
 
 
-def test_heal_mends_resumes_and_starts_and_crosses_everything_out(play, context, path):
-    play(cut("n1"), pause("n3"), kill("n2"))
+def test_heal_heals_links_resumes_and_starts_nodes_and_completes_the_journal(run, context, path):
+    run(cut("n1"), pause("n3"), kill("n2"))
     assert [undo.fault for undo in pending(path)] == ["kill", "pause", "cut"]
-    (healed,) = play(heal())
+    (healed,) = run(heal())
     assert healed.error is None
     assert context.links.down == set()
     assert set(context.processes.states.values()) == {"running"}
     assert pending(path) == []
 
 
-def test_healing_when_all_is_well_does_nothing(play, context, path):
-    assert [op.error for op in play(heal(), heal())] == [None, None]
+def test_healing_without_faults_does_nothing(run, context, path):
+    assert [op.error for op in run(heal(), heal())] == [None, None]
     assert context.processes.actions == []
     assert pending(path) == []
 
 
-def test_a_cut_that_does_not_bite_ends_with_its_error_and_heals(play, context, path):
+def test_a_cut_without_effect_completes_with_an_error_and_heals(run, context, path):
     context.links.leaking = {(1, 2)}
-    failed, healed = play(cut("n1", "out"), heal())
+    failed, healed = run(cut("n1", "out"), heal())
     assert (failed.type, failed.value) == ("info", {"who": "n1", "direction": "out"})
     assert failed.error is not None
-    assert "links [(1, 2)] pass though cut" in failed.error
+    assert "verifying links: [(1, 2)] pass packets though cut" in failed.error
     assert healed.error is None
     assert (context.links.down, pending(path)) == (set(), [])
 
 
-def test_a_cut_that_hits_more_than_it_should_ends_with_its_error(play, context):
+def test_a_cut_that_affects_other_links_completes_with_an_error(run, context):
     context.links.dead = {(2, 3)}
-    (failed,) = play(cut("n1", "out"))
+    (failed,) = run(cut("n1", "out"))
     assert failed.error is not None
-    assert "links [(2, 3)] do not though not cut" in failed.error
+    assert "[(2, 3)] do not though not cut" in failed.error
 
 
-def test_a_fault_that_does_not_heal_stays_in_the_journal_and_keeps_none_other_from_healing(play, context, path):
-    play(cut("n1"), pause("n3"))
+def test_a_fault_that_does_not_heal_stays_in_the_journal_and_others_heal(run, context, path):
+    run(cut("n1"), pause("n3"))
     context.links.dead = {(2, 3)}
-    (failed,) = play(heal())
+    (failed,) = run(heal())
     assert failed.error is not None
     assert context.processes.states[3] == "running"
     assert len(pending(path)) == 2
 
 
 @pytest.mark.parametrize(("step", "state"), [(kill("n1"), "gone"), (stop("n1"), "gone"), (pause("n1"), "paused")])
-def test_a_process_fault_is_proved_by_what_the_kernel_says(play, context, step, state):
-    play(step)
+def test_a_process_fault_is_verified_by_the_state_of_the_process(run, context, step, state):
+    run(step)
     assert context.processes.states[1] == state
     context.processes.stuck = {3}
-    (failed,) = play(Step(step.f, {"who": "n3"}))
+    (failed,) = run(Step(step.f, {"who": "n3"}))
     assert failed.error == f"{step.f} n3: it is running, expected {state}"
 
 
-def test_start_and_resume_are_undoings_and_need_none(play, context, path):
-    play(kill("n1"), pause("n3"))
-    started, resumed = play(start(), resume())
+def test_start_and_resume_have_no_undo_record(run, context, path):
+    run(kill("n1"), pause("n3"))
+    started, resumed = run(start(), resume())
     assert (started.value, resumed.value) == (
         {"nodes": [1], "label": "n1 started"},
         {"nodes": [3], "label": "n3 resumed"},
@@ -116,32 +116,32 @@ def test_start_and_resume_are_undoings_and_need_none(play, context, path):
     assert len(pending(path)) == 2
 
 
-def test_an_awaited_condition_that_does_not_come_is_an_error_with_its_time(play, known):
+def test_a_condition_that_does_not_hold_in_time_is_an_error(run, known):
     known.clear()
-    (failed,) = play(once(LEADER_KNOWN, within=7))
+    (failed,) = run(once(LEADER_KNOWN, within=7))
     assert failed.error == "waiting until a leader is known: not so within 7 s"
 
 
-def test_a_deed_that_means_the_leader_waits_for_one_and_fails_where_none_comes(play, context, known):
+def test_an_action_on_the_leader_waits_for_one_and_fails_if_there_is_none(run, context, known):
     leaders = iter([None, 3])
     context.leader = lambda: next(leaders, 3)
-    done, _ = play(kill(LEADER), heal())
+    done, _ = run(kill(LEADER), heal())
     assert done.value["nodes"] == [3]
     context.leader = lambda: None
-    (failed,) = play(kill(LEADER))
-    assert failed.error == "choosing the leader: no node claims to lead just now"
+    (failed,) = run(kill(LEADER))
+    assert failed.error == "resolving the leader: no node claims to lead"
     assert known == [LEADER_KNOWN.to_json()]
 
 
-def test_an_unknown_deed_is_an_error_that_names_those_there_are(play):
-    (failed,) = play(Step("dance"))
+def test_an_unknown_action_is_an_error_that_names_the_known_ones(run):
+    (failed,) = run(Step("dance"))
     assert failed.error is not None
     assert failed.error.startswith("action 'dance': expected await, heal, packets, cut, heal_links, ")
 
 
 @pytest.mark.parametrize("links", [[[1, 9]], [[0, 1]]])
-def test_a_cut_between_nodes_that_are_not_there_cuts_nothing(play, context, links):
-    (failed,) = play(Step("cut", {"links": links}))
+def test_a_cut_between_unknown_nodes_cuts_nothing(run, context, links):
+    (failed,) = run(Step("cut", {"links": links}))
     assert failed.error is not None
     assert "expected nodes 1 to 3" in failed.error
     assert context.links.down == set()
@@ -151,7 +151,7 @@ def test_closing_the_session_heals(context, path, known):
     async def until(condition, _seconds):
         return condition in known
 
-    async def scene():
+    async def run_session():
         session = NemesisSession(context, UndoJournal(path), until, plugins.faults())
         await session.invoke(Op("invoke", "cut", NEMESIS, value=cut("n1").value))
         context.links.dead = {(2, 3)}
@@ -160,10 +160,10 @@ def test_closing_the_session_heals(context, path, known):
         context.links.dead = set()
         await session.close()
 
-    asyncio.run(scene())
+    asyncio.run(run_session())
     assert pending(path) == []
 
 
-def test_rpcs_cannot_be_disturbed_where_no_proxy_stands_between_the_nodes(play):
-    (failed,) = play(intercept(RpcRule("votes", RpcMatch((Api.VOTE,)), DROP)))
+def test_hosts_without_a_proxy_refuse_rpc_rules(run):
+    (failed,) = run(intercept(RpcRule("votes", RpcMatch((Api.VOTE,)), DROP)))
     assert failed.error == "rpc: hosts of this kind have no rpcs"

@@ -1,4 +1,4 @@
-"""Random schedules: repeatable by seed, healed after each rotation, as long as asked, in the mix that was asked for."""
+"""Random schedules: reproducible by seed, healed after each rotation, of the requested duration and mix."""
 
 from __future__ import annotations
 
@@ -28,66 +28,66 @@ def random_story(mix: Mix, seed: int, duration: float, interval: float, nodes: i
 
 
 def rotations(story: list[Step]) -> list[list[str]]:
-    """The actions before each heal, without the holds."""
-    told: list[list[str]] = [[]]
+    """The actions before each heal, without sleeps."""
+    found: list[list[str]] = [[]]
     for step in story:
         if step.f == "heal":
-            told.append([])
+            found.append([])
         elif step.f != "sleep":
-            told[-1].append(step.f)
-    return told
+            found[-1].append(step.f)
+    return found
 
 
 @given(seeds, mixes)
-def test_the_same_seed_tells_the_same_story(seed, mix):
+def test_the_same_seed_gives_the_same_story(seed, mix):
     assert random_story(mix, seed, 60, 8, 5) == random_story(mix, seed, 60, 8, 5)
 
 
-def test_different_seeds_tell_different_stories():
+def test_different_seeds_give_different_stories():
     stories = [random_story(Mix({"partition": 1, "kill": 1}), seed, 60, 8, 5) for seed in range(20)]
     assert len({str(story) for story in stories}) == 20
 
 
 @given(seeds, mixes)
 def test_each_rotation_has_faults_of_the_mix_and_is_healed_before_the_next(seed, mix):
-    *told, last = rotations(random_story(mix, seed, 60, 8, 5))
+    *all_rotations, last = rotations(random_story(mix, seed, 60, 8, 5))
     assert last == ["await"]
-    for actions in told:
+    for actions in all_rotations:
         names = {BY_ACTION[action].name for action in actions if action != "await"}
         assert names
         assert names <= set(mix.weights)
 
 
 @given(seeds, mixes)
-def test_a_story_of_a_schedule_is_one_that_a_plan_takes(seed, mix):
+def test_a_plan_accepts_every_random_story(seed, mix):
     for step in random_story(mix, seed, 30, 8, 5):
         assert StoryStep(f=step.f, value=step.value).step() == step
 
 
 @given(seeds, st.floats(1, 300), st.floats(1, 30))
-def test_a_story_is_about_as_long_as_asked(seed, duration, interval):
-    *told, _, _ = random_story(Mix({"clock": 1, "rpc": 1}, 1), seed, duration, interval, 3)
-    calm = [step.value for step, before in zip(told[1:], told, strict=False) if before.f == "heal"]
-    held = sum(calm) / 0.4
-    assert duration - 0.05 * len(told) <= held <= duration + 1.5 * interval + 0.05 * len(told)
+def test_a_story_has_about_the_requested_duration(seed, duration, interval):
+    *steps, _, _ = random_story(Mix({"clock": 1, "rpc": 1}, 1), seed, duration, interval, 3)
+    calm = [step.value for step, before in zip(steps[1:], steps, strict=False) if before.f == "heal"]
+    total = sum(calm) / 0.4
+    assert duration - 0.05 * len(steps) <= total <= duration + 1.5 * interval + 0.05 * len(steps)
 
 
 @given(seeds)
-def test_no_more_faults_than_asked_for_are_in_place_together(seed):
+def test_a_rotation_has_at_most_at_once_faults(seed):
     mix = Mix(dict.fromkeys(["partition", "pause", "clock", "rpc"], 1.0), at_once=2)
-    *told, _ = rotations(random_story(mix, seed, 60, 8, 5))
-    assert max(len({BY_ACTION[action].name for action in actions}) for actions in told) <= 2
+    *all_rotations, _ = rotations(random_story(mix, seed, 60, 8, 5))
+    assert max(len({BY_ACTION[action].name for action in actions}) for actions in all_rotations) <= 2
 
 
-def test_some_rotations_mix_faults_where_that_is_asked_for():
+def test_some_rotations_combine_faults_if_allowed():
     mix = Mix({"partition": 1.0, "pause": 1.0}, at_once=2)
-    told = [actions for seed in range(20) for actions in rotations(random_story(mix, seed, 60, 8, 5))[:-1]]
-    assert {len({BY_ACTION[action].name for action in actions}) for actions in told} == {1, 2}
+    found = [actions for seed in range(20) for actions in rotations(random_story(mix, seed, 60, 8, 5))[:-1]]
+    assert {len({BY_ACTION[action].name for action in actions}) for actions in found} == {1, 2}
 
 
-def test_the_heavier_fault_strikes_more_often():
-    told = [random_story(Mix({"pause": 9.0, "clock": 1.0}), seed, 60, 8, 3) for seed in range(40)]
-    count = Counter(BY_ACTION[actions[0]].name for story in told for actions in rotations(story)[:-1])
+def test_a_fault_with_more_weight_is_more_frequent():
+    stories = [random_story(Mix({"pause": 9.0, "clock": 1.0}), seed, 60, 8, 3) for seed in range(40)]
+    count = Counter(BY_ACTION[actions[0]].name for story in stories for actions in rotations(story)[:-1])
     assert count["pause"] > 5 * count["clock"]
 
 

@@ -1,4 +1,4 @@
-"""The undo journal: on disk before the fault, readable after any crash, healed as often as one likes."""
+"""The undo journal: synced before the fault, readable after any crash, safe to heal repeatedly."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_an_entry_is_synced_before_record_returns(path, monkeypatch):
     ]
 
 
-@pytest.mark.parametrize("kept", [0, 1, 30], ids=["nothing of it", "a byte of it", "half of it"])
+@pytest.mark.parametrize("kept", [0, 1, 30], ids=["no byte", "one byte", "half"])
 def test_a_torn_last_line_is_a_fault_that_was_never_injected(path, kept):
     journal = UndoJournal(path)
     journal.record(CUT)
@@ -54,7 +54,7 @@ def test_a_torn_last_line_is_a_fault_that_was_never_injected(path, kept):
     assert pending(path) == [CUT]
 
 
-def test_a_journal_with_a_torn_line_can_be_healed_and_written_on(path):
+def test_a_journal_with_a_torn_line_can_be_healed_and_continued(path):
     UndoJournal(path).record(CUT)
     path.write_bytes(path.read_bytes() + b'{"id": 2, "fau')
     UndoJournal(path).all_healed()
@@ -63,7 +63,7 @@ def test_a_journal_with_a_torn_line_can_be_healed_and_written_on(path):
     assert pending(path) == [KILL]
 
 
-def test_healing_twice_is_as_good_as_once(path):
+def test_healing_again_is_harmless(path):
     journal = UndoJournal(path)
     identifier = journal.record(CUT)
     journal.healed(identifier)
@@ -73,13 +73,13 @@ def test_healing_twice_is_as_good_as_once(path):
     assert pending(path) == []
 
 
-def test_a_journal_opened_again_does_not_use_an_id_twice(path):
+def test_a_reopened_journal_does_not_reuse_ids(path):
     UndoJournal(path).record(CUT)
     assert UndoJournal(path).record(KILL) == 2
     assert pending(path) == [KILL, CUT]
 
 
-def test_no_journal_means_nothing_to_undo(path):
+def test_a_missing_journal_has_nothing_to_undo(path):
     assert pending(path) == []
     UndoJournal(path).all_healed()
     assert not path.exists()

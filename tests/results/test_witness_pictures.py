@@ -269,8 +269,6 @@ def recorded(tmp_path: Path, evidence: str | None) -> RunDirectory:
 def test_report_has_the_pictures_of_the_first_findings(tmp_path: Path) -> None:
     run = recorded(tmp_path, encoded(ZONES))
     side = read_side(run, "bad", "reference", plugins.ops(), read_verdict(run.verdict))
-        run := recorded(tmp_path, encoded(ZONES)), "bad", "reference", plugins.ops(), read_verdict(run.verdict)
-    )
     assert [len(each.operations) for each in side.findings] == [4] * 6 + [0] * 3
     page = render_report(report_of(side))
     assert len(re.findall("Operations of x around non-linearizable", page)) == 2 * 6

@@ -1,4 +1,4 @@
-"""Changes of single nodes: stopped, changed, started; and given back what the run began with."""
+"""Changes to single nodes: stop, change, start; and restore."""
 
 from __future__ import annotations
 
@@ -14,57 +14,57 @@ from nemesis.faults.change import FAULT
 TOO_SHORT = {"controller.quorum.fetch.timeout.ms": "100"}
 
 
-class FakeRecipes:
-    """NodeConfigs that remember what they were asked while a node was in which state."""
+class FakeNodeConfigs:
+    """Fake configurations that record the state of a node at each change."""
 
     def __init__(self, processes):
-        self.processes, self.now, self.asked = processes, {}, []
+        self.processes, self.now, self.states = processes, {}, []
 
     @property
     def changed(self):
         return tuple(sorted(self.now))
 
     async def change(self, node, switches, system):
-        self.asked.append((node, self.processes.state(node)))
+        self.states.append((node, self.processes.state(node)))
         if system == "kafka:9.9.9":
             raise BadInput("Kafka 9.9.9: not on this machine")
         self.now[node] = system or f"reference {switches}"
         return self.now[node]
 
     async def restore(self, node):
-        self.asked.append((node, self.processes.state(node)))
+        self.states.append((node, self.processes.state(node)))
         self.now.pop(node, None)
 
 
 @pytest.fixture
 def node_configs(context):
-    context.node_configs = FakeRecipes(context.processes)
+    context.node_configs = FakeNodeConfigs(context.processes)
     return context.node_configs
 
 
-def sequence(context, step):
+def inject(context, step):
     TypeAdapter(FAULT.actions[step.f].arguments).validate_python(step.value)
     return asyncio.run(FAULT.inject(context, step.f, FAULT.resolve(context, step.f, step.value)))
 
 
 def test_a_node_is_changed_while_it_is_down_and_runs_afterwards(context, node_configs):
-    done = sequence(context, configure(LEADER, TOO_SHORT))
-    assert node_configs.asked == [(2, "gone")]
+    done = inject(context, configure(LEADER, TOO_SHORT))
+    assert node_configs.states == [(2, "gone")]
     assert context.processes.actions == [("stop", 2), ("start", 2)]
     assert done["nodes"] == [2]
     assert "fetch.timeout" in done["label"]
 
 
-def test_a_paused_node_is_resumed_first_as_it_could_not_be_stopped(context, node_configs):
+def test_a_paused_node_is_resumed_before_it_is_stopped(context, node_configs):
     context.processes.states[1] = "paused"
-    sequence(context, change_version("n1", "kafka:4.3.1"))
+    inject(context, change_version("n1", "kafka:4.3.1"))
     assert context.processes.actions == [("resume", 1), ("stop", 1), ("start", 1)]
     assert node_configs.now == {1: "kafka:4.3.1"}
 
 
-def test_healing_gives_every_changed_node_back_what_it_had_and_leaves_the_others_alone(context, node_configs):
-    sequence(context, configure("n1", TOO_SHORT))
-    sequence(context, change_version("n3", "kafka:4.3.1"))
+def test_healing_restores_only_changed_nodes(context, node_configs):
+    inject(context, configure("n1", TOO_SHORT))
+    inject(context, change_version("n3", "kafka:4.3.1"))
     context.processes.actions.clear()
     asyncio.run(FAULT.heal(context))
     assert node_configs.changed == ()
@@ -73,17 +73,17 @@ def test_healing_gives_every_changed_node_back_what_it_had_and_leaves_the_others
     assert len(context.processes.actions) == 4
 
 
-def test_a_node_that_does_not_come_back_fails_the_deed(context, node_configs):
+def test_a_node_that_does_not_start_fails_the_action(context, node_configs):
     context.processes.states[1] = "gone"
     context.processes.stuck = {1}
     with pytest.raises(PeerFailure, match="n1: it is gone after its start"):
-        sequence(context, configure("n1", TOO_SHORT))
+        inject(context, configure("n1", TOO_SHORT))
     assert node_configs.changed == (1,)
 
 
-def test_a_release_that_is_not_here_is_bad_input(context, node_configs):
+def test_a_release_that_is_not_installed_is_bad_input(context, node_configs):
     with pytest.raises(BadInput, match=r"Kafka 9\.9\.9"):
-        sequence(context, change_version("n1", "kafka:9.9.9"))
+        inject(context, change_version("n1", "kafka:9.9.9"))
     assert node_configs.changed == ()
 
 
@@ -97,8 +97,8 @@ def test_a_release_that_is_not_here_is_bad_input(context, node_configs):
         change_version("n1", "../kafka"),
         Step("configure", {"who": "n1;reboot", "switches": {"a": "1"}}),
     ],
-    ids=["nothing", "a name with a semicolon", "a second line", "a command", "a path", "a node with a command"],
+    ids=["no property", "semicolon in a name", "second line", "command", "path", "command in a node"],
 )
-def test_what_is_no_plain_name_is_refused_before_anything_is_done(step):
+def test_invalid_names_and_values_are_refused(step):
     with pytest.raises(ValidationError):
         TypeAdapter(FAULT.actions[step.f].arguments).validate_python(step.value)

@@ -1,4 +1,4 @@
-"""Clock faults: what a step does to whom, what proves it, and that healing leaves true clocks."""
+"""Clock faults: which clocks a step affects, how it is verified, and that healing resets the clocks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SECOND_NS = 1_000_000_000
 
 
 class FakeClocks:
-    """Clocks that do what they are told, but for those of nodes in `stuck`; 3 ms pass with every reading."""
+    """Fake clocks; those of nodes in `stuck` never change, and 3 ms pass with every reading."""
 
     def __init__(self) -> None:
         self.now_ns = 0
         self.moved: dict[tuple[int, Clock], tuple[int, int, float]] = {}  # origin, offset there, rate
         self.stuck: set[int] = set()
         self.actions: list[tuple[str, int]] = []
-        self.before_deed = lambda: None
+        self.before_change = lambda: None
 
     async def skew(self, node: int, clocks: Iterable[Clock], offset_ns: int) -> None:
         self._move("skew", node, {(node, clock): (self.now_ns, offset_ns, 1.0) for clock in clocks})
@@ -49,7 +49,7 @@ class FakeClocks:
         return offset_ns + round((self.now_ns - origin_ns) * (rate - 1))
 
     def _move(self, action: str, node: int, change: Mapping[tuple[int, Clock], tuple[int, int, float]]) -> None:
-        self.before_deed()
+        self.before_change()
         self.actions.append((action, node))
         if node not in self.stuck:
             self.moved.update(change)
@@ -61,7 +61,7 @@ def clocks():
 
 
 @pytest.fixture
-def moving(context, clocks):
+def clock_context(context, clocks):
     context.clocks = clocks
     return context
 
@@ -71,8 +71,8 @@ def path(tmp_path):
     return tmp_path / "journal.jsonl"
 
 
-def play(context, path, *steps):
-    """Carry out steps one after another; their completions."""
+def run(context, path, *steps):
+    """Run steps one after another; returns their completions."""
 
     async def until(_condition, _seconds):
         return True
@@ -89,93 +89,93 @@ DONE = {
     "a follower's behind": (skew(FOLLOWERS, -0.5), "n3's realtime clock 0.5 s behind"),
     "both of a node by name": (skew("n1", 4, ["realtime", "monotonic"]), "n1's clocks 4 s ahead"),
     "too slow": (drift(LEADER, 0.2), "n2's clocks at 0.2 times the true rate"),
-    "standing still": (drift("n1", 0, ["monotonic"]), "n1's monotonic clock at 0 times the true rate"),
-    "arguments left out": (Step("drift", {"who": "n1", "rate": 2}), "n1's clocks at 2 times the true rate"),
+    "stopped": (drift("n1", 0, ["monotonic"]), "n1's monotonic clock at 0 times the true rate"),
+    "omitted arguments": (Step("drift", {"who": "n1", "rate": 2}), "n1's clocks at 2 times the true rate"),
     "nothing to reset": (reset_clock(), "no clock to reset"),
 }
 
 
 @pytest.mark.parametrize(("step", "label"), DONE.values(), ids=DONE)
-def test_a_step_is_proved_and_says_what_it_did(moving, path, step, label):
-    (done,) = play(moving, path, step)
+def test_a_step_is_verified_and_described(clock_context, path, step, label):
+    (done,) = run(clock_context, path, step)
     assert done.error is None
     assert done.value["label"] == label
 
 
-def test_a_leap_moves_the_realtime_clock_alone_and_a_drift_both(moving, path, clocks):
-    play(moving, path, skew("n1", 9), drift("n3", 0.5))
+def test_skew_affects_the_realtime_clock_and_drift_both(clock_context, path, clocks):
+    run(clock_context, path, skew("n1", 9), drift("n3", 0.5))
     clocks.now_ns += SECOND_NS
     assert (clocks.offset_ns(1, "realtime"), clocks.offset_ns(1, "monotonic")) == (9 * SECOND_NS, 0)
     assert clocks.offset_ns(3, "realtime") == clocks.offset_ns(3, "monotonic") < -SECOND_NS / 2
 
 
-def test_the_undo_is_in_the_journal_before_a_clock_moves(moving, path, clocks):
+def test_the_undo_is_in_the_journal_before_a_clock_moves(clock_context, path, clocks):
     seen = []
-    clocks.before_deed = lambda: seen.append([(undo.fault, undo.kind, undo.details) for undo in pending(path)])
-    play(moving, path, drift(LEADER, 0.2))
+    clocks.before_change = lambda: seen.append([(undo.fault, undo.kind, undo.details) for undo in pending(path)])
+    run(clock_context, path, drift(LEADER, 0.2))
     assert seen == [[("drift", "reset-clocks", {"nodes": [2]})]]
 
 
-def test_heal_resets_whom_it_skewed_and_nobody_else(moving, path, clocks):
-    *_, healed = play(moving, path, skew("n1", 9), drift("n1", 2), skew("n3", 9), heal())
+def test_heal_resets_only_skewed_nodes(clock_context, path, clocks):
+    *_, healed = run(clock_context, path, skew("n1", 9), drift("n1", 2), skew("n3", 9), heal())
     assert healed.error is None
     assert [action for action in clocks.actions if action[0] == "reset"] == [("reset", 1), ("reset", 3)]
     assert [clocks.offset_ns(node, "realtime") for node in (1, 3)] == [0, 0]
-    assert (moving.skewed, pending(path)) == ((), [])
+    assert (clock_context.skewed, pending(path)) == ((), [])
 
 
-def test_a_process_that_ended_took_its_clocks_with_it(moving, path, clocks):
-    *_, healed = play(moving, path, skew("n1", 9), kill("n1"), heal())
+def test_heal_does_not_reset_the_clocks_of_a_process_that_has_ended(clock_context, path, clocks):
+    *_, healed = run(clock_context, path, skew("n1", 9), kill("n1"), heal())
     assert healed.error is None
     assert ("reset", 1) not in clocks.actions
-    assert moving.processes.states[1] == "running"
+    assert clock_context.processes.states[1] == "running"
 
 
-def test_the_skewed_can_be_meant_and_are_no_longer_after_their_reset(moving, path):
-    _, done, reset = play(moving, path, drift(LEADER, 0.2), cut(SKEWED), reset_clock())
+def test_the_role_skewed_means_nodes_until_their_clocks_are_reset(clock_context, path):
+    _, done, reset = run(clock_context, path, drift(LEADER, 0.2), cut(SKEWED), reset_clock())
     assert done.value["label"] == "n2 cut off"
     assert reset.value == {"nodes": [2], "label": "n2's clocks reset"}
-    assert moving.nodes_in_role(SKEWED) == ()
+    assert clock_context.nodes_in_role(SKEWED) == ()
 
 
 STUCK = {
-    "skew": (skew("n1", 9), "proving n1's realtime clock: 0 s off the true time, expected 9 s"),
-    "drift": (drift("n1", 0.2), "proving n1's realtime clock: it goes at 1.000 times the true rate, not 0.2"),
+    "skew": (skew("n1", 9), "verifying n1's realtime clock: 0 s off the true time, expected 9 s"),
+    "drift": (drift("n1", 0.2), "verifying n1's realtime clock: it runs at 1.000 times the true rate, expected 0.2"),
 }
 
 
 @pytest.mark.parametrize(("step", "error"), STUCK.values(), ids=STUCK)
-def test_a_clock_that_does_not_move_ends_with_its_error(moving, path, clocks, step, error):
+def test_a_clock_that_does_not_change_is_an_error(clock_context, path, clocks, step, error):
     clocks.stuck = {1}
-    (failed,) = play(moving, path, step)
+    (failed,) = run(clock_context, path, step)
     assert failed.error == error
 
 
-def test_a_clock_that_does_not_come_back_stays_in_the_journal_and_keeps_none_other_from_healing(moving, path, clocks):
-    play(moving, path, skew("n1", 9))
+def test_a_clock_that_does_not_reset_stays_in_the_journal_and_other_faults_heal(clock_context, path, clocks):
+    run(clock_context, path, skew("n1", 9))
     clocks.stuck = {1}
-    moving.processes.states[3] = "paused"
-    (failed,) = play(moving, path, heal())
-    assert failed.error == "proving n1's realtime clock: 9 s off the true time, expected 0 s"
-    assert moving.processes.states[3] == "running"
+    clock_context.processes.states[3] = "paused"
+    (failed,) = run(clock_context, path, heal())
+    assert failed.error == "verifying n1's realtime clock: 9 s off the true time, expected 0 s"
+    assert clock_context.processes.states[3] == "running"
     assert [undo.kind for undo in pending(path)] == ["reset-clocks"]
 
 
 @pytest.mark.parametrize("step", [skew("n1", 0.001), drift("n1", 1.001)], ids=["offset", "rate"])
-def test_a_fault_too_small_to_prove_is_refused(moving, path, clocks, step):
-    (failed,) = play(moving, path, step)
+def test_a_fault_too_small_to_verify_is_refused(clock_context, path, clocks, step):
+    (failed,) = run(clock_context, path, step)
     assert failed.error is not None
     assert "expected" in failed.error
     assert clocks.actions == []
 
 
 @pytest.mark.parametrize("step", [skew("n1", 9), drift("n1", 2), reset_clock("n1")], ids=lambda step: step.f)
-def test_hosts_that_cannot_move_clocks_say_so(context, path, step):
-    (failed,) = play(replace(context, clocks=None), path, step)
+def test_hosts_without_clocks_refuse_clock_actions(context, path, step):
+    (failed,) = run(replace(context, clocks=None), path, step)
     assert failed.error == f"{step.f}: hosts of this kind have no clocks"
 
 
-def test_a_strobe_leaps_and_comes_back_so_many_times():
+def test_a_strobe_jumps_and_returns_the_given_number_of_times():
     steps = strobe(LEADER, 2, 0.5, times=3)
     assert [step.f for step in steps] == ["skew", "sleep"] * 6
     assert [step.value["offset_seconds"] for step in steps if step.f == "skew"] == [2, 0] * 3
@@ -183,7 +183,7 @@ def test_a_strobe_leaps_and_comes_back_so_many_times():
 
 
 @pytest.mark.parametrize("step", [skew(LEADER, -3.5), drift(SKEWED, 0.2), reset_clock()], ids=lambda step: step.f)
-def test_a_plan_on_disk_takes_the_steps(step):
+def test_a_plan_accepts_the_steps(step):
     assert StoryStep(f=step.f, value=step.value).step() == step
 
 
@@ -198,6 +198,6 @@ def test_a_plan_on_disk_takes_the_steps(step):
         ("reset_clock", {}),
     ],
 )
-def test_a_plan_on_disk_refuses_arguments_that_mean_nothing(f, value):
+def test_a_plan_refuses_invalid_arguments(f, value):
     with pytest.raises(ValueError, match=f):
         StoryStep(f=f, value=value)

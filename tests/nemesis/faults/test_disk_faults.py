@@ -1,4 +1,4 @@
-"""Disk faults: whom a step means, that a disk at rest has no server, what proves an action, and what healing mends."""
+"""Disk faults: which nodes they affect, in which state, and how they are verified and healed."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from nemesis.faults.disk import FAULT
 
 
 class FakeDisks:
-    """Disks that do what they are told, but for the sound, which nothing befalls, and the broken, which stay so."""
+    """Fake disks: no fault takes effect on those in `unaffected`, no healing on those in `broken`."""
 
     def __init__(self, processes):
         self.processes = processes
         self.done = []
         self.disturbed = []
-        self.sound, self.broken, self.unavailable = set(), set(), {}
+        self.unaffected, self.broken, self.unavailable = set(), set(), {}
 
     def missing(self, action):
         return self.unavailable.get(action)
@@ -50,8 +50,8 @@ class FakeDisks:
     async def undo(self, node):
         self.disturbed.remove(node)
 
-    async def probe(self, node, _deed, _done):
-        return "nothing befell it" if node in self.sound else None
+    async def probe(self, node, _action, _done):
+        return "no effect" if node in self.unaffected else None
 
     async def trouble(self, node):
         return "it hangs" if node in self.broken else None
@@ -63,8 +63,8 @@ def disks(context):
     return context.disks
 
 
-def sequence(context, step):
-    """Carry out a step as the nemesis's session does, its arguments checked as a plan's are; what was done."""
+def inject(context, step):
+    """Inject a step as the nemesis's session does, with arguments validated as in a plan; returns what was done."""
     TypeAdapter(FAULT.actions[step.f].arguments).validate_json(json.dumps(step.value), strict=True)
     assert FAULT.unavailable(context, step.f) is None
     resolved = FAULT.resolve(context, step.f, step.value)
@@ -74,80 +74,83 @@ def sequence(context, step):
 
 ACTIONS = {
     "a new disk": (lose_disk(LEADER), "n2 lost its disk and has a new one"),
-    "a newcomer's disk": (lose_disk(LEADER, newcomer=True), "n2 lost its disk and has a new one, which never voted"),
-    "power failure": (lose_unsynced(LEADER), "n2 lost what it had not synced"),
+    "a newcomer's disk": (
+        lose_disk(LEADER, newcomer=True),
+        "n2 lost its disk and has a new one, not a voter's",
+    ),
+    "power failure": (lose_unsynced(LEADER), "n2 lost its unsynced writes"),
     "flipped bits": (flip_bits("n1", 3), "n1 has 3 flipped bits in __cluster_metadata-0/*.log"),
     "last bytes": (truncate_log("n1", last_bytes=7), "n1 lost the last 7 bytes of __cluster_metadata-0"),
     "last batches": (truncate_log("n1", last_batches=2), "n1 lost the last 2 batches of __cluster_metadata-0"),
     "a checkpoint": (corrupt_checkpoint("n1", damage="zeros"), "n1 has zeros in its quorum-state"),
     "full": (fill_disk("n3", 10), "n3 has 10 bytes left on its disk"),
     "read-only": (read_only_disk("n3"), "n3 has a read-only disk"),
-    "slow": (slow_disk(LEADER, 50), "n2 has a disk slower by 50 ms"),
-    "hanging": (hang_disk(LEADER), "n2 has a disk that hangs"),
-    "errors": (disk_errors("n3", 0.25, "ENOSPC"), "n3 has a disk with 25% ENOSPC"),
+    "slow": (slow_disk(LEADER, 50), "n2 has a disk that is 50 ms slower"),
+    "hanging": (hang_disk(LEADER), "n2 has a hanging disk"),
+    "errors": (disk_errors("n3", 0.25, "ENOSPC"), "n3 has a disk that fails 25% of accesses with ENOSPC"),
 }
 
 
 @pytest.mark.parametrize(("step", "label"), ACTIONS.values(), ids=ACTIONS)
-def test_a_step_befalls_whom_it_names_and_a_disk_at_rest_has_no_server(context, disks, step, label):
-    done = sequence(context, step)
+def test_a_step_affects_the_named_node_which_is_down_if_the_action_needs_that(context, disks, step, label):
+    done = inject(context, step)
     assert done["label"] == label
     ((node, action, state),) = disks.done
     assert [node] == done["nodes"]
     assert (action, state) == (step.f, "gone" if step.f in AT_REST else "running")
 
 
-def test_every_deed_has_a_step_and_each_is_at_rest_or_live():
+def test_every_action_has_a_step_and_is_at_rest_or_live():
     assert {step.f for step, _ in ACTIONS.values()} == set(FAULT.actions) == {*AT_REST, *LIVE}
     assert set(LAYERED) < set(LIVE)
 
 
 def test_a_node_that_is_down_already_is_not_killed_again(context, disks):
     context.processes.states[1] = "gone"
-    sequence(context, flip_bits("n1"))
+    inject(context, flip_bits("n1"))
     assert context.processes.actions == []
     assert [node for node, _, _ in disks.done] == [1]
 
 
-def test_the_floor_spares_nodes_from_what_kills_them(context, disks):
+def test_the_floor_limits_actions_that_kill_nodes(context, disks):
     context.floor = 2
-    assert len(sequence(context, slow_disk(ALL, 50))["nodes"]) == 3
-    assert len(sequence(context, lose_disk(ALL))["nodes"]) == 1
+    assert len(inject(context, slow_disk(ALL, 50))["nodes"]) == 3
+    assert len(inject(context, lose_disk(ALL))["nodes"]) == 1
     assert len(disks.done) == 4
 
 
-def test_arguments_left_out_have_their_defaults(context, disks):
-    assert sequence(context, Step("flip_bits", {"who": "n1"}))["done"]["n1"]["bits"] == 1
+def test_omitted_arguments_have_their_defaults(context, disks):
+    assert inject(context, Step("flip_bits", {"who": "n1"}))["done"]["n1"]["bits"] == 1
     assert disks.done == [(1, "flip_bits", "gone")]
 
 
-def test_a_disk_that_nothing_befell_fails(context, disks):
-    disks.sound = {2}
-    with pytest.raises(PeerFailure, match="proving slow_disk on n2: nothing befell it"):
-        sequence(context, slow_disk(LEADER, 50))
+def test_a_fault_without_effect_fails(context, disks):
+    disks.unaffected = {2}
+    with pytest.raises(PeerFailure, match="verifying slow_disk on n2: no effect"):
+        inject(context, slow_disk(LEADER, 50))
 
 
-def test_what_these_disks_cannot_do_is_not_tried(context, disks):
+def test_an_action_that_is_not_possible_on_these_disks_is_unavailable(context, disks):
     disks.unavailable = {"lose_unsynced": "tmpfs keeps what was not synced"}
     assert FAULT.unavailable(context, lose_unsynced(LEADER).f) == "tmpfs keeps what was not synced"
     assert FAULT.unavailable(context, lose_disk(LEADER).f) is None
 
 
-def test_healing_mends_whoever_is_disturbed_and_proves_each(context, disks):
-    sequence(context, hang_disk("n1"))
-    sequence(context, slow_disk("n3", 50))
+def test_healing_heals_and_verifies_every_disturbed_disk(context, disks):
+    inject(context, hang_disk("n1"))
+    inject(context, slow_disk("n3", 50))
     disks.broken = {1, 2}
-    with pytest.raises(PeerFailure, match=r"proving that disks are whole: n1: it hangs$"):
+    with pytest.raises(PeerFailure, match=r"verifying that disks work: n1: it hangs$"):
         asyncio.run(FAULT.heal(context))
     assert disks.disturbed == []
 
 
-def test_healing_is_nothing_where_there_are_no_disks_to_mend(context):
+def test_healing_does_nothing_on_hosts_without_disks(context):
     assert asyncio.run(FAULT.heal(context)) is None
     assert FAULT.unavailable(context, next(iter(FAULT.actions))) == "hosts of this kind have no disks"
 
 
-def test_the_undo_of_a_deed_at_rest_is_a_start_and_of_any_other_to_mend_the_disk():
+def test_actions_at_rest_are_undone_by_a_start_and_others_by_healing_the_disk():
     undos = {action: FAULT.undo(action, {"nodes": [1]}) for action in FAULT.actions}
     assert {action for action, undo in undos.items() if undo.kind == "start"} == set(AT_REST)
     assert {action for action, undo in undos.items() if undo.kind == "heal-disks"} == set(LIVE)
@@ -167,12 +170,12 @@ def test_the_undo_of_a_deed_at_rest_is_a_start_and_of_any_other_to_mend_the_disk
         ("corrupt_checkpoint", {"who": "n1", "checkpoint": "server.log"}),
     ],
 )
-def test_a_plan_refuses_what_means_nothing(f, value):
+def test_a_plan_refuses_invalid_arguments(f, value):
     with pytest.raises(ValidationError):
         TypeAdapter(FAULT.actions[f].arguments).validate_json(json.dumps(value), strict=True)
 
 
-def test_whatever_is_drawn_is_taken_by_a_plan_and_wipes_nothing():
+def test_every_sample_is_valid_in_a_plan_and_loses_no_data():
     for seed in range(100):
         (step,) = FAULT.sample(random.Random(seed), 3)
         assert TypeAdapter(FAULT.actions[step.f].arguments).validate_json(json.dumps(step.value), strict=True)

@@ -1,4 +1,4 @@
-"""Changes of membership: what is asked of whom, what is pending, and what is told of a change that does not end."""
+"""Membership changes: what is requested, what is pending, what is verified, and how failures are reported."""
 
 from __future__ import annotations
 
@@ -12,35 +12,43 @@ from harness.model import BadInput, PeerFailure
 from harness.model.faults.membership import MembershipView, Reassignment, Replicas, VoterChange
 from harness.model.session import NoAnswer
 from nemesis.faults import membership
-from nemesis.faults.membership import FAULT, add_voter, reassign, remove_voter, settle
+from nemesis.faults.membership import FAULT, add_voter, await_membership, elect, reassign, remove_voter
 from nemesis.session import refuse_unavailable
 
 LOG_0, LOG_1 = ("log", 0), ("log", 1)
 
 
 class FakeQuorum:
-    """A quorum that does what it is asked after so many looks; refuses, or leaves without an answer, when told to."""
+    """A quorum that applies one request per view, the first after `delay_views` views; it can refuse or not respond."""
 
     def __init__(self):
         self.now = MembershipView((1, 2, 3), (4,), {LOG_0: placed(1, 2), LOG_1: placed(2, 3)})
         self.later = []
-        self.looks = 0
+        self.delay_views = 0
         self.fails_with = None
+        self.elections = []
+        self.ignores_elections = False
 
     async def view(self):
-        if self.looks:
-            self.looks -= 1
+        if self.delay_views:
+            self.delay_views -= 1
         elif self.later:
             self.now = self.later.pop(0)(self.now)
         return self.now
 
+    async def elect(self, partitions, how):
+        self._respond()
+        self.elections.append((partitions, how))
+        for partition in [] if self.ignores_elections else partitions:
+            self.later.append(lambda view, partition=partition: led_by_first_replica(view, partition))
+
     async def change_voter(self, change):
-        self._answer()
+        self._respond()
         joined = tuple(sorted({*self.now.voters, change.node} if change.joins else {*self.now.voters} - {change.node}))
         self.later.append(lambda view: replace(view, voters=joined))
 
     async def reassign(self, moves):
-        self._answer()
+        self._respond()
         for move in moves:
             self.later.append(
                 lambda view, move=move: replace(
@@ -48,13 +56,18 @@ class FakeQuorum:
                 )
             )
 
-    def _answer(self):
+    def _respond(self):
         if self.fails_with is not None:
             raise self.fails_with
 
 
 def placed(*nodes):
     return Replicas(nodes, nodes, nodes[0])
+
+
+def led_by_first_replica(view, partition):
+    replicas = view.partitions[partition]
+    return replace(view, partitions={**view.partitions, partition: replace(replicas, leader=replicas.replicas[0])})
 
 
 @pytest.fixture
@@ -66,69 +79,129 @@ def quorum(context, monkeypatch):
     return context.membership
 
 
-def sequence(context, step):
+def inject(context, step):
     return asyncio.run(FAULT.inject(context, step.f, FAULT.resolve(context, step.f, step.value)))
 
 
-def test_a_voter_leaves_and_joins_and_settling_waits_for_both(context, quorum):
-    quorum.looks = 3
-    assert sequence(context, remove_voter("n3"))["changes"] == ["n3 is no longer a voter"]
-    assert sequence(context, settle(5))["label"] == "1 changes of membership are as asked"
+def test_await_membership_and_heal_wait_until_voters_have_left_and_joined(context, quorum):
+    quorum.delay_views = 3
+    assert inject(context, remove_voter("n3"))["changes"] == ["n3 is no longer a voter"]
+    assert inject(context, await_membership(5))["label"] == "membership changes done: 1"
     assert quorum.now.voters == (1, 2)
-    sequence(context, add_voter("n4"))
+    inject(context, add_voter("n4"))
     asyncio.run(FAULT.heal(context))
     assert quorum.now.voters == (1, 2, 4)
     assert context.pending == {}
 
 
-def test_a_quorum_of_two_keeps_its_voters_and_a_voter_is_not_added_twice(context, quorum):
+def test_a_quorum_of_two_keeps_its_voters_and_no_voter_is_added_twice(context, quorum):
     quorum.now = replace(quorum.now, voters=(1, 2))
-    assert sequence(context, remove_voter("all"))["label"] == "remove_voter: nobody to ask it of"
-    assert sequence(context, add_voter("n1"))["label"] == "add_voter: nobody to ask it of"
+    assert inject(context, remove_voter("all"))["label"] == "remove_voter: no node or partition to change"
+    assert inject(context, add_voter("n1"))["label"] == "add_voter: no node or partition to change"
 
 
 @pytest.mark.usefixtures("quorum")
-def test_partitions_move_to_as_many_nodes_as_they_have_copies(context):
-    done = sequence(context, reassign(2))
+def test_a_moved_partition_keeps_its_number_of_replicas(context):
+    done = inject(context, reassign(2))
     assert len(done["changes"]) in (1, 2)  # the same partition may be drawn twice
     assert all(len(change.replicas) == 2 for change in context.pending.values())
-    sequence(context, settle(5))
+    inject(context, await_membership(5))
     assert context.pending == {}
 
 
-def test_a_change_that_does_not_end_is_told_with_the_state_it_is_stuck_in(context, quorum):
-    sequence(context, reassign(1))
+def test_a_change_that_is_not_done_in_time_is_reported_once_with_its_state(context, quorum):
+    inject(context, reassign(1))
     quorum.later.clear()
     stuck = replace(quorum.now.partitions[LOG_1], adding=(4,), in_sync=(2,))
     quorum.now = replace(quorum.now, partitions={LOG_0: stuck, LOG_1: stuck})
     with pytest.raises(PeerFailure, match=r"moves to .*: replicas \[2, 3\], in sync \[2\], led by n2, adding \[4\]"):
-        sequence(context, settle(0.01))
-    assert context.pending == {}, "it would only be told again"
+        inject(context, await_membership(0.01))
+    assert context.pending == {}, "the next heal does not report it again"
 
 
 def test_a_refused_change_is_not_pending(context, quorum):
-    quorum.fails_with = PeerFailure("asking that n3 is no longer a voter: INVALID_REQUEST")
+    quorum.fails_with = PeerFailure("requesting that n3 is no longer a voter: INVALID_REQUEST")
     with pytest.raises(PeerFailure, match="INVALID_REQUEST"):
-        sequence(context, remove_voter("n3"))
+        inject(context, remove_voter("n3"))
     assert context.pending == {}
 
 
-def test_a_change_without_an_answer_is_pending_for_a_while_and_then_counts_as_never_asked(context, quorum, monkeypatch):
-    quorum.fails_with = NoAnswer("waiting for 10.77.0.1:9093: no answer in 10000 ms")
+def test_a_change_without_response_stays_pending_for_a_while_and_then_counts_as_not_carried_out(
+    context, quorum, monkeypatch
+):
+    quorum.fails_with = NoAnswer("waiting for 10.77.0.1:9093: no response within 10000 ms")
     with pytest.raises(NoAnswer):
-        sequence(context, remove_voter("n3"))
+        inject(context, remove_voter("n3"))
     assert context.unanswered == {"n3"}
     monkeypatch.setattr(membership, "UNANSWERED_SECONDS", 0.01)
-    assert sequence(context, settle(5))["label"] == "0 changes of membership are as asked, 1 were never answered"
+    assert inject(context, await_membership(5))["label"] == "membership changes done: 0, without response or effect: 1"
     assert (context.pending, context.unanswered) == ({}, set())
 
 
-def test_a_later_change_of_the_same_subject_takes_the_earlier_one_s_place(context, quorum):
-    sequence(context, remove_voter("n3"))
+def test_a_change_replaces_a_pending_one_of_the_same_voter(context, quorum):
+    inject(context, remove_voter("n3"))
     quorum.now = replace(quorum.now, voters=(1, 2), observers=(3, 4))
     quorum.later.clear()
-    sequence(context, add_voter("n3"))
+    inject(context, add_voter("n3"))
     assert context.pending == {"n3": VoterChange(3, True)}
+
+
+def test_preferred_elections_wait_until_every_preferred_replica_leads(context, quorum):
+    quorum.now = with_partitions(quorum, {LOG_0: led(2), LOG_1: led(2)})
+    quorum.delay_views = 2
+    assert inject(context, elect())["label"] == "preferred elections"
+    assert quorum.elections == [([LOG_0, LOG_1], "preferred")]
+    assert [each.leader for each in quorum.now.partitions.values()] == [1, 1]
+
+
+def test_preferred_elections_without_effect_are_reported_by_partition(context, quorum, monkeypatch):
+    monkeypatch.setattr(membership, "LEADER_SECONDS", 0.01)
+    quorum.now = with_partitions(quorum, {LOG_0: led(1), LOG_1: led(2)})
+    quorum.ignores_elections = True
+    with pytest.raises(PeerFailure) as raised:
+        inject(context, elect())
+    assert str(raised.value) == (
+        "verifying preferred elections: not effective after 0.01 s: "
+        "log-1: expected its preferred replica n1 to lead, found replicas [1, 2], in sync [1, 2], led by n2"
+    )
+
+
+def test_a_preferred_replica_that_is_not_in_sync_need_not_lead(context, quorum):
+    quorum.now = with_partitions(quorum, {LOG_0: led(2), LOG_1: led(2, in_sync=(2,))})
+    inject(context, elect())
+    assert quorum.elections == [([LOG_0], "preferred")]
+    assert [each.leader for each in quorum.now.partitions.values()] == [1, 2]
+
+
+def test_a_preferred_replica_that_falls_out_of_sync_after_the_request_need_not_lead(context, quorum):
+    quorum.now = with_partitions(quorum, {LOG_0: led(2)})
+    quorum.ignores_elections, quorum.delay_views = True, 2
+    quorum.later.append(lambda view: replace(view, partitions={LOG_0: led(2, in_sync=(2,))}))
+    inject(context, elect())
+    assert quorum.elections == [([LOG_0], "preferred")]
+
+
+def test_unclean_elections_wait_until_every_partition_has_a_leader(context, quorum):
+    quorum.now = with_partitions(quorum, {LOG_0: led(None, in_sync=(2,)), LOG_1: led(2)})
+    assert inject(context, elect("unclean"))["label"] == "unclean elections"
+    assert quorum.elections == [([LOG_0], "unclean")]
+    assert [each.leader for each in quorum.now.partitions.values()] == [1, 2]
+
+
+def test_unclean_elections_without_effect_are_reported_by_partition(context, quorum, monkeypatch):
+    monkeypatch.setattr(membership, "LEADER_SECONDS", 0.01)
+    quorum.now = with_partitions(quorum, {LOG_0: led(None, in_sync=(2,)), LOG_1: led(2)})
+    quorum.ignores_elections = True
+    with pytest.raises(PeerFailure, match=r"0\.01 s: log-0: expected a leader, found .*, no leader$"):
+        inject(context, elect("unclean"))
+
+
+def led(leader, in_sync=(1, 2)):
+    return Replicas((1, 2), in_sync, leader)
+
+
+def with_partitions(quorum, partitions):
+    return replace(quorum.now, partitions=partitions)
 
 
 @pytest.mark.parametrize(
@@ -140,9 +213,9 @@ def test_a_later_change_of_the_same_subject_takes_the_earlier_one_s_place(contex
         (Replicas((1, 2, 3), (1, 2, 3), 1, removing=(3,)), False),
         (placed(1, 3), False),
     ],
-    ids=["there", "in another order", "one not in sync", "still leaving", "elsewhere"],
+    ids=["done", "another order", "one not in sync", "one still being removed", "other nodes"],
 )
-def test_a_move_is_done_when_all_copies_are_there_in_sync_and_nothing_is_under_way(found, done):
+def test_a_reassignment_is_done_when_its_replicas_are_in_sync_and_none_is_added_or_removed(found, done):
     view = MembershipView((1, 2, 3), (), {LOG_0: found})
     assert Reassignment(LOG_0, (1, 2)).is_done(view) is done
     assert not Reassignment(LOG_1, (1, 2)).is_done(view)
@@ -150,7 +223,7 @@ def test_a_move_is_done_when_all_copies_are_there_in_sync_and_nothing_is_under_w
 
 @pytest.mark.usefixtures("quorum")
 @pytest.mark.parametrize("action", ["add_voter", "remove_voter"])
-def test_voters_of_a_static_quorum_cannot_change_though_its_partitions_move(context, action):
+def test_a_static_quorum_refuses_voter_changes_but_not_reassignments(context, action):
     context.unavailable = {"voters": "they never change"}
     refuse_unavailable(["sleep", "reassign", "elect", "await_membership"], context, plugins.actions())
     with pytest.raises(BadInput, match=f"story: action {action}: they never change"):

@@ -1,4 +1,4 @@
-"""What the shapes of a cut mean in directed links, and who is meant by a role."""
+"""The directed links of a partition's shapes, and the resolution of roles to nodes."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ from nemesis.faults.partition_shapes import all_but, between, bridge, halves, is
 
 
 def resolved_links(context, value):
-    """The links a shape means, as a set, and its label."""
+    """The links of a shape, as a set, and its label."""
     resolved = partition_fault.resolve(context, "cut", value)
     return {(a, b) for a, b in resolved["links"]}, resolved["label"]
 
 
-def test_isolation_cuts_both_ways_or_what_a_node_sends_or_what_it_receives():
+def test_isolation_cuts_both_directions_or_one():
     assert isolation((1, 2, 3), 1, "both") == {(1, 2), (1, 3), (2, 1), (3, 1)}
     assert isolation((1, 2, 3), 1, "out") == {(1, 2), (1, 3)}
     assert isolation((1, 2, 3), 1, "in") == {(2, 1), (3, 1)}
 
 
-def test_groups_are_cut_from_each_other_and_not_within():
+def test_groups_are_cut_from_each_other_but_not_within():
     assert between([[1], [2, 3]]) == {(1, 2), (1, 3), (2, 1), (3, 1)}
     assert between([[1], [2], [3]]) == {(1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)}
 
 
-def test_all_links_but_the_named_pairs_are_cut():
+def test_all_links_except_the_named_pairs_are_cut():
     assert all_but((1, 2, 3), [(1, 2)]) == {(1, 3), (3, 1), (2, 3), (3, 2)}
 
 
@@ -61,16 +61,16 @@ STAR = [(1, 3), (2, 3)]
         (1, 3, {(3, 1), (2, 1)}),
         (2, 3, {(1, 2), (3, 2)}),
     ],
-    ids=["the leader is whom the text means", "the leader is node 1", "the leader is node 2"],
+    ids=["the leader has the role", "node 1 leads", "node 2 leads"],
 )
-def test_the_leader_takes_its_role_s_place_and_the_other_takes_the_leader_s(leader, role, expected):
+def test_the_leader_and_the_node_of_its_role_are_exchanged(leader, role, expected):
     assert swap(STAR, leader, role) == expected
 
 
-def test_pv_02_gives_node_1_the_place_of_node_3_when_node_1_leads(context):
-    (picture,) = [step for step in scenario("PV-02").story if step.f == "cut"]
+def test_pv_02_exchanges_nodes_1_and_3_if_node_1_leads(context):
+    (step_of_cut,) = [step for step in scenario("PV-02").story if step.f == "cut"]
     five = replace(context, nodes=(1, 2, 3, 4, 5), leader=lambda: 1)
-    links, label = resolved_links(five, picture.value)
+    links, label = resolved_links(five, step_of_cut.value)
     assert label == "only links 1-5 2-1 2-4 3-1 3-2 are up"
     assert links == all_but(five.nodes, [(1, 2), (1, 3), (2, 3), (2, 4), (1, 5)])
 
@@ -86,38 +86,38 @@ SHAPES = {
 
 
 @pytest.mark.parametrize(("step", "links", "label"), SHAPES.values(), ids=SHAPES)
-def test_a_shape_of_a_story_means_these_links_and_says_so(context, step, links, label):
+def test_a_shape_resolves_to_links_and_a_label(context, step, links, label):
     assert resolved_links(context, step.value) == (links, label)
 
 
-def test_one_way_of_two_sides_is_what_the_first_sends_or_receives():
+def test_one_way_cuts_the_links_from_or_to_the_first_side():
     assert one_way([1], [2, 3], "out") == {(1, 2), (1, 3)}
     assert one_way([1], [2, 3], "in") == {(2, 1), (3, 1)}
     assert one_way([1], [1, 2], "both") == {(1, 2), (2, 1)}
 
 
-def test_halves_keep_the_larger_part_together():
+def test_the_first_half_is_the_smaller_one():
     assert halves([4, 2, 1, 3, 5], "out") == {(a, b) for a in (4, 2) for b in (1, 3, 5)}
 
 
-def test_a_bridge_sees_both_sides_and_is_the_only_one_to():
+def test_only_the_bridge_sees_both_sides():
     links = bridge([5, 1, 3, 2, 4], "both")
     assert links == one_way([5, 1], [2, 4], "both")
     assert not any(3 in link for link in links)
 
 
 @pytest.mark.parametrize("count", [4, 5, 6, 7, 8, 9])
-def test_in_a_ring_each_node_sees_a_majority_and_no_two_the_same(count):
+def test_in_a_majorities_ring_each_node_sees_a_different_majority(count):
     nodes = list(range(1, count + 1))
-    cut_away = majorities_ring(nodes)
-    assert cut_away == {(b, a) for a, b in cut_away}
-    seen = {a: frozenset(b for b in nodes if (a, b) not in cut_away) for a in nodes}
+    cut_links_of_ring = majorities_ring(nodes)
+    assert cut_links_of_ring == {(b, a) for a, b in cut_links_of_ring}
+    seen = {a: frozenset(b for b in nodes if (a, b) not in cut_links_of_ring) for a in nodes}
     assert all(len(each) >= count // 2 + 1 for each in seen.values())
     assert len(set(seen.values())) == count if count > 4 else True
     assert any(len(each) < count for each in seen.values())
 
 
-def test_shapes_of_the_whole_network_are_drawn_by_the_seed_and_say_what_they_are(context):
+def test_shapes_of_the_whole_network_are_random_and_labelled(context):
     five = replace(context, nodes=(1, 2, 3, 4, 5))
     assert resolved_links(five, partition("halves").value)[1] == "n1,n2 | n3,n4,n5 (cut off)"
     assert resolved_links(five, partition("random halves", "out").value)[1] == "n4,n5 | n1,n2,n3 (cannot send)"
@@ -131,7 +131,7 @@ def test_shapes_of_the_whole_network_are_drawn_by_the_seed_and_say_what_they_are
     assert resolved_links(five, partition("majorities ring").value)[1] == "majorities ring n5 n4 n3 n2 n1"
 
 
-def test_a_swizzled_node_that_comes_back_does_not_see_those_that_are_still_away():
+def test_a_swizzled_node_that_is_healed_does_not_see_nodes_that_are_still_cut_off():
     down, seen = set(), []
     for step in swizzle([1, 2], [2, 1], nodes=3, pause_seconds=1):
         if step.f == "cut":
@@ -140,22 +140,22 @@ def test_a_swizzled_node_that_comes_back_does_not_see_those_that_are_still_away(
             down -= {tuple(link) for link in step.value["links"]}
         if step.f != "sleep":
             seen.append(frozenset(down))
-    both_away = isolation((1, 2, 3), 1, "both") | isolation((1, 2, 3), 2, "both")
-    assert seen == [isolation((1, 2, 3), 1, "both"), both_away, isolation((1, 2, 3), 1, "both"), frozenset()]
+    both_cut_off = isolation((1, 2, 3), 1, "both") | isolation((1, 2, 3), 2, "both")
+    assert seen == [isolation((1, 2, 3), 1, "both"), both_cut_off, isolation((1, 2, 3), 1, "both"), frozenset()]
 
 
-def test_roles_of_several_nodes_are_so_many_of_those_that_run(context):
+def test_roles_of_several_nodes_resolve_to_running_nodes(context):
     five = replace(context, nodes=(1, 2, 3, 4, 5))
     five.processes.states.update({4: "running", 5: "gone"})
     sizes = {who: len(five.nodes_in_role(who)) for who in (ONE, MINORITY, MAJORITY, ALL)}
     assert sizes == {ONE: 1, MINORITY: 2, MAJORITY: 3, ALL: 4}
 
 
-def test_the_floor_spares_nodes(context):
+def test_the_floor_limits_the_nodes_that_may_stop(context):
     context.floor = 2
-    assert context.keeping_the_floor((1, 2, 3)) == (1,)
+    assert context.stoppable((1, 2, 3)) == (1,)
     context.processes.states[3] = "gone"
-    assert context.keeping_the_floor((1, 3)) == (3,)
+    assert context.stoppable((1, 3)) == (3,)
 
 
 @pytest.mark.parametrize(
@@ -166,14 +166,14 @@ def test_the_floor_spares_nodes(context):
         Step("cut", {"who": "boss"}),
         Step("cut", {"who": "n1", "direction": "up"}),
     ],
-    ids=["no shape", "an unknown node", "an unknown role", "an unknown way"],
+    ids=["no shape", "unknown node", "unknown role", "unknown direction"],
 )
-def test_a_shape_that_is_none_is_bad_input(context, step):
+def test_an_invalid_shape_is_bad_input(context, step):
     with pytest.raises(BadInput, match="expected"):
         resolved_links(context, step.value)
 
 
-def test_roles_mean_whoever_is_so_now(context):
+def test_roles_resolve_to_the_nodes_that_have_them_now(context):
     assert context.nodes_in_role(LEADER) == (2,)
     assert context.nodes_in_role(FOLLOWERS) == (3,)
     assert context.nodes_in_role("n1") == (1,)
@@ -183,14 +183,14 @@ def test_roles_mean_whoever_is_so_now(context):
     assert [context.nodes_in_role(who) for who in (DOWN, PAUSED, CUT_OFF)] == [(1,), (3,), (3,)]
 
 
-def test_a_dead_or_paused_node_is_nobody_s_follower(context):
+def test_a_stopped_or_paused_node_is_not_a_follower(context):
     context.processes.states[3] = "paused"
     assert context.nodes_in_role(FOLLOWERS) == (1,)
     context.processes.states[1] = "gone"
-    with pytest.raises(PeerFailure, match="no node runs beside n2"):
+    with pytest.raises(PeerFailure, match="no node runs besides the leader, n2"):
         context.nodes_in_role(FOLLOWERS)
 
 
-def test_while_nobody_leads_the_leader_cannot_be_meant(context):
+def test_the_role_leader_fails_without_a_leader(context):
     with pytest.raises(PeerFailure, match="no node claims to lead"):
         replace(context, leader=lambda: None).nodes_in_role(LEADER)

@@ -1,11 +1,11 @@
-"""The fault of single RPCs: what is put in place, how it is proved, and that it can be written down and undone."""
+"""Faults of single RPCs: which rules are installed, how they are verified and counted, and how they are undone."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,21 +38,25 @@ from nemesis.journal import UndoJournal, pending
 
 HELD_FETCHES = RpcRule("held-fetches", RpcMatch((Api.FETCH,), "response", ("leader",), ("follower",)), HOLD)
 NO_PRE_VOTE = RpcRule("no-pre-vote", RpcMatch((Api.VOTE,), pre_vote=True), DROP)
+DUPLICATED_VOTES = RpcRule("duplicated-votes", RpcMatch((Api.VOTE,)), DUPLICATE)
 
 
 @dataclass
 class FakeRpcs:
-    """RPCs that remember their rules; links in `astray` lead elsewhere than through the proxy."""
+    """RPCs that store their rules, and count as the proxy does. Links in `ways_of` do not lead through the proxy."""
 
     rules: list[RpcRule] = field(default_factory=list)
     tally: dict[str, RuleCount] = field(default_factory=dict)
-    astray: dict[Link, Way] = field(default_factory=dict)
-    asked: set[Link] = field(default_factory=set)
+    ways_of: dict[Link, Way] = field(default_factory=dict)
+    probed: set[Link] = field(default_factory=set)
     actions: list[str] = field(default_factory=list)
     is_gone: bool = False
 
     async def replace(self, rules: Sequence[RpcRule]) -> None:
-        self.rules = list(rules)
+        """Unchanged rules keep their counters, unless this starts a new proxy."""
+        kept = set() if self.is_gone else {rule.name for rule in rules if rule in self.rules}
+        self.tally = {name: count for name, count in self.tally.items() if name in kept}
+        self.rules, self.is_gone = list(rules), False
         self.actions.append("replace")
 
     async def clear(self) -> None:
@@ -61,12 +65,12 @@ class FakeRpcs:
 
     async def counts(self) -> Mapping[str, RuleCount]:
         if self.is_gone:
-            raise EnvironmentFailure("asking the proxy: it is gone")
+            raise EnvironmentFailure("contacting the proxy: its process has ended")
         return {rule.name: self.tally.get(rule.name, RuleCount()) for rule in self.rules}
 
     async def ways(self, links: Iterable[Link]) -> Mapping[Link, Way]:
-        self.asked = set(links)
-        return {link: self.astray.get(link, "through") for link in self.asked}
+        self.probed = set(links)
+        return {link: self.ways_of.get(link, "through") for link in self.probed}
 
 
 @pytest.fixture
@@ -75,91 +79,160 @@ def rpcs() -> FakeRpcs:
 
 
 def inject(rpcs: FakeRpcs, context: NemesisContext, *rules: RpcRule) -> dict[str, Any]:
-    """Inject the action as it comes from a plan on disk."""
+    """Inject an action with its value as in a plan on disk."""
     value = json.loads(json.dumps(intercept(*rules).value))
     context.rpcs = rpcs
     return asyncio.run(rpc.inject(context, "rpc", rpc.resolve(context, "rpc", value)))
 
 
-def mend(rpcs: FakeRpcs, context: NemesisContext) -> dict[str, Any]:
+def heal(rpcs: FakeRpcs, context: NemesisContext) -> dict[str, Any]:
     context.rpcs = rpcs
     return asyncio.run(rpc.heal(context))
 
 
-def test_roles_are_settled_and_the_links_are_those_on_which_the_requests_travel(
+def test_roles_are_resolved_and_the_links_that_carry_the_requests_are_verified(
     rpcs: FakeRpcs, context: NemesisContext
 ) -> None:
     done = inject(rpcs, context, HELD_FETCHES)
     [rule] = rpcs.rules
     assert (rule.match.sources, rule.match.targets) == ((2,), (3,))
-    assert rpcs.asked == {(3, 2)}, "the follower asks, the leader responds"
+    assert rpcs.probed == {(3, 2)}, "the follower requests, the leader responds"
     assert done["label"] == "hold held-fetches"
     assert RpcRule.from_json(done["rules"][0]) == rule
 
 
-def test_a_role_means_the_same_node_in_all_rules_of_a_deed(rpcs: FakeRpcs) -> None:
+def test_a_role_means_the_same_node_in_all_rules_of_an_action(rpcs: FakeRpcs) -> None:
     draws = iter([0, 1])
-    context = NemesisContext((1, 2, 3), None, _AllRun(), lambda: 2, lambda _below: next(draws))  # type: ignore[arg-type]
+    context = NemesisContext((1, 2, 3), None, AllRunning(), lambda: 2, lambda _below: next(draws))  # type: ignore[arg-type]
     rules = [RpcRule(name, RpcMatch(targets=("follower",)), DROP) for name in ("a", "b")]
     inject(rpcs, context, *rules)
     assert [rule.match.targets for rule in rpcs.rules] == [(1,), (1,)]
 
 
-class _AllRun:
+class AllRunning:
     def state(self, _node: int) -> str:
         return "running"
 
 
-def test_a_rule_without_ends_is_proved_on_every_link(rpcs: FakeRpcs, context: NemesisContext) -> None:
+def test_a_rule_without_sources_and_targets_is_verified_on_every_link(rpcs: FakeRpcs, context: NemesisContext) -> None:
     inject(rpcs, context, NO_PRE_VOTE)
-    assert rpcs.asked == {(1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)}
+    assert rpcs.probed == {(1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)}
 
 
-def test_clients_requests_are_proved_from_where_clients_are(rpcs: FakeRpcs, context: NemesisContext) -> None:
+def test_a_rule_for_clients_is_verified_from_the_clients_network(rpcs: FakeRpcs, context: NemesisContext) -> None:
     inject(rpcs, context, RpcRule("end-txn", RpcMatch((Api.END_TXN,), sources=(CLIENTS,)), HOLD))
-    assert rpcs.asked == {(0, 1), (0, 2), (0, 3)}
+    assert rpcs.probed == {(0, 1), (0, 2), (0, 3)}
 
 
 @pytest.mark.parametrize("way", ["around", "nowhere", "silent"])
-def test_a_link_that_meets_no_rule_fails_the_deed(rpcs: FakeRpcs, context: NemesisContext, way: Way) -> None:
-    rpcs.astray[(3, 2)] = way
-    with pytest.raises(PeerFailure, match=f"expected connections through the proxy, came n3>n2 {way}"):
+def test_a_link_that_bypasses_the_proxy_fails_the_action(rpcs: FakeRpcs, context: NemesisContext, way: Way) -> None:
+    rpcs.ways_of[(3, 2)] = way
+    with pytest.raises(PeerFailure, match=f"expected connections through the proxy, found n3>n2 {way}"):
         inject(rpcs, context, HELD_FETCHES)
 
 
-def test_heal_removes_all_rules_and_tells_how_often_they_acted(rpcs: FakeRpcs, context: NemesisContext) -> None:
+def test_heal_removes_all_rules_and_returns_their_counters(rpcs: FakeRpcs, context: NemesisContext) -> None:
     inject(rpcs, context, HELD_FETCHES)
     rpcs.tally["held-fetches"] = RuleCount(matched=3, acted=2)
-    healed = mend(rpcs, context)
+    healed = heal(rpcs, context)
     assert healed == {"counts": {"held-fetches": {"matched": 3, "acted": 2}}}
     assert (rpcs.rules, rpcs.actions) == ([], ["replace", "clear"])
 
 
-def test_healing_twice_is_as_good_as_once(rpcs: FakeRpcs, context: NemesisContext) -> None:
+def test_healing_again_is_harmless(rpcs: FakeRpcs, context: NemesisContext) -> None:
     for _ in range(2):
-        assert mend(rpcs, context) == {"counts": {}}
+        assert heal(rpcs, context) == {"counts": {}}
 
 
-def test_a_rule_that_never_acted_is_healed_and_told(rpcs: FakeRpcs, context: NemesisContext) -> None:
+def test_a_rule_that_never_acted_is_removed_and_reported(rpcs: FakeRpcs, context: NemesisContext) -> None:
     inject(rpcs, context, HELD_FETCHES, NO_PRE_VOTE)
     rpcs.tally["held-fetches"] = RuleCount(matched=3, acted=2)
     with pytest.raises(PeerFailure, match="no-pre-vote never had a message to act on"):
-        mend(rpcs, context)
+        heal(rpcs, context)
     assert rpcs.rules == []
 
 
-def test_heal_goes_on_where_the_proxy_is_gone_and_fails_where_a_way_is_still_barred(
+def test_heal_survives_a_lost_proxy_and_fails_if_a_link_still_leads_to_it(
     rpcs: FakeRpcs, context: NemesisContext
 ) -> None:
     rpcs.is_gone = True
-    rpcs.astray[(1, 2)] = "around"
-    assert mend(rpcs, context) == {"counts": {}}
-    rpcs.astray[(1, 2)] = "nowhere"
+    rpcs.ways_of[(1, 2)] = "around"
+    assert heal(rpcs, context) == {"counts": {}}
+    rpcs.ways_of[(1, 2)] = "nowhere"
     with pytest.raises(PeerFailure, match="n1>n2 still lead to a proxy that is gone"):
-        mend(rpcs, context)
+        heal(rpcs, context)
 
 
-def test_undo_record_survives_in_the_journal(tmp_path: Path, context: NemesisContext) -> None:
+def test_a_replaced_rule_that_never_acted_is_reported_by_heal(rpcs: FakeRpcs, context: NemesisContext) -> None:
+    inject(rpcs, context, HELD_FETCHES)
+    inject(rpcs, context, NO_PRE_VOTE)
+    rpcs.tally["no-pre-vote"] = RuleCount(matched=1, acted=1)
+    with pytest.raises(PeerFailure, match="healing the RPC rules: held-fetches never had a message to act on"):
+        heal(rpcs, context)
+    assert heal(rpcs, context) == {"counts": {}}, "it is reported once"
+
+
+def test_replaced_rules_keep_their_final_counters(rpcs: FakeRpcs, context: NemesisContext) -> None:
+    inject(rpcs, context, HELD_FETCHES)
+    rpcs.tally["held-fetches"] = RuleCount(matched=3, acted=2, holding=1)
+    inject(rpcs, context, NO_PRE_VOTE)
+    rpcs.tally["no-pre-vote"] = RuleCount(matched=1, acted=1)
+    inject(rpcs, context, HELD_FETCHES)
+    rpcs.tally["held-fetches"] = RuleCount(matched=5, acted=5)
+    assert heal(rpcs, context) == {
+        "counts": {"held-fetches": {"matched": 8, "acted": 7}, "no-pre-vote": {"matched": 1, "acted": 1}}
+    }
+
+
+def test_a_rule_that_is_restated_keeps_its_counter(rpcs: FakeRpcs, context: NemesisContext) -> None:
+    inject(rpcs, context, HELD_FETCHES)
+    rpcs.tally["held-fetches"] = RuleCount(matched=3, acted=2)
+    inject(rpcs, context, HELD_FETCHES, NO_PRE_VOTE)
+    rpcs.tally["no-pre-vote"] = RuleCount(matched=1, acted=1)
+    assert heal(rpcs, context)["counts"]["held-fetches"] == {"matched": 3, "acted": 2}
+
+
+def test_a_different_rule_of_the_same_name_is_counted_separately(rpcs: FakeRpcs, context: NemesisContext) -> None:
+    other = replace(NO_PRE_VOTE, action=CLOSE)
+    inject(rpcs, context, NO_PRE_VOTE)
+    rpcs.tally["no-pre-vote"] = RuleCount(matched=1, acted=1)
+    inject(rpcs, context, other)
+    with pytest.raises(PeerFailure, match=r"no-pre-vote \(2\) never had a message to act on"):
+        heal(rpcs, context)
+    inject(rpcs, context, NO_PRE_VOTE)
+    inject(rpcs, context, other)
+    rpcs.tally["no-pre-vote"] = RuleCount(matched=1, acted=1)
+    with pytest.raises(PeerFailure, match="rules: no-pre-vote never had a message to act on"):
+        heal(rpcs, context)
+
+
+def test_rules_of_a_lost_proxy_have_unknown_counters(rpcs: FakeRpcs, context: NemesisContext) -> None:
+    inject(rpcs, context, HELD_FETCHES, NO_PRE_VOTE)
+    rpcs.is_gone = True
+    inject(rpcs, context, NO_PRE_VOTE, DUPLICATED_VOTES)
+    rpcs.tally["duplicated-votes"] = RuleCount(matched=1, acted=1)
+    assert heal(rpcs, context) == {"counts": {"duplicated-votes": {"matched": 1, "acted": 1}}}
+
+
+def test_counters_of_replaced_rules_outlive_the_proxy(rpcs: FakeRpcs, context: NemesisContext) -> None:
+    inject(rpcs, context, HELD_FETCHES)
+    inject(rpcs, context, NO_PRE_VOTE)
+    rpcs.is_gone = True
+    with pytest.raises(PeerFailure, match="rules: held-fetches never had a message to act on"):
+        heal(rpcs, context)
+
+
+def test_a_failed_heal_reports_idle_rules_the_next_time(rpcs: FakeRpcs, context: NemesisContext) -> None:
+    inject(rpcs, context, HELD_FETCHES)
+    rpcs.ways_of[(1, 2)] = "nowhere"
+    with pytest.raises(PeerFailure, match="n1>n2 still lead to a proxy that is gone"):
+        heal(rpcs, context)
+    rpcs.ways_of.clear()
+    with pytest.raises(PeerFailure, match="held-fetches never had a message to act on"):
+        heal(rpcs, context)
+
+
+def test_the_undo_record_survives_in_the_journal(tmp_path: Path, context: NemesisContext) -> None:
     path = tmp_path / "undo.jsonl"
     record = rpc.undo("rpc", rpc.resolve(context, "rpc", intercept(HELD_FETCHES).value))
     UndoJournal(path).record(record)
@@ -182,7 +255,7 @@ def test_undo_record_survives_in_the_journal(tmp_path: Path, context: NemesisCon
         ({"rules": [{"name": "a", "match": {"sources": ["n9"]}, "action": {"do": "drop"}}]}, "node 'n9': expected"),
     ],
 )
-def test_a_deed_that_makes_no_sense_is_bad_input_in_one_line(
+def test_an_invalid_value_is_bad_input_with_a_message_of_one_line(
     context: NemesisContext, value: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(BadInput, match=message.replace("|", r"\|")) as caught:
@@ -207,7 +280,9 @@ def test_a_deed_that_makes_no_sense_is_bad_input_in_one_line(
         (RpcMatch(("Fetch",)), DROP, "api_keys as numbers"),  # type: ignore[arg-type]
     ],
 )
-def test_match_and_action_that_do_not_go_together_are_refused(match: RpcMatch, action: RpcAction, message: str) -> None:
+def test_a_match_and_action_that_contradict_each_other_are_bad_input(
+    match: RpcMatch, action: RpcAction, message: str
+) -> None:
     with pytest.raises(BadInput, match=f"RPC rule 'a': expected {message}"):
         RpcRule("a", match, action)
 

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -52,12 +52,12 @@ class Quorum:
     watch: QuorumWatch
     rpcs: NamespaceRpcs
     observations: list[Observation]
+    context: NemesisContext = field(init=False)
 
-    @property
-    def context(self) -> NemesisContext:
+    def __post_init__(self) -> None:
         nodes = tuple(self.hosts.views)
         links = NamespaceLinks(self.hosts)
-        return NemesisContext(nodes, links, self.processes, self.leader, lambda _below: 0, rpcs=self.rpcs)
+        self.context = NemesisContext(nodes, links, self.processes, self.leader, lambda _below: 0, rpcs=self.rpcs)
 
     def leader(self) -> int | None:
         return self.watch.view().leader()
@@ -185,7 +185,7 @@ async def _no_pre_vote(directory: Path, action: RpcAction) -> dict[str, Any]:
     async with running_quorum(directory) as quorum:
         rule = RpcRule("pre-votes", RpcMatch((Api.VOTE,), pre_vote=True), action)
         leader, before, start = await quorum.agreed_leader(), quorum.epoch(), len(quorum.observations)
-        await quorum.rpcs.replace([rule])
+        await inject(quorum.context, intercept(rule).value)
         await quorum.processes.kill(leader)
         await quorum.until(lambda: both_are_prospective(quorum, leader, start), "both other nodes are Prospective")
         await quorum.acted("pre-votes", times=4)
