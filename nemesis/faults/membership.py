@@ -20,7 +20,7 @@ from pydantic import Field
 from harness.model import PeerFailure
 from harness.model.faults.membership import Change, Membership, MembershipView, Reassignment, VoterChange
 from harness.model.session import NoAnswer
-from harness.model.story import Step, for_
+from harness.model.story import Step, sleep
 from nemesis.arguments import Arguments, OnNodes, Seconds
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
@@ -98,8 +98,8 @@ async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[st
     if not changes:
         return {"label": f"{f}: nobody to ask it of"}
     await _ask(context, membership, changes)
-    words = "; ".join(change.words for change in changes)
-    return {"changes": [change.words for change in changes], "label": words}
+    words = "; ".join(change.text for change in changes)
+    return {"changes": [change.text for change in changes], "label": words}
 
 
 async def _view(membership: Membership) -> MembershipView:
@@ -156,7 +156,7 @@ async def _settle(context: NemesisContext, membership: Membership, within_second
             trouble = str(error)
         else:
             left = {subject: change for subject, change in context.pending.items() if not change.is_done(view)}
-            trouble = "; ".join(f"{change.words}: {change.state(view)}" for change in left.values())
+            trouble = "; ".join(f"{change.text}: {change.state(view)}" for change in left.values())
             never = context.unanswered & left.keys() if passed > UNANSWERED_SECONDS else set()
             forgotten += len(never)
             context.pending = {subject: change for subject, change in left.items() if subject not in never}
@@ -223,5 +223,5 @@ FAULT = Fault(
     heal=heal,
     sample=sample,
     heal_order=90,
-    trials=((remove_voter("n3"), for_(0.5)), (Step("elect", {"how": "preferred"}), for_(0.2))),
+    trials=((remove_voter("n3"), sleep(0.5)), (Step("elect", {"how": "preferred"}), sleep(0.2))),
 )

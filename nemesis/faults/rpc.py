@@ -36,7 +36,7 @@ from harness.model.faults.rpc import (
     intercept,
 )
 from harness.model.hosts import Link, UndoRecord
-from harness.model.story import FOLLOWERS, Step, for_
+from harness.model.story import FOLLOWERS, Step, sleep
 from nemesis.arguments import Arguments
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
@@ -80,8 +80,8 @@ async def inject(context: NemesisContext, _f: str, resolved: Resolved) -> dict[s
     assert rpcs is not None
     rules = [RpcRule.from_json(rule) for rule in resolved["rules"]]
     await rpcs.replace(rules)
-    ways = await rpcs.ways(links_of(rules, context.nodes))
-    astray = sorted(f"n{a}>n{b} {way}" for (a, b), way in ways.items() if way != "through")
+    routes = await rpcs.routes(links_of(rules, context.nodes))
+    astray = sorted(f"n{a}>n{b} {route}" for (a, b), route in routes.items() if route != "proxied")
     if astray:
         raise PeerFailure(f"proving the RPC rules: expected connections through the proxy, came {', '.join(astray)}")
     label = ", ".join(f"{rule.action.do} {rule.name}" for rule in rules)
@@ -91,15 +91,15 @@ async def inject(context: NemesisContext, _f: str, resolved: Resolved) -> dict[s
 async def heal(context: NemesisContext) -> dict[str, Any]:
     """Remove every rule and prove that nodes reach each other; returns the counters that the rules had in the end.
 
-    Raises PeerFailure where a way is still barred, and where a rule never acted: its fault was no test.
+    Raises PeerFailure where a route is still barred, and where a rule never acted: its fault was no test.
     """
     rpcs = context.rpcs
     if rpcs is None:
         return {"counts": {}}
     counts = await _last_counts(rpcs)
     await rpcs.clear()
-    ways = await rpcs.ways(permutations(context.nodes, 2))
-    barred = sorted(f"n{a}>n{b}" for (a, b), way in ways.items() if way == "nowhere")
+    routes = await rpcs.routes(permutations(context.nodes, 2))
+    barred = sorted(f"n{a}>n{b}" for (a, b), route in routes.items() if route == "no proxy")
     if barred:
         raise PeerFailure(f"proving that no RPC rule is left: {', '.join(barred)} still lead to a proxy that is gone")
     idle = sorted(name for name, count in counts.items() if not count.acted)
@@ -121,7 +121,7 @@ def resolved_rules(context: NemesisContext, value: Mapping[str, Any]) -> list[Rp
     if not isinstance(value, Mapping) or not isinstance(value.get("rules"), list) or not value["rules"]:
         raise BadInput(f"{NAME} {value!r}: expected rules, at least one")
     nodes_in_role = cache(context.nodes_in_role)
-    rules = [RpcRule.from_json(rule).settled(nodes_in_role) for rule in value["rules"]]
+    rules = [RpcRule.from_json(rule).resolved(nodes_in_role) for rule in value["rules"]]
     _check(context, rules)
     return rules
 
@@ -176,6 +176,6 @@ FAULT = Fault(
     sample=sample,
     heal_order=30,
     trials=tuple(
-        (intercept(RpcRule(f"fetches: {each.do}", RpcMatch((Api.FETCH,)), each)), for_(1.5)) for each in TRIED
+        (intercept(RpcRule(f"fetches: {each.do}", RpcMatch((Api.FETCH,)), each)), sleep(1.5)) for each in TRIED
     ),
 )

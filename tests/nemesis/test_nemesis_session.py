@@ -10,7 +10,7 @@ from harness import plugins
 from harness.model import NEMESIS, Op, PeerFailure
 from harness.model.conditions import LEADER_KNOWN
 from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, intercept
-from harness.model.story import FOLLOWERS, LEADER, Step, cut, heal, kill, once, pause, resume, start, stop
+from harness.model.story import FOLLOWERS, LEADER, Step, cut, heal, kill, pause, resume, start, stop, wait_until
 from nemesis.journal import UndoJournal, pending
 from nemesis.session import NemesisSession
 
@@ -118,7 +118,7 @@ def test_start_and_resume_are_undoings_and_need_none(play, context, path):
 
 def test_an_awaited_condition_that_does_not_come_is_an_error_with_its_time(play, known):
     known.clear()
-    (failed,) = play(once(LEADER_KNOWN, within=7))
+    (failed,) = play(wait_until(LEADER_KNOWN, within=7))
     assert failed.error == "waiting until a leader is known: not so within 7 s"
 
 

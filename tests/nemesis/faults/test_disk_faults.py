@@ -35,25 +35,25 @@ class FakeDisks:
     def __init__(self, processes):
         self.processes = processes
         self.done = []
-        self.disturbed = []
-        self.sound, self.broken, self.unavailable = set(), set(), {}
+        self.faulty = []
+        self.sound, self.broken, self.reasons = set(), set(), {}
 
-    def missing(self, action):
-        return self.unavailable.get(action)
+    def unavailable(self, action):
+        return self.reasons.get(action)
 
-    async def do(self, node, action, details):
+    async def inject(self, node, action, details):
         self.done.append((node, action, self.processes.state(node)))
         if action in LIVE:
-            self.disturbed.append(node)
+            self.faulty.append(node)
         return dict(details)
 
-    async def undo(self, node):
-        self.disturbed.remove(node)
+    async def heal(self, node):
+        self.faulty.remove(node)
 
     async def probe(self, node, _deed, _done):
         return "nothing befell it" if node in self.sound else None
 
-    async def trouble(self, node):
+    async def problem(self, node):
         return "it hangs" if node in self.broken else None
 
 
@@ -128,7 +128,7 @@ def test_a_disk_that_nothing_befell_fails(context, disks):
 
 
 def test_what_these_disks_cannot_do_is_not_tried(context, disks):
-    disks.unavailable = {"lose_unsynced": "tmpfs keeps what was not synced"}
+    disks.reasons = {"lose_unsynced": "tmpfs keeps what was not synced"}
     assert FAULT.unavailable(context, lose_unsynced(LEADER).f) == "tmpfs keeps what was not synced"
     assert FAULT.unavailable(context, lose_disk(LEADER).f) is None
 
@@ -139,7 +139,7 @@ def test_healing_mends_whoever_is_disturbed_and_proves_each(context, disks):
     disks.broken = {1, 2}
     with pytest.raises(PeerFailure, match=r"proving that disks are whole: n1: it hangs$"):
         asyncio.run(FAULT.heal(context))
-    assert disks.disturbed == []
+    assert disks.faulty == []
 
 
 def test_healing_is_nothing_where_there_are_no_disks_to_mend(context):

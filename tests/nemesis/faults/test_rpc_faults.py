@@ -22,11 +22,11 @@ from harness.model.faults.rpc import (
     HOLD,
     HOLD_AND_LOSE,
     Api,
+    Route,
     RpcAction,
     RpcMatch,
     RpcRule,
     RuleCount,
-    Way,
     answer,
     delay,
     intercept,
@@ -46,7 +46,7 @@ class FakeRpcs:
 
     rules: list[RpcRule] = field(default_factory=list)
     tally: dict[str, RuleCount] = field(default_factory=dict)
-    astray: dict[Link, Way] = field(default_factory=dict)
+    astray: dict[Link, Route] = field(default_factory=dict)
     asked: set[Link] = field(default_factory=set)
     actions: list[str] = field(default_factory=list)
     is_gone: bool = False
@@ -64,9 +64,9 @@ class FakeRpcs:
             raise EnvironmentFailure("asking the proxy: it is gone")
         return {rule.name: self.tally.get(rule.name, RuleCount()) for rule in self.rules}
 
-    async def ways(self, links: Iterable[Link]) -> Mapping[Link, Way]:
+    async def routes(self, links: Iterable[Link]) -> Mapping[Link, Route]:
         self.asked = set(links)
-        return {link: self.astray.get(link, "through") for link in self.asked}
+        return {link: self.astray.get(link, "proxied") for link in self.asked}
 
 
 @pytest.fixture
@@ -120,8 +120,8 @@ def test_clients_requests_are_proved_from_where_clients_are(rpcs: FakeRpcs, cont
     assert rpcs.asked == {(0, 1), (0, 2), (0, 3)}
 
 
-@pytest.mark.parametrize("way", ["around", "nowhere", "silent"])
-def test_a_link_that_meets_no_rule_fails_the_deed(rpcs: FakeRpcs, context: NemesisContext, way: Way) -> None:
+@pytest.mark.parametrize("way", ["direct", "no proxy", "no answer"])
+def test_a_link_that_meets_no_rule_fails_the_deed(rpcs: FakeRpcs, context: NemesisContext, way: Route) -> None:
     rpcs.astray[(3, 2)] = way
     with pytest.raises(PeerFailure, match=f"expected connections through the proxy, came n3>n2 {way}"):
         inject(rpcs, context, HELD_FETCHES)
@@ -152,9 +152,9 @@ def test_heal_goes_on_where_the_proxy_is_gone_and_fails_where_a_way_is_still_bar
     rpcs: FakeRpcs, context: NemesisContext
 ) -> None:
     rpcs.is_gone = True
-    rpcs.astray[(1, 2)] = "around"
+    rpcs.astray[(1, 2)] = "direct"
     assert mend(rpcs, context) == {"counts": {}}
-    rpcs.astray[(1, 2)] = "nowhere"
+    rpcs.astray[(1, 2)] = "no proxy"
     with pytest.raises(PeerFailure, match="n1>n2 still lead to a proxy that is gone"):
         mend(rpcs, context)
 
@@ -197,12 +197,12 @@ def test_a_deed_that_makes_no_sense_is_bad_input_in_one_line(
         (RpcMatch((52,), direction="response"), answer(8), "answer on requests only"),
         (RpcMatch(), answer(8), "api_keys where the action is to answer"),
         (RpcMatch((52,)), answer(0), "an error_code"),
-        (RpcMatch(), RpcAction("drop", loses=True), "loses on hold only, got it on drop"),
-        (RpcMatch(), delay(0), "delay_ms above 0, got 0"),
+        (RpcMatch(), RpcAction("drop", loses=True), "loses on hold only, found it on drop"),
+        (RpcMatch(), delay(0), "delay_ms above 0, found 0"),
         (RpcMatch(nth=0), DROP, "nth above 0"),
         (RpcMatch(limit=0), DROP, "limit above 0"),
         (RpcMatch(probability=0.0), DROP, "probability in"),
-        (RpcMatch(direction="both"), DROP, "direction request or response, got 'both'"),  # type: ignore[arg-type]
+        (RpcMatch(direction="both"), DROP, "direction request or response, found 'both'"),  # type: ignore[arg-type]
         (RpcMatch(), RpcAction("lose"), "one of drop, hold"),  # type: ignore[arg-type]
         (RpcMatch(("Fetch",)), DROP, "api_keys as numbers"),  # type: ignore[arg-type]
     ],
