@@ -22,8 +22,8 @@ from harness.model.conditions import (
 from harness.model.hosts import Host, HostView, UndoRecord
 from harness.model.scenario import Expectation, Scenario, Setup, Side, Source, on
 from harness.model.session import NoAnswer, NotSent
-from harness.model.story import FOLLOWERS, LEADER, Step, cut, for_, heal, kill, once, partition, pause, restart
-from harness.model.systems import ClusterSpec, NodeCommand, NodeFiles, Observing, SystemKind
+from harness.model.story import FOLLOWERS, LEADER, Step, cut, heal, kill, partition, pause, restart, sleep, wait_until
+from harness.model.systems import ClusterSpec, NodeCommand, NodeFiles, ObserverContext, SystemKind
 from nemesis.arguments import Arguments, OnNodes
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault

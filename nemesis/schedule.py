@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.model.conditions import LEADER_KNOWN
-from harness.model.story import Step, for_, heal, once
+from harness.model.story import Step, heal, sleep, wait_until
 from nemesis.fault import Fault
 
 CALM_SHARE = 0.4
@@ -41,16 +41,16 @@ def random_story(
     """One rotation per interval until about the duration; the same arguments give the same story."""
     random_source = random.Random(f"schedule {seed}")
     if not mix.weights:
-        return [for_(duration_seconds)]
+        return [sleep(duration_seconds)]
     story: list[Step] = []
     elapsed = 0.0
     while elapsed < duration_seconds:
         interval = interval_seconds * random_source.uniform(0.5, 1.5)
         steps = [step for name in _names(random_source, mix) for step in faults[name].sample(random_source, nodes)]
-        story += [*steps, for_(round(interval * (1 - CALM_SHARE), 2)), heal()]
-        story += [for_(round(interval * CALM_SHARE, 2))]
+        story += [*steps, sleep(round(interval * (1 - CALM_SHARE), 2)), heal()]
+        story += [sleep(round(interval * CALM_SHARE, 2))]
         elapsed += interval
-    return [*story, once(LEADER_KNOWN), for_(quiet_seconds)]
+    return [*story, wait_until(LEADER_KNOWN), sleep(quiet_seconds)]
 
 
 def _names(random_source: random.Random, mix: Mix) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from harness.histories.importing import Import, Imported, imported
 from harness.judging.spark import open_spark
 from harness.model import BadInput, Finding, Verdict
-from harness.model.records.finding import gravest_first, verdict_of
+from harness.model.records.finding import most_severe_first, verdict_of
 from harness.model.systems import Report
 
 if TYPE_CHECKING:
@@ -113,5 +113,5 @@ def verdict_on(history: Imported, results: FileResults, held_to: HeldTo) -> File
         ops=results.operations,
         keys=results.keys,
         seconds=round(history.seconds + results.seconds, 6),
-        findings=gravest_first(findings),
+        findings=most_severe_first(findings),
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from harness import plugins
 from harness.model import Finding, Verdict
-from harness.model.records.finding import gravest_first, verdict_of
+from harness.model.records.finding import most_severe_first, verdict_of
 from harness.model.scenario import Expectation, Scenario, SideName
 from harness.planning.plan import Plan
 from harness.planning.workloads import checks_of, workload_of
@@ -43,7 +43,7 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
     checks = checks_of(plan, workload)
     settings = JudgeSettings(tables=tables_of(plan), idle=workload.idle, ops=plugins.ops())
     results = judge(run.path, {name: plugins.check(name) for name in checks}, settings, spark)
-    findings = gravest_first((*results.findings, *_interrupted(run)))
+    findings = most_severe_first((*results.findings, *_interrupted(run)))
     expectations = _expectations(plan, {quantity.name: quantity.value for quantity in results.quantities}, findings)
     verdict = verdict_of(findings)
     run_verdict = RunVerdict(
@@ -75,7 +75,7 @@ def judge_reproduction(
         verdict=verdict,
         summary=_reproduction_summary(verdict, sides),
         checks=sides[0][1].checks,
-        findings=gravest_first(finding for _, judged in sides for finding in judged.findings),
+        findings=most_severe_first(finding for _, judged in sides for finding in judged.findings),
         expectations=tuple(expectation for side, judged in sides for expectation in _of_side(side, judged)),
         versions={f"{side.name} {name}": text for side, judged in sides for name, text in judged.versions.items()},
         command=command,

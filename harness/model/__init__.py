@@ -1,7 +1,7 @@
-"""The vocabulary: pure values and protocols that every other package imports.
+"""Shared values and protocols that every other package imports.
 
-What may live here: frozen dataclasses, enums, Protocols, tables of rules, and pure functions on them.
-What may not: I/O, clocks, randomness, sockets, Spark, or anything of ours from outside this package.
+Contains frozen dataclasses, enums, Protocols, tables of rules, and pure functions on them. Does not contain I/O,
+clocks, randomness, sockets or Spark, and imports nothing of ours from outside this package.
 
     from harness.model import Op, Observation, Finding
 """

@@ -1,10 +1,10 @@
-"""Conditions of the cluster that a story can wait for, as values with arguments.
+"""Conditions of the cluster that a story can wait for.
 
-    once(LEADER_KNOWN)        once(all_follow(2))        # in a plan: {"condition": {"name": "all_follow", "node": 2}}
+    wait_until(LEADER_KNOWN)        wait_until(all_follow(2))
 
-An observer says whether a condition holds (harness.model.systems.Observer.until).
+In a plan file a condition is {"condition": {"name": "all_follow", "node": 2}}.
 
-Contains names, values and their text. Does not contain how a condition is evaluated.
+Contains names, values and their text. Evaluating a condition is the observer's job (harness.model.systems.Observer).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition by name; node is the node that it is about, None where it is about the whole quorum."""
+    """A named condition. node is the node that it concerns, None if it concerns the whole quorum."""
 
     name: str
     node: int | None = None
@@ -25,7 +25,7 @@ class Condition:
         return TEXTS[self.name].format(node=f"n{self.node}")
 
     def to_json(self) -> dict[str, Any]:
-        """The condition as a plan's file has it."""
+        """The condition as it is stored in a plan."""
         return {"name": self.name} if self.node is None else {"name": self.name, "node": self.node}
 
     @staticmethod
@@ -42,7 +42,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "is_candidate": "{node} is a candidate",
     "caught_up": "every node that responds has caught up with the leader",
 }
-"""Every condition by name, with its text; those that mention a node need one."""
+"""The text of each condition by name. A condition whose text mentions a node needs one."""
 
 LEADER_KNOWN: Final = Condition("leader_known")
 ALL_FOLLOW_LEADER: Final = Condition("all_follow_leader")
@@ -50,7 +50,7 @@ CAUGHT_UP: Final = Condition("caught_up")
 
 
 def needs_node(name: str) -> bool:
-    """Whether the condition is about one node."""
+    """Whether the condition concerns one node."""
     return "{node}" in TEXTS[name]
 
 
@@ -65,5 +65,5 @@ def is_not_leader(node: int) -> Condition:
 
 
 def is_candidate(node: int) -> Condition:
-    """This node asks for votes."""
+    """This node is a Candidate."""
     return Condition("is_candidate", node)

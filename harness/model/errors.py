@@ -1,7 +1,7 @@
-"""The three kinds of error a command can end with, and the exit code of each.
+"""The error types that a command can end with, and its exit codes.
 
-A message is one line that names what was attempted, what was expected and what came; the command line prints it
-as it is. Anything else that escapes is a defect of ours and shows as exit 255 with its traceback in the run's log.
+A message is one line that names what was attempted, what was expected and what was found; the command line prints it
+unchanged. Any other exception is a defect of splitbrain: the command exits 255 and the run's log has the traceback.
 """
 
 EXIT_VALID = 0
@@ -12,20 +12,20 @@ EXIT_INTERNAL = 255
 
 
 class SplitbrainError(Exception):
-    """The base of every error we raise on purpose."""
+    """The base of all errors that splitbrain raises deliberately."""
 
     exit_code = EXIT_INTERNAL
 
 
 class BadInput(SplitbrainError):
-    """The user's input: a flag, a plan, a history file. The message names the place and what was expected."""
+    """Invalid user input: a flag, a plan, a history file. The message names the place and what was expected."""
 
     exit_code = EXIT_USAGE
 
 
 class EnvironmentFailure(SplitbrainError):
-    """The machine lacks or refuses something: a program, a permission, space on a disk, the network."""
+    """The machine lacks or denies something: a program, a permission, disk space, the network."""
 
 
 class PeerFailure(SplitbrainError):
-    """A node did not answer, or answered what its protocol does not allow."""
+    """A node did not answer, or its answer violates the protocol."""

@@ -1,8 +1,8 @@
-"""What a host can do for a fault, a system or an observer, whatever kind of host it is.
+"""Hosts and their capabilities, the same for every kind of host.
 
-A host is where one node lives. A fault asks for the capability it needs (Links, Processes, Clocks; Packets and Disks in
-modules of their own) and is reported unavailable where a host kind does not have it. Nodes are numbered from 1, as in
-controller.quorum.voters.
+One node runs on each host. A fault uses the capabilities that it needs (Links, Processes and Clocks here; Packets,
+Disks and Rpcs in harness.model.faults) and is unavailable where a kind of host lacks one. Nodes are numbered from 1,
+as in controller.quorum.voters.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 Link = tuple[int, int]
-"""A directed link: what (a, b) names is the traffic that a sends and b receives."""
+"""A directed link: (a, b) is the traffic that a sends and b receives."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostView:
-    """What is known of a host without asking it.
+    """A host's static properties.
 
-    address is the IPv4 address that other nodes and clients dial; directory is the node's own, as its server sees it.
-    listens is where the server binds, if that is not address: behind a proxy of ours it is another one, and it is what
-    the controller dials. mirror is where the controller reads what is in directory, if that is not directory itself.
+    address is the IPv4 address that other nodes and clients connect to. directory is the node's own directory, as its
+    server sees it. listens is the address that the server binds if it differs from address, as it does behind the
+    proxy; the controller connects to it. mirror is where the controller reads the content of directory, if it cannot
+    read directory itself.
     """
 
     node: int
@@ -34,53 +35,56 @@ class HostView:
 
     @property
     def bound(self) -> str:
-        """The IPv4 address that the server binds and that the controller dials."""
+        """The IPv4 address that the server binds and the controller connects to."""
         return self.listens or self.address
 
     @property
     def readable(self) -> Path:
-        """The directory's content as the controller reads it."""
+        """The directory as a path that the controller can read."""
         return self.directory if self.mirror == Path() else self.mirror
 
 
 class Host(Protocol):
-    """One host that is up: its files and short commands, by the paths that its server sees."""
+    """A running host: files and short commands. Paths are those that its server sees."""
 
     @property
     def view(self) -> HostView:
-        """Its node, addresses and directory."""
+        """Node number, addresses and directory."""
 
     async def write(self, path: Path, text: str) -> None:
-        """Write a small file, folders on its way included. Raises EnvironmentFailure."""
+        """Write a small file and create its parent folders. Raises EnvironmentFailure."""
 
     async def run(self, argv: Sequence[str], timeout_seconds: float = 60.0) -> str:
-        """Run a short command there; its standard output. Raises EnvironmentFailure with the command's last line."""
+        """Run a short command on the host; returns its standard output.
+
+        Raises EnvironmentFailure with the last line that the command printed.
+        """
 
     async def put(self, source: Path, target: Path) -> None:
-        """Copy a file or a folder of the controller's to the host. Raises EnvironmentFailure."""
+        """Copy a file or a folder from the controller to the host. Raises EnvironmentFailure."""
 
     async def get(self, source: Path, target: Path) -> None:
-        """Copy a file or a folder of the host's to the controller. Raises EnvironmentFailure."""
+        """Copy a file or a folder from the host to the controller. Raises EnvironmentFailure."""
 
 
 class Links(Protocol):
     """A network whose directed links can be cut."""
 
     async def cut(self, links: Iterable[Link]) -> None:
-        """Drop what travels on these links, besides what is dropped already."""
+        """Drop all traffic on these links, in addition to links that are already cut."""
 
     async def heal(self, links: Iterable[Link] | None = None) -> None:
-        """Let these links through again, or everything; harmless where nothing is cut."""
+        """Restore these links, or all links. Safe if nothing is cut."""
 
     async def passes(self, links: Iterable[Link]) -> Mapping[Link, bool]:
-        """Try each link with real traffic: whether what the first node sends reaches the second."""
+        """Probe each link with real traffic: whether what the first node sends reaches the second."""
 
 
 class Processes(Protocol):
     """The nodes' server processes."""
 
     async def start(self, node: int) -> None:
-        """Start the node's server; it need not be ready when this returns."""
+        """Start the node's server; does not wait until it is ready."""
 
     async def kill(self, node: int) -> None:
         """SIGKILL; returns when the process is gone."""
@@ -95,47 +99,47 @@ class Processes(Protocol):
         """SIGCONT; returns when the process runs again."""
 
     def state(self, node: int) -> str:
-        """'running', 'paused' or 'gone', as the kernel tells it."""
+        """'running', 'paused' or 'gone', as the kernel reports it."""
 
 
 Clock = Literal["realtime", "monotonic"]
-"""What time it is, and how much time has passed: the two clocks that servers read."""
+"""The two clocks that servers read: the time of day, and elapsed time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """What a clock showed a process, beside the true time of that clock at the same moment."""
+    """What a process reads from a clock, and the true time of that clock at the same moment."""
 
     true_ns: int
     shown_ns: int
 
     @property
     def offset_ns(self) -> int:
-        """How far the clock is ahead; negative where it is behind."""
+        """How far the clock is ahead of the true time; negative if it is behind."""
         return self.shown_ns - self.true_ns
 
 
 class Clocks(Protocol):
-    """The clocks that the nodes' processes read; a process started later reads true ones."""
+    """The clocks that the nodes' processes read. A process that is started later reads true clocks."""
 
     async def skew(self, node: int, clocks: Iterable[Clock], offset_ns: int) -> None:
-        """From now on these clocks show the true time and offset_ns more, whatever they showed before."""
+        """Set these clocks to the true time plus offset_ns, whatever they showed before."""
 
     async def drift(self, node: int, clocks: Iterable[Clock], rate: float) -> None:
-        """From now on these clocks go at this rate (1 as they should, 0.2 five times too slow), without a leap."""
+        """Run these clocks at this rate (1 is true, 0.2 five times too slow), without a jump."""
 
     async def reset(self, node: int) -> None:
-        """The process reads true clocks again, and nothing of ours is left in it; harmless where none is."""
+        """Restore true clocks and remove the hook from the process. Safe if there is none."""
 
     async def read(self, node: int) -> Mapping[Clock, ClockReading]:
-        """What the process is shown, by the code that it reads its clocks with."""
+        """What the process reads, through the code that it reads its clocks with."""
 
 
 @dataclass(frozen=True, slots=True)
 class UndoRecord:
-    """What it takes to undo a fault without the process that injected it; goes to the journal before the fault does.
+    """How to undo a fault without the process that injected it. It is journaled before the fault is injected.
 
-    kind names the undo routine; details are its JSON arguments.
+    kind names the undo routine; details are its arguments as JSON.
     """
 
     fault: str

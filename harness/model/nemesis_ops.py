@@ -1,7 +1,7 @@
-"""What the nemesis's operations do to a run, as the report and the checks need to know it.
+"""Properties of nemesis operations that the report and the checks need: what each one ends, and whether it lasts.
 
-The facts come from the faults themselves (`nemesis.fault.Action`); the composition collects them into a NemesisOps and
-passes it to whoever reads a history: `NemesisOps.of(faults)` in nemesis/fault.py makes it.
+Each fault declares them (`nemesis.fault.Action`). `nemesis.fault.nemesis_ops` collects them into a NemesisOps, which is
+passed to the code that reads histories.
 
 Contains the value. Does not contain any fault.
 """
@@ -13,21 +13,22 @@ from dataclasses import dataclass, field
 from typing import Final
 
 HEAL: Final = "heal"
-"""Ends every fault that is in place."""
+"""Ends all active faults."""
 
 AWAIT: Final = "await"
 """Waits for a condition of the cluster."""
 
 SLEEP: Final = "sleep"
-"""Lets time pass; it is not written to the history."""
+"""Lets time pass. It is not recorded in the history."""
 
 
 @dataclass(frozen=True, slots=True)
 class NemesisOps:
-    """ends maps an operation to the operations whose effect it ends; HEAL, which ends all, is not in it.
+    """The nemesis operations of a run.
 
-    momentary are operations whose effect does not last: changes of membership, elections. empties_disk are those after
-    which a node remembers nothing.
+    ends maps an operation to the operations whose effect it ends; HEAL, which ends all, is not in it. momentary are
+    operations without a lasting effect, e.g. membership changes and elections. empties_disk are operations that leave
+    a node without its data.
     """
 
     ends: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -36,5 +37,5 @@ class NemesisOps:
 
     @property
     def heals(self) -> frozenset[str]:
-        """The operations that end a fault."""
+        """The operations that end faults."""
         return frozenset({HEAL, *self.ends})

@@ -1,12 +1,12 @@
-"""The quorum's state machine as a table, before and after KIP-996.
+"""The quorum's state machine as transition tables, before and after KIP-996.
 
-The table is data. The reference core executes it, tests enumerate it, the quorum check judges observed transitions by
-it, and docs/architecture.md draws it. Sources: KIP-996 "QuorumState changes" (both tables), and Kafka's QuorumState
-where the KIP's text leaves a case out; each such row says so in its note.
+The tables are data. The reference core executes them, tests enumerate them, the quorum check compares observed
+transitions with them, and the diagrams in docs/architecture.md are generated from them. Sources: KIP-996 "QuorumState
+changes" (both tables), and Kafka's QuorumState for cases that the KIP leaves out; the note of such a row says so.
 
-Voted variants are not states of their own: an Unattached or Prospective node that granted a standard vote carries the
-candidate's id (Kafka's votedKey). Kafka up to 3.8 prints the voted Unattached as `Voted`; observers of such logs read
-it as Unattached with a vote.
+A granted vote is not a state of its own: an Unattached or Prospective node that granted a standard vote keeps the
+candidate's id (Kafka's votedKey). Kafka up to 3.8 logs an Unattached node that has voted as `Voted`; we read it as
+Unattached with a vote.
 
     table = KIP_996
     table.target(State.FOLLOWER, Cause.FETCH_TIMEOUT).state     # State.PROSPECTIVE
@@ -21,7 +21,7 @@ from typing import Literal
 
 
 class State(Enum):
-    """A node's role in the quorum; values are the words that Kafka's logs use."""
+    """A node's role in the quorum; the values are the names in Kafka's logs."""
 
     UNATTACHED = "Unattached"
     FOLLOWER = "Follower"
@@ -40,10 +40,10 @@ class Cause(Enum):
     FETCH_TIMEOUT = "the fetch timeout expired"
     ELECTION_TIMEOUT = "the election timeout expired"
     ELECTION_TIMEOUT_LEADER_KNOWN = "the election timeout expired and a leader is known"
-    ELECTION_LOST = "a majority cannot be had any more"
-    ELECTION_LOST_LEADER_KNOWN = "a majority cannot be had any more and a leader is known"
+    ELECTION_LOST = "a majority is no longer possible"
+    ELECTION_LOST_LEADER_KNOWN = "a majority is no longer possible and a leader is known"
     MAJORITY_OF_PRE_VOTES = "a majority granted the pre-vote"
-    PRE_VOTE_UNSUPPORTED = "a voter does not know Pre-Vote"
+    PRE_VOTE_UNSUPPORTED = "a voter does not support Pre-Vote"
     MAJORITY_OF_VOTES = "a majority granted the vote"
     CHECK_QUORUM = "no majority fetched in time"
     SHUTDOWN = "graceful shutdown"
@@ -54,7 +54,7 @@ EpochRule = Literal["same", "next", "higher", "same or higher"]
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One row: in source, because of cause, a node becomes target; epoch relates the new epoch to the old one."""
+    """One row: a node in source moves to target because of cause; epoch relates the new epoch to the old one."""
 
     source: State
     cause: Cause
@@ -63,7 +63,7 @@ class Transition:
     note: str = ""
 
     def admits(self, epoch_before: int, epoch_after: int) -> bool:
-        """Whether the two epochs stand in the relation this row asks for."""
+        """Whether the two epochs satisfy this row's rule."""
         match self.epoch:
             case "same":
                 return epoch_after == epoch_before
@@ -77,7 +77,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class TransitionTable:
-    """A named set of rows; (source, cause) is unique among them where a core executes it."""
+    """A named set of rows. (source, cause) is unique if the table is executed by a core."""
 
     name: str
     rows: tuple[Transition, ...]
@@ -88,11 +88,11 @@ class TransitionTable:
         assert not self.executed or len(keys) == len(set(keys)), f"{self.name}: two rows share a source and a cause"
 
     def target(self, source: State, cause: Cause) -> Transition | None:
-        """The row for this source and cause; None where the cause does not move a node out of source."""
+        """The row for this source and cause; None if the cause does not move a node out of source."""
         return next((row for row in self.rows if row.source is source and row.cause is cause), None)
 
     def allows(self, source: State, target: State, epoch_before: int, epoch_after: int) -> bool:
-        """Whether some row explains the observed step from source to target."""
+        """Whether some row explains the observed transition from source to target."""
         return any(
             row.source is source and row.target is target and row.admits(epoch_before, epoch_after) for row in self.rows
         )
@@ -100,7 +100,7 @@ class TransitionTable:
 
 _U, _F, _P = State.UNATTACHED, State.FOLLOWER, State.PROSPECTIVE
 _C, _L, _R = State.CANDIDATE, State.LEADER, State.RESIGNED
-_FOLLOWER_TO_SAME_LEADER = "QuorumState: a Follower that learns its leader's endpoints anew stays in the epoch"
+_FOLLOWER_TO_SAME_LEADER = "QuorumState: a Follower that learns its leader's endpoints again keeps the epoch"
 
 KIP_595 = TransitionTable(
     "KIP-595 (Kafka up to 3.9)",
@@ -112,7 +112,7 @@ KIP_595 = TransitionTable(
         Transition(_C, Cause.HIGHER_EPOCH, _U, "higher"),
         Transition(_C, Cause.ELECTION_TIMEOUT, _C, "next"),
         Transition(_C, Cause.MAJORITY_OF_VOTES, _L, "same"),
-        Transition(_C, Cause.LEADER_DISCOVERED, _F, "same or higher", "missing in the original text, says KIP-996"),
+        Transition(_C, Cause.LEADER_DISCOVERED, _F, "same or higher", "missing in KIP-595, added by KIP-996"),
         Transition(_L, Cause.HIGHER_EPOCH, _U, "higher"),
         Transition(_L, Cause.SHUTDOWN, _R, "same"),
         Transition(_L, Cause.CHECK_QUORUM, _R, "same", "KAFKA-15489, from 3.7"),
@@ -181,7 +181,7 @@ EITHER = TransitionTable(
 TableName = Literal["kip-595", "kip-996", "either"]
 
 TABLES: dict[TableName, TransitionTable] = {"kip-595": KIP_595, "kip-996": KIP_996, "either": EITHER}
-"""Tables by the name that a run's plan records; observers are judged by OBSERVER whatever the version."""
+"""Tables by name. Observers are judged by OBSERVER, whatever the version."""
 
 START_STATES = frozenset({_U, _F, _C, _R})
-"""What a restarted process may begin in: Kafka's QuorumState.initialize, rows PV-05 and PV-41."""
+"""The states in which a restarted process may start (Kafka's QuorumState.initialize, rows PV-05 and PV-41)."""

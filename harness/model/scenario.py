@@ -1,10 +1,10 @@
-"""A scenario: a documented situation, the story that brings it about, and the expected outcome on each side.
+"""A scenario: a documented anomaly, the story that provokes it, and the expected outcome on each side.
 
     PV_01 = Scenario(id="PV-01", …, bad=Side(on(reference={…}, kafka="3.9.1"), shows=(leader_deposed,)), good=…)
 
-An expectation is about a quantity that the checks measure. On the bad side each of `shows` must hold; on the good side
-none of `never` may hold. Guarantees are the checks' business: a side that violates one has not gone as documented,
-except for the findings that its `breaks` names, each of which must appear.
+An expectation is a bound on a quantity that the checks measure: each of `shows` must hold, none of `never` may hold.
+Checks judge guarantees independently of expectations: a side with an invalid finding does not go as documented, unless
+its `breaks` names the finding. Each finding in `breaks` must appear.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.model.story import Step
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a scenario is documented, e.g. Source('KIP-996') / 'Motivation'."""
+    """The document that describes a scenario, e.g. Source('KIP-996') / 'Motivation'."""
 
     document: str
     section: str = ""
@@ -32,14 +32,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A quantity reaches at_least; text says what that means to a reader."""
+    """A quantity is at_least this large; text states what that means."""
 
     text: str
     quantity: str
     at_least: float
 
     def holds(self, measured: float) -> bool:
-        """Whether the measured quantity reaches the bound."""
+        """Whether the measured value reaches the bound."""
         return measured >= self.at_least
 
 
@@ -47,8 +47,8 @@ class Expectation:
 class Setup:
     """How one system runs a side.
 
-    version is one as a user would ask for it ('3.9.1', 'newest 4'), empty for a system without versions. switches are
-    those of all nodes by property name. node_versions names the nodes that run another version.
+    version is written as on the command line ('3.9.1', 'newest 4'); it is empty for a system without versions. switches
+    are properties of all nodes, by name. node_versions maps nodes that run another version to that version.
     """
 
     version: str = ""
@@ -59,7 +59,7 @@ class Setup:
 def on(
     reference: Mapping[str, str] | None = None, kafka: str | None = None, kafka_nodes: Mapping[int, str] | None = None
 ) -> Mapping[str, Setup]:
-    """The setups of the reference system (its switches) and of Kafka (its version); None where a side has none."""
+    """The setups of the reference system (switches) and of Kafka (version); None if a side does not support it."""
     setups: dict[str, Setup] = {}
     if reference is not None:
         setups["reference"] = Setup(switches=reference)
@@ -72,9 +72,10 @@ def on(
 class Side:
     """One side of a scenario.
 
-    setups maps a system's name to how it runs this side; the side is not available on other systems. node_switches
-    holds properties of single nodes, for every system that knows them. needs_features holds the levels of Kafka's
-    features (KIP-1022) that the side needs at least. breaks names findings. workload_options are the workload's own.
+    setups maps the name of each system that supports this side to its setup. shows are the expectations that must
+    hold, never those that must not. node_switches maps nodes to properties of their own; a system ignores properties
+    that it does not have. needs_features maps Kafka's features (KIP-1022) to the lowest level that the side supports.
+    breaks names the findings that must appear. workload_options are options of the workload.
     """
 
     setups: Mapping[str, Setup]
@@ -92,8 +93,10 @@ SIDE_NAMES: tuple[SideName, ...] = ("bad", "good")
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A row of the catalogue that can be run. nodes are controllers, and brokers too where the layout is combined;
-    workload is one of the workloads by name.
+    """A scenario of the catalogue.
+
+    title states the anomaly in one sentence; question is what the two sides answer. nodes is the number of controllers,
+    which are also brokers if the layout is "combined". workload is the name of a workload.
     """
 
     id: str
@@ -108,7 +111,7 @@ class Scenario:
     layout: Literal["controllers", "combined"] = "controllers"
 
     def side(self, name: SideName) -> Side:
-        """The side of that name."""
+        """The side with this name."""
         return self.bad if name == "bad" else self.good
 
     def sides_on(self, system: str) -> tuple[SideName, ...]:

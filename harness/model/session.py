@@ -1,7 +1,7 @@
-"""How a workload reaches the system: a connection carries requests, a session turns ops into them.
+"""How clients reach the system: a session turns operations into requests, a connection carries them.
 
-The engine knows only Session; a workload writes one on top of Connection; nodes/wire implements Connection for every
-system that speaks Kafka's protocol.
+The engine uses Session only. A workload implements it on top of Connection; nodes/wire implements Connection for
+systems that speak Kafka's protocol.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ from harness.model.records.op import Op
 
 
 class NotSent(PeerFailure):
-    """The request never left: nothing can have happened. An op that ends so has failed."""
+    """The request was never sent, so it had no effect. The operation completes as `fail`."""
 
 
 class NoAnswer(PeerFailure):
-    """The request left and no answer came: a deadline passed or the connection broke. An op that ends so is info."""
+    """The request was sent and no answer arrived before the deadline, or the connection broke: `info`."""
 
 
 class Connection(Protocol):
-    """One connection to one node, opened when first needed and opened again after it broke."""
+    """A connection to one node. It is opened on first use, and again after it breaks."""
 
     async def call(self, request: Any, timeout_ms: int) -> Any:
-        """Send one request and return its response (both kio entities, the highest version both sides know).
+        """Send a request and return its response; both are kio entities in the highest version that both sides support.
 
-        Raises NotSent where the node cannot be reached, NoAnswer where the answer does not come in timeout_ms.
+        Raises NotSent if the node cannot be reached, NoAnswer if no response arrives within timeout_ms.
         """
 
     async def call_latest(self, api_key: int, values: Mapping[str, Any], timeout_ms: int) -> Any:
-        """As call, with the request filled from plain values in the newest version that both sides know."""
+        """Like call, but builds the request from plain values, in the highest version that both sides support."""
 
     async def close(self) -> None:
         """Close the connection; a later call opens it again."""
 
 
 class Session(Protocol):
-    """One process's view of the system."""
+    """A client process's session with the system."""
 
     async def invoke(self, op: Op) -> Op:
-        """Carry out an invocation and return its completion (op.ok(…), op.fail(…), op.info(…)).
+        """Execute an invocation and return its completion (op.ok(…), op.fail(…), op.info(…)).
 
-        A session that raises is taken for info: the engine closes it and gives its worker a new process.
+        If it raises, the engine records `info`, closes the session and continues with a new process.
         """
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
 
 OpenSession = Callable[[int], Awaitable[Session]]
-"""Opens the session of a process, given its number."""
+"""Opens the session of a process, by process number."""

@@ -1,10 +1,9 @@
-"""Names that stored runs, plans and verdicts may still use, and today's names for them.
+"""Old names in stored runs, plans and verdicts, and their current names.
 
-A name in this module was once written to users' disks and has changed since. Whoever reads stored data passes it
-through
-here first, so that the rest of the code knows one name for each thing. To rename something stored, add a line.
+The names on the left were written to users' disks by earlier releases. Code that reads stored data translates them
+here, so that the rest of the code uses one name for each thing. To rename something that is stored, add a line.
 
-What may live here: old names and their translation. What may not: reading files.
+Contains the translation tables. Does not read files.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ FINDINGS: Final[Mapping[str, str]] = {"deed-failed": "fault-not-effective"}
 
 
 def current_op(f: str) -> str:
-    """Today's name of a nemesis operation."""
+    """The current name of a nemesis operation."""
     return NEMESIS_OPS.get(f, f)
 
 
 def current_arguments(value: Any) -> Any:
-    """A nemesis operation's value with today's keys; whatever is not a JSON object stays as it is."""
+    """A nemesis operation's value with current keys; a value that is not a JSON object is returned unchanged."""
     return {ARGUMENTS.get(key, key): each for key, each in value.items()} if isinstance(value, Mapping) else value
 
 
 def current_finding(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a stored finding with today's names of its check and itself."""
+    """The fields of a stored finding, with the current names of the check and of the finding."""
     check, name = str(stored["check"]), str(stored["name"])
     return {**stored, "check": CHECKS.get(check, check), "name": FINDINGS.get(name, name)}
 
@@ -50,11 +49,11 @@ CONDITIONS: Final[Mapping[str, str]] = {
     "n# stands aside": "is_not_leader",
     "n# is a candidate": "is_candidate",
 }
-"""Conditions were English sentences, in which n# stands for a node."""
+"""Conditions used to be stored as English sentences; n# stands for a node."""
 
 
 def current_condition(value: Any) -> Any:
-    """A condition as a JSON object, from a sentence of an earlier release; anything else stays as it is."""
+    """The condition as a JSON object, from an earlier release's sentence; anything else is returned unchanged."""
     if not isinstance(value, str):
         return value
     node = re.search(r"\bn([1-9])\b", value)

@@ -1,11 +1,17 @@
-"""What the nemesis is to do, as values: a story is a sequence of steps that a reviewer can check against a KIP.
+"""The nemesis's script as values: a story is a sequence of steps that can be checked against a KIP.
 
-A step is a deed's name and its JSON arguments, so that a plan on disk holds the story itself. Who is meant is said by
-role and settled when the step is carried out: `leader` is whom the quorum names then, `follower` any other node (the
-plan's seed draws), `one`, `minority`, `majority` and `all` so many of those that run, `n3` node 3, `cut off`, `down`,
-`paused` and `skewed` (whose clocks were moved) whoever is so now.
+    story = [wait_until(LEADER_KNOWN), cut(one(FOLLOWERS)), sleep(seconds(12)), heal(), sleep(seconds(5))]
 
-    story = [once(LEADER_KNOWN), cut(one(FOLLOWERS)), for_(seconds(12)), heal(), for_(seconds(5))]
+A step is the name of a nemesis operation and its JSON arguments, and is stored in the plan as it is. `who` selects
+nodes by role; the role is resolved when the step runs:
+
+- `leader`: the leader that the quorum reports; `follower`: another node, chosen by the plan's seed;
+- `one`, `minority`, `majority`, `all`: that many of the running nodes;
+- `cut off`, `down`, `paused`, `skewed`: the nodes that are partitioned, stopped, paused or have moved clocks;
+- `n3`: node 3.
+
+Contains steps and roles. Does not contain conditions (harness.model.conditions), the steps of RPC, packet and disk
+faults (harness.model.faults), or how a step is executed (nemesis).
 """
 
 from __future__ import annotations
@@ -24,6 +30,8 @@ FINAL_READS: Final = "final"
 CHANGE_VERSION: Final = "change_version"
 
 Who = str
+"""Selects nodes: one of ROLES, or n1, n2, …"""
+
 Direction = Literal["both", "out", "in"]
 
 LEADER: Final[Who] = "leader"
@@ -46,44 +54,44 @@ AWAIT_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One deed of the nemesis: f names it, value holds its arguments."""
+    """One nemesis operation: f is its name, value its arguments."""
 
     f: str
     value: Any = None
 
 
 def seconds(number: float) -> float:
-    """So that durations read as they are meant."""
+    """The number itself; it states the unit where a story is written."""
     return number
 
 
-def once(condition: Condition, within: float = AWAIT_SECONDS) -> Step:
-    """Wait until a condition holds; a run in which it does not hold in time is unknown."""
+def wait_until(condition: Condition, within: float = AWAIT_SECONDS) -> Step:
+    """Wait until a condition holds. If it does not hold in time, the run is unknown."""
     return Step(AWAIT, {"condition": condition.to_json(), "within_seconds": within})
 
 
-def for_(duration_seconds: float) -> Step:
-    """Leave things as they are for a while."""
+def sleep(duration_seconds: float) -> Step:
+    """Wait; active faults stay in place."""
     return Step(SLEEP, duration_seconds)
 
 
 def one(who: Who) -> Who:
-    """A single node of that role."""
+    """One node of the role; roles such as `follower` select one node already."""
     return who
 
 
 def cut(who: Who, direction: Direction = "both") -> Step:
-    """Cut the links between a node and all others: both ways, or only what it sends (out) or receives (in)."""
+    """Cut the links between a node and all others: both directions, or only what it sends (out) or receives (in)."""
     return Step("cut", {"who": who, "direction": direction})
 
 
 def only_links(pairs: Iterable[tuple[int, int]], leader_as: int) -> Step:
-    """Leave only these links up, both ways. Node numbers are roles: the leader plays leader_as."""
+    """Cut all links except these, in both directions. The leader takes the place of node leader_as in pairs."""
     return Step("cut", {"only": sorted(sorted(pair) for pair in pairs), "leader_as": leader_as})
 
 
 def split(*groups: Iterable[int]) -> Step:
-    """Cut every link between nodes of different groups."""
+    """Cut all links between nodes of different groups."""
     return Step("cut", {"groups": [sorted(group) for group in groups]})
 
 
@@ -93,107 +101,108 @@ def cut_links(links: Iterable[tuple[int, int]]) -> Step:
 
 
 def partition(shape: Shape, direction: Direction = "both") -> Step:
-    """Cut the network into a shape: halves in order of number or at random, a ring in which each node sees another
-    majority, two halves with one node as a bridge, a random minority, or whoever claims to lead (primaries).
+    """Partition the network, as Jepsen's nemesis does.
 
-    One way of a shape cuts only what its first part sends (out) or receives (in); a ring has no parts.
+    halves split by node number, random halves at random; in a majorities ring each node sees a different majority; a
+    bridge is two halves joined by one node; minority isolates a random minority, primaries every node that claims to
+    lead. direction "out" or "in" cuts only what the first part sends or receives; a ring has no parts.
     """
     return Step("cut", {"shape": shape, "direction": direction})
 
 
 def heal_links(links: Iterable[tuple[int, int]]) -> Step:
-    """Let these directed links pass again, whatever else is cut."""
+    """Restore these directed links. Other cuts stay."""
     return Step("heal_links", {"links": sorted(list(link) for link in links)})
 
 
 def swizzle(order: Sequence[int], healing: Sequence[int], nodes: int, pause_seconds: float) -> list[Step]:
-    """Cut nodes off one by one in one order, then let them come back one by one in another."""
-    apart: set[int] = set()
+    """Isolate nodes one by one in one order, then restore them one by one in another."""
+    isolated: set[int] = set()
     story: list[Step] = []
     for node in order:
-        apart.add(node)
-        story += [cut_links(_around(node, range(1, nodes + 1))), for_(pause_seconds)]
+        isolated.add(node)
+        story += [cut_links(_links_of(node, range(1, nodes + 1))), sleep(pause_seconds)]
     for node in healing:
-        apart.remove(node)
-        story += [heal_links(_around(node, set(range(1, nodes + 1)) - apart)), for_(pause_seconds)]
+        isolated.remove(node)
+        story += [heal_links(_links_of(node, set(range(1, nodes + 1)) - isolated)), sleep(pause_seconds)]
     return story
 
 
-def _around(node: int, others: Iterable[int]) -> list[tuple[int, int]]:
+def _links_of(node: int, others: Iterable[int]) -> list[tuple[int, int]]:
     return [link for other in others if other != node for link in ((node, other), (other, node))]
 
 
 def heal() -> Step:
-    """Undo every fault that is in place: mend links, reset clocks, resume the paused, start the dead."""
+    """End all active faults: restore links, reset clocks, resume paused nodes, start stopped ones."""
     return Step(HEAL)
 
 
 def kill(who: Who) -> Step:
-    """SIGKILL."""
+    """Kill the node (SIGKILL)."""
     return Step("kill", {"who": who})
 
 
 def stop(who: Who) -> Step:
-    """SIGTERM, and wait for the end."""
+    """Stop the node (SIGTERM) and wait until its process is gone."""
     return Step("stop", {"who": who})
 
 
 def start(who: Who = DOWN) -> Step:
-    """Start again what is down."""
+    """Start nodes that are down."""
     return Step("start", {"who": who})
 
 
 def pause(who: Who) -> Step:
-    """SIGSTOP."""
+    """Pause the node (SIGSTOP)."""
     return Step("pause", {"who": who})
 
 
 def resume(who: Who = PAUSED) -> Step:
-    """SIGCONT."""
+    """Resume the node (SIGCONT)."""
     return Step("resume", {"who": who})
 
 
 def skew(who: Who, offset_seconds: float, clocks: Iterable[Clock] = ("realtime",)) -> Step:
-    """The node's clocks show so much more (or less) than the true time."""
+    """Set the node's clocks ahead of the true time, or behind it if offset_seconds is negative."""
     return Step("skew", {"who": who, "offset_seconds": offset_seconds, "clocks": list(clocks)})
 
 
 def drift(who: Who, rate: float, clocks: Iterable[Clock] = ("realtime", "monotonic")) -> Step:
-    """The node's clocks go at this rate from what they show now on: 1 is as they should, 0.2 five times too slow."""
+    """Run the node's clocks at this rate, from their current value: 1 is true, 0.2 five times too slow."""
     return Step("drift", {"who": who, "rate": rate, "clocks": list(clocks)})
 
 
 def reset_clock(who: Who = SKEWED) -> Step:
-    """The node's clocks show the true time again."""
+    """Set the node's clocks to the true time."""
     return Step("reset_clock", {"who": who})
 
 
 def restart(who: Who) -> list[Step]:
-    """SIGTERM, the end, and a start."""
+    """Stop the node (SIGTERM) and start it."""
     return [stop(who), start()]
 
 
 def configure(who: Who, switches: Mapping[str, str]) -> Step:
-    """Stop the node, change these of its properties, and start it."""
+    """Stop the node, change these properties, and start it."""
     return Step("configure", {"who": who, "switches": dict(switches)})
 
 
 def change_version(who: Who, system: str) -> Step:
-    """Stop the node and start it as another release, e.g. kafka:4.3.1."""
+    """Stop the node and start it with another release, e.g. kafka:4.3.1."""
     return Step(CHANGE_VERSION, {"who": who, "system": system})
 
 
 def crash_loop(who: Who, times: int, up_seconds: float) -> list[Step]:
-    """So many times a SIGKILL, a start, and a short life."""
-    return [kill(who), start(), for_(up_seconds)] * times
+    """Kill and start the node repeatedly, with up_seconds between a start and the next kill."""
+    return [kill(who), start(), sleep(up_seconds)] * times
 
 
 def strobe(who: Who, offset_seconds: float, period_seconds: float, times: int) -> list[Step]:
-    """So many times a leap of the realtime clock and, half a period later, one back."""
-    half = for_(period_seconds / 2)
+    """Move the realtime clock by an offset and, half a period later, back, repeatedly."""
+    half = sleep(period_seconds / 2)
     return [skew(who, offset_seconds), half, skew(SKEWED, 0), half] * times
 
 
 def mark(text: str) -> Step:
-    """A row in the history that says where a part of the story begins."""
+    """A row in the history that marks the beginning of a part of the story."""
     return Step(MARK, text)

@@ -1,11 +1,11 @@
-"""A system under test, as one value: what its nodes run, how they are observed, and which clients and faults it allows.
+"""A system under test as one value: what its nodes run, how they are observed, which clients and faults it supports.
 
     ETCD = SystemKind(name="etcd", node=EtcdNode, observe=watch, ports=lambda layout: (2379, 2380))
 
-`kafka` and `reference` are such values (harness/systems); a package outside the tree registers its own with the entry
-point group `splitbrain.systems`, or names it on the command line as `--system module:NAME`. A SystemKind makes a
-NodeSystem for each node: it writes the node's configuration and says which command serves it. The same code of ours
-starts, kills and observes the processes of every system.
+`kafka` and `reference` are such values (harness/systems). Another package registers its own with the entry point group
+`splitbrain.systems`, or the command line names it: `--system module:NAME`. A SystemKind makes a NodeSystem for each
+node, which writes the node's configuration and returns the command that serves it. Starting, killing and observing
+processes is the same code for every system.
 
 Contains values and protocols. Does not contain any system.
 """
@@ -26,12 +26,12 @@ from harness.model.session import Connection
 
 CONTROLLER_PORT = 9093
 Report = Callable[[str], None]
-"""Receives one line about what is happening, for progress displays."""
+"""Receives one line of progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeCommand:
-    """How to serve a node: argv, what to add to the environment, and how long SIGTERM may take."""
+    """How to serve a node: argv, environment variables to add, and how long the process may take to end on SIGTERM."""
 
     argv: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class NodeCommand:
 class NodeFiles:
     """A node's server log and data directory, as paths that the controller can read.
 
-    quorum_state is Kafka's file of that name, None for a system that has none.
+    quorum_state is Kafka's quorum-state file, None for a system without one.
     """
 
     log: Path
@@ -51,58 +51,58 @@ class NodeFiles:
 
 
 class NodeSystem(Protocol):
-    """What one node runs, e.g. labelled `kafka:3.9.1`."""
+    """What one node runs."""
 
     @property
     def label(self) -> str:
-        """The system's name in reports."""
+        """The system's name in reports, e.g. `kafka:3.9.1`."""
 
     async def configure(self, host: Host, hosts: Mapping[int, HostView]) -> None:
-        """Write the host's configuration, and nothing else. Raises EnvironmentFailure."""
+        """Write the node's configuration only. Raises EnvironmentFailure."""
 
     async def prepare(self, host: Host, hosts: Mapping[int, HostView], newcomer: bool = False) -> None:
-        """Write the host's configuration and format its storage; `hosts` are all nodes of the cluster.
+        """Write the node's configuration and format its storage. hosts are all nodes of the cluster.
 
-        In a quorum with dynamic voters, a newcomer is not among the initial voters, whatever its number (KIP-853).
-        Raises EnvironmentFailure with the tool's message.
+        In a quorum with dynamic voters, a newcomer is not an initial voter, whatever its number (KIP-853). Raises
+        EnvironmentFailure with the formatting tool's message.
         """
 
     @property
     def reads(self) -> Sequence[Path]:
-        """Folders of the controller's machine that the node reads, e.g. a release's jars, under the same paths."""
+        """Folders of the controller's machine that the node reads under the same paths, e.g. a release's jars."""
 
     def command(self, host: HostView) -> NodeCommand:
         """The command that serves this node."""
 
     def files(self, host: HostView) -> NodeFiles:
-        """Where this node keeps its log and data."""
+        """The paths of this node's log and data."""
 
 
 class NodeConfigs(Protocol):
-    """The configuration of each node, which can be changed while the node is down."""
+    """The configuration of each node; it can be changed while the node is down."""
 
     @property
     def changed(self) -> tuple[int, ...]:
-        """The nodes whose configuration differs from the one that the run began with."""
+        """The nodes whose configuration differs from that at the beginning of the run."""
 
     async def change(self, node: int, switches: Mapping[str, str], system: str | None) -> str:
-        """From its next start on, the node has these switches besides its own, or runs another release.
+        """Add these switches to the node's own, or change its release, with effect from its next start.
 
-        Returns the node's new label. Raises BadInput for an unknown switch or system, EnvironmentFailure where the
+        Returns the node's new label. Raises BadInput for an unknown switch or system, EnvironmentFailure if the
         configuration cannot be written.
         """
 
     async def restore(self, node: int) -> None:
-        """From its next start on, the node has the configuration that the run began with. Safe to repeat."""
+        """Restore the configuration that the run began with, with effect from the next start. Safe to repeat."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSpec:
     """The cluster that a node belongs to.
 
-    layout is "controllers" or "combined" (controllers that are brokers too). voters is the number of initial voters in
-    a quorum with dynamic voters, None in a static one. features are the levels that the cluster is formatted with
-    (KIP-1022). versions are those of all its nodes that run the same system.
+    layout is "controllers" or "combined" (controllers that are also brokers). voters is the number of initial voters in
+    a quorum with dynamic voters, None in a static one. features are the feature levels that the cluster is formatted
+    with (KIP-1022). versions are the versions of all nodes that run the same system.
     """
 
     nodes: int
@@ -115,40 +115,39 @@ class ClusterSpec:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedVersion:
-    """The version that a user's word for one means, with its artifacts on this machine, and notes for the report."""
+    """An exact version whose artifacts are on this machine, and notes for the report."""
 
     version: str = ""
     notes: Mapping[str, str] = field(default_factory=dict)
 
 
 class Observer(Protocol):
-    """Watches the nodes of a run and records observations, from start() to stop()."""
+    """Observes the nodes of a run from start() to stop() and records observations."""
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start observing."""
 
     async def stop(self) -> None:
-        """Stop watching. Raises what a watcher failed with."""
+        """Stop observing. Raises the exception that an observing task failed with."""
 
     def forget(self, node: int) -> None:
-        """The node's process has started or ended: what was last seen of it no longer holds."""
+        """Discard the last known state of a node whose process has started or ended."""
 
     def leader(self) -> int | None:
-        """The node that claims to lead in the highest epoch; None while no node does."""
+        """The node that claims to lead in the highest epoch; None if no node does."""
 
     def last_applied(self, node: int) -> int | None:
-        """The offset up to which the node has applied the log; None where it is not known."""
+        """The offset up to which the node has applied the log; None if unknown."""
 
     async def until(self, condition: Mapping[str, Any], timeout_seconds: float) -> bool:
-        """Wait until a condition (harness.model.conditions) holds; False if it does not in time."""
+        """Wait until a condition (harness.model.conditions) holds; False if it does not hold in time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Observing:
-    """What an observer gets: the hosts, their files, the run's clock, and where observations go.
+class ObserverContext:
+    """What an observer needs: the hosts, their files, the run's clock, and the function that records an observation.
 
-    now_ns gives run time; wall_origin_ns is the wall clock at the run's beginning, in Unix nanoseconds. on_log_event
-    receives each Observation that comes from a log line, whose time the run corrects where clocks are faulty.
+    now_ns returns run time; wall_origin_ns is the wall clock time at which the run began, in Unix nanoseconds.
     """
 
     views: Mapping[int, HostView]
@@ -160,14 +159,14 @@ class Observing:
 
 @dataclass(frozen=True, slots=True)
 class MembershipAccess:
-    """What a Membership needs: the hosts, and who leads."""
+    """What a Membership needs: the hosts, and the current leader."""
 
     views: Mapping[int, HostView]
     leader: Callable[[], int | None]
 
 
 async def no_versions(version: str, report: Report) -> ResolvedVersion:  # noqa: ARG001 - the shape of SystemKind.resolve
-    """For a system without versions of its own."""
+    """The default of SystemKind.resolve: the version as it is, no artifacts."""
     return ResolvedVersion(version)
 
 
@@ -179,34 +178,35 @@ def plain_label(name: str, version: str, switches: Mapping[str, str]) -> str:
 
 
 NodeFactory = Callable[[str, Mapping[str, str], ClusterSpec], NodeSystem]
-"""From a resolved version, switches and the cluster to what a node runs. Raises BadInput for what it cannot be."""
+"""From a resolved version, switches and the cluster to what a node runs. Raises BadInput if it cannot run so."""
 
 
 @dataclass(frozen=True, slots=True)
 class SystemKind:
     """A system under test.
 
-    - resolve turns a user's version (`newest 4`, or "" for default_version) into an exact one, and fetches artifacts.
-    - node makes what one node runs; it raises BadInput for a switch, version or layout that does not exist.
-    - label names a node for reports; it needs no artifacts.
-    - table names the transition table that a node follows, None if it has none; it needs no artifacts.
+    - resolve turns a version as the user writes it (`newest 4`, or "" for default_version) into an exact one and
+      fetches its artifacts.
+    - node makes what one node runs. It raises BadInput for an unknown switch, version or layout.
+    - label names a node in reports; it needs no artifacts.
+    - table names the transition table that a node follows, None if there is none; it needs no artifacts.
     - observe makes the run's observer.
-    - ports lists the TCP ports that nodes use among themselves and for clients, by layout; the proxy covers these.
-    - connect opens a connection that speaks the system's protocol, by address, port and client id.
-    - clients holds what workloads need of this system, by workload name (e.g. workloads.register.RegisterClient).
-    - checks are the checks that judge every run of this system, beside those of its workload.
-    - unavailable gives, for a layout and a number of initial voters, the faults, capabilities and kinds of change that
-      the system cannot have, each with the reason.
-    - membership makes the means to change the cluster's members, None where the layout has none.
-    - accepts says whether a property concerns this system; others are left out when a scenario's node settings serve
-      several systems.
-    - has_features says whether a version has feature levels (KIP-1022).
+    - ports returns the TCP ports that nodes and clients use in a layout; the proxy covers these.
+    - connect opens a connection that speaks the system's protocol, from address, port and client id.
+    - client_port is the port that connect uses for clients.
+    - clients maps workload names to what these workloads need from this system, e.g. workloads.register.RegisterClient.
+    - checks names the checks that judge every run of this system, in addition to those of the workload.
+    - unavailable returns the faults, capabilities and kinds of change that the system does not support, each with the
+      reason, for a layout and a number of initial voters.
+    - membership makes the Membership that changes the cluster's members, None if the system has none.
+    - accepts returns whether the system has a property of this name. If not, a scenario's node switches omit it.
+    - has_features returns whether a version has feature levels (KIP-1022).
     """
 
     name: str
     summary: str
     node: NodeFactory
-    observe: Callable[[Observing], Observer]
+    observe: Callable[[ObserverContext], Observer]
     ports: Callable[[str], Sequence[int]]
     default_version: str = ""
     resolve: Callable[[str, Report], Awaitable[ResolvedVersion]] = no_versions
@@ -222,5 +222,5 @@ class SystemKind:
     has_features: Callable[[str], bool] = lambda _version: False
 
     def node_label(self, version: str, switches: Mapping[str, str]) -> str:
-        """What reports call a node."""
+        """The node's name in reports."""
         return self.label(version, switches) if self.label else plain_label(self.name, version, switches)

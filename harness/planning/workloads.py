@@ -15,7 +15,7 @@ from harness.engine.randomness import split
 from harness.model import NEMESIS, Op
 from harness.model.conditions import CAUGHT_UP
 from harness.model.nemesis_ops import AWAIT, SLEEP
-from harness.model.story import FINAL_READS, MARK, STORY_BEGINS, Step, mark, once
+from harness.model.story import FINAL_READS, MARK, STORY_BEGINS, Step, mark, wait_until
 from harness.planning.plan import Plan
 from workloads.workload import Workload, WorkloadSpec
 
@@ -52,7 +52,7 @@ def generator_of(plan: Plan, workload: Workload) -> Generator:
     retried = (until_ok(repeat(fixed(op))) for op in workload.final_operations)
     reads = phases(*(time_limit(seconds(FINAL_READ_SECONDS), each) for each in retried))
     final = time_limit(seconds(FINAL_READS_SECONDS), clients(reads))
-    catch_up = [once(CAUGHT_UP, CATCH_UP_SECONDS)] if workload.final_reads_lag else []
+    catch_up = [wait_until(CAUGHT_UP, CATCH_UP_SECONDS)] if workload.final_reads_lag else []
     return phases(
         before,
         alongside(nemesis(_sequence(rest)), load),

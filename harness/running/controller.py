@@ -30,7 +30,7 @@ from harness.environments.provision import provisioned
 from harness.model import Observation, SplitbrainError
 from harness.model.faults.membership import Membership
 from harness.model.session import Connection, Session
-from harness.model.systems import CONTROLLER_PORT, MembershipAccess, NodeSystem, Observer, Observing
+from harness.model.systems import CONTROLLER_PORT, MembershipAccess, NodeSystem, Observer, ObserverContext
 from harness.planning.plan import Plan
 from harness.planning.workloads import generator_of, workload_of
 from harness.running.collect import collect_logs, collect_rpcs
@@ -88,7 +88,7 @@ async def _carry_out(
         stack.push_async_callback(environment.collect)
         observer = _observer(cluster, environment, clock, recorder)
         processes = await stack.enter_async_context(_processes(environment, cluster, clock, recorder, observer.forget))
-        await stack.enter_async_context(_observing(observer))
+        await stack.enter_async_context(_running(observer))
         context = nemesis_context(plan, environment, processes, observer.leader)
         context.node_configs = ClusterConfigs(cluster, environment.host, views)
         context.membership = await stack.enter_async_context(_membership(plan, environment, observer.leader))
@@ -103,8 +103,8 @@ async def _carry_out(
 
 def _observer(cluster: Cluster, environment: Environment, clock: RunClock, recorder: Recorder) -> Observer:
     files = {node: cluster.files(view) for node, view in environment.views.items()}
-    observing = Observing(environment.views, files, clock.now_ns, clock.wall_origin_ns, recorder.observe)
-    return cluster.kind.observe(observing)
+    context = ObserverContext(environment.views, files, clock.now_ns, clock.wall_origin_ns, recorder.observe)
+    return cluster.kind.observe(context)
 
 
 @asynccontextmanager
@@ -125,7 +125,7 @@ async def _processes(
 
 
 @asynccontextmanager
-async def _observing(observer: Observer) -> AsyncIterator[None]:
+async def _running(observer: Observer) -> AsyncIterator[None]:
     observer.start()
     try:
         yield

@@ -21,7 +21,7 @@ from harness import plugins
 from harness.engine.records import read_history
 from harness.model import NEMESIS, Op
 from harness.model.conditions import ALL_FOLLOW_LEADER
-from harness.model.story import MARK, STORY_BEGINS, Step, heal, mark, once
+from harness.model.story import MARK, STORY_BEGINS, Step, heal, mark, wait_until
 from harness.planning.plan import Plan, StoryStep, checked
 from harness.running.controller_process import carry_out, controller_command
 from nemesis.fault import Fault
@@ -118,7 +118,7 @@ def _unavailable(environment: TrialEnvironment, number: int, reason: str) -> Tri
 
 
 def _story(numbers: Iterable[int]) -> list[Step]:
-    ready = once(ALL_FOLLOW_LEADER)
+    ready = wait_until(ALL_FOLLOW_LEADER)
     return [
         ready,
         *(step for number in numbers for step in (mark(f"{number}"), *fault_sequences()[number][1], heal(), ready)),

@@ -17,7 +17,7 @@ from harness import plugins
 from harness.judging.runs import judge_run
 from harness.judging.spark import open_spark
 from harness.model.conditions import ALL_FOLLOW_LEADER
-from harness.model.story import once
+from harness.model.story import wait_until
 from harness.model.systems import Report
 from harness.planning.options import argv_of
 from harness.planning.plan import NO_FAULTS, Load, Plan, Request, StoryStep
@@ -77,7 +77,7 @@ def plan_of(request: Request, versions: dict[str, str]) -> Plan:
     mix = Mix({name: request.weights.get(name, 1.0) for name in request.faults if name != NO_FAULTS}, request.at_once)
     seconds, interval = request.time_limit_seconds, request.interval_seconds
     sampled = random_story(mix, plugins.faults(), request.seed, seconds, interval, request.nodes)
-    story = list(request.story) or [StoryStep.of(step) for step in (once(ALL_FOLLOW_LEADER), *sampled)]
+    story = list(request.story) or [StoryStep.of(step) for step in (wait_until(ALL_FOLLOW_LEADER), *sampled)]
     return Plan(
         **{name: getattr(request, name) for name in Load.model_fields},
         name=request.name,

@@ -1,4 +1,6 @@
-"""The catalogue: every scenario that splitbrain brings. Each scenario is a value; each module ends in SCENARIOS.
+"""The catalogue of scenarios. Each scenario is a value; each module collects its own in SCENARIOS.
 
-A module is registered with the entry point group `splitbrain.scenarios`; harness.plugins finds all of them.
+A module's SCENARIOS is registered with the entry point group `splitbrain.scenarios`; harness.plugins finds all of them.
+
+Contains scenarios and their description as text. Does not contain code that runs them.
 """

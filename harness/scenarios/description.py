@@ -1,4 +1,4 @@
-"""A scenario as text, for `splitbrain scenarios show ID`."""
+"""Describes a scenario as text, for `splitbrain scenarios show ID`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.model.story import Step
 
 
 def describe(scenario: Scenario) -> str:
-    """Title, question, source, story, both sides, and the command that runs it."""
+    """Title, question, source, story, both sides, and the commands that run it."""
     lines = [
         f"{scenario.id}: {scenario.title}",
         "",
@@ -31,11 +31,11 @@ def describe(scenario: Scenario) -> str:
 
 
 def _kind(scenario: Scenario) -> str:
-    return "controllers" if scenario.layout == "controllers" else "controllers that are also brokers"
+    return "controllers" if scenario.layout == "controllers" else "combined controllers and brokers"
 
 
 def _commands(scenario: Scenario) -> Iterable[str]:
-    """One command for each system; it names the side where only one is available."""
+    """One command for each system; it names the side if only one is available."""
     for system in scenario.systems:
         sides = scenario.sides_on(system)
         only = f" --side {sides[0]}" if len(sides) == 1 else ""
@@ -48,7 +48,7 @@ def _side(name: str, side: Side) -> Iterable[str]:
     yield from (f"  the workload runs with {key}={value}" for key, value in side.workload_options.items())
     for node, own in side.node_switches.items():
         yield f"  n{node} runs with {', '.join(f'{key}={value}' for key, value in own.items())}"
-    yield from (f"  must break a guarantee: {name}" for name in side.breaks)
+    yield from (f"  must have the finding: {name}" for name in side.breaks)
     yield from (f"  must show: {_expectation(expectation)}" for expectation in side.shows)
     yield from (f"  must not show: {_expectation(expectation)}" for expectation in side.never)
 

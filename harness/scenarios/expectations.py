@@ -1,6 +1,6 @@
-"""The outcomes that scenarios expect, each a bound on a quantity of the checks.
+"""Expectations of scenarios, each a bound on a quantity that the checks measure.
 
-All are counted from the beginning of the story, so that the first election of a fresh quorum is not counted.
+Quantities are measured from the beginning of the story, so the first election of a new quorum does not count.
 """
 
 from __future__ import annotations
@@ -11,39 +11,39 @@ leader_deposed = Expectation("the leader is deposed", "leader_deposed", 1)
 
 
 def epochs_burned(at_least: int) -> Expectation:
-    """The epoch grows by so many or more."""
-    return Expectation(f"{at_least} or more epochs are burned", "epochs_burned", at_least)
+    """The epoch grows by at_least."""
+    return Expectation(f"the epoch grows by {at_least} or more", "epochs_burned", at_least)
 
 
 def epochs_burned_until_heal(at_least: int) -> Expectation:
-    """The epoch grows by so many or more while the faults are in place."""
-    return Expectation(f"{at_least} or more epochs are burned under the faults", "epochs_burned_until_heal", at_least)
+    """The epoch grows by at_least while faults are active."""
+    return Expectation(f"the epoch grows by {at_least} or more before the heal", "epochs_burned_until_heal", at_least)
 
 
 def leader_changes_until_heal(at_least: int) -> Expectation:
-    """Somebody begins to lead so many times or more while the faults are in place."""
-    return Expectation(
-        f"{at_least} or more leaders are elected under the faults", "leader_changes_until_heal", at_least
-    )
+    """At_least leaders are elected while faults are active."""
+    return Expectation(f"{at_least} or more leaders are elected before the heal", "leader_changes_until_heal", at_least)
 
 
 def leader_changes(at_least: int) -> Expectation:
-    """Leadership goes from one node to another so many times or more."""
+    """Leadership moves from one node to another at_least times."""
     return Expectation(f"leadership changes {at_least} or more times", "leader_changes", at_least)
 
 
 def two_leaders(at_least_ms: int) -> Expectation:
-    """One node answers as leader while another leads a later epoch, for so long or longer."""
+    """A node answers as leader while another leads a later epoch, for at_least_ms."""
     return Expectation(
-        f"a deposed leader still answers as one for {at_least_ms / 1000:g} s or longer", "two_leaders_ms", at_least_ms
+        f"a deposed leader still answers as leader for {at_least_ms / 1000:g} s or longer",
+        "two_leaders_ms",
+        at_least_ms,
     )
 
 
 def no_leader(at_least_ms: int) -> Expectation:
-    """Nobody leads for so long or longer, all such times together."""
-    return Expectation(f"nobody leads for {at_least_ms / 1000:g} s or longer", "no_leader_ms", at_least_ms)
+    """No node leads for at_least_ms in total."""
+    return Expectation(f"no node leads for {at_least_ms / 1000:g} s or longer", "no_leader_ms", at_least_ms)
 
 
 def commit_gap(at_least_ms: int) -> Expectation:
-    """No high watermark rises for so long or longer."""
+    """No high watermark advances for at_least_ms."""
     return Expectation(f"nothing is committed for {at_least_ms / 1000:g} s or longer", "commit_gap_ms", at_least_ms)

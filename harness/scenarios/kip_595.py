@@ -1,27 +1,27 @@
-"""KIP-595, leader progress timeout: a leader that no majority follows any more must notice."""
+"""KIP-595, leader progress timeout: a leader that a majority no longer follows must resign."""
 
 from __future__ import annotations
 
 from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN
 from harness.model.scenario import Scenario, Side, Source, on
-from harness.model.story import LEADER, cut, for_, heal, once, seconds
+from harness.model.story import LEADER, cut, heal, seconds, sleep, wait_until
 from harness.scenarios.expectations import epochs_burned, leader_changes, two_leaders
 
 KIP_595 = Source("KIP-595")
 
 LP_01 = Scenario(
     id="LP-01",
-    title="A leader that was cut off goes on answering as leader",
-    question="How long does a cut-off leader claim to lead after the others elected another?",
+    title="A partitioned leader continues to answer as leader",
+    question="How long does a partitioned leader claim leadership after the others have elected a new leader?",
     source=KIP_595 / "Leader Progress Timeout",
     nodes=3,
     story=(
-        once(ALL_FOLLOW_LEADER),
+        wait_until(ALL_FOLLOW_LEADER),
         cut(LEADER),
-        for_(seconds(12)),
+        sleep(seconds(12)),
         heal(),
-        once(LEADER_KNOWN),
-        for_(seconds(3)),
+        wait_until(LEADER_KNOWN),
+        sleep(seconds(3)),
     ),
     bad=Side(on(reference={"reference.check_quorum": "false"}, kafka="3.6.2"), shows=(two_leaders(at_least_ms=5000),)),
     good=Side(on(reference={}, kafka="newest 4"), never=(two_leaders(at_least_ms=3000),)),
@@ -29,17 +29,17 @@ LP_01 = Scenario(
 
 LP_05 = Scenario(
     id="LP-05",
-    title="A leader that was cut off comes back with an inflated epoch and forces an election",
-    question="Does a deposed leader that rejoins after 20 s depose the leader that the others elected meanwhile?",
+    title="A partitioned leader rejoins with an inflated epoch and forces an election",
+    question="Does an old leader that rejoins after 20 s depose the leader that the others have elected?",
     source=KIP_595 / "Leader Progress Timeout",
     nodes=3,
     story=(
-        once(ALL_FOLLOW_LEADER),
+        wait_until(ALL_FOLLOW_LEADER),
         cut(LEADER),
-        for_(seconds(20)),
+        sleep(seconds(20)),
         heal(),
-        once(LEADER_KNOWN),
-        for_(seconds(5)),
+        wait_until(LEADER_KNOWN),
+        sleep(seconds(5)),
     ),
     bad=Side(
         on(reference={"reference.pre_vote": "false"}, kafka="3.9.1"),

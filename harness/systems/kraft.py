@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.model.conditions import Condition
 from harness.model.session import Connection
-from harness.model.systems import CONTROLLER_PORT, Observing
+from harness.model.systems import CONTROLLER_PORT, ObserverContext
 from nodes.clocks.line_times import LineTimes
 from nodes.observe.watch import QuorumWatch
 from nodes.wire.connection import WireConnection
@@ -29,13 +29,13 @@ def connect(address: str, port: int, client_id: str) -> Connection:
 class QuorumObserver:
     """harness.model.systems.Observer of a KRaft quorum."""
 
-    def __init__(self, observing: Observing) -> None:
-        line_times = LineTimes(observing.now_ns, observing.observe)
-        self._files = observing.files
+    def __init__(self, context: ObserverContext) -> None:
+        line_times = LineTimes(context.now_ns, context.observe)
+        self._files = context.files
         self._connections = {
-            node: connect(view.bound, CONTROLLER_PORT, "splitbrain-watch") for node, view in observing.views.items()
+            node: connect(view.bound, CONTROLLER_PORT, "splitbrain-watch") for node, view in context.views.items()
         }
-        self._watch = QuorumWatch(observing.now_ns, observing.wall_origin_ns, line_times.observe)
+        self._watch = QuorumWatch(context.now_ns, context.wall_origin_ns, line_times.observe)
 
     def start(self) -> None:
         """Begin to watch logs, files and DescribeQuorum."""

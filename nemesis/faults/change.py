@@ -15,7 +15,7 @@ from pydantic import Field
 
 from harness.model import PeerFailure
 from harness.model.hosts import UndoRecord
-from harness.model.story import CHANGE_VERSION, FOLLOWERS, LEADER, Step, configure, for_
+from harness.model.story import CHANGE_VERSION, FOLLOWERS, LEADER, Step, configure, sleep
 from nemesis.arguments import OnNodes
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
@@ -100,5 +100,5 @@ FAULT = Fault(
     heal=heal,
     sample=sample,
     heal_order=80,
-    trials=((configure("n1", {TIMEOUTS[0]: "400"}), for_(0.2)),),
+    trials=((configure("n1", {TIMEOUTS[0]: "400"}), sleep(0.2)),),
 )

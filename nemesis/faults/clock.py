@@ -20,7 +20,7 @@ from pydantic import Field
 
 from harness.model import BadInput, PeerFailure
 from harness.model.hosts import Clock, Clocks, UndoRecord
-from harness.model.story import FOLLOWERS, LEADER, Step, drift, for_, skew, strobe
+from harness.model.story import FOLLOWERS, LEADER, Step, drift, skew, sleep, strobe
 from nemesis.arguments import OnNodes
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
@@ -170,5 +170,5 @@ FAULT = Fault(
     heal=heal,
     sample=sample,
     heal_order=40,
-    trials=((skew("n1", 30), for_(0.2)), (drift("n2", 0.5), for_(0.2)), (*strobe("n3", -2, 0.2, 2),)),
+    trials=((skew("n1", 30), sleep(0.2)), (drift("n2", 0.5), sleep(0.2)), (*strobe("n3", -2, 0.2, 2),)),
 )

@@ -36,7 +36,7 @@ from harness.model.faults.disks import (
     truncate_log,
 )
 from harness.model.hosts import UndoRecord
-from harness.model.story import FOLLOWERS, LEADER, Step, for_
+from harness.model.story import FOLLOWERS, LEADER, Step, sleep
 from nemesis.arguments import OnNodes
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
@@ -129,7 +129,7 @@ WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 
 def unavailable(context: NemesisContext, f: str) -> str | None:
     """Why an action is not possible: the hosts have no separate disks, or not of the kind that it needs."""
-    return context.why_unavailable("disks") or _disks(context).missing(f)
+    return context.why_unavailable("disks") or _disks(context).unavailable(f)
 
 
 def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
@@ -137,7 +137,7 @@ def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolv
 
     Raises EnvironmentFailure if the action is not possible on these disks.
     """
-    reason = _disks(context).missing(f)
+    reason = _disks(context).unavailable(f)
     if reason is not None:
         raise EnvironmentFailure(f"{f}: {reason}")
     nodes = context.nodes_in_role(value["who"])
@@ -161,7 +161,7 @@ async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[st
     for node in nodes:
         if f in AT_REST and context.processes.state(node) != "gone":
             await context.processes.kill(node)
-        done[f"n{node}"] = await disks.do(node, f, details)
+        done[f"n{node}"] = await disks.inject(node, f, details)
         problem = await disks.probe(node, f, done[f"n{node}"])
         if problem is not None:
             raise PeerFailure(f"verifying {f} on n{node}: {problem}")
@@ -174,10 +174,10 @@ async def heal(context: NemesisContext) -> None:
     if context.disks is None:
         return
     problems: list[str] = []
-    for node in tuple(context.disks.disturbed):
+    for node in tuple(context.disks.faulty):
         try:
-            await context.disks.undo(node)
-            problem = await context.disks.trouble(node)
+            await context.disks.heal(node)
+            problem = await context.disks.problem(node)
         except SplitbrainError as error:
             problem = str(error)
         if problem is not None:
@@ -213,11 +213,11 @@ TRIALS: tuple[tuple[Step, ...], ...] = (
     (flip_bits("n3", 8), lose_disk("n3")),  # a node with a damaged disk may fail to start; with a new disk it starts
     (truncate_log("n1", last_batches=1),),
     (corrupt_checkpoint("n2"), lose_disk("n2")),
-    (fill_disk("n1"), for_(0.2)),
-    (read_only_disk("n1"), for_(0.2)),
-    (slow_disk("n1", 50), for_(0.2)),
-    (hang_disk("n1"), for_(0.2)),
-    (disk_errors("n1", 0.3), for_(0.2)),
+    (fill_disk("n1"), sleep(0.2)),
+    (read_only_disk("n1"), sleep(0.2)),
+    (slow_disk("n1", 50), sleep(0.2)),
+    (hang_disk("n1"), sleep(0.2)),
+    (disk_errors("n1", 0.3), sleep(0.2)),
 )
 
 FAULT = Fault(

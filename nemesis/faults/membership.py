@@ -29,7 +29,7 @@ from harness.model.faults.membership import (
     VoterChange,
 )
 from harness.model.session import NoAnswer
-from harness.model.story import Step, for_
+from harness.model.story import Step, sleep
 from nemesis.arguments import Arguments, OnNodes, Seconds
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
@@ -115,8 +115,8 @@ async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[st
     if not changes:
         return {"label": f"{f}: no node or partition to change"}
     await _request(context, membership, changes)
-    words = "; ".join(change.words for change in changes)
-    return {"changes": [change.words for change in changes], "label": words}
+    words = "; ".join(change.text for change in changes)
+    return {"changes": [change.text for change in changes], "label": words}
 
 
 async def _elect(membership: Membership, view: MembershipView, how: Election) -> dict[str, Any]:
@@ -216,7 +216,7 @@ async def _await_pending(context: NemesisContext, membership: Membership, within
             problem = str(error)
         else:
             left = {subject: change for subject, change in context.pending.items() if not change.is_done(view)}
-            problem = "; ".join(f"{change.words}: {change.state(view)}" for change in left.values())
+            problem = "; ".join(f"{change.text}: {change.state(view)}" for change in left.values())
             unanswered = context.unanswered & left.keys() if elapsed > UNANSWERED_SECONDS else set()
             dropped += len(unanswered)
             context.pending = {subject: change for subject, change in left.items() if subject not in unanswered}
@@ -277,5 +277,5 @@ FAULT = Fault(
     heal=heal,
     sample=sample,
     heal_order=90,
-    trials=((remove_voter("n3"), for_(0.5)), (elect(), for_(0.2))),
+    trials=((remove_voter("n3"), sleep(0.5)), (elect(), sleep(0.2))),
 )

@@ -21,7 +21,7 @@ from pydantic import Field, model_validator
 from harness.model import BadInput, PeerFailure
 from harness.model.faults.packets import PACKETS, Distribution, Packets, PacketShape, packets
 from harness.model.hosts import Link, UndoRecord
-from harness.model.story import FOLLOWERS, LEADER, Step, for_
+from harness.model.story import FOLLOWERS, LEADER, Step, sleep
 from nemesis.arguments import Arguments, Direction, Pairs, Probability, Who
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
@@ -206,5 +206,5 @@ FAULT = Fault(
     heal=heal,
     sample=sample,
     heal_order=10,
-    trials=tuple((packets(shape, "n1", "out"), for_(0.2)) for shape in TRIAL_SHAPES),
+    trials=tuple((packets(shape, "n1", "out"), sleep(0.2)) for shape in TRIAL_SHAPES),
 )

@@ -15,7 +15,7 @@ from pydantic import Discriminator, Field, Tag
 
 from harness.model import BadInput, PeerFailure
 from harness.model.hosts import Link, UndoRecord
-from harness.model.story import FOLLOWERS, LEADER, SHAPES, Shape, Step, cut, for_, partition, split, swizzle
+from harness.model.story import FOLLOWERS, LEADER, SHAPES, Shape, Step, cut, partition, sleep, split, swizzle
 from nemesis.arguments import Arguments, Direction, Node, OnNodes, Pairs
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
@@ -204,9 +204,9 @@ FAULT = Fault(
     sample=sample,
     heal_order=20,
     trials=(
-        (cut("n1"), for_(0.2)),
-        (cut("n1", "out"), for_(0.2)),
-        (partition("bridge"), for_(0.2)),
+        (cut("n1"), sleep(0.2)),
+        (cut("n1", "out"), sleep(0.2)),
+        (partition("bridge"), sleep(0.2)),
         (*swizzle([1, 2], [2, 1], 3, 0.2),),
     ),
 )

@@ -23,10 +23,10 @@ from harness.model.story import (
     PAUSED,
     Step,
     crash_loop,
-    for_,
     kill,
     pause,
     restart,
+    sleep,
     stop,
 )
 from nemesis.arguments import OnNodes
@@ -110,7 +110,7 @@ KILL = Fault(
     heal=heal,
     sample=_sample_kill,
     heal_order=70,
-    trials=((kill("n1"), for_(0.2)), (stop("n2"), for_(0.2)), (kill(ALL), for_(0.2))),
+    trials=((kill("n1"), sleep(0.2)), (stop("n2"), sleep(0.2)), (kill(ALL), sleep(0.2))),
 )
 PAUSE = Fault(
     name="pause",
@@ -122,5 +122,5 @@ PAUSE = Fault(
     heal=heal,
     sample=_sample_pause,
     heal_order=60,
-    trials=((pause("n1"), for_(0.2)),),
+    trials=((pause("n1"), sleep(0.2)),),
 )

@@ -37,7 +37,7 @@ from harness.model.faults.rpc import (
     intercept,
 )
 from harness.model.hosts import Link, UndoRecord
-from harness.model.story import FOLLOWERS, Step, for_
+from harness.model.story import FOLLOWERS, Step, sleep
 from nemesis.arguments import Arguments
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
@@ -83,8 +83,8 @@ async def inject(context: NemesisContext, _f: str, resolved: Resolved) -> dict[s
     final = await _current_counts(context, rpcs)
     await rpcs.replace(rules)
     _retire(context, final, rules)
-    ways = await rpcs.ways(links_of(rules, context.nodes))
-    bypassing = sorted(f"n{a}>n{b} {way}" for (a, b), way in ways.items() if way != "through")
+    ways = await rpcs.routes(links_of(rules, context.nodes))
+    bypassing = sorted(f"n{a}>n{b} {way}" for (a, b), way in ways.items() if way != "proxied")
     if bypassing:
         raise PeerFailure(
             f"verifying the RPC rules: expected connections through the proxy, found {', '.join(bypassing)}"
@@ -106,8 +106,8 @@ async def heal(context: NemesisContext) -> dict[str, Any]:
     final = await _current_counts(context, rpcs)
     await rpcs.clear()
     _retire(context, final, ())
-    ways = await rpcs.ways(permutations(context.nodes, 2))
-    barred = sorted(f"n{a}>n{b}" for (a, b), way in ways.items() if way == "nowhere")
+    ways = await rpcs.routes(permutations(context.nodes, 2))
+    barred = sorted(f"n{a}>n{b}" for (a, b), way in ways.items() if way == "no proxy")
     if barred:
         raise PeerFailure(f"verifying that no RPC rule is left: {', '.join(barred)} still lead to a proxy that is gone")
     counts = _by_name(context.rpc_counts)
@@ -160,7 +160,7 @@ def resolved_rules(context: NemesisContext, value: Mapping[str, Any]) -> list[Rp
     if not isinstance(value, Mapping) or not isinstance(value.get("rules"), list) or not value["rules"]:
         raise BadInput(f"{NAME} {value!r}: expected rules, at least one")
     nodes_in_role = cache(context.nodes_in_role)
-    rules = [RpcRule.from_json(rule).settled(nodes_in_role) for rule in value["rules"]]
+    rules = [RpcRule.from_json(rule).resolved(nodes_in_role) for rule in value["rules"]]
     _check(context, rules)
     return rules
 
@@ -216,6 +216,6 @@ FAULT = Fault(
     sample=sample,
     heal_order=30,
     trials=tuple(
-        (intercept(RpcRule(f"fetches: {each.do}", RpcMatch((Api.FETCH,)), each)), for_(1.5)) for each in TRIAL_ACTIONS
+        (intercept(RpcRule(f"fetches: {each.do}", RpcMatch((Api.FETCH,)), each)), sleep(1.5)) for each in TRIAL_ACTIONS
     ),
 )

@@ -74,7 +74,7 @@ class KafkaMembership:
         directories = {state.replica_id: state.replica_directory_id for state in replicas}
         if change.node not in directories:
             kind = "observer" if change.joins else "voter"
-            raise PeerFailure(f"requesting that {change.words}: the leader knows no {kind} n{change.node}")
+            raise PeerFailure(f"requesting that {change.text}: the leader knows no {kind} n{change.node}")
         listener = {"name": "CONTROLLER", "host": self._addresses[change.node], "port": CONTROLLER_PORT}
         values = {
             "cluster_id": None,
@@ -84,7 +84,7 @@ class KafkaMembership:
             "listeners": [listener],
         }
         response = await self._call_leader(ADD_RAFT_VOTER if change.joins else REMOVE_RAFT_VOTER, values)
-        _check(f"requesting that {change.words}", response.error_code, response.error_message)
+        _check(f"requesting that {change.text}", response.error_code, response.error_message)
 
     async def reassign(self, moves: Sequence[Reassignment]) -> None:
         """Request reassignments of partitions."""

@@ -16,7 +16,7 @@ from typing import Any
 from harness.model import Observation
 from harness.model.conditions import Condition
 from harness.model.hosts import HostView
-from harness.model.systems import Observing
+from harness.model.systems import ObserverContext
 
 POLL_SECONDS = 0.2
 SOURCE = "status"
@@ -46,15 +46,15 @@ Ask = Callable[[HostView], Awaitable[Status | None]]
 class PollingObserver:
     """harness.model.systems.Observer by polling."""
 
-    def __init__(self, observing: Observing, ask: Ask) -> None:
-        self._observing, self._ask = observing, ask
+    def __init__(self, context: ObserverContext, ask: Ask) -> None:
+        self._context, self._ask = context, ask
         self._statuses: dict[int, Status] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._changed = asyncio.Condition()
 
     def start(self) -> None:
         """Begin to poll every node."""
-        self._tasks = [asyncio.create_task(self._poll(node)) for node in self._observing.views]
+        self._tasks = [asyncio.create_task(self._poll(node)) for node in self._context.views]
 
     async def stop(self) -> None:
         """Stop polling. Raises what a poll failed with."""
@@ -95,13 +95,13 @@ class PollingObserver:
         if condition.name not in ("all_follow_leader", "all_follow") or leader is None:
             return False
         epoch = self._statuses[leader].epoch
-        seen = [self._statuses.get(node) for node in self._observing.views]
+        seen = [self._statuses.get(node) for node in self._context.views]
         leader_id = self._statuses[leader].own_id
         agreed = all(each is not None and (each.leader_id, each.epoch) == (leader_id, epoch) for each in seen)
         return agreed and condition.node in (None, leader)
 
     async def _poll(self, node: int) -> None:
-        view, before = self._observing.views[node], None
+        view, before = self._context.views[node], None
         while True:
             status = await self._ask(view)
             if status is None:
@@ -117,6 +117,6 @@ class PollingObserver:
 
     def _record(self, node: int, status: Status) -> None:
         kind: Any = "claim" if status.leads else "denial"
-        now_ns = self._observing.now_ns()
+        now_ns = self._context.now_ns()
         leader = node if status.leads else None
-        self._observing.observe(Observation(now_ns, node, SOURCE, kind, epoch=status.epoch, leader=leader))
+        self._context.observe(Observation(now_ns, node, SOURCE, kind, epoch=status.epoch, leader=leader))

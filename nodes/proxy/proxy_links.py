@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any
 
 from harness.model import EnvironmentFailure
-from harness.model.faults.rpc import CLIENTS, HOLD_AND_LOSE, RpcMatch, RpcRule, RuleCount, Way
+from harness.model.faults.rpc import CLIENTS, HOLD_AND_LOSE, Route, RpcMatch, RpcRule, RuleCount
 from harness.model.hosts import HostView, Link
 from harness.model.systems import CONTROLLER_PORT
 from nodes.proxy.namespaces import Endpoint, outgoing
@@ -214,18 +214,18 @@ class ProxyRpcs:
         names = {rule.name for rule in self._links.rules}
         return {name: RuleCount(*numbers) for name, numbers in response["counts"].items() if name in names}
 
-    async def ways(self, links: Iterable[Link]) -> Mapping[Link, Way]:
+    async def routes(self, links: Iterable[Link]) -> Mapping[Link, Route]:
         """Open a connection on each link: it passes through the proxy or fails, there is no way around it."""
         probed = list(links)
         probes = await asyncio.gather(*(self._links.dial(link, CONTROLLER_PORT) for link in probed))
         accepted = await self._accepted_by_proxy([probe.getsockname() for probe in probes if probe is not None])
-        ways: dict[Link, Way] = {}
+        routes: dict[Link, Route] = {}
         for link, probe in zip(probed, probes, strict=True):
-            ways[link] = "through" if probe is not None and probe.getsockname() in accepted else "silent"
+            routes[link] = "proxied" if probe is not None and probe.getsockname() in accepted else "no answer"
         for probe in probes:
             if probe is not None:
                 probe.close()
-        return ways
+        return routes
 
     async def _accepted_by_proxy(self, peers: list[Endpoint]) -> set[Endpoint]:
         response = await self._links.live_proxy().request(accepted=peers, within_seconds=PROBE_SECONDS)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.model import EnvironmentFailure
-from harness.model.faults.rpc import CLIENTS, RpcRule, RuleCount, Way
+from harness.model.faults.rpc import CLIENTS, Route, RpcRule, RuleCount
 from harness.model.hosts import Link
 from harness.model.systems import CONTROLLER_PORT
 from nodes.hosts.kinds import NamespacedHosts
@@ -97,18 +97,18 @@ class NamespaceRpcs:
         response = await self._live_proxy().request(counts=True)
         return {name: RuleCount(*numbers) for name, numbers in response["counts"].items()}
 
-    async def ways(self, links: Iterable[Link]) -> Mapping[Link, Way]:
+    async def routes(self, links: Iterable[Link]) -> Mapping[Link, Route]:
         """Open a connection on each link, to the first port, and report whether it passes through the proxy."""
         probed = list(links)
         probes = await asyncio.gather(*(self._probe(link, marked=False) for link in probed))
         accepted = await self._accepted_by_proxy([probe for probe in probes if probe is not None])
-        ways: dict[Link, Way] = {}
+        routes: dict[Link, Route] = {}
         for link, probe in zip(probed, probes, strict=True):
             if probe is None:
-                ways[link] = await self._unconnected_way(link)
+                routes[link] = await self._unconnected_route(link)
             else:
-                ways[link] = "through" if probe in accepted else "around"
-        return ways
+                routes[link] = "proxied" if probe in accepted else "direct"
+        return routes
 
     async def _accepted_by_proxy(self, peers: list[Endpoint]) -> set[Endpoint]:
         try:
@@ -117,9 +117,9 @@ class NamespaceRpcs:
             return set()
         return {(address, port) for address, port in response["accepted"]}
 
-    async def _unconnected_way(self, link: Link) -> Way:
-        """`nowhere` if a connection without redirect succeeds, so only the proxy is missing; else `silent`."""
-        return "silent" if await self._probe(link, marked=True) is None else "nowhere"
+    async def _unconnected_route(self, link: Link) -> Route:
+        """`no proxy` if a connection without redirect succeeds, so only the proxy is missing; else `no answer`."""
+        return "no answer" if await self._probe(link, marked=True) is None else "no proxy"
 
     async def _probe(self, link: Link, marked: bool) -> Endpoint | None:
         """Open and close a connection on a link; returns our endpoint, or None if it fails in PROBE_SECONDS."""

@@ -10,7 +10,7 @@ from harness import plugins
 from harness.model import NEMESIS, Op, PeerFailure
 from harness.model.conditions import LEADER_KNOWN
 from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, intercept
-from harness.model.story import FOLLOWERS, LEADER, Step, cut, heal, kill, once, pause, resume, start, stop
+from harness.model.story import FOLLOWERS, LEADER, Step, cut, heal, kill, pause, resume, start, stop, wait_until
 from nemesis.journal import UndoJournal, pending
 from nemesis.session import NemesisSession
 
@@ -118,7 +118,7 @@ def test_start_and_resume_have_no_undo_record(run, context, path):
 
 def test_a_condition_that_does_not_hold_in_time_is_an_error(run, known):
     known.clear()
-    (failed,) = run(once(LEADER_KNOWN, within=7))
+    (failed,) = run(wait_until(LEADER_KNOWN, within=7))
     assert failed.error == "waiting until a leader is known: not so within 7 s"
 
 

@@ -1,6 +1,4 @@
-"""What tests share: values, fake capabilities, and the scenes that tests run in sandboxes. Type-checked like the
-product.
-"""
+"""Shared test support: values, fake capabilities, and scripts that tests run in sandboxes. Checked by mypy."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The real command as a subprocess, and the processes that name a directory."""
+"""The real command as a subprocess, and the processes that mention a directory."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -16,57 +17,67 @@ ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """How a command ended: its exit code, its results and its messages."""
+class CommandResult:
+    """A finished command: exit code, standard output, and the lines of its standard error."""
 
     code: int
     out: str
     messages: list[str]
 
 
-def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT), **more}
+def environment(**extra: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), **extra}
 
 
-def splitbrain(*arguments: Any, timeout_seconds: float = 90, **more: str) -> Said:
-    """Run the command to its end; more stands in its environment."""
-    argv = [COMMAND, *map(str, arguments)]
+def splitbrain(*arguments: Any, timeout_seconds: float = 90, **extra_environment: str) -> CommandResult:
+    """Run the command until it exits."""
     result = subprocess.run(
-        argv, capture_output=True, text=True, timeout=timeout_seconds, env=environment(**more), check=False
+        [COMMAND, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=timeout_seconds,
+        env=environment(**extra_environment),
+        check=False,
     )
-    return Said(result.returncode, result.stdout, result.stderr.splitlines())
+    return CommandResult(result.returncode, result.stdout, result.stderr.splitlines())
 
 
-def begin(*arguments: Any) -> subprocess.Popen[str]:
-    """Start the command, its messages in a pipe."""
+def json_lines(result: CommandResult) -> list[dict[str, Any]]:
+    """The objects that a command with `--format json` printed. Fails with the command's messages if there are none."""
+    assert result.out, result.messages
+    return [json.loads(line) for line in result.out.splitlines()]
+
+
+def start_splitbrain(*arguments: Any) -> subprocess.Popen[str]:
+    """Start the command with a pipe for its standard error."""
     argv = [COMMAND, *map(str, arguments)]
     return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment())
 
 
 def wait_until(
-    condition: Callable[[], bool],
-    what: str,
+    condition: Callable[[], object],
+    description: str,
     timeout_seconds: float = 60.0,
     command: subprocess.Popen[str] | None = None,
 ) -> None:
-    """Wait for a condition, and where a command is to bring it about, no longer than that command lives."""
+    """Wait for a condition; fail at the deadline, or as soon as the command that should bring it about has ended."""
     deadline = time.monotonic() + timeout_seconds
     while not condition():
         if command is not None and command.poll() is not None:
-            _, said = command.communicate()
-            raise AssertionError(f"the command ended with {command.returncode}, and it is not so: {what}\n{said}")
-        assert time.monotonic() < deadline, f"not so after {timeout_seconds:g} s: {what}"
+            _, messages = command.communicate()
+            raise AssertionError(f"waiting until {description}: the command exited {command.returncode}\n{messages}")
+        assert time.monotonic() < deadline, f"waiting until {description}: not so after {timeout_seconds:g} s"
         time.sleep(0.02)
 
 
 def processes_naming(directory: Path) -> list[str]:
-    """The command lines of the machine's processes that name the directory or work below it."""
-    found = {int(path.name): _words(path) for path in Path("/proc").glob("[0-9]*") if int(path.name) != os.getpid()}
-    return [words for words in found.values() if str(directory) in words]
+    """The command lines of processes that mention the directory or have their working directory in it."""
+    lines = (_command_line(path) for path in Path("/proc").glob("[0-9]*") if int(path.name) != os.getpid())
+    return [line for line in lines if str(directory) in line]
 
 
-def _words(process: Path) -> str:
+def _command_line(process: Path) -> str:
     try:
         return f"{(process / 'cmdline').read_text()} in {(process / 'cwd').readlink()}".replace("\0", " ")
-    except OSError:  # it has ended since
+    except OSError:  # the process has ended
         return ""

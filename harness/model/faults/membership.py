@@ -1,7 +1,7 @@
-"""Who belongs to a quorum and where partitions' copies are, as values, and the capability to change both.
+"""Members of a quorum and replicas of partitions, and the capability to change both.
 
-What may live here: the view, the changes that one may ask for, and whether a view shows a change done. What may not:
-requests, waiting.
+Contains the view, the changes, and whether a view shows that a change is complete. Does not contain requests or
+waiting.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Election = Literal["preferred", "unclean"]
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
-    """A partition's copies: replicas in order of preference, who is in sync, who leads (None: nobody).
+    """A partition's replicas in order of preference, its in-sync replicas and its leader (None if it has none).
 
-    adding and removing are what a reassignment under way is yet to bring about (AlterPartitionReassignments, KIP-455).
+    adding and removing are the replicas that an ongoing reassignment has still to add or remove (KIP-455).
     """
 
     replicas: tuple[int, ...]
@@ -39,7 +39,7 @@ class Replicas:
 
 @dataclass(frozen=True, slots=True)
 class MembershipView:
-    """The quorum's voters and observers as its leader tells them, and every partition of the users' topics."""
+    """The voters and observers that the quorum's leader reports, and all partitions of users' topics."""
 
     voters: tuple[int, ...]
     observers: tuple[int, ...]
@@ -48,66 +48,66 @@ class MembershipView:
 
 @dataclass(frozen=True, slots=True)
 class VoterChange:
-    """A node becomes a voter, or is one no longer (KIP-853)."""
+    """A node is added or removed as a voter (KIP-853)."""
 
     node: int
     joins: bool
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """E.g. 'n3 becomes a voter'."""
         return f"n{self.node} {'becomes' if self.joins else 'is no longer'} a voter"
 
     def is_done(self, view: MembershipView) -> bool:
-        """Whether the voters are as asked."""
+        """Whether the voters are as requested."""
         return (self.node in view.voters) is self.joins
 
     def state(self, view: MembershipView) -> str:
-        """What is there instead."""
+        """The current state of what the change concerns."""
         return f"voters {list(view.voters)}, observers {list(view.observers)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Reassignment:
-    """A partition's copies move to these nodes."""
+    """A partition's replicas move to these nodes."""
 
     partition: Partition
     replicas: tuple[int, ...]
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """E.g. 'log-0 moves to n1, n2'."""
         return f"{self.partition[0]}-{self.partition[1]} moves to {', '.join(f'n{node}' for node in self.replicas)}"
 
     def is_done(self, view: MembershipView) -> bool:
-        """Whether the copies are where they were asked to be, all in sync, with no move under way."""
+        """Whether the replicas are as requested and all in sync, and no reassignment is ongoing."""
         found = view.partitions.get(self.partition)
         if found is None or found.adding or found.removing:
             return False
         return set(found.replicas) == set(self.replicas) == set(found.in_sync)
 
     def state(self, view: MembershipView) -> str:
-        """What is there instead."""
-        return str(view.partitions.get(self.partition, "the partition is not there"))
+        """The current state of what the change concerns."""
+        return str(view.partitions.get(self.partition, "the partition does not exist"))
 
 
 Change = VoterChange | Reassignment
 
 
 class Membership(Protocol):
-    """A quorum with its brokers whose members can be changed.
+    """A quorum and its brokers, whose members can be changed.
 
-    Every call raises PeerFailure where it was refused, in the peer's words, and NoAnswer where it may have happened.
+    Every call raises PeerFailure with the peer's message if it is refused, and NoAnswer if it may have taken effect.
     """
 
     async def view(self) -> MembershipView:
-        """Who belongs to it now. Raises PeerFailure where nobody can tell."""
+        """The current members. Raises PeerFailure if no node can report them."""
 
     async def change_voter(self, change: VoterChange) -> None:
-        """Ask the leader to add or remove a voter."""
+        """Request that the leader add or remove a voter."""
 
     async def reassign(self, moves: Sequence[Reassignment]) -> None:
-        """Ask the active controller to move partitions."""
+        """Request that the active controller reassign partitions."""
 
     async def elect(self, partitions: Sequence[Partition], how: Election) -> None:
-        """Ask the active controller for elections; a partition that needs none is passed over."""
+        """Request leader elections from the active controller; a partition that needs none is skipped."""

@@ -1,7 +1,7 @@
-"""What may befall the packets of a link, the capability of hosts to make it so, and the step of a story that asks it.
+"""Packet faults: the shape of a link's traffic, the capability of hosts to apply it, and the step that requests it.
 
-A shape speaks of what one node sends to another (harness.model.hosts.Link); both directions are two links. All
-probabilities are of single packets and independent of one another.
+A shape applies to a directed link (harness.model.hosts.Link): what one node sends to another. All probabilities are
+per packet and independent.
 
     packets(PacketShape(delay_ms=50, jitter_ms=10, distribution="normal"), who=LEADER, direction="out")
 """
@@ -25,11 +25,12 @@ Distribution = Literal["uniform", "normal", "pareto"]
 
 @dataclass(frozen=True, slots=True)
 class PacketShape:
-    """What befalls a link's packets; the default lets them pass as they are.
+    """How a link's packets are treated; the default changes nothing.
 
     delay_ms is the mean of the added delay, jitter_ms its half width (uniform) or standard deviation (normal, pareto);
-    delays are independent, so that jitter alone lets packets overtake. reorder is the probability that a packet skips
-    the delay. corrupt flips one bit. rate_kbit_per_second bounds the bandwidth, None does not.
+    delays are independent, so jitter alone can reorder packets. reorder is the probability that a packet skips the
+    delay. corrupt is the probability that one bit is flipped. rate_kbit_per_second limits the bandwidth; None is no
+    limit.
     """
 
     delay_ms: float = 0.0
@@ -42,18 +43,18 @@ class PacketShape:
     rate_kbit_per_second: float | None = None
 
     @property
-    def slowest_ms(self) -> float:
-        """A delay that next to no packet exceeds, queues before a bounded bandwidth left aside."""
+    def delay_ms_max(self) -> float:
+        """A delay that hardly any packet exceeds, apart from queueing at a bandwidth limit."""
         return self.delay_ms + self.jitter_ms * (1 if self.distribution == "uniform" else 8)
 
 
 @dataclass(frozen=True, slots=True)
 class PacketReading:
-    """What became of numbered datagrams that were sent on a link.
+    """Statistics of numbered datagrams that were sent on a link.
 
-    sent counts them all, arrived those that came whole at least once, duplicated those that came so more than once,
-    damaged the datagrams with a wrong bit. delays_ms are the one-way times of what came whole, in order of arrival.
-    kbit_per_second is the rate at which all came, headers included; None where fewer than two did.
+    sent counts all of them, arrived those that arrived intact at least once, duplicated those that did so more than
+    once, damaged the datagrams with a wrong bit. delays_ms are the one-way delays of intact datagrams, in order of
+    arrival. kbit_per_second is the rate at which datagrams arrived, headers included; None if fewer than two arrived.
     """
 
     sent: int
@@ -65,33 +66,33 @@ class PacketReading:
 
 
 class Packets(Protocol):
-    """A network whose links can treat packets badly."""
+    """A network that can delay, drop, duplicate, reorder and corrupt packets."""
 
     @property
     def technique(self) -> str:
-        """How it is done here, for the report: e.g. 'tc netem' or 'user-space switch'."""
+        """The technique, for the report: e.g. 'tc netem' or 'user-space switch'."""
 
     @property
     def shapes(self) -> Mapping[Link, PacketShape]:
-        """The links that have a shape just now."""
+        """The links that currently have a shape."""
 
     async def shape(self, links: Iterable[Link], shape: PacketShape) -> None:
-        """From now on these links have this shape, in place of any they had. Raises EnvironmentFailure."""
+        """Give these links this shape; it replaces their current one. Raises EnvironmentFailure."""
 
     async def clear(self) -> None:
-        """All links let packets pass as they are; harmless where they do."""
+        """Remove all shapes. Safe if there are none."""
 
     async def read(self, probes: Mapping[Link, int]) -> Mapping[Link, PacketReading]:
-        """Send so many numbered datagrams on each link and see what becomes of them.
+        """Send this many numbered datagrams on each link and return the statistics.
 
-        Where the bandwidth is bounded they leave one right after the other, elsewhere at an even pace.
+        They are sent back to back if the bandwidth is limited, otherwise at an even pace.
         """
 
 
 def packets(
     shape: PacketShape, who: Who | None = None, direction: Direction = "both", links: Iterable[Link] | None = None
 ) -> Step:
-    """Treat the packets of these links so; or of those between a node and all others; or of all."""
+    """Apply a shape to these links, or to those between a node and all others, or to all links."""
     default = asdict(PacketShape())
     value: dict[str, object] = {name: each for name, each in asdict(shape).items() if each != default[name]}
     if links is not None:

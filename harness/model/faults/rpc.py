@@ -1,12 +1,12 @@
-"""What can be done to single RPCs between nodes: which message is meant, what becomes of it, and who can do it.
+"""Faults of single RPCs: rules that match messages and act on them, and the capability to apply them.
 
-A rule is a match and an action, under a name by which its counters are told. For each message the first rule that
-matches and acts decides; a message that no rule acts on passes untouched. Rules travel as JSON, in plans and to the
-proxy (nodes/proxy) that carries them out.
+A rule is a match and an action under a name; its counters are reported under this name. The first rule that matches a
+message and acts on it applies; other messages pass unchanged. Rules are JSON in plans and on the way to the proxy
+(nodes/proxy), which applies them.
 
     HELD_FETCHES = RpcRule("held-fetches", RpcMatch((Api.FETCH,), "response", targets=(FOLLOWERS,)), HOLD)
 
-What may live here: values, their JSON, and the capability's protocol. What may not: bytes, sockets, waiting.
+Contains values, their JSON and the protocol of the capability. Does not contain bytes, sockets or waiting.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from harness.model.hosts import Link
 from harness.model.story import Step, Who
 
 CLIENTS = 0
-"""The clients' side as a node: those who ask from the controller's own network."""
+"""Node number of the clients: every sender on the controller's own network."""
 
 INTERCEPT = "rpc"
-"""The deed of a story that puts rules in place; `heal` removes them."""
+"""The operation that installs rules; `heal` removes them."""
 
 
 class Api(IntEnum):
-    """Kafka's API keys that faults are about; a rule may name any other by its number."""
+    """Kafka's API keys that faults use by name; a rule may have any other by number."""
 
     PRODUCE = 0
     FETCH = 1
@@ -46,19 +46,20 @@ class Api(IntEnum):
 
 Direction = Literal["request", "response"]
 Do = Literal["drop", "hold", "delay", "duplicate", "answer", "close"]
-Way = Literal["through", "around", "silent", "nowhere"]
-"""Where a connection from one node to another ends up: through the proxy, around it, at a node that does not answer,
-or nowhere, because it is sent to a proxy that is not there."""
+Route = Literal["proxied", "direct", "no answer", "no proxy"]
+"""How a connection between two nodes is routed: through the proxy, past it, to a node that does not answer, or to a
+proxy that is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class RpcMatch:
-    """Which messages are meant. An empty tuple, and None, mean any.
+    """Which messages a rule matches. An empty tuple and None match everything.
 
-    source and target are who sends this very message and who is to receive it, as in Link: a response from the leader
-    has the leader as its source. Both are node numbers, or roles until the fault is injected. What a response is about
-    (api key, pre_vote, topic, partition) is what its request was about. nth is the only match to act on, counted from
-    1; probability is drawn for each match from the plan's seed; limit is the greatest number of actions.
+    sources and targets are the sender and the receiver of the message itself, as in Link: the source of a leader's
+    response is the leader. They are node numbers, or roles, which are resolved when the fault is injected. The api key,
+    pre_vote, topic and partition of a response are those of its request. If nth is set, the rule acts on that match
+    only, counted from 1. probability is sampled for each match from the plan's seed. limit is the maximum number of
+    actions.
     """
 
     api_keys: tuple[int, ...] = ()
@@ -75,9 +76,10 @@ class RpcMatch:
 
 @dataclass(frozen=True, slots=True)
 class RpcAction:
-    """What becomes of a message. delay_ms is for delay, error_code (Kafka's number) for answer.
+    """What a rule does to a message. delay_ms belongs to delay, error_code (Kafka's number) to answer.
 
-    When a rule that holds goes, what it holds travels on; with loses it is lost instead, and its connection closed.
+    When a hold rule is removed, the held messages are delivered; with loses they are dropped and their connections
+    closed.
     """
 
     do: Do
@@ -94,49 +96,49 @@ CLOSE = RpcAction("close")
 
 
 def delay(delay_ms: int) -> RpcAction:
-    """The message, and what follows it on its connection, comes so much later."""
+    """Delay the message and everything after it on its connection."""
     return RpcAction("delay", delay_ms=delay_ms)
 
 
 def answer(error_code: int) -> RpcAction:
-    """The request goes no further; its sender is answered with this error."""
+    """Answer the request with this error instead of forwarding it."""
     return RpcAction("answer", error_code=error_code)
 
 
 @dataclass(frozen=True, slots=True)
 class RpcRule:
-    """A named match and action. Raises BadInput where the two do not go together."""
+    """A named match and action. Raises BadInput if the combination is invalid."""
 
     name: str
     match: RpcMatch
     action: RpcAction
 
     def __post_init__(self) -> None:
-        problem = next((expected for holds, expected in _sense(self.match, self.action) if not holds), None)
+        problem = next((expected for holds, expected in _requirements(self.match, self.action) if not holds), None)
         if problem:
             raise BadInput(f"RPC rule {self.name!r}: expected {problem}")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; whatever has its default is left out."""
-        return {"name": self.name, "match": _told(self.match), "action": _told(self.action)}
+        """The rule as JSON values, without defaults."""
+        return {"name": self.name, "match": _to_json(self.match), "action": _to_json(self.action)}
 
     @classmethod
     def from_json(cls, value: Any) -> RpcRule:
-        """The rule in plain values. Raises BadInput for a name that there is not, or a value that makes no sense."""
+        """The rule from JSON values. Raises BadInput for an unknown key or an invalid value."""
         if not isinstance(value, Mapping) or set(value) != {"name", "match", "action"}:
             raise BadInput(f"RPC rule {value!r}: expected name, match and action")
         name = str(value["name"])
-        return cls(name, _heard(RpcMatch, name, value["match"]), _heard(RpcAction, name, value["action"]))
+        return cls(name, _from_json(RpcMatch, name, value["match"]), _from_json(RpcAction, name, value["action"]))
 
-    def settled(self, nodes_in_role: Callable[[Who], tuple[int, ...]]) -> RpcRule:
-        """The rule with node numbers in the place of roles."""
-        sources, targets = (_settle(nodes, nodes_in_role) for nodes in (self.match.sources, self.match.targets))
+    def resolved(self, nodes_in_role: Callable[[Who], tuple[int, ...]]) -> RpcRule:
+        """The rule with node numbers instead of roles."""
+        sources, targets = (_resolved(nodes, nodes_in_role) for nodes in (self.match.sources, self.match.targets))
         return replace(self, match=replace(self.match, sources=sources, targets=targets))
 
 
 @dataclass(frozen=True, slots=True)
 class RuleCount:
-    """How often a rule matched, how often it acted, and how many messages it holds just now."""
+    """How often a rule matched, how often it acted, and how many messages it holds at present."""
 
     matched: int = 0
     acted: int = 0
@@ -145,10 +147,10 @@ class RuleCount:
 
 @dataclass(frozen=True, slots=True)
 class RpcRow:
-    """One message that came by. time_ns is run time; epoch and granted are told for the Raft RPCs that carry them.
+    """One message that the proxy saw. time_ns is run time; epoch and granted are set for the Raft RPCs that have them.
 
-    action is what a rule did, or `pass`; `lost` came after a dropped message on its connection; `swallow` is the second
-    response to a duplicated request.
+    action is what a rule did, or `pass`. `lost` is a message that followed a dropped one on its connection, `swallow`
+    the second response to a duplicated request.
     """
 
     time_ns: int
@@ -166,53 +168,53 @@ class RpcRow:
 
 
 class Rpcs(Protocol):
-    """A network whose RPCs can be disturbed one by one."""
+    """A network with rules for single RPCs."""
 
     async def replace(self, rules: Sequence[RpcRule]) -> None:
-        """Put these rules in the place of all others, at once, and see to it that every RPC passes by them.
+        """Replace all rules atomically and route every RPC through the proxy.
 
-        A rule that stays as it is keeps its counters and what it holds. Raises BadInput for a rule that cannot be
-        carried out.
+        An unchanged rule keeps its counters and the messages that it holds. Raises BadInput for a rule that the proxy
+        cannot apply.
         """
 
     async def clear(self) -> None:
-        """No rule is in place any more, whatever it takes; harmless when none is."""
+        """Remove all rules. Safe if there are none."""
 
     async def counts(self) -> Mapping[str, RuleCount]:
-        """The counters of the rules in place, by name. Raises EnvironmentFailure where they are lost."""
+        """The counters of the current rules, by name. Raises EnvironmentFailure if they are lost."""
 
-    async def ways(self, links: Iterable[Link]) -> Mapping[Link, Way]:
-        """Try each link with a connection of a node's own kind, and tell where it ends up."""
+    async def routes(self, links: Iterable[Link]) -> Mapping[Link, Route]:
+        """Open a connection on each link as a node would, and return how it is routed."""
 
 
 def intercept(*rules: RpcRule) -> Step:
-    """Treat RPCs by these rules until healed."""
+    """Install these rules until they are healed."""
     return Step(INTERCEPT, {"rules": [rule.to_json() for rule in rules]})
 
 
-def _sense(match: RpcMatch, action: RpcAction) -> Iterable[tuple[bool, str]]:
-    """What must hold of a match and its action, each with the words that say so."""
+def _requirements(match: RpcMatch, action: RpcAction) -> Iterable[tuple[bool, str]]:
+    """Requirements on a match and its action: whether each holds, and its text."""
     ends = (*match.sources, *match.targets)
     return (
-        (all(isinstance(key, int) for key in match.api_keys), f"api_keys as numbers, got {list(match.api_keys)}"),
-        (all(isinstance(node, int | str) for node in ends), f"nodes by number or role, got {list(ends)}"),
-        (match.direction in get_args(Direction), f"direction request or response, got {match.direction!r}"),
-        (action.do in get_args(Do), f"one of {', '.join(get_args(Do))}, got {action.do!r}"),
+        (all(isinstance(key, int) for key in match.api_keys), f"api_keys as numbers, found {list(match.api_keys)}"),
+        (all(isinstance(node, int | str) for node in ends), f"nodes by number or role, found {list(ends)}"),
+        (match.direction in get_args(Direction), f"direction request or response, found {match.direction!r}"),
+        (action.do in get_args(Do), f"one of {', '.join(get_args(Do))}, found {action.do!r}"),
         (action.do not in ("duplicate", "answer") or match.direction == "request", f"{action.do} on requests only"),
         (action.do != "answer" or bool(match.api_keys), "api_keys where the action is to answer"),
         (action.do != "answer" or action.error_code != 0, "an error_code where the action is to answer"),
-        (action.do == "hold" or not action.loses, f"loses on hold only, got it on {action.do}"),
-        (action.do != "delay" or action.delay_ms > 0, f"delay_ms above 0, got {action.delay_ms}"),
-        (match.nth is None or match.nth > 0, f"nth above 0, got {match.nth}"),
-        (match.limit is None or match.limit > 0, f"limit above 0, got {match.limit}"),
+        (action.do == "hold" or not action.loses, f"loses on hold only, found it on {action.do}"),
+        (action.do != "delay" or action.delay_ms > 0, f"delay_ms above 0, found {action.delay_ms}"),
+        (match.nth is None or match.nth > 0, f"nth above 0, found {match.nth}"),
+        (match.limit is None or match.limit > 0, f"limit above 0, found {match.limit}"),
         (
             match.probability is None or 0 < match.probability <= 1,
-            f"probability in (0, 1], got {match.probability}",
+            f"probability in (0, 1], found {match.probability}",
         ),
     )
 
 
-def _told(value: RpcMatch | RpcAction) -> dict[str, Any]:
+def _to_json(value: RpcMatch | RpcAction) -> dict[str, Any]:
     pairs = {field.name: getattr(value, field.name) for field in fields(value)}
     defaults = {field.name: field.default for field in fields(value) if field.default is not MISSING}
     return {
@@ -222,15 +224,15 @@ def _told(value: RpcMatch | RpcAction) -> dict[str, Any]:
     }
 
 
-def _heard(kind: Any, name: str, value: Any) -> Any:
+def _from_json(kind: Any, name: str, value: Any) -> Any:
     known = {field.name: field.type for field in fields(kind)}
     if not isinstance(value, Mapping) or not set(value) <= set(known):
-        raise BadInput(f"RPC rule {name!r}: expected {', '.join(known)}, got {value!r}")
+        raise BadInput(f"RPC rule {name!r}: expected {', '.join(known)}, found {value!r}")
     if kind is RpcAction and "do" not in value:
-        raise BadInput(f"RPC rule {name!r}: expected an action's do, got {value!r}")
+        raise BadInput(f"RPC rule {name!r}: expected an action's do, found {value!r}")
     wrong = next((each for each in value if not isinstance(value[each], _JSON_TYPES[known[each].split("[")[0]])), None)
     if wrong:
-        raise BadInput(f"RPC rule {name!r}: expected {wrong} as {known[wrong]}, got {value[wrong]!r}")
+        raise BadInput(f"RPC rule {name!r}: expected {wrong} as {known[wrong]}, found {value[wrong]!r}")
     return kind(**{each: tuple(item) if isinstance(item, list) else item for each, item in value.items()})
 
 
@@ -245,8 +247,8 @@ _JSON_TYPES: Mapping[str, tuple[type, ...]] = {
     "int": (int,),
     "bool": (bool,),
 }
-"""What a field's annotation, as it is written, takes from JSON."""
+"""The JSON types that a field accepts, by its annotation as written."""
 
 
-def _settle(nodes: tuple[int | Who, ...], nodes_in_role: Callable[[Who], tuple[int, ...]]) -> tuple[int | Who, ...]:
+def _resolved(nodes: tuple[int | Who, ...], nodes_in_role: Callable[[Who], tuple[int, ...]]) -> tuple[int | Who, ...]:
     return tuple(number for node in nodes for number in ((node,) if isinstance(node, int) else nodes_in_role(node)))

@@ -1,12 +1,12 @@
-"""What a check knows of a finding beyond its sentence, so that a report can draw it.
+"""Evidence: what a check knows about a finding beyond its message, so that the report can draw it.
 
-Operations are named by the history index of their invocation, moments by the index of their row. A finding carries its
-evidence as JSON text with the kind of it in `kind`, as tables carry values.
+Operations are identified by the history index of their invocation, points in time by the index of their row. A finding
+stores its evidence as JSON text with its type in `kind`.
 
     text = encoded(Zones((Zone("5", first_return=22, last_call=1401), Zone("117", first_return=754, last_call=757))))
     decoded(text)
 
-What may live here: these values and their JSON. What may not: how they come about, and how they are drawn.
+Contains the values and their JSON. Checks make them (checkers), the report draws them (results/drawing).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """All operations on a value, or on a chain of values of which each was swapped for the next, stand together.
+    """The zone of a value (Gibbons and Korach), or of a chain of values that compare-and-sets replaced one by another.
 
-    Where first_return comes before last_call the value holds from the one to the other, else it can hold at one moment
-    between last_call and first_return. -1 is before the first row.
+    If first_return comes before last_call, the register holds the value from the one to the other (a forward zone);
+    otherwise it may hold it at one moment between last_call and first_return. -1 is before the first row.
     """
 
     value: str
@@ -32,14 +32,14 @@ class Zone:
 
 @dataclass(frozen=True, slots=True)
 class Zones:
-    """Two values of which each must hold before the other."""
+    """Two zones that conflict: each value must hold before the other."""
 
     zones: tuple[Zone, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What an operation that is not in the order asks for: `needs 3`, `leaves 4`."""
+    """What an operation outside the order requires: `needs 3`, `leaves 4`."""
 
     operation: int
     words: str
@@ -47,9 +47,12 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The longest order that was found: its last operations, and how many come before these. stuck is in none; needs
-    are its own and those of the operations open beside it. leaves is the state after the order, where states have
-    names. order is empty where nothing came before, or where it was not found again within its budget."""
+    """The longest linearization that was found.
+
+    order are its last operations, before is the number of operations ahead of these. order is empty if there is none,
+    or if it was not found again within its budget. stuck is the operation that fits nowhere; needs are its requirements
+    and those of the concurrent operations. leaves is the state after the order, if states have names.
+    """
 
     order: tuple[int, ...]
     before: int
@@ -60,10 +63,10 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class CycleStep:
-    """The transaction target comes after source: by an edge (ww, wr, rw, process or realtime), and what it is about.
+    """An edge of a dependency cycle (ww, wr, rw, process or realtime): transaction target comes after source.
 
-    Of ww and rw the source has `value` and the target wrote `following`; of wr value is what both have; of process the
-    key is the process.
+    For ww and rw, value is the source's version and following the one that the target wrote. For wr, value is what
+    source wrote and target read. For process, key is the process.
     """
 
     source: int
@@ -76,7 +79,7 @@ class CycleStep:
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """Transactions of which each comes after the one before it, and the first after the last."""
+    """A cycle: each transaction comes after the previous one, and the first after the last."""
 
     steps: tuple[CycleStep, ...]
 
@@ -91,7 +94,7 @@ def encoded(evidence: Evidence) -> str:
 
 
 def decoded(text: str) -> Evidence:
-    """The evidence of a JSON text. Raises ValueError, KeyError or TypeError where it is none."""
+    """The evidence in a JSON text. Raises ValueError, KeyError or TypeError if the text is not evidence."""
     fields: dict[str, Any] = json.loads(text)
     match fields.pop("kind"):
         case "zones":

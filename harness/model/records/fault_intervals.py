@@ -1,9 +1,9 @@
-"""When each fault was in place: intervals computed from the nemesis's rows of the history.
+"""When each fault was active: intervals computed from the nemesis's rows of the history.
 
 A nemesis operation is two rows of process NEMESIS: its invocation, and its completion with the outcome. A fault's
 interval begins with its invocation and ends when an operation that ends it completes (harness.model.nemesis_ops). A
-mark, and an operation whose effect does not last, is an interval of its own. Waiting is not a fault, and the marks that
-the harness sets are not shown.
+mark, and an operation without a lasting effect, is an interval of its own. Waiting is not a fault, and marks of the
+harness itself are omitted.
 
 Contains pure functions on operations. Does not read files or draw.
 """
@@ -19,13 +19,13 @@ from harness.model.nemesis_ops import AWAIT, HEAL, NemesisOps
 from harness.model.records.op import NEMESIS, Op
 from harness.model.story import FINAL_READS, MARK, STORY_BEGINS
 
-OUR_MARKS: Final = (STORY_BEGINS, FINAL_READS)
+HARNESS_MARKS: Final = (STORY_BEGINS, FINAL_READS)
 LABEL_LENGTH_MAX: Final = 48
 
 
 @dataclass(frozen=True, slots=True)
 class FaultInterval:
-    """A fault was in place from start_ns to end_ns; both are the same for a mark."""
+    """A fault was active from start_ns to end_ns; the two are equal for a mark."""
 
     label: str
     start_ns: int
@@ -33,40 +33,40 @@ class FaultInterval:
 
 
 def fault_intervals(history: Iterable[Op], end_ns: int, ops: NemesisOps) -> tuple[FaultInterval, ...]:
-    """The intervals in order of their beginning; a fault that nothing ended lasts until end_ns."""
+    """The intervals in order of their start. A fault that no operation ended lasts until end_ns."""
     intervals: list[FaultInterval] = []
-    in_place: list[tuple[Op, str]] = []
-    begun: Op | None = None
+    active: list[tuple[Op, str]] = []
+    invocation: Op | None = None
     for op in history:
-        if op.process != NEMESIS or op.f == AWAIT or op.value in OUR_MARKS:
+        if op.process != NEMESIS or op.f == AWAIT or op.value in HARNESS_MARKS:
             continue
         if op.f == MARK:
             intervals.append(FaultInterval(label_of(op), op.time_ns, op.time_ns))
-        elif begun is None or begun.f != op.f:
-            begun = op
+        elif invocation is None or invocation.f != op.f:
+            invocation = op
             if op.f not in ops.heals | ops.momentary:
-                in_place.append((op, label_of(op)))
+                active.append((op, label_of(op)))
         else:
             if op.f in ops.heals:
-                intervals += _ended(in_place, op, ops)
+                intervals += _ended(active, op, ops)
             elif op.f in ops.momentary:
-                intervals.append(FaultInterval(label_of(op), begun.time_ns, op.time_ns))
+                intervals.append(FaultInterval(label_of(op), invocation.time_ns, op.time_ns))
             elif op.error is None:
-                in_place[-1] = (begun, label_of(op))
-            begun = None
-    intervals += [FaultInterval(label, fault.time_ns, end_ns) for fault, label in in_place]
+                active[-1] = (invocation, label_of(op))
+            invocation = None
+    intervals += [FaultInterval(label, fault.time_ns, end_ns) for fault, label in active]
     return tuple(sorted(intervals, key=lambda interval: (interval.start_ns, interval.end_ns)))
 
 
-def _ended(in_place: list[tuple[Op, str]], healer: Op, ops: NemesisOps) -> list[FaultInterval]:
-    """The intervals that an operation ends, which are removed from those in place."""
-    ended = [each for each in in_place if healer.f == HEAL or each[0].f in ops.ends[healer.f]]
-    in_place[:] = [each for each in in_place if each not in ended]
+def _ended(active: list[tuple[Op, str]], healer: Op, ops: NemesisOps) -> list[FaultInterval]:
+    """The intervals that an operation ends; their faults are removed from the active ones."""
+    ended = [each for each in active if healer.f == HEAL or each[0].f in ops.ends[healer.f]]
+    active[:] = [each for each in active if each not in ended]
     return [FaultInterval(label, fault.time_ns, healer.time_ns) for fault, label in ended]
 
 
 def label_of(op: Op) -> str:
-    """A nemesis operation in words: its value where that is text or has a `label`, else its name and value."""
+    """The label of a nemesis operation: its value if that is text or has a `label`, else its name and value."""
     value: Any = op.value.get("label", op.value) if isinstance(op.value, dict) else op.value
     if value is None:
         text = op.f
@@ -78,7 +78,7 @@ def label_of(op: Op) -> str:
 
 
 def spans_of(intervals: Iterable[FaultInterval]) -> tuple[tuple[int, int], ...]:
-    """The times in which any fault was in place, as (start_ns, end_ns) that neither touch nor overlap."""
+    """The times at which any fault was active, as disjoint (start_ns, end_ns)."""
     spans: list[tuple[int, int]] = []
     for interval in sorted(intervals, key=lambda interval: interval.start_ns):
         if interval.end_ns <= interval.start_ns:

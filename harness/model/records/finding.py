@@ -1,7 +1,7 @@
-"""What the checks say: findings, quantities and the verdict.
+"""What the checks report: findings, quantities and the verdict.
 
-A finding is a broken guarantee in words with its witnesses. A quantity is a number that a reader or an expectation
-wants whether or not anything broke. The verdict is three-valued, and unknown never passes.
+A finding is a violated guarantee and its witnesses. A quantity is a number for the report and for expectations, whether
+or not a guarantee is violated. The verdict has three values, and unknown never passes.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from enum import Enum
 from typing import Literal, get_args
 
 Severity = Literal["invalid", "unknown", "tolerated"]
-"""What a finding weighs, the gravest first."""
+"""A finding's severity, the most severe first."""
 
 
 class Verdict(Enum):
-    """valid: every check ran and found nothing; invalid: a guarantee broke; unknown: neither can be said."""
+    """valid: all checks ran, no violation; invalid: a guarantee was violated; unknown: neither can be decided."""
 
     VALID = "valid"
     INVALID = "invalid"
@@ -25,12 +25,12 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A guarantee that broke (invalid), could not be judged (unknown), or broke as its model allows (tolerated).
+    """A guarantee that was violated (invalid), cannot be judged (unknown), or was violated as allowed (tolerated).
 
-    name is the guarantee's standard term (`non-linearizable`, `two-leaders-in-one-epoch`), message a sentence that
-    names it and its witness. witnesses are history indexes; where the witness is a node's deed, node and time_ns
-    (since the run began) say whose and when. count tells how many such findings this row stands for. evidence is the
-    JSON of what a picture of it needs (harness.model.records.evidence), where the check has that.
+    name is the standard term (`non-linearizable`, `two-leaders-in-one-epoch`); message states the guarantee and its
+    witness. witnesses are history indexes; if the witness is an event at a node, node and time_ns (run time) identify
+    it. count is the number of findings that this row stands for. evidence is JSON that the report draws
+    (harness.model.records.evidence), if the check provides it.
     """
 
     check: str
@@ -56,13 +56,13 @@ class Quantity:
 
 
 def verdict_of(findings: Iterable[Finding]) -> Verdict:
-    """Invalid outweighs unknown, unknown outweighs valid; tolerated findings weigh nothing."""
+    """Invalid if any finding is invalid, else unknown if any is, else valid; tolerated findings do not count."""
     severities = {finding.severity for finding in findings}
     if "invalid" in severities:
         return Verdict.INVALID
     return Verdict.UNKNOWN if "unknown" in severities else Verdict.VALID
 
 
-def gravest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings by what they weigh, and else in their order: who reads a few reads what broke."""
+def most_severe_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings by severity, otherwise in their order, so that the first few show what was violated."""
     return tuple(sorted(findings, key=lambda finding: get_args(Severity).index(finding.severity)))

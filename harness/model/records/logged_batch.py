@@ -1,7 +1,7 @@
-"""One record batch as it stands in a node's log when the run is over: what the replicas' logs are compared by.
+"""One record batch of a node's log at the end of the run. The checks compare replicas' logs by their batches.
 
-A follower copies its leader's batches as they are (KIP-595), so two replicas agree where they hold equal batches; no
-record needs to be looked at.
+A follower copies its leader's batches unchanged (KIP-595), so equal batches mean equal logs, and records need not be
+decoded.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 class LoggedBatch:
     """A batch of a node's log; the fields are the columns of harness.model.records.tables.BATCHES, in order.
 
-    last_offset is inclusive. crc is the checksum that the batch names, as an unsigned number, and intact whether it
-    holds: it covers neither base_offset nor leader_epoch. producer_id, producer_epoch and base_sequence are -1 where
-    no idempotent producer wrote the batch; control says that its records are the protocol's own. checkpoint_epoch is
-    the epoch that the node's leader-epoch-checkpoint gives the batch's first offset, -1 where it gives none, None where
-    there is no such file. voters is the JSON list of the voters' ids where the batch sets them (KIP-853).
+    last_offset is inclusive. crc is the checksum stored in the batch, unsigned; it covers neither base_offset nor
+    leader_epoch. intact is whether it matches the content. producer_id, producer_epoch and base_sequence are -1 if no
+    idempotent producer wrote the batch. control marks a control batch. checkpoint_epoch is the epoch of the batch's
+    first offset in the node's leader-epoch-checkpoint, -1 if the file has none, None if there is no file. voters is the
+    JSON list of voter ids if the batch sets the voters (KIP-853).
     """
 
     node: int

@@ -1,7 +1,7 @@
-"""One record as it stands in a broker's log when the run is over: what settles how a transaction ended.
+"""One record of a broker's log at the end of the run. Its transaction markers show how each transaction ended.
 
-A client that lost its connection cannot tell whether its transaction was committed; the marker that the coordinator
-wrote behind the transaction's records can (KIP-98).
+A client that lost its connection does not know whether its transaction was committed; the marker that the coordinator
+wrote after the transaction's records shows it (KIP-98).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Marker = Literal["commit", "abort"]
 class LoggedRecord:
     """A record of a node's log; the fields are the columns of harness.model.records.tables.RECORDS, in order.
 
-    A record of a producer has a value, as text; a marker says instead how the producer's open transaction ended.
+    A producer's record has a value, as text. A marker has none; it is how the producer's open transaction ended.
     """
 
     node: int

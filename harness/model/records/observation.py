@@ -1,7 +1,7 @@
-"""What a node did, seen from outside the clients.
+"""What nodes do, observed independently of the clients.
 
-Observations come from nodes' logs and files and from polling the nodes. One table holds them for every system, so that
-the same checks judge them all. A field that a source does not know is None.
+Observations come from nodes' logs and files and from polling the nodes. All systems share one table, so that the same
+checks judge them. A field that a source does not provide is None.
 
 Sources are "log", "quorum-state" (the file), "describe-quorum", "replication-offset-checkpoint" (the file), "status"
 (systems that are polled by a protocol of their own) and "process".
@@ -14,26 +14,26 @@ from typing import Literal
 
 Kind = Literal[
     "transition",  # log: the node went from `previous` to `state` in `epoch`, with `leader` and `voted` as known then
-    "durable",  # quorum-state: what the node's file says: `epoch`, `leader`, `voted`
-    "claim",  # describe-quorum: the node answers as the leader of `epoch`, with its `high_watermark`; `detail` is JSON,
-    # {"voters": {"1": 12, …}}, the log end offset that it knows of each voter
-    "denial",  # describe-quorum: the node answers that it does not lead (`detail` is the error's name)
+    "durable",  # quorum-state: the content of the node's file: `epoch`, `leader`, `voted`
+    "claim",  # describe-quorum, status: the node answers as the leader of `epoch`, with its `high_watermark`; `detail`
+    # is JSON, {"voters": {"1": 12, …}}, the log end offset of each voter as the leader knows it
+    "denial",  # describe-quorum: the node answers that it is not the leader (`detail` is the error's name)
     "silence",  # describe-quorum: no answer
-    "committed",  # replication-offset-checkpoint: all of a partition below `high_watermark` is committed; `detail` is
-    # JSON, {"topic": "log", "partition": 0, "epoch": 3}, with the leader epoch of the last offset below
+    "committed",  # replication-offset-checkpoint: a partition is committed up to `high_watermark`, exclusive; `detail`
+    # is JSON, {"topic": "log", "partition": 0, "epoch": 3}, where epoch is that of the last committed offset
     "started",  # process: the node's process was started
-    "stopped",  # process: the node's process ended (`detail` says how)
-    "note",  # log: any other line of interest, in `detail`
+    "stopped",  # process: the node's process ended (`detail` is how)
+    "note",  # log: any other relevant line, in `detail`
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One thing seen of one node.
+    """One observation of one node.
 
-    time_ns counts from the run's beginning on the run's clock: for log lines, the line's own time stamp moved there
-    (or the moment it was read, where a clock fault made the stamp worthless); for files and polls, the moment of the
-    answer. state and previous are members of harness.model.quorum_states.State, by value.
+    time_ns is run time: for log lines, the line's time stamp converted to it (or the time at which the line was read,
+    if a clock fault made time stamps unusable); for files and polls, the time of the answer. state and previous are
+    values of harness.model.quorum_states.State.
     """
 
     time_ns: int

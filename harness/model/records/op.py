@@ -1,9 +1,8 @@
-"""One row of history: what a process asked of the system, and what came back.
+"""One row of the history: the invocation or the completion of an operation.
 
-Jepsen's vocabulary: an operation is an `invoke` followed by at most one completion, which is `ok` (it happened), `fail`
-(it certainly did not) or `info` (nobody knows; it may take effect at any later time, or never). A process has at
-most one operation open; after an `info` it never runs again and a new process takes its place. The nemesis writes
-its deeds into the same history, as `info` rows of process NEMESIS.
+As in Jepsen, an operation is an `invoke` followed by at most one completion: `ok` (it took effect), `fail` (it did not)
+or `info` (indeterminate: it may take effect at any later time, or never). A process has at most one open operation;
+after an `info` it is replaced by a new process. Nemesis operations are in the same history, as rows of process NEMESIS.
 
     Op(type="invoke", f="write", key="k1", value=7, process=3)
 """
@@ -21,11 +20,11 @@ NEMESIS: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An operation's start or end.
+    """An operation's invocation or completion.
 
-    value is any JSON value; what it means is the workload's to say (a write's value, what a read returned).
-    index and time_ns are given by the recorder: the row's position, and nanoseconds since the run began.
-    node is the node that was asked, error why the operation did not end in `ok`.
+    value is any JSON value; the workload defines its meaning, e.g. the value that a write writes or a read returns.
+    index and time_ns are set by the recorder: the row's position, and nanoseconds since the run began. node is the node
+    that received the request; error is why the operation did not complete as `ok`.
     """
 
     type: OpType
@@ -39,13 +38,13 @@ class Op:
     time_ns: int = -1
 
     def ok(self, value: Any = None) -> Op:
-        """The completion that says the operation took effect; value is what it returned."""
+        """The completion of an operation that took effect; value is what it returned."""
         return Op("ok", self.f, self.process, self.key, self.value if value is None else value, self.node)
 
     def fail(self, error: str) -> Op:
-        """The completion that says the operation certainly did not take effect, because of error."""
+        """The completion of an operation that did not take effect, with the reason."""
         return Op("fail", self.f, self.process, self.key, self.value, self.node, error)
 
     def info(self, error: str) -> Op:
-        """The completion that says nobody knows whether the operation took effect, because of error."""
+        """The completion of an operation that may or may not have taken effect, with the reason."""
         return Op("info", self.f, self.process, self.key, self.value, self.node, error)

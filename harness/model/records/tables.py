@@ -1,9 +1,11 @@
-"""The columns of the tables every run leaves, as Arrow schemas.
+"""The Arrow schemas of the tables that a run stores.
 
-history: one row an Op, in index order. observations: one row an Observation. batches: one row a LoggedBatch, each
-node's in the order of its log. records: one row a LoggedRecord of a topic that is not Kafka's own. rpcs: one row an
-RpcRow, where a proxy stood between the nodes. A history's value is JSON text (null for none), so that one schema serves
-every workload and every history imported from elsewhere.
+- history: one Op per row, in index order. value is JSON text (null for none), so that one schema serves all workloads
+  and imported histories.
+- observations: one Observation per row.
+- batches: one LoggedBatch per row, for each node in log order.
+- records: one LoggedRecord of a user topic per row.
+- rpcs: one RpcRow per row, if a proxy was between the nodes.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ BATCHES = pa.schema(
 )
 
 ADDED_LATER = frozenset({"checkpoint_epoch", "voters"})
-"""Columns that tables of runs from before may lack; they are null there."""
+"""Columns that runs of earlier releases lack; they are read as null."""
 
 RECORDS = pa.schema(
     [

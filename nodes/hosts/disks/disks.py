@@ -76,7 +76,7 @@ class NamespaceDisks:
         self._random_source = random_source
         self._layer_refusal = layer_refusal
         self._disks: dict[int, NodeDisk] = {}
-        self._disturbed: set[int] = set()
+        self._faulty: set[int] = set()
 
     @classmethod
     @asynccontextmanager
@@ -104,11 +104,11 @@ class NamespaceDisks:
             yield disks
 
     @property
-    def disturbed(self) -> tuple[int, ...]:
+    def faulty(self) -> tuple[int, ...]:
         """The nodes whose disks currently have a fault."""
-        return tuple(sorted(self._disturbed))
+        return tuple(sorted(self._faulty))
 
-    def missing(self, fault: str) -> str | None:
+    def unavailable(self, fault: str) -> str | None:
         """Why these disks do not support a fault; None if they do. Raises BadInput for an unknown fault."""
         if fault not in (*AT_REST, *LIVE):
             raise BadInput(f"disk fault {fault!r}: expected one of {', '.join((*AT_REST, *LIVE))}")
@@ -123,14 +123,14 @@ class NamespaceDisks:
             return f"{kind} keeps unsynced data; use ext4 or xfs on loop devices, as root"
         return None
 
-    async def do(self, node: int, fault: str, details: Mapping[str, Any]) -> dict[str, Any]:
+    async def inject(self, node: int, fault: str, details: Mapping[str, Any]) -> dict[str, Any]:
         """Inject a fault into one node's disk; returns what was done, as JSON."""
-        reason = self.missing(fault)
+        reason = self.unavailable(fault)
         if reason is not None:
             raise EnvironmentFailure(f"{fault} on n{node}: {reason}")
         disk = self._disks[node]
         if fault in LIVE:
-            self._disturbed.add(node)  # before the injection, so that a partial failure is undone as well
+            self._faulty.add(node)  # before the injection, so that a partial failure is undone as well
         try:
             if fault in DAMAGES:
                 return await asyncio.to_thread(DAMAGES[fault], disk.volume.path, details, self._random_source)
@@ -156,13 +156,13 @@ class NamespaceDisks:
         await self._reformat(node, details.get("newcomer", False))
         return done
 
-    async def undo(self, node: int) -> None:
+    async def heal(self, node: int) -> None:
         """Heal the disk. Lost data stays lost. Does nothing if the disk has no fault."""
         disk = self._disks[node]
         disk.free()
         if disk.layer is not None:
             await disk.set_fault_mode(FaultMode())
-        self._disturbed.discard(node)
+        self._faulty.discard(node)
 
     async def probe(self, node: int, fault: str, done: Mapping[str, Any]) -> str | None:
         """Test the disk: None if a process on the node sees the fault, else what it sees."""
@@ -171,7 +171,7 @@ class NamespaceDisks:
             (self._disks[node].volume.path / SYNCED).unlink(missing_ok=True)
         return mismatch
 
-    async def trouble(self, node: int) -> str | None:
+    async def problem(self, node: int) -> str | None:
         """Write, sync, read and remove a file as a process on the node: None if it works at normal speed."""
         return await disk_checks.healthy(self._probe_of(node))
 

@@ -148,4 +148,4 @@ def _slowest_seconds(shape: PacketShape | None, probes: int) -> float:
         return 0.0
     rate = shape.rate_kbit_per_second
     queued = 0.0 if rate is None else probes * PROBE_FRAME_BITS / (rate * 1000)
-    return shape.slowest_ms / 1000 + queued
+    return shape.delay_ms_max / 1000 + queued

@@ -1,7 +1,7 @@
-"""Runs, verdicts and plans that an earlier release stored are still read, checked and reported.
+"""Plans, runs and verdicts stored by an earlier release can still be read, checked and reported.
 
-tests/support/runs/old_names was recorded with `mend`, `hold`, `ways`, conditions in English, and plan keys in their old
-spelling. One of its faults had no effect, so its verdict is unknown.
+tests/support/runs/old_names was recorded with the operations `mend` and `hold`, the argument `ways`, conditions as
+English sentences, and old plan keys. One of its faults had no effect, so its verdict is unknown.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.support import SUPPORT
 from tests.support.command import splitbrain
 
 STORED = SUPPORT / "runs" / "old_names"
-FOUND = [("nemesis", "fault-not-effective")]
+FINDINGS = [("nemesis", "fault-not-effective")]
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def stored(tmp_path: Path) -> Path:
     return Path(shutil.copytree(STORED, tmp_path / "run"))
 
 
-def test_a_plan_with_old_names_is_read() -> None:
+def test_plan_with_old_names_is_read() -> None:
     plan = Plan.read(STORED / "plan.json")
     assert plan.switches == {"reference.read_mode": "read-index"}
     assert [step.f for step in plan.story][:5] == ["await", "cut", "sleep", "heal_links", "sleep"]
@@ -36,25 +36,25 @@ def test_a_plan_with_old_names_is_read() -> None:
     assert plan.story[6].value["condition"] == {"name": "is_not_leader", "node": 2}
 
 
-def test_a_verdict_with_old_names_is_read() -> None:
+def test_verdict_with_old_names_is_read() -> None:
     verdict = read_verdict(STORED / "verdict.json")
     assert verdict.verdict is Verdict.UNKNOWN
     assert verdict.checks[0] == "nemesis"
-    assert [(each.check, each.name) for each in verdict.findings] == FOUND
+    assert [(each.check, each.name) for each in verdict.findings] == FINDINGS
 
 
 @pytest.mark.spark
-def test_a_run_with_old_names_has_the_same_verdict_when_it_is_checked_again(stored: Path) -> None:
+def test_run_with_old_names_has_the_same_verdict_when_checked_again(stored: Path) -> None:
     before = json.loads((stored / "verdict.json").read_text())
     checked = splitbrain("check", stored, "--format", "json")
     assert checked.code == EXIT_UNKNOWN, checked.messages
     after = json.loads(checked.out)
-    assert [(each["check"], each["name"]) for each in after["findings"]] == FOUND
+    assert [(each["check"], each["name"]) for each in after["findings"]] == FINDINGS
     assert after["quantities"] == before["quantities"]
     report = (stored / "report.html").read_text()
     assert "n1 cannot send" in report
 
 
-def test_a_report_of_a_run_with_old_names_is_rendered(stored: Path) -> None:
+def test_report_of_a_run_with_old_names_is_rendered(stored: Path) -> None:
     assert splitbrain("report", stored).code == EXIT_VALID
     assert "fault-not-effective" in (stored / "report.html").read_text()

@@ -1,4 +1,4 @@
-"""Flags, plan files and the command that repeats a run are one table: the request models."""
+"""Flags, plan files and the command that repeats a run all come from one table: the request models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from harness import plugins
 from harness.model import BadInput
 from harness.model.conditions import LEADER_KNOWN
-from harness.model.story import cut, for_, once
+from harness.model.story import cut, sleep, wait_until
 from harness.planning.options import argv_of, takes
 from harness.planning.plan import ReproductionRequest, Request, StoryStep, checked, read_request
 from harness.running.run import command_of
@@ -80,33 +80,33 @@ REPRODUCTIONS = st.builds(
 
 
 def parsed(model: type[Model], command: str, but: tuple[str, ...] = ()) -> Model:
-    """The request that a shell's command line gives."""
-    seen: list[Model] = []
+    """The request that a command line makes."""
+    requests: list[Model] = []
     app = typer.Typer(add_completion=False)
 
     @app.command()
     @takes(model, but)
     def keep(values: dict[str, Any]) -> None:
-        seen.append(checked(model, values))
+        requests.append(checked(model, values))
 
     _, _, *words = shlex.split(command)
     typer.main.get_command(app).main(words, standalone_mode=False)
-    return seen[0]
+    return requests[0]
 
 
 @given(REQUESTS)
-def test_parsing_the_command_that_repeats_a_run_gives_its_request_back(request: Request) -> None:
+def test_command_that_repeats_a_run_makes_the_same_request(request: Request) -> None:
     command = shlex.join(argv_of("run", request, but=("story",)))
     assert parsed(Request, command, ("story",)) == request
 
 
 @given(REPRODUCTIONS)
-def test_parsing_the_command_that_repeats_a_reproduction_gives_its_request_back(request: ReproductionRequest) -> None:
+def test_command_that_repeats_a_reproduction_makes_the_same_request(request: ReproductionRequest) -> None:
     assert parsed(ReproductionRequest, shlex.join(argv_of("reproduce", request))) == request
 
 
 @given(REQUESTS)
-def test_a_request_written_as_a_plan_file_is_read_back(
+def test_request_written_as_a_plan_file_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, request: Request
 ) -> None:
     path = tmp_path_factory.mktemp("plan") / "plan.toml"
@@ -114,8 +114,8 @@ def test_a_request_written_as_a_plan_file_is_read_back(
     assert read_request(path, {}) == request
 
 
-def test_a_run_with_a_story_stores_its_request_and_names_it(tmp_path: Path) -> None:
-    story = [StoryStep.of(step) for step in (once(LEADER_KNOWN), cut("leader"), for_(2))]
+def test_run_with_a_story_stores_its_request_for_the_command_that_repeats_it(tmp_path: Path) -> None:
+    story = [StoryStep.of(step) for step in (wait_until(LEADER_KNOWN), cut("leader"), sleep(2))]
     request = Request(story=story, seed=4, switches={"a": "b c"})
     run = RunDirectory(tmp_path / "a run")
     run.path.mkdir()
@@ -124,13 +124,13 @@ def test_a_run_with_a_story_stores_its_request_and_names_it(tmp_path: Path) -> N
     assert read_request(Path(path), {}) == request
 
 
-def test_every_flag_is_a_key_of_the_same_spelling_in_a_plan_file(tmp_path: Path) -> None:
+def test_keys_of_plan_files_are_spelled_like_flags(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     path.write_text(
         'time_limit = 3.0\nrate = 5.0\nswitch = { a = "b" }\nweight = { kill = 2.0 }\noption = { c = "d" }\n'
     )
-    given = parsed(Request, "x run --time-limit 3 --rate 5 --switch a=b --weight kill=2 --option c=d", ("story",))
-    assert read_request(path, {}) == given
+    request = parsed(Request, "x run --time-limit 3 --rate 5 --switch a=b --weight kill=2 --option c=d", ("story",))
+    assert read_request(path, {}) == request
 
 
 def test_plan_files_of_earlier_releases_are_read(tmp_path: Path) -> None:
@@ -154,6 +154,6 @@ def test_plan_files_of_earlier_releases_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["pre_vote", "=true", ""])
-def test_a_pair_without_a_name_or_a_value_is_refused_with_its_flag(text: str) -> None:
+def test_pair_without_a_name_or_a_value_is_refused_with_its_flag(text: str) -> None:
     with pytest.raises(BadInput, match="--switch: expected NAME=VALUE"):
         parsed(Request, shlex.join(["splitbrain", "run", "--switch", text]), ("story",))

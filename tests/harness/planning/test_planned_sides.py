@@ -1,4 +1,4 @@
-"""The plan of a scenario's side, on either system."""
+"""The plan of a side of a scenario, on the reference system and on Kafka."""
 
 from __future__ import annotations
 
@@ -43,32 +43,32 @@ def installed_releases(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(Library, "installed", lambda _library: releases)
 
 
-def plan(of: Scenario, system: str, name: SideName = "bad", **values: Any) -> Plan:
+def side_plan_of(of: Scenario, system: str, name: SideName = "bad", **values: Any) -> Plan:
     request = ReproductionRequest(system=system, seed=7, **values)
     return asyncio.run(side_plan(of, request, name, 0, lambda _line: None))
 
 
-def test_reference_nodes_have_the_switches_of_the_side_and_their_own() -> None:
-    planned = plan(SCENARIO, "reference")
+def test_reference_nodes_have_the_switches_of_the_side_and_of_the_node() -> None:
+    planned = side_plan_of(SCENARIO, "reference")
     assert planned.switches == {"reference.check_quorum": "false"}
     assert (planned.node_switches, planned.node_systems) == (NODE_SWITCHES, {})
 
 
 def test_kafka_nodes_have_only_kafka_properties_and_their_own_versions() -> None:
-    planned = plan(SCENARIO, "kafka")
+    planned = side_plan_of(SCENARIO, "kafka")
     assert (planned.system, planned.switches) == ("kafka:3.9.1", {})
     assert (planned.node_switches, planned.node_systems) == ({2: {"a.timeout.ms": "100"}}, {1: "kafka:4.3.1"})
 
 
-def test_a_switch_of_the_user_overrides_that_of_a_node() -> None:
-    planned = plan(SCENARIO, "reference", switches={"a.timeout.ms": "5"})
+def test_switch_on_the_command_line_overrides_that_of_a_node() -> None:
+    planned = side_plan_of(SCENARIO, "reference", switches={"a.timeout.ms": "5"})
     assert planned.node_switches == {2: {"reference.pre_vote": "false"}}
     assert planned.switches["a.timeout.ms"] == "5"
 
 
-def test_a_newer_node_beside_older_ones_is_formatted_for_their_release() -> None:
+def test_newer_node_among_older_ones_is_formatted_for_their_release() -> None:
     releases, cluster_ids = {}, set()
-    for node, system in Cluster(plan(SCENARIO, "kafka")).initial.items():
+    for node, system in Cluster(side_plan_of(SCENARIO, "kafka")).initial.items():
         assert isinstance(system, KafkaSystem)
         releases[node] = (str(system.release.version), system.metadata_release and str(system.metadata_release))
         cluster_ids.add(system.cluster_id)
@@ -76,25 +76,25 @@ def test_a_newer_node_beside_older_ones_is_formatted_for_their_release() -> None
     assert len(cluster_ids) == 1
 
 
-def test_the_label_of_a_cluster_names_a_common_system_once() -> None:
-    alike = Plan(name="alike", system="kafka:3.9.1", seed=1, story=[])
-    assert Cluster(alike).label == "kafka:3.9.1"
-    assert Cluster(alike.model_copy(update={"node_systems": {2: "kafka:4.3.1"}})).label == (
+def test_cluster_label_names_a_common_system_once() -> None:
+    plan = Plan(name="same", system="kafka:3.9.1", seed=1, story=[])
+    assert Cluster(plan).label == "kafka:3.9.1"
+    assert Cluster(plan.model_copy(update={"node_systems": {2: "kafka:4.3.1"}})).label == (
         "n1 n3 kafka:3.9.1, n2 kafka:4.3.1"
     )
 
 
-def test_features_apply_to_both_sides_and_are_part_of_the_command_that_repeats_them() -> None:
+def test_features_apply_to_both_sides_and_are_in_the_command_that_repeats_the_run() -> None:
     both = scenario(Side(on(kafka="4.3.1")), Side(on(kafka="4.3.1")))
     request = ReproductionRequest(system="kafka", seed=7, features={"transaction.version": "1"})
     for name in ("bad", "good"):
-        system = Cluster(plan(both, "kafka", name, features=request.features)).initial[1]
+        system = Cluster(side_plan_of(both, "kafka", name, features=request.features)).initial[1]
         assert isinstance(system, KafkaSystem)
         assert system.features == {"transaction.version": "1"}
     assert "--feature transaction.version=1" in command_of(both, request)
 
 
-def test_the_command_quotes_what_a_shell_would_split() -> None:
+def test_command_quotes_arguments_for_the_shell() -> None:
     request = ReproductionRequest(seed=7, switches={"a.b": "c d; e"})
     assert shlex.split(command_of(SCENARIO, request)) == [
         *("splitbrain", "reproduce", "PV-00", "--switch", "a.b=c d; e", "--seed", "7")
@@ -109,23 +109,23 @@ def test_the_command_quotes_what_a_shell_would_split() -> None:
         ("kafka:3.9.1", {}, "--system kafka:3.9.1: expected a release that has transaction.version"),
     ],
 )
-def test_a_side_whose_features_are_too_low_is_refused_and_the_other_is_not(
+def test_side_is_refused_if_a_feature_level_is_too_low_and_the_other_side_is_not(
     system: str, features: Mapping[str, str], problem: str
 ) -> None:
     with pytest.raises(BadInput) as raised:
-        plan(NEEDS_LEVEL_2, system, "good", features=features)
+        side_plan_of(NEEDS_LEVEL_2, system, "good", features=features)
     assert str(raised.value) == f"{problem}, which the good side of PV-00 needs; --side bad does not"
-    assert plan(NEEDS_LEVEL_2, system, "bad", features=features).features == features
+    assert side_plan_of(NEEDS_LEVEL_2, system, "bad", features=features).features == features
 
 
 @pytest.mark.parametrize("features", [{}, {"transaction.version": "2"}, {"transaction.version": "3"}], ids=str)
-def test_a_side_runs_at_the_feature_level_that_it_needs_or_above(features: Mapping[str, str]) -> None:
-    assert plan(NEEDS_LEVEL_2, "kafka:4.3.1", "good", features=features).features == features
+def test_side_runs_at_the_feature_level_that_it_needs_or_above(features: Mapping[str, str]) -> None:
+    assert side_plan_of(NEEDS_LEVEL_2, "kafka:4.3.1", "good", features=features).features == features
 
 
-def test_a_side_that_a_system_does_not_have_names_the_systems_that_do() -> None:
+def test_side_without_a_setup_for_the_system_names_systems_that_have_one() -> None:
     with pytest.raises(BadInput, match="its bad side is not available on reference; it needs --system kafka"):
-        plan(NEEDS_LEVEL_2, "reference")
+        side_plan_of(NEEDS_LEVEL_2, "reference")
 
 
 @pytest.mark.parametrize("system", ["reference", "kafka:3.9.1"])

@@ -1,4 +1,4 @@
-"""What the machine does to a run: a missing tool, a full disk, a damaged file, an interrupt. One line each."""
+"""Failures of the environment: a missing tool, a full disk, a damaged file, an interrupt. Each is one line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.planning.plan import Plan
 from nemesis.journal import pending
 from nodes.hosts.sandbox import Privilege, enclose
 from results.store import new_run, runs
-from tests.support.command import COMMAND, begin, environment, processes_naming, splitbrain, wait_until
+from tests.support.command import COMMAND, environment, processes_naming, splitbrain, start_splitbrain, wait_until
 
 RUN = ["run", "--workload", "register", "--faults", "partition,kill", "--interval", "2", "--time-limit", "60"]
 INTERRUPTED = 130
@@ -26,8 +26,8 @@ INTERRUPTED = 130
 @pytest.mark.netns
 @pytest.mark.parametrize("missing", ["nft", "nsenter"])
 @pytest.mark.parametrize("arguments", [RUN, ["reproduce", "PV-01"]], ids=["run", "reproduce"])
-def test_a_missing_tool_is_named_with_its_package_before_anything_is_started(store, missing, arguments):
-    """The tool is hidden behind a file that cannot be run, in a mount namespace of the test's own."""
+def test_missing_tool_is_reported_with_its_package_before_anything_starts(store, missing, arguments):
+    """The tool is hidden by a file that is not executable, in a separate mount namespace."""
     hide = f'mount --bind /dev/null "$(command -v {missing})" && exec "$@"'
     argv = ["sh", "-c", hide, "hide", COMMAND, *arguments, "--store", str(store)]
     enclosed = enclose(argv, Privilege.detect())
@@ -41,14 +41,14 @@ def test_a_missing_tool_is_named_with_its_package_before_anything_is_started(sto
 
 
 @pytest.mark.parametrize("arguments", [RUN, ["reproduce", "PV-01"]], ids=["run", "reproduce"])
-def test_a_store_that_cannot_be_made_is_named_in_one_line(arguments):
-    said = splitbrain(*arguments, "--store", "/proc/no-such-store")
-    assert said.code == EXIT_INTERNAL
-    assert said.messages == ["splitbrain: /proc/no-such-store: No such file or directory"]
+def test_store_that_cannot_be_created_is_reported_in_one_line(arguments):
+    result = splitbrain(*arguments, "--store", "/proc/no-such-store")
+    assert result.code == EXIT_INTERNAL
+    assert result.messages == ["splitbrain: /proc/no-such-store: No such file or directory"]
 
 
 @pytest.mark.netns
-def test_a_fault_that_the_hosts_cannot_have_is_refused_before_the_story_starts(store):
+def test_fault_that_the_hosts_do_not_support_is_refused_before_the_story_starts(store):
     result = splitbrain("run", "--hosts", "local", "--faults", "packets", "--seed", "1", "--store", store)
     assert result.code == EXIT_USAGE
     assert result.messages[-1].startswith("splitbrain: story: action packets: ")
@@ -57,8 +57,8 @@ def test_a_fault_that_the_hosts_cannot_have_is_refused_before_the_story_starts(s
 
 
 @pytest.mark.netns
-def test_a_full_disk_ends_the_run_in_one_line_and_what_was_recorded_reads(tmp_path):
-    """The store is a file system of 400 KiB, which a busy run fills within seconds; what it holds is copied out."""
+def test_full_disk_ends_the_run_in_one_line_and_the_recorded_history_is_readable(tmp_path):
+    """The store is a 400 KiB file system, which the run fills within seconds; its content is then copied out."""
     full, kept = tmp_path / "full", tmp_path / "kept"
     full.mkdir()
     script = (
@@ -79,7 +79,7 @@ def test_a_full_disk_ends_the_run_in_one_line_and_what_was_recorded_reads(tmp_pa
 
 
 @pytest.mark.spark
-def test_a_truncated_chunk_is_bad_input_that_names_the_file(store):
+def test_truncated_chunk_is_bad_input_that_names_the_file(store):
     run = new_run(store, "damaged", datetime.now(UTC))
     plan = Plan(name="damaged", seed=1, workload="register", story=[])
     run.plan.write_text(plan.model_dump_json())
@@ -91,21 +91,21 @@ def test_a_truncated_chunk_is_bad_input_that_names_the_file(store):
     run.enter("recorded", datetime.now(UTC))
     (chunk,) = run.history.glob("*.parquet")
     chunk.write_bytes(chunk.read_bytes()[:-100])
-    said = splitbrain("check", run.path)
-    assert said.code == EXIT_USAGE, said
-    assert said.messages[-1].startswith("splitbrain: ")
-    assert str(chunk) in said.messages[-1]
-    assert not [line for line in said.messages if "Traceback" in line]
+    result = splitbrain("check", run.path)
+    assert result.code == EXIT_USAGE, result
+    assert result.messages[-1].startswith("splitbrain: ")
+    assert str(chunk) in result.messages[-1]
+    assert not [line for line in result.messages if "Traceback" in line]
 
 
 @pytest.mark.netns
-@pytest.mark.parametrize("moment", ["before it runs", "under faults"])
-def test_an_interrupt_ends_the_run_in_good_order(store, moment):
-    command = begin(*RUN, "--store", store)
-    wait_until(lambda: bool(list(store.glob("*/sandbox.json"))), "the run's sandbox is there", command=command)
+@pytest.mark.parametrize("moment", ["before the story", "under faults"])
+def test_interrupt_heals_faults_and_ends_the_run(store, moment):
+    command = start_splitbrain(*RUN, "--store", store)
+    wait_until(lambda: bool(list(store.glob("*/sandbox.json"))), "the run has a sandbox", command=command)
     (run,) = runs(store)
     if moment == "under faults":
-        wait_until(lambda: bool(pending(run.journal)), "a fault is in place")
+        wait_until(lambda: bool(pending(run.journal)), "a fault is active")
     command.send_signal(signal.SIGINT)
     _, messages = command.communicate(timeout=60)
     assert command.returncode == INTERRUPTED
@@ -119,7 +119,7 @@ def test_an_interrupt_ends_the_run_in_good_order(store, moment):
     assert splitbrain("heal", "--store", store).out == "nothing to heal\n"
 
 
-def test_heal_and_runs_of_a_store_that_is_not_there_are_no_error(store):
+def test_heal_and_runs_accept_a_missing_store(store):
     healed, listed = splitbrain("heal", "--store", store), splitbrain("runs", "--store", store)
     assert (healed.code, healed.out) == (EXIT_VALID, "nothing to heal\n")
     assert (listed.code, listed.messages) == (EXIT_VALID, [])

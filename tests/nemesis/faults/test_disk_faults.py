@@ -35,25 +35,25 @@ class FakeDisks:
     def __init__(self, processes):
         self.processes = processes
         self.done = []
-        self.disturbed = []
-        self.unaffected, self.broken, self.unavailable = set(), set(), {}
+        self.faulty = []
+        self.unaffected, self.broken, self.reasons = set(), set(), {}
 
-    def missing(self, action):
-        return self.unavailable.get(action)
+    def unavailable(self, action):
+        return self.reasons.get(action)
 
-    async def do(self, node, action, details):
+    async def inject(self, node, action, details):
         self.done.append((node, action, self.processes.state(node)))
         if action in LIVE:
-            self.disturbed.append(node)
+            self.faulty.append(node)
         return dict(details)
 
-    async def undo(self, node):
-        self.disturbed.remove(node)
+    async def heal(self, node):
+        self.faulty.remove(node)
 
     async def probe(self, node, _action, _done):
         return "no effect" if node in self.unaffected else None
 
-    async def trouble(self, node):
+    async def problem(self, node):
         return "it hangs" if node in self.broken else None
 
 
@@ -131,7 +131,7 @@ def test_a_fault_without_effect_fails(context, disks):
 
 
 def test_an_action_that_is_not_possible_on_these_disks_is_unavailable(context, disks):
-    disks.unavailable = {"lose_unsynced": "tmpfs keeps what was not synced"}
+    disks.reasons = {"lose_unsynced": "tmpfs keeps what was not synced"}
     assert FAULT.unavailable(context, lose_unsynced(LEADER).f) == "tmpfs keeps what was not synced"
     assert FAULT.unavailable(context, lose_disk(LEADER).f) is None
 
@@ -142,7 +142,7 @@ def test_healing_heals_and_verifies_every_disturbed_disk(context, disks):
     disks.broken = {1, 2}
     with pytest.raises(PeerFailure, match=r"verifying that disks work: n1: it hangs$"):
         asyncio.run(FAULT.heal(context))
-    assert disks.disturbed == []
+    assert disks.faulty == []
 
 
 def test_healing_does_nothing_on_hosts_without_disks(context):

@@ -22,11 +22,11 @@ from harness.model.faults.rpc import (
     HOLD,
     HOLD_AND_LOSE,
     Api,
+    Route,
     RpcAction,
     RpcMatch,
     RpcRule,
     RuleCount,
-    Way,
     answer,
     delay,
     intercept,
@@ -47,7 +47,7 @@ class FakeRpcs:
 
     rules: list[RpcRule] = field(default_factory=list)
     tally: dict[str, RuleCount] = field(default_factory=dict)
-    ways_of: dict[Link, Way] = field(default_factory=dict)
+    ways_of: dict[Link, Route] = field(default_factory=dict)
     probed: set[Link] = field(default_factory=set)
     actions: list[str] = field(default_factory=list)
     is_gone: bool = False
@@ -68,9 +68,9 @@ class FakeRpcs:
             raise EnvironmentFailure("contacting the proxy: its process has ended")
         return {rule.name: self.tally.get(rule.name, RuleCount()) for rule in self.rules}
 
-    async def ways(self, links: Iterable[Link]) -> Mapping[Link, Way]:
+    async def routes(self, links: Iterable[Link]) -> Mapping[Link, Route]:
         self.probed = set(links)
-        return {link: self.ways_of.get(link, "through") for link in self.probed}
+        return {link: self.ways_of.get(link, "proxied") for link in self.probed}
 
 
 @pytest.fixture
@@ -124,8 +124,8 @@ def test_a_rule_for_clients_is_verified_from_the_clients_network(rpcs: FakeRpcs,
     assert rpcs.probed == {(0, 1), (0, 2), (0, 3)}
 
 
-@pytest.mark.parametrize("way", ["around", "nowhere", "silent"])
-def test_a_link_that_bypasses_the_proxy_fails_the_action(rpcs: FakeRpcs, context: NemesisContext, way: Way) -> None:
+@pytest.mark.parametrize("way", ["direct", "no proxy", "no answer"])
+def test_a_link_that_bypasses_the_proxy_fails_the_action(rpcs: FakeRpcs, context: NemesisContext, way: Route) -> None:
     rpcs.ways_of[(3, 2)] = way
     with pytest.raises(PeerFailure, match=f"expected connections through the proxy, found n3>n2 {way}"):
         inject(rpcs, context, HELD_FETCHES)
@@ -156,9 +156,9 @@ def test_heal_survives_a_lost_proxy_and_fails_if_a_link_still_leads_to_it(
     rpcs: FakeRpcs, context: NemesisContext
 ) -> None:
     rpcs.is_gone = True
-    rpcs.ways_of[(1, 2)] = "around"
+    rpcs.ways_of[(1, 2)] = "direct"
     assert heal(rpcs, context) == {"counts": {}}
-    rpcs.ways_of[(1, 2)] = "nowhere"
+    rpcs.ways_of[(1, 2)] = "no proxy"
     with pytest.raises(PeerFailure, match="n1>n2 still lead to a proxy that is gone"):
         heal(rpcs, context)
 
@@ -224,7 +224,7 @@ def test_counters_of_replaced_rules_outlive_the_proxy(rpcs: FakeRpcs, context: N
 
 def test_a_failed_heal_reports_idle_rules_the_next_time(rpcs: FakeRpcs, context: NemesisContext) -> None:
     inject(rpcs, context, HELD_FETCHES)
-    rpcs.ways_of[(1, 2)] = "nowhere"
+    rpcs.ways_of[(1, 2)] = "no proxy"
     with pytest.raises(PeerFailure, match="n1>n2 still lead to a proxy that is gone"):
         heal(rpcs, context)
     rpcs.ways_of.clear()
@@ -270,12 +270,12 @@ def test_an_invalid_value_is_bad_input_with_a_message_of_one_line(
         (RpcMatch((52,), direction="response"), answer(8), "answer on requests only"),
         (RpcMatch(), answer(8), "api_keys where the action is to answer"),
         (RpcMatch((52,)), answer(0), "an error_code"),
-        (RpcMatch(), RpcAction("drop", loses=True), "loses on hold only, got it on drop"),
-        (RpcMatch(), delay(0), "delay_ms above 0, got 0"),
+        (RpcMatch(), RpcAction("drop", loses=True), "loses on hold only, found it on drop"),
+        (RpcMatch(), delay(0), "delay_ms above 0, found 0"),
         (RpcMatch(nth=0), DROP, "nth above 0"),
         (RpcMatch(limit=0), DROP, "limit above 0"),
         (RpcMatch(probability=0.0), DROP, "probability in"),
-        (RpcMatch(direction="both"), DROP, "direction request or response, got 'both'"),  # type: ignore[arg-type]
+        (RpcMatch(direction="both"), DROP, "direction request or response, found 'both'"),  # type: ignore[arg-type]
         (RpcMatch(), RpcAction("lose"), "one of drop, hold"),  # type: ignore[arg-type]
         (RpcMatch(("Fetch",)), DROP, "api_keys as numbers"),  # type: ignore[arg-type]
     ],

@@ -6,7 +6,7 @@ import pytest
 
 from harness.model import PeerFailure
 from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN, all_follow, is_candidate, is_not_leader
-from harness.model.story import once
+from harness.model.story import wait_until
 from harness.planning.story_steps import StoryStep
 from nodes.observe.conditions import QuorumView, holds
 from nodes.observe.describe_quorum import QuorumDescription
@@ -95,7 +95,7 @@ def test_node_is_a_candidate_by_its_last_transition():
     "condition", [LEADER_KNOWN, ALL_FOLLOW_LEADER, all_follow(9), is_not_leader(1), is_candidate(3)]
 )
 def test_every_condition_is_valid_in_a_plan(condition):
-    assert StoryStep.of(once(condition)).value["condition"] == condition.to_json()
+    assert StoryStep.of(wait_until(condition)).value["condition"] == condition.to_json()
     assert not holds(condition, QuorumView((1, 2, 3), {}, {}))
 
 

@@ -70,11 +70,11 @@ def test_rules_without_a_match_change_nothing_and_their_heal_reports_it(run_case
 
 def test_connections_fail_when_the_proxy_is_killed_and_work_again_when_healed(run_case: RunCase) -> None:
     result = run_case("proxy_killed")
-    assert result["ways"] == {
-        "with a proxy": ["through"],
-        "killed": ["nowhere"],
-        "healed": ["around"],
-        "with a new proxy": ["through"],
+    assert result["routes"] == {
+        "with a proxy": ["proxied"],
+        "killed": ["no proxy"],
+        "healed": ["direct"],
+        "with a new proxy": ["proxied"],
     }
     assert result["commits"]
 
@@ -96,11 +96,11 @@ def test_a_held_request_of_a_closed_client_arrives_late(run_case: RunCase) -> No
 
 
 def test_a_connection_to_a_closed_port_is_reset(run_case: RunCase) -> None:
-    assert run_case("closed_port") == {"ended": "reset", "node": "through", "client": "silent"}
+    assert run_case("closed_port") == {"ended": "reset", "node": "proxied", "client": "no answer"}
 
 
 def test_a_cut_link_carries_nothing_and_an_abandoned_request_never_arrives(run_case: RunCase) -> None:
-    assert run_case("cut_link") == {"answered": False, "way": "through", "arrived": ["versions"]}
+    assert run_case("cut_link") == {"answered": False, "route": "proxied", "arrived": ["versions"]}
 
 
 def test_frames_of_many_megabytes_arrive_complete_and_in_order(run_case: RunCase) -> None:

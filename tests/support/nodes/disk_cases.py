@@ -70,17 +70,17 @@ async def live(directory: Path, kind: FileSystem) -> None:
     results: dict[str, Any] = {}
     async with two_nodes(directory, DiskSpec(kind, SIZE_MIB[kind], layered=True)) as (_, disks):
         for fault, details in LIVE.items():
-            missing = disks.missing(fault)
+            missing = disks.unavailable(fault)
             if missing:
                 results[fault] = {"missing": missing}
                 continue
             before = await disks.probe(1, fault, details)
-            done = await disks.do(1, fault, details)
-            seen = {"before": before, "during": await disks.probe(1, fault, done), "other": await disks.trouble(2)}
-            disturbed = disks.disturbed
-            await disks.undo(1)
-            await disks.undo(1)
-            results[fault] = {**seen, "disturbed": disturbed, "healed": await disks.trouble(1), "left": disks.disturbed}
+            done = await disks.inject(1, fault, details)
+            seen = {"before": before, "during": await disks.probe(1, fault, done), "other": await disks.problem(2)}
+            disturbed = disks.faulty
+            await disks.heal(1)
+            await disks.heal(1)
+            results[fault] = {**seen, "disturbed": disturbed, "healed": await disks.problem(1), "left": disks.faulty}
     report(results=results)
 
 
@@ -89,11 +89,11 @@ async def at_rest(directory: Path, kind: FileSystem, layered: bool = True) -> No
     results: dict[str, Any] = {}
     async with two_nodes(directory, DiskSpec(kind, SIZE_MIB[kind], layered)) as (hosts, disks):
         for fault, details in AT_REST.items():
-            missing = disks.missing(fault)
+            missing = disks.unavailable(fault)
             if missing:
                 results[fault] = {"missing": missing}
                 continue
-            done = await disks.do(1, fault, details)
+            done = await disks.inject(1, fault, details)
             proof = await disks.probe(1, fault, done)
             data = hosts.views[1].directory / "data"
             size = (await run(hosts.enter(1, ["stat", "-c", "%s", str(data / LOG)]))).strip()
@@ -178,25 +178,25 @@ async def killed_waiter(directory: Path, kind: FileSystem) -> None:
         )
         assert writer.stdout is not None
         await writer.stdout.readline()
-        await disks.do(1, "hang_disk", {})
+        await disks.inject(1, "hang_disk", {})
         proof = await disks.probe(1, "hang_disk", {})
         writer.kill()
         started = time.monotonic()
         await writer.wait()
         took = time.monotonic() - started
-        await disks.undo(1)
-        report(proof=proof, took_seconds=took, trouble=await disks.trouble(1))
+        await disks.heal(1)
+        report(proof=proof, took_seconds=took, trouble=await disks.problem(1))
 
 
 async def paused_waiter(directory: Path, kind: FileSystem) -> None:
     """Whether a process that waits for a hanging disk continues after heal, while the controller can read the files."""
     async with two_nodes(directory, DiskSpec(kind, SIZE_MIB[kind], layered=True)) as (hosts, disks):
         target = hosts.views[1].directory / "data" / "written"
-        await disks.do(1, "hang_disk", {})
+        await disks.inject(1, "hang_disk", {})
         writer = await asyncio.create_subprocess_exec(*hosts.enter(1, ["sh", "-c", 'echo x >"$0"', str(target)]))
         proof = await disks.probe(1, "hang_disk", {})
         waits, read = writer.returncode is None, (hosts.views[1].readable / "data" / STATE).read_text()
-        await disks.undo(1)
+        await disks.heal(1)
         report(proof=proof, waits=waits, read=read, code=await writer.wait(), wrote=target.read_text())
 
 
@@ -213,7 +213,7 @@ async def refused(directory: Path, kind: FileSystem) -> None:
     async with two_nodes(directory, DiskSpec(kind, SIZE_MIB[kind])) as (_, disks):
         for name, (fault, details) in requests.items():
             try:
-                await disks.do(1, fault, details)
+                await disks.inject(1, fault, details)
             except SplitbrainError as error:
                 messages[name] = str(error)
     report(messages=messages)
@@ -228,7 +228,7 @@ async def small(directory: Path, kind: FileSystem) -> None:
 async def left_behind(directory: Path, kind: FileSystem) -> None:
     """The mounts below the directory and the bound loop devices, while disks are up and afterwards."""
     async with two_nodes(directory, DiskSpec(kind, SIZE_MIB[kind], layered=True)) as (_, disks):
-        await disks.do(1, "slow_disk", {"delay_ms": 20})
+        await disks.inject(1, "slow_disk", {"delay_ms": 20})
         during = await _traces(directory)
     names = sorted(str(path.relative_to(directory / "n1")) for path in (directory / "n1").rglob("*") if path.is_file())
     report(during=during, after=await _traces(directory), names=names)
@@ -238,7 +238,7 @@ async def stays(directory: Path, kind: FileSystem) -> None:
     """Hang a disk while a process writes to it, and wait to be killed."""
     async with two_nodes(directory, DiskSpec(kind, SIZE_MIB[kind], layered=True)) as (hosts, disks):
         target = hosts.views[1].directory / "data" / "written"
-        await disks.do(1, "hang_disk", {})
+        await disks.inject(1, "hang_disk", {})
         await asyncio.create_subprocess_exec(*hosts.enter(1, ["sh", "-c", 'echo x >"$0"', str(target)]))
         await disks.probe(1, "hang_disk", {})
         report(namespace=os.readlink("/proc/self/ns/pid"), loops=(await _traces(directory))["loops"])

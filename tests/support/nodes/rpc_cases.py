@@ -229,10 +229,10 @@ async def nothing_matches(directory: Path) -> dict[str, Any]:
 async def proxy_killed(directory: Path) -> dict[str, Any]:
     """Kill the proxy, heal the rules, and start a new proxy."""
     async with running_quorum(directory) as quorum:
-        ways: dict[str, list[str]] = {}
+        routes: dict[str, list[str]] = {}
 
         async def test_ways(name: str) -> None:
-            ways[name] = sorted(set((await quorum.rpcs.ways(EVERY_LINK)).values()))
+            routes[name] = sorted(set((await quorum.rpcs.routes(EVERY_LINK)).values()))
 
         await quorum.rpcs.replace([RpcRule("slow", RpcMatch((Api.FETCH,)), delay(1))])
         await test_ways("with a proxy")
@@ -249,7 +249,7 @@ async def proxy_killed(directory: Path) -> dict[str, Any]:
         await quorum.acted("slow", times=5)
         await rpc.heal(quorum.context)
         await quorum.agreed_leader()
-        return {"ways": ways, "commits": commits}
+        return {"routes": routes, "commits": commits}
 
 
 async def everything_recorded(directory: Path) -> dict[str, Any]:
@@ -319,8 +319,8 @@ async def closed_port(directory: Path) -> dict[str, Any]:
             ended = "closed" if answered == b"" else "answered"
         except ConnectionResetError:
             ended = "reset"
-        ways = await rpcs.ways([(1, 2), (CLIENTS, 2)])
-        return {"ended": ended, "node": ways[(1, 2)], "client": ways[(CLIENTS, 2)]}
+        routes = await rpcs.routes([(1, 2), (CLIENTS, 2)])
+        return {"ended": ended, "node": routes[(1, 2)], "client": routes[(CLIENTS, 2)]}
 
 
 async def cut_link(directory: Path) -> dict[str, Any]:
@@ -336,14 +336,14 @@ async def cut_link(directory: Path) -> dict[str, Any]:
             answered = True
         except TimeoutError:
             answered = False
-        way = (await rpcs.ways([(1, 2)]))[(1, 2)]
+        route = (await rpcs.routes([(1, 2)]))[(1, 2)]
         await _until_no_pending_connection(hosts, 1)
         await links.heal()
         await _request(hosts, 1, 2, VERSIONS)
         frames = [arrived.get_nowait()[1] for _ in range(arrived.qsize())]
         return {
             "answered": answered,
-            "way": way,
+            "route": route,
             "arrived": ["versions" if f == VERSIONS else "end-txn" for f in frames],
         }
 

@@ -183,7 +183,7 @@ def test_a_reference_quorum_elects_a_leader_with_skewed_clocks_and_through_the_p
                 for node in hosts.views:
                     await servers.start(node)
                 await leader_of(hosts)
-                assert set((await rpcs.ways(permutations(hosts.views, 2))).values()) == {"through"}
+                assert set((await rpcs.routes(permutations(hosts.views, 2))).values()) == {"proxied"}
                 clocks = ProcessClocks(servers.pid)
                 await clocks.skew(2, ["realtime"], HOUR_NS)
                 assert (await clocks.read(2))["realtime"].offset_ns == pytest.approx(HOUR_NS, abs=10**9)

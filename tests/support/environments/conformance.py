@@ -1,8 +1,8 @@
-"""One play for every kind of host: a reference quorum is put there, started, broken in each way, mended and ended.
+"""Conformance script for a kind of host: starts a reference quorum, injects and heals faults, and ends it.
 
-    python ground_scene.py KIND DIRECTORY [INVENTORY]      (started by test_grounds.py)
+    python conformance.py KIND DIRECTORY [INVENTORY]      (started by tests/harness/environments/test_environments.py)
 
-It tells by one JSON line what it saw; the test says what it should have seen, the same for every kind.
+Prints what it observed as one JSON line. The test expects the same observations for every kind of host.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ async def until(condition: Callable[[], bool], what: str) -> None:
         await asyncio.sleep(0.01)
 
 
-async def play(plan: Plan, run: RunDirectory) -> dict[str, Any]:
-    """Bring the hosts up, do everything once, and tell what was seen."""
+async def run_script(plan: Plan, run: RunDirectory) -> dict[str, Any]:
+    """Provision the hosts, use every capability once, and return what was observed."""
     clock, system, journal = RunClock.started_now(), Cluster(plan), UndoJournal(run.journal)
     events: list[list[Any]] = []
-    seen: list[Observation] = []
+    observed: list[Observation] = []
     async with provisioned(plan, run, system, clock, journal) as environment:
         files = await _files(environment, run.path)
         await asyncio.gather(*(system.prepare(environment.host(node), environment.views) for node in environment.views))
@@ -55,11 +55,11 @@ async def play(plan: Plan, run: RunDirectory) -> dict[str, Any]:
         connections = {
             node: connect(view.bound, CONTROLLER_PORT, "conformance") for node, view in environment.views.items()
         }
-        watch = QuorumWatch(clock.now_ns, clock.wall_origin_ns, seen.append)
+        watch = QuorumWatch(clock.now_ns, clock.wall_origin_ns, observed.append)
         watch.start({node: system.files(view) for node, view in environment.views.items()}, connections)
         try:
-            told = await _processes(environment, processes, watch) | await _faults(environment, processes)
-            return {**told, "files": files, "events": events, "transitions": _transitions(seen)}
+            result = await _processes(environment, processes, watch) | await _faults(environment, processes)
+            return {**result, "files": files, "events": events, "transitions": _transitions(observed)}
         finally:
             await processes.kill_all()
             await watch.stop()
@@ -69,24 +69,24 @@ async def play(plan: Plan, run: RunDirectory) -> dict[str, Any]:
 
 
 async def _files(environment: Environment, scratch: Path) -> dict[str, str]:
-    """A file written, one put and got again, a folder put and got, and a command that sees them."""
+    """Write a file, copy a folder to the host and back, and run commands."""
     host = environment.host(1)
-    there = host.view.directory
-    await host.write(there / "a folder" / "it's.txt", "written\n")
+    directory = host.view.directory
+    await host.write(directory / "a folder" / "it's.txt", "written\n")
     source = scratch / "source"
     (source / "inner").mkdir(parents=True)
     (source / "inner" / "bytes").write_bytes(bytes(range(256)) * 400)
-    await host.put(source, there / "put")
-    await host.get(there / "put", scratch / "got")
+    await host.put(source, directory / "copied")
+    await host.get(directory / "copied", scratch / "copied back")
     return {
-        "seen": await host.run(["cat", str(there / "a folder" / "it's.txt")]),
+        "read": await host.run(["cat", str(directory / "a folder" / "it's.txt")]),
         "quoted": await host.run(["printf", "%s", "$(id); `id` 'x' \"y\""]),
-        "same": str((scratch / "got" / "inner" / "bytes").read_bytes() == bytes(range(256)) * 400),
+        "same": str((scratch / "copied back" / "inner" / "bytes").read_bytes() == bytes(range(256)) * 400),
     }
 
 
 async def _processes(environment: Environment, processes: ServerProcesses, watch: QuorumWatch) -> dict[str, Any]:
-    """Start, kill, start, pause, resume, stop: the states after each, as the kernel there tells them."""
+    """Start, kill, pause, resume and stop: the process state that the host's kernel reports after each."""
     for node in environment.views:
         await processes.start(node)
     assert await watch.until(ALL_FOLLOW_LEADER, SECONDS)
@@ -106,32 +106,32 @@ async def _processes(environment: Environment, processes: ServerProcesses, watch
 
 
 async def _faults(environment: Environment, processes: ServerProcesses) -> dict[str, Any]:
-    """A one-way cut, a full one, its mending; RPCs and clocks where they can be disturbed."""
-    dead: dict[str, list[list[int]]] = {}
+    """Cut and heal links in one direction and in both; RPC rules and clocks if the hosts support them."""
+    cut: dict[str, list[list[int]]] = {}
 
-    async def look(name: str) -> None:
+    async def probe(name: str) -> None:
         passing = await environment.links.passes(EVERY_LINK)
-        dead[name] = sorted(list(link) for link, passes in passing.items() if not passes)
+        cut[name] = sorted(list(link) for link, passes in passing.items() if not passes)
 
-    await look("at first")
+    await probe("before")
     await environment.links.cut([(1, 2)])
-    await look("one way")
+    await probe("one direction")
     await environment.links.cut([(2, 1)])
     await environment.links.heal([(1, 2)])
-    await look("the other way")
+    await probe("other direction")
     await environment.links.heal()
     await environment.links.heal()
-    await look("mended twice")
-    return {"dead": dead, "rpcs": await _rpcs(environment), "clock_ms": await _clock(environment, processes)}
+    await probe("healed twice")
+    return {"cut": cut, "rpcs": await _rpcs(environment), "clock_ms": await _clock(environment, processes)}
 
 
 async def _rpcs(environment: Environment) -> Any:
     if environment.rpcs is None:
         return environment.unavailable["rpcs"]
     await environment.rpcs.replace([RpcRule.from_json(rule) for rule in NO_VOTES.value["rules"]])
-    ways = await environment.rpcs.ways(EVERY_LINK)
+    routes = await environment.rpcs.routes(EVERY_LINK)
     await environment.rpcs.clear()
-    return sorted(set(ways.values()))
+    return sorted(set(routes.values()))
 
 
 async def _clock(environment: Environment, processes: ServerProcesses) -> Any:
@@ -139,19 +139,22 @@ async def _clock(environment: Environment, processes: ServerProcesses) -> Any:
         return environment.unavailable["clocks"]
     clocks = environment.clocks(processes)
     await clocks.skew(3, ["realtime"], 5_000_000_000)
-    moved = (await clocks.read(3))["realtime"].offset_ns
+    skewed_ns = (await clocks.read(3))["realtime"].offset_ns
     await clocks.reset(3)
-    return [round(moved / 1e6), round((await clocks.read(3))["realtime"].offset_ns / 1e6)]
+    reset_ns = (await clocks.read(3))["realtime"].offset_ns
+    return [round(skewed_ns / 1e6), round(reset_ns / 1e6)]
 
 
-def _transitions(seen: list[Observation]) -> list[int]:
-    """The nodes whose logs told of transitions."""
-    return sorted({each.node for each in seen if each.kind == "transition"})
+def _transitions(observed: list[Observation]) -> list[int]:
+    """The nodes whose logs contain transitions."""
+    return sorted({each.node for each in observed if each.kind == "transition"})
 
 
 def plan_of(kind: str, inventory: str | None) -> Plan:
     story = [StoryStep(f=NO_VOTES.f, value=NO_VOTES.value)]
-    return Plan.model_validate({"hosts": kind, "inventory": inventory, "name": "play", "seed": 5, "story": story})
+    return Plan.model_validate(
+        {"hosts": kind, "inventory": inventory, "name": "conformance", "seed": 5, "story": story}
+    )
 
 
 def main() -> None:
@@ -159,8 +162,8 @@ def main() -> None:
     run = RunDirectory(Path(directory))
     run.path.mkdir(parents=True, exist_ok=True)
     with suppress(KeyboardInterrupt):
-        told = asyncio.run(play(plan_of(kind, inventory[0] if inventory else None), run))
-        print(json.dumps(told))
+        result = asyncio.run(run_script(plan_of(kind, inventory[0] if inventory else None), run))
+        print(json.dumps(result))
 
 
 if __name__ == "__main__":
