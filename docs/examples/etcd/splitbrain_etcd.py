@@ -112,20 +112,14 @@ STUTTER = sb.Fault(
     sample=lambda _random, _nodes: [sb.Step("stutter", {"who": sb.LEADER})],
     trials=((sb.Step("stutter", {"who": "n1"}),),),
 )
+LEADER_KNOWN = sb.wait_until(sb.LEADER_KNOWN)
 ETCD_01 = sb.Scenario(
     id="ETCD-01",
     title="Serializable reads of a partitioned leader are stale",
     question="Does a leader that was cut off return values that others have overwritten?",
     source=sb.Source("etcd", "API guarantees"),
     nodes=3,
-    story=(
-        sb.wait_until(sb.LEADER_KNOWN),
-        sb.sleep(1),
-        sb.cut(sb.LEADER),
-        sb.sleep(6),
-        sb.heal(),
-        sb.wait_until(sb.LEADER_KNOWN),
-    ),
+    story=(LEADER_KNOWN, sb.sleep(1), sb.cut(sb.LEADER), sb.sleep(6), sb.heal(), LEADER_KNOWN),
     bad=sb.Side({"etcd": sb.Setup()}, breaks=("non-linearizable",), workload_options={"serializable": "true"}),
     good=sb.Side({"etcd": sb.Setup()}),
     workload="etcd-register",
