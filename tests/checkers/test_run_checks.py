@@ -1,4 +1,4 @@
-"""From a run's directory to its verdict: whole tables, bounded findings, crashes that stay unknown, numbers."""
+"""Checks on a run directory: damaged tables, bounded findings, crashed checks, quantities."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def crash_in_a_worker(history_: DataFrame, *_: Any) -> DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("crash", "said"), [(crash_here, "seven is not a number"), (crash_in_a_worker, "history index 3: expected a pair")]
+    ("crash", "words"), [(crash_here, "seven is not a number"), (crash_in_a_worker, "history index 3: expected a pair")]
 )
 def test_a_crashed_check_is_unknown_and_the_others_still_run(
     crash: Any, words: str, judge_run: JudgeRun, monkeypatch: pytest.MonkeyPatch
