@@ -1,4 +1,4 @@
-"""How fast the register's algorithms are beside each other and their plain twin, and what the archive of classes saves.
+"""Compares the speed of the register's algorithms and their plain twin, and measures what the class archive saves.
 
     python benchmarks/bench_checkers.py
 
@@ -56,7 +56,7 @@ def unique_values() -> list[list]:
 
 
 def swapped_values() -> list[list]:
-    """The same of the chains of unique values, each swapped for the next at most once, beside the search."""
+    """The same for chains of unique values, each swapped for the next at most once, compared with the search."""
     operations_made = searchable(generators.whole(Recipe(OPERATIONS, swaps=0.5)))
     operations = Operations(*(column[operations_made.code != REFUSED_SWAP] for column in operations_made))
     values = int(max(operations.a.max(), operations.b.max())) + 1

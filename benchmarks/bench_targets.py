@@ -129,11 +129,11 @@ def searches(peer: Path | None, directory: Path) -> Iterator[Row]:
         ms = best(lambda operations=operations: decide(operations, NO_TEXTS, NIL, STEPS)) * 1e3
         yield Row(f"{name}: {verdict}", ms, "ms", "1,000 at most", 1.0)
         if peer is not None:
-            yield beside(peer, name, operations, verdict, ms, directory)
+            yield compared(peer, name, operations, verdict, ms, directory)
 
 
-def beside(peer: Path, name: str, operations: Operations, verdict: str, ms: float, directory: Path) -> Row:
-    """The peer on the same history: its verdict must be ours where it has one, and its time is what ours is beside."""
+def compared(peer: Path, name: str, operations: Operations, verdict: str, ms: float, directory: Path) -> Row:
+    """The peer on the same history: if it has a verdict, ours must be equal; the row compares the times."""
     result = porcupine.judged(peer, operations, directory, PEER_SECONDS)
     if result.verdict in ("valid", "invalid") and result.verdict != verdict:
         raise SystemExit(f"{name}: expected {result.verdict}, as Porcupine says, found {verdict}")

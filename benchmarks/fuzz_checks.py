@@ -1,4 +1,4 @@
-"""Every check beside its plain twin on random small histories; the first disagreement ends it, with its seed.
+"""Compares every check with its plain twin on random small histories; the first disagreement ends it, with its seed.
 
     python benchmarks/fuzz_checks.py                                 # 2,000 of each
     python benchmarks/fuzz_checks.py --histories 100000 --first 0 --only kv --only log

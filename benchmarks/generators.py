@@ -9,7 +9,7 @@ so that all is arrays and no step is simulated. What is made is valid, but for o
 returns what was overwritten long before. With unique values (`values` 0) a stale read is broken for certain; where
 values repeat, its value may have been written again meanwhile.
 
-What may live here: histories. What may not: what is measured on them.
+Contains the generation of histories. The benchmarks measure.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Recipe:
     keys are drawn with a chance that falls with the power `skew` of their rank; `first` is a share of all operations
     that goes to the first key besides. values: how many there are, 0 for one of its own for each write. writes, swaps:
     which share of the operations they are; half of the swaps are refused.
-    crashed: how many writes nobody knows the end of, half of which took effect.
+    crashed: how many writes have an unknown outcome, half of which took effect.
     """
 
     operations: int
@@ -80,9 +80,8 @@ class Made:
 class Operations:
     """A block's operations in the order of their effects: when each was called and returned, and what it did.
 
-    before is what the key held before, argument what a write or swap writes, old what a swap expects, returned what a
-    read
-    returns; 0 is nil.
+    before is the key's value before, argument the value that a write or swap writes, old what a swap expects, returned
+    what a read returns; 0 is nil.
     """
 
     number: Ints
@@ -122,7 +121,7 @@ def whole(recipe: Recipe) -> Operations:
 
 
 def begun(recipe: Recipe) -> tuple[np.random.Generator, Ints, Made]:
-    """What a history is drawn from, which of its operations crash, and what holds before the first block."""
+    """The parameters of a history, which of its operations crash, and the values before the first block."""
     source = np.random.default_rng(recipe.seed)
     crashes = np.sort(source.choice(recipe.operations, recipe.crashed, replace=False))
     nothing = HISTORY.append(pa.field("at", pa.float64())).empty_table()

@@ -1,4 +1,4 @@
-"""Mistakes planted in the checks themselves: comparison with the plain twins must find each of them.
+"""Mutants of the checks: comparison with the plain twins must find each of them.
 
     python benchmarks/mutate_checks.py [--histories 20000]
 
@@ -23,12 +23,12 @@ from tabulate import tabulate
 
 ROOT = Path(__file__).parents[1]
 COPIED = ("checkers", "harness", "nemesis", "nodes", "workloads", "results", "tests", "benchmarks")
-SAID_MAX = 60
+OUTPUT_MAX = 60
 """How much of a disagreement is printed."""
 
 
 class Mutant(NamedTuple):
-    """A file of checkers, what stands there, what stands there instead, and the subject, or test, that must tell."""
+    """A file of checkers, the original text, its replacement, and the subject or test that must detect it."""
 
     file: str
     text: str
@@ -44,7 +44,7 @@ MUTANTS = (
     Mutant("kernels/chains.py", "return CIRCLE, chains", "return VALID, chains", "cas-register"),
     Mutant("kernels/chains.py", "back[one] < zone_to[chain]:", "back[one] < zone_from[chain]:", "cas-register"),
     Mutant("kernels/windows.py", "while cursor < alive + windows.crashed_open[at]:", "while cursor < alive:", "kv"),
-    Mutant("kernels/queues.py", "]]] > back[taker]", "]]] > call[taker]", "fifo-queue"),
+    Mutant("kernels/queues.py", "]]] > back[dequeuer]", "]]] > call[dequeuer]", "fifo-queue"),
     Mutant("kernels/queues.py", "!= NOBODY and not crashed:", "!= NOBODY:", "fifo-queue"),
     Mutant("kernels/queues.py", "not_sure |= value[one] == NIL and back[one] != NEVER", "pass", "fifo-queue"),
     Mutant("kernels/inclusion.py", "known < sizes[order[place - 1]]", "known + 1 < sizes[order[place - 1]]", "set"),
@@ -84,7 +84,7 @@ MUTANTS = (
 
 
 def planted(mutant: Mutant, copy: Path) -> str:
-    """Plant it; the file's text before. Exits where what is to be changed is not there once."""
+    """Apply the mutant and return the file's text before. Exits unless the original text occurs once."""
     path = copy / "checkers" / mutant.file
     before = path.read_text()
     if before.count(mutant.text) != 1:
@@ -94,7 +94,7 @@ def planted(mutant: Mutant, copy: Path) -> str:
 
 
 def found(mutant: Mutant, copy: Path, histories: int) -> str:
-    """What the comparison says in a copy with the mutant; empty if it finds nothing."""
+    """The result of the comparison in a copy with the mutant; empty if it finds nothing."""
     before = planted(mutant, copy)
     try:
         return compared(copy, histories, mutant.subject)
@@ -147,7 +147,7 @@ def main() -> None:
         for mutant in mutants:
             began = time.perf_counter()
             output = found(mutant, copy, chosen.histories)
-            rows.append([mutant.file, mutant.instead, output[:SAID_MAX] or "SURVIVED", time.perf_counter() - began])
+            rows.append([mutant.file, mutant.instead, output[:OUTPUT_MAX] or "SURVIVED", time.perf_counter() - began])
             print(*rows[-1][:3], sep=": ", file=sys.stderr, flush=True)
     print(tabulate(rows, headers=["file", "is now", "found", "s"], floatfmt=".0f"))
     raise SystemExit(any(row[2] == "SURVIVED" for row in rows))

@@ -1,12 +1,12 @@
 """Porcupine as the peer: our own small Go program, built against a checkout of Porcupine, judges a register's history.
 
     peer = build(Path("checkout"), Path("directory"))
-    judged(peer, operations, Path("directory"), seconds=60)       # Said('valid', 44.0)
+    judged(peer, operations, Path("directory"), seconds=60)       # PeerResult('valid', 44.0)
 
 Porcupine's source is the caller's, and nothing of it is kept. It needs Go, and no download. A history's process may
 take so much memory and no more: without a bound, some histories take all that there is.
 
-What may live here: the way to the peer and back. What may not: histories, and what is measured.
+Contains the way to the peer and back. The benchmarks measure.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ MEMORY_BYTES = 6 << 30
 """What one history may take."""
 
 GRACE_SECONDS = 60
-"""What reading the history, and ending once time is up, may take besides."""
+"""Extra time for reading the history and for ending after the limit."""
 
 
-class Said(NamedTuple):
-    """What the peer said: valid, invalid, unknown where its time was up, or out of memory; and the milliseconds."""
+class PeerResult(NamedTuple):
+    """The peer's verdict (valid, invalid, unknown if its time was up, out of memory, crashed), and the milliseconds."""
 
     verdict: str
     ms: float
@@ -56,7 +56,7 @@ def build(checkout: Path, directory: Path) -> Path:
     return directory / "peer"
 
 
-def judged(peer: Path, operations: Operations, directory: Path, seconds: int) -> Said:
+def judged(peer: Path, operations: Operations, directory: Path, seconds: int) -> PeerResult:
     """What the peer says of a history, in so many seconds at most."""
     path = directory / "history.txt"
     columns = [np.where(column == NEVER, -1, column) for column in operations]
@@ -66,9 +66,9 @@ def judged(peer: Path, operations: Operations, directory: Path, seconds: int) ->
         command, capture_output=True, text=True, timeout=seconds + GRACE_SECONDS, preexec_fn=bound_memory
     )
     if results.returncode:
-        return Said("out of memory" if "out of memory" in results.stderr else "crashed", float("nan"))
+        return PeerResult("out of memory" if "out of memory" in results.stderr else "crashed", float("nan"))
     verdict, ms = results.stdout.split()
-    return Said(verdict, float(ms))
+    return PeerResult(verdict, float(ms))
 
 
 def bound_memory() -> None:

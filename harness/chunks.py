@@ -8,8 +8,8 @@ unfinished and is skipped. The chunks of a table, in name order, are the table. 
 column or that has one of another type is refused with BadInput in one line that names the file. Tables of earlier
 releases lack the columns of ADDED_LATER; they read as null. Additional columns are ignored.
 
-This module lies beside harness.model, below every package that reads tables. It knows files and columns. It does not
-know what rows mean, and it does not write.
+This module is on the level of harness.model, below every package that reads tables. It knows files and columns. It does
+not know what rows mean, and it does not write.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-// Judges one register's history with Porcupine and prints what it said, and the milliseconds that it took.
+// Checks one register's history with Porcupine and prints its verdict and the milliseconds that it took.
 //
 //	porcupine_peer HISTORY SECONDS
 //
@@ -41,7 +41,7 @@ type event struct {
 	event porcupine.Event
 }
 
-// A register that holds 0 at first. An operation tells all that it saw, so outputs stay empty; nobody knows whether a
+// A register that holds 0 at first. An operation contains all that it saw, so outputs stay empty; it is unknown whether a
 // crashed swap found what it expected. Porcupine can be given a hash of states too; it makes no difference here.
 var register = porcupine.Model{
 	Init: func() interface{} { return 0 },
@@ -71,10 +71,10 @@ func main() {
 		os.Exit(2)
 	}
 	best := 0.0
-	var said porcupine.CheckResult
+	var result porcupine.CheckResult
 	for i := 0; i < times; i++ {
 		began := time.Now()
-		said = porcupine.CheckEventsTimeout(register, history, time.Duration(seconds)*time.Second)
+		result = porcupine.CheckEventsTimeout(register, history, time.Duration(seconds)*time.Second)
 		ms := float64(time.Since(began).Nanoseconds()) / 1e6
 		if i == 0 || ms < best {
 			best = ms
@@ -85,7 +85,7 @@ func main() {
 	}
 	fmt.Printf("%s %.4f\n", map[porcupine.CheckResult]string{
 		porcupine.Ok: "valid", porcupine.Illegal: "invalid", porcupine.Unknown: "unknown",
-	}[said], best)
+	}[result], best)
 }
 
 // load returns the events in their order; crashed operations return after everything else, which may be as good as

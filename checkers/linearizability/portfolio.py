@@ -99,8 +99,8 @@ def evidence_of(
     is_open = operations.call < operations.back[stuck]
     is_open[order] = False
     # Without an order it is not known which operations were open with it.
-    beside = [stuck, *(int(one) for one in np.flatnonzero(is_open) if len(order) and one != stuck)]
-    needs = tuple(Need(index_of(keys, operations, one), need(keys, operations, one, state_name)) for one in beside)
+    listed = [stuck, *(int(one) for one in np.flatnonzero(is_open) if len(order) and one != stuck)]
+    needs = tuple(Need(index_of(keys, operations, one), need(keys, operations, one, state_name)) for one in listed)
     shown = tuple(index_of(keys, operations, int(one)) for one in order[-ORDER_MAX:])
     return Order(shown, len(order) - len(shown), needs[0].operation, needs[:NEEDS_MAX], leaves)
 

@@ -57,7 +57,7 @@ def write_chunks(directory: Path, rows: list[dict], schema: pa.Schema) -> None:
 
 @pytest.fixture
 def judge_run(spark: SparkSession, write_run: WriteRun) -> JudgeRun:
-    """Judges ops and observations with the named checks; settings by keyword."""
+    """Runs the named checks on ops and observations; settings by keyword."""
 
     def run_checks(
         checks: Sequence[str],
@@ -76,7 +76,7 @@ def judge_run(spark: SparkSession, write_run: WriteRun) -> JudgeRun:
 
 @pytest.fixture
 def find_in_run(spark: SparkSession, write_run: WriteRun) -> FindInRun:
-    """The findings alone of one check on ops, observations and batches: a third of a judgement's time."""
+    """Only the findings of one check on ops, observations and batches, which takes a third of the time."""
 
     def found(
         name: str,

@@ -1,4 +1,4 @@
-"""What is judged for the archive of classes is judged by every check, to its end."""
+"""Every check runs to its end on the tables for the archive of classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A standalone cluster of real processes, a master and two workers on loopback, judges as this machine alone does."""
+"""A standalone cluster, a master and two workers on loopback, has the same findings as local Spark."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ spark.stop()
 
 @contextmanager
 def daemon(log: Path, *command: str) -> Iterator[None]:
-    """One of Spark's own processes while the block runs, ended by its pid; its words go to log."""
+    """One of Spark's daemons while the block runs, ended by its pid; its output goes to log."""
     environment = {**os.environ, "SPARK_DAEMON_MEMORY": "128m", "SPARK_NO_DAEMONIZE": "1"}
     environment.pop("PYTHONPATH", None)
     with log.open("w") as words:
@@ -73,7 +73,7 @@ def daemon(log: Path, *command: str) -> Iterator[None]:
 
 
 def wait_for(log: Path, pattern: str) -> str:
-    """What the pattern's group holds once a line of the log has it."""
+    """Wait for the pattern in the log and return its group."""
     deadline = time.monotonic() + STARTING_S_MAX
     while time.monotonic() < deadline:
         if found := re.search(pattern, log.read_text()):
@@ -101,7 +101,7 @@ def master(tmp_path: Path) -> Iterator[str]:
 
 
 def broken_and_whole() -> list[Op]:
-    """Keys of which every third shows a stale read."""
+    """Keys, every third with a stale read."""
     ops: list[Op] = []
     for which in range(KEYS):
         key, last = f"k{which}", 1 if which % 3 == 0 else 2

@@ -1,4 +1,4 @@
-"""Every kind of corruption, planted at random: kernel, plain twin and Spark say the same, by the right name.
+"""Every kind of corruption, planted at random: kernel, plain twin and Spark agree on the expected name.
 
 Each kind is planted in SPLITBRAIN_SEEDS histories, two where that is not set; all histories of a kind of check are
 judged in one job, before and after.
@@ -28,7 +28,7 @@ TOLERATED, UNKNOWN = ", tolerated", ", unknown"
 
 
 def severity_of(name: str) -> str:
-    """What the findings of a kind of corruption weigh, as its name says."""
+    """The severity of a kind of corruption, from its name."""
     return next((each[2:] for each in (TOLERATED, UNKNOWN) if name.endswith(each)), "invalid")
 
 

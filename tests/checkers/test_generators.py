@@ -1,4 +1,4 @@
-"""The benchmarks' histories are what they say: valid, broken by one stale read, the same for the same seed."""
+"""The benchmarks' histories are as described: valid, broken by one stale read, equal for equal seeds."""
 
 from __future__ import annotations
 

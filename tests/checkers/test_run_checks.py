@@ -1,4 +1,4 @@
-"""From a run's directory to its verdict: whole tables, bounded findings, crashes that stay unknown, numbers."""
+"""Checks on a run directory: damaged tables, bounded findings, crashed checks, quantities."""
 
 from __future__ import annotations
 

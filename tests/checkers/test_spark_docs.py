@@ -1,4 +1,4 @@
-"""What docs/spark.md shows is what happens."""
+"""The example in docs/spark.md prints the output shown there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A finding is about operations: how their rows were cut into files, batches and partitions changes nothing of it."""
+"""Findings do not depend on how rows are divided into files, batches and partitions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def many_keys(keys: int = 40) -> list[Op]:
 
 
 def renamed(ops: Sequence[Op], which: int) -> list[Op]:
-    """The ops on a key of their own, by processes of their own; those of every fifth key write texts."""
+    """The ops with a key and processes of their own; every fifth key has text values."""
     key = str(which) if which % 2 else f"key {which}"
     texts = which % 5 == 0
     return [

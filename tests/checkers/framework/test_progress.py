@@ -1,4 +1,4 @@
-"""A long judgement says on a terminal how far it is, and elsewhere nothing."""
+"""A long check shows its progress on a terminal, and nothing on other streams."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class StageAtWork:
 
 
 class TrackerOfTwoStages:
-    """The third stage ended between the two questions."""
+    """The third stage ended between the two calls."""
 
     def getActiveStageIds(self) -> Sequence[int]:  # noqa: N802 - Spark's name
         return [1, 2, 3]

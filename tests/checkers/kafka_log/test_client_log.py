@@ -91,7 +91,7 @@ BROKEN = {
     "a value is at two offsets": (
         [*send(0, 1, 0), *poll(2, ONE), *drain(2, (0, 1), (1, 1))], [("duplicate", (0, 1, 4, 5))],
     ),
-    "an acknowledged write below what was read is read by nobody": (
+    "an acknowledged write below the highest read offset is never read": (
         [*send(0, 1, 0), *send(0, 2, 1), *send(0, 3, 2), *poll(2, ONE), *poll(2, THREE)],
         [("lost-write", (2, 3, 8, 9)), ("not-drained", (4, 5)), ("poll-skip", (6, 7, 8, 9))],
     ),
@@ -116,14 +116,14 @@ BROKEN = {
         [*lost_send(0, 1, "fail", refusal="_FENCED"), *poll(2, ONE), *drain(2, ONE)],
         [("zombie-write", (0, 1, 2, 3))],
     ),
-    "what nobody sent is read": ([*send(0, 1, 0), *drain(2, (0, 1), (1, 9))], [("phantom-read", (2, 3))]),
+    "a value that was never sent is read": ([*send(0, 1, 0), *drain(2, (0, 1), (1, 9))], [("phantom-read", (2, 3))]),
     "what was sent to another partition is read": (
         [*send(0, 1, 0, "log-1"), *poll(2, ONE, key="log-0"), *drain(2, ONE, key="log-1")], [("phantom-read", (2, 3))],
     ),
     "a value is read before it is sent": (
         [*poll(2, ONE), *send(0, 1, 0), *drain(2, ONE)], [("phantom-read", (0, 1, 2))],
     ),
-    "a poll that ended badly shows what nobody sent": (
+    "a failed poll returns a value that was never sent": (
         [*send(0, 1, 0), BROKEN_POLL, replace(BROKEN_POLL.info("_TRANSPORT"), value={"log-0": [[1, 9]]}),
          *drain(3, ONE)],
         [("phantom-read", (2, 3))],
@@ -147,10 +147,10 @@ BROKEN = {
         [*send(0, 1, 1), *send(0, 2, 0), *drain(2, (0, 2), (1, 1))],
         [("nonlinearizable-log", (0, 1, 2, 3)), ("nonmonotonic-send", (0, 1, 2, 3))],
     ),
-    "a later send of another process stands before": (
+    "a later send of another process has a lower offset": (
         [*send(0, 1, 1), *send(1, 2, 0), *drain(2, (0, 2), (1, 1))], [("nonlinearizable-log", (0, 1, 2, 3))],
     ),
-    "a later send of unknown end stands before": (
+    "a later send with an unknown outcome has a lower offset": (
         [*send(0, 1, 1), *lost_send(1, 2), *drain(2, (0, 2), (1, 1))], [("nonlinearizable-log", (0, 1, 4, 5))],
     ),
     "a group's commit goes back": (

@@ -1,4 +1,4 @@
-"""Logs short enough to compare by eye, each broken rule planted once, and random logs against the plain twin.
+"""Literal logs, each violated rule planted once, and random logs compared with the plain twin.
 
 A log is written as its batches in order, `1:0 1:1-2 2:3` for offset 0 and offsets 1 to 2 of epoch 1, then offset 3 of
 epoch 2. Batches of one offset and epoch have one checksum, but for those marked `~`, which another leader might have
@@ -57,7 +57,7 @@ def claimed(high_watermark: int, voters: int = 3) -> list[Observation]:
 
 
 def on_file(node: int, high_watermark: int, epoch: int, time_ns: int = 2, partition: int = 0) -> Observation:
-    """A broker has a high watermark on file, the last offset below which is of this epoch."""
+    """A broker had stored a high watermark; the last offset below it has this epoch."""
     detail = json.dumps({"topic": TOPIC, "partition": partition, "epoch": epoch})
     return Observation(
         time_ns, node, "replication-offset-checkpoint", "committed", high_watermark=high_watermark, detail=detail
@@ -68,7 +68,7 @@ LEGAL = {
     "all logs are equal": (logs("1:0 1:1-2 2:3", "1:0 1:1-2 2:3", "1:0 1:1-2 2:3"), 4),
     "a follower lags": (logs("1:0 1:1-2 2:3", "1:0 1:1-2 2:3", "1:0"), 4),
     "what is not committed is on one node": (logs("1:0 1:1 1:2", "1:0", "1:0 1:1"), 2),
-    "ends that nobody committed differ": (logs("1:0 2:1", "1:0 3:1", "1:0"), 1),
+    "uncommitted tails differ": (logs("1:0 2:1", "1:0 3:1", "1:0"), 1),
     "a deposed leader's end was cut": (logs("1:0 2:1 2:2", "1:0 2:1 2:2", "1:0 2:1 2:2"), 3),
     "a log starts behind a snapshot": (logs("1:0 1:1-2 2:3", "2:3", "1:0 1:1-2 2:3"), 4),
     "most logs start behind a snapshot": (logs("1:0 1:1-2 2:3", "2:3 2:4", "2:4"), 5),
@@ -101,7 +101,7 @@ BROKEN = {
         logs("1:0 2:1-2", "1:0 3:1", "1:0 4:1-2"), 2,
         [("committed-record-missing", None, "offsets 1 to 1 in one version"), *3 * [("diverging-tail", None, "")]],
     ),
-    "nobody's log reaches what was claimed": (
+    "no log reaches the claimed high watermark": (
         logs("1:0", "1:0", "1:0"), 7, [("committed-record-missing", None, "offsets 1 to 6")],
     ),
     "a batch is sound in one log only": (
@@ -162,7 +162,7 @@ KEPT = {
 }  # fmt: skip
 
 CUT = {
-    "another leader's record stands there": (
+    "another leader's record is there": (
         logs("1:0 3:1 3:2", "1:0 3:1 3:2", "1:0"), [on_file(1, 1, 1, 2), on_file(1, 2, 2, 3), on_file(1, 3, 2, 4)],
         (1, 4, "node 1 had stored 3, in epoch 2, and now offset 2 is of epoch 3"),
     ),
@@ -174,7 +174,7 @@ CUT = {
         logs("1:0 1:1", "1:0"), [on_file(2, 5, 1, 9), on_file(3, 5, 1, 7), on_file(3, 1, 1, 1)],
         (3, 7, "node 3 had stored 5, in epoch 1, and now no log has offset 4, the longest ends at 2"),
     ),
-    "nobody has it but a deposed leader, of an earlier epoch": (
+    "only a deposed leader of an earlier epoch has it": (
         logs("1:0 2:1", "1:0"), [on_file(3, 2, 3)],
         (3, 2, "node 3 had stored 2, in epoch 3, and now offset 1 is of epoch 2"),
     ),
@@ -207,7 +207,7 @@ def test_a_run_without_batches_is_unknown_to_this_check_only(judge_run: JudgeRun
 
 
 def random_logs(source: random.Random, partition: int) -> tuple[list[LoggedBatch], int]:
-    """Three logs that are nearly one, and how much of it was committed, more or less."""
+    """Three nearly equal logs, and a high watermark."""
     truth, offset, epoch = [], 0, 1
     for _ in range(source.randint(1, 6)):
         epoch, last = epoch + source.choice([0, 0, 1]), offset + source.choice([0, 0, 2])
@@ -235,7 +235,7 @@ def disturbed(source: random.Random, one: LoggedBatch) -> LoggedBatch:
 
 
 def random_marks(source: random.Random, partition: int, batches: list[LoggedBatch]) -> list[Observation]:
-    """What brokers had on file: mostly what some log has, now and then what none has."""
+    """High watermarks that brokers had stored: most fit some log, some fit none."""
     marks = []
     for time_ns in range(source.randint(0, 4)):
         known = source.choice(batches) if batches else LoggedBatch(0, TOPIC, partition, 0, 0, 1, 0)

@@ -1,4 +1,4 @@
-"""Every kind of corruption of what nodes did, planted at random: Spark and the plain twins say the same, by its name.
+"""Every kind of corruption of observations and logs, at random: Spark and the plain twins agree, on the expected name.
 
 Each kind is planted in SPLITBRAIN_SEEDS records, two where that is not set, and all are judged as one.
 """
@@ -42,7 +42,7 @@ SEEDS = int(os.environ.get("SPLITBRAIN_SEEDS", "2"))
 
 
 def refuse_another_name(name: str, seed: int, kind: Corruption, before: list, after: list) -> None:
-    """Nothing was found before, and what was planted after, by its name."""
+    """Require no finding before, and after it the planted one by its name."""
     assert before == [], f"{name}, seed {seed}: before"
     names = {found[0] for found in after}
     assert {kind.must} <= names <= {kind.must} | kind.may, f"{name}, seed {seed}: {names}"
@@ -70,7 +70,7 @@ def batches_of(spark: SparkSession, logs: Iterable[Sequence[LoggedBatch]]) -> Da
 
 
 def results_of(rules: Iterable[DataFrame]) -> Mapping[int, list[tuple[str, tuple[int, ...]]]]:
-    """By partition, what the rules find: names, and the numbers of the messages in order."""
+    """By partition, the findings of the rules: names, and the numbers in the messages."""
     found = defaultdict(list)
     for row in [row for rule in rules for row in rule.collect()]:
         numbers = tuple(int(number) for number in re.findall(r"\d+", row["message"]))

@@ -1,4 +1,4 @@
-"""Zombies by the brokers' own logs: literal ones, planted ones, and those that both checks tell with their senders."""
+"""Zombies in the brokers' own logs: literal and planted ones, and the findings of both checks with their senders."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SEEDS = 25
 
 
 def found(spark: SparkSession, records: Sequence[LoggedRecord]) -> set[tuple[str, int, str]]:
-    """(key, offset, value) of each record that the check tells."""
+    """(key, offset, value) of each record that the check finds."""
     rows = pa.Table.from_pylist([asdict(record) for record in records], RECORDS).to_pylist()
     table = spark.createDataFrame([tuple(row.values()) for row in rows], from_arrow_schema(RECORDS))
     results = zombies.behind_newer(table).select("key", "offset", "value").collect()

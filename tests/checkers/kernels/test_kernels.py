@@ -1,4 +1,4 @@
-"""The kernels against their plain twins, on thousands of random small histories, and on a few written by hand."""
+"""The kernels compared with their plain twins on random small histories, and literal ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.checks.small_histories import arrays, history, random_registe
 
 
 def keys_of(ops: Sequence[Op], swaps_as_observations: bool = True) -> Keys:
-    """One key's ops as the checks hand them to the kernels."""
+    """One key's ops as the checks pass them to the kernels."""
     texts = ["nil", *(str(value) for value in range(1, 30))]
     pairs = sorted({str(op.value) for op in ops if isinstance(op.value, list)})
     numbered = [
@@ -115,7 +115,7 @@ def test_search_says_undecided_when_its_budget_is_spent() -> None:
 
 
 def accesses(keys: Keys) -> list[twins.Access]:
-    """The twin's view: crashed reads and whatever failed are left out."""
+    """The ops as the twin takes them: without crashed reads and failed operations."""
     found = []
     for start in np.flatnonzero(keys.kind == INVOKE):
         end = keys.partner[start]

@@ -12,7 +12,7 @@ from checkers.kernels.rows import NOBODY
 def overtaken_by_definition(
     acked: np.ndarray, offset: np.ndarray, value: np.ndarray, first_sent: np.ndarray, place: np.ndarray
 ) -> set[int]:
-    """Where the sends are placed that begin after an acknowledgement of a higher offset."""
+    """The events that give an offset to sends that begin after an acknowledgement of a higher one."""
     return {
         int(own)
         for held, own in enumerate(place)

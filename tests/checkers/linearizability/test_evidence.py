@@ -1,4 +1,4 @@
-"""What findings carry for their pictures: orders that are orders, zones as kernels bound them, cycles edge by edge."""
+"""The evidence of findings: valid orders, zones as kernels bound them, cycles edge by edge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def problems(model: str, histories: Sequence[Sequence[Op]]) -> list[Problem | No
 
 
 def is_explained(calls: Sequence[Call], rule_name: str) -> bool:
-    """Whether the calls, in this order, do what the model's twin says."""
+    """Whether the calls, in this order, satisfy the model's twin."""
     rule, held = TWINS[rule_name]
     for call in calls:
         legal, held = rule(call, held)
@@ -33,7 +33,7 @@ def is_explained(calls: Sequence[Call], rule_name: str) -> bool:
 
 
 def respects_real_time(calls: Sequence[Call]) -> bool:
-    """Whether no call comes after one that began after it had returned."""
+    """Whether no call follows one that began after it had returned."""
     return not any(
         later.back is not None and later.back < earlier.call
         for at, earlier in enumerate(calls)

@@ -57,7 +57,7 @@ def test_a_model_agrees_with_trying_every_order(model: str, count: int) -> None:
 
 
 def test_texts_agree_with_trying_every_order_where_many_operations_are_open() -> None:
-    """More than windows.FEW: there the searches look ahead for the next read."""
+    """More than windows.FEW operations: the searches look ahead for the next read."""
     histories = [random_history("kv", random.Random(seed), 9, 9) for seed in range(600)]
     rule, initial = TWINS["kv"]
     found = [each.problem is None for each in outcomes_of("kv", histories)]
@@ -111,7 +111,7 @@ VALID_ONES = {
     "fifo-queue: a value may come twice if it went in twice": [
         *op("enqueue", 0, 1), *op("enqueue", 0, 1), *op("dequeue", 0, None, 1), *op("dequeue", 0, None, 1),
     ],
-    "fifo-queue: nothing comes of an empty queue": [*op("dequeue", 0), *op("enqueue", 0, 1)],
+    "fifo-queue: an empty queue returns nothing": [*op("dequeue", 0), *op("enqueue", 0, 1)],
 }  # fmt: skip
 
 BROKEN_ONES = {
@@ -140,7 +140,7 @@ BROKEN_ONES = {
     "set: an element is lost": (
         [*op("add", 0, 1), *op("read", 0, None, [])], "add 1 (index 0 to 1) ended before read [] (index 2 to 3) began",
     ),
-    "set: an element nobody added": ([*op("read", 0, None, [4])], "read [4] (index 0 to 1) shows an element that was"),
+    "set: an element that was never added": ([*op("read", 0, None, [4])], "read [4] (index 0 to 1) shows an element"),
     "set: reads that disagree": (
         [*op("add", 0, 1), *op("add", 0, 2), *op("read", 1, None, [1]), *op("read", 1, None, [2])], "neither of",
     ),
@@ -158,7 +158,7 @@ BROKEN_ONES = {
     "fifo-queue: a value before it went in": (
         [*op("dequeue", 1, None, 1), *op("enqueue", 0, 1)], "dequeue 1 (index 0 to 1) ended before enqueue 1",
     ),
-    "fifo-queue: nothing comes of a queue that is not empty": (
+    "fifo-queue: a queue that is not empty returns nothing": (
         [*op("enqueue", 0, 1), *op("dequeue", 0)], "explains dequeue nil (index 2 to 3) (plain search)",
     ),
 }  # fmt: skip

@@ -51,7 +51,7 @@ ADDING = Op("invoke", "add", 6, "x", 1)
 
 SET_FULL_CASES: dict[str, tuple[str, list[Op], list[tuple[str, str]]]] = {
     "set-full: what was added is read": ("set-full", [*op("add", 0, 1), *op("read", 1, None, [1])], []),
-    "set-full: a read beside an add may miss it": (
+    "set-full: a read concurrent with an add may miss it": (
         "set-full", [READING, *op("add", 0, 1), READING.ok([]), *op("read", 1, None, [1])], [],
     ),
     "set-full: a crashed add may be seen or not": (
@@ -96,7 +96,7 @@ SET_FULL_CASES: dict[str, tuple[str, list[Op], list[tuple[str, str]]]] = {
     "counter: increments are by one": (
         "counter", [*op("increment", 0), *op("increment", 0, 4), *op("decrement", 0), *op("read", 1, None, 4)], [],
     ),
-    "counter: a read beside an add sees it or not": (
+    "counter: a read concurrent with an add may see it": (
         "counter", [READING, ADDING, READING.ok(1), ADDING.ok(), *op("read", 1, None, 1)], [],
     ),
     "counter: a crashed add may count at any time": (
@@ -143,7 +143,7 @@ def test_a_malformed_value_is_refused(model: str, ops: Sequence[Op], words: str)
 
 
 def random_history(source: random.Random, ask: Callable[[], tuple[str, Any]], answer: Callable[[str], Any]) -> list[Op]:
-    """A few operations of four processes that overlap; what they return has nothing to do with what was argument."""
+    """A few concurrent operations of four processes, with random results."""
     ops: list[Op] = []
     running: dict[int, Op] = {}
     begun, size = 0, source.randint(1, 9)

@@ -1,4 +1,4 @@
-"""What leaders claim and what logs hold of voters: each rule broken once, legal histories, and the plain twins."""
+"""Leaders' claims and voter sets in logs: each rule violated once, legal histories, and the plain twins."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_claims_are_broken_when(name: str, found: dict[str, list[Finding]]) -> N
 
 
 def polls(seconds: Iterable[float], slow: dict[float, int] | int) -> list[Observation]:
-    """The leader's claims at these times; voter 3 stands where slow says, or moves as it says."""
+    """The leader's claims at these times; slow is voter 3's log end offset, constant or by time."""
     claims = [
         claim(round(second * 1000), 1, 1, 50, {1: 60, 2: 50, 3: slow if isinstance(slow, int) else slow[second]})
         for second in seconds
@@ -110,7 +110,7 @@ def process(second: float, node: int, kind: Any) -> Observation:
 
 
 def nemesis_ops_at(*operations: tuple[float, str]) -> list[Op]:
-    """Each begun and done at once."""
+    """Nemesis operations at these times, each called and completed at once."""
     return history(*(Op("info", f, -1, time_ns=round(second * 1e9)) for second, f in operations for _ in range(2)))
 
 
@@ -157,7 +157,7 @@ def random_claims(source: random.Random, run: int) -> list[Observation]:
         reach = {base + voter: base + source.randint(0, 4) for voter in voters}
         node = base + source.choice((1, 2))
         mark = source.choice([None, -1, base + source.randint(0, 4)])
-        # One epoch has one leader, or other rules would speak.
+        # One epoch has one leader, or other rules would be violated.
         epoch = base + (node - base) + source.choice((0, 2))
         found.append(claim(source.randint(1, 9), node, epoch, mark, source.choice([reach, reach, {}])))
     return found
@@ -177,7 +177,7 @@ def test_rules_on_claims_agree_with_their_twins_on_random_claims(find_in_run: Fi
 
 
 def log(node: int, *sets: tuple[int, int, list[int] | None]) -> list[LoggedBatch]:
-    """Batches of one record: offset, epoch, and the voters it sets."""
+    """Batches of one record: offset, epoch, and the voters that it sets."""
     return [
         LoggedBatch(node, TOPIC, 0, offset, offset, epoch, offset, control=True, voters=voters and json.dumps(voters))
         for offset, epoch, voters in sets
@@ -229,7 +229,7 @@ def test_voter_sets_agree_with_their_twin_on_random_logs(find_in_run: FindInRun)
 
 
 def checkpointed(*pairs: tuple[int, int | None], intact: bool = True) -> list[LoggedBatch]:
-    """Batches at offsets 0, 1, …: each one's epoch, and what the checkpoint gives it."""
+    """Batches at offsets 0, 1, …: each one's epoch, and its epoch in the checkpoint."""
     return [
         LoggedBatch(1, TOPIC, 0, offset, offset, epoch, offset, intact=intact, checkpoint_epoch=stored)
         for offset, (epoch, stored) in enumerate(pairs)

@@ -1,4 +1,4 @@
-"""The quorum's rules and numbers on observations short enough to verify by eye, and against their plain twins."""
+"""The quorum's rules and quantities on literal observations, and compared with their plain twins."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_a_quorum_that_never_commits_again_has_not_recovered(measure: Measure) -
 
 
 def random_observations(random_source: random.Random, size: int, node: int, epoch: int, mark: int) -> list[Observation]:
-    """Three nodes from `node` on, epochs from `epoch` on, marks from `mark` on: nothing in it makes sense."""
+    """Three nodes from `node` on, epochs from `epoch` on, high watermarks from `mark` on; all random."""
     observations = []
     states = ["Unattached", "Follower", "Prospective", "Candidate", "Leader", "Resigned"]
     for _ in range(size):
@@ -239,7 +239,7 @@ def test_rules_agree_with_their_twins_on_random_observations(table: str, judge_r
         for run in range(300)
         for seen in random_observations(source, source.randint(2, 8), 10 * run, 10 * run, 10 * run)
     ]
-    # Two chunks hold the record, in order: rows of one time are told apart by their place in it.
+    # The record is in two chunks: rows of equal time are ordered by their position in it.
     wiped = [(10 * run + source.randrange(3), source.randint(1, 40) * MS) for run in range(0, 300, 3)]
     ops = history(*(op for node, ns in wiped for op in at(ns // MS, *nemesis_op("lose_disk", {"nodes": [node]}))))
     results = judge_run(["quorum"], ops, observations, table=table, findings_max=10**6)

@@ -147,7 +147,7 @@ HELD = {
         ],
         [claim(1, 1, {1: 3, 2: 2, 3: 0, 4: 1}, 2)],
     ),
-    "a deposed leader's uncommitted change stands below the high watermark": (
+    "a deposed leader's uncommitted change is below the high watermark": (
         [
             *log(1, (0, 1, [1, 2, 3]), (1, 2, None), (2, 2, None)),
             *log(2, (0, 1, [1, 2, 3]), (1, 2, None), (2, 2, None)),

@@ -1,4 +1,4 @@
-"""What the brokers' own logs tell of transactions and sends: each way to end once, on one partition or two."""
+"""Outcomes of transactions and sends in the brokers' own logs: each once, on one partition or two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histories of transactions short enough to judge by eye, each rule broken once, and random ones against the twin.
+"""Literal histories of transactions, each rule violated once, and random ones compared with the twin.
 
 A transaction is written as its process, its end and its operations; those of one history follow each other, but for
 `together`, whose transactions all begin before any ends.
@@ -43,7 +43,7 @@ ORDER = "transactions have an order: "
 
 
 def refused(ops: list[Op], error: str) -> list[Op]:
-    """The history in which what failed did so with this error."""
+    """The history in which failed operations have this error."""
     return [replace(op, error=error) if op.type == "fail" else op for op in ops]
 
 
@@ -80,7 +80,7 @@ BROKEN: dict[str, tuple[list[Op], list[tuple[str, str, Sequence[int]]]]] = {
         [("G1a", "what a failed transaction wrote is never read: T0 wrote x=1 and failed, and it was read "
           "1 times, first by T2", (0, 1, 2, 3))],
     ),
-    "a read ends in the midst of a transaction's appends": (
+    "a read ends between a transaction's appends": (
         together(txn(0, append("x", 1), append("x", 2)), txn(1, read("x", 1)), txn(2, read("x", 1, 2))),
         [("G-single", ORDER + "T1 read x=1, which T0 wrote; T1 read x=1 before T0 wrote x=2", (0, 1, 3, 4)),
          ("G1b", "only the last write of a transaction is read: T1 read x=1, which T0 overwrote", (0, 1, 3, 4))],
@@ -100,7 +100,7 @@ BROKEN: dict[str, tuple[list[Op], list[tuple[str, str, Sequence[int]]]]] = {
         [("incompatible-order", "a position has one version: at 0 of x T4 has 1, T6 has 2", (4, 6)),
          ("incompatible-order", "a position has one version: at 1 of x T6 has 1, T4 has 2", (4, 6))],
     ),
-    "what nobody appended is read": (
+    "a value that was never appended is read": (
         one_by_one(txn(0, append("x", 1)), txn(1, read("x", 1, 7))),
         [("phantom-read", "reads return written values: T2 read x=7, which no transaction wrote", (2, 3))],
     ),
@@ -126,7 +126,7 @@ BROKEN: dict[str, tuple[list[Op], list[tuple[str, str, Sequence[int]]]]] = {
         [("zombie-write", "what a failed transaction wrote is never read: T0 wrote t-0=5 and failed as its producer "
           "was fenced, and it was read 2 times, first by T2", (0, 1, 2, 3))],
     ),
-    "a transaction is committed that was fenced in its midst": (
+    "a transaction that was fenced while open is committed": (
         one_by_one(txn(0, send("t-0", 1, 5), ["fence"], send("t-0", 2, 6)), drain("t-0", [1, 5], [2, 6])),
         [("zombie-write", "a fenced producer commits nothing: T0 was committed, though a newer producer had fenced "
           "its producer", (0, 1))],
@@ -141,7 +141,7 @@ BROKEN: dict[str, tuple[list[Op], list[tuple[str, str, Sequence[int]]]]] = {
         [("lost-write", "committed records are in the log: T0 wrote t-0=5, and no read returned it, T2 included",
           (0, 1, 2))],
     ),
-    "nobody drained a log": (
+    "a log was not drained": (
         one_by_one(txn(0, send("t-0", 1, 5)), txn(1, poll("t-0", [1, 5]))),
         [("not-drained",
           "cannot check whether T0 and later transactions are in the log of t-0: no drain began after it", (0,))],
@@ -214,7 +214,7 @@ def test_a_legal_history_is_valid(name: str, found: dict[str, list[Finding]]) ->
 
 
 def random_graph(rng: random.Random, kinds: Sequence[int]) -> set[twin.Edge]:
-    """Edges among a few nodes."""
+    """Random edges among a few nodes."""
     nodes = rng.randint(2, 8)
     ends = [rng.sample(range(nodes), 2) for _ in range(rng.randint(1, 16))]
     return {(source, target, rng.choice(kinds)) for source, target in ends}

@@ -1,10 +1,8 @@
-"""Planted corruptions of a log's histories: each breaks a valid one in the way that its docstring says.
+"""Planted corruptions of a log's histories: each breaks a valid one as its docstring says.
 
-What is planted may rightly break more than one guarantee: a record that nobody reads is lost, and the poll that passed
-over it skipped it. So each corruption says which findings it must have, and which it may have besides. A plant returns
-None for a history that has nothing to break so.
-
-What may live here: plants and the valid histories that they need. What may not: what is said of them.
+A corruption may break more than one guarantee: a record that no read returns is lost, and the poll that passed over it
+skipped it. So each corruption names the findings that it must cause, and those that it may cause in addition. A plant
+returns None for a history that it cannot break.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from tests.support.checks.small_logs import (
 )
 
 Plant = Callable[[random.Random, list[Op], Records], Sequence[Op] | None]
-"""From a history, and the log that its drain returned, to a broken one."""
+"""A function from a history, and the log that its drain returned, to a broken history."""
 
 NEW = 1_000_001
 """A value that no generated history has."""
@@ -39,7 +37,7 @@ NEW = 1_000_001
 
 @dataclass(frozen=True, slots=True)
 class Corruption:
-    """What is done, the findings that it must have, and those that it may have."""
+    """The change, the findings that it must cause, and those that it may cause."""
 
     plant: Plant
     must: frozenset[str]
@@ -47,7 +45,7 @@ class Corruption:
 
 
 def valid_log(source: random.Random) -> tuple[list[Op], Records]:
-    """A history without a finding that ends with a drain of three records or more, and what that returned."""
+    """A history without findings that ends with a drain of at least three records, and these records."""
     while True:
         ops = random_log(source, 0, KEY, 20)
         if ops and ops[-1].f == "drain" and len(ops[-1].value) >= 3 and not log_twin.findings(ops):
@@ -55,7 +53,7 @@ def valid_log(source: random.Random) -> tuple[list[Op], Records]:
 
 
 def planted(name: str, seed: int) -> tuple[list[Op], list[Op]]:
-    """A valid history and what became of it."""
+    """A valid history and its corruption."""
     for attempt in count():
         source = random.Random(f"{name}/{seed}/{attempt}")
         before, log = valid_log(source)
@@ -105,7 +103,7 @@ def before_the_drain(ops: Sequence[Op], more: Sequence[Op], *records: list[int])
 
 
 def two_values_at_an_offset(source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
-    """A read returns at one offset what stands at another."""
+    """A read returns at one offset the value of another."""
     read = source.choice(reads(ops))
     records = records_of(read)
     at = source.randrange(len(records))
@@ -120,26 +118,26 @@ def value_at_two_offsets(source: random.Random, ops: list[Op], log: Records) -> 
 
 
 def acknowledged_elsewhere(source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
-    """A send is told an offset beyond the end of the log."""
+    """A send is acknowledged with an offset beyond the end of the log."""
     ack = source.choice(acked(ops)) if acked(ops) else None
     moved = {"offset": log[-1][0] + 50, "value": ack.value["value"]} if ack else None
     return [replace(op, value=moved) if op is ack else op for op in ops] if ack else None
 
 
 def passed_over(source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
-    """What was acknowledged, and is not the last, is in no read."""
+    """An acknowledged value, not the last, is in no read."""
     gone = [ack.value["value"] for ack in acked(ops) if ack.value["value"] != log[-1][1]]
     return unread(ops, source.choice(gone)) if gone else None
 
 
 def vanished(source: random.Random, ops: list[Op], _log: Records) -> list[Op] | None:
-    """What was polled is not in the drain."""
+    """A polled value is not in the drain."""
     seen = polled(ops)
     return unread(ops, source.choice(seen)[1], ["drain"]) if seen else None
 
 
 def overwritten(source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
-    """What was acknowledged and polled gave its offset to a later value (KIP-101's loss)."""
+    """A later value has the offset of an acknowledged and polled one (KIP-101's loss)."""
     seen = [record for record in polled(ops) if record[1] in {ack.value["value"] for ack in acked(ops)}]
     if not seen:
         return None
@@ -149,13 +147,13 @@ def overwritten(source: random.Random, ops: list[Op], log: Records) -> list[Op] 
 
 
 def never_seen(_source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
-    """What was acknowledged last of all is in no read."""
+    """The last acknowledged value is in no read."""
     last = log[-1][1]
     return unread(ops, last) if last in {ack.value["value"] for ack in acked(ops)} else None
 
 
 def refused_and_read(*errors: str) -> Plant:
-    """A send whose value was read is said to have failed with one of these errors."""
+    """A send whose value was read failed with one of these errors."""
 
     def plant(source: random.Random, ops: list[Op], _log: Records) -> list[Op] | None:
         ack = source.choice(acked(ops)) if acked(ops) else None
@@ -166,19 +164,19 @@ def refused_and_read(*errors: str) -> Plant:
 
 
 def from_nowhere(_source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
-    """The drain returns what nobody sent."""
+    """The drain returns a value that was never sent."""
     return before_the_drain(ops, (), [log[-1][0] + 1, NEW])
 
 
 def shown_by_a_poll_that_failed(_source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
-    """A poll that ended badly returns what nobody sent."""
+    """A failed poll returns a value that was never sent."""
     start = Op("invoke", "poll", 70)
     end = replace(start.info("_TRANSPORT"), value={KEY: [[log[-1][0] + 1, NEW]]})
     return before_the_drain(ops, (start, end))
 
 
 def read_before_it_was_sent(_source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
-    """A poll returns a record before anybody began to send it."""
+    """A poll returns a record before its send began."""
     return [*poll(70, log[0]), *ops]
 
 
@@ -206,33 +204,33 @@ def poll_skips(source: random.Random, ops: list[Op], log: Records) -> list[Op] |
 
 
 def drain_goes_back(source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
-    """The drain returns two neighbours the wrong way round."""
+    """The drain returns two neighbours in reverse order."""
     at = source.randrange(len(log) - 1)
     return returning(ops, ops[-1], [*log[:at], log[at + 1], log[at], *log[at + 2 :]])
 
 
 def sends_go_back(_source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
-    """A process sends two values, and the second stands before the first."""
+    """A process sends two values, and the second is before the first."""
     end = log[-1][0] + 1
     more = (*send(70, NEW, end + 1), *send(70, NEW + 1, end))
     return before_the_drain(ops, more, [end, NEW + 1], [end + 1, NEW])
 
 
 def later_send_stands_before(_source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
-    """A process sends a value after another's was acknowledged, and stands before it."""
+    """A process sends a value after another's was acknowledged, and it is before that one."""
     end = log[-1][0] + 1
     more = (*send(70, NEW, end + 1), *send(71, NEW + 1, end))
     return before_the_drain(ops, more, [end, NEW + 1], [end + 1, NEW])
 
 
 def send_goes_back(_source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
-    """One send's second record stands before its first."""
+    """One send's second record is before its first."""
     end = log[-1][0] + 1
     return before_the_drain(ops, send_all(70, (end + 1, NEW), (end, NEW + 1)), [end, NEW + 1], [end + 1, NEW])
 
 
 def send_is_parted(_source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
-    """Another's record stands between those of one send."""
+    """Another's record is between those of one send."""
     end = log[-1][0] + 1
     one, other = send_all(70, (end, NEW), (end + 2, NEW + 1)), send(71, NEW + 2, end + 1)
     more = (one[0], other[0], one[1], other[1])
@@ -252,12 +250,12 @@ def drained_too_soon(_source: random.Random, ops: list[Op], log: Records) -> lis
 
 
 def drain_broke_off(_source: random.Random, ops: list[Op], _log: Records) -> list[Op] | None:
-    """The drain had no end."""
+    """The drain has no completion."""
     return [*ops[:-1], replace(ops[-1].info("_TIMED_OUT"), value=None)] if acked(ops) else None
 
 
 def second_drain_is_empty(_source: random.Random, ops: list[Op], _log: Records) -> list[Op] | None:
-    """A second drain finds nothing any more."""
+    """A second drain returns nothing."""
     return [*ops, *drain(70)]
 
 
@@ -267,17 +265,17 @@ def committed_back(source: random.Random, ops: list[Op], log: Records) -> list[O
 
 
 def committed_offset_lost(source: random.Random, ops: list[Op], log: Records) -> list[Op]:
-    """Once all is healed, the group has committed less than a member had, or nothing."""
+    """In the final reads, the group's committed offset is below a member's commit, or missing."""
     return behind(source, ops, log, lambda offset: committed(71, source.choice([offset, None]), at_last=True))
 
 
 def committed_offset_stale(source: random.Random, ops: list[Op], log: Records) -> list[Op]:
-    """Meanwhile, a coordinator answers with less than a member had committed, or with nothing."""
+    """During faults, a coordinator's answer is below a member's commit, or empty."""
     return behind(source, ops, log, lambda offset: committed(71, source.choice([offset, None])))
 
 
 def behind(source: random.Random, ops: list[Op], log: Records, late: Callable[[int], tuple[Op, Op]]) -> list[Op]:
-    """The history in which a member commits the whole log, and then something tells of less."""
+    """The history in which a member commits the whole log, followed by a lower offset."""
     end = log[-1][0] + 1
     return [*ops, *commit(70, end), *late(source.randrange(end))]
 
@@ -294,7 +292,7 @@ CORRUPTIONS: Mapping[str, Corruption] = {
         named("phantom-read", "nonlinearizable-log", "lost-write", "unseen"),
     ),
     "log: a value at two offsets": Corruption(value_at_two_offsets, named("duplicate")),
-    "log: acknowledged elsewhere": Corruption(
+    "log: acknowledged at another offset": Corruption(
         acknowledged_elsewhere, named("duplicate"), named("nonlinearizable-log", "nonmonotonic-send")
     ),
     "log: passed over": Corruption(passed_over, named("lost-write", "unseen"), SKIPS),
@@ -322,7 +320,7 @@ CORRUPTIONS: Mapping[str, Corruption] = {
     "log: a poll skips": Corruption(poll_skips, named("int-poll-skip")),
     "log: a drain goes back": Corruption(drain_goes_back, named("int-nonmonotonic-poll"), SKIPS),
     "log: sends go back": Corruption(sends_go_back, named("nonmonotonic-send", "nonlinearizable-log")),
-    "log: a later send stands before": Corruption(later_send_stands_before, named("nonlinearizable-log")),
+    "log: a later send has a lower offset": Corruption(later_send_stands_before, named("nonlinearizable-log")),
     "log: a send goes back": Corruption(send_goes_back, named("int-nonmonotonic-send")),
     "log: a send is parted, tolerated": Corruption(send_is_parted, named("int-send-skip")),
     "log: a commit goes back": Corruption(committed_back, named("committed-offset-regression")),

@@ -1,9 +1,8 @@
-"""Planted corruptions of the models' histories: each breaks a valid one in the way that its docstring says.
+"""Planted corruptions of the models' histories: each breaks a valid one as its docstring says.
 
-Each is broken for certain, whatever else is in the history: values are unique and what was planted bounds itself, so
-that no operation of unknown end can explain it. A plant returns None for a history that has nothing to break so.
-
-What may live here: plants and the valid histories that they need. What may not: what is said of them.
+Each history is certainly broken, whatever else it contains: values are unique and the planted operations bound
+themselves, so no operation with an unknown outcome can explain them. A plant returns None for a history that it cannot
+break.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ A, B, C = 1_000_001, 1_000_002, 1_000_003
 
 @dataclass(frozen=True, slots=True)
 class Corruption:
-    """The model, what is done to a history of it, and the words of its operations where not all may occur."""
+    """The model, the change to a history of it, and its operations' f if not all may occur."""
 
     model: str
     plant: Plant
@@ -43,7 +42,7 @@ class Did(NamedTuple):
 
 
 def valid_history(corruption: Corruption, source: random.Random) -> list[Op]:
-    """A history that the twin can explain; locks are contended for, and never left in doubt."""
+    """A history that the twin can explain; locks are contended, and no outcome of theirs is unknown."""
     model = corruption.model
     if model == "mutex":
         return waiting(source, sequential_history(model, source, 14))
@@ -54,7 +53,7 @@ def valid_history(corruption: Corruption, source: random.Random) -> list[Op]:
 
 
 def waiting(source: random.Random, ops: Sequence[Op]) -> list[Op]:
-    """The history in which some operations were begun a little earlier than they took effect."""
+    """The history in which some operations begin a little before they take effect."""
     moved = list(ops)
     for at in range(2, len(moved)):
         one, process = moved[at], moved[at].process
@@ -64,7 +63,7 @@ def waiting(source: random.Random, ops: Sequence[Op]) -> list[Op]:
 
 
 def planted(name: str, seed: int) -> tuple[list[Op], list[Op]]:
-    """A valid history and what became of it."""
+    """A valid history and its corruption."""
     corruption = CORRUPTIONS[name]
     for attempt in count():
         source = random.Random(f"{name}/{seed}/{attempt}")
@@ -88,7 +87,7 @@ def done(ops: Sequence[Op], *fs: str) -> list[Did]:
 
 
 def before(one: Did, other: Did) -> bool:
-    """Whether the one ended before the other began."""
+    """Whether one ended before the other began."""
     return one.end.index < other.start.index
 
 
@@ -103,7 +102,7 @@ def returning(ops: Sequence[Op], did: Did, value: Any) -> list[Op]:
 
 
 def failing(ops: Sequence[Op], did: Did) -> list[Op]:
-    """The history in which an operation is said to have failed."""
+    """The history in which an operation failed."""
     return [did.start.fail("refused") if op is did.end else op for op in ops]
 
 
@@ -113,7 +112,7 @@ def without(ops: Sequence[Op], did: Did) -> list[Op]:
 
 
 def among(source: random.Random, ops: Sequence[Op], *more: tuple[str, Any, Any]) -> list[Op]:
-    """The history with more operations one after the other, somewhere: each as f, what it asked, what it returned.
+    """The history with more operations one after the other, somewhere: each as f, its argument and its result.
 
     One that returned REFUSED or FAILED ended so.
     """
@@ -130,7 +129,7 @@ REFUSED, FAILED = "mismatch", "refused"
 
 
 def stale_read(source: random.Random, ops: list[Op]) -> list[Op] | None:
-    """A read returns what was overwritten before it began."""
+    """A read returns a value that was overwritten before it began."""
     writes = done(ops, "write")
     cases = [
         (read, old)
@@ -142,18 +141,18 @@ def stale_read(source: random.Random, ops: list[Op]) -> list[Op] | None:
 
 
 def read_from_nowhere(source: random.Random, ops: list[Op]) -> list[Op] | None:
-    """A read returns what nobody wrote."""
+    """A read returns a value that was never written."""
     return any_of(source, [(read,) for read in done(ops, "read")], lambda read: returning(ops, read, A))
 
 
 def read_of_the_future(source: random.Random, ops: list[Op]) -> list[Op] | None:
-    """A read returns what was begun to be written after it had ended."""
+    """A read returns a value whose write began after it had ended."""
     cases = [(read, write) for read in done(ops, "read") for write in done(ops, "write") if before(read, write)]
     return any_of(source, cases, lambda read, write: returning(ops, read, write.start.value))
 
 
 def read_of_a_failed_write(source: random.Random, ops: list[Op]) -> list[Op] | None:
-    """A write whose value was read is said to have failed."""
+    """A write whose value was read failed."""
     seen = {read.end.value for read in done(ops, "read")}
     return any_of(source, [(w,) for w in done(ops, "write") if w.start.value in seen], lambda w: failing(ops, w))
 
@@ -183,7 +182,7 @@ def exchanged(ops: Sequence[Op], one: Did, other: Did) -> list[Op]:
 
 
 def write_of_unknown_end_seen_and_gone(source: random.Random, ops: list[Op]) -> list[Op] | None:
-    """A write that nobody acknowledged is read, and then the initial value again."""
+    """An unacknowledged write is read, and then the initial value again."""
     start = Op("invoke", "write", 51, "x", A)
     return [start, start.info("timeout"), *among(source, ops, ("read", None, A), ("read", None, None))]
 
@@ -249,7 +248,7 @@ def put_ignored(source: random.Random, ops: list[Op]) -> list[Op] | None:
 
 
 def append_from_nowhere(source: random.Random, ops: list[Op]) -> list[Op] | None:
-    """A get shows a letter that nobody wrote."""
+    """A get shows a letter that was never written."""
     cases = [(get,) for get in done(ops, "get")]
     return any_of(source, cases, lambda get: returning(ops, get, f"{get.end.value or ''}Z"))
 
@@ -293,18 +292,18 @@ def element_gone(source: random.Random, ops: list[Op]) -> list[Op] | None:
 
 
 def element_from_nowhere(source: random.Random, ops: list[Op]) -> list[Op] | None:
-    """A read shows what nobody added."""
+    """A read shows an element that was never added."""
     return any_of(source, [(r,) for r in done(ops, "read")], lambda r: returning(ops, r, [*r.end.value, A]))
 
 
 def element_of_the_future(source: random.Random, ops: list[Op]) -> list[Op] | None:
-    """A read shows what was begun to be added after it had ended."""
+    """A read shows an element whose add began after it had ended."""
     cases = [(read, add.start.value) for read in done(ops, "read") for add in done(ops, "add") if before(read, add)]
     return any_of(source, cases, lambda read, new: returning(ops, read, [*read.end.value, new]))
 
 
 def failed_add_seen(source: random.Random, ops: list[Op]) -> list[Op] | None:
-    """An add whose element was read is said to have failed."""
+    """An add whose element was read failed."""
     seen = {element for read in done(ops, "read") for element in read.end.value}
     return any_of(source, [(add,) for add in done(ops, "add") if add.start.value in seen], lambda a: failing(ops, a))
 
@@ -332,21 +331,21 @@ def queue_values(ops: Sequence[Op]) -> tuple[dict[int, Did], list[Did]]:
 
 
 def values_change_places(source: random.Random, ops: list[Op]) -> list[Op] | None:
-    """Of two values that came and left one after the other, the second leaves first."""
+    """Of two values enqueued and dequeued one after the other, the second is dequeued first."""
     put, took = queue_values(ops)
     cases = [(a, b) for a in took for b in took if before(a, b) and before(put[a.end.value], put[b.end.value])]
     return any_of(source, cases, lambda one, other: exchanged(ops, one, other))
 
 
 def value_leaves_twice(source: random.Random, ops: list[Op]) -> list[Op] | None:
-    """A second dequeue returns what another has taken."""
+    """A second dequeue returns the value of another."""
     took = queue_values(ops)[1]
     cases = [(other, one) for other in done(ops, "dequeue") for one in took if other.end is not one.end]
     return any_of(source, cases, lambda other, one: returning(ops, other, one.end.value))
 
 
 def value_from_nowhere(source: random.Random, ops: list[Op]) -> list[Op] | None:
-    """A dequeue returns what nobody enqueued."""
+    """A dequeue returns a value that was never enqueued."""
     return any_of(source, [(took,) for took in done(ops, "dequeue")], lambda took: returning(ops, took, A))
 
 
@@ -357,7 +356,7 @@ def value_of_the_future(source: random.Random, ops: list[Op]) -> list[Op] | None
 
 
 def failed_enqueue_dequeued(source: random.Random, ops: list[Op]) -> list[Op] | None:
-    """An enqueue whose value left the queue is said to have failed."""
+    """An enqueue whose value was dequeued failed."""
     put, took = queue_values(ops)
     return any_of(source, [(put[each.end.value],) for each in took], lambda one: failing(ops, one))
 

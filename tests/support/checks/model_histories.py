@@ -1,6 +1,4 @@
-"""Histories of every model: at random from a seed, run against the true model and then disturbed; and as kernels and
-twins take them.
-"""
+"""Histories of every model: random ones from a simulated model, disturbed; and translations for kernels and twins."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def quorum_findings_of_each(
     spark: SparkSession, runs: Mapping[str, Sequence[Observation]], settings: JudgeSettings = SETTINGS
 ) -> dict[str, list[Finding]]:
     """The findings of the quorum check about each run's observations, by name. The runs must not report voter sets
-    beside transitions: which nodes vote is known for all runs together."""
+    together with transitions: voters are derived from all runs at once."""
     configure_for(spark, rows=len(runs))
     seen = [moved(STRIDE * number, one) for number, each in enumerate(runs.values(), 1) for one in each]
     healed = history_table(spark, history(*nemesis_op("heal")))
@@ -230,7 +230,7 @@ def own_keys(number: int, by_key: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def moved(by: int, seen: Observation) -> Observation:
-    """The observation with its nodes, epochs and offsets moved; -1 stands for none and stays."""
+    """The observation with its nodes, epochs and offsets moved; -1 means none and stays."""
 
     def plus(value: int | None) -> int | None:
         return value if value is None or value < 0 else value + by

@@ -1,7 +1,6 @@
-"""Plain twins of the rules of transactions that checkers/twins/transactions.py leaves out, loop by loop.
+"""Plain twins of those rules on transactions that checkers/twins/transactions.py does not have.
 
-A rule's finding is its name and the transactions or versions that it is about, counted. What may live here: such
-twins. What may not: anything that a check calls.
+A rule's result is its name and the number of transactions or versions that violate it.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ WRITES = ("append", "w", "send")
 
 
 def names(events: Sequence[Transaction], registers: bool) -> Counter[str]:
-    """How often each of these rules is broken."""
+    """How often each of these rules is violated."""
     found = Counter[str]()
     for each in events:
         if each.f == "txn":
@@ -47,7 +46,7 @@ def bare(micro_op: Sequence[Any]) -> Any:
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Whether two versions of a register can be one; a value may be told without its position."""
+    """Whether two versions of a register can be equal; a value may lack its position."""
     if isinstance(one, list) and isinstance(other, list):
         return one == other
     return (one[1] if isinstance(one, list) else one) == (other[1] if isinstance(other, list) else other)
@@ -94,7 +93,7 @@ def is_intermediate(each: Transaction, place: int, events: Sequence[Transaction]
 
 
 def places(events: Sequence[Transaction], registers: bool) -> Iterator[tuple[str, int, str]]:
-    """Every place that a version was told to have: key, position, value."""
+    """Every position of a version: key, position, value."""
     for each in events:
         if each.f == "drain":
             yield from ((str(each.key), at, text(value)) for at, value in each.value if each.status == "ok")
@@ -112,7 +111,7 @@ def places(events: Sequence[Transaction], registers: bool) -> Iterator[tuple[str
 
 
 def disagreements(events: Sequence[Transaction], registers: bool) -> int:
-    """Places of which two versions are told, and versions, but for a list's, of which two places are."""
+    """The number of positions with two versions, and of versions, except a list's, with two positions."""
     by_place, by_version = defaultdict(set), defaultdict(set)
     lists = {
         micro_op[1] for each in events if each.f == "txn" for micro_op in each.value if micro_op[0] in ("append", "r")

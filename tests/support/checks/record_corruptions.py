@@ -1,10 +1,7 @@
-"""Planted corruptions of brokers' logs: a producer that was fenced wrote in them all the same.
+"""Planted corruptions of brokers' logs: a fenced producer wrote in them nevertheless.
 
-A valid log is that of a few producers, each with an id, whose epoch grows when another takes it over, and with the end
-of some transactions; replicas hold as much of it as they had got. A plant returns None for a log that has nothing to
-break so.
-
-What may live here: plants and the valid logs that they need. What may not: what is said of them.
+A valid log has a few producers, each with an id, whose epoch grows when another producer takes the id over and at the
+end of some transactions; replicas hold prefixes of it. A plant returns None for a log that it cannot break.
 """
 
 from __future__ import annotations
@@ -18,18 +15,18 @@ from harness.model.records.logged_record import LoggedRecord, Marker
 
 Records = list[LoggedRecord]
 Plant = Callable[[random.Random, Records], Records | None]
-"""From one partition's whole log to a broken one."""
+"""A function from one partition's whole log to a broken one."""
 
 MARKERS: tuple[Marker, ...] = ("commit", "abort")
 
 
 def valid_records(source: random.Random, topic: str) -> Records:
-    """A partition's log, as the replica that has all of it has it."""
+    """A partition's whole log, on one replica."""
     epochs = dict.fromkeys(range(10, 12 + source.randint(0, 2)), 0)
     log: Records = []
     for value in range(source.randint(4, 16)):
         producer = source.choice([*epochs, -1])
-        # Whoever takes an id over, and since KIP-890 each end of a transaction, raises the epoch.
+        # A producer that takes an id over raises the epoch, and since KIP-890 so does each end of a transaction.
         if producer >= 0:
             epochs[producer] += source.choice((0, 0, 1, 2))
         marker = source.choice(MARKERS) if producer >= 0 and source.random() < 0.3 else None
@@ -39,7 +36,7 @@ def valid_records(source: random.Random, topic: str) -> Records:
 
 
 def replicated(source: random.Random, log: Sequence[LoggedRecord]) -> Records:
-    """Three replicas' records in no order; one has the whole log, the others what they had got, or kept."""
+    """Three replicas' records in random order; one has the whole log, the others parts of it."""
     replicas = [replace(record, node=1) for record in log]
     for node in (2, 3):
         first, last = sorted((source.randint(0, len(log)), source.randint(0, len(log))))
@@ -48,7 +45,7 @@ def replicated(source: random.Random, log: Sequence[LoggedRecord]) -> Records:
 
 
 def written_behind(source: random.Random, log: Records, newer: Sequence[LoggedRecord]) -> Records | None:
-    """The log in which somewhere behind one of these its producer writes with an older epoch."""
+    """The log in which a producer writes with an older epoch somewhere after one of these records."""
     chosen = source.choice(newer) if newer else None
     if chosen is None:
         return None
@@ -58,17 +55,17 @@ def written_behind(source: random.Random, log: Records, newer: Sequence[LoggedRe
 
 
 def behind_a_record(source: random.Random, log: Records) -> Records | None:
-    """A producer's record stands behind one of its id with a higher epoch."""
+    """A producer's record follows one of its id with a higher epoch."""
     return written_behind(source, log, [each for each in log if each.producer_epoch > 0 and each.value is not None])
 
 
 def behind_a_marker(source: random.Random, log: Records) -> Records | None:
-    """A producer's record stands behind the marker that ended its transaction with a higher epoch."""
+    """A producer's record follows the marker that ended its transaction with a higher epoch."""
     return written_behind(source, log, [each for each in log if each.producer_epoch > 0 and each.marker is not None])
 
 
 def planted(name: str, seed: int) -> tuple[Records, Records]:
-    """A valid partition's replicas, and what became of them; the topic is this seed's own."""
+    """A valid partition's replicas, and their corruption; each seed has a topic of its own."""
     for attempt in count():
         source = random.Random(f"{name}/{seed}/{attempt}")
         log = valid_records(source, f"{name}/{seed}")

@@ -1,9 +1,7 @@
 """Planted corruptions of what nodes did: of a quorum's observations, and of the logs on their disks.
 
-Each breaks a valid record in the way that its docstring or name says. A record has a number, and the numbers' records
-share no node, epoch, mark or partition, so that many can be judged as one.
-
-What may live here: plants and the valid records that they need. What may not: what is said of them.
+Each breaks a valid record as its docstring or name says. A record has a number, and records with different numbers
+share no node, epoch, offset or partition, so many can be checked as one.
 """
 
 from __future__ import annotations
@@ -20,22 +18,22 @@ from tests.support.checks.small_histories import MS
 
 NODES = 3
 APART = 1000
-"""How far apart the epochs, and the marks, of two records are."""
+"""The distance between the epochs, and the high watermarks, of two records."""
 
 TOPIC = "__cluster_metadata"
 Logs = tuple[list[LoggedBatch], int]
-"""The batches of nodes 1 to 3, and how much of them is committed."""
+"""The batches of nodes 1 to 3, and their high watermark."""
 
 
 def planted_in(source_of: Callable, plants: Mapping[str, Any], name: str, seed: int, number: int) -> tuple[Any, Any]:
-    """A valid record of this number and what became of it, which has the next number."""
+    """A valid record of this number, and its corruption, which has the next number."""
     made = source_of(random.Random(f"{name}/{seed}"), number), source_of(random.Random(f"{name}/{seed}"), number + 1)
     return made[0], plants[name].plant(random.Random(f"{name}/{seed}/plant"), made[1])
 
 
 @dataclass(frozen=True, slots=True)
 class Corruption:
-    """What is done, and the finding that it must have."""
+    """The change, and the finding that it must cause."""
 
     plant: Callable[[random.Random, Any], Any]
     must: str
@@ -43,7 +41,7 @@ class Corruption:
 
 
 class Quorum(NamedTuple):
-    """What was seen until now, and how things stand: the nodes, who leads in which epoch, with which mark, when."""
+    """The observations so far, and the state: the nodes, the leader, its epoch, its high watermark, and the time."""
 
     seen: list[Observation]
     nodes: tuple[int, ...]
@@ -68,7 +66,7 @@ def transition(node: int, previous: str | None, state: str, epoch: int, **more: 
 
 
 def durable(node: int, epoch: int, **more: Any) -> Observation:
-    """What a node's file says."""
+    """The content of a node's quorum-state file."""
     return Observation(0, node, "quorum-state", "durable", epoch=epoch, **more)
 
 
@@ -94,7 +92,7 @@ def valid_quorum(source: random.Random, number: int) -> Quorum:
 
 
 def elected(source: random.Random, quorum: Quorum, states: dict[int, str]) -> Quorum:
-    """One who does not lead is elected, and commits something."""
+    """Another node is elected leader and commits something."""
     winner = source.choice([node for node in quorum.nodes if node != quorum.leader])
     epoch, mark = quorum.epoch + 1, quorum.mark + source.randint(1, 20)
     others = [node for node in quorum.nodes if node != winner]
@@ -165,7 +163,7 @@ QUORUM_CORRUPTIONS: Mapping[str, Corruption] = {
 
 
 def valid_logs(source: random.Random, number: int) -> Logs:
-    """Three logs that are one; the third may end sooner than what is committed."""
+    """Three equal logs; the third may end below the high watermark."""
     truth, offset, epoch = [], 0, 1
     for _ in range(source.randint(4, 9)):
         last = offset + source.choice([0, 0, 2])
@@ -177,113 +175,113 @@ def valid_logs(source: random.Random, number: int) -> Logs:
 
 
 def log_of(node: int, batches: Sequence[LoggedBatch]) -> list[LoggedBatch]:
-    """A node's."""
+    """A node's batches."""
     return [batch for batch in batches if batch.node == node]
 
 
 def one_of(source: random.Random, logs: Logs, node: int, spare: int = 1) -> LoggedBatch:
-    """A batch of a node's log, none of the first or of the last so many."""
+    """A batch of a node's log, neither the first nor one of the last `spare`."""
     return source.choice(log_of(node, logs[0])[1 : -spare or None])
 
 
 def changed(logs: Logs, batch: LoggedBatch, nodes: Sequence[int], **how: Any) -> Logs:
-    """The logs in which the batch at this place is another on these nodes."""
+    """The logs with this batch changed on these nodes."""
     return [
         replace(one, **how) if one.node in nodes and one.base_offset == batch.base_offset else one for one in logs[0]
     ], logs[1]
 
 
 def rewritten_in_the_midst(source: random.Random, logs: Logs) -> Logs:
-    """On one node a batch is another leader's, and what follows is not."""
+    """On one node a batch is another leader's, and the following ones are not."""
     batch = one_of(source, logs, 3)
     return changed(logs, batch, [3], crc=batch.crc + 7)
 
 
 def hole(source: random.Random, logs: Logs) -> Logs:
-    """One node's log lacks a batch in its midst."""
+    """One node's log lacks a batch in the middle."""
     gone = one_of(source, logs, 1)
     return [one for one in logs[0] if one is not gone], logs[1]
 
 
 def end_of_another_leader(source: random.Random, logs: Logs) -> Logs:
-    """On one node the end that is committed elsewhere was written by an earlier leader, and is yet to be cut."""
+    """One node's tail is by a deposed leader, differs from what is committed, and is yet to be truncated."""
     last = log_of(1, logs[0])[-1]
     full = [one for one in logs[0] if one.node != 3] + [replace(one, node=3) for one in log_of(1, logs[0])]
     return changed((full, logs[1]), last, [3], leader_epoch=last.leader_epoch + source.randint(1, 2), crc=9)
 
 
 def gone_from_a_majority(source: random.Random, logs: Logs) -> Logs:
-    """Two nodes have lost the end of what was committed."""
+    """Two nodes have lost committed records at the end."""
     cut = one_of(source, logs, 2, 0).base_offset
     return [one for one in logs[0] if one.node == 1 or one.base_offset < cut], logs[1]
 
 
 def committed_beyond_every_log(source: random.Random, logs: Logs) -> Logs:
-    """What was claimed to be committed is in no log."""
+    """Offsets claimed to be committed are in no log."""
     return logs[0], logs[1] + source.randint(1, 5)
 
 
 def damaged(source: random.Random, logs: Logs) -> Logs:
-    """On one node a batch's bytes are not what was written."""
+    """On one node a batch's bytes are damaged."""
     return changed(logs, one_of(source, logs, 3), [source.choice([1, 2, 3])], intact=False)
 
 
 def damaged_on_two(source: random.Random, logs: Logs) -> Logs:
-    """On two nodes a batch's bytes are not what was written."""
+    """On two nodes a batch's bytes are damaged."""
     return changed(logs, one_of(source, logs, 3), [1, 2], intact=False)
 
 
 def epoch_goes_back(source: random.Random, logs: Logs) -> Logs:
-    """In all logs a batch is of an earlier epoch than the one before it."""
+    """In all logs a batch has an earlier epoch than its predecessor."""
     batch = one_of(source, logs, 3)
     return changed(logs, batch, [1, 2, 3], leader_epoch=0)
 
 
 class Kept(NamedTuple):
-    """The batches of nodes 1 to 3, and what they had on file of high watermarks."""
+    """The batches of nodes 1 to 3, and the high watermarks that they had stored."""
 
     batches: list[LoggedBatch]
     seen: list[Observation]
 
 
-def on_file(node: int, at: LoggedBatch) -> Observation:
-    """A broker has on file that its log is committed up to and with this batch."""
+def stored(node: int, at: LoggedBatch) -> Observation:
+    """A broker had stored a high watermark just after this batch."""
     detail = json.dumps({"topic": at.topic, "partition": at.partition, "epoch": at.leader_epoch})
     mark = at.last_offset + 1
     return Observation(mark, node, "replication-offset-checkpoint", "committed", high_watermark=mark, detail=detail)
 
 
 def valid_files(source: random.Random, number: int) -> Kept:
-    """Three logs that are one, and nodes that had some of it on file, each as it went on."""
+    """Three equal logs, and high watermarks that nodes stored over time."""
     batches, _ = valid_logs(source, number)
-    return Kept(batches, [on_file(one.node, one) for one in batches if source.random() < 0.6])
+    return Kept(batches, [stored(one.node, one) for one in batches if source.random() < 0.6])
 
 
 def rewritten(batch: LoggedBatch, lost: LoggedBatch) -> LoggedBatch:
-    """The batch as a leader later than the lost one's wrote it."""
+    """The batch as written by a later leader than the lost one's."""
     return replace(batch, leader_epoch=lost.leader_epoch + 5, crc=9)
 
 
 def cut_by_a_later_leader(source: random.Random, kept: Kept) -> Kept:
-    """What one node had on file was cut from all logs, and a later leader wrote something else there."""
+    """Records below a stored high watermark were truncated everywhere, and a later leader wrote others there."""
     lost = one_of(source, (kept.batches, 0), 1)
     batches = [rewritten(one, lost) if one.base_offset >= lost.base_offset else one for one in kept.batches]
-    return Kept(batches, [*kept.seen, on_file(source.choice([1, 2, 3]), lost)])
+    return Kept(batches, [*kept.seen, stored(source.choice([1, 2, 3]), lost)])
 
 
 def cut_and_never_written_again(source: random.Random, kept: Kept) -> Kept:
-    """What one node had on file was cut from all logs."""
+    """Records below a stored high watermark were truncated everywhere."""
     lost = one_of(source, (kept.batches, 0), 1)
     batches = [one for one in kept.batches if one.base_offset < lost.base_offset]
-    return Kept(batches, [*kept.seen, on_file(source.choice([1, 2, 3]), lost)])
+    return Kept(batches, [*kept.seen, stored(source.choice([1, 2, 3]), lost)])
 
 
 def cut_by_the_leader_alone(source: random.Random, kept: Kept) -> Kept:
-    """The leader lacks what its followers had on file, and has written something else: they are yet to follow it."""
+    """The leader lacks records below its followers' stored high watermarks and wrote others; followers lag behind."""
     lost = one_of(source, (kept.batches, 0), 1)
     own = [rewritten(one, lost) for one in kept.batches if one.node == 1 and one.base_offset >= lost.base_offset]
     others = [one for one in kept.batches if one.node != 1 or one.base_offset < lost.base_offset]
-    return Kept([*others, *own], [*kept.seen, on_file(source.choice([2, 3]), lost)])
+    return Kept([*others, *own], [*kept.seen, stored(source.choice([2, 3]), lost)])
 
 
 FILE_CORRUPTIONS: Mapping[str, Corruption] = {
@@ -295,7 +293,7 @@ FILE_CORRUPTIONS: Mapping[str, Corruption] = {
 
 LOST = frozenset({"committed-record-missing"})
 LOG_CORRUPTIONS: Mapping[str, Corruption] = {
-    "rewritten in the midst": Corruption(rewritten_in_the_midst, "diverged-logs", LOST),
+    "rewritten in the middle": Corruption(rewritten_in_the_midst, "diverged-logs", LOST),
     "a hole": Corruption(hole, "diverged-logs", LOST | {"diverging-tail"}),
     "another leader's end, tolerated": Corruption(end_of_another_leader, "diverging-tail", LOST),
     "gone from a majority": Corruption(gone_from_a_majority, "committed-record-missing"),

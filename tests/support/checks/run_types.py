@@ -1,4 +1,4 @@
-"""What the fixtures of these tests are, for signatures: conftest.py has the functions themselves."""
+"""The types of the fixtures in conftest.py, for signatures."""
 
 from __future__ import annotations
 

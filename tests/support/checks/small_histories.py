@@ -1,4 +1,4 @@
-"""Small histories for the tests: written by hand in a few words, or at random from a seed."""
+"""Small histories for the tests: literal ones in a few words, or random ones from a seed."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def random_register(
     noises: Sequence[float] = (0, 0.1, 0.4),
     size_max: int = 8,
 ) -> list[Op]:
-    """A register's history of few operations: run against a true register, some of its reads disturbed."""
+    """A register's history of few operations, from a simulated register with some reads disturbed."""
     held: Any = None
     ops: list[Op] = []
     running: dict[int, tuple[Op, Op | None]] = {}
@@ -98,14 +98,14 @@ def random_register(
 
 
 def begin(random_source: random.Random, process: int, value: int, swaps: bool) -> Op:
-    """An invocation of something, on one of two nodes."""
+    """A random invocation, on one of two nodes."""
     f = random_source.choice(["read", "read", "write", "write", *(["cas", "cas"] if swaps else [])])
     argument = {"read": None, "write": value, "cas": [random_source.randint(1, 3), value]}[f]
     return Op("invoke", f, process, "x", argument, random_source.randint(1, 2))
 
 
 def happen(random_source: random.Random, start: Op, held: Any) -> tuple[Any, Op]:
-    """Apply the operation to the register, or not; its end and what the register holds then."""
+    """Apply the operation to the register, or not; the register's value after it, and the completion."""
     outcome = random_source.random()
     if outcome < 0.1:
         return held, start.fail("refused")

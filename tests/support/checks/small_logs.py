@@ -1,4 +1,4 @@
-"""Small histories of a log's clients: written by hand in a few words, or from a log that is run and then disturbed."""
+"""Small histories of a log's clients: literal ones in a few words, or random ones from a simulated log, disturbed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def send(process: int, value: int, offset: int, key: str = KEY) -> tuple[Op, Op]
 def lost_send(
     process: int, value: int, end: str = "info", key: str = KEY, refusal: str = "UNKNOWN_TOPIC_OR_PART"
 ) -> tuple[Op, Op]:
-    """A send's invocation and an end that is no acknowledgement; refusal is what a failure says."""
+    """A send's invocation and a completion other than ok; refusal is a failure's error."""
     start = Op("invoke", "send", process, key, value)
     return start, start.info("timeout") if end == "info" else start.fail(refusal)
 
@@ -55,32 +55,32 @@ def drain(process: int, *records: Sequence[int], key: str = KEY) -> tuple[Op, Op
 
 
 def assigned(process: int, f: str = "assign") -> tuple[Op, Op]:
-    """A process takes every partition anew, or joins its group."""
+    """A process assigns itself every partition, or joins its group."""
     start = Op("invoke", f, process)
     return start, start.ok()
 
 
 def commit(process: int, offset: int, key: str = KEY) -> tuple[Op, Op]:
-    """A member's commit of where it is to read on."""
+    """A member's commit of its position."""
     start = Op("invoke", "commit", process)
     return start, start.ok({key: offset})
 
 
 def lost_commit(process: int, offset: int, end: str = "info", key: str = KEY) -> tuple[Op, Op]:
-    """A commit that the coordinator refused, or of unknown end."""
+    """A commit that the coordinator refused, or with an unknown outcome."""
     start = Op("invoke", "commit", process)
     ended = start.info("REQUEST_TIMED_OUT") if end == "info" else start.fail("ILLEGAL_GENERATION")
     return start, replace(ended, value={key: offset})
 
 
 def committed(process: int, offset: int | None, key: str = KEY, at_last: bool = False) -> tuple[Op, Op]:
-    """What the coordinator says of one partition, whether of it alone, at last, or not."""
+    """The coordinator's answer about one partition; at_last for the final read of that partition alone."""
     start = Op("invoke", "committed", process, key if at_last else None)
     return start, start.ok({key: offset})
 
 
 def random_log(source: random.Random, first_process: int, key: str, size_max: int = 14) -> list[Op]:
-    """Two senders and two pollers, a group too, of a log that is as it should be, drained at the end or not.
+    """Two senders, two pollers and a group on a correct log, drained at the end or not.
 
     Some sends end in info or fail; indexes are from 0 on.
     """
@@ -122,7 +122,7 @@ def _sent(source: random.Random, process: int, value: int, log: Records, key: st
 
 
 def _of_group(source: random.Random, process: int, group: list[int | None], end: int, key: str) -> tuple[Op, Op]:
-    """A member commits somewhere ahead, or somebody asks; group has every offset committed, end is the log's."""
+    """A commit ahead of the others, or a committed; group has every offset committed, end is the log's."""
     ahead, outcome = source.randint(group[-1] or 0, end), source.random()
     if outcome < 0.5:
         group.append(ahead)
@@ -133,14 +133,14 @@ def _of_group(source: random.Random, process: int, group: list[int | None], end:
 
 
 def _overlap(ops: list[Op]) -> None:
-    """The last two operations, where they are of two processes, run side by side and end in the same order."""
+    """The history in which the last two operations, if by two processes, are concurrent and end in the same order."""
     first, first_end, second, second_end = ops[-4:]
     if first.process != second.process and (first.type, second.type) == ("invoke", "invoke"):
         ops[-4:] = [first, second, first_end, second_end]
 
 
 def disturbed(source: random.Random, ops: Sequence[Op]) -> list[Op]:
-    """The history with something wrong planted in it, and the same indexes."""
+    """The history with a random violation, and the same indexes."""
     return DISTURBANCES[source.choice(list(DISTURBANCES))](source, list(ops))
 
 
@@ -184,7 +184,7 @@ def _shuffled(source: random.Random, records: Records) -> Records:
 
 
 def _never_read(source: random.Random, ops: list[Op]) -> list[Op]:
-    """A value that no read returns, though it was acknowledged."""
+    """No read returns an acknowledged value."""
     gone = source.randint(1, 10)
     is_read = {op.index for op in ops if op.type == "ok" and op.f in ("poll", "drain")}
     return [
@@ -196,7 +196,7 @@ def _never_read(source: random.Random, ops: list[Op]) -> list[Op]:
 
 
 def _said_failed(source: random.Random, ops: list[Op]) -> list[Op]:
-    """An acknowledgement that was a failure, of a producer that had been fenced or not."""
+    """An acknowledgement becomes a failure, by fencing or not."""
     acked = [at for at, op in enumerate(ops) if op.type == "ok" and op.f == "send" and isinstance(op.value, dict)]
     if acked:
         at = source.choice(acked)
@@ -206,7 +206,7 @@ def _said_failed(source: random.Random, ops: list[Op]) -> list[Op]:
 
 
 def _said_unknown(source: random.Random, ops: list[Op]) -> list[Op]:
-    """An acknowledgement that came with an error, so that its offset counts only if a read shows the value."""
+    """An acknowledgement becomes an error with an offset, which counts only if a read shows the value."""
     acked = [at for at, op in enumerate(ops) if op.type == "ok" and op.f == "send" and isinstance(op.value, dict)]
     if acked:
         at = source.choice(acked)
@@ -215,7 +215,7 @@ def _said_unknown(source: random.Random, ops: list[Op]) -> list[Op]:
 
 
 def _other_committed_offset(source: random.Random, ops: list[Op]) -> list[Op]:
-    """A commit of another offset, or another answer of the coordinator's."""
+    """A commit, or an answer of the coordinator, has another offset."""
     ends = [at for at, op in enumerate(ops) if op.type == "ok" and op.f in ("commit", "committed")]
     if ends:
         at = source.choice([ends[-1], *ends])
@@ -248,12 +248,12 @@ def _joined_sends(source: random.Random, ops: list[Op]) -> list[Op]:
 
 
 def _begun(ops: Sequence[Op], end: Op) -> Op:
-    """The invocation of the operation that ended so."""
+    """The invocation of a completion."""
     return [op for op in ops if op.process == end.process and op.type == "invoke" and op.index < end.index][-1]
 
 
 def _sent_twice(source: random.Random, ops: list[Op]) -> list[Op]:
-    """A send of a value that another sends too."""
+    """Two sends have the same value."""
     values = [op.value for op in ops if op.f == "send" and op.type == "invoke" and isinstance(op.value, int)]
     sends = [at for at, op in enumerate(ops) if op.f == "send" and op.type == "invoke" and op.value in values]
     if sends:
@@ -263,7 +263,7 @@ def _sent_twice(source: random.Random, ops: list[Op]) -> list[Op]:
 
 
 def _ended_badly(source: random.Random, ops: list[Op]) -> list[Op]:
-    """A read that ended in info, with what it had got."""
+    """A read ends in info, with its records."""
     reads = [at for at, op in enumerate(ops) if op.type == "ok" and op.f == "poll"]
     if reads:
         at = source.choice(reads)
@@ -272,7 +272,7 @@ def _ended_badly(source: random.Random, ops: list[Op]) -> list[Op]:
 
 
 def _swapped_polls(source: random.Random, ops: list[Op]) -> list[Op]:
-    """Two polls that got each other's records."""
+    """Two polls exchange their records."""
     polls = [at for at, op in enumerate(ops) if op.type == "ok" and op.f == "poll" and op.value]
     if len(polls) >= 2:
         one, other = source.sample(polls, 2)
@@ -289,8 +289,8 @@ DISTURBANCES: dict[str, Callable[[random.Random, list[Op]], list[Op]]] = {
     "a record left out of a read": _in_reads(_one_left_out),
     "a read out of order": _in_reads(_shuffled),
     "two polls that are swapped": _swapped_polls,
-    "a value that nobody reads": _never_read,
-    "a send that is said to have failed": _said_failed,
+    "a value that is never read": _never_read,
+    "a send that failed": _said_failed,
     "a send of unknown end that tells an offset": _said_unknown,
     "another offset of a send": _offset_of_a_send,
     "another committed offset": _other_committed_offset,
@@ -301,7 +301,7 @@ DISTURBANCES: dict[str, Callable[[random.Random, list[Op]], list[Op]]] = {
 
 
 def random_case(seed: int, first_process: int = 0, key: str = KEY) -> list[Op]:
-    """A random log with nothing, one or two things wrong planted in it."""
+    """A random log with up to two violations."""
     source = random.Random(seed)
     ops = random_log(source, first_process, key)
     for _ in range(source.choice([0, 1, 1, 2])):
@@ -310,7 +310,7 @@ def random_case(seed: int, first_process: int = 0, key: str = KEY) -> list[Op]:
 
 
 def found_by_kernel(ops: list[Op]) -> list[log_twin.Found]:
-    """What the kernel finds in one key's operations, given to it without Spark."""
+    """The kernel's findings about one key's operations, without Spark."""
     rows = [events_row(one) for one in log_twin.events_of(KEY, ops)]
     empty = [op for op in ops if op.f == "drain" and op.value == []]
     began = {end: call for call, end in log_twin.drains_of(KEY, ops)}
@@ -322,13 +322,13 @@ def found_by_kernel(ops: list[Op]) -> list[log_twin.Found]:
 
 
 def offsets_row(event: offsets_twin.OffsetEvent) -> dict:
-    """What an operation tells of committed offsets as the kernel takes it."""
+    """A committed offset of an operation, as the kernel takes it."""
     what = group_offsets.SEEN if event.is_stale_at_worst else group_offsets.COMMITTED_BY
     return {"call": event.call, "index": event.end, "what": what, "offset": event.offset}
 
 
 def events_row(one: log_twin.Event) -> dict:
-    """A record that an operation tells as the kernel takes it."""
+    """A record of an operation, as the kernel takes it."""
     failed = kernel.FENCED if is_fenced(one.op.error) else kernel.FAILED
     sends = {"invoke": kernel.SENT, "ok": kernel.ACKED, "fail": failed, "info": kernel.UNKNOWN}
     reads = {"poll": kernel.POLLED if one.op.type == "ok" else kernel.POLLED_BADLY, "drain": kernel.DRAINED}

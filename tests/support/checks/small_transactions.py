@@ -1,4 +1,4 @@
-"""Small histories of transactions: written by hand in a few words, or at random from a seed; and cycles compared.
+"""Small histories of transactions: literal ones in a few words, or random ones from a seed; and a comparison of cycles.
 
 A transaction is its process, its micro-operations and its end.
 """
@@ -19,14 +19,14 @@ Ends = tuple[Op, Op]
 
 
 def txn(process: int, *micro_ops: list, end: str = "ok") -> Ends:
-    """A transaction's invocation and its end; what it read is told by the end alone."""
+    """A transaction's invocation and its end; only the end has what it read."""
     start = Op("invoke", "txn", process, value=[requested(micro_op) for micro_op in micro_ops])
     ends = {"ok": start.ok(list(micro_ops)), "fail": start.fail("aborted"), "info": start.info("timeout")}
     return start, ends[end]
 
 
 def requested(micro_op: list) -> list:
-    """A micro-operation as it is asked for."""
+    """A micro-operation as in the invocation."""
     if micro_op[0] == "r":
         return [*micro_op[:2], None]
     if micro_op[0] == "poll":
@@ -73,7 +73,7 @@ def poll(key: str, *records: list) -> list:
 
 
 def matched(found: Iterable[tuple[str, Sequence[int], int]], expected: Sequence[twin.Cyclic]) -> bool:
-    """Whether the cycles found are one for each that is expected, in its component and of its length.
+    """Whether there is one cycle for each expected one, in its component and of its length.
 
     In real time an edge that follows from others is left out, so that a cycle may be longer than the shortest.
     """
@@ -88,7 +88,7 @@ def matched(found: Iterable[tuple[str, Sequence[int], int]], expected: Sequence[
 
 
 def random_history(source: random.Random, number: int, log: bool) -> list[Op]:
-    """A few transactions on keys of their own against one true state, whose reads are disturbed now and then."""
+    """A few transactions on keys of their own against a simulated state, with some reads disturbed."""
     state: dict[str, list[list[int]]] = {f"{key}{number}": [] for key in "xy"}
     fresh = iter(range(number * 1000, number * 1000 + 1000))
     transactions: list[Ends] = []
@@ -96,17 +96,17 @@ def random_history(source: random.Random, number: int, log: bool) -> list[Op]:
         chosen = [source.choice(sorted(state)) for _ in range(source.randint(1, 3))]
         end = source.choice(["ok", "ok", "ok", "fail", "info"])
         snapshot = {key: list(source.choice([held, held[:-1]])) for key, held in state.items()}
-        micro_ops = [random_mop(source, key, state, snapshot, next(fresh), log, end) for key in chosen]
+        micro_ops = [random_micro_op(source, key, state, snapshot, next(fresh), log, end) for key in chosen]
         transactions.append(txn(0, *micro_ops, end=end))
     pairs = [tuple(replace(op, process=10 * number + at) for op in pair) for at, pair in enumerate(transactions)]
     drains = [drain(key, *held[: len(held) - source.randint(0, 1)]) for key, held in state.items() if log]
     return [*interleaved(source, pairs), *(op for pair in drains for op in pair)]
 
 
-def random_mop(
+def random_micro_op(
     source: random.Random, key: str, state: dict, snapshot: dict, value: int, log: bool, end: str
 ) -> list[Any]:
-    """A write, or a read of the snapshot and of what the transaction itself has appended."""
+    """A write, or a read of the snapshot and of the transaction's own appends."""
     if source.random() < 0.5:
         record = [len(state[key]), value]
         if end == "ok" or source.random() < 0.5:
@@ -119,7 +119,7 @@ def random_mop(
 
 
 def interleaved(source: random.Random, pairs: Sequence[tuple[Op, ...]]) -> list[Op]:
-    """Begins and ends in any order that keeps each pair's own."""
+    """Calls and completions in a random order that keeps the order of each pair."""
     order = [number for number in range(len(pairs)) for _ in range(2)]
     source.shuffle(order)
     parts = [iter(pair) for pair in pairs]

@@ -1,10 +1,8 @@
-"""Planted corruptions of transactions' histories: each breaks a valid one in the way that its docstring says.
+"""Planted corruptions of transactions' histories: each breaks a valid one as its docstring says.
 
-A valid history is that of transactions which took effect one after the other, each at some moment while it was open. A
-cycle is planted as a few transactions on keys of their own, somewhere among the others; what is no cycle is changed in
-the history itself. A plant returns None for a history that has nothing to break so.
-
-What may live here: plants and the valid histories that they need. What may not: what is said of them.
+In a valid history, transactions took effect one after the other, each at some time while it was open. A cycle is
+planted as a few transactions on keys of their own, among the others; other corruptions change the history itself. A
+plant returns None for a history that it cannot break.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ NEW = 1_000_001
 
 @dataclass(frozen=True, slots=True)
 class Corruption:
-    """The form of the history, what is done to it, the findings that it must have and those that it may have."""
+    """The form of the history, the change, the finding that it must cause and those that it may cause."""
 
     form: Form
     plant: Plant
@@ -40,7 +38,7 @@ class Corruption:
 
 @dataclass(slots=True)
 class World:
-    """What the keys hold at a moment: versions as [position, value], the last one last."""
+    """The keys' versions at one time, as [position, value] in order."""
 
     form: Form
     held: dict[str, list[list[int]]] = field(default_factory=lambda: {key: [] for key in KEYS})
@@ -59,11 +57,11 @@ def valid_transactions(source: random.Random, form: Form) -> list[Op]:
     rows = overlapping(source, rows)
     if form == "log":
         rows += [op for key in KEYS for op in drain(key, *world.held[key])]
-    return settled(rows)
+    return normalized(rows)
 
 
 def took_place(source: random.Random, world: World, process: int, end: str) -> Ends:
-    """A transaction that sees what is there and changes it, but for one that fails; or that perhaps does."""
+    """A transaction on the current state, which it changes if it succeeds, and perhaps if its outcome is unknown."""
     before = {key: list(versions) for key, versions in world.held.items()}
     chosen = [source.choice(KEYS) for _ in range(source.randint(1, 3))]
     micro_ops = [mop_of(source, world, before, key) for key in chosen]
@@ -75,7 +73,7 @@ def took_place(source: random.Random, world: World, process: int, end: str) -> E
 
 
 def mop_of(source: random.Random, world: World, before: Mapping[str, list], key: str) -> list[Any]:
-    """A write, or a read of what is there, the transaction's own writes among it; a poll returns what others wrote."""
+    """A write, or a read of the state and the transaction's own writes; a poll returns what others wrote."""
     versions = world.held[key]
     if source.random() < 0.5:
         world.fresh += 1
@@ -91,7 +89,7 @@ def mop_of(source: random.Random, world: World, before: Mapping[str, list], key:
 
 
 def overlapping(source: random.Random, rows: Sequence[Op]) -> list[Op]:
-    """The rows, some begun earlier and some ended later, each process's in the same order."""
+    """The rows, some called earlier and some completed later, with each process's order kept."""
     changed = list(rows)
     for _ in range(3 * len(changed)):
         at = source.randrange(len(changed) - 1)
@@ -101,25 +99,25 @@ def overlapping(source: random.Random, rows: Sequence[Op]) -> list[Op]:
     return changed
 
 
-def settled(rows: Sequence[Op]) -> list[Op]:
+def normalized(rows: Sequence[Op]) -> list[Op]:
     """The rows with indexes, and values as JSON has them."""
     return history(*(replace(op, value=json.loads(json.dumps(op.value))) for op in rows))
 
 
 def planted(name: str, seed: int) -> tuple[list[Op], list[Op]]:
-    """A valid history and what became of it."""
+    """A valid history and its corruption."""
     corruption = CORRUPTIONS[name]
     for attempt in count():
         source = random.Random(f"{name}/{seed}/{attempt}")
         before = valid_transactions(source, corruption.form)
         after = corruption.plant(source, before)
         if after is not None:
-            return before, settled(after)
+            return before, normalized(after)
     raise AssertionError("unreachable")
 
 
 def cycle(rows: Sequence[Op]) -> Plant:
-    """A plant of these rows, in this order, among those of the history."""
+    """A plant that inserts these rows, in this order, among those of the history."""
 
     def plant(source: random.Random, ops: list[Op]) -> list[Op]:
         moved = [replace(op, process=op.process + 50) for op in rows]
@@ -145,7 +143,7 @@ def drained(rows: Sequence[Op], *drains: Ends) -> Plant:
 
 
 def changed(what: Callable[[list], list | None], f: str = "txn") -> Plant:
-    """A change to the value of an operation that ended in ok, one of those that it can be made to."""
+    """A plant that changes the value of an operation that ended in ok and allows it."""
 
     def plant(source: random.Random, ops: list[Op]) -> list[Op] | None:
         cases = [(op, new) for op in ops if op.type == "ok" and op.f == f if (new := what(op.value)) is not None]
@@ -158,7 +156,7 @@ def changed(what: Callable[[list], list | None], f: str = "txn") -> Plant:
 
 
 def first(micro_ops: list, word: str, change: Callable[[list], list | None]) -> list | None:
-    """The micro-operations with the first of this word changed, of those that can be."""
+    """The micro-operations with the first of this f changed that allows it."""
     for at, micro_op in enumerate(micro_ops):
         new = change(micro_op) if micro_op[0] == word else None
         if new is not None:
@@ -167,7 +165,7 @@ def first(micro_ops: list, word: str, change: Callable[[list], list | None]) -> 
 
 
 def writer_failed(word: str, error: str = "aborted") -> Plant:
-    """A transaction whose write was read by another is said to have failed so."""
+    """A transaction whose write was read by another failed with this error."""
 
     def plant(source: random.Random, ops: list[Op]) -> list[Op] | None:
         ends = [
@@ -193,13 +191,13 @@ def seen_elsewhere(ops: Sequence[Op], own: Op, micro_op: list) -> bool:
 
 
 def fenced_in_its_midst(micro_ops: list) -> list | None:
-    """A transaction that was committed had been fenced behind a send."""
+    """A committed transaction had been fenced after a send."""
     at = next((at for at, micro_op in enumerate(micro_ops) if micro_op[0] == "send"), None)
     return None if at is None else [*micro_ops[: at + 1], ["fence"], *micro_ops[at + 1 :]]
 
 
 def own_append_unseen(micro_ops: list) -> list | None:
-    """A list's reader misses what it has itself appended."""
+    """A list's reader misses its own append."""
     for at, micro_op in enumerate(micro_ops):
         own = {other[2] for other in micro_ops[:at] if other[:2] == ["append", micro_op[1]]}
         if micro_op[0] == "r" and own:
@@ -228,13 +226,13 @@ def phantom_element(micro_op: list) -> list | None:
 
 
 def own_record_polled(micro_ops: list) -> list | None:
-    """A transaction polls what it has itself sent."""
+    """A transaction polls a record that it has itself sent."""
     sent = [micro_op for micro_op in micro_ops if micro_op[0] == "send"]
     return [*micro_ops, poll(sent[0][1], sent[0][2])] if sent else None
 
 
 def record_gone(source: random.Random, ops: list[Op]) -> list[Op] | None:
-    """What a transaction sent alone, and committed, is in no drain and no poll."""
+    """The only record of a committed transaction is in no drain and no poll."""
     sends = [op.value for op in ops if op.type == "ok" and op.f == "txn"]
     alone = [[micro_op for micro_op in micro_ops if micro_op[0] == "send"] for micro_ops in sends]
     gone = [sent[0] for sent in alone if len(sent) == 1]
@@ -242,7 +240,7 @@ def record_gone(source: random.Random, ops: list[Op]) -> list[Op] | None:
 
 
 def half_a_transaction_gone(source: random.Random, ops: list[Op]) -> list[Op] | None:
-    """Of what a transaction sent one record is in no drain and no poll, and the others are."""
+    """One record of a transaction is in no drain and no poll, and the others are."""
     sends = [
         [micro_op for micro_op in op.value if micro_op[0] == "send"] for op in ops if op.type == "ok" and op.f == "txn"
     ]
@@ -251,7 +249,7 @@ def half_a_transaction_gone(source: random.Random, ops: list[Op]) -> list[Op] | 
 
 
 def without_record(ops: Sequence[Op], sent: list) -> list[Op]:
-    """The history in which nobody reads a record."""
+    """The history in which no operation reads a record."""
     _, key, record = sent
     return [replace(op, value=unread(op, key, record)) if op.type == "ok" else op for op in ops]
 

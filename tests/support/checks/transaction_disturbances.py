@@ -1,8 +1,6 @@
-"""Random changes to histories of transactions: what was read, how a transaction ended, what came first.
+"""Random changes to histories of transactions: to reads, to outcomes, and to the order.
 
-Nothing says whether a history that was changed so is broken: that is for a check and its twin to agree on.
-
-What may live here: such changes. What may not: what is said of them.
+Whether a changed history is broken is not known: a check and its twin must agree on it.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.model import Op
-from tests.support.checks.transaction_corruptions import KEYS, Form, settled, valid_transactions
+from tests.support.checks.transaction_corruptions import KEYS, Form, normalized, valid_transactions
 
 CHANGES_MAX = 3
 """How many changes are made to one history."""
@@ -21,27 +19,27 @@ CHANGES_MAX = 3
 ERRORS = ("otherwise", "ending: PRODUCER_FENCED")
 
 SMALL = range(12)
-"""Positions and values that a history may well have."""
+"""Positions and values that a history is likely to have."""
 
 
 def random_transactions(seed: int, form: Form) -> list[Op]:
-    """A history of this form in which nothing, or a few things, may be wrong."""
+    """A history of this form with up to CHANGES_MAX changes."""
     source = random.Random(f"{form}/{seed}")
     ops = valid_transactions(source, form)
     for _ in range(source.randint(0, CHANGES_MAX)):
         ops = source.choice(CHANGES)(source, form, ops)
-    return settled(ops)
+    return normalized(ops)
 
 
 def at_random(source: random.Random, ops: Sequence[Op], change: Callable[[Op], Op]) -> list[Op]:
-    """The history with a change to something that ended in ok, if anything did."""
+    """The history with a change to an operation that ended in ok, if any did."""
     places = [at for at, op in enumerate(ops) if op.type == "ok"]
     chosen = source.choice(places) if places else None
     return [change(op) if at == chosen else op for at, op in enumerate(ops)]
 
 
 def another_read(source: random.Random, form: Form, ops: list[Op]) -> list[Op]:
-    """A micro-operation that reads, or a drain, returned something else."""
+    """A read micro-operation, or a drain, returned something else."""
 
     def change(op: Op) -> Op:
         if op.f == "drain":
@@ -53,7 +51,7 @@ def another_read(source: random.Random, form: Form, ops: list[Op]) -> list[Op]:
 
 
 def other_mop(source: random.Random, form: Form, micro_op: list) -> list:
-    """A read of something else; a write as it is."""
+    """A read with another result; a write unchanged."""
     if micro_op[0] == "poll":
         return ["poll", {source.choice(KEYS): other_records(source, got) for got in micro_op[1].values()}]
     if micro_op[0] != "r":
@@ -64,20 +62,20 @@ def other_mop(source: random.Random, form: Form, micro_op: list) -> list:
 
 
 def other_records(source: random.Random, records: list) -> list:
-    """Records, of which one is another, or one more, or one less, or two are in another order."""
+    """The records with one changed, added, removed, or two exchanged."""
     known = source.choice(records)[0] if records else 0
     return other_list(source, records, [source.choice([known, source.choice(SMALL)]), source.choice(SMALL)])
 
 
 def other_list(source: random.Random, values: list, more: Any) -> list:
-    """A list with something else at a place, or there as well, or without something, or in another order."""
+    """The list with an element replaced, inserted, removed, or two exchanged."""
     at = source.randint(0, max(0, len(values) - 1))
     ways = [[*values[:at], *values[at + 1 :]], [*values, more], [*values[:at], more, *values[at + 1 :]]]
     return source.choice([*ways, source.sample(values, len(values))])
 
 
 def another_end(source: random.Random, form: Form, ops: list[Op]) -> list[Op]:
-    """A transaction ended otherwise; what it read is not told then, but for the records of a log."""
+    """A transaction had another outcome; its completion then has no reads, except the records of a log."""
 
     def change(op: Op) -> Op:
         value = op.value if form == "log" or op.f == "drain" else None
@@ -87,7 +85,7 @@ def another_end(source: random.Random, form: Form, ops: list[Op]) -> list[Op]:
 
 
 def another_write(source: random.Random, form: Form, ops: list[Op]) -> list[Op]:
-    """A transaction wrote another value, or at another position; what was asked stays as it was."""
+    """A transaction wrote another value, or at another position; its invocation is unchanged."""
 
     def change(op: Op) -> Op:
         if op.f == "drain":
@@ -98,7 +96,7 @@ def another_write(source: random.Random, form: Form, ops: list[Op]) -> list[Op]:
 
 
 def other_write(source: random.Random, form: Form, micro_op: list) -> list:
-    """A write that is another at times; a read as it is."""
+    """A write, sometimes changed; a read unchanged."""
     if micro_op[0] in ("r", "poll", "fence") or source.random() < 0.5:
         return micro_op
     if form == "list":
@@ -108,7 +106,7 @@ def other_write(source: random.Random, form: Form, micro_op: list) -> list:
 
 
 def another_time(source: random.Random, form: Form, ops: list[Op]) -> list[Op]:  # noqa: ARG001
-    """A row moved to another place, each process's in the same order."""
+    """The history with one row moved, with each process's order kept."""
     changed = list(ops)
     at = source.randrange(len(changed))
     moved = changed.pop(at)

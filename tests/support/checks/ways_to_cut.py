@@ -40,7 +40,7 @@ def cut(
 
 
 def written(ops: Sequence[Op], files: int, directory: Path) -> Path:
-    """The ops as Parquet, in index order in one file, or dealt out at random to several."""
+    """The ops as Parquet, in index order in one file, or distributed at random to several."""
     directory.mkdir()
     rows = [row(op) for op in ops]
     if files > 1:
@@ -52,7 +52,7 @@ def written(ops: Sequence[Op], files: int, directory: Path) -> Path:
 
 @contextmanager
 def configured(spark: SparkSession, **settings: str) -> Iterator[None]:
-    """These settings of Spark's for a while."""
+    """Apply these Spark settings within the block."""
     names = {name: f"spark.sql.{name.replace('__', '.')}" for name in settings}
     before = {name: spark.conf.get(names[name]) or "" for name in settings}
     for name, setting in settings.items():
