@@ -133,8 +133,8 @@ class _FromFunction:
     def next(self, context: Context) -> Emitted | None:
         if not context.free:
             return PENDING, self
-        drawn, seed = draw(self.seed)
-        op = assign(self.function(self.number, drawn), context)
+        random_number, seed = draw(self.seed)
+        op = assign(self.function(self.number, random_number), context)
         return op, _FromFunction(self.function, seed, self.number + 1)
 
     def update(self, _context: Context, _event: Op) -> Generator:
