@@ -32,7 +32,7 @@ from harness.model.systems import NodeConfigs
 
 
 class NoLeader(PeerFailure):
-    """A role refers to the leader while there is none."""
+    """A role needs the leader while there is none."""
 
 
 @dataclass(slots=True)

@@ -79,9 +79,9 @@ def export(
     independent: Annotated[bool, typer.Option("--independent", help="Values as [key value], as in Jepsen.")] = False,
 ) -> None:
     """Print a run's history for other checkers, one operation per line."""
-    from harness.histories.exporting import exported
+    from harness.histories.exporting import export_lines
 
-    for line in exported(run, output is ExportFormat.EDN, independent):
+    for line in export_lines(run, output is ExportFormat.EDN, independent):
         print(line)
 
 

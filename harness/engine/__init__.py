@@ -1,21 +1,22 @@
-"""The engine: carries out what a generator says, on concurrent workers, and records what came back.
+"""The engine: runs a generator's operations on concurrent workers and records the history.
 
-generator.py is the idea, interpreter.py the loop, recorder.py the record. Generators are combined with combinators.py
-(order, choice, number), pacing.py (time), placement.py (workers) and keys.py (independent keys).
+Corresponds to jepsen.generator and jepsen.generator.interpreter. generator.py has the protocol, interpreter.py the
+loop, recorder.py the history. Combinators are in combinators.py (order, choice, number), pacing.py (time), placement.py
+(workers) and independent.py (independent keys).
 
     with Recorder(run, clock := RunClock.started_now()) as recorder:
         tally = await interpret(clients(limit(100, writes)), concurrency=5, open_session=open_session, nemesis=None,
                                 recorder=recorder, clock=clock)
 
-To add a combinator: a frozen dataclass with next and update, a function that makes it, and a literal history in
-tests/harness/engine/test_generators.py; then add it to the strategies of test_generator_properties.py.
+To add a combinator, write a frozen dataclass with next and update, a function that returns it, and a literal history
+in tests/harness/engine/test_generators.py; then add it to the strategies of test_generator_properties.py.
 """
 
 from harness.engine.clock import Clock, RunClock, VirtualClock
 from harness.engine.combinators import any_of, limit, mix, phases, repeat, synchronize, then, until_ok
 from harness.engine.generator import PENDING, Context, Generator, Pending, fixed, from_function, mark
+from harness.engine.independent import concurrent_generator
 from harness.engine.interpreter import Tally, interpret
-from harness.engine.keys import over_keys
 from harness.engine.pacing import delay, milliseconds, seconds, sleep, stagger, time_limit
 from harness.engine.placement import clients, each_process, each_worker, nemesis, reserve
 from harness.engine.randomness import split
@@ -34,6 +35,7 @@ __all__ = [
     "VirtualClock",
     "any_of",
     "clients",
+    "concurrent_generator",
     "delay",
     "each_process",
     "each_worker",
@@ -45,7 +47,6 @@ __all__ = [
     "milliseconds",
     "mix",
     "nemesis",
-    "over_keys",
     "phases",
     "read_history",
     "read_observations",

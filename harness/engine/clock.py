@@ -1,10 +1,10 @@
-"""The run's clock: nanoseconds since the run began, and how wall-clock times relate to them.
+"""The run's clock: run time in nanoseconds since the start of the run, and its relation to wall-clock time.
 
-Run time comes from the machine's monotonic clock, so that a step of the wall clock bends no history. The wall time at
-which the run began is kept, so that the time stamps of log lines can be moved onto run time; they are as good as the
-wall clock of the node that wrote them.
+Run time is based on the machine's monotonic clock, so steps of the wall clock do not affect histories. The wall-clock
+time of the start is kept to convert timestamps of log lines to run time; they are as accurate as the wall clock of the
+node that wrote them.
 
-What may live here: clocks. Nothing else in the engine reads one.
+Contains clocks. No other module of the engine reads one.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the run's time."""
+    """A source of run time."""
 
     def now_ns(self) -> int:
-        """Nanoseconds since the run began; never decreases."""
+        """Nanoseconds since the start of the run; never decreases."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunClock:
-    """The real clock of a run; both origins are the same moment, on the monotonic and on the wall clock."""
+    """The real clock of a run; both origins are the start of the run, on the monotonic and on the wall clock."""
 
     monotonic_origin_ns: int
     wall_origin_ns: int
 
     @classmethod
     def started_now(cls) -> RunClock:
-        """The clock of a run that begins now."""
+        """The clock of a run that starts now."""
         return cls(time.monotonic_ns(), time.time_ns())
 
     def now_ns(self) -> int:
         return time.monotonic_ns() - self.monotonic_origin_ns
 
     def at_wall_ns(self, wall_ns: int) -> int:
-        """The run time of a wall-clock time (nanoseconds since 1970); negative if that was before the run."""
+        """The run time of a wall-clock time (nanoseconds since 1970); negative before the start of the run."""
         return wall_ns - self.wall_origin_ns
 
 
 @dataclass(slots=True)
 class VirtualClock:
-    """A clock that a test sets."""
+    """A clock for tests, which set its time."""
 
     time_ns: int = 0
 

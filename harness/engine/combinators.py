@@ -1,9 +1,9 @@
-"""Generators made of generators: order, choice and number.
+"""Combinators of generators by order, choice and number.
 
     phases(limit(100, writes), then(mark("reading back"), reads))
 
-What may live here: combinators that look at neither the time (pacing.py) nor the workers' numbers (placement.py).
-What may not: state that changes, clocks, random sources.
+Contains combinators that depend neither on time (pacing.py) nor on particular workers (placement.py). Does not contain
+mutable state, clocks or random sources.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeVar
 
-from harness.engine.generator import PENDING, Context, Generator, Pending, Turn, soonest
+from harness.engine.generator import PENDING, Context, Emitted, Generator, Pending, soonest
 from harness.engine.randomness import draw_below
 from harness.model import Op
 
@@ -23,16 +23,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Limit:
-    """remaining operations may still be emitted."""
+    """At most `remaining` more operations."""
 
     remaining: int
     inner: Generator
 
-    def next(self, context: Context) -> Turn | None:
-        if self.remaining == 0 or (step := self.inner.next(context)) is None:
+    def next(self, context: Context) -> Emitted | None:
+        if self.remaining == 0 or (emitted := self.inner.next(context)) is None:
             return None
-        what, inner = step
-        return what, _Limit(self.remaining - isinstance(what, Op), inner)
+        op, inner = emitted
+        return op, _Limit(self.remaining - isinstance(op, Op), inner)
 
     def update(self, context: Context, event: Op) -> Generator:
         return _Limit(self.remaining, self.inner.update(context, event))
@@ -45,39 +45,39 @@ def limit(count: int, inner: Generator) -> Generator:
 
 @dataclass(frozen=True, slots=True)
 class _Repeat:
-    """current runs; whenever it is exhausted, whole begins anew, while rounds (None: no bound) are left."""
+    """When current is exhausted, whole starts again, `rounds` more times (None: without limit)."""
 
     whole: Generator
     current: Generator
     rounds: int | None
 
-    def next(self, context: Context) -> Turn | None:
-        if step := self.current.next(context):
-            return step[0], _Repeat(self.whole, step[1], self.rounds)
-        if self.rounds == 0 or (step := self.whole.next(context)) is None:
+    def next(self, context: Context) -> Emitted | None:
+        if emitted := self.current.next(context):
+            return emitted[0], _Repeat(self.whole, emitted[1], self.rounds)
+        if self.rounds == 0 or (emitted := self.whole.next(context)) is None:
             return None
-        return step[0], _Repeat(self.whole, step[1], None if self.rounds is None else self.rounds - 1)
+        return emitted[0], _Repeat(self.whole, emitted[1], None if self.rounds is None else self.rounds - 1)
 
     def update(self, context: Context, event: Op) -> Generator:
         return _Repeat(self.whole, self.current.update(context, event), self.rounds)
 
 
 def repeat(inner: Generator, rounds: int | None = None) -> Generator:
-    """inner from its beginning again whenever it is exhausted: rounds times in all, or without end."""
+    """Start inner again whenever it is exhausted: `rounds` times in total, or without limit."""
     assert rounds is None or rounds > 0, f"expected a positive number of rounds, got {rounds}"
     return _Repeat(inner, inner, None if rounds is None else rounds - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Then:
-    """parts run one after another; the last begins when those before it are exhausted."""
+    """The remaining parts, in order; each starts when the previous one is exhausted."""
 
     parts: tuple[Generator, ...]
 
-    def next(self, context: Context) -> Turn | None:
+    def next(self, context: Context) -> Emitted | None:
         for position, part in enumerate(self.parts):
-            if step := part.next(context):
-                return step[0], _Then((step[1], *self.parts[position + 1 :]))
+            if emitted := part.next(context):
+                return emitted[0], _Then((emitted[1], *self.parts[position + 1 :]))
         return None
 
     def update(self, context: Context, event: Op) -> Generator:
@@ -85,17 +85,17 @@ class _Then:
 
 
 def then(*parts: Generator) -> Generator:
-    """The parts in order, each beginning as soon as the one before has emitted all, completed or not."""
+    """The parts in order; each starts when the previous one is exhausted, even if operations are still open."""
     return _Then(parts)
 
 
 @dataclass(frozen=True, slots=True)
 class _Synchronize:
-    """inner, begun only once every worker in view is free."""
+    """inner, not started until all workers in view are free."""
 
     inner: Generator
 
-    def next(self, context: Context) -> Turn | None:
+    def next(self, context: Context) -> Emitted | None:
         return self.inner.next(context) if context.all_free() else (PENDING, self)
 
     def update(self, _context: Context, _event: Op) -> Generator:
@@ -103,66 +103,66 @@ class _Synchronize:
 
 
 def synchronize(inner: Generator) -> Generator:
-    """inner, once no worker in view has an operation open."""
+    """Start inner when no worker in view has an open operation."""
     return _Synchronize(inner)
 
 
 def phases(*parts: Generator) -> Generator:
-    """The parts in order, each beginning when every operation of those before it is completed."""
+    """The parts in order; each starts when all operations of the previous ones have completed."""
     return _Then(tuple(_Synchronize(part) for part in parts))
 
 
 @dataclass(frozen=True, slots=True)
 class _AnyOf:
-    """branches that are not exhausted as far as is known."""
+    """branches leaves out those that are known to be exhausted."""
 
     branches: tuple[Generator, ...]
 
-    def next(self, context: Context) -> Turn | None:
+    def next(self, context: Context) -> Emitted | None:
         remaining: list[Generator] = []
-        waits: list[Pending] = []
+        pending: list[Pending] = []
         for position, branch in enumerate(self.branches):
-            step = branch.next(context)
-            if step is None:
+            emitted = branch.next(context)
+            if emitted is None:
                 continue
-            what, after = step
-            if isinstance(what, Op):
-                return what, _AnyOf((*remaining, after, *self.branches[position + 1 :]))
+            op, after = emitted
+            if isinstance(op, Op):
+                return op, _AnyOf((*remaining, after, *self.branches[position + 1 :]))
             remaining.append(after)
-            waits.append(what)
-        return (soonest(waits), _AnyOf(tuple(remaining))) if remaining else None
+            pending.append(op)
+        return (soonest(pending), _AnyOf(tuple(remaining))) if remaining else None
 
     def update(self, context: Context, event: Op) -> Generator:
         return _AnyOf(tuple([branch.update(context, event) for branch in self.branches]))
 
 
 def any_of(*branches: Generator) -> Generator:
-    """All branches side by side: each time, the first of them that has an operation now; exhausted when all are.
+    """All branches concurrently: each time, the first branch that has an operation now; exhausted when all are.
 
-    Branches that compete for the same workers are served in the order given: put the rarer one first.
+    Branches that compete for the same workers have priority in the given order: put the less frequent one first.
     """
     return _AnyOf(branches)
 
 
 @dataclass(frozen=True, slots=True)
 class _Mix:
-    """chosen is the branch that emits next; it was drawn when the one before it had emitted."""
+    """chosen is the branch that emits next; it is chosen when the previous operation is emitted."""
 
     weights: tuple[int, ...]
     branches: tuple[Generator, ...]
     chosen: int
     seed: int
 
-    def next(self, context: Context) -> Turn | None:
-        step = self.branches[self.chosen].next(context)
-        if step is None:
+    def next(self, context: Context) -> Emitted | None:
+        emitted = self.branches[self.chosen].next(context)
+        if emitted is None:
             rest = _without(self.weights, self.chosen), _without(self.branches, self.chosen)
             return _choose(*rest, self.seed).next(context) if rest[0] else None
-        what, after = step
+        op, after = emitted
         branches = (*self.branches[: self.chosen], after, *self.branches[self.chosen + 1 :])
-        if isinstance(what, Pending):
-            return what, _Mix(self.weights, branches, self.chosen, self.seed)
-        return what, _choose(self.weights, branches, self.seed)
+        if isinstance(op, Pending):
+            return op, _Mix(self.weights, branches, self.chosen, self.seed)
+        return op, _choose(self.weights, branches, self.seed)
 
     def update(self, context: Context, event: Op) -> Generator:
         branches = tuple([branch.update(context, event) for branch in self.branches])
@@ -174,15 +174,15 @@ def _without(items: tuple[T, ...], position: int) -> tuple[T, ...]:
 
 
 def _choose(weights: tuple[int, ...], branches: tuple[Generator, ...], seed: int) -> _Mix:
-    drawn, seed = draw_below(sum(weights), seed)
-    chosen = bisect_right(tuple(accumulate(weights)), drawn)
+    number, seed = draw_below(sum(weights), seed)
+    chosen = bisect_right(tuple(accumulate(weights)), number)
     return _Mix(weights, branches, chosen, seed)
 
 
 def mix(choices: Sequence[tuple[int, Generator]], *, seed: int) -> Generator:
-    """Each operation from a branch drawn by weight; an exhausted branch drops out, and with the last one all ends.
+    """Each operation from a branch chosen by weight; exhausted branches drop out; exhausted when all are.
 
-    A drawn branch that is pending is waited for, so that the weights hold.
+    If the chosen branch is pending, so is the mix, so that the weights hold.
     """
     assert choices, "expected at least one branch to choose from"
     assert all(weight > 0 for weight, _ in choices), "expected positive weights"
@@ -191,18 +191,18 @@ def mix(choices: Sequence[tuple[int, Generator]], *, seed: int) -> Generator:
 
 @dataclass(frozen=True, slots=True)
 class _UntilOk:
-    """open holds the processes whose operations came from here and have not ended."""
+    """open are the processes with open operations that inner emitted."""
 
     inner: Generator
     open: frozenset[int] = frozenset()
     done: bool = False
 
-    def next(self, context: Context) -> Turn | None:
-        if self.done or (step := self.inner.next(context)) is None:
+    def next(self, context: Context) -> Emitted | None:
+        if self.done or (emitted := self.inner.next(context)) is None:
             return None
-        what, inner = step
-        emitted = {what.process} if isinstance(what, Op) else set()
-        return what, _UntilOk(inner, self.open | emitted)
+        op, inner = emitted
+        opened = {op.process} if isinstance(op, Op) else set()
+        return op, _UntilOk(inner, self.open | opened)
 
     def update(self, context: Context, event: Op) -> Generator:
         inner = self.inner.update(context, event)
@@ -212,35 +212,35 @@ class _UntilOk:
 
 
 def until_ok(inner: Generator) -> Generator:
-    """inner until one of the operations that it emitted ends in `ok`."""
+    """inner until one of its operations completes as `ok`."""
     return _UntilOk(inner)
 
 
 @dataclass(frozen=True, slots=True)
 class _Alongside:
-    """companion runs for as long as main does."""
+    """companion runs until main is exhausted."""
 
     main: Generator
     companion: Generator
 
-    def next(self, context: Context) -> Turn | None:
-        step = self.main.next(context)
-        if step is None:
+    def next(self, context: Context) -> Emitted | None:
+        emitted = self.main.next(context)
+        if emitted is None:
             return None
-        what, main = step
-        if isinstance(what, Op):
-            return what, _Alongside(main, self.companion)
-        beside = self.companion.next(context)
-        if beside is None:
-            return what, main
-        also, companion = beside
+        op, main = emitted
+        if isinstance(op, Op):
+            return op, _Alongside(main, self.companion)
+        emitted = self.companion.next(context)
+        if emitted is None:
+            return op, main
+        other, companion = emitted
         rest = _Alongside(main, companion)
-        return (also, rest) if isinstance(also, Op) else (soonest((what, also)), rest)
+        return (other, rest) if isinstance(other, Op) else (soonest((op, other)), rest)
 
     def update(self, context: Context, event: Op) -> Generator:
         return _Alongside(self.main.update(context, event), self.companion.update(context, event))
 
 
 def alongside(main: Generator, companion: Generator) -> Generator:
-    """main, with companion beside it while main lasts; main goes first and its end ends both."""
+    """main and companion concurrently, main with priority; exhausted when main is."""
     return _Alongside(main, companion)

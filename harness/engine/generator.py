@@ -1,18 +1,18 @@
-"""What a run does next: generators are immutable values that are asked for one operation at a time.
+"""Generators: immutable values that emit the operations of a run, one at a time (jepsen.generator).
 
-A generator is asked with a Context (what time it is, which workers are free) and answers with an operation to start
-now, or with Pending (nothing now), together with the generator that takes its place; or with None when it is
-exhausted. It is told of every invocation and completion through update. Nothing is ever mutated and nothing waits,
-so that a generator can be run on virtual time, stored, compared and asked "what if" at no cost.
+next takes a Context (the time, the free workers) and returns an operation to start now, or Pending if there is none
+now, together with the next state of the generator; or None if it is exhausted. update takes every invocation and
+completion and returns the next state. Generators never mutate, block or read clocks, so they can run on virtual time
+and be stored and compared.
 
-Workers are numbered from 0 and the nemesis is one more, NEMESIS. A worker runs as one process at a time; when an
-operation of process p ends in `info`, the worker goes on as process p + concurrency.
+Workers (Jepsen's threads) are numbered from 0; the nemesis is one more, NEMESIS. A worker runs one process at a time;
+when an operation of process p completes as `info`, the worker continues as process p + concurrency.
 
     writes = from_function(lambda number, draw: Op("invoke", "write", value=number), seed=7)
-    what, rest = writes.next(context)
+    op, writes = writes.next(context)
 
-What may live here: the protocol and the generators that emit operations by themselves. What may not: clocks, random
-sources, asyncio, and combinators (combinators.py, pacing.py, placement.py, keys.py).
+Contains the protocol and the generators that emit operations themselves. Does not contain clocks, random sources,
+asyncio or combinators (combinators.py, pacing.py, placement.py, independent.py).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harness.model import NEMESIS, Op
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Nothing to start now: ask again after the next event, or at until_ns (run time) if that comes first."""
+    """No operation now: call next again after the next event, or at until_ns (run time) if that is earlier."""
 
     until_ns: int | None = None
 
@@ -37,11 +37,11 @@ PENDING: Final = Pending()
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a generator may know when it is asked.
+    """What a generator may depend on.
 
-    workers is the range of workers this generator may use, and free those of them that have no operation open, the
-    longest idle first. processes[worker] is the process a worker runs as; concurrency counts all client workers,
-    in view or not.
+    workers are those in view, which the generator may use; free are those of them without an open operation, the
+    longest idle first. processes[worker] is the worker's process; concurrency counts all client workers, also those
+    out of view.
     """
 
     time_ns: int
@@ -51,15 +51,15 @@ class Context:
     processes: tuple[int, ...]
 
     def process_of(self, worker: int) -> int:
-        """The process that a worker runs as now."""
+        """The current process of a worker."""
         return NEMESIS if worker == NEMESIS else self.processes[worker]
 
     def worker_of(self, process: int) -> int:
-        """The worker that runs, or once ran, a process."""
+        """The worker that runs or ran a process."""
         return NEMESIS if process == NEMESIS else process % self.concurrency
 
     def all_free(self) -> bool:
-        """Whether no worker in view has an operation open."""
+        """Whether no worker in view has an open operation."""
         return len(self.free) == len(self.workers)
 
     def within(self, workers: range) -> Context:
@@ -72,37 +72,38 @@ class Context:
         return Context(self.time_ns, self.concurrency, view, free, self.processes)
 
 
-Turn = tuple[Op | Pending, "Generator"]
+Emitted = tuple[Op | Pending, "Generator"]
+"""An operation or Pending, and the next state of the generator."""
 
 
 class Generator(Protocol):
-    """What next and update promise; every implementation is a frozen value."""
+    """The protocol of generators; every implementation is a frozen value."""
 
-    def next(self, context: Context, /) -> Turn | None:
-        """The operation to start now, or Pending, with the generator to ask from then on; None when exhausted.
+    def next(self, context: Context, /) -> Emitted | None:
+        """The operation to start now, or Pending, and the next state of the generator; None if exhausted.
 
-        The operation's process is one that a free worker in view runs as, except that a row of type `info` is
-        recorded as it is and needs no worker.
+        The operation's process is that of a free worker in view. An operation of type `info` needs no worker: it is
+        only recorded.
         """
 
     def update(self, context: Context, event: Op, /) -> Generator:
-        """The generator after an event: an operation of type `invoke` has begun, any other type has ended."""
+        """The next state after an event: an invocation (type `invoke`) or a completion (any other type)."""
 
 
 def assign(template: Op, context: Context) -> Op:
-    """The template as an operation of the longest idle worker."""
+    """The template as an operation of the free worker that is idle longest."""
     process = context.process_of(context.free[0])
     return Op(template.type, template.f, process, template.key, template.value, template.node)
 
 
 @dataclass(frozen=True, slots=True)
 class _Fixed:
-    """ops[position:] are still to come."""
+    """ops[position:] are not emitted yet."""
 
     ops: tuple[Op, ...]
     position: int = 0
 
-    def next(self, context: Context) -> Turn | None:
+    def next(self, context: Context) -> Emitted | None:
         if self.position == len(self.ops):
             return None
         if not context.free:
@@ -114,7 +115,7 @@ class _Fixed:
 
 
 def fixed(*ops: Op) -> Generator:
-    """These operations, each once, in this order, whoever is free."""
+    """These operations, each once, in this order, on any free worker."""
     return _Fixed(ops)
 
 
@@ -123,17 +124,17 @@ OpFunction = Callable[[int, int], Op]
 
 @dataclass(frozen=True, slots=True)
 class _FromFunction:
-    """number counts what was emitted so far; seed is where the next draw comes from."""
+    """number is the count of emitted operations; seed is that of the next random number."""
 
     function: OpFunction
     seed: int
     number: int = 0
 
-    def next(self, context: Context) -> Turn | None:
+    def next(self, context: Context) -> Emitted | None:
         if not context.free:
             return PENDING, self
-        drawn, seed = draw(self.seed)
-        op = assign(self.function(self.number, drawn), context)
+        random_number, seed = draw(self.seed)
+        op = assign(self.function(self.number, random_number), context)
         return op, _FromFunction(self.function, seed, self.number + 1)
 
     def update(self, _context: Context, _event: Op) -> Generator:
@@ -141,17 +142,17 @@ class _FromFunction:
 
 
 def from_function(function: OpFunction, *, seed: int) -> Generator:
-    """Without end: function(number, drawn), which must be pure, of 0, 1, 2, … and a random 64-bit number each."""
+    """Infinitely many operations function(number, random_number), for 0, 1, 2, … and 64-bit numbers; must be pure."""
     return _FromFunction(function, seed)
 
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """Rows that go into the history as they are, in order."""
+    """Rows that are only recorded, in order."""
 
     rows: tuple[Op, ...]
 
-    def next(self, _context: Context) -> Turn | None:
+    def next(self, _context: Context) -> Emitted | None:
         return (self.rows[0], _Marks(self.rows[1:])) if self.rows else None
 
     def update(self, _context: Context, _event: Op) -> Generator:
@@ -159,11 +160,11 @@ class _Marks:
 
 
 def mark(text: str) -> Generator:
-    """One row in the history that says text, so that a reader finds the place; nothing is asked of the system."""
+    """Record a text in the history, like jepsen.generator/log; no operation is invoked."""
     return _Marks((Op("info", "mark", NEMESIS, value=text),))
 
 
-def soonest(waits: Iterable[Pending]) -> Pending:
-    """The wait that covers several: until the first of their times."""
-    times = [wait.until_ns for wait in waits if wait.until_ns is not None]
+def soonest(pending: Iterable[Pending]) -> Pending:
+    """A Pending until the earliest of these times."""
+    times = [each.until_ns for each in pending if each.until_ns is not None]
     return Pending(min(times)) if times else PENDING

@@ -1,17 +1,17 @@
-"""The interpreter: asks the generator, dispatches to the workers, records everything.
+"""The interpreter: takes operations from the generator, dispatches them to workers, and records the history.
 
-It is one loop: take in completions; ask the generator; start the operation, or wait for a completion or the time the
-generator named. An invocation is recorded before its worker hears of it, a completion as soon as it comes, and both
-are told to the generator.
+One loop: process completions; ask the generator for an operation; dispatch it, or wait for a completion or until the
+time of a Pending. An invocation is recorded before it is dispatched, a completion as soon as it arrives; the generator
+is updated with both.
 
-- A completion `ok` or `fail` leaves the worker its process. After an `info` the worker goes on as
-  process + concurrency, with a new session. A session that raises, or exceeds op_timeout_ms, is taken for `info`;
-  one that cannot be opened makes its operation `fail`.
-- The nemesis's deeds are rows of type `info`, one when a deed begins and one when it is done; its process stays.
-- When the generator is exhausted or stop is set, open operations get drain_timeout_ms to end; what is open then is
-  recorded as `info`. The same holds if the generator itself raises, which is a defect and goes on to the caller.
+- After `ok` or `fail`, a worker keeps its process. After `info`, the process has crashed and the worker continues as
+  process + concurrency, with a new session. An exception of a session, or no completion within op_timeout_ms, is an
+  `info`; if a session cannot be opened, the operation is a `fail`.
+- Nemesis operations are recorded as two `info` rows, at invocation and completion; the nemesis keeps its process.
+- When the generator is exhausted or stop is set, open operations have drain_timeout_ms to complete; those still open
+  are then recorded as `info`. The same happens if the generator raises, which is a defect; the error propagates.
 
-What may live here: this loop. What may not: what an operation means, what is done about it (worker.py), disks.
+Contains this loop. Does not contain sessions (worker.py), the meaning of operations, or storage.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from typing import Any, Protocol
 
 from harness.engine.clock import Clock
 from harness.engine.generator import Context, Generator, Pending
-from harness.engine.worker import Worker, close_quietly
+from harness.engine.worker import Worker, close_ignoring_errors
 from harness.model import NEMESIS, Op
 from harness.model.session import OpenSession, Session
 
 
-class Journal(Protocol):
-    """Where history goes."""
+class HistoryRecorder(Protocol):
+    """Stores the history."""
 
     def record(self, op: Op) -> Op:
-        """Store the operation; returns it with its index and time."""
+        """Store an operation; returns it with its index and time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many client operations ended how; abandoned of the infos were still open when the run ended."""
+    """The number of client operations by outcome; abandoned counts the infos that were still open at the end."""
 
     ok: int = 0
     fail: int = 0
@@ -53,16 +53,16 @@ async def interpret(
     concurrency: int,
     open_session: OpenSession,
     nemesis: Session | None,
-    recorder: Journal,
+    recorder: HistoryRecorder,
     clock: Clock,
     stop: asyncio.Event | None = None,
     op_timeout_ms: int | None = None,
     drain_timeout_ms: int = 10_000,
 ) -> Tally:
-    """Run a generator to its end, or until stop is set, with `concurrency` client workers and the nemesis.
+    """Run a generator until it is exhausted or stop is set, with `concurrency` client workers and the nemesis.
 
-    A generator that is not narrowed by `clients` may hand operations to the nemesis. Closes the sessions it opened;
-    the nemesis and the recorder stay the caller's. Raises what the recorder raises.
+    A generator outside `clients` may emit operations for the nemesis. Closes the sessions that it opened, but not the
+    nemesis and the recorder. Propagates errors of the recorder.
     """
     timeout_s = None if op_timeout_ms is None else op_timeout_ms / 1000
     run = _Run(generator, concurrency, recorder, clock, stop or asyncio.Event())
@@ -79,12 +79,12 @@ async def interpret(
                 run.abandon()
             finally:
                 await run.close_sessions()
-    return Tally(run.ended["ok"], run.ended["fail"], run.ended["info"], run.ended["abandoned"])
+    return Tally(run.outcomes["ok"], run.outcomes["fail"], run.outcomes["info"], run.outcomes["abandoned"])
 
 
 @asynccontextmanager
 async def _tasks(*coroutines: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run the coroutines for as long as the body takes."""
+    """Run the coroutines until the end of the block."""
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         yield
@@ -95,14 +95,14 @@ async def _tasks(*coroutines: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 class _Run:
-    """The loop's state. free and open divide the workers between them; completions wait for the loop."""
+    """The loop's state. Each worker is in free or open; completions are queued until the loop processes them."""
 
     def __init__(
-        self, generator: Generator, concurrency: int, journal: Journal, clock: Clock, stop: asyncio.Event
+        self, generator: Generator, concurrency: int, recorder: HistoryRecorder, clock: Clock, stop: asyncio.Event
     ) -> None:
         self.generator = generator
         self.concurrency = concurrency
-        self.journal = journal
+        self.recorder = recorder
         self.clock = clock
         self.stop = stop
         self.workers: dict[int, Worker] = {}
@@ -111,44 +111,44 @@ class _Run:
         self.processes = tuple(range(concurrency))
         self.completions: deque[tuple[int, Op]] = deque()
         self.wake = asyncio.Event()
-        self.ended: Counter[str] = Counter()
+        self.outcomes: Counter[str] = Counter()
 
     async def generate(self) -> None:
-        """Until the generator is exhausted or stop is set."""
+        """Dispatch operations until the generator is exhausted or stop is set."""
         while not self.stop.is_set():
-            self._take_in()
-            step = self.generator.next(self._context())
-            if step is None:
+            self._process_completions()
+            emitted = self.generator.next(self._context())
+            if emitted is None:
                 return
-            what, self.generator = step
-            if isinstance(what, Pending):
-                assert self.open or what.until_ns is not None, "the generator waits, and nothing can come"
-                await self._wait(what.until_ns)
+            op, self.generator = emitted
+            if isinstance(op, Pending):
+                assert self.open or op.until_ns is not None, "the generator is pending, but no operation is open"
+                await self._wait(op.until_ns)
             else:
-                self._start(what)
+                self._dispatch(op)
 
     async def drain(self, timeout_ms: int) -> None:
-        """Until no operation is open or the time is over."""
+        """Wait until no operation is open, at most timeout_ms."""
         deadline_ns = self.clock.now_ns() + timeout_ms * 1_000_000
-        self._take_in()
+        self._process_completions()
         while self.open and self.clock.now_ns() < deadline_ns:
             await self._wait(deadline_ns)
-            self._take_in()
+            self._process_completions()
 
     def abandon(self) -> None:
-        """Record what is open as unknown."""
-        self._take_in()
+        """Record open operations as `info`."""
+        self._process_completions()
         for worker, op in list(self.open.items()):
-            self.ended["abandoned"] += worker != NEMESIS
-            self._finish(worker, op.info("still open when the run ended"))
+            self.outcomes["abandoned"] += worker != NEMESIS
+            self._complete(worker, op.info("still open when the run ended"))
 
     async def close_sessions(self) -> None:
-        """Close every session that was opened here."""
+        """Close all client sessions."""
         clients = [worker for number, worker in self.workers.items() if number != NEMESIS]
-        await asyncio.gather(*(close_quietly(client.session) for client in clients if client.session))
+        await asyncio.gather(*(close_ignoring_errors(client.session) for client in clients if client.session))
 
     def completed(self, worker: int, completion: Op) -> None:
-        """What workers call."""
+        """Queue a completion; workers call this."""
         self.completions.append((worker, completion))
         self.wake.set()
 
@@ -162,7 +162,7 @@ class _Run:
         return Context(self.clock.now_ns(), self.concurrency, workers, tuple(self.free), self.processes)
 
     async def _wait(self, until_ns: int | None) -> None:
-        """Until a worker completes, stop is set, or the run's clock shows until_ns."""
+        """Wait until an operation completes, stop is set, or run time reaches until_ns."""
         self.wake.clear()
         if until_ns is None:
             await self.wake.wait()
@@ -172,37 +172,37 @@ class _Run:
         await self.wake.wait()
         timer.cancel()
 
-    def _start(self, op: Op) -> None:
+    def _dispatch(self, op: Op) -> None:
         if op.type == "info":
-            self.journal.record(op)
+            self.recorder.record(op)
             return
         context = self._context()
         worker = context.worker_of(op.process)
         self.free.remove(worker)
-        self.journal.record(replace(op, type="info") if worker == NEMESIS else op)
+        self.recorder.record(replace(op, type="info") if worker == NEMESIS else op)
         self.open[worker] = op
         self.generator = self.generator.update(context, op)
         self.workers[worker].inbox.put_nowait(op)
 
-    def _take_in(self) -> None:
+    def _process_completions(self) -> None:
         while self.completions:
-            self._finish(*self.completions.popleft())
+            self._complete(*self.completions.popleft())
 
-    def _finish(self, worker: int, completion: Op) -> None:
+    def _complete(self, worker: int, completion: Op) -> None:
         op = self.open.pop(worker)
-        assert completion.type != "invoke", f"the session of worker {worker} answered {op} with an invocation"
-        assert completion.process == op.process, f"the session of worker {worker} answered {op} for another process"
+        assert completion.type != "invoke", f"the session of worker {worker} completed {op} with an invocation"
+        assert completion.process == op.process, f"the session of worker {worker} completed {op} for another process"
         if worker == NEMESIS:
             completion = replace(completion, type="info")
         else:
-            self.ended[completion.type] += 1
+            self.outcomes[completion.type] += 1
             if completion.type == "info":
-                self._renumber(worker)
+                self._assign_new_process(worker)
         self.free.append(worker)
-        recorded = self.journal.record(completion)
+        recorded = self.recorder.record(completion)
         self.generator = self.generator.update(self._context(), recorded)
 
-    def _renumber(self, worker: int) -> None:
+    def _assign_new_process(self, worker: int) -> None:
         processes = list(self.processes)
         processes[worker] += self.concurrency
         self.processes = tuple(processes)

@@ -1,15 +1,15 @@
-"""Generators that look at the time: sleep, time_limit, delay, stagger. All times are nanoseconds of the run's clock.
+"""Generators that depend on time: sleep, time_limit, delay, stagger. All times are run time in nanoseconds.
 
     time_limit(seconds(60), stagger(milliseconds(5), writes, seed=3))
 
-What may live here: combinators that compare context.time_ns with a time they carry. What may not: clocks, waiting.
+Contains combinators that compare context.time_ns with their own state. Does not read clocks or wait.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.engine.generator import Context, Generator, Pending, Turn, soonest
+from harness.engine.generator import Context, Emitted, Generator, Pending, soonest
 from harness.engine.randomness import draw_below
 from harness.model import Op
 
@@ -26,12 +26,12 @@ def milliseconds(number: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Sleep:
-    """until_ns is None until the first question sets it."""
+    """until_ns is None until the first call of next sets it."""
 
     duration_ns: int
     until_ns: int | None = None
 
-    def next(self, context: Context) -> Turn | None:
+    def next(self, context: Context) -> Emitted | None:
         until_ns = context.time_ns + self.duration_ns if self.until_ns is None else self.until_ns
         return (Pending(until_ns), _Sleep(self.duration_ns, until_ns)) if context.time_ns < until_ns else None
 
@@ -40,39 +40,39 @@ class _Sleep:
 
 
 def sleep(duration_ns: int) -> Generator:
-    """Nothing for a while, counted from when it is first asked; then it is exhausted."""
+    """Emit nothing for duration_ns from the first call of next; then exhausted."""
     return _Sleep(duration_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class _TimeLimit:
-    """deadline_ns is None until the first question sets it."""
+    """deadline_ns is None until the first call of next sets it."""
 
     duration_ns: int
     inner: Generator
     deadline_ns: int | None = None
 
-    def next(self, context: Context) -> Turn | None:
+    def next(self, context: Context) -> Emitted | None:
         deadline_ns = context.time_ns + self.duration_ns if self.deadline_ns is None else self.deadline_ns
-        if context.time_ns >= deadline_ns or (step := self.inner.next(context)) is None:
+        if context.time_ns >= deadline_ns or (emitted := self.inner.next(context)) is None:
             return None
-        what, inner = step
-        if isinstance(what, Pending):
-            what = soonest((what, Pending(deadline_ns)))
-        return what, _TimeLimit(self.duration_ns, inner, deadline_ns)
+        op, inner = emitted
+        if isinstance(op, Pending):
+            op = soonest((op, Pending(deadline_ns)))
+        return op, _TimeLimit(self.duration_ns, inner, deadline_ns)
 
     def update(self, context: Context, event: Op) -> Generator:
         return _TimeLimit(self.duration_ns, self.inner.update(context, event), self.deadline_ns)
 
 
 def time_limit(duration_ns: int, inner: Generator) -> Generator:
-    """inner for at most so long, counted from when it is first asked; operations begun by then may end later."""
+    """inner for at most duration_ns from the first call of next; open operations may complete later."""
     return _TimeLimit(duration_ns, inner)
 
 
 @dataclass(frozen=True, slots=True)
 class _Paced:
-    """The next operation may begin at next_ns (None: at once); spread_ns is the width of the random interval."""
+    """The next operation starts at next_ns at the earliest (None: now); spread_ns is the maximum random interval."""
 
     interval_ns: int
     spread_ns: int
@@ -80,13 +80,13 @@ class _Paced:
     seed: int
     next_ns: int | None = None
 
-    def next(self, context: Context) -> Turn | None:
+    def next(self, context: Context) -> Emitted | None:
         if self.next_ns is not None and context.time_ns < self.next_ns:
             return Pending(self.next_ns), self
-        step = self.inner.next(context)
-        if step is None or isinstance(step[0], Pending):
-            return step and (step[0], self._with(step[1], self.seed, self.next_ns))
-        return step[0], self._after(context.time_ns, step[1])
+        emitted = self.inner.next(context)
+        if emitted is None or isinstance(emitted[0], Pending):
+            return emitted and (emitted[0], self._with(emitted[1], self.seed, self.next_ns))
+        return emitted[0], self._after(context.time_ns, emitted[1])
 
     def _after(self, time_ns: int, inner: Generator) -> Generator:
         if self.spread_ns == 0:
@@ -103,15 +103,15 @@ class _Paced:
 
 
 def delay(interval_ns: int, inner: Generator) -> Generator:
-    """At least interval_ns from the beginning of one operation to that of the next."""
+    """At least interval_ns between the starts of consecutive operations."""
     return _Paced(interval_ns, 0, inner, seed=0)
 
 
 def stagger(mean_interval_ns: int, inner: Generator, *, seed: int) -> Generator:
-    """Operations at random intervals between none and twice the mean, whichever worker carries them out.
+    """Random intervals between 0 and twice the mean between the starts of operations, over all workers.
 
-    Intervals count from when an operation was due, so that the rate holds on average: what a stall held back is
-    made up for after it.
+    Intervals count from the time at which the previous operation was due, so that the mean rate holds: after a stall,
+    delayed operations start without an interval.
     """
     assert mean_interval_ns > 0, f"expected a positive interval, got {mean_interval_ns}"
     return _Paced(mean_interval_ns, 2 * mean_interval_ns, inner, seed)

@@ -1,9 +1,9 @@
-"""Who runs what: generators that look at the workers' numbers.
+"""Generators that depend on workers: which workers run which operations.
 
     any_of(nemesis(faults), clients(reserve((2, writes), (1, reads), rest=transfers)))
 
-What may live here: combinators that narrow the view to a range of workers or keep one generator a worker. What may
-not: clocks, random sources, anything that knows a workload.
+Contains combinators that restrict the view to some workers or have one generator per worker. Does not contain clocks,
+random sources or knowledge of workloads.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.engine.combinators import any_of
-from harness.engine.generator import PENDING, Context, Generator, Pending, Turn, soonest
+from harness.engine.generator import PENDING, Context, Emitted, Generator, Pending, soonest
 from harness.model import NEMESIS, BadInput, Op
 
 
 @dataclass(frozen=True, slots=True)
 class _OnWorkers:
-    """inner sees only these workers and only their events."""
+    """inner on these workers, with only their events; Jepsen's on-threads."""
 
     workers: range
     inner: Generator
 
-    def next(self, context: Context) -> Turn | None:
+    def next(self, context: Context) -> Emitted | None:
         view = context.within(self.workers)
-        step = self.inner.next(view)
-        if step and step[0] == PENDING and not view.workers:
+        emitted = self.inner.next(view)
+        if emitted and emitted[0] == PENDING and not view.workers:
             start, last = context.workers.start, context.workers.stop - 1
             raise BadInput(
-                f"concurrency: operations wait for worker {self.workers.start}, got workers {start} to {last}"
+                f"concurrency: some operations need worker {self.workers.start}, got only workers {start} to {last}"
             )
-        return step and (step[0], _OnWorkers(self.workers, step[1]))
+        return emitted and (emitted[0], _OnWorkers(self.workers, emitted[1]))
 
     def update(self, context: Context, event: Op) -> Generator:
         if context.worker_of(event.process) not in self.workers:
@@ -41,21 +41,20 @@ class _OnWorkers:
 
 
 def nemesis(inner: Generator) -> Generator:
-    """inner on the nemesis alone."""
+    """inner on the nemesis only."""
     return _OnWorkers(range(NEMESIS, NEMESIS + 1), inner)
 
 
 def clients(inner: Generator) -> Generator:
-    """inner on every worker but the nemesis."""
+    """inner on all workers except the nemesis."""
     return _OnWorkers(range(sys.maxsize), inner)
 
 
 def reserve(*shares: tuple[int, Generator], rest: Generator) -> Generator:
-    """The first workers for the first share's generator, the next for the next, and what is left for rest.
+    """A number of workers for each generator, in order, and the remaining workers for rest.
 
-    Raises BadInput when asked, if a share that has something to do is left without a worker.
-
-    reserve((2, a), (3, b), rest=c): workers 0 and 1 run a, 2 to 4 run b, the others c.
+    reserve((2, a), (3, b), rest=c): workers 0 and 1 run a, 2 to 4 run b, the others c. next raises BadInput if a
+    generator that is not exhausted has no worker.
     """
     start, branches = 0, []
     for count, inner in shares:
@@ -66,49 +65,49 @@ def reserve(*shares: tuple[int, Generator], rest: Generator) -> Generator:
 
 @dataclass(frozen=True, slots=True)
 class _Each:
-    """copies holds, by worker, the process its copy began with and the copy, None once exhausted.
+    """copies maps each worker to the process that its copy started with and the copy, None if exhausted.
 
-    A worker without an entry, or (where renewed) with that of an earlier process, has whole before it.
+    A worker without an entry, or (if per_process) with that of an earlier process, starts a new copy of whole.
     """
 
     whole: Generator
-    renewed: bool
+    per_process: bool
     copies: Mapping[int, tuple[int, Generator | None]]
 
-    def next(self, context: Context) -> Turn | None:
+    def next(self, context: Context) -> Emitted | None:
         copies = dict(self.copies)
-        waits: list[Pending] = []
+        pending: list[Pending] = []
         for worker in context.free:
             copy = self._copy_of(worker, context)
-            step = copy and copy.next(context.within(range(worker, worker + 1)))
-            copies[worker] = context.process_of(worker), step[1] if step else None
-            if step and isinstance(step[0], Op):
-                return step[0], _Each(self.whole, self.renewed, copies)
-            if step and isinstance(step[0], Pending):
-                waits.append(step[0])
-        after = _Each(self.whole, self.renewed, copies)
+            emitted = copy and copy.next(context.within(range(worker, worker + 1)))
+            copies[worker] = context.process_of(worker), emitted[1] if emitted else None
+            if emitted and isinstance(emitted[0], Op):
+                return emitted[0], _Each(self.whole, self.per_process, copies)
+            if emitted and isinstance(emitted[0], Pending):
+                pending.append(emitted[0])
+        after = _Each(self.whole, self.per_process, copies)
         if all(after._copy_of(worker, context) is None for worker in context.workers):
             return None
-        return soonest(waits), after
+        return soonest(pending), after
 
     def _copy_of(self, worker: int, context: Context) -> Generator | None:
         process, copy = self.copies.get(worker, (None, self.whole))
-        return self.whole if self.renewed and process != context.process_of(worker) else copy
+        return self.whole if self.per_process and process != context.process_of(worker) else copy
 
     def update(self, context: Context, event: Op) -> Generator:
         worker = context.worker_of(event.process)
         process, copy = self.copies.get(worker, (None, None))
-        if process is None or copy is None or (self.renewed and process != event.process):
+        if process is None or copy is None or (self.per_process and process != event.process):
             return self
         copy = copy.update(context.within(range(worker, worker + 1)), event)
-        return _Each(self.whole, self.renewed, {**self.copies, worker: (process, copy)})
+        return _Each(self.whole, self.per_process, {**self.copies, worker: (process, copy)})
 
 
 def each_worker(inner: Generator) -> Generator:
-    """A copy of inner for each worker in view; exhausted when every copy is."""
-    return _Each(inner, renewed=False, copies={})
+    """A copy of inner for each worker in view, Jepsen's each-thread; exhausted when all copies are."""
+    return _Each(inner, per_process=False, copies={})
 
 
 def each_process(inner: Generator) -> Generator:
-    """A copy of inner for each process: a worker whose process crashed begins inner again."""
-    return _Each(inner, renewed=True, copies={})
+    """A copy of inner for each process: after a crash, the worker's new process starts a new copy."""
+    return _Each(inner, per_process=True, copies={})

@@ -1,14 +1,14 @@
-"""The recorder: every operation and observation goes to disk, in order, at most about a second after it happened.
+"""The recorder: writes every operation and observation to disk, in order, within about a second.
 
-Rows are buffered; a thread writes what has gathered to the next numbered Parquet chunk of `history/` and
-`observations/`. A chunk appears under its name whole and synced, or not at all, and chunks follow each other in index
-order: whatever kills this process, what is on disk is a prefix of the history. When the disk refuses, the recorder
-raises one EnvironmentFailure from the next record, observe or close; what was written stays readable.
+Rows are buffered; a thread writes the buffers to the next numbered Parquet chunks of `history/` and `observations/`.
+Chunks appear atomically, synced, and in index order, so that after any crash the rows on disk are a prefix of the
+history. If the disk refuses a write, the next record, observe or close raises one EnvironmentFailure; earlier chunks
+stay readable.
 
     with Recorder(directory, clock) as recorder:
         invocation = recorder.record(Op("invoke", "read", process=3))
 
-What may live here: the buffer and the thread. What may not: what the rows mean; how chunks are laid out (records.py).
+Contains the buffers and the thread. Does not contain the format of chunks (records.py) or the meaning of rows.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from harness.model import EnvironmentFailure, Observation, Op
 from harness.model.records.tables import HISTORY, OBSERVATIONS
 
 FLUSH_INTERVAL_S: Final = 0.5
-"""A row waits at most this long before it is written; with the writing itself that keeps to the promised second."""
+"""How long a row is buffered at most; together with the write this stays within about a second."""
 CHUNK_ROWS: Final = 50_000
 
 
 class Recorder:
-    """Numbers, times and stores rows. One thread may record and observe; close it, or use it in a `with`."""
+    """Numbers, timestamps and stores rows. Only one thread may use it; close it, or use it as a context manager."""
 
     def __init__(self, directory: Path, clock: Clock, flush_interval_s: float = FLUSH_INTERVAL_S) -> None:
         self._clock = clock
@@ -44,16 +44,16 @@ class Recorder:
         self._wake = threading.Event()
         self._closing = False
         self._failure: Exception | None = None
-        self._failure_told = False
-        # A daemon, so that a run which dies without closing its recorder still dies.
+        self._failure_raised = False
+        # A daemon thread, so that a process that does not close its recorder can still exit.
         self._writer = threading.Thread(target=self._write_until_closed, name="recorder", daemon=True)
         self._writer.start()
 
     def record(self, op: Op) -> Op:
-        """The operation with its index and time, as it goes to disk. Raises EnvironmentFailure if the disk refused."""
+        """Store an operation; returns it with its index and time. Raises EnvironmentFailure after a failed write."""
         self._check()
         row = Op(op.type, op.f, op.process, op.key, op.value, op.node, op.error, self._next_index, self._clock.now_ns())
-        # Encoded now: the value may change later, and one that is not JSON must fail here, in its maker's hands.
+        # Encoded now, because the value may change later, and a value that is not JSON must fail in its caller.
         encoded = history_row(row)
         with self._lock:
             self._history.append(encoded)
@@ -63,17 +63,17 @@ class Recorder:
         return row
 
     def observe(self, observation: Observation) -> None:
-        """Store an observation; its time is its own. Raises EnvironmentFailure if the disk refused."""
+        """Store an observation, which has its own time. Raises EnvironmentFailure after a failed write."""
         self._check()
         with self._lock:
             self._observations.append(observation_row(observation))
 
     def close(self) -> None:
-        """Write what is left. Raises EnvironmentFailure if the disk refused and nobody was told yet."""
+        """Write the remaining rows. Raises EnvironmentFailure after a failed write, unless it was raised before."""
         self._closing = True
         self._wake.set()
         self._writer.join()
-        if not self._failure_told:
+        if not self._failure_raised:
             self._raise_failure()
 
     def __enter__(self) -> Self:
@@ -90,7 +90,7 @@ class Recorder:
 
     def _raise_failure(self) -> None:
         if self._failure:
-            self._failure_told = True
+            self._failure_raised = True
             raise self._failure
 
     def _write_until_closed(self) -> None:
@@ -98,7 +98,7 @@ class Recorder:
         while not self._failure:
             self._wake.wait(self._flush_interval_s)
             self._wake.clear()
-            last = self._closing  # read before the swap: what is recorded after close has begun is nobody's
+            last = self._closing  # read before the swap: rows recorded during close are not written
             with self._lock:
                 history, self._history = self._history, []
                 observations, self._observations = self._observations, []
@@ -115,8 +115,8 @@ class Recorder:
                     write_chunk(path, schema, rows)
             except OSError as error:
                 self._failure = EnvironmentFailure(
-                    f"{path}: cannot record {len(rows)} rows: {error.strerror}; what was recorded before is kept"
+                    f"{path}: cannot record {len(rows)} rows: {error.strerror}; earlier rows are kept"
                 )
-            # A row that its schema does not admit is a defect: it goes to whoever records next, never lost in a thread.
+            # A row that violates its schema is a defect: raised to the next caller, not lost in the thread.
             except Exception as error:  # noqa: BLE001
                 self._failure = error

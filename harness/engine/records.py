@@ -22,13 +22,13 @@ from harness.model import BadInput, Observation, Op
 from harness.model.records.tables import HISTORY, OBSERVATIONS
 
 Row = tuple[Any, ...]
-"""One row's values in the order of its schema's columns."""
+"""A row's values in the order of its schema's columns."""
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 def history_row(op: Op) -> Row:
-    """The row of an operation, its value as JSON text."""
+    """The row of an operation, with its value as JSON text."""
     value = None if op.value is None else _encode(op.value)
     return op.index, op.time_ns, op.process, op.type, op.f, op.key, value, op.node, op.error
 
@@ -39,7 +39,7 @@ def observation_row(observation: Observation) -> Row:
 
 
 def write_chunk(path: Path, schema: pa.Schema, rows: Sequence[Row]) -> None:
-    """Write a chunk so that it is there whole and durable, or not at all. Raises OSError if the disk refuses."""
+    """Write a chunk atomically and durably. Raises OSError if the disk refuses."""
     columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)]
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_arrays(columns, schema=schema), sink)
@@ -77,7 +77,7 @@ def read_history(folder: Path) -> Iterator[Op]:
     for table in _recorded(folder, HISTORY):
         for row in table.to_pylist():
             if row["index"] != expected:
-                raise BadInput(f"{folder}: expected the operation of index {expected}, got {row['index']}")
+                raise BadInput(f"{folder}: expected the operation with index {expected}, got {row['index']}")
             expected += 1
             yield Op(**row | {"value": None if row["value"] is None else json.loads(row["value"])})
 

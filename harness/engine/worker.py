@@ -1,10 +1,10 @@
-"""One worker: takes operations one at a time and has its session carry them out.
+"""A worker: invokes one operation at a time on its session.
 
-A client worker opens a session when an operation needs one; when the outcome of an operation is unknown it lets the
-session go, for its process is over. The nemesis is a worker whose session is given and kept.
+A client worker opens a session when an operation needs one, and closes it after an operation with an unknown outcome,
+because its process has crashed. The nemesis worker is given a session and keeps it.
 
-What may live here: what happens between an invocation and its completion. What may not: which operation comes next,
-process numbers and recording (interpreter.py).
+Contains what happens between an invocation and its completion. Does not contain the choice of operations, process
+numbers or recording (interpreter.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Report = Callable[[int, Op], None]
 
 @dataclass(slots=True)
 class Worker:
-    """number is the worker's; session is None until an operation needs one; inbox holds at most one operation."""
+    """number is the worker's number; session is None until an operation needs it; inbox has at most one operation."""
 
     number: int
     open_session: OpenSession | None
@@ -34,25 +34,25 @@ class Worker:
     inbox: asyncio.Queue[Op] = field(default_factory=asyncio.Queue)
 
     async def run(self) -> None:
-        """Carry out what comes in, until cancelled."""
+        """Invoke the operations from the inbox until cancelled."""
         while True:
-            completion = await self._carry_out(await self.inbox.get())
+            completion = await self._invoke(await self.inbox.get())
             self.report(self.number, completion)
             if completion.type == "info":
-                await self._let_go()
+                await self._close_session()
 
-    async def _carry_out(self, op: Op) -> Op:
+    async def _invoke(self, op: Op) -> Op:
         session = self.session
         if session is None:
             try:
                 session = await self._open(op.process)
-            # Whatever keeps a session from opening, nothing was sent, and that is a certain failure.
+            # Without a session nothing was sent, so the operation certainly failed.
             except Exception as error:  # noqa: BLE001
                 return op.fail(f"no session: {_describe(error)}")
         try:
             async with asyncio.timeout(self.op_timeout_s):
                 return await session.invoke(op)
-        # Whatever a session raises, its request may have left: nobody knows.
+        # The request may have been sent before the error, so the outcome is unknown.
         except Exception as error:  # noqa: BLE001
             return op.info(_describe(error))
 
@@ -62,14 +62,14 @@ class Worker:
             self.session = await self.open_session(process)
         return self.session
 
-    async def _let_go(self) -> None:
+    async def _close_session(self) -> None:
         if self.open_session is not None and self.session is not None:
             session, self.session = self.session, None
-            await close_quietly(session)
+            await close_ignoring_errors(session)
 
 
-async def close_quietly(session: Session) -> None:
-    """Close a session that nobody will use again; how that goes changes no outcome."""
+async def close_ignoring_errors(session: Session) -> None:
+    """Close a session that is no longer used; errors change no outcome."""
     try:
         async with asyncio.timeout(CLOSE_TIMEOUT_S):
             await session.close()
@@ -79,5 +79,5 @@ async def close_quietly(session: Session) -> None:
 
 def _describe(error: Exception) -> str:
     if isinstance(error, TimeoutError) and not str(error):
-        return "no completion in the time allowed"
+        return "no completion within the op timeout"
     return f"{type(error).__name__}: {error}"

@@ -1,9 +1,9 @@
-"""Histories from elsewhere, and ours for others: Jepsen's logs, EDN, JSON lines and Parquet.
+"""Imports external histories, and exports ours: Jepsen's logs, EDN, JSON lines and Parquet.
 
-    jepsen_log.py, json_lines.py, edn.py    a text to forms, each with its line
-    forms.py       a form to an operation, or what was expected of it
-    importing.py   files and folders to tables of history
-    exporting.py   a table of history to EDN or JSON lines
+    texts.py, edn.py    a text to forms, each with its line
+    forms.py            a form to an operation, or a message about what was expected
+    importing.py        files and folders to history tables
+    exporting.py        a history table to EDN or JSON lines
 
-What may live here: formats. What may not: Spark, and judgements.
+Contains formats. Does not contain Spark or checks.
 """

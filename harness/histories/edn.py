@@ -1,12 +1,12 @@
-"""Reads and writes EDN, as far as histories need it.
+"""Reads and writes the part of EDN that histories use.
 
-Read: nil, booleans, numbers (N and M too), strings, characters, keywords, symbols, lists, vectors, sets, maps, `;`
-comments and `#_` discards; of a tagged form its value. A reader of full EDN takes 0.3 ms an operation, so that a
-history of 10⁵ would wait a minute; this one takes a sixteenth.
+Reads nil, booleans, numbers (also with N and M), strings, characters, keywords, symbols, lists, vectors, sets, maps,
+`;` comments and `#_` discards; a tagged form is read as its value. A reader of full EDN takes 0.3 ms per operation, too
+slow for histories of 10⁵; this one takes a sixteenth of that.
 
-    for line, form in forms(text): …        # a vector or list around all of them is seen through
+    for line, form in forms(text): …        # or the members of the one vector or list that encloses them
 
-What may live here: that syntax. What may not: what an operation is.
+Contains the syntax. Does not contain the meaning of operations.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ DEPTH_MAX = 100
 
 
 class Keyword(str):
-    """`:name`, kept apart from the string "name"."""
+    """`:name`, as distinct from the string "name"."""
 
     __slots__ = ()
 
 
 class NotEdn(Exception):
-    """The text is not EDN at some place: what was expected there, and the offset."""
+    """Invalid EDN: what was expected, and the offset at which it was not found."""
 
     def __init__(self, expected: str, at: int) -> None:
         super().__init__(expected)
@@ -52,14 +52,14 @@ class NotEdn(Exception):
 
 
 def forms(text: str) -> Iterator[tuple[int, Any]]:
-    """The forms of a text, or of the one vector or list around them, each with the line that it begins on (from 1).
+    """The forms of a text, or of the one vector or list that encloses them, each with its first line (from 1).
 
-    A form that is no EDN is a NotEdn in place of its value; reading goes on with the next line.
+    An invalid form yields a NotEdn instead of its value; reading continues with the next line.
     """
-    at, around = _start(text)
+    at, enclosing = _start(text)
     line, counted = 1, 0
     while True:
-        begin, is_end = _ahead(text, at, around)
+        begin, is_end = _next_form(text, at, enclosing)
         line, counted = line + text.count("\n", counted, begin), begin
         if is_end:
             return
@@ -70,32 +70,32 @@ def forms(text: str) -> Iterator[tuple[int, Any]]:
         except NotEdn as error:
             yield line, error
             at = text.find("\n", begin) + 1 or len(text)
-            around = "" if at == len(text) else around
+            enclosing = "" if at == len(text) else enclosing
 
 
 def _start(text: str) -> tuple[int, str]:
-    """Where the first operation is, and what closes the vector or list around all of them, if there is one."""
+    """The offset of the first operation, and the closing bracket of an enclosing vector or list, if there is one."""
     match = TOKEN.match(text)
     if match is None or match["open"] not in ("[", "("):
         return 0, ""
     return match.end(), CLOSING[match["open"]]
 
 
-def _ahead(text: str, at: int, around: str) -> tuple[int, bool]:
-    """Where the next form begins, and whether there is none, as there should not be."""
+def _next_form(text: str, at: int, enclosing: str) -> tuple[int, bool]:
+    """The offset of the next form, and whether the text ends there as it should."""
     match = TOKEN.match(text, at)
     if match is None:
         return at, False
     begin = match.start(match.lastgroup or 0)
     if match.lastgroup == "end":
-        return begin, not around
+        return begin, not enclosing
     after = TOKEN.match(text, match.end())
-    is_last = match["close"] == around and after is not None and after.lastgroup == "end"
-    return begin, bool(around) and is_last
+    is_last = match["close"] == enclosing and after is not None and after.lastgroup == "end"
+    return begin, bool(enclosing) and is_last
 
 
 _NOTHING = object()
-"""What a discard leaves."""
+"""The value of a discarded form."""
 
 
 def _form(text: str, at: int, depth: int) -> tuple[Any, int]:
@@ -122,7 +122,7 @@ def _form(text: str, at: int, depth: int) -> tuple[Any, int]:
 
 def _collection(text: str, at: int, opening: str, depth: int) -> tuple[Any, int]:
     if depth > DEPTH_MAX:
-        raise NotEdn(f"forms inside one another at most {DEPTH_MAX} deep", at)
+        raise NotEdn(f"forms nested at most {DEPTH_MAX} deep", at)
     closing, members = CLOSING[opening], []
     while True:
         match = TOKEN.match(text, at)
@@ -136,7 +136,7 @@ def _collection(text: str, at: int, opening: str, depth: int) -> tuple[Any, int]
     if opening != "{":
         return members, match.end()
     if len(members) % 2 or not all(isinstance(key, str | int | float | None) for key in members[::2]):
-        raise NotEdn("a map of plain keys, each with a value", at)
+        raise NotEdn("a map of scalar keys, each with a value", at)
     return dict(zip(members[::2], members[1::2], strict=True)), match.end()
 
 
@@ -160,15 +160,15 @@ def _string(text: str, at: int) -> str:
     try:
         return str(json.loads(text, strict=False))
     except ValueError as error:
-        raise NotEdn(f"a string with EDN's escapes, found {text[:40]}", at) from error
+        raise NotEdn(f"a string with EDN escapes, found {text[:40]}", at) from error
 
 
-def written(value: Any) -> str:
+def to_edn(value: Any) -> str:
     """A JSON value as EDN."""
     if isinstance(value, Keyword):
         return f":{value}"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{written(key)} {written(member)}" for key, member in value.items()) + "}"
+        return "{" + ", ".join(f"{to_edn(key)} {to_edn(member)}" for key, member in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + " ".join(map(written, value)) + "]"
+        return "[" + " ".join(map(to_edn, value)) + "]"
     return "nil" if value is None else json.dumps(value, ensure_ascii=False)

@@ -1,11 +1,11 @@
-"""`splitbrain export RUN`: a run's history as EDN or JSON lines, for Knossos, Elle, Porcupine and whoever reads them.
+"""`splitbrain export RUN`: a run's history as EDN or JSON lines, for Knossos, Elle, Porcupine and others.
 
     {:index 4, :time 81250, :process 3, :type :ok, :f :write, :key "k1", :value 7}
 
-Jepsen's own checkers know no :key: with independent keys an operation has the value [key value] instead. What the
-import reads back is what was exported.
+Jepsen's checkers do not know :key; for independent keys, an operation has the value [key value] instead. Importing an
+exported history gives the same history.
 
-What may live here: rows to lines. What may not: a judgement.
+Contains the conversion of rows to lines. Does not contain checks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.chunks import finished_chunks, read_chunks
-from harness.histories.edn import Keyword, written
+from harness.histories.edn import Keyword, to_edn
 from harness.model import NEMESIS, BadInput
 from harness.model.records.tables import HISTORY
 
@@ -24,8 +24,8 @@ BATCH_ROWS = 65_536
 """How many rows are Python values at once."""
 
 
-def exported(run: Path, as_edn: bool, independent: bool) -> Iterator[str]:
-    """The run's history, a line an operation. Raises BadInput where there is none."""
+def export_lines(run: Path, as_edn: bool, independent: bool) -> Iterator[str]:
+    """The run's history, one line per operation. Raises BadInput if it has none."""
     if not finished_chunks(run / "history"):
         raise BadInput(f"{run}: expected a run directory with history/*.parquet, found none")
     for chunk in read_chunks(run / "history", HISTORY):
@@ -36,7 +36,7 @@ def exported(run: Path, as_edn: bool, independent: bool) -> Iterator[str]:
 
 
 def form_of(row: dict[str, Any], independent: bool) -> dict[str, Any]:
-    """A row as its reader knows it; what is null is left out, but for the value."""
+    """A row as a form; nulls are left out, except for the value."""
     value = None if row["value"] is None else json.loads(row["value"])
     key = row["key"]
     if independent and row["process"] != NEMESIS:
@@ -52,12 +52,12 @@ def form_of(row: dict[str, Any], independent: bool) -> dict[str, Any]:
         "node": row["node"],
         "error": row["error"],
     }
-    return {name: held for name, held in form.items() if held is not None or name == "value"}
+    return {name: value for name, value in form.items() if value is not None or name == "value"}
 
 
 def edn_line(form: dict[str, Any]) -> str:
-    """A form with keywords where Jepsen has them."""
-    words = {name: Keyword(form[name]) for name in ("type", "f")}
+    """A form as EDN, with keywords where Jepsen has them."""
+    keywords = {name: Keyword(form[name]) for name in ("type", "f")}
     if form["process"] == "nemesis":
-        words["process"] = Keyword("nemesis")
-    return written({Keyword(name): held for name, held in (form | words).items()})
+        keywords["process"] = Keyword("nemesis")
+    return to_edn({Keyword(name): value for name, value in (form | keywords).items()})

@@ -1,14 +1,14 @@
-"""Files and folders of histories to tables that checks can judge.
+"""Imports files and folders of histories as tables for checks.
 
-    with imported([Path("etcd_000.log"), Path("folder")], fs, False) as histories:
-        for history in histories: history.path, history.rows, history.tables
+    with import_histories([Path("etcd_000.log"), Path("folder")], fs, False) as imported:
+        for history in imported.histories: history.path, history.rows, history.tables
 
-Text is read once, a block of rows at a time, into one Parquet file for all; Parquet in the shape of our history table
-is used where it is. A folder stands for the files in it, or, where it holds Parquet, for one history in chunks; a
-run's directory stands for its history.
+All text files are converted, in blocks of rows, to one common Parquet file; Parquet files with the schema of our
+history table are used in place. A folder means the files in it, or, if it contains Parquet, one history in chunks; a
+run's directory means its history.
 
-A row that cannot be read ends the import in one line with file and line, unless such rows are to be skipped: then they
-are counted. What may live here: the way from paths to tables. What may not: formats.
+A malformed row ends the import with a message of one line that names file and line, unless malformed rows are skipped
+and counted. Contains the conversion of paths to tables. Does not contain formats.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from harness.chunks import check_chunk, check_indexes, finished_chunks
-from harness.histories.forms import Malformed, Processes, has_independent_keys, refuse_value, row_of, taken_apart
+from harness.histories.forms import Malformed, Processes, has_independent_keys, refuse_value, row_of, split_key
 from harness.histories.texts import FORMATS, Forms, forms_of
 from harness.model import NEMESIS, BadInput
 from harness.model.records.tables import HISTORY
 
 BLOCK_ROWS = 50_000
-LOOKED_AT = 2_000
-"""How many rows tell whether keys are independent."""
+SAMPLE_ROWS = 2_000
+"""How many rows determine whether keys are independent."""
 
-FILED = pa.schema([("file", pa.int32()), *HISTORY])
-"""A history's row with the number of its file."""
+COMMON_SCHEMA = pa.schema([("file", pa.int32()), *HISTORY])
+"""A row of the common table: the number of its history and the row."""
 
 
 @dataclass(slots=True)
-class Imported:
-    """One history: where it came from, its number, how long reading took, its rows, and the first malformed ones.
+class ImportedHistory:
+    """A history: its path, its number, the seconds of reading, its number of rows, and its malformed rows.
 
-    tables are its own Parquet files; without any its rows are in the common table, under its number.
+    tables are its own Parquet files; if there are none, its rows are in the common table under its number.
     """
 
     path: Path
@@ -61,35 +61,35 @@ class Imported:
 class Import:
     """All histories, and the common table of those that were text (None where none was)."""
 
-    histories: Sequence[Imported]
+    histories: Sequence[ImportedHistory]
     common: Path | None
 
 
 @contextmanager
-def imported(paths: Sequence[Path], fs: Sequence[str], skip_malformed: bool) -> Iterator[Import]:
-    """The histories at these paths, for as long as their tables are needed. fs: the words of operations.
+def import_histories(paths: Sequence[Path], fs: Sequence[str], skip_malformed: bool) -> Iterator[Import]:
+    """The histories at these paths; the common table exists until the block ends. fs are the allowed functions.
 
-    Raises BadInput for a path without a history, and for a malformed row unless those are to be skipped.
+    Raises BadInput for a path without a history, and for a malformed row unless skip_malformed.
     """
-    histories = [Imported(path, number, tables) for number, (path, tables) in enumerate(found_at(paths))]
+    histories = [ImportedHistory(path, number, tables) for number, (path, tables) in enumerate(found_at(paths))]
     texts = [history for history in histories if not history.tables]
     with TemporaryDirectory(prefix="splitbrain-import-") as directory:
         common = Path(directory) / "histories.parquet"
         if texts:
-            with parquet.ParquetWriter(common, FILED) as writer:
+            with parquet.ParquetWriter(common, COMMON_SCHEMA) as writer:
                 for history in texts:
-                    began = time.monotonic()
+                    start = time.monotonic()
                     for block in blocks(history, fs, skip_malformed):
                         writer.write_table(block)
-                    history.seconds = time.monotonic() - began
+                    history.seconds = time.monotonic() - start
         for history in histories:
             if history.tables:
-                look_over(history, fs)
+                check_parquet(history, fs)
         yield Import(histories, common if texts else None)
 
 
 def found_at(paths: Sequence[Path]) -> Iterator[tuple[Path, tuple[Path, ...]]]:
-    """Each history's path, with its chunks where it is Parquet."""
+    """Each history's path, and its chunks if it is Parquet."""
     for path in paths:
         if path.is_dir():
             yield from found_in(path)
@@ -115,49 +115,49 @@ def found_in(folder: Path) -> Iterator[tuple[Path, tuple[Path, ...]]]:
         raise BadInput(f"{folder}: expected files ending in {', '.join(sorted({*FORMATS, '.parquet'}))}, found none")
 
 
-def blocks(history: Imported, fs: Sequence[str], skip_malformed: bool) -> Iterator[pa.Table]:
-    """A text's rows as tables of FILED. Raises BadInput where a row is malformed, or there is none."""
+def blocks(history: ImportedHistory, fs: Sequence[str], skip_malformed: bool) -> Iterator[pa.Table]:
+    """A text's rows as tables of COMMON_SCHEMA. Raises BadInput for a malformed row, and if there are no rows."""
     try:
         text = history.path.read_text("utf-8")
     except UnicodeDecodeError as error:
         raise BadInput(f"{history.path}: expected text in UTF-8: {error.reason} at byte {error.start}") from error
     rows = well_formed(history, forms_of(history.path.suffix, text), fs, skip_malformed)
-    first = list(islice(rows, LOOKED_AT))
+    first = list(islice(rows, SAMPLE_ROWS))
     if not first:
         raise BadInput(f"{history.path}: expected operations, found none")
-    apart = has_independent_keys([row for _, row in first])
+    is_independent = has_independent_keys([row for _, row in first])
     block: list[dict[str, Any]] = []
     for line, row in chain(first, rows):
         try:
-            plain = taken_apart(row) if apart else row
+            plain = split_key(row) if is_independent else row
             refuse_value(plain, fs)
-            block.append(filed(history, plain))
+            block.append(common_row(history, plain))
         except Malformed as error:
-            note(history, line, error, skip_malformed)
+            report_malformed(history, line, error, skip_malformed)
         if len(block) == BLOCK_ROWS:
-            yield pa.Table.from_pylist(block, FILED)
+            yield pa.Table.from_pylist(block, COMMON_SCHEMA)
             block.clear()
-    yield pa.Table.from_pylist(block, FILED)
+    yield pa.Table.from_pylist(block, COMMON_SCHEMA)
 
 
 def well_formed(
-    history: Imported, forms: Forms, fs: Sequence[str], skip_malformed: bool
+    history: ImportedHistory, forms: Forms, fs: Sequence[str], skip_malformed: bool
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows that are operations, with their lines."""
+    """The well-formed rows, with their lines."""
     for line, form in forms:
         try:
             if isinstance(form, Malformed):
                 raise form
             row = row_of(form, fs)
-            reason = history.processes.follow(row)
+            reason = history.processes.check(row)
             if reason is not None:
                 raise Malformed(reason)
             yield line, row
         except Malformed as error:
-            note(history, line, error, skip_malformed)
+            report_malformed(history, line, error, skip_malformed)
 
 
-def note(history: Imported, line: int, error: Malformed, skip_malformed: bool) -> None:
+def report_malformed(history: ImportedHistory, line: int, error: Malformed, skip_malformed: bool) -> None:
     """Count a malformed row, or raise BadInput."""
     message = f"{history.path}:{line}: {error}"
     if not skip_malformed:
@@ -166,8 +166,8 @@ def note(history: Imported, line: int, error: Malformed, skip_malformed: bool) -
     history.first_malformed = history.first_malformed or message
 
 
-def filed(history: Imported, row: dict[str, Any]) -> dict[str, Any]:
-    """The row with its file and index, its value as JSON; an untimed one has its index for a time."""
+def common_row(history: ImportedHistory, row: dict[str, Any]) -> dict[str, Any]:
+    """The row of the common table: with file, index and JSON value; the index is the time if there is none."""
     index = history.rows
     history.rows += 1
     value, time_ns = row["value"], row["time_ns"]
@@ -180,24 +180,24 @@ def filed(history: Imported, row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def look_over(history: Imported, fs: Sequence[str]) -> None:
-    """Count a Parquet history's rows. Raises BadInput where it is not whole, or holds what is no operation of ours."""
-    began = time.monotonic()
+def check_parquet(history: ImportedHistory, fs: Sequence[str]) -> None:
+    """Count a Parquet history's rows. Raises BadInput if it is incomplete or has operations that are not allowed."""
+    start = time.monotonic()
     for chunk in history.tables:
         check_chunk(chunk, HISTORY)
     check_indexes(history.tables)
     for chunk in history.tables:
         with parquet.ParquetFile(chunk) as file:
             for batch in file.iter_batches(columns=["process", "type", "f"]):
-                refuse_strangers(chunk, batch, fs)
+                refuse_unknown_operations(chunk, batch, fs)
                 history.rows += batch.num_rows
     if not history.rows:
         raise BadInput(f"{history.path}: expected operations, found none")
-    history.seconds = time.monotonic() - began
+    history.seconds = time.monotonic() - start
 
 
-def refuse_strangers(chunk: Path, batch: pa.RecordBatch, fs: Sequence[str]) -> None:
-    """Raise BadInput for the first type or f of a client that the model does not know."""
+def refuse_unknown_operations(chunk: Path, batch: pa.RecordBatch, fs: Sequence[str]) -> None:
+    """Raise BadInput for a type, or an f of a client, that is not allowed."""
     kinds = pa.Table.from_batches([batch]).group_by(["type", "f"]).aggregate([("process", "max")])
     for row in kinds.to_pylist():
         form = {"process": 0 if row["process_max"] != NEMESIS else NEMESIS, "type": row["type"], "f": row["f"]}

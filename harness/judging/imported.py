@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.histories.importing import Import, Imported, imported
+from harness.histories.importing import Import, ImportedHistory, import_histories
 from harness.judging.spark import open_spark
 from harness.model import BadInput, Finding, Verdict
 from harness.model.records.finding import most_severe_first, verdict_of
@@ -67,7 +67,7 @@ def check_files(paths: Sequence[Path], held_to: HeldTo, master: str | None, repo
         raise BadInput(f"--initial {held_to.initial}: not supported: the initial state of a {model.name} is fixed")
     settings = JudgeSettings(semantics=held_to.semantics, initial=initial_json(held_to.initial))
     report("reading histories")
-    with imported(paths, model.fs, held_to.skip_malformed) as histories:
+    with import_histories(paths, model.fs, held_to.skip_malformed) as histories:
         report("starting Spark")
         sources = sources_of(histories)
         spark = open_spark(master, [table for source in sources for table in source.tables])
@@ -95,7 +95,7 @@ def sources_of(histories: Import) -> list[Source]:
     return own if histories.common is None else [Source((histories.common,)), *own]
 
 
-def verdict_on(history: Imported, results: FileResults, held_to: HeldTo) -> FileVerdict:
+def verdict_on(history: ImportedHistory, results: FileResults, held_to: HeldTo) -> FileVerdict:
     """The verdict on one file, with findings for what could not be checked."""
     findings = list(results.findings)
     if history.malformed:

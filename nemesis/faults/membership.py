@@ -95,8 +95,8 @@ def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolv
     if "who" in value:
         chosen = context.nodes_in_role(value["who"])
         return {"nodes": [node for node in order if node in chosen]}
-    partitions = [context.draw(1 << 16) for _ in range(int(value.get("partitions", 1)))] if f == "reassign" else []
-    return {**value, "order": list(order), "drawn": partitions}
+    count = int(value.get("partitions", 1)) if f == "reassign" else 0
+    return {**value, "order": list(order), "random_numbers": [context.draw(1 << 16) for _ in range(count)]}
 
 
 async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
@@ -120,9 +120,9 @@ async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[st
 
 
 async def _elect(membership: Membership, view: MembershipView, how: Election) -> dict[str, Any]:
-    """Request elections where one can change the leader, and verify their effect.
+    """Request elections of partitions that can be elected, and verify their effect.
 
-    Kafka refuses a preferred election of a replica that is not in sync.
+    Others are not requested, because Kafka refuses a preferred election of a replica that is not in sync.
     """
     partitions = [partition for partition, replicas in sorted(view.partitions.items()) if _can_elect(replicas, how)]
     if partitions:
@@ -233,8 +233,8 @@ def _moves(view: MembershipView, resolved: Resolved) -> Sequence[Change]:
     """Each chosen partition keeps its number of replicas; its nodes start one further in the order than the last's."""
     known, order = sorted(view.partitions), resolved["order"]
     moves: dict[Any, Change] = {}
-    for number, drawn in enumerate(resolved["drawn"] if known else []):
-        partition = known[drawn % len(known)]
+    for number, random_number in enumerate(resolved["random_numbers"] if known else []):
+        partition = known[random_number % len(known)]
         count = len(view.partitions[partition].replicas)
         replicas = tuple(order[(number + place) % len(order)] for place in range(count))
         moves[partition] = Reassignment(partition, replicas)

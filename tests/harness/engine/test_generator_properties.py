@@ -1,4 +1,4 @@
-"""What holds of every generator, however combined, on a system that fails and crashes at random."""
+"""Properties of all combinations of generators, on a system that fails and crashes at random."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness.engine.combinators import any_of, limit, mix, phases, repeat, then, until_ok
 from harness.engine.generator import Generator, fixed, from_function, mark
-from harness.engine.keys import over_keys
+from harness.engine.independent import concurrent_generator
 from harness.engine.pacing import delay, sleep, stagger, time_limit
 from harness.engine.placement import clients, each_process, each_worker, nemesis, reserve
 from harness.model import NEMESIS, BadInput, Op
@@ -17,7 +17,7 @@ from tests.support.engine_simulation import System, crashing, simulate
 
 LEAVES = st.one_of(
     st.integers(0, 4).map(lambda count: fixed(*[Op("invoke", f"f{n}", value=n) for n in range(count)])),
-    st.integers().map(lambda seed: from_function(lambda n, drawn: Op("invoke", "g", value=[n, drawn]), seed=seed)),
+    st.integers().map(lambda seed: from_function(lambda n, number: Op("invoke", "g", value=[n, number]), seed=seed)),
     st.integers(1, 50).map(sleep),
     st.just("here").map(mark),
 )
@@ -39,7 +39,9 @@ def combined(inner: st.SearchStrategy[Generator]) -> st.SearchStrategy[Generator
         st.builds(until_ok, inner),
         st.builds(each_worker, inner),
         st.builds(lambda one: limit(30, each_process(one)), inner),
-        st.builds(lambda one: over_keys(lambda _: one, key_count=3, workers_per_key=1, ops_per_key=5), inner),
+        st.builds(
+            lambda one: concurrent_generator(lambda _: one, key_count=3, workers_per_key=1, ops_per_key=5), inner
+        ),
     )
 
 
@@ -47,7 +49,7 @@ GENERATORS = st.recursive(LEAVES, combined, max_leaves=6).map(clients)
 
 
 def run(generator: Generator, concurrency: int, system: System, max_rows: int = 5000) -> list[Op]:
-    """The history; a generator that asks for more workers than it gets is no example."""
+    """The history; rejects an example whose generator needs more workers."""
     try:
         return simulate(generator, concurrency, system, max_rows)
     except BadInput:
@@ -80,16 +82,16 @@ def test_a_process_has_one_operation_open_and_none_after_a_crash(
 
 @settings(max_examples=100, deadline=None)
 @given(GENERATORS, SEEDS)
-def test_an_exhausted_generator_stays_exhausted_for_its_deadline(generator: Generator, seed: int) -> None:
+def test_a_time_limit_is_never_exceeded(generator: Generator, seed: int) -> None:
     history = run(time_limit(100, generator), 3, crashing(seed))
     assert all(op.time_ns < 100 for op in history if op.type == "invoke")
 
 
 @settings(max_examples=50, deadline=None)
 @given(GENERATORS, SEEDS)
-def test_the_nemesis_is_undisturbed_by_any_client_load(generator: Generator, seed: int) -> None:
+def test_client_load_does_not_delay_the_nemesis(generator: Generator, seed: int) -> None:
     faults = nemesis(delay(40, fixed(Op("invoke", "cut"), Op("invoke", "heal"))))
     history = run(any_of(faults, time_limit(200, generator)), 3, crashing(seed))
-    deeds = [(op.f, op.time_ns) for op in history if op.process == NEMESIS and op.type == "invoke"]
-    assert [f for f, _ in deeds] == ["cut", "heal"]
-    assert 40 <= deeds[1][1] <= 60
+    nemesis_ops = [(op.f, op.time_ns) for op in history if op.process == NEMESIS and op.type == "invoke"]
+    assert [f for f, _ in nemesis_ops] == ["cut", "heal"]
+    assert 40 <= nemesis_ops[1][1] <= 60

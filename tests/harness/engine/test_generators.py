@@ -1,4 +1,4 @@
-"""Generators as literal histories on virtual time: every operation takes 10 ns and succeeds."""
+"""Literal histories of generators on virtual time; every operation takes 10 ns and succeeds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from harness.engine.combinators import any_of, limit, mix, phases, repeat, then, until_ok
 from harness.engine.generator import Generator, fixed, from_function, mark
-from harness.engine.keys import over_keys
+from harness.engine.independent import concurrent_generator
 from harness.engine.pacing import delay, sleep, stagger, time_limit
 from harness.engine.placement import clients, each_process, each_worker, nemesis, reserve
 from harness.model import NEMESIS, BadInput, Op
@@ -20,32 +20,32 @@ def named(*names: str) -> Generator:
     return fixed(*(Op("invoke", name) for name in names))
 
 
-def endless(name: str) -> Generator:
-    return from_function(lambda number, _drawn: Op("invoke", name, value=number), seed=0)
+def infinite(name: str) -> Generator:
+    return from_function(lambda number, _random: Op("invoke", name, value=number), seed=0)
 
 
 def client_starts(generator: Generator, concurrency: int = 2) -> list[tuple[int, int, str]]:
     return starts(simulate(clients(generator), concurrency))
 
 
-def test_fixed_ops_go_to_the_longest_idle_worker_and_wait_when_all_are_busy() -> None:
+def test_fixed_ops_go_to_the_worker_that_is_idle_longest_and_wait_if_none_is_free() -> None:
     assert client_starts(named("a", "b", "c")) == [(0, 0, "a"), (0, 1, "b"), (10, 0, "c")]
 
 
-def test_history_holds_each_invocation_and_its_completion() -> None:
+def test_the_history_has_each_invocation_and_its_completion() -> None:
     history = simulate(clients(named("a")), concurrency=1)
     assert history == [Op("invoke", "a", 0, time_ns=0), Op("ok", "a", 0, time_ns=10)]
 
 
-def test_limit_counts_operations_not_waits() -> None:
-    assert client_starts(limit(3, endless("a")), 1) == [(0, 0, "a"), (10, 0, "a"), (20, 0, "a")]
+def test_limit_counts_operations_but_not_pending() -> None:
+    assert client_starts(limit(3, infinite("a")), 1) == [(0, 0, "a"), (10, 0, "a"), (20, 0, "a")]
 
 
-def test_repeat_begins_again_when_exhausted() -> None:
+def test_repeat_starts_again_when_exhausted() -> None:
     assert [f for _, _, f in client_starts(repeat(named("a", "b"), rounds=2))] == ["a", "b", "a", "b"]
 
 
-def test_repeat_without_rounds_has_no_end() -> None:
+def test_repeat_without_rounds_is_infinite() -> None:
     assert len(client_starts(limit(50, repeat(named("a"))))) == 50
 
 
@@ -58,58 +58,58 @@ def test_phases_wait_for_completions() -> None:
 
 
 def test_a_mark_needs_no_worker() -> None:
-    generator = then(named("a", "b"), mark("both begun"))
-    assert client_starts(generator) == [(0, 0, "a"), (0, 1, "b"), (0, NEMESIS, "both begun")]
+    generator = then(named("a", "b"), mark("both started"))
+    assert client_starts(generator) == [(0, 0, "a"), (0, 1, "b"), (0, NEMESIS, "both started")]
 
 
-def test_sleep_passes_time_between_parts() -> None:
+def test_sleep_waits_between_parts() -> None:
     assert client_starts(then(named("a"), sleep(500), named("b"))) == [(0, 0, "a"), (500, 1, "b")]
 
 
-def test_delay_keeps_operations_apart() -> None:
+def test_delay_separates_the_starts_of_operations() -> None:
     assert client_starts(delay(100, named("a", "b", "c"))) == [(0, 0, "a"), (100, 1, "b"), (200, 0, "c")]
 
 
-def test_time_limit_ends_what_has_no_end() -> None:
-    assert client_starts(time_limit(25, endless("a")), 1) == [(0, 0, "a"), (10, 0, "a"), (20, 0, "a")]
+def test_time_limit_ends_an_infinite_generator() -> None:
+    assert client_starts(time_limit(25, infinite("a")), 1) == [(0, 0, "a"), (10, 0, "a"), (20, 0, "a")]
 
 
-def test_time_limit_cuts_a_sleep_short() -> None:
+def test_time_limit_ends_a_sleep() -> None:
     assert client_starts(then(time_limit(30, sleep(500)), named("a"))) == [(30, 0, "a")]
 
 
-def test_stagger_holds_its_rate_on_average() -> None:
-    history = client_starts(limit(400, stagger(100, endless("a"), seed=5)), 5)
+def test_stagger_has_its_mean_rate() -> None:
+    history = client_starts(limit(400, stagger(100, infinite("a"), seed=5)), 5)
     gaps = [after - before for (before, *_), (after, *_) in pairwise(history)]
     assert 92 < history[-1][0] / 399 < 108
     assert max(gaps) < 200
 
 
-def test_stagger_makes_up_for_what_a_slow_system_held_back() -> None:
+def test_stagger_catches_up_after_a_stall() -> None:
     slow_then_fast = iter([1000] + [1] * 100)
     history = simulate(
-        clients(limit(20, stagger(100, endless("a"), seed=5))), 1, lambda op: (next(slow_then_fast), op.ok())
+        clients(limit(20, stagger(100, infinite("a"), seed=5))), 1, lambda op: (next(slow_then_fast), op.ok())
     )
     assert [time_ns for time_ns, *_ in starts(history)][:4] == [0, 1000, 1001, 1002]
 
 
-def test_mix_draws_by_weight() -> None:
-    history = client_starts(limit(1000, mix([(3, endless("a")), (1, endless("b"))], seed=1)))
+def test_mix_chooses_by_weight() -> None:
+    history = client_starts(limit(1000, mix([(3, infinite("a")), (1, infinite("b"))], seed=1)))
     assert 700 < sum(f == "a" for _, _, f in history) < 800
 
 
-def test_mix_goes_on_with_the_branches_that_are_left() -> None:
+def test_mix_continues_with_the_remaining_branches() -> None:
     names = [f for _, _, f in client_starts(mix([(1, named("a", "b")), (1, named("c"))], seed=1))]
     assert sorted(names) == ["a", "b", "c"]
     assert names.index("a") < names.index("b")
 
 
-def test_any_of_serves_the_first_branch_that_has_an_operation() -> None:
-    generator = any_of(then(sleep(15), named("rare")), limit(3, endless("often")))
-    assert client_starts(generator, 1) == [(0, 0, "often"), (10, 0, "often"), (20, 0, "rare"), (30, 0, "often")]
+def test_any_of_emits_from_the_first_branch_that_has_an_operation() -> None:
+    generator = any_of(then(sleep(15), named("first")), limit(3, infinite("second")))
+    assert client_starts(generator, 1) == [(0, 0, "second"), (10, 0, "second"), (20, 0, "first"), (30, 0, "second")]
 
 
-def test_until_ok_ends_with_its_own_success_only() -> None:
+def test_until_ok_ends_only_after_an_ok_of_its_own_operations() -> None:
     outcomes = {"try": iter(["fail", "info", "ok"]), "other": iter(["ok"] * 9)}
 
     def system(op: Op) -> tuple[int, Op]:
@@ -119,7 +119,7 @@ def test_until_ok_ends_with_its_own_success_only() -> None:
     assert [f for _, _, f in starts(simulate(generator, 2, system)) if f == "try"] == ["try"] * 3
 
 
-def test_nemesis_and_clients_run_side_by_side_on_their_own_workers() -> None:
+def test_nemesis_and_clients_run_concurrently_on_their_own_workers() -> None:
     generator = any_of(nemesis(named("cut", "heal")), clients(named("a", "b", "c")))
     assert starts(simulate(generator, concurrency=2)) == [
         (0, NEMESIS, "cut"),
@@ -136,13 +136,13 @@ def test_phases_of_clients_do_not_wait_for_the_nemesis() -> None:
     assert starts(history) == [(0, NEMESIS, "cut"), (0, 0, "a"), (10, 0, "b")]
 
 
-def test_reserve_gives_workers_in_order() -> None:
-    generator = reserve((2, limit(4, endless("a"))), (1, limit(2, endless("b"))), rest=limit(2, endless("c")))
+def test_reserve_assigns_workers_in_order() -> None:
+    generator = reserve((2, limit(4, infinite("a"))), (1, limit(2, infinite("b"))), rest=limit(2, infinite("c")))
     history = client_starts(generator, 4)
     assert {f: {process for _, process, g in history if g == f} for f in "abc"} == {"a": {0, 1}, "b": {2}, "c": {3}}
 
 
-def test_each_worker_runs_a_copy_of_its_own() -> None:
+def test_each_worker_runs_its_own_copy() -> None:
     assert sorted(client_starts(each_worker(named("a", "b")))) == [
         (0, 0, "a"),
         (0, 1, "a"),
@@ -157,7 +157,7 @@ def test_each_worker_runs_a_copy_of_its_own() -> None:
         (each_worker, [(0, 0, "a"), (10, 1, "b")]),
         (each_process, [(0, 0, "a"), (10, 1, "a"), (20, 1, "b")]),
     ],
-    ids=["each_worker goes on", "each_process begins anew"],
+    ids=["each_worker continues", "each_process starts again"],
 )
 def test_after_a_crash(each: Callable[[Generator], Generator], expected: list[tuple[int, int, str]]) -> None:
     history = simulate(
@@ -166,8 +166,10 @@ def test_after_a_crash(each: Callable[[Generator], Generator], expected: list[tu
     assert starts(history) == expected
 
 
-def test_each_key_belongs_to_one_group_and_has_its_number_of_operations() -> None:
-    generator = over_keys(lambda number: endless(f"f{number}"), key_count=3, workers_per_key=2, ops_per_key=4)
+def test_each_key_has_one_group_of_workers_and_its_number_of_operations() -> None:
+    generator = concurrent_generator(
+        lambda number: infinite(f"f{number}"), key_count=3, workers_per_key=2, ops_per_key=4
+    )
     invoked = [op for op in simulate(generator, concurrency=4) if op.type == "invoke"]
     assert {op.key: op.f for op in invoked} == {"k0": "f0", "k1": "f1", "k2": "f2"}
     assert [sum(op.key == key for op in invoked) for key in ("k0", "k1", "k2")] == [4, 4, 4]
@@ -175,11 +177,13 @@ def test_each_key_belongs_to_one_group_and_has_its_number_of_operations() -> Non
     assert {op.process // 2 for op in invoked if op.key == "k1"} == {1}
 
 
-def test_keys_refuse_a_concurrency_that_leaves_workers_over() -> None:
-    with pytest.raises(BadInput, match="expected a multiple of the 2 workers that share a key, got 3"):
-        simulate(over_keys(lambda _: endless("a"), key_count=1, workers_per_key=2, ops_per_key=1), concurrency=3)
+def test_a_concurrent_generator_refuses_an_incomplete_group_of_workers() -> None:
+    with pytest.raises(BadInput, match="expected a multiple of the 2 workers per key, got 3"):
+        simulate(
+            concurrent_generator(lambda _: infinite("a"), key_count=1, workers_per_key=2, ops_per_key=1), concurrency=3
+        )
 
 
-def test_reserve_refuses_a_concurrency_that_leaves_a_share_without_a_worker() -> None:
-    with pytest.raises(BadInput, match="operations wait for worker 2, got workers 0 to 1"):
+def test_reserve_refuses_a_concurrency_that_leaves_a_generator_without_workers() -> None:
+    with pytest.raises(BadInput, match="some operations need worker 2, got only workers 0 to 1"):
         simulate(clients(reserve((2, named("a")), rest=named("b"))), concurrency=2)

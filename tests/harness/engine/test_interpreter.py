@@ -1,4 +1,4 @@
-"""The interpreter with sessions that answer, fail, crash, hang and cannot be opened."""
+"""The interpreter with sessions that respond, fail, crash, hang or cannot be opened."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from harness.engine.clock import RunClock
 from harness.engine.combinators import any_of, limit, phases
-from harness.engine.generator import Context, Generator, Turn, fixed, from_function, mark
+from harness.engine.generator import Context, Emitted, Generator, fixed, from_function, mark
 from harness.engine.interpreter import Tally, interpret
 from harness.engine.pacing import milliseconds, time_limit
 from harness.engine.placement import clients, nemesis
@@ -19,8 +19,8 @@ from harness.model.session import NotSent
 
 
 @dataclass
-class Memory:
-    """A journal in memory; full_at is the index at which its disk is full."""
+class MemoryRecorder:
+    """A recorder in memory; its disk is full at the index full_at."""
 
     clock: RunClock
     full_at: int | None = None
@@ -35,16 +35,16 @@ class Memory:
 
 @dataclass
 class Service:
-    """Opens sessions that answer with respond; knows which are open."""
+    """Opens sessions that complete operations with respond; counts opened and closed ones."""
 
     respond: Callable[[Op], Op]
-    refuse_to_open: int = 0
+    refused_opens: int = 0
     opened: list[int] = field(default_factory=list)
     closed: list[int] = field(default_factory=list)
 
     async def open(self, process: int) -> _Session:
-        if self.refuse_to_open:
-            self.refuse_to_open -= 1
+        if self.refused_opens:
+            self.refused_opens -= 1
             raise NotSent("connection refused")
         self.opened.append(process)
         return _Session(self, process)
@@ -90,20 +90,20 @@ def run(
             concurrency=concurrency,
             open_session=service.open,
             nemesis=with_nemesis,
-            recorder=journal,
-            clock=journal.clock,
+            recorder=recorder,
+            clock=recorder.clock,
             stop=stop,
             **options,
         )
 
-    journal = Memory(RunClock.started_now(), full_at)
+    recorder = MemoryRecorder(RunClock.started_now(), full_at)
     try:
-        return asyncio.run(asyncio.wait_for(main(), 20)), journal.history
+        return asyncio.run(asyncio.wait_for(main(), 20)), recorder.history
     except (EnvironmentFailure, ZeroDivisionError, AssertionError) as error:
-        return error, journal.history
+        return error, recorder.history
 
 
-def test_each_invocation_is_recorded_before_its_session_hears_of_it() -> None:
+def test_each_invocation_is_recorded_before_it_is_dispatched() -> None:
     seen: list[int] = []
     service = Service(lambda op: (seen.append(op.value), op.ok())[1])
     tally, history = run(writes(3), service)
@@ -119,19 +119,19 @@ def test_each_invocation_is_recorded_before_its_session_hears_of_it() -> None:
     assert seen == [0, 1, 2]
 
 
-def test_times_never_decrease_and_every_operation_ends_once() -> None:
+def test_times_never_decrease_and_every_operation_completes_once() -> None:
     tally, history = run(writes(500), Service(lambda op: op.ok()), concurrency=7)
     assert tally == Tally(ok=500)
     assert [op.time_ns for op in history] == sorted(op.time_ns for op in history)
     assert sorted(op.value for op in history if op.type == "ok") == list(range(500))
 
 
-def test_workers_share_the_load_evenly() -> None:
+def test_operations_are_evenly_distributed_over_workers() -> None:
     _, history = run(writes(100), Service(lambda op: op.ok()), concurrency=4)
     assert [sum(op.process == process for op in history) for process in range(4)] == [50] * 4
 
 
-def test_after_an_unknown_outcome_a_new_process_with_a_new_session_takes_over() -> None:
+def test_after_info_the_worker_continues_as_a_new_process_with_a_new_session() -> None:
     service = Service(lambda op: op.info("no answer") if op.value in (0, 1, 3) else op.ok())
     tally, history = run(writes(5), service, concurrency=2)
     assert tally == Tally(ok=2, info=3)
@@ -140,7 +140,7 @@ def test_after_an_unknown_outcome_a_new_process_with_a_new_session_takes_over() 
     assert sorted(service.closed) == [0, 1, 2, 3]
 
 
-def test_a_failure_leaves_process_and_session() -> None:
+def test_a_fail_keeps_process_and_session() -> None:
     service = Service(lambda op: op.fail("not leader"))
     tally, history = run(writes(3), service)
     assert tally == Tally(fail=3)
@@ -148,7 +148,7 @@ def test_a_failure_leaves_process_and_session() -> None:
     assert service.opened == [0]
 
 
-def test_a_session_that_raises_is_taken_for_unknown() -> None:
+def test_an_exception_of_a_session_is_an_info() -> None:
     _, history = run(writes(1), Service(lambda op: Op("ok", "write", value=1 // op.value)))
     assert [(op.type, op.error) for op in history] == [
         ("invoke", None),
@@ -156,45 +156,45 @@ def test_a_session_that_raises_is_taken_for_unknown() -> None:
     ]
 
 
-def test_a_session_that_cannot_be_opened_fails_its_operation_and_is_tried_again() -> None:
-    tally, history = run(writes(3), Service(lambda op: op.ok(), refuse_to_open=2))
+def test_an_operation_fails_if_its_session_cannot_be_opened_and_the_next_one_retries() -> None:
+    tally, history = run(writes(3), Service(lambda op: op.ok(), refused_opens=2))
     assert tally == Tally(ok=1, fail=2)
     assert [op.error for op in history if op.type == "fail"] == ["no session: NotSent: connection refused"] * 2
     assert {op.process for op in history} == {0}
 
 
-def test_a_session_that_hangs_is_unknown_after_the_time_allowed() -> None:
+def test_an_operation_that_hangs_is_an_info_after_the_op_timeout() -> None:
     service = Service(lambda op: op.info("hang") if op.value == 0 else op.ok())
     tally, history = run(writes(2), service, op_timeout_ms=50)
     assert tally == Tally(ok=1, info=1)
-    assert history[1].error == "no completion in the time allowed"
+    assert history[1].error == "no completion within the op timeout"
 
 
-def test_what_is_open_when_the_drain_time_is_over_is_unknown() -> None:
+def test_operations_still_open_after_the_drain_timeout_are_info() -> None:
     tally, history = run(writes(1), Service(lambda op: op.info("hang")), drain_timeout_ms=50)
     assert tally == Tally(info=1, abandoned=1)
     assert history[-1].error == "still open when the run ended"
 
 
-def test_stop_ends_generation_and_waits_for_what_is_open() -> None:
+def test_stop_ends_generation_and_drains_open_operations() -> None:
     service = Service(lambda op: op.ok())
-    endless = clients(from_function(lambda number, _: Op("invoke", "write", value=number), seed=0))
-    tally, history = run(endless, service, concurrency=3, stop_after_s=0.1)
+    infinite = clients(from_function(lambda number, _: Op("invoke", "write", value=number), seed=0))
+    tally, history = run(infinite, service, concurrency=3, stop_after_s=0.1)
     assert isinstance(tally, Tally)
     assert tally.ok > 0
     assert tally.info == 0
     assert len(history) == 2 * tally.ok
 
 
-def test_stop_wakes_a_generator_that_waits() -> None:
+def test_stop_ends_a_wait_for_a_pending_generator() -> None:
     tally, _ = run(time_limit(milliseconds(60_000), writes(1)), Service(lambda op: op.ok()), stop_after_s=0.05)
     assert tally == Tally(ok=1)
 
 
-def test_the_nemesis_writes_info_rows_and_stays_the_same_process() -> None:
-    crew = _Session(Service(lambda op: Op("ok", op.f, op.process, value="nodes 1 and 2")), NEMESIS)
+def test_nemesis_operations_are_info_rows_of_one_process() -> None:
+    session = _Session(Service(lambda op: Op("ok", op.f, op.process, value="nodes 1 and 2")), NEMESIS)
     faults = nemesis(fixed(Op("invoke", "cut", value="halves"), Op("invoke", "heal")))
-    tally, history = run(any_of(faults, writes(1)), Service(lambda op: op.ok()), with_nemesis=crew)
+    tally, history = run(any_of(faults, writes(1)), Service(lambda op: op.ok()), with_nemesis=session)
     assert tally == Tally(ok=1)
     assert [(op.type, op.f, op.value) for op in history if op.process == NEMESIS] == [
         ("info", "cut", "halves"),
@@ -202,26 +202,26 @@ def test_the_nemesis_writes_info_rows_and_stays_the_same_process() -> None:
         ("info", "heal", None),
         ("info", "heal", "nodes 1 and 2"),
     ]
-    assert crew.service.closed == []
+    assert session.service.closed == []
 
 
 def test_phases_and_marks_order_the_history() -> None:
-    generator = phases(writes(2), mark("quiet now"), writes(1))
+    generator = phases(writes(2), mark("quiet"), writes(1))
     _, history = run(generator, Service(lambda op: op.ok()), concurrency=2)
-    assert [(op.type, op.value) for op in history[4:]] == [("info", "quiet now"), ("invoke", 0), ("ok", 0)]
+    assert [(op.type, op.value) for op in history[4:]] == [("info", "quiet"), ("invoke", 0), ("ok", 0)]
 
 
 class _Broken:
-    """A generator with a defect, after one operation."""
+    """A generator with a defect: it raises after one operation."""
 
-    def next(self, context: Context) -> Turn | None:
+    def next(self, context: Context) -> Emitted | None:
         return (Op("invoke", "write", value=1 // len(context.free)), self) if context.time_ns >= 0 else None
 
     def update(self, _context: Context, _event: Op) -> Generator:
         return self
 
 
-def test_a_defect_in_a_generator_is_raised_after_open_operations_are_recorded() -> None:
+def test_an_error_of_a_generator_is_raised_after_open_operations_are_recorded() -> None:
     service = Service(lambda op: op.info("hang"))
     error, history = run(_Broken(), service)
     assert isinstance(error, ZeroDivisionError)
@@ -237,7 +237,7 @@ def test_a_full_disk_ends_the_run_and_closes_its_sessions() -> None:
     assert sorted(service.closed) == sorted(service.opened)
 
 
-def test_a_session_that_answers_for_another_process_is_a_defect() -> None:
+def test_a_completion_for_another_process_is_a_defect() -> None:
     error, _ = run(writes(1), Service(lambda op: Op("ok", op.f, op.process + 1)))
     with pytest.raises(AssertionError, match="for another process"):
         raise error if isinstance(error, Exception) else TypeError(error)

@@ -1,4 +1,4 @@
-"""The draws are SplitMix64's, and pure."""
+"""Random numbers are those of SplitMix64."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections import Counter
 from harness.engine.randomness import draw, draw_below, split
 
 
-def test_draws_are_those_of_the_published_algorithm() -> None:
+def test_numbers_are_those_of_the_published_algorithm() -> None:
     first, seed = draw(1234567)
     second, _ = draw(seed)
     assert (first, second) == (6457827717110365317, 3203168211198807973)
 
 
-def test_small_draws_fall_evenly() -> None:
+def test_small_numbers_are_uniformly_distributed() -> None:
     seed, counts = 1, Counter[int]()
     for _ in range(6000):
         number, seed = draw_below(6, seed)

@@ -1,4 +1,4 @@
-"""The recorder against kills, full disks and damaged files; the disks are real."""
+"""The recorder under kills, full disks and damaged files, on real disks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.model import BadInput, EnvironmentFailure, Observation, Op
 def wait_until(condition: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + 20
     while not condition():
-        assert time.monotonic() < deadline, f"waited 20 s for {what}"
+        assert time.monotonic() < deadline, f"waiting for {what}: not so after 20 s"
         time.sleep(0.01)
 
 
@@ -29,7 +29,7 @@ def chunks(directory: Path) -> list[Path]:
     return sorted((directory / "history").glob("[!.]*.parquet"))
 
 
-def test_what_was_recorded_is_read_back_with_index_and_time(tmp_path: Path) -> None:
+def test_recorded_operations_are_read_back_with_index_and_time(tmp_path: Path) -> None:
     clock = VirtualClock(7)
     ops = [
         Op("invoke", "write", 3, "k1", {"offset": 4, "text": "ü"}, node=2),
@@ -46,13 +46,13 @@ def test_what_was_recorded_is_read_back_with_index_and_time(tmp_path: Path) -> N
 
 
 def test_observations_are_read_back(tmp_path: Path) -> None:
-    seen = Observation(9, 1, "log", "transition", state="Leader", previous="Candidate", epoch=4, leader=1)
+    observation = Observation(9, 1, "log", "transition", state="Leader", previous="Candidate", epoch=4, leader=1)
     with Recorder(tmp_path, VirtualClock()) as recorder:
-        recorder.observe(seen)
-    assert list(read_observations(tmp_path / "observations")) == [seen]
+        recorder.observe(observation)
+    assert list(read_observations(tmp_path / "observations")) == [observation]
 
 
-def test_a_value_is_recorded_as_it_was_even_if_it_changes_later(tmp_path: Path) -> None:
+def test_a_later_change_of_a_value_is_not_recorded(tmp_path: Path) -> None:
     value = [1]
     with Recorder(tmp_path, VirtualClock()) as recorder:
         recorder.record(Op("invoke", "write", value=value))
@@ -60,15 +60,15 @@ def test_a_value_is_recorded_as_it_was_even_if_it_changes_later(tmp_path: Path) 
     assert [op.value for op in read_history(tmp_path / "history")] == [[1]]
 
 
-def test_rows_reach_the_disk_in_time_while_the_recorder_stays_open(tmp_path: Path) -> None:
+def test_rows_are_written_within_a_second_while_the_recorder_is_open(tmp_path: Path) -> None:
     with Recorder(tmp_path, RunClock.started_now()) as recorder:
         recorder.record(Op("invoke", "read"))
-        began = time.monotonic()
+        start = time.monotonic()
         wait_until(lambda: len(chunks(tmp_path)) == 1, "the first chunk")
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - start < 1.5
 
 
-def test_many_rows_are_divided_into_chunks_that_join_without_a_gap(tmp_path: Path) -> None:
+def test_consecutive_chunks_have_no_gap(tmp_path: Path) -> None:
     with Recorder(tmp_path, VirtualClock(), flush_interval_s=0.01) as recorder:
         for number in range(3):
             for _ in range(1000):
@@ -78,12 +78,12 @@ def test_many_rows_are_divided_into_chunks_that_join_without_a_gap(tmp_path: Pat
     assert len(chunks(tmp_path)) >= 3
 
 
-def test_a_value_that_is_not_json_fails_where_it_is_recorded(tmp_path: Path) -> None:
+def test_a_value_that_is_not_json_is_refused_by_record(tmp_path: Path) -> None:
     with Recorder(tmp_path, VirtualClock()) as recorder, pytest.raises(TypeError, match="not JSON serializable"):
         recorder.record(Op("invoke", "write", value=object()))
 
 
-def test_a_row_that_its_column_does_not_admit_is_raised_not_lost(tmp_path: Path) -> None:
+def test_a_row_that_violates_its_schema_is_raised(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path, VirtualClock())
     recorder.record(Op("invoke", "read", process=2**40))
     with pytest.raises(ValueError, match="too large"):
@@ -105,17 +105,17 @@ while True:
 """
 
 
-def test_a_killed_recorder_leaves_a_prefix_that_lacks_at_most_the_last_second(tmp_path: Path) -> None:
+def test_a_killed_recorder_leaves_a_prefix_without_at_most_the_last_second(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        told = (0, 0)
-        while told[1] < 1_700_000_000:  # ns: after three flushes, in the middle of the next interval
+        last = (0, 0)
+        while last[1] < 1_700_000_000:  # ns: after three flushes, in the middle of the next interval
             index, time_ns = process.stdout.readline().split()
-            told = int(index), int(time_ns)
+            last = int(index), int(time_ns)
         os.kill(process.pid, signal.SIGKILL)
     history = list(read_history(tmp_path / "history"))
     assert [op.index for op in history] == list(range(len(history)))
-    assert told[1] - history[-1].time_ns < 1_000_000_000
+    assert last[1] - history[-1].time_ns < 1_000_000_000
     assert history[-1].value == "x" * 50
 
 
@@ -128,35 +128,35 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         ["mount", "-t", "tmpfs", "-o", "size=512k", "splitbrain-test", str(directory)], capture_output=True, check=False
     )
     if mounted.returncode:
-        pytest.skip("mounting a tmpfs needs root: the file size limit's test stands in")
+        pytest.skip("mounting a tmpfs needs root; the test with a file size limit covers this")
     yield directory
     subprocess.run(["umount", str(directory)], check=True)
 
 
 def fill(directory: Path) -> tuple[EnvironmentFailure, int]:
-    """Record until told that the disk refuses: the failure, and how many rows were taken by then."""
+    """Record until the disk refuses; returns the failure and the number of accepted rows."""
     recorder = Recorder(directory, RunClock.started_now(), flush_interval_s=0.01)
-    taken = 0
+    accepted = 0
     try:
-        while taken < 2_000_000:
+        while accepted < 2_000_000:
             recorder.record(Op("invoke", "write", value=os.urandom(500).hex()))
-            taken += 1
-            if taken % 100 == 0:
-                reached = len(chunks(directory))
-                wait_until(lambda: len(chunks(directory)) > reached or recorder._failure is not None, "a flush")  # noqa: B023
+            accepted += 1
+            if accepted % 100 == 0:
+                before = len(chunks(directory))
+                wait_until(lambda: len(chunks(directory)) > before or recorder._failure is not None, "a flush")  # noqa: B023
     except EnvironmentFailure as failure:
         recorder.close()
-        return failure, taken
-    raise AssertionError("the disk took everything")
+        return failure, accepted
+    raise AssertionError("the disk accepted all rows")
 
 
-def test_a_full_disk_is_told_once_and_what_was_written_stays_readable(small_disk: Path) -> None:
-    failure, taken = fill(small_disk)
+def test_a_full_disk_is_reported_once_and_earlier_chunks_stay_readable(small_disk: Path) -> None:
+    failure, accepted = fill(small_disk)
     assert "No space left on device" in str(failure)
     assert str(small_disk / "history") in str(failure)
     history = list(read_history(small_disk / "history"))
     assert [op.index for op in history] == list(range(len(history)))
-    assert taken - 200 <= len(history) < taken
+    assert accepted - 200 <= len(history) < accepted
     assert not list((small_disk / "history").glob(".*"))
 
 
@@ -179,11 +179,11 @@ except EnvironmentFailure as failure:
 """
 
 
-def test_a_refused_write_is_told_at_close(tmp_path: Path) -> None:
+def test_a_refused_write_is_reported_by_close(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LIMITED, str(tmp_path)], capture_output=True, text=True, timeout=60, check=True
     )
-    assert "cannot record 1 rows: File too large; what was recorded before is kept" in done.stdout
+    assert "cannot record 1 rows: File too large; earlier rows are kept" in done.stdout
     assert [op.f for op in read_history(tmp_path / "history")] == ["small"]
 
 
@@ -195,7 +195,7 @@ def recorded(directory: Path, rows: int) -> Path:
     return directory / "history"
 
 
-def test_a_truncated_chunk_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_truncated_chunk_is_refused_with_its_name(tmp_path: Path) -> None:
     folder = recorded(tmp_path, 100)
     [chunk] = chunks(tmp_path)
     chunk.write_bytes(chunk.read_bytes()[:-20])
@@ -207,11 +207,11 @@ def test_a_missing_chunk_is_refused(tmp_path: Path) -> None:
     folder = recorded(tmp_path / "a", 100)
     longer = recorded(tmp_path / "b", 200)
     next(longer.iterdir()).rename(folder / "00000003.parquet")
-    with pytest.raises(BadInput, match="expected the operation of index 100, got 0"):
+    with pytest.raises(BadInput, match="expected the operation with index 100, got 0"):
         list(read_history(folder))
 
 
-def test_a_chunk_that_was_being_written_is_passed_over(tmp_path: Path) -> None:
+def test_an_incomplete_chunk_is_ignored(tmp_path: Path) -> None:
     folder = recorded(tmp_path, 2)
     (folder / ".00000002.parquet").write_bytes(b"PAR1 half")
     assert len(list(read_history(folder))) == 2
@@ -222,6 +222,6 @@ def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
         list(read_history(tmp_path / "history"))
 
 
-def test_wall_clock_times_are_moved_onto_run_time() -> None:
+def test_wall_clock_times_are_converted_to_run_time() -> None:
     clock = RunClock(monotonic_origin_ns=0, wall_origin_ns=1_000)
     assert (clock.at_wall_ns(1_250), clock.at_wall_ns(900)) == (250, -100)

@@ -1,4 +1,4 @@
-"""What each format's reader makes of a text, and what it says of one that it cannot read."""
+"""The readers of all text formats, and their messages for invalid texts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow.parquet as parquet
 import pytest
 
-from harness.histories.edn import Keyword, NotEdn, forms, written
-from harness.histories.importing import imported
+from harness.histories.edn import Keyword, NotEdn, forms, to_edn
+from harness.histories.importing import import_histories
 from harness.model import BadInput
 
 FS = ("read", "write", "cas")
@@ -23,9 +23,9 @@ FORMS = {
     "comments and discards": ("1 ; two\n #_ 3 #_[4 5] 6", [1, 6]),
     "tagged forms": ('#jepsen.history.Op{:f :read} #inst "2024"', [{"f": "read"}, "2024"]),
     "characters": (r"{:c \a}", [{"c": "a"}]),
-    "a vector around all": ("[{:f :read}\n {:f :write}]\n", [{"f": "read"}, {"f": "write"}]),
-    "a list around all": ("({:f :read} ; last\n)", [{"f": "read"}]),
-    "nothing": (" ; nothing\n", []),
+    "in a vector": ("[{:f :read}\n {:f :write}]\n", [{"f": "read"}, {"f": "write"}]),
+    "in a list": ("({:f :read} ; last\n)", [{"f": "read"}]),
+    "only a comment": (" ; nothing\n", []),
 }
 
 
@@ -35,31 +35,31 @@ def test_edn_is_read(text: str, expected: list[Any]) -> None:
 
 
 NOT_EDN = {
-    "a map that never ends": ('{:a 1\n{:b "2"}\n', [(1, "} to close {"), (2, {"b": "2"})]),
-    "a map without a value": ("{:a}\n{:b 2}", [(1, "a map of plain keys, each with a value"), (2, {"b": 2})]),
-    "a vector that never ends": ("[{:a 1}\n{:b 2}", [(1, {"a": 1}), (2, {"b": 2}), (2, "a form")]),
-    "a bracket too many": ("{:a 1}]\n{:b 2}", [(1, {"a": 1}), (1, "a form, found ]"), (2, {"b": 2})]),
-    "a string that never ends": ('{:a "b}\n{:c 1}', [(1, "a form of EDN"), (2, {"c": 1})]),
-    "a number that is none": ("12abc", [(1, "a form of EDN, found 12abc")]),
-    "too deep": ("{:a " + "[" * 200, [(1, "forms inside one another at most 100 deep")]),
+    "unclosed map": ('{:a 1\n{:b "2"}\n', [(1, "} to close {"), (2, {"b": "2"})]),
+    "map without a value": ("{:a}\n{:b 2}", [(1, "a map of scalar keys, each with a value"), (2, {"b": 2})]),
+    "unclosed vector": ("[{:a 1}\n{:b 2}", [(1, {"a": 1}), (2, {"b": 2}), (2, "a form")]),
+    "extra bracket": ("{:a 1}]\n{:b 2}", [(1, {"a": 1}), (1, "a form, found ]"), (2, {"b": 2})]),
+    "unclosed string": ('{:a "b}\n{:c 1}', [(1, "a form of EDN"), (2, {"c": 1})]),
+    "invalid number": ("12abc", [(1, "a form of EDN, found 12abc")]),
+    "nested too deep": ("{:a " + "[" * 200, [(1, "forms nested at most 100 deep")]),
 }
 
 
 @pytest.mark.parametrize(("text", "expected"), NOT_EDN.values(), ids=NOT_EDN)
-def test_what_is_no_edn_is_told_by_line_and_the_next_line_is_read(text: str, expected: list) -> None:
+def test_invalid_edn_is_reported_by_line_and_the_next_line_is_read(text: str, expected: list) -> None:
     assert [(line, str(form) if isinstance(form, NotEdn) else form) for line, form in forms(text)] == expected
 
 
-def test_what_is_written_is_read_back() -> None:
+def test_written_edn_is_read_back() -> None:
     value = {Keyword("f"): Keyword("read"), Keyword("value"): [None, 1, 2.5, 'a "b"', [True], {Keyword("x"): []}]}
-    assert [form for _, form in forms(written(value))] == [value]
+    assert [form for _, form in forms(to_edn(value))] == [value]
 
 
 def rows_in(directory: Path, name: str, text: str, skip_malformed: bool = False) -> list[dict[str, Any]]:
-    """What the import makes of one file."""
+    """The imported rows of one file."""
     path = directory / name
     path.write_text(text)
-    with imported([path], FS, skip_malformed) as histories:
+    with import_histories([path], FS, skip_malformed) as histories:
         assert histories.common is not None
         return parquet.read_table(histories.common).to_pylist()
 
@@ -77,13 +77,13 @@ SAME_HISTORY = {
         "INFO  jepsen.util - 0\t:ok\t:write\t3\n"
         "INFO  jepsen.util - 1\t:invoke\t:cas\t[3 4]\nINFO  jepsen.util - 1\t:info\t:cas\tnil\t:timed-out\n",
     ),
-    "edn, one a line": (
+    "edn, one per line": (
         "h.edn",
         "{:process 0, :type :invoke, :f :write, :value 3}\n{:process :nemesis, :type :info, :f :start, :value nil}\n"
         "{:process 0, :type :ok, :f :write, :value 3}\n{:process 1, :type :invoke, :f :cas, :value [3 4]}\n"
         "{:process 1, :type :info, :f :cas, :error :timed-out}\n",
     ),
-    "edn in a vector, other keys beside": (
+    "edn in a vector, with other keys": (
         "h.edn",
         "[{:index 7, :process 0, :type :invoke, :f :write, :value 3, :extra #{1}}\n ; a comment\n"
         "{:process :nemesis, :type :info, :f :start} {:process 0, :type :ok, :f :write, :value 3}"
@@ -101,7 +101,7 @@ SAME_HISTORY = {
 
 
 @pytest.mark.parametrize(("name", "text"), SAME_HISTORY.values(), ids=SAME_HISTORY)
-def test_every_format_says_the_same(tmp_path: Path, name: str, text: str) -> None:
+def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, text: str) -> None:
     names = ("index", "process", "type", "f", "value", "error", "key")
     assert [tuple(row[each] for each in names) for row in rows_in(tmp_path, name, text)] == [
         (0, 0, "invoke", "write", "3", None, None),
@@ -113,77 +113,77 @@ def test_every_format_says_the_same(tmp_path: Path, name: str, text: str) -> Non
 
 
 KEYED = {
-    "a key of its own": '{:process 0, :type :invoke, :f :write, :key "a", :value 3}',
-    "jepsen's independent tuple": '{:process 0, :type :invoke, :f :write, :value ["a" 3]}',
+    "separate key": '{:process 0, :type :invoke, :f :write, :key "a", :value 3}',
+    "jepsen's independent pair": '{:process 0, :type :invoke, :f :write, :value ["a" 3]}',
 }
 
 
 @pytest.mark.parametrize("line", KEYED.values(), ids=KEYED)
-def test_keys_are_told_apart(tmp_path: Path, line: str) -> None:
+def test_keys_are_separated_from_values(tmp_path: Path, line: str) -> None:
     (row,) = rows_in(tmp_path, "h.edn", line)
     assert (row["key"], row["value"]) == ("a", "3")
 
 
-def test_a_pair_that_a_swap_carries_is_no_key(tmp_path: Path) -> None:
+def test_the_pair_of_a_compare_and_set_is_not_a_key(tmp_path: Path) -> None:
     (row,) = rows_in(tmp_path, "h.edn", "{:process 0, :type :invoke, :f :cas, :value [1 2]}")
     assert (row["key"], row["value"]) == (None, "[1, 2]")
 
 
 OK = '{"process": 0, "type": "invoke", "f": "write", "value": 1}\n'
 MALFORMED = {
-    "no object": (OK + "[1, 2]\n", '2: expected a map with process, type, f and value, found [1, 2]'),
-    "half a line": (OK + '{"process": 0, "ty\n', "2: expected a JSON object: Unterminated string"),
+    "not an object": (OK + "[1, 2]\n", '2: expected a map with process, type, f and value, found [1, 2]'),
+    "torn line": (OK + '{"process": 0, "ty\n', "2: expected a JSON object: Unterminated string"),
     "no process": ('{"type": "ok", "f": "read"}\n' + OK, "1: expected process to be a number or nemesis, found no"),
-    "a process in words": ('{"process": "zero"}\n' + OK, '1: expected process to be a number or nemesis, found "ze'),
-    "an unknown type": (OK + '{"process": 1, "type": "done", "f": "read"}', "2: expected type to be one of invoke, ok"),
-    "an unknown f": (OK + '{"process": 1, "type": "ok", "f": "add"}', '2: expected f to be one of read, write, cas'),
-    "an end without a beginning": (
+    "process in words": ('{"process": "zero"}\n' + OK, '1: expected process to be a number or nemesis, found "ze'),
+    "unknown type": (OK + '{"process": 1, "type": "done", "f": "read"}', "2: expected type to be one of invoke, ok"),
+    "unknown f": (OK + '{"process": 1, "type": "ok", "f": "add"}', '2: expected f to be one of read, write, cas'),
+    "completion without invocation": (
         OK + '{"process": 1, "type": "ok", "f": "read"}', "2: expected an open read of process 1 for its ok, fou",
     ),
-    "a swap of one value": (
+    "compare-and-set of one value": (
         OK + '{"process": 1, "type": "invoke", "f": "cas", "value": 4}', "2: expected a cas value [old, new], found 4",
     ),
-    "two beginnings": (OK + OK, "2: expected process 0 to complete its write first"),
+    "two invocations": (OK + OK, "2: expected process 0 to complete its write first"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "says"), MALFORMED.values(), ids=MALFORMED)
-def test_a_malformed_row_is_told_in_one_line_with_file_and_line(tmp_path: Path, text: str, says: str) -> None:
+@pytest.mark.parametrize(("text", "message"), MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_row_is_reported_in_one_line_with_file_and_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(BadInput) as refusal:
         rows_in(tmp_path, "h.jsonl", text)
-    assert str(refusal.value).startswith(f"{tmp_path / 'h.jsonl'}:{says}")
+    assert str(refusal.value).startswith(f"{tmp_path / 'h.jsonl'}:{message}")
     assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize(("text", "says"), MALFORMED.values(), ids=MALFORMED)
-def test_malformed_rows_are_counted_when_they_are_to_be_skipped(tmp_path: Path, text: str, says: str) -> None:
+@pytest.mark.parametrize(("text", "message"), MALFORMED.values(), ids=MALFORMED)
+def test_skipped_malformed_rows_are_counted(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "h.jsonl"
     path.write_text(text)
-    with imported([path], FS, True) as histories:
+    with import_histories([path], FS, True) as histories:
         (history,) = histories.histories
     assert (history.rows, history.malformed) == (1, 1)
-    assert says in history.first_malformed
+    assert message in history.first_malformed
 
 
 NO_HISTORY = {
     "absent": (None, "expected a file or folder of histories, found nothing"),
     "empty": (b"", "expected operations, found none"),
-    "no text": (b'{"process": "\xff"}', "expected text in UTF-8: invalid start byte at byte 13"),
+    "not text": (b'{"process": "\xff"}', "expected text in UTF-8: invalid start byte at byte 13"),
 }
 
 
-@pytest.mark.parametrize(("content", "says"), NO_HISTORY.values(), ids=NO_HISTORY)
-def test_a_file_without_a_history_is_refused(tmp_path: Path, content: bytes | None, says: str) -> None:
+@pytest.mark.parametrize(("content", "message"), NO_HISTORY.values(), ids=NO_HISTORY)
+def test_a_file_without_a_history_is_refused(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / ("nothing" if content is None else "h.jsonl")
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(BadInput) as refusal, imported([path], FS, False):
+    with pytest.raises(BadInput) as refusal, import_histories([path], FS, False):
         pass
-    assert str(refusal.value) == f"{path}: {says}"
+    assert str(refusal.value) == f"{path}: {message}"
 
 
-def test_a_folder_without_histories_and_a_file_of_another_kind_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "notes.md").write_text("nothing here")
+def test_a_folder_without_histories_and_a_file_of_another_format_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("not a history")
     for path in (tmp_path, tmp_path / "notes.md"):
-        with pytest.raises(BadInput, match=r"expected .*ending in \.edn, \.json"), imported([path], FS, False):
+        with pytest.raises(BadInput, match=r"expected .*ending in \.edn, \.json"), import_histories([path], FS, False):
             pass

@@ -1,4 +1,4 @@
-"""Histories as others record them, from file to verdict, and ours for others and back."""
+"""External histories from file to verdict, and the export and reimport of ours."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from harness.histories.exporting import exported
-from harness.histories.importing import imported
+from harness.histories.exporting import export_lines
+from harness.histories.importing import import_histories
 from harness.judging.imported import FileVerdict, HeldTo, check_files
 from harness.model import BadInput, Verdict
 from harness.model.records.tables import HISTORY
@@ -26,7 +26,7 @@ def log(*rows: str) -> str:
 
 
 def edn(*rows: str) -> str:
-    """EDN, an operation a line, from `process type f value`."""
+    """EDN, one operation per line, from `process type f value`."""
     line = "{{:process {}, :type :{}, :f :{}, :value {}}}\n"
     return "".join(line.format(*row.split(" ", 3)) for row in rows)
 
@@ -34,7 +34,7 @@ def edn(*rows: str) -> str:
 WRITTEN = ("0 invoke write 3", "0 ok write 3")
 REFUSED = ("1 invoke cas [3 4]", "1 fail cas [3 4]")
 
-# name: the file's text, then the verdicts by the strict semantics and by Knossos's, both from nil.
+# name: the file's text, and the verdicts by strict and by Knossos's semantics, both with the initial value nil.
 REGISTERS = {
     "valid.log": (log("0 invoke read nil", "0 ok read nil", *WRITTEN, "0 invoke read nil", "0 ok read 3"), "VV"),
     "stale.log": (log(*WRITTEN, "0 invoke write 4", "0 ok write 4", "1 invoke read nil", "1 ok read 3"), "II"),
@@ -57,27 +57,27 @@ REGISTERS = {
 }  # fmt: skip
 
 
-def judged(paths: Sequence[Path], model: str, **more: object) -> list[FileVerdict]:
-    return list(check_files(paths, HeldTo(model, **more), None, lambda _: None))  # type: ignore[arg-type]
+def verdicts_of(paths: Sequence[Path], model: str, **options: object) -> list[FileVerdict]:
+    return list(check_files(paths, HeldTo(model, **options), None, lambda _: None))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("column", "semantics"), [(0, "strict"), (1, "knossos")], ids=["strict", "knossos"])
-def test_a_folder_of_registers_is_judged_file_by_file(tmp_path: Path, column: int, semantics: str) -> None:
+def test_the_files_of_a_folder_have_separate_verdicts(tmp_path: Path, column: int, semantics: str) -> None:
     for name, (text, _) in REGISTERS.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "README.md").write_text("not a history")
-    verdicts = judged([tmp_path], "cas-register", semantics=semantics)
+    verdicts = verdicts_of([tmp_path], "cas-register", semantics=semantics)
     letters = {Path(each.path).name: each.verdict.value[0].upper() for each in verdicts}
     assert letters == {name: expected[column] for name, (_, expected) in REGISTERS.items()}
     assert all(each.algorithm and each.ops and each.seconds >= 0 for each in verdicts)
     assert next(each.keys for each in verdicts if each.path.endswith("independent.edn")) == 2
 
 
-def test_the_initial_value_is_what_a_first_read_may_see(tmp_path: Path) -> None:
+def test_the_first_read_may_return_the_initial_value(tmp_path: Path) -> None:
     path = tmp_path / "h.edn"
     path.write_text(edn("0 invoke read nil", "0 ok read 0", "0 invoke cas [0 2]", "0 ok cas [0 2]"))
-    assert [each.verdict for each in judged([path], "cas-register", initial="0")] == [Verdict.VALID]
-    assert [each.verdict for each in judged([path], "cas-register")] == [Verdict.INVALID]
+    assert [each.verdict for each in verdicts_of([path], "cas-register", initial="0")] == [Verdict.VALID]
+    assert [each.verdict for each in verdicts_of([path], "cas-register")] == [Verdict.INVALID]
 
 
 KEY_VALUE = """\
@@ -93,40 +93,40 @@ KEY_VALUE = """\
 
 
 @pytest.mark.parametrize(("got", "verdict"), [("xy", "valid"), ("x", "valid"), ("yx", "invalid"), ("y", "invalid")])
-def test_a_store_of_texts_is_judged_by_key(tmp_path: Path, got: str, verdict: str) -> None:
+def test_a_key_value_store_is_checked_by_key(tmp_path: Path, got: str, verdict: str) -> None:
     path = tmp_path / "kv.txt"
     path.write_text(KEY_VALUE % got)
-    (found,) = judged([path], "kv")
+    (found,) = verdicts_of([path], "kv")
     assert (found.verdict.value, found.ops, found.keys) == (verdict, 4, 2)
 
 
 def test_a_skipped_row_leaves_the_verdict_unknown_and_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "h.edn"
     path.write_text(edn(*WRITTEN) + "{:process 0, :type :inv\n")
-    (found,) = judged([path], "register", skip_malformed=True)
+    (found,) = verdicts_of([path], "register", skip_malformed=True)
     assert found.verdict is Verdict.UNKNOWN
     assert [(each.name, each.count) for each in found.findings] == [("malformed-rows", 1)]
     assert f"{path}:3: expected" in found.findings[0].message
 
 
-def test_a_history_of_the_nemesis_alone_is_unknown(tmp_path: Path) -> None:
+def test_a_history_with_only_nemesis_operations_is_unknown(tmp_path: Path) -> None:
     path = tmp_path / "h.edn"
     path.write_text(edn(":nemesis info start nil"))
-    (found,) = judged([path], "register")
+    (found,) = verdicts_of([path], "register")
     assert [each.name for each in found.findings] == ["no-operations"]
     assert found.verdict is Verdict.UNKNOWN
 
 
 def table_of(path: Path) -> pa.Table:
-    """A text's rows as a table of history."""
-    with imported([path], ("read", "write", "cas"), False) as histories:
+    """A text's rows as a history table."""
+    with import_histories([path], ("read", "write", "cas"), False) as histories:
         assert histories.common is not None
         return parquet.read_table(histories.common).select(HISTORY.names)
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """A run's directory with the history of a stale read of one key beside another key."""
+    """A run's directory, with a history of two keys and a stale read of one."""
     source = tmp_path / "source.jsonl"
     rows = [("invoke", "write", "x", 1), ("ok", "write", "x", 1), ("invoke", "write", "y", [1, None, 'a "b"'])]
     rows += [("fail", "write", "y", None), ("invoke", "read", "x", None), ("ok", "read", "x", None)]
@@ -141,48 +141,48 @@ def run(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("independent", [False, True], ids=["key", "tuple"])
 @pytest.mark.parametrize("as_edn", [True, False], ids=["edn", "jsonl"])
-def test_what_is_exported_is_read_back(run: Path, as_edn: bool, independent: bool) -> None:
+def test_an_exported_history_is_imported_unchanged(run: Path, as_edn: bool, independent: bool) -> None:
     path = run.with_name("exported.edn" if as_edn else "exported.jsonl")
-    path.write_text("\n".join(exported(run, as_edn, independent)))
+    path.write_text("\n".join(export_lines(run, as_edn, independent)))
     assert table_of(path).equals(parquet.read_table(run / "history" / "0.parquet"))
 
 
-def test_parquet_is_judged_where_it_is(run: Path) -> None:
+def test_parquet_is_checked_in_place(run: Path) -> None:
     for path in (run, run / "history", run / "history" / "0.parquet"):
-        (found,) = judged([path], "register")
+        (found,) = verdicts_of([path], "register")
         assert (found.verdict, found.ops, found.keys) == (Verdict.INVALID, 3, 2)
 
 
 def test_parquet_of_another_model_is_refused(run: Path) -> None:
     with pytest.raises(BadInput, match=r"0\.parquet: expected f to be one of dequeue, enqueue, found \"(read|write)\""):
-        judged([run], "fifo-queue")
+        verdicts_of([run], "fifo-queue")
 
 
-def test_the_command_prints_an_object_a_file_and_exits_with_the_worst_verdict(tmp_path: Path) -> None:
+def test_the_command_prints_one_object_per_file_and_exits_with_the_worst_verdict(tmp_path: Path) -> None:
     for name in ("valid.log", "stale.log"):
         (tmp_path / name).write_text(REGISTERS[name][0])
-    said = splitbrain("check", tmp_path, "--model", "cas-register", "--format", "json")
-    lines = [json.loads(line) for line in said.out.splitlines()]
-    assert (said.code, [line["verdict"] for line in lines]) == (1, ["invalid", "valid"])
+    result = splitbrain("check", tmp_path, "--model", "cas-register", "--format", "json")
+    lines = [json.loads(line) for line in result.out.splitlines()]
+    assert (result.code, [line["verdict"] for line in lines]) == (1, ["invalid", "valid"])
     assert set(lines[0]) == {
         "path", "model", "semantics", "verdict", "algorithm", "ops", "keys", "seconds", "findings",
     }  # fmt: skip
 
 
 USAGE = {
-    "an unknown model": (("--model", "tape"), "model 'tape': expected one of cas-register, counter, fifo-queue, kv, "),
+    "unknown model": (("--model", "tape"), "model 'tape': expected one of cas-register, counter, fifo-queue, kv, "),
     "no model": (("--semantics", "knossos"), "--semantics, --initial and --skip-malformed need --model"),
-    "an initial value for a lock": (
+    "initial value of a mutex": (
         ("--model", "mutex", "--initial", "3"),
         "--initial 3: not supported: the initial state of a mutex is fixed",
     ),
 }
 
 
-@pytest.mark.parametrize(("arguments", "says"), USAGE.values(), ids=USAGE)
-def test_the_command_refuses(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
+@pytest.mark.parametrize(("arguments", "message"), USAGE.values(), ids=USAGE)
+def test_the_command_refuses_invalid_options(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     path = tmp_path / "h.log"
     path.write_text(REGISTERS["valid.log"][0])
-    said = splitbrain("check", path, *arguments)
-    assert said.code == 254
-    assert says in said.messages[-1]
+    result = splitbrain("check", path, *arguments)
+    assert result.code == 254
+    assert message in result.messages[-1]

@@ -1,4 +1,4 @@
-"""Histories from elsewhere that are held to less than one order, from file to verdict."""
+"""External histories of models weaker than linearizability, from file to verdict."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ pytestmark = pytest.mark.spark
 
 
 def lines(*rows: tuple[int, str, str, object]) -> str:
-    """JSON lines, an operation a line."""
+    """JSON lines, one operation per line."""
     names = ("process", "type", "f", "value")
     return "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
 
 
-def ok(process: int, f: str, asked: object, returned: object) -> list[tuple[int, str, str, object]]:
-    return [(process, "invoke", f, asked), (process, "ok", f, returned)]
+def ok(process: int, f: str, argument: object, returned: object) -> list[tuple[int, str, str, object]]:
+    return [(process, "invoke", f, argument), (process, "ok", f, returned)]
 
 
 CASES = {
@@ -33,17 +33,17 @@ CASES = {
 
 
 @pytest.mark.parametrize("model", CASES)
-def test_the_command_tells_every_finding_of_a_history(model: str, tmp_path: Path) -> None:
+def test_the_command_reports_every_finding_of_a_history(model: str, tmp_path: Path) -> None:
     rows, expected = CASES[model]
     (tmp_path / "history.jsonl").write_text(lines(*rows))
-    said = splitbrain("check", tmp_path / "history.jsonl", "--model", model, "--format", "json")
-    [line] = [json.loads(each) for each in said.out.splitlines()]
-    assert (said.code, line["verdict"], line["ops"]) == (1, "invalid", len(rows) // 2)
+    result = splitbrain("check", tmp_path / "history.jsonl", "--model", model, "--format", "json")
+    [line] = [json.loads(each) for each in result.out.splitlines()]
+    assert (result.code, line["verdict"], line["ops"]) == (1, "invalid", len(rows) // 2)
     assert sorted((each["name"], each["severity"]) for each in line["findings"]) == sorted(expected)
 
 
-def test_a_counter_that_reads_no_number_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_a_counter_read_that_is_not_an_integer_is_refused(tmp_path: Path) -> None:
     (tmp_path / "history.jsonl").write_text(lines(*ok(0, "add", 2, 2), *ok(1, "read", None, "three")))
-    said = splitbrain("check", tmp_path / "history.jsonl", "--model", "counter")
-    assert said.code == 254
-    assert said.messages[-1].endswith('expected a counter\'s value to be a whole number, found "three"')
+    result = splitbrain("check", tmp_path / "history.jsonl", "--model", "counter")
+    assert result.code == 254
+    assert result.messages[-1].endswith('expected a counter\'s value to be a whole number, found "three"')

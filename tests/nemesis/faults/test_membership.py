@@ -103,7 +103,7 @@ def test_a_quorum_of_two_keeps_its_voters_and_no_voter_is_added_twice(context, q
 @pytest.mark.usefixtures("quorum")
 def test_a_moved_partition_keeps_its_number_of_replicas(context):
     done = inject(context, reassign(2))
-    assert len(done["changes"]) in (1, 2)  # the same partition may be drawn twice
+    assert len(done["changes"]) in (1, 2)  # the same partition may be chosen twice
     assert all(len(change.replicas) == 2 for change in context.pending.values())
     inject(context, await_membership(5))
     assert context.pending == {}
