@@ -26,14 +26,7 @@ from results.store import RunDirectory
 TRIES = 5
 PAUSE_SECONDS = 2.0
 CONTROLLER_SECONDS = 60.0
-"""Undoes hosts that outlive their controller when the controller dies, whatever the cause.
-
-    python -m harness.recovery.watchdog results/runs/…      (started by harness.running.controller_process only)
-
-The watchdog is a process in a session of its own. It reads its standard input until that ends: then the command that
-started the run has finished or died, and the controller ends too. A controller that ends in good order has removed its
-hosts from the journal by then, and there is nothing to do.
-"""
+"""Time limit for a controller to end in good order once the command that started it is gone."""
 WATCHDOG_LOG = "guardian.log"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.model.conditions import Condition
+from harness.model.faults.rpc import INTERCEPT, RpcRule
 from harness.model.nemesis_ops import AWAIT, SLEEP
 from harness.model.scenario import Expectation, Scenario, Setup, Side
 from harness.model.story import Step
@@ -68,10 +69,31 @@ def _step(step: Step) -> str:
         return f"wait until {Condition.from_json(step.value['condition'])}"
     if step.f == SLEEP:
         return f"wait {step.value:g} s"
-    return f"{step.f} {_arguments(step.value)}".strip()
+    if step.f == INTERCEPT:
+        return f"RPC rules: {'; '.join(_rule(RpcRule.from_json(rule)) for rule in step.value['rules'])}"
+    if step.f == "cut" and "who" in step.value:
+        return f"partition {step.value['who']}, {_DIRECTIONS[step.value['direction']]}"
+    if step.f == "cut" and "only" in step.value:
+        pairs = ", ".join(f"{a}-{b}" for a, b in step.value["only"])
+        return f"cut all links except {pairs}, where n{step.value['leader_as']} is the leader"
+    if step.f in ("cut", "heal_links") and "links" in step.value:
+        return f"{step.f.removesuffix('_links')} links {', '.join(f'{a}>{b}' for a, b in step.value['links'])}"
+    return f"{step.f.replace('_', ' ')} {_arguments(step.value)}".strip()
+
+
+_DIRECTIONS = {"both": "both directions", "out": "only what it sends", "in": "only what it receives"}
+
+
+def _rule(rule: RpcRule) -> str:
+    return f"{rule.action.do} {rule.name}"
 
 
 def _arguments(value: Any) -> str:
     if not isinstance(value, dict):
         return "" if value is None else str(value)
-    return ", ".join(f"{name}: {content}" for name, content in value.items())
+    return ", ".join(_argument(name, content) for name, content in value.items())
+
+
+def _argument(name: str, content: Any) -> str:
+    text = ", ".join(map(str, content)) if isinstance(content, list) else str(content)
+    return text if name == "who" else f"{name.replace('_', ' ')} {text}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ def reproduce(store: Path, *arguments: str, scenario: str = "KAFKA-17754") -> Co
 @pytest.mark.netns
 @pytest.mark.spark
 @pytest.mark.timeout(500)
-@pytest.mark.skipif("SPLITBRAIN_ALL_SCENARIOS" not in os.environ, reason="set SPLITBRAIN_ALL_SCENARIOS to run it")
+@pytest.mark.slow
 def test_transaction_hangs_if_a_partition_had_no_leader_when_it_committed(tmp_path: Path) -> None:
     result = reproduce(tmp_path, "--system", "kafka", scenario="KAFKA-20734")
     assert result.code == EXIT_VALID, result

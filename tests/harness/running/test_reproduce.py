@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -13,9 +12,9 @@ from harness.judging.runs import wilson_interval
 from harness.model.errors import EXIT_INVALID, EXIT_VALID
 from tests.support.command import CommandResult, json_lines, splitbrain
 
-QUICK = ["PV-01", "EX-01"]
+QUICK = ("PV-01",)
 ON_REFERENCE = sorted(each.id for each in plugins.scenarios().values() if "bad" in each.sides_on("reference"))
-SCENARIOS = ON_REFERENCE if "SPLITBRAIN_ALL_SCENARIOS" in os.environ else QUICK
+SCENARIOS = [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for each in ON_REFERENCE]
 """All of them take a quarter of an hour."""
 
 
@@ -55,6 +54,7 @@ def test_rejoining_follower_deposes_the_leader_of_kafka_3_9_and_not_of_the_newes
 @pytest.mark.netns
 @pytest.mark.spark
 @pytest.mark.timeout(500)
+@pytest.mark.slow
 def test_prospective_among_older_kafka_voters_falls_back_and_is_elected(tmp_path: Path) -> None:
     result = reproduce(tmp_path, "PV-25", "--side", "good", "--system", "kafka")
     assert result.code == EXIT_VALID, result
