@@ -1,4 +1,4 @@
-"""Five namespace hosts: how long they take to come up, and a partition to be cut, proved and mended.
+"""Five namespace hosts: how long they take to come up, and a partition to be cut, verified and healed.
 
 Each figure stands beside that of starting one program in a namespace, the least that any of them can cost.
 """

@@ -38,7 +38,7 @@ async def measure(directory: Path) -> tuple[str, list[tuple[str, float, str]]]:
             await packets.shape([(1, 2)], PacketShape(delay_ms=delay_ms))
             delays = sorted((await packets.read({(1, 2): PROBES}))[1, 2].delays_ms)
             for name, value in (("median", statistics.median(delays)), ("99 %", delays[int(len(delays) * 0.99)])):
-                rows.append((f"{delay_ms} ms asked, {name}", value, "ms"))
+                rows.append((f"{delay_ms} ms requested, {name}", value, "ms"))
         for name, shaped in (("without a shape", False), ("shaped to no effect", True)):
             await packets.clear()
             if shaped:

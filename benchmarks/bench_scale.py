@@ -7,7 +7,7 @@ The histories are valid ones of registers with unique values, recorded as runs a
 differ in how the operations fall on keys:
 
     one      one key
-    skewed   a thousand keys, each asked as often as its rank says (Zipf's law)
+    skewed   a thousand keys, each used as often as its rank says (Zipf's law)
     small    keys of about ten operations each, from the first minute to the last
     beside   half of the operations on one key, half on keys of about ten
 

@@ -1,4 +1,4 @@
-"""A clean run, as long as asked: valid, without a finding, and the controller's memory flat.
+"""A long run without faults: it must be valid, without a finding, and the memory of its controller must not grow.
 
     python benchmarks/soak.py [--system reference] [--seconds 600]
 

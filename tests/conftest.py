@@ -1,4 +1,4 @@
-"""What holds for every test: programs are found as the command finds them, whoever runs the tests."""
+"""What holds for every test: programs are found as the command finds them, for root and for ordinary users."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def _store() -> Iterator[Path]:
 
 
 def _environments(hosts: list[str] | None, disk: str | None, inventory: Path | None) -> list[TrialEnvironment]:
-    """The kinds of host asked for, or all that need no inventory."""
+    """The requested kinds of host, or all that need no inventory."""
     from harness.running.fault_trials import TrialEnvironment
 
     names = hosts or [name for name in plugins.names("hosts") if name != "ssh" or inventory]

@@ -78,7 +78,7 @@ class PollingObserver:
         return None
 
     async def until(self, condition: Mapping[str, Any], timeout_seconds: float) -> bool:
-        """Wait until the condition holds; False if it does not in time, or cannot be told from a status."""
+        """Wait until the condition holds; False if it does not in time, or if a status cannot show it."""
         wanted = Condition.from_json(condition)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_seconds), self._changed:

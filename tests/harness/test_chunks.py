@@ -1,4 +1,4 @@
-"""Chunks are read only when they are whole, of the table's columns and without a gap, whoever reads them."""
+"""Chunks are read only if they are complete, have the columns of their table, and leave no gap."""
 
 from __future__ import annotations
 

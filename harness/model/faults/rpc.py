@@ -11,10 +11,14 @@ Contains values, their JSON and the protocol of the capability. Does not contain
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any, Literal, Protocol, get_args
+from functools import cache
+from typing import Any, ClassVar, Literal, Protocol, get_args
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from harness.model.errors import BadInput
 from harness.model.hosts import Link
@@ -62,6 +66,8 @@ class RpcMatch:
     actions.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
     api_keys: tuple[int, ...] = ()
     direction: Direction = "request"
     sources: tuple[int | Who, ...] = ()
@@ -81,6 +87,8 @@ class RpcAction:
     When a hold rule is removed, the held messages are delivered; with loses they are dropped and their connections
     closed.
     """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     do: Do
     delay_ms: int = 0
@@ -109,6 +117,8 @@ def answer(error_code: int) -> RpcAction:
 class RpcRule:
     """A named match and action. Raises BadInput if the combination is invalid."""
 
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
     name: str
     match: RpcMatch
     action: RpcAction
@@ -120,15 +130,19 @@ class RpcRule:
 
     def to_json(self) -> dict[str, Any]:
         """The rule as JSON values, without defaults."""
-        return {"name": self.name, "match": _to_json(self.match), "action": _to_json(self.action)}
+        rule: dict[str, Any] = _adapter().dump_python(self, mode="json", exclude_defaults=True)
+        return {"match": {}, **rule}
 
-    @classmethod
-    def from_json(cls, value: Any) -> RpcRule:
+    @staticmethod
+    def from_json(value: Any) -> RpcRule:
         """The rule from JSON values. Raises BadInput for an unknown key or an invalid value."""
-        if not isinstance(value, Mapping) or set(value) != {"name", "match", "action"}:
-            raise BadInput(f"RPC rule {value!r}: expected name, match and action")
-        name = str(value["name"])
-        return cls(name, _from_json(RpcMatch, name, value["match"]), _from_json(RpcAction, name, value["action"]))
+        try:
+            return _adapter().validate_json(json.dumps(value, default=str), strict=True)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = value.get("name", "") if isinstance(value, Mapping) else ""
+            where = ".".join(map(str, first["loc"])) or "rule"
+            raise BadInput(f"RPC rule {name!r}: {where}: {first['msg']}, found {first['input']!r}") from error
 
     def resolved(self, nodes_in_role: Callable[[Who], tuple[int, ...]]) -> RpcRule:
         """The rule with node numbers instead of roles."""
@@ -214,40 +228,9 @@ def _requirements(match: RpcMatch, action: RpcAction) -> Iterable[tuple[bool, st
     )
 
 
-def _to_json(value: RpcMatch | RpcAction) -> dict[str, Any]:
-    pairs = {field.name: getattr(value, field.name) for field in fields(value)}
-    defaults = {field.name: field.default for field in fields(value) if field.default is not MISSING}
-    return {
-        name: list(each) if isinstance(each, tuple) else each
-        for name, each in pairs.items()
-        if name not in defaults or each != defaults[name]
-    }
-
-
-def _from_json(kind: Any, name: str, value: Any) -> Any:
-    known = {field.name: field.type for field in fields(kind)}
-    if not isinstance(value, Mapping) or not set(value) <= set(known):
-        raise BadInput(f"RPC rule {name!r}: expected {', '.join(known)}, found {value!r}")
-    if kind is RpcAction and "do" not in value:
-        raise BadInput(f"RPC rule {name!r}: expected an action's do, found {value!r}")
-    wrong = next((each for each in value if not isinstance(value[each], _JSON_TYPES[known[each].split("[")[0]])), None)
-    if wrong:
-        raise BadInput(f"RPC rule {name!r}: expected {wrong} as {known[wrong]}, found {value[wrong]!r}")
-    return kind(**{each: tuple(item) if isinstance(item, list) else item for each, item in value.items()})
-
-
-_JSON_TYPES: Mapping[str, tuple[type, ...]] = {
-    "tuple": (list, tuple),
-    "Direction": (str,),
-    "Do": (str,),
-    "bool | None": (bool, type(None)),
-    "str | None": (str, type(None)),
-    "int | None": (int, type(None)),
-    "float | None": (float, int, type(None)),
-    "int": (int,),
-    "bool": (bool,),
-}
-"""The JSON types that a field accepts, by its annotation as written."""
+@cache
+def _adapter() -> TypeAdapter[RpcRule]:
+    return TypeAdapter(RpcRule)
 
 
 def _resolved(nodes: tuple[int | Who, ...], nodes_in_role: Callable[[Who], tuple[int, ...]]) -> tuple[int | Who, ...]:

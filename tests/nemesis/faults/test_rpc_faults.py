@@ -244,10 +244,10 @@ def test_the_undo_record_survives_in_the_journal(tmp_path: Path, context: Nemesi
     [
         ({}, "expected rules, at least one"),
         ({"rules": []}, "expected rules, at least one"),
-        ({"rules": [{"name": "a", "match": {}}]}, "expected name, match and action"),
-        ({"rules": [{"name": "a", "match": {"api": 1}, "action": {"do": "drop"}}]}, "rule 'a': expected api_keys,"),
-        ({"rules": [{"name": "a", "match": {"nth": "1"}, "action": {"do": "drop"}}]}, "expected nth as int | None"),
-        ({"rules": [{"name": "a", "match": {}, "action": {}}]}, "expected an action's do"),
+        ({"rules": [{"name": "a", "match": {}}]}, "RPC rule 'a': action: Field required"),
+        ({"rules": [{"name": "a", "match": {"api": 1}, "action": {"do": "drop"}}]}, "RPC rule 'a': match.api: Unexpected keyword argument, found 1"),
+        ({"rules": [{"name": "a", "match": {"nth": "1"}, "action": {"do": "drop"}}]}, "match.nth: Input should be a valid integer, found '1'"),
+        ({"rules": [{"name": "a", "match": {}, "action": {}}]}, "action.do: Field required"),
         (
             {"rules": [{"name": "a", "match": {"sources": [4]}, "action": {"do": "drop"}}]},
             r"nodes 1 to 3, .* got \[4\]",
