@@ -245,8 +245,14 @@ def test_the_undo_record_survives_in_the_journal(tmp_path: Path, context: Nemesi
         ({}, "expected rules, at least one"),
         ({"rules": []}, "expected rules, at least one"),
         ({"rules": [{"name": "a", "match": {}}]}, "RPC rule 'a': action: Field required"),
-        ({"rules": [{"name": "a", "match": {"api": 1}, "action": {"do": "drop"}}]}, "RPC rule 'a': match.api: Unexpected keyword argument, found 1"),
-        ({"rules": [{"name": "a", "match": {"nth": "1"}, "action": {"do": "drop"}}]}, "match.nth: Input should be a valid integer, found '1'"),
+        (
+            {"rules": [{"name": "a", "match": {"api": 1}, "action": {"do": "drop"}}]},
+            "RPC rule 'a': match.api: Unexpected keyword argument, found 1",
+        ),
+        (
+            {"rules": [{"name": "a", "match": {"nth": "1"}, "action": {"do": "drop"}}]},
+            "match.nth: Input should be a valid integer, found '1'",
+        ),
         ({"rules": [{"name": "a", "match": {}, "action": {}}]}, "action.do: Field required"),
         (
             {"rules": [{"name": "a", "match": {"sources": [4]}, "action": {"do": "drop"}}]},
