@@ -34,7 +34,7 @@ class Configure(OnNodes):
 class ChangeVersion(OnNodes):
     """The system to change to, by its full name."""
 
-    system: Annotated[str, Field(pattern=r"^(reference|kafka:[0-9]+\.[0-9]+\.[0-9]+)$")]
+    system: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,120}$")]
 
 
 def resolve(context: NemesisContext, _f: str, value: Mapping[str, Any]) -> Resolved:
