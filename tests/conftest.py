@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 widen_path()
 
-OPTIMIZING = "-XX:TieredStopAtLevel=4"
-"""Java's optimizing compiler: it pays in a session as long as the tests', not in that of one check."""
-
 SSHD_PACKAGES = ("openssh-server", "libwrap0")
 
 
@@ -63,6 +60,6 @@ def spark() -> Iterator[SparkSession]:
     """The one Spark session of the test process. Code that starts a session of its own gets this one."""
     from checkers.framework.session import spark_session  # only here: most tests do without Spark
 
-    session = spark_session(master="local[2]", memory="1g", java_options=OPTIMIZING)
+    session = spark_session(master="local[2]", memory="1g")
     yield session
     session.stop()

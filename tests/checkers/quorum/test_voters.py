@@ -12,13 +12,19 @@ from pyspark.sql import functions as fn
 
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.tables import configure_for
-from checkers.kafka_log.divergence import committed_records_missing, committed_state
+from checkers.kafka_log.divergence import committed_state
 from checkers.quorum.safety import illegal_transitions
 from checkers.quorum.voters import Electorate, VoterSet, electorate, electorate_of
 from checkers.twins import voters as twin
 from harness.model import Finding, Observation
 from harness.model.records.logged_batch import LoggedBatch
-from tests.support.checks.on_spark import batch_table, collected_by_case, observation_table
+from tests.support.checks.on_spark import (
+    Logs,
+    batch_table,
+    collected_by_case,
+    log_findings_of_each,
+    observation_table,
+)
 from tests.support.checks.run_types import FindInRun
 from tests.support.checks.small_histories import MS, history, nemesis_op
 
@@ -185,24 +191,23 @@ NOT_HELD = {
 
 @pytest.fixture(scope="module")
 def missing_found(spark: SparkSession) -> dict[str, list[Finding]]:
-    """The committed records that each case's voters lack, from one Spark job."""
-    configure_for(spark, rows=1)
-    cases = HELD | {name: case[:2] for name, case in NOT_HELD.items()}
-    frames = {}
-    for name, (logged, seen) in cases.items():
-        batches = batch_table(spark, logged)
-        frames[name] = committed_records_missing(batches, committed_state(batches, observation_table(spark, seen)))
-    return collected_by_case(frames)
+    """What the committed voters of each case lack, from one Spark job. Another test compares these voters."""
+    cases = {}
+    for name, (batches, seen, *_) in (HELD | NOT_HELD).items():
+        mark = seen[-1].high_watermark or 0
+        voters = twin.committed_voters(batches, seen, mark)
+        cases[name] = Logs(batches, mark if voters else 0, voters=tuple(sorted(voters or ())))
+    return log_findings_of_each(spark, cases)
 
 
 @pytest.mark.parametrize("name", HELD)
 def test_committed_records_are_held_by_a_majority_when(name: str, missing_found: dict[str, list[Finding]]) -> None:
-    assert missing_found[name] == []
+    assert [each for each in missing_found[name] if each.name == "committed-record-missing"] == []
 
 
 @pytest.mark.parametrize("name", NOT_HELD)
 def test_committed_records_are_missing_when(name: str, missing_found: dict[str, list[Finding]]) -> None:
-    [missing] = missing_found[name]
+    [missing] = [each for each in missing_found[name] if each.name == "committed-record-missing"]
     assert NOT_HELD[name][2] in missing.message
 
 
@@ -257,21 +262,24 @@ def test_standing_agrees_with_its_twin(spark: SparkSession) -> None:
     assert seen == {"voter", "observer", "either"}
 
 
-def test_voters_of_random_runs_agree_with_their_twins(spark: SparkSession) -> None:
-    """One Spark job for all runs' electorates, and one for their committed voters."""
+def test_committed_voters_agree_with_their_twin(spark: SparkSession) -> None:
+    """The literal cases and random runs, in one Spark job; and some of their electorates."""
+    configure_for(spark, rows=1)
     source = random.Random(12)
-    runs = [run for run in (random_run(source) for _ in range(14)) if run[0]]
+    random_runs = [run for run in (random_run(source) for _ in range(9)) if run[0]]
+    runs = [*(case[:2] for case in (HELD | NOT_HELD).values()), *random_runs]
     tables = [(batch_table(spark, batches), observation_table(spark, seen)) for batches, seen in runs]
-    for run, (batches, observations) in zip(runs[:4], tables, strict=False):
-        assert electorate(batches, observations) == electorate_by_twin(twin.sets_named(*run))
+    for at in (0, 4, len(runs) - 1):
+        assert electorate(*tables[at]) == electorate_by_twin(twin.sets_named(*runs[at]))
     states = [
-        committed_state(batches, observations).select(fn.lit(at).alias("at"), "high_watermark", "voters")
-        for at, (batches, observations) in enumerate(tables)
+        committed_state(*each).select(fn.lit(at).alias("at"), "high_watermark", "voters")
+        for at, each in enumerate(tables)
     ]
     found = {row["at"]: frozenset(row["voters"]) for row in reduce(DataFrame.unionAll, states).collect()}
     expected = {}
     for at, run in enumerate(runs):
-        voters = twin.committed_voters(*run, 3) if run[1] else None
+        marks = [seen.high_watermark for seen in run[1] if seen.high_watermark]
+        voters = twin.committed_voters(*run, max(marks)) if marks else None
         if voters is not None and voters & {each.node for each in run[0]}:
             expected[at] = voters
     assert found == expected
