@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from checkers.kernels import cache, search
 
 SOURCES = Path(cache.__file__).parent
@@ -26,6 +28,7 @@ def test_numba_uses_that_cache() -> None:
     assert chosen in search.search.stats.cache_path
 
 
+@pytest.mark.slow
 def test_a_copy_of_the_sources_uses_the_same_cache(tmp_path: Path) -> None:
     kernels = tmp_path / "there" / "checkers" / "kernels"
     shutil.copytree(SOURCES, kernels, ignore=shutil.ignore_patterns("__pycache__"))
