@@ -204,5 +204,5 @@ def commit_gap_ns(observations: Sequence[Observation], story_ns: int, end_ns: in
         if seen.kind == "claim" and (seen.high_watermark if seen.high_watermark is not None else -1) > highest:
             highest = seen.high_watermark or 0
             rises.append(seen.time_ns)
-    timeline = [story_ns, *(rise for rise in rises if rise > story_ns), end_ns]
-    return max(after - before for before, after in pairwise(timeline))
+    times = [story_ns, *(rise for rise in rises if rise > story_ns), end_ns]
+    return max(after - before for before, after in pairwise(times))

@@ -84,10 +84,11 @@ def find_in_run(spark: SparkSession, write_run: WriteRun) -> FindInRun:
         observations: Sequence[Observation],
         batches: Sequence[LoggedBatch] = (),
         records: Sequence[LoggedRecord] = (),
+        findings_max: int = FINDINGS_MAX,
         **settings: Any,
     ) -> list[Finding]:
         tables, check = open_tables(spark, write_run(ops, observations, batches, records)), CHECKS[name]
         frames = [tables[table] for table in check.reads]
-        return collected(check.findings(*frames, settings_with(**settings)), FINDINGS_MAX)
+        return collected(check.findings(*frames, settings_with(**settings)), findings_max)
 
     return found

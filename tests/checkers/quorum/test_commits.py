@@ -12,13 +12,20 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers.framework.tables import configure_for
-from checkers.quorum.commits import follower_stuck
+from checkers.kafka_log.voter_sets import sets_apart
+from checkers.quorum.commits import (
+    committed_record_not_on_leader,
+    follower_stuck,
+    high_watermark_without_majority,
+)
 from checkers.twins import quorum_commits as twins
 from harness import plugins
 from harness.model import Finding, Observation, Op
 from harness.model.records.logged_batch import LoggedBatch
 from tests.support.checks.on_spark import (
     Logs,
+    batch_table,
+    collected_by_case,
     history_table,
     log_findings_of_each,
     observation_table,
@@ -124,29 +131,41 @@ def test_a_follower_without_progress_is_stuck_once_no_fault_is_in_place(find_in_
     assert "node 3 stayed at 7 for 10 s, below high watermark 50 of node 1" in stuck.message
 
 
-@pytest.mark.parametrize(
-    ("ops", "observations"),
-    [
-        (healed_at(1), polls(range(2, 11), 7)),
-        (healed_at(9), polls(range(2, 16), 7)),
-        (nemesis_ops_at((1, "cut")), polls(range(2, 16), 7)),
-        (nemesis_ops_at((0.5, "cut"), (1, "kill"), (1.5, "start")), polls(range(2, 16), 7)),
-        (healed_at(1), polls(range(2, 16), 50)),
-        (healed_at(1), polls(range(2, 16), {second: second for second in range(2, 16)})),
-        (healed_at(1), [*polls(range(2, 16), 7), process(9, 3, "started")]),
-        (healed_at(1), [*polls(range(2, 16), 7), process(1, 3, "stopped")]),
-        (healed_at(1), [each for each in polls(range(2, 16), 7) if (each.node, each.kind) != (3, "started")]),
-        (healed_at(1), [*polls(range(2, 16), 7), claim(15_500, 2, 2, 60, {1: 60, 2: 60, 3: 0})]),
-    ],
-    ids=[
-        "too soon to tell", "a fault was just undone", "a fault is in place", "one of two faults is in place",
-        "it caught up", "it moves", "it was just started", "it is down", "it was never started", "another leader leads",
-    ],
-)  # fmt: skip
-def test_a_follower_is_not_stuck_when(ops: list[Op], observations: list[Observation], spark: SparkSession) -> None:
-    configure_for(spark, rows=len(observations))
-    tables = history_table(spark, ops), observation_table(spark, observations)
-    assert follower_stuck(*tables, "quorum", plugins.ops()).collect() == []
+NOT_STUCK = {
+    "too soon to tell": (healed_at(1), polls(range(2, 11), 7)),
+    "a fault was just healed": (healed_at(9), polls(range(2, 16), 7)),
+    "a fault is in place": (nemesis_ops_at((1, "cut")), polls(range(2, 16), 7)),
+    "one of two faults is in place": (
+        nemesis_ops_at((0.5, "cut"), (1, "kill"), (1.5, "start")), polls(range(2, 16), 7),
+    ),
+    "it caught up": (healed_at(1), polls(range(2, 16), 50)),
+    "it makes progress": (healed_at(1), polls(range(2, 16), {second: second for second in range(2, 16)})),
+    "it was just started": (healed_at(1), [*polls(range(2, 16), 7), process(9, 3, "started")]),
+    "it is down": (healed_at(1), [*polls(range(2, 16), 7), process(1, 3, "stopped")]),
+    "it was never started": (
+        healed_at(1), [each for each in polls(range(2, 16), 7) if (each.node, each.kind) != (3, "started")],
+    ),
+    "another leader leads": (
+        healed_at(1), [*polls(range(2, 16), 7), claim(15_500, 2, 2, 60, {1: 60, 2: 60, 3: 0})],
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def stuck_found(spark: SparkSession) -> dict[str, list[Finding]]:
+    """The stuck followers of each run, from one Spark job."""
+    configure_for(spark, rows=1)
+    return collected_by_case(
+        {
+            name: follower_stuck(history_table(spark, ops), observation_table(spark, seen), "quorum", plugins.ops())
+            for name, (ops, seen) in NOT_STUCK.items()
+        }
+    )
+
+
+@pytest.mark.parametrize("name", NOT_STUCK)
+def test_a_follower_is_not_stuck_when(name: str, stuck_found: dict[str, list[Finding]]) -> None:
+    assert stuck_found[name] == []
 
 
 def random_claims(source: random.Random, run: int) -> list[Observation]:
@@ -163,16 +182,19 @@ def random_claims(source: random.Random, run: int) -> list[Observation]:
     return found
 
 
-def test_rules_on_claims_agree_with_their_twins_on_random_claims(find_in_run: FindInRun) -> None:
+def test_rules_on_claims_agree_with_their_twins_on_random_claims(spark: SparkSession) -> None:
     source = random.Random(3)
     observations = [seen for run in range(60) for seen in random_claims(source, run)]
     names = ("high-watermark-without-majority", "committed-record-not-on-leader")
-    found = [each for each in find_in_run("quorum", HEAL, observations) if each.name in names]
+    configure_for(spark, rows=len(observations))
+    table = observation_table(spark, observations)
+    rules = (high_watermark_without_majority, committed_record_not_on_leader)
+    found = [row for rule in rules for row in rule(table, "quorum").collect()]
     expected = [
         *twins.high_watermark_without_majority(observations),
         *twins.committed_record_not_on_leader(observations),
     ]
-    assert sorted((each.name, each.node, each.time_ns) for each in found) == sorted(expected)
+    assert sorted((each["name"], each["node"], each["time_ns"]) for each in found) == sorted(expected)
     assert min(sum(name == each for each, _, _ in expected) for name in names) > 8
 
 
@@ -209,7 +231,7 @@ def test_two_uncommitted_changes_are_reported(find_in_run: FindInRun) -> None:
     assert "with high watermark 1 the leader of epoch 1, node 1, had voter sets at offsets 1, 3" in broken.message
 
 
-def test_voter_sets_agree_with_their_twin_on_random_logs(find_in_run: FindInRun) -> None:
+def test_voter_sets_agree_with_their_twin_on_random_logs(spark: SparkSession) -> None:
     source = random.Random(5)
     batches = [
         each
@@ -222,8 +244,9 @@ def test_voter_sets_agree_with_their_twin_on_random_logs(find_in_run: FindInRun)
             ),
         )
     ]
-    found = [each for each in find_in_run("divergence", HEAL, [], batches) if each.name == "voter-sets-apart"]
-    results = [(each.name, each.node, int(re.findall(r"\d+", each.message)[-1])) for each in found]
+    configure_for(spark, rows=len(batches))
+    found = sets_apart(batch_table(spark, batches), "divergence").collect()
+    results = [(each["name"], each["node"], int(re.findall(r"\d+", each["message"])[-1])) for each in found]
     assert sorted(results) == sorted(twins.sets_apart(batches))
     assert len(results) > 10
 
@@ -236,19 +259,18 @@ def checkpointed(*pairs: tuple[int, int | None], intact: bool = True) -> list[Lo
     ]
 
 
-@pytest.mark.parametrize(
-    ("batches", "expected"),
-    [
-        (checkpointed((1, 1), (2, 2), (2, 2)), []),
-        (checkpointed((1, None), (2, None)), []),
-        (checkpointed((1, 1), (2, 1), (2, 1)), ["at offset 1 node 1 has epoch 2, its checkpoint has 1"]),
-        (checkpointed((1, -1), (1, 1)), ["at offset 0 node 1 has epoch 1, its checkpoint has none"]),
-    ],
-    ids=["it agrees", "there is none", "an epoch is missing", "it begins too late"],
-)
-def test_a_checkpoint_is_compared_with_its_log(
-    batches: list[LoggedBatch], expected: list[str], spark: SparkSession
-) -> None:
-    found = log_findings_of_each(spark, {"log": Logs(batches)})["log"]
-    assert [(each.name, each.node) for each in found] == [("checkpoint-disagrees", 1)] * len(expected)
-    assert all(words in each.message for words, each in zip(expected, found, strict=True))
+CHECKPOINTS = {
+    "it agrees": (checkpointed((1, 1), (2, 2), (2, 2)), []),
+    "there is none": (checkpointed((1, None), (2, None)), []),
+    "an epoch is missing": (
+        checkpointed((1, 1), (2, 1), (2, 1)), ["at offset 1 node 1 has epoch 2, its checkpoint has 1"],
+    ),
+    "it begins too late": (checkpointed((1, -1), (1, 1)), ["at offset 0 node 1 has epoch 1, its checkpoint has none"]),
+}  # fmt: skip
+
+
+def test_checkpoints_are_compared_with_their_logs(spark: SparkSession) -> None:
+    found = log_findings_of_each(spark, {name: Logs(batches) for name, (batches, _) in CHECKPOINTS.items()})
+    for name, (_, expected) in CHECKPOINTS.items():
+        assert [(each.name, each.node) for each in found[name]] == [("checkpoint-disagrees", 1)] * len(expected), name
+        assert all(words in each.message for words, each in zip(expected, found[name], strict=True)), name

@@ -136,10 +136,10 @@ def undrained(events: Sequence[Transaction]) -> set[str]:
 
 def sound(events: Sequence[Transaction], registers: bool) -> list[Transaction]:
     """The transactions without the reads of which nothing follows for others."""
-    return [replace(each, value=sound_mops(each, registers)) if each.f == "txn" else each for each in events]
+    return [replace(each, value=sound_micro_ops(each, registers)) if each.f == "txn" else each for each in events]
 
 
-def sound_mops(each: Transaction, registers: bool) -> list:
+def sound_micro_ops(each: Transaction, registers: bool) -> list:
     """The micro-operations; of a read that tells nothing of others only that it was there is left."""
     return [
         micro_op if micro_op[0] != "r" or tells_of_others(each, place, registers) else ["aside", micro_op[1], None]

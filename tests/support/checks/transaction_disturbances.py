@@ -45,12 +45,12 @@ def another_read(source: random.Random, form: Form, ops: list[Op]) -> list[Op]:
         if op.f == "drain":
             return replace(op, value=other_records(source, op.value))
         at = source.randrange(len(op.value))
-        return replace(op, value=[*op.value[:at], other_mop(source, form, op.value[at]), *op.value[at + 1 :]])
+        return replace(op, value=[*op.value[:at], other_micro_op(source, form, op.value[at]), *op.value[at + 1 :]])
 
     return at_random(source, ops, change)
 
 
-def other_mop(source: random.Random, form: Form, micro_op: list) -> list:
+def other_micro_op(source: random.Random, form: Form, micro_op: list) -> list:
     """A read with another result; a write unchanged."""
     if micro_op[0] == "poll":
         return ["poll", {source.choice(KEYS): other_records(source, got) for got in micro_op[1].values()}]
