@@ -5,16 +5,18 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+# Two files of tests at a time, those that take longest first (tests/conftest.py).
+PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 demo: setup
 	$(BIN)/splitbrain reproduce PV-01 --system reference
 
 test: setup lint
-	$(BIN)/pytest
+	$(PYTEST)
 
 # The slow tests too: more seeds, every scenario of the reference system, plans on real Kafka, a Spark cluster.
 test-all: setup lint
-	$(BIN)/pytest -m "slow or not slow"
+	$(PYTEST) -m "slow or not slow"
 
 # The tests of container hosts, with Docker's engine, or one started for them where none responds (as root).
 test-docker: setup

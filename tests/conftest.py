@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 widen_path()
+
+LONGEST_FIRST = ("kafka", "netns")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that start servers first, so that no worker waits for another's last file."""
+    ranks: dict[Path, int] = {}
+    for item in items:
+        rank = next((at for at, mark in enumerate(LONGEST_FIRST) if item.get_closest_marker(mark)), len(LONGEST_FIRST))
+        ranks[item.path] = min(rank, ranks.get(item.path, rank))
+    items.sort(key=lambda item: ranks[item.path])
+
 
 SSHD_PACKAGES = ("openssh-server", "libwrap0")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import subprocess
 import sys
@@ -12,6 +13,12 @@ import pytest
 from harness import plugins
 
 ROOT = Path(__file__).parent.parent
+PACKAGES = ("harness", "nemesis", "workloads", "checkers", "nodes", "results")
+FOLDERS = (*PACKAGES, "tests", "benchmarks", "docs")
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MODULES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+A_FILE = re.compile(rf"\b(?:{'|'.join(FOLDERS)})/[\w/]+\.(?:py|sh|md|toml|json|svg)\b")
+A_NAME = re.compile(rf"`((?:{'|'.join(PACKAGES)})(?:\.\w+)+)`")
 
 
 @pytest.mark.parametrize("script", ["docs/diagram.py", "docs/schema.py"])
@@ -25,7 +32,20 @@ def test_readme_lists_every_scenario() -> None:
     assert set(re.findall(r"^\| ([A-Z]+-\d+) \|", readme, re.MULTILINE)) == set(plugins.scenarios())
 
 
-def test_files_that_the_docs_name_exist() -> None:
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
-        links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
-        assert [link for link in links if not (page.parent / link).exists()] == [], page.name
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_of_a_page_lead_to_files(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_files_named_in_docs_and_code_exist() -> None:
+    named = {
+        (str(path.relative_to(ROOT)), file) for path in [*PAGES, *MODULES] for file in A_FILE.findall(path.read_text())
+    }
+    assert sorted(place for place in named if not (ROOT / place[1]).exists()) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_python_names_in_docs_exist(page: Path) -> None:
+    for name in set(A_NAME.findall(page.read_text())):
+        pkgutil.resolve_name(name)

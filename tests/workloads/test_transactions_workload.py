@@ -219,7 +219,7 @@ def test_transactions_send_unique_values_to_all_partitions() -> None:
 @pytest.mark.parametrize(
     ("make", "options"),
     [(transactions, {"acks": "1"}), (transactions, {"zombies": "1"}), (late_end, {"client": "java"})],
-    ids=str,
+    ids=["acks", "zombies", "client"],
 )
 def test_unknown_option_is_bad_input(make: Any, options: dict[str, str]) -> None:
     with pytest.raises(BadInput, match="expected"):

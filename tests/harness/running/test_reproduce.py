@@ -38,30 +38,6 @@ def test_scenario_reproduces_on_the_reference_quorum(identifier: str, tmp_path: 
     assert (run / "report.html").read_text().startswith("<!DOCTYPE html>")
 
 
-@pytest.mark.kafka
-@pytest.mark.netns
-@pytest.mark.spark
-@pytest.mark.timeout(500)
-def test_rejoining_follower_deposes_the_leader_of_kafka_3_9_and_not_of_the_newest_4(tmp_path: Path) -> None:
-    result = reproduce(tmp_path, "PV-01", "--system", "kafka")
-    assert result.code == EXIT_VALID, result
-    versions = json_lines(result)[0]["versions"]
-    assert versions["bad-1 kafka"] == "3.9.1"
-    assert versions["good-1 kafka"].startswith("4.")
-
-
-@pytest.mark.kafka
-@pytest.mark.netns
-@pytest.mark.spark
-@pytest.mark.timeout(500)
-@pytest.mark.slow
-def test_prospective_among_older_kafka_voters_falls_back_and_is_elected(tmp_path: Path) -> None:
-    result = reproduce(tmp_path, "PV-25", "--side", "good", "--system", "kafka")
-    assert result.code == EXIT_VALID, result
-    (log,) = tmp_path.glob("*/good-1/nodes/n1/server.log")
-    assert "Prospective received unsupported version error" in log.read_text()
-
-
 @pytest.mark.netns
 @pytest.mark.spark
 @pytest.mark.timeout(500)

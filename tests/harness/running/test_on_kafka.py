@@ -1,0 +1,157 @@
+"""Scenarios and plans on real Kafka, by the real command.
+
+They are in one file because the tests of a file run one after another: two clusters at a time would compete for cores.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as parquet
+import pytest
+
+from harness.model.errors import EXIT_INVALID, EXIT_USAGE, EXIT_VALID
+from tests.support.command import CommandResult, json_lines, splitbrain
+
+PLANS = Path(__file__).with_name("plans")
+ON_A_CLUSTER = (pytest.mark.kafka, pytest.mark.netns, pytest.mark.spark, pytest.mark.timeout(500))
+
+
+def on_a_cluster(test: Any) -> Any:
+    """Mark a test that starts brokers."""
+    for mark in ON_A_CLUSTER:
+        test = mark(test)
+    return test
+
+
+def reproduce(store: Path, scenario: str, *arguments: str, system: str = "kafka") -> CommandResult:
+    flags = ["--system", system, *arguments, "--store", store, "--format", "json"]
+    return splitbrain("reproduce", scenario, *flags, timeout_seconds=400)
+
+
+def reproduced(store: Path, scenario: str, *arguments: str) -> dict[str, Any]:
+    """The verdict on a scenario that must reproduce."""
+    result = reproduce(store, scenario, *arguments)
+    assert result.code == EXIT_VALID, result
+    (verdict,) = json_lines(result)
+    return verdict
+
+
+def run_plan(plan: str, store: Path, code: int) -> dict[str, Any]:
+    """The verdict on a plan of this folder, whose command must exit with the code."""
+    flags = ["--plan", PLANS / f"{plan}.toml", "--store", store, "--format", "json"]
+    result = splitbrain("run", *flags, timeout_seconds=400)
+    assert result.code == code, result
+    (verdict,) = json_lines(result)
+    return verdict
+
+
+def names(verdict: dict[str, Any], severity: str) -> set[str]:
+    return {finding["name"] for finding in verdict["findings"] if finding["severity"] == severity}
+
+
+def severities(verdict: dict[str, Any]) -> set[str]:
+    return {finding["severity"] for finding in verdict["findings"]}
+
+
+@on_a_cluster
+def test_rejoining_follower_deposes_the_leader_of_kafka_3_9_and_not_of_the_newest_4(tmp_path: Path) -> None:
+    versions = reproduced(tmp_path, "PV-01")["versions"]
+    assert versions["bad-1 kafka"] == "3.9.1"
+    assert versions["good-1 kafka"].startswith("4.")
+
+
+@on_a_cluster
+@pytest.mark.slow
+def test_prospective_among_older_kafka_voters_falls_back_and_is_elected(tmp_path: Path) -> None:
+    reproduced(tmp_path, "PV-25", "--side", "good")
+    (log,) = tmp_path.glob("*/good-1/nodes/n1/server.log")
+    assert "Prospective received unsupported version error" in log.read_text()
+
+
+@on_a_cluster
+def test_delayed_end_txn_commits_a_transaction_that_aborts(tmp_path: Path) -> None:
+    findings = reproduced(tmp_path, "KAFKA-17754", "--side", "bad")["findings"]
+    named = {found["name"]: found for found in findings if found["severity"] == "invalid"}
+    assert set(named) == {"aborted-read", "precommitted-read", "torn-transaction"}
+    assert "wrote log-0=2 and failed, and it was read" in named["aborted-read"]["message"]
+    assert "log-0=2 was read, and log-1=3 is missing" in named["torn-transaction"]["message"]
+
+
+@on_a_cluster
+@pytest.mark.slow
+def test_transaction_hangs_if_a_partition_had_no_leader_when_it_committed(tmp_path: Path) -> None:
+    assert names(reproduced(tmp_path, "KAFKA-20734"), "invalid") == {"hanging-transaction"}
+
+
+def test_reference_system_has_no_transactions_and_is_refused_in_one_line(tmp_path: Path) -> None:
+    result = reproduce(tmp_path, "KAFKA-17754", system="reference")
+    assert result.code == EXIT_USAGE
+    assert result.messages == [
+        "splitbrain: scenario KAFKA-17754: its bad side is not available on reference; it needs --system kafka"
+    ]
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("kafka:3.9.1",), "--system kafka:3.9.1: expected a release that has transaction.version"),
+        (
+            ("kafka:4.3.1", "--feature", "transaction.version=0"),
+            "--feature transaction.version=0: expected 1 or higher",
+        ),
+    ],
+)
+def test_cluster_without_transaction_epochs_is_refused_in_one_line(
+    tmp_path: Path, arguments: tuple[str, ...], problem: str
+) -> None:
+    system, *flags = arguments
+    result = reproduce(tmp_path, "KAFKA-17754", *flags, system=system)
+    assert result.code == EXIT_USAGE
+    message = f"splitbrain: {problem}, which the good side of KAFKA-17754 needs; --side bad does not"
+    assert result.messages[-1:] == [message]
+    assert list(tmp_path.iterdir()) == []
+
+
+@on_a_cluster
+def test_records_lost_by_an_unclean_election_are_found(tmp_path: Path) -> None:
+    verdict = run_plan("unclean", tmp_path, EXIT_INVALID)
+    invalid = [finding for finding in verdict["findings"] if finding["severity"] == "invalid"]
+    assert {finding["check"] for finding in invalid} - {"divergence"} == {"log"}
+    lost = [finding for finding in verdict["findings"] if finding["name"] == "lost-write"]
+    # Only one partition has no replica on a broker that stays up.
+    assert len({finding["key"] for finding in lost} - {None}) == 1
+    assert "was acknowledged at offset" in lost[0]["message"]
+    # The divergence check may find the same loss by the high watermark on a leader's disk, in that partition only.
+    truncated = {(finding["name"], finding["key"]) for finding in invalid if finding["check"] == "divergence"}
+    assert truncated <= {("truncated-below-high-watermark", lost[0]["key"])}
+    assert names(verdict, "unknown") == set()
+
+
+@on_a_cluster
+@pytest.mark.slow
+def test_voter_with_a_replaced_disk_is_removed_and_added_again_without_loss(tmp_path: Path) -> None:
+    assert severities(run_plan("replaced-disk", tmp_path, EXIT_VALID)) <= {"tolerated"}
+
+
+@on_a_cluster
+@pytest.mark.slow
+def test_committed_offsets_never_decrease_when_the_coordinator_is_killed(tmp_path: Path) -> None:
+    verdict = run_plan("group", tmp_path, EXIT_VALID)
+    assert severities(verdict) <= {"tolerated"}
+    quantities = {each["name"] for each in verdict["quantities"]}
+    assert {"latency_commit_ms_max", "latency_committed_ms_max"} <= quantities, "no commit or committed was ok"
+
+
+@on_a_cluster
+@pytest.mark.slow
+def test_transactions_of_fenced_producers_have_no_effect(tmp_path: Path) -> None:
+    verdict = run_plan("zombies", tmp_path, EXIT_VALID)
+    assert severities(verdict) <= {"tolerated"}
+    rows = parquet.read_table(Path(verdict["run"]) / "history").to_pylist()
+    ends = [row for row in rows if row["type"] != "invoke" and '"fence"' in (row["value"] or "")]
+    fenced = [row for row in ends if row["type"] == "fail" and "_FENCED" in row["error"]]
+    assert len(fenced) >= 3, "no producer was fenced"
+    assert [row for row in ends if row["type"] == "ok"] == []
