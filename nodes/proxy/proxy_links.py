@@ -119,13 +119,18 @@ class ProxyLinks:
         await self._apply()
 
     async def dial(self, link: Link, port: int) -> socket.socket | None:
-        """Open a connection on a link as its source node would; None if it fails in PROBE_SECONDS."""
+        """Open a connection on a link as its source node would; None if it fails in PROBE_SECONDS.
+
+        If the target's server is gone, the proxy has reset the connection.
+        """
         source, target = link
         probe = outgoing(self._bound(source), marked=False)
         await (await self.proxy()).request(claim=list(probe.getsockname()), node=source)
         try:
             async with asyncio.timeout(PROBE_SECONDS):
                 await asyncio.get_running_loop().sock_connect(probe, (self._views[target].address, port))
+        except ConnectionResetError:
+            return probe  # the proxy accepted it, then found no server; without the proxy it would be refused
         except (OSError, TimeoutError):
             probe.close()
             return None

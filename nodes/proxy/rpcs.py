@@ -28,8 +28,9 @@ from nodes.proxy.interception import intercept, stop_interception
 from nodes.proxy.namespaces import Endpoint, Namespace, outgoing
 from nodes.proxy.process import ProxyProcess
 
-PROBE_SECONDS = 0.3
-"""How long a probe may take to connect, and the proxy to report it; each normally takes under two milliseconds."""
+PROBE_SECONDS = 5.0
+"""How long a probe may take to connect, and then the proxy to accept it: the kernel completes a connection before the
+proxy's event loop sees it. Both take milliseconds, longer on a busy machine; without an answer they take it all."""
 
 
 @dataclass(frozen=True, slots=True)
