@@ -24,13 +24,20 @@ class CatchUp:
 
     def holds(self, view: QuorumView) -> bool:
         """Whether every node that responds has caught up; a node that does not cannot be read, so it is left out."""
+        return not self.missing(view)
+
+    def missing(self, view: QuorumView) -> str:
+        """Which node is at which offset, and which it must pass; empty if every node has caught up."""
         leader = view.leader()
-        if leader is None or view.claims[leader] is self._stale.get(leader):
-            return False
+        if leader is None:
+            return "no node leads"
         claim = view.claims[leader]
+        if claim is self._stale.get(leader) or claim.log_end_offset is None:
+            return f"leader n{leader} has not reported where its log ends since the wait began"
         if self._leadership != (leader, claim.epoch):
-            self._leadership, self._goal = (leader, claim.epoch), claim.log_end_offset or 0
-            return False
+            self._leadership, self._goal = (leader, claim.epoch), claim.log_end_offset
         ends = dict((*claim.voters, *claim.observers))
-        others = view.responding - {leader}
-        return (claim.high_watermark or 0) > self._goal and all(ends.get(node, -1) > self._goal for node in others)
+        offsets = [("the high watermark", claim.high_watermark or 0)]
+        offsets += [(f"n{node}", ends.get(node, -1)) for node in sorted(view.responding - {leader})]
+        behind = [f"{name} is at offset {offset}" for name, offset in offsets if offset <= self._goal]
+        return f"{', '.join(behind)}; expected above {self._goal} (leader n{leader})" if behind else ""

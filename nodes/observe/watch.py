@@ -85,12 +85,18 @@ class QuorumWatch:
         return QuorumView(self._nodes, self._claims, self._transitions, frozenset(self._responding))
 
     async def until(self, condition: Condition, timeout_seconds: float) -> bool:
-        """Wait until a condition of nodes.observe.conditions holds; returns whether it did in time."""
-        is_met = CatchUp(self.view()).holds if condition == CAUGHT_UP else partial(holds, condition)
+        """Wait until a condition of nodes.observe.conditions holds; returns whether it did in time.
+
+        Raises PeerFailure, which names the nodes that lag, if they have not caught up in time.
+        """
+        catch_up = CatchUp(self.view()) if condition == CAUGHT_UP else None
+        is_met = catch_up.holds if catch_up else partial(holds, condition)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_seconds), self._changed:
                 await self._changed.wait_for(lambda: is_met(self.view()))
                 return True
+        if catch_up:
+            raise PeerFailure(f"waiting {timeout_seconds:g} s until {condition}: {catch_up.missing(self.view())}")
         return False
 
     def _report_event(self, node: int, event: LogEvent) -> None:

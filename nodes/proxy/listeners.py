@@ -74,7 +74,8 @@ class RedirectListener:
 class Dialers:
     """Identifies the node that holds the other end of a connection on this machine's loopback.
 
-    claims are endpoints whose node is known in advance (probes). servers are the server processes found so far.
+    claims are endpoints whose node is known in advance (probes); each is for one connection, since the kernel reuses
+    endpoints. servers are the server processes found so far.
     """
 
     claims: dict[Endpoint, int] = field(default_factory=dict)
@@ -83,7 +84,7 @@ class Dialers:
     def node_at(self, peer: Endpoint) -> int:
         """The node of an endpoint; CLIENTS if its process is not a server. Raises KeyError if it is closed."""
         if peer in self.claims:
-            return self.claims[peer]
+            return self.claims.pop(peer)
         inode = _inode(peer)
         holder = next((pid for pid in self._servers() if _holds(pid, inode)), None)
         return CLIENTS if holder is None else self.servers[holder]

@@ -14,9 +14,11 @@ from contextlib import suppress
 from typing import Any
 
 from harness.model import BadInput, EnvironmentFailure
+from nodes.hosts.processes import describe_exit
 from nodes.proxy.control import LINE_BYTES_MAX
 
 RESPONSE_SECONDS = 10.0
+END_SECONDS = 1.0
 
 
 class ProxyProcess:
@@ -27,7 +29,7 @@ class ProxyProcess:
         self._control = control
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._turn = asyncio.Lock()
-        self._is_lost = False  # a response is missing, so later responses cannot be matched to requests
+        self._is_silent = False  # a response is missing, so later responses cannot be matched to requests
 
     @classmethod
     async def start(cls) -> ProxyProcess:
@@ -43,35 +45,44 @@ class ProxyProcess:
     @property
     def is_alive(self) -> bool:
         """Whether the process runs and has responded to every request."""
-        return self.process.returncode is None and not self._is_lost
+        return self.process.returncode is None and not self._is_silent
 
     async def request(self, **request: Any) -> Mapping[str, Any]:
         """Send a request; returns its response.
 
-        Raises BadInput with the proxy's message for an invalid request, EnvironmentFailure if the proxy is gone.
+        Raises BadInput with the proxy's message for an invalid request, EnvironmentFailure if the proxy is gone; its
+        rules, their counters and the messages that it held are then lost.
         """
         async with self._turn:
-            try:
-                async with asyncio.timeout(RESPONSE_SECONDS):
-                    line = await self._exchange(json.dumps(request).encode() + b"\n")
-            except (OSError, TimeoutError) as error:
-                self._is_lost = True
-                reason = error if str(error) else f"timed out after {RESPONSE_SECONDS:g} s"
-                raise EnvironmentFailure(f"sending a request to the proxy: no response: {reason}") from error
+            line = await self._exchange(json.dumps(request).encode() + b"\n") if self.is_alive else b""
         if not line:
-            self._is_lost = True
-            raise EnvironmentFailure(f"requesting {', '.join(request)} from the proxy: its process has ended")
+            self._is_silent = True
+            raise EnvironmentFailure(
+                f"requesting {', '.join(request)} from the proxy: expected its process {self.process.pid} to respond, "
+                f"but {await self._end_of_process()}; its rules and their counters are lost"
+            )
         response: Mapping[str, Any] = json.loads(line)
         if "error" in response:
             raise BadInput(str(response["error"]))
         return response
 
     async def _exchange(self, request: bytes) -> bytes:
-        if self._streams is None:
-            self._streams = await asyncio.open_unix_connection(sock=self._control, limit=LINE_BYTES_MAX)
-        reader, writer = self._streams
-        writer.write(request)
-        return await reader.readline()
+        """The line of the response; empty if there is none."""
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(RESPONSE_SECONDS):
+                if self._streams is None:
+                    self._streams = await asyncio.open_unix_connection(sock=self._control, limit=LINE_BYTES_MAX)
+                reader, writer = self._streams
+                writer.write(request)
+                return await reader.readline()
+        return b""
+
+    async def _end_of_process(self) -> str:
+        """How the process ended, or that it still runs; its socket closes a moment before its end is known."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_SECONDS):
+                return f"it has ended ({describe_exit(await self.process.wait())})"
+        return f"it gave no response in {RESPONSE_SECONDS:g} s"
 
     async def end(self) -> None:
         """Close the control channel, which ends the proxy; kill it if it does not end in time."""

@@ -10,6 +10,9 @@ A cut link is two rules, one for requests and one for responses. Messages on the
 are lost, as packets would be, and their connections are closed. A new connection over a cut link opens but stays
 silent. To test a link, the controller sends a request from the source's address to a socket of its own at the target's
 address.
+
+Nodes reach each other through the proxy only. If its process ends, its rules, their counters and the messages that it
+held are lost. Every request to it then fails. Healing also fails, once, after starting a new proxy without rules.
 """
 
 from __future__ import annotations
@@ -72,18 +75,22 @@ class ProxyLinks:
                 sink = await asyncio.start_server(partial(links._receive_probe, view.node), view.bound, PROBE_PORT)
                 stack.push_async_callback(sink.wait_closed)
                 stack.callback(sink.close)
-            await links.proxy()
+            await links._start_proxy()
             yield links
 
     async def cut(self, links: Iterable[Link]) -> None:
         """Hold all messages on these links, in addition to links that are already cut."""
-        self._cut |= frozenset(links)
-        await self._apply()
+        await self._apply(self._cut | frozenset(links), self.rules)
 
     async def heal(self, links: Iterable[Link] | None = None) -> None:
-        """Restore these links, or all; held messages are lost. Does nothing if nothing is cut."""
-        self._cut = frozenset() if links is None else self._cut - frozenset(links)
-        await self._apply()
+        """Restore these links, or all; held messages are lost. Does nothing if nothing is cut.
+
+        If the proxy is gone, restoring all links starts a new one, and raises EnvironmentFailure.
+        """
+        if links is None:
+            await self._apply_or_restart(frozenset(), self.rules)
+        else:
+            await self._apply(self._cut - frozenset(links), self.rules)
 
     async def passes(self, links: Iterable[Link]) -> Mapping[Link, bool]:
         """Whether a request arrives on each link; open links are retried for PRESENCE_SECONDS."""
@@ -96,44 +103,55 @@ class ProxyLinks:
             if expected - self._cut <= arrived or asyncio.get_running_loop().time() > deadline:
                 return {link: link in arrived for link in expected}
 
-    async def proxy(self) -> ProxyProcess:
-        """The running proxy, or a new one with the same listeners and rules."""
-        if self._proxy is not None and self._proxy.is_alive:
-            return self._proxy
-        if self._proxy is not None:
-            await self._proxy.end()
-        self._proxy = await ProxyProcess.start()
-        await self._proxy.request(**self._configuration())
-        await self._apply()
-        return self._proxy
-
-    def live_proxy(self) -> ProxyProcess:
-        """The current proxy. Raises EnvironmentFailure if its process has ended."""
-        if self._proxy is None or not self._proxy.is_alive:
-            raise EnvironmentFailure("contacting the proxy: its process has ended; its rules are lost")
-        return self._proxy
-
     async def replace(self, rules: Sequence[RpcRule]) -> None:
         """Replace all RPC rules; cuts stay."""
-        self.rules = tuple(rules)
-        await self._apply()
+        await self._apply(self._cut, tuple(rules))
+
+    async def clear(self) -> None:
+        """Remove all RPC rules; cuts stay. If the proxy is gone, start a new one and raise EnvironmentFailure."""
+        await self._apply_or_restart(self._cut, ())
+
+    async def request(self, **request: Any) -> Mapping[str, Any]:
+        """Send the proxy a request; returns its response. Raises as ProxyProcess.request does."""
+        assert self._proxy is not None, "up() has not started the proxy"
+        return await self._proxy.request(**request)
 
     async def dial(self, link: Link, port: int) -> socket.socket | None:
-        """Open a connection on a link as its source node would; None if it fails in PROBE_SECONDS."""
+        """Open a connection on a link as its source node would; None if it fails in PROBE_SECONDS.
+
+        If the target's server is gone, the proxy has reset the connection.
+        """
         source, target = link
         probe = outgoing(self._bound(source), marked=False)
-        await (await self.proxy()).request(claim=list(probe.getsockname()), node=source)
+        await self.request(claim=list(probe.getsockname()), node=source)
         try:
             async with asyncio.timeout(PROBE_SECONDS):
                 await asyncio.get_running_loop().sock_connect(probe, (self._views[target].address, port))
+        except ConnectionResetError:
+            return probe  # the proxy accepted it, then found no server; without the proxy it would be refused
         except (OSError, TimeoutError):
             probe.close()
             return None
         return probe
 
-    async def _apply(self) -> None:
-        proxy = await self.proxy()
-        await proxy.request(replace=[rule.to_json() for rule in (*_cut_rules(self._cut), *self.rules)])
+    async def _start_proxy(self) -> None:
+        if self._proxy is not None:
+            await self._proxy.end()
+        self._proxy = await ProxyProcess.start()
+        await self.request(**self._configuration())
+
+    async def _apply(self, cut: frozenset[Link], rules: tuple[RpcRule, ...]) -> None:
+        await self.request(replace=[rule.to_json() for rule in (*_cut_rules(cut), *rules)])
+        self._cut, self.rules = cut, rules
+
+    async def _apply_or_restart(self, cut: frozenset[Link], rules: tuple[RpcRule, ...]) -> None:
+        """Apply cuts and rules; if the proxy is gone, start a new one without any, so that nodes reach each other."""
+        try:
+            await self._apply(cut, rules)
+        except EnvironmentFailure as lost:
+            self._cut, self.rules = frozenset(), ()
+            await self._start_proxy()
+            raise EnvironmentFailure(f"{lost}; a new proxy runs, without rules and cuts") from lost
 
     def _bound(self, node: int) -> str:
         return CLIENTS_ADDRESS if node == CLIENTS else self._views[node].bound
@@ -205,12 +223,12 @@ class ProxyRpcs:
         await self._links.replace(rules)
 
     async def clear(self) -> None:
-        """Remove all rules; starts a new proxy if the old one is gone."""
-        await self._links.replace(())
+        """Remove all rules. If the proxy is gone, starts a new one, and raises EnvironmentFailure."""
+        await self._links.clear()
 
     async def counts(self) -> Mapping[str, RuleCount]:
         """The counters of the current rules, by name, without those of cuts."""
-        response = await self._links.live_proxy().request(counts=True)
+        response = await self._links.request(counts=True)
         names = {rule.name for rule in self._links.rules}
         return {name: RuleCount(*numbers) for name, numbers in response["counts"].items() if name in names}
 
@@ -228,7 +246,7 @@ class ProxyRpcs:
         return routes
 
     async def _accepted_by_proxy(self, peers: list[Endpoint]) -> set[Endpoint]:
-        response = await self._links.live_proxy().request(accepted=peers, within_seconds=PROBE_SECONDS)
+        response = await self._links.request(accepted=peers, within_seconds=PROBE_SECONDS)
         return {(address, port) for address, port in response["accepted"]}
 
 

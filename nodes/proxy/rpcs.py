@@ -28,8 +28,9 @@ from nodes.proxy.interception import intercept, stop_interception
 from nodes.proxy.namespaces import Endpoint, Namespace, outgoing
 from nodes.proxy.process import ProxyProcess
 
-PROBE_SECONDS = 0.3
-"""How long a probe may take to connect, and the proxy to report it; each normally takes under two milliseconds."""
+PROBE_SECONDS = 5.0
+"""How long a probe may take to connect, and then the proxy to accept it: the kernel completes a connection before the
+proxy's event loop sees it. Both take milliseconds, longer on a busy machine; without an answer they take it all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +89,13 @@ class NamespaceRpcs:
     async def clear(self) -> None:
         """Remove all rules. If the proxy is gone, remove the redirect, so that nodes reach each other directly."""
         try:
-            await self._live_proxy().request(replace=[])
+            await self._request(replace=[])
         except EnvironmentFailure:
             await self._stop_interception()
 
     async def counts(self) -> Mapping[str, RuleCount]:
         """The counters of the current rules, by name. Raises EnvironmentFailure if the proxy is gone."""
-        response = await self._live_proxy().request(counts=True)
+        response = await self._request(counts=True)
         return {name: RuleCount(*numbers) for name, numbers in response["counts"].items()}
 
     async def routes(self, links: Iterable[Link]) -> Mapping[Link, Route]:
@@ -112,7 +113,7 @@ class NamespaceRpcs:
 
     async def _accepted_by_proxy(self, peers: list[Endpoint]) -> set[Endpoint]:
         try:
-            response = await self._live_proxy().request(accepted=peers, within_seconds=PROBE_SECONDS)
+            response = await self._request(accepted=peers, within_seconds=PROBE_SECONDS)
         except EnvironmentFailure:
             return set()
         return {(address, port) for address, port in response["accepted"]}
@@ -137,10 +138,9 @@ class NamespaceRpcs:
             probe.close()
         return endpoint
 
-    def _live_proxy(self) -> ProxyProcess:
-        if self._proxy is None or not self._proxy.is_alive:
-            raise EnvironmentFailure("contacting the proxy: its process has ended; its rules are lost")
-        return self._proxy
+    async def _request(self, **request: Any) -> Mapping[str, Any]:
+        assert self._proxy is not None, "up() has not started the proxy"
+        return await self._proxy.request(**request)
 
     async def _ensure_proxy(self) -> ProxyProcess:
         """The running proxy, or a new one to which the nodes' connections are redirected."""

@@ -23,8 +23,9 @@ from nodes.proxy.namespaces import Endpoint
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _WRITE_BUFFER_BYTES = 1 << 20
 
-MEMORY_SECONDS = 5.0
-"""How long the endpoint of a closed connection is remembered, so that a probe can still ask for it."""
+MEMORY_SECONDS = 30.0
+"""How long the endpoint of a closed connection is remembered. A probe closes its connection at once; whether the proxy
+accepted it is asked after the last probe has connected or failed (nodes.proxy.rpcs.PROBE_SECONDS)."""
 
 
 class _End(asyncio.Protocol):
@@ -184,7 +185,7 @@ class Proxy:
     def __init__(self, listeners: Mapping[int, Listener], shared: ChannelContext) -> None:
         self.shared = shared
         self._connections: set[_Connection] = set()
-        self._accepted: set[Endpoint] = set()  # clients' endpoints of open and recently closed connections
+        self._accepted: dict[Endpoint, _Connection] = {}  # open and recently closed, by the client's endpoint
         self._another_accepted = asyncio.Event()
         self._listeners = listeners
 
@@ -215,7 +216,7 @@ class Proxy:
         """Those of these clients' endpoints whose connections were accepted; waits up to within_seconds for all."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_seconds):
-                while not self._accepted.issuperset(peers):
+                while not self._accepted.keys() >= set(peers):
                     self._another_accepted.clear()
                     await self._another_accepted.wait()
         return [peer for peer in peers if peer in self._accepted]
@@ -223,13 +224,17 @@ class Proxy:
     def connection_opened(self, connection: _Connection, client: Endpoint) -> None:
         """A connection was accepted."""
         self._connections.add(connection)
-        self._accepted.add(client)
+        self._accepted[client] = connection
         self._another_accepted.set()
 
     def connection_closed(self, connection: _Connection, client: Endpoint) -> None:
         """A connection is closed; its endpoint is remembered for MEMORY_SECONDS."""
         self._connections.discard(connection)
-        asyncio.get_running_loop().call_later(MEMORY_SECONDS, self._accepted.discard, client)
+        asyncio.get_running_loop().call_later(MEMORY_SECONDS, self._forget, connection, client)
+
+    def _forget(self, connection: _Connection, client: Endpoint) -> None:
+        if self._accepted.get(client) is connection:  # a later connection may have the same endpoint
+            del self._accepted[client]
 
     def _accept(self, listener: Listener) -> _End:
         return _Connection(self, listener).client

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
+import pytest
+
+from harness.model import PeerFailure
 from harness.model.conditions import CAUGHT_UP
 from harness.model.story import FINAL_READS, heal
 from harness.planning.plan import Plan, StoryStep
@@ -11,6 +15,7 @@ from harness.planning.workloads import generator_of, workload_of
 from nodes.observe.catch_up import CatchUp
 from nodes.observe.conditions import QuorumView
 from nodes.observe.describe_quorum import QuorumDescription
+from nodes.observe.watch import QuorumWatch
 from tests.support.engine_simulation import simulate
 
 ALL = frozenset({1, 2, 3})
@@ -70,6 +75,30 @@ def test_observers_must_catch_up_too() -> None:
     assert not wait.holds(view(10, {1: 12, 2: 12}, observers={3: 12}))
     assert not wait.holds(view(14, {1: 14, 2: 14}, observers={3: 12}))
     assert wait.holds(view(14, {1: 14, 2: 14}, observers={3: 13}))
+
+
+def test_nodes_that_lag_are_named_with_their_offset_and_the_offset_expected() -> None:
+    wait = CatchUp(view(1, {1: 1, 2: 1, 3: 1}))
+    assert wait.missing(QuorumView((1, 2, 3), {}, {}, ALL)) == "no node leads"
+    wait.holds(view(10, {1: 12, 2: 12, 3: 5}))
+    assert wait.missing(view(15, {1: 15, 2: 15, 3: 5})) == "n3 is at offset 5; expected above 12 (leader n1)"
+    assert wait.missing(view(12, {1: 15, 2: 12}, responding=ALL)) == (
+        "the high watermark is at offset 12, n2 is at offset 12, n3 is at offset -1; expected above 12 (leader n1)"
+    )
+    assert wait.missing(view(15, {1: 15, 2: 15, 3: 15})) == ""
+
+
+def test_wait_that_times_out_names_the_node_that_lags() -> None:
+    async def wait() -> None:
+        watch = QuorumWatch(lambda: 7, 0, lambda _observation: None)
+        watch._claims, watch._responding = dict(view(10, {1: 12, 2: 12, 3: 5}).claims), set(ALL)
+        waiting = asyncio.create_task(watch.until(CAUGHT_UP, 0.2))
+        await asyncio.sleep(0)
+        watch._claims = dict(view(15, {1: 15, 2: 15, 3: 5}).claims)
+        await waiting
+
+    with pytest.raises(PeerFailure, match=r"caught up with the leader: .*n3 is at offset 5; expected above 15"):
+        asyncio.run(wait())
 
 
 def final_steps(system: str) -> list[str]:
