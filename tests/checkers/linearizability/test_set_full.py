@@ -85,7 +85,7 @@ SET_FULL_CASES: dict[str, tuple[str, list[Op], list[tuple[str, str]]]] = {
         "set-full", [*op("read", 1, None, [1]), *op("add", 0, 1), *op("read", 1, None, [1])],
         [("phantom-element", "1 element not added before")],
     ),
-    "set-full: several fates at once, the gravest first": (
+    "set-full: several outcomes at once, the gravest first": (
         "set-full", [*op("add", 0, 1), *op("add", 0, 2), *op("read", 1, None, [2, 2, 3]), *op("add", 0, 4)],
         [("lost-element", "first 1"), ("duplicate-element", "first 2"), ("phantom-element", "first 3"),
          ("never-read", "first 4")],
