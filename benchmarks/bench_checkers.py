@@ -2,9 +2,9 @@
 
     python benchmarks/bench_checkers.py
 
-The same histories through the kernel for unique values, the one for unique values with swaps, both searches, and the
-twin on what it can bear; a session's start with and without the archive. The best of three. What the project holds
-itself to is in bench_targets.py, what large histories take in bench_scale.py.
+Measures the same histories with the kernel for unique values, the one for unique values with swaps, and both searches;
+a history small enough for the twin; and a session's start with and without the archive. The best of three counts.
+bench_targets.py has the project's targets, bench_scale.py large histories.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import sys
 import generators
 import numpy as np
 import pyarrow as pa
-from bench_targets import STEPS, best, encoded, searchable, seconds_of
+from bench_targets import STEPS, encoded, searchable, seconds_of
 from generators import Recipe
 from tabulate import tabulate
+from timing import best
 
 from checkers.archive import write_archive
 from checkers.framework.keyed import REGISTER_FS, keys_of
@@ -38,7 +39,7 @@ spark_session(archive=Path({!r})).range(9).count()
 
 
 def unique_values() -> list[list]:
-    """ns an operation of each algorithm that a history of unique values can be given to."""
+    """ns an operation of each algorithm that applies to a history of unique values."""
     recipe = Recipe(OPERATIONS)
     keys = keys_of(encoded(pa.concat_tables(generators.tables(recipe)), "key", REGISTER_FS))
     operations = searchable(generators.whole(recipe))
@@ -69,7 +70,7 @@ def swapped_values() -> list[list]:
 
 
 def plain_twin() -> list[list]:
-    """The twin tries every order, so that it is given little."""
+    """The same for the twin on a small history, since it tries every order."""
     columns = searchable(generators.whole(Recipe(SMALL, processes=4)))
     operations = [
         twins.Operation(int(call), None if back == NEVER else int(back), int(code), int(a), int(b))
@@ -82,10 +83,10 @@ def plain_twin() -> list[list]:
 
 
 def timed(rows: list[list], operations: int) -> list[tuple[str, float]]:
-    """ns an operation of each, all of which must find the history valid."""
+    """(name, ns an operation) of each; all must find the history valid."""
     for name, run in rows:
         if run() != search.VALID:
-            raise SystemExit(f"{name}: a valid history is found fault with")
+            raise SystemExit(f"{name}: expected valid for a valid history, found another verdict")
     return [(name, best(run) / operations * 1e9) for name, run in rows]
 
 

@@ -1,7 +1,7 @@
-"""How many operations a second the engine carries: interpret with a session that does nothing, recording included.
+"""How many operations a second the engine runs: interpret with a session that does nothing, recording included.
 
-The baseline, in the same run, is a bare loop that records the same invocations and completions; the ratio says what
-generator, dispatch and asyncio cost on top. Prints a table; asks nothing of any network.
+The baseline, in the same run, is a bare loop that records the same invocations and completions; the ratio shows what
+generator, dispatch and asyncio cost. Prints a table; uses no network.
 
     .venv/bin/python benchmarks/bench_engine.py [OPERATIONS]
 """

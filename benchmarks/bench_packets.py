@@ -1,7 +1,7 @@
-"""What shaping a link's packets costs: how exact a delay is, what a link that is shaped to no effect still carries.
+"""How exact the delay of a shaped link is, and how much a shape without effect slows a link down.
 
-The round trip is of a small datagram there and back, both ways shaped; the stream is TCP, what it sends shaped. Each
-stands beside the same on links without a shape.
+The round trip is that of a small datagram, with both directions shaped; the stream is TCP, with the direction of the
+data shaped. The baseline is the same on links without a shape.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What the proxy adds to a round trip: the same frames between two namespaces, direct and through the proxy, in turns.
 
-In a sandbox, node 1 asks and node 2 answers, both with blocking sockets, one request at a time. The direct connection
-carries the proxy's mark, so that both ways are measured in the same seconds, in alternating batches. The proxy is set
-three ways: without a rule; with a rule that these frames do not meet; and with that rule while each RPC is recorded.
+In a sandbox, node 1 sends requests and node 2 answers, both with blocking sockets, one request at a time. The direct
+connection carries the proxy's mark, so that both ways are measured in the same seconds, in alternating batches. The
+proxy has three settings: no rule; a rule that these frames do not match; and that rule while each RPC is recorded.
 
     .venv/bin/python benchmarks/bench_proxy.py [ROUND_TRIPS]
 """

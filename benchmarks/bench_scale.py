@@ -11,9 +11,10 @@ differ in how the operations fall on keys:
     small    keys of about ten operations each, from the first minute to the last
     beside   half of the operations on one key, half on keys of about ten
 
-A tenth of the operations is judged twice before, so that `ratio` tells whether the time grows with the size: it is the
-time an operation takes, over the least that it takes there. Memory is the most that this process and all below it held
-at once (Java, Python workers): resident pages, those that they share counted in each. --memory bounds Java's heap.
+A history of a tenth of the operations is judged twice before. `ratio` shows whether the time grows linearly: it is the
+time of an operation in the large history, divided by the best in the small one. Memory is the peak of the resident
+pages of this process and all processes below it (Java, Python workers); shared pages are counted in each. --memory
+bounds Java's heap.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ CLIENTS = 20
 SMALL = 10
 
 
-def node_system(shape: str, operations: int) -> Recipe:
+def recipe_of(shape: str, operations: int) -> Recipe:
     """The history of a shape."""
     small = operations // SMALL
     return {
@@ -57,13 +58,13 @@ SHAPES = ("one", "skewed", "small", "beside")
 def write_history(directory: Path, operations: int, shape: str) -> None:
     """A run's history, in chunks of bounded size."""
     directory.mkdir(parents=True)
-    for chunk, table in enumerate(generators.tables(node_system(shape, operations))):
+    for chunk, table in enumerate(generators.tables(recipe_of(shape, operations))):
         parquet.write_table(table, directory / f"{chunk:06}.parquet")
 
 
 @contextmanager
 def peak_of_tree() -> Iterator[list[int]]:
-    """The most bytes that this process and all below it held at once: the list's one number, at the end."""
+    """The peak of the bytes of this process and all below it, as the list's only number."""
     peak, is_done = [0], threading.Event()
 
     def watch() -> None:
@@ -102,7 +103,7 @@ def measured(directory: Path, operations: int, shape: str) -> tuple[float, int]:
     with peak_of_tree() as peak:
         results = judge(run, {"register": REGISTER_CHECK}, JudgeSettings(), spark_session())
     if results.findings:
-        raise SystemExit(f"{run}: a valid history is found fault with: {results.findings[0]}")
+        raise SystemExit(f"{run}: expected no findings for a valid history, found {results.findings[0]}")
     return results.seconds, peak[0]
 
 
@@ -114,7 +115,7 @@ def main() -> None:
     arguments.add_argument("--memory", default="1g", help="Java's heap")
     arguments.add_argument("--cores", default="*", help="how many cores; all by default")
     arguments.add_argument(
-        "--directory", type=Path, help="where histories are made and kept; gone afterwards by default"
+        "--directory", type=Path, help="where histories are written and kept; a temporary directory by default"
     )
     options = arguments.parse_args()
     spark = spark_session(f"local[{options.cores}]", options.memory, large=True)

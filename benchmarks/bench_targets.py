@@ -3,7 +3,7 @@
     python benchmarks/bench_targets.py                                     # two minutes
     python benchmarks/bench_targets.py --logs FOLDER                       # and Jepsen's logs of etcd in a folder
     python benchmarks/bench_targets.py --porcupine CHECKOUT                # and Porcupine on the same histories
-    python benchmarks/bench_targets.py --large                             # 10^7 operations where it is 10^6 else
+    python benchmarks/bench_targets.py --large                             # 10^7 operations in place of 10^6
 
 Kernels are warm and the best of three runs counts; the command is timed from the start of its process to its end.
 """
@@ -14,7 +14,7 @@ import argparse
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +30,7 @@ import pyarrow.parquet as parquet
 from bench_transactions import EDGES, graph
 from generators import Recipe
 from tabulate import tabulate
+from timing import best
 
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.keyed import MISMATCH, REFUSED, keys_of
@@ -53,7 +54,7 @@ VERDICTS = {0: "valid", 1: "invalid", 2: "unknown"}
 CODES = np.array([READ_OF, WRITE_OF, SWAP, REFUSED_SWAP])
 PEER_SECONDS = 60
 PEER_MS_LEAST = 5.0
-"""Where the peer needs less, there is nothing to compare."""
+"""The target holds from this time of the peer on."""
 
 
 class Row(NamedTuple):
@@ -64,16 +65,6 @@ class Row(NamedTuple):
     unit: str
     target: str
     ratio: float
-
-
-def best(run: Callable[[], object], times: int = 3) -> float:
-    """Seconds of the quickest of several runs, the first of which warms up."""
-    taken = []
-    for _ in range(times + 1):
-        began = time.perf_counter()
-        run()
-        taken.append(time.perf_counter() - began)
-    return min(taken[1:])
 
 
 def events_of(made: generators.Operations) -> tuple[np.ndarray, np.ndarray]:
@@ -98,7 +89,7 @@ def searchable(made: generators.Operations) -> Operations:
 
 
 def broken(recipe: Recipe) -> Operations:
-    """The first history by seed that no order explains; where values repeat, a stale read may be right after all."""
+    """The first history by seed that no order explains; where values repeat, a stale read may be valid."""
     for seed in range(1, 1000):
         operations = searchable(generators.whole(replace(recipe, seed=seed, stale=True)))
         if VERDICTS[decide(operations, NO_TEXTS, NIL, STEPS).verdict] == "invalid":
@@ -107,7 +98,7 @@ def broken(recipe: Recipe) -> Operations:
 
 
 def histories() -> Iterator[tuple[str, Operations]]:
-    """What the searches are measured on: values repeat."""
+    """The histories that the searches are measured on; values repeat."""
     plain = Recipe(5000, processes=10, values=5)
     swaps = Recipe(2000, processes=20, values=5, writes=1 / 3, swaps=1 / 3)
     crashes = replace(swaps, processes=10, crashed=10)
@@ -168,7 +159,7 @@ def logs(folder: Path, peer: Path | None, directory: Path) -> Iterator[Row]:
 
 
 def encoded(table: pa.Table, key: str, fs: tuple[str, ...]) -> pa.Table:
-    """Rows with codes for words, as checkers/keyed.py has them from Spark; key is the column that tells keys apart."""
+    """Rows with codes for words, as checkers/framework/keyed.py has them; key is the column that identifies keys."""
     kind, f = pc.index_in(table["type"], pa.array(KINDS)), pc.index_in(table["f"], pa.array(fs))
     swap_failed = pc.and_(pc.equal(table["type"], "fail"), pc.equal(table["f"], "cas"))
     is_observation = pc.and_(swap_failed, pc.fill_null(pc.equal(table["error"], MISMATCH), True))
@@ -197,7 +188,7 @@ def unique_register(operations: int) -> Row:
         return int(zones.judge_registers(starts, kind, f, value, partner, values)[0][0])
 
     if run() != zones.VALID:
-        raise SystemExit("the zones kernel finds fault with a valid history")
+        raise SystemExit("the zones kernel: expected valid for a valid history, found a violation")
     target = 0.5 * operations / 10**7
     return Row(f"unique-value register, {operations:,} ops, kernel", best(run), "s", f"{target:g}", 1.0)
 
@@ -216,7 +207,7 @@ def rank_scan(operations: int) -> Iterator[Row]:
     events = log.Events(index, began, process, nothing, nothing > 0, what, offset, value)
     prepared = log.Log(events)
     if len(log.out_of_order(prepared)):
-        raise SystemExit("the log's kernel finds fault with a valid history")
+        raise SystemExit("the log's kernel: expected no findings for a valid history, found some")
     target = 0.15 * operations / 10**7
     taken = best(lambda: log.out_of_order(prepared))
     yield Row(f"log, rank scan, {operations:,} ops, kernel", taken, "s", f"{target:g}", 1.0)
@@ -225,7 +216,7 @@ def rank_scan(operations: int) -> Iterator[Row]:
 
 
 def transactions() -> Iterator[Row]:
-    """Edges a second, where all is in order and where every hundredth transaction is in a cycle."""
+    """Edges a second, of a valid history and of one with a cycle in every hundredth transaction."""
     rates = []
     for name, is_broken in (("valid", False), ("a cycle every 300 edges", True)):
         made = graph(EDGES, is_broken, 1)
@@ -250,7 +241,7 @@ SESSION = "from checkers.framework.session import spark_session; spark_session()
 
 
 def stored_run(store: Path, recipe: Recipe) -> RunDirectory:
-    """A run of a quorum of three that served this history."""
+    """A stored run of a quorum of three with this history."""
     run = new_run(store, "run", datetime.now(UTC))
     plan = Plan(name="run", seed=recipe.seed, story=[], workload="register")
     run.plan.write_text(plan.model_dump_json())
@@ -273,7 +264,7 @@ def timed(arguments: list[str]) -> float:
 
 
 def seconds_of(line: list[str]) -> float:
-    """Seconds of a process from its start to its end, which must be a good one."""
+    """Seconds of a process from its start to its end; exits unless it ends with exit code 0."""
     began = time.perf_counter()
     ended = subprocess.run(line, capture_output=True, text=True)
     taken = time.perf_counter() - began
@@ -287,7 +278,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--logs", type=Path, help="a folder of Jepsen's logs of etcd")
     arguments.add_argument("--porcupine", type=Path, help="a checkout of Porcupine; needs Go")
-    arguments.add_argument("--large", action="store_true", help="10^7 operations where it is 10^6 else")
+    arguments.add_argument("--large", action="store_true", help="10^7 operations in place of 10^6")
     chosen = arguments.parse_args()
     operations = 10**7 if chosen.large else 10**6
     rows = []

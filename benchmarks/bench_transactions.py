@@ -3,17 +3,16 @@
     python benchmarks/bench_transactions.py
 
 Edges a second of the kernel, on graphs of a valid history (everything in order) and of one with a cycle in every
-hundredth transaction; of the edges of real time; and of the twin, on what it can bear. The best of three.
+hundredth transaction; of the edges of real time; and of the twin, on a graph small enough for it. The best of three.
 """
 
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Callable
 
 import numpy as np
 from tabulate import tabulate
+from timing import best
 
 from checkers.kernels.cycles import real_time
 from checkers.transactions.cycles import RW, WR, WW, cycles
@@ -26,7 +25,7 @@ REACH = 50
 
 
 def graph(edges: int, broken: bool, seed: int) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
-    """(nodes, sources, targets, kinds): three edges a transaction to later ones, and some back where it is broken."""
+    """(nodes, sources, targets, kinds): three edges a transaction to later ones; if broken, some are reversed."""
     source, nodes = np.random.default_rng(seed), edges // 3
     sources = source.integers(0, nodes - REACH, edges)
     targets = sources + source.integers(1, REACH, edges)
@@ -37,18 +36,8 @@ def graph(edges: int, broken: bool, seed: int) -> tuple[int, np.ndarray, np.ndar
     return nodes, sources, targets, kinds
 
 
-def seconds(run: Callable[[], object]) -> float:
-    """The best of three runs."""
-    taken = []
-    for _ in range(3):
-        began = time.perf_counter()
-        run()
-        taken.append(time.perf_counter() - began)
-    return min(taken)
-
-
 def events(nodes: int, running: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Begins and ends of transactions of which so many run at a time."""
+    """Begins and ends of transactions; `running` of them run at a time."""
     source, open_nodes, events = random.Random(seed), [], []
     for node in range(nodes):
         if len(open_nodes) == running:
@@ -60,20 +49,18 @@ def events(nodes: int, running: int, seed: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def main() -> None:
-    """Warm the kernels, measure, print."""
-    cycles(*graph(3000, True, 1))
+    """Measure and print."""
     small = graph(TWIN_EDGES, True, 1)
     edges = set(zip(*(column.tolist() for column in small[1:]), strict=True))
-    plain = TWIN_EDGES / seconds(lambda: twin.cycles(edges))
+    plain = TWIN_EDGES / best(lambda: twin.cycles(edges))
     rows = [["plain twin, 600 edges", plain, 1.0]]
     for name, broken in (("valid", False), ("a cycle every 300 edges", True)):
         made = graph(EDGES, broken, 1)
-        rate = EDGES / seconds(lambda made=made: cycles(*made))
+        rate = EDGES / best(lambda made=made: cycles(*made))
         rows.append([f"kernel, {EDGES:,} edges, {name}", rate, rate / plain])
     node, begins = events(EDGES // 20, 10, 1)
-    real_time(node[:100], begins[:100], len(node))
     found = len(real_time(node, begins, EDGES // 20)[0])
-    rate = found / seconds(lambda: real_time(node, begins, EDGES // 20))
+    rate = found / best(lambda: real_time(node, begins, EDGES // 20))
     rows.append([f"real time, {found:,} edges, 10 transactions at a time", rate, rate / plain])
     print(tabulate(rows, headers=["measured", "edges/s", "ratio"], floatfmt=",.1f", intfmt=","))
 

@@ -28,7 +28,7 @@ SUBJECTS = (*TWINS, "log", *(f"transactions-{form}" for form in FORMS))
 
 # The histories and the comparisons are the tests' own.
 sys.path.insert(0, str(Path(__file__).parents[1]))
-fuzzing = importlib.import_module("fuzzing")
+fuzzing = importlib.import_module("tests.support.checks.fuzzing")
 
 
 def comparison(subject: str) -> Callable[[range], Counter[str]]:

@@ -4,10 +4,10 @@
     python benchmarks/generators.py stale.parquet --operations 100000 --swaps 0.3 --crashed 20 --stale
     splitbrain check --model cas-register history.parquet stale.parquet
 
-Operation i takes effect at time i, begins a little before and returns a little after, on process i modulo their number,
-so that all is arrays and no step is simulated. What is made is valid, but for one read, if it is to be stale, that
-returns what was overwritten long before. With unique values (`values` 0) a stale read is broken for certain; where
-values repeat, its value may have been written again meanwhile.
+Operation i takes effect at time i, begins a little before and returns a little after, on process i modulo their number.
+So everything is arrays, and no step is simulated. The history is valid. With `stale`, one read returns a value that was
+overwritten long before: with unique values (`values` 0) the history is then certainly invalid; where values repeat, the
+value may have been written again meanwhile.
 
 Contains the generation of histories. The benchmarks measure.
 """
@@ -46,10 +46,10 @@ Ints = np.ndarray
 class Recipe:
     """What a history is like.
 
-    keys are drawn with a chance that falls with the power `skew` of their rank; `first` is a share of all operations
-    that goes to the first key besides. values: how many there are, 0 for one of its own for each write. writes, swaps:
-    which share of the operations they are; half of the swaps are refused.
-    crashed: how many writes have an unknown outcome, half of which took effect.
+    keys are drawn with a probability that falls with the power `skew` of their rank; the first key gets a share `first`
+    of all operations in addition. values: how many different ones, 0 if each write has its own. writes, swaps: their
+    shares of the operations; half of the swaps are refused. crashed: how many writes have an unknown outcome; half of
+    them took effect.
     """
 
     operations: int
@@ -67,7 +67,7 @@ class Recipe:
 
 @dataclass(slots=True)
 class Made:
-    """What blocks hand on: what each key holds, how often each process was replaced, rows made, and later events."""
+    """The state between blocks: each key's value, how often each process was replaced, rows made, and later events."""
 
     held: Ints
     replaced: Ints
@@ -130,7 +130,7 @@ def begun(recipe: Recipe) -> tuple[np.random.Generator, Ints, Made]:
 
 
 def operations_of(recipe: Recipe, source: np.random.Generator, number: Ints, crashes: Ints, made: Made) -> Operations:
-    """A block of operations, each of which saw what was there."""
+    """A block of operations; each saw the value that its key held."""
     count, reach = len(number), recipe.processes / 2 - 0.5
     draw = source.random(count)
     code = np.select([draw < recipe.writes, draw < recipe.writes + recipe.swaps], [WRITE, SWAP], READ)
@@ -158,7 +158,7 @@ def operations_of(recipe: Recipe, source: np.random.Generator, number: Ints, cra
 
 @cache
 def chances_of(recipe: Recipe) -> np.ndarray:
-    """The chance that a key is this one or one before it, by key."""
+    """The cumulative probability of each key."""
     weights = 1.0 / np.arange(1, recipe.keys + 1) ** recipe.skew
     weights *= (1 - recipe.first) / weights.sum()
     weights[0] += recipe.first
@@ -194,7 +194,7 @@ def process_of(number: Ints, crashes: Ints, replaced: Ints) -> Ints:
 
 
 def make_stale(recipe: Recipe, operations: Operations) -> bool:
-    """Let one read return what was overwritten long before, if there is one that can."""
+    """Let one read return a value that was overwritten long before; False if no read can."""
     key = np.bincount(operations.key).argmax()
     own = operations.key == key
     sets = np.flatnonzero(own & np.isin(operations.code, (WRITE, SWAP)) & (operations.ended == ENDED_OK))

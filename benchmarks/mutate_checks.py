@@ -2,8 +2,8 @@
 
     python benchmarks/mutate_checks.py [--histories 20000]
 
-Each mutant is one line of a copy of the source, changed; benchmarks/fuzz_checks.py runs in the copy, or the tests of a
-check that it does not compare, and must end in a disagreement or a crash, where the copy as it is does not. Prints each
+A mutant is a copy of the source with one changed line. In the copy runs benchmarks/fuzz_checks.py, or the tests of a
+check that it does not compare; they must end in a disagreement or a crash, and must not without the change. Prints each
 mutant with what was found, and exits 1 if one survived.
 """
 
@@ -104,7 +104,7 @@ def found(mutant: Mutant, copy: Path, histories: int) -> str:
 
 
 def compared(copy: Path, histories: int, *subjects: str) -> str:
-    """The last line of what the comparisons in a copy say is wrong; empty if nothing is."""
+    """The last line of the first failure of the comparisons in a copy; empty if all pass."""
     tests = [f"tests/checkers/{subject}" for subject in subjects if subject.endswith(".py")]
     output = ran(copy, "-m", "pytest", "-q", "-x", *tests) if tests else ""
     others = [word for subject in subjects if not subject.endswith(".py") for word in ("--only", subject)]
@@ -114,7 +114,7 @@ def compared(copy: Path, histories: int, *subjects: str) -> str:
 
 
 def ran(copy: Path, *arguments: str) -> str:
-    """The last line that Python says in a copy; empty if it ends well."""
+    """The last line of Python's output in a copy; empty if it ends with exit code 0."""
     environment = os.environ | {"PYTHONPATH": str(copy), "NUMBA_CACHE_DIR": str(copy / "cache")}
     ended = subprocess.run(
         [sys.executable, *arguments],
@@ -129,7 +129,7 @@ def ran(copy: Path, *arguments: str) -> str:
 
 
 def main() -> None:
-    """Plant one after the other, and print what became of each."""
+    """Plant one after the other, and print the result of each."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--histories", type=int, default=10_000, help="how many for each mutant")
     arguments.add_argument("--only", choices=sorted({mutant.file for mutant in MUTANTS}), help="mutants of this file")

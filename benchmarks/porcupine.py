@@ -3,8 +3,8 @@
     peer = build(Path("checkout"), Path("directory"))
     judged(peer, operations, Path("directory"), seconds=60)       # PeerResult('valid', 44.0)
 
-Porcupine's source is the caller's, and nothing of it is kept. It needs Go, and no download. A history's process may
-take so much memory and no more: without a bound, some histories take all that there is.
+Porcupine's source is the caller's checkout, and nothing of it is kept. Building needs Go and no download. The process
+that judges a history has bounded memory: without a bound, some histories use all of the machine's.
 
 Contains the way to the peer and back. The benchmarks measure.
 """
@@ -26,7 +26,7 @@ from checkers.kernels.steps import Operations
 SOURCE = Path(__file__).parent / "porcupine_peer" / "main.go"
 MODULE = "github.com/anishathalye/porcupine"
 MEMORY_BYTES = 6 << 30
-"""What one history may take."""
+"""The memory limit for one history."""
 
 GRACE_SECONDS = 60
 """Extra time for reading the history and for ending after the limit."""
@@ -44,7 +44,7 @@ def build(checkout: Path, directory: Path) -> Path:
     if not (checkout / "go.mod").is_file():
         raise SystemExit(f"{checkout}: expected a checkout of Porcupine, with a go.mod in it")
     if shutil.which("go") is None:
-        raise SystemExit("go: expected Go on the path, to build the peer with")
+        raise SystemExit("go: expected Go on the path to build the peer, found none")
     shutil.copy(SOURCE, directory)
     needed = f"require {MODULE} v0.0.0\nreplace {MODULE} => {checkout.absolute()}\n"
     (directory / "go.mod").write_text(f"module porcupine_peer\ngo 1.16\n{needed}")
@@ -57,7 +57,7 @@ def build(checkout: Path, directory: Path) -> Path:
 
 
 def judged(peer: Path, operations: Operations, directory: Path, seconds: int) -> PeerResult:
-    """What the peer says of a history, in so many seconds at most."""
+    """The peer's verdict on a history, within this many seconds."""
     path = directory / "history.txt"
     columns = [np.where(column == NEVER, -1, column) for column in operations]
     np.savetxt(path, np.column_stack(columns), fmt="%d")
@@ -72,5 +72,5 @@ def judged(peer: Path, operations: Operations, directory: Path, seconds: int) ->
 
 
 def bound_memory() -> None:
-    """Let this process have no more memory than a history may take."""
+    """Limit this process's memory to MEMORY_BYTES."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))

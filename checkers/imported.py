@@ -15,7 +15,7 @@ from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, SparkSession, Window
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import IntegerType
 
@@ -24,10 +24,10 @@ from checkers.framework.progress import shown
 from checkers.framework.tables import configure_for, table
 from checkers.linearizability.by_key import outcomes
 from checkers.linearizability.models import model_named
-from checkers.run_checks import FINDINGS_MAX, error_line
+from checkers.run_checks import FINDINGS_MAX, bounded, error_line, listed
 from harness.chunks import rows_in
 from harness.model import Finding
-from harness.model.records.tables import FINDINGS, HISTORY
+from harness.model.records.tables import HISTORY
 
 CHECK = "linearizability"
 
@@ -89,17 +89,8 @@ def collected(rows: DataFrame) -> Mapping[int, FileResults]:
         .groupBy("file", "algorithm")
         .agg(*(fn.sum(column).alias(column) for column in ("keys", "operations", "seconds")))
     )
-    by_name = Window.partitionBy("file", "name")
-    first = by_name.orderBy("witnesses", "key", "message")
-    findings = (
-        rows.where(~is_tally)
-        .withColumn("rank", fn.row_number().over(first))
-        .withColumn("all", fn.count("*").over(by_name))
-        .where(fn.col("rank") <= FINDINGS_MAX)
-        .select("file", "rank", "all", *FINDINGS.names)
-    )
     found: dict[int, list[Row]] = defaultdict(list)
-    for row in findings.collect():
+    for row in bounded(rows.where(~is_tally), FINDINGS_MAX, "file").collect():
         found[row["file"]].append(row)
     tallied: dict[int, list[Row]] = defaultdict(list)
     for row in tallies.collect():
@@ -110,19 +101,10 @@ def collected(rows: DataFrame) -> Mapping[int, FileResults]:
 def results_of(tallies: Iterable[Row], findings: Iterable[Row]) -> FileResults:
     """One file's results from its rows."""
     ordered = sorted(tallies, key=lambda row: row["algorithm"])
-    found = []
-    for row in sorted(findings, key=lambda row: (row["name"], row["rank"])):
-        fields = row.asDict()
-        for name in ("file", "rank", "all"):
-            del fields[name]
-        found.append(Finding(**fields | {"witnesses": tuple(row["witnesses"])}))
-        if row["rank"] == FINDINGS_MAX < row["all"]:
-            more = row["all"] - FINDINGS_MAX
-            found.append(Finding(CHECK, row["name"], row["severity"], f"and {more} more like these", count=more))
     return FileResults(
         tuple(row["algorithm"] for row in ordered),
         sum(row["operations"] for row in ordered),
         sum(row["keys"] for row in ordered),
         sum(row["seconds"] for row in ordered),
-        tuple(found),
+        tuple(listed(findings, FINDINGS_MAX)),
     )

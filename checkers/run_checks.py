@@ -13,14 +13,14 @@ contract.py), and register that with the entry point group `splitbrain.checks`. 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, takewhile
 from pathlib import Path
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as fn
 
 from checkers.framework.contract import Check, JudgeSettings, Tables
@@ -28,6 +28,7 @@ from checkers.framework.progress import shown
 from checkers.framework.tables import is_configured_for_small, open_tables
 from harness.model import Finding, Quantity, Verdict
 from harness.model.records.finding import verdict_of
+from harness.model.records.tables import FINDINGS
 
 CHECKS_AT_ONCE = 3
 FINDINGS_MAX = 100
@@ -87,20 +88,28 @@ def run_check(
 
 def collected(findings: DataFrame, findings_max: int) -> list[Finding]:
     """The first findings of each name, and for a name with more one finding that counts them."""
-    by_name = Window.partitionBy("name")
+    return listed(bounded(findings, findings_max).collect(), findings_max)
+
+
+def bounded(findings: DataFrame, findings_max: int, *within: str) -> DataFrame:
+    """The first findings of each name, within each value of these columns, with `rank` and, as `all`, their number."""
+    by_name = Window.partitionBy(*within, "name")
     first = by_name.orderBy("time_ns", "witnesses", "key", "node", "message")
-    bounded = (
+    return (
         findings.withColumn("rank", fn.row_number().over(first))
         .withColumn("all", fn.count("*").over(by_name))
         .where(fn.col("rank") <= findings_max)
     )
+
+
+def listed(rows: Iterable[Row], findings_max: int) -> list[Finding]:
+    """The findings of bounded's rows in order, and for a name with more one finding that counts them."""
     result = []
-    for row in sorted(bounded.collect(), key=lambda row: (row["name"], row["rank"])):
-        fields = row.asDict()
-        rank, total = fields.pop("rank"), fields.pop("all")
+    for row in sorted(rows, key=lambda row: (row["name"], row["rank"])):
+        fields = {name: row[name] for name in FINDINGS.names}
         result.append(Finding(**fields | {"witnesses": tuple(fields["witnesses"])}))
-        if rank == findings_max < total:
-            more, last = total - rank, result[-1]
+        if row["rank"] == findings_max < row["all"]:
+            more, last = row["all"] - findings_max, result[-1]
             result.append(Finding(last.check, last.name, last.severity, f"and {more} more like these", count=more))
     return result
 

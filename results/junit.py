@@ -12,7 +12,7 @@ from harness.model import Finding
 from results.run_verdict import ExpectationResult, RunVerdict
 from results.xml import valid_xml_text
 
-_TAGS = {"invalid": "failure", "unknown": "error", "tolerated": "system-out"}
+_TAGS = {"invalid": "failure", "unknown": "error"}
 
 
 def junit(run_verdicts: Sequence[RunVerdict]) -> str:

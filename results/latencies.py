@@ -10,9 +10,9 @@ from harness.model import Quantity
 
 PERCENTILES: Final = ("p50", "p95", "p99", "max")
 LATENCY: Final = re.compile(
-    r"latency_(?P<f>.+?)(?P<when>_in_faults|_out_of_faults)?_ms_(?P<percentile>p50|p95|p99|max)"
+    rf"latency_(?P<f>.+?)(?P<when>_in_faults|_out_of_faults)?_ms_(?P<percentile>{'|'.join(PERCENTILES)})"
 )
-"""The names that checkers/availability.py gives them."""
+"""Their names in checkers/runs/availability.py."""
 
 
 def latency_rows(quantities: Sequence[Quantity]) -> list[tuple[str, str, dict[str, float]]]:

@@ -39,7 +39,7 @@ def read_side(run: RunDirectory, name: str, system: str, ops: NemesisOps, run_ve
     nemesis_ops = history.filter(pc.equal(history["process"], NEMESIS))
     rpcs = read_table(run.rpcs, RPCS)
     latencies = latencies_of(history)
-    messages = relevant_rows(rpcs, _script_start_ns(nemesis_ops))
+    messages = relevant_rows(rpcs, _story_start_ns(nemesis_ops))
     return SideData(
         name=name,
         system=system,
@@ -64,8 +64,8 @@ def read_side(run: RunDirectory, name: str, system: str, ops: NemesisOps, run_ve
     )
 
 
-def _script_start_ns(nemesis_ops: pa.Table) -> int:
-    """When the scenario's script started; 0 without one."""
+def _story_start_ns(nemesis_ops: pa.Table) -> int:
+    """When the story began; 0 without one."""
     marks = nemesis_ops.filter(pc.equal(nemesis_ops["value"], json.dumps(STORY_BEGINS)))
     return pc.min(marks["time_ns"]).as_py() or 0
 

@@ -9,7 +9,7 @@
 
 A reproduction is such a directory with side runs (`bad-1`, `good-1`, …) and its own verdict and report.
 
-Contains names, creation, listing and status. The contents of the files are defined elsewhere.
+Contains names, creation, listing and status. docs/architecture.md describes every file.
 """
 
 from __future__ import annotations

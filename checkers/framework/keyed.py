@@ -1,4 +1,4 @@
-"""Turns history rows on Spark into the kernels' arrays: the rows of a key grouped_by_key, many keys in one call.
+"""Turns history rows on Spark into the kernels' arrays: the rows of a key together, many keys in one call.
 
 Keys are independent (a history is linearizable if and only if each key's is: Herlihy and Wing, 1990), so rows are
 partitioned by key. A Spark group for each key would cost one Python call each. Instead keys are hashed into a few
@@ -52,7 +52,7 @@ REGISTER_FS = ("read", "write", "cas")
 """The f of a register's operations; the position is the code (checkers/kernels/rows.py)."""
 
 FILE_SEPARATOR = "\x1f"
-"""Separates a file's number from the key when several files are checked grouped_by_key."""
+"""Separates a file's number from the key when several files are checked together."""
 
 NOTHING = np.zeros(0, np.int64)
 """A column that was not requested."""
@@ -113,10 +113,8 @@ def by_key(
     also: tuple[str, ...] = (),
 ) -> DataFrame:
     """The rows that judge returns about all keys; also: which of time_ns, node and final it reads."""
-    compact_rows, to_keys = (
-        partial(compacted, initial=settings.initial),
-        partial(keys_in, fs=fs, initial=settings.initial),
-    )
+    compact_rows = partial(compacted, initial=settings.initial)
+    to_keys = partial(keys_in, fs=fs, initial=settings.initial)
 
     def judge_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         listed = [batch for batch in batches if batch.num_rows]

@@ -1,22 +1,22 @@
-"""The timeline of a run: the times that the nemesis wrote into the history.
+"""What the nemesis wrote into the history: the timeline of a run, and the disks that were emptied.
 
 Quantities about a disruption count from the story's mark on, the row f="mark" with value "story" before the first
-fault; without it, from the run's beginning. Contains these times, which are few enough for the driver. Checks interpret
-them.
+fault; without it, from the run's beginning. These times are few enough for the driver. Checks interpret them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from checkers.framework.contract import JudgeSettings
 from harness.model import NEMESIS, Op
 from harness.model.records.tables import HISTORY
+from harness.model.story import MARK, STORY_BEGINS
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,10 @@ class RunTimeline:
 
 def timeline_of(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> RunTimeline:
     """The run's timeline, by one job that returns one row."""
-    is_heal = fn.col("f").isin(*settings.ops.heals) & (fn.col("process") == NEMESIS) & (fn.col("type") == "info")
-    is_heal &= fn.col("error").isNull()
     times = history.select(
         "time_ns",
-        fn.when(is_mark("story"), fn.col("time_ns")).alias("story_ns"),
-        fn.when(is_heal, fn.col("time_ns")).alias("healed_ns"),
+        fn.when(is_mark(STORY_BEGINS), fn.col("time_ns")).alias("story_ns"),
+        fn.when(is_done(settings.ops.heals), fn.col("time_ns")).alias("healed_ns"),
     ).unionByName(observations.select("time_ns"), allowMissingColumns=True)
     row = times.agg(fn.min("story_ns"), fn.max("healed_ns"), fn.max("time_ns")).first()
     assert row is not None, "a global aggregate has one row"
@@ -59,7 +57,27 @@ def timeline_of(history: DataFrame, observations: DataFrame, settings: JudgeSett
 
 def is_mark(name: str) -> Column:
     """Whether a row of history is the nemesis's mark of this name."""
-    return (fn.col("process") == NEMESIS) & (fn.col("f") == "mark") & (fn.col("value") == json.dumps(name))
+    return (fn.col("process") == NEMESIS) & (fn.col("f") == MARK) & (fn.col("value") == json.dumps(name))
+
+
+def is_done(fs: Iterable[str]) -> Column:
+    """Whether a row of history is of a nemesis operation with one of these f, and has no error."""
+    is_op = (fn.col("process") == NEMESIS) & (fn.col("type") == "info") & fn.col("f").isin(*fs)
+    return is_op & fn.col("error").isNull()
+
+
+def with_disks(rows: DataFrame, history: DataFrame, settings: JudgeSettings, order: str, *ties: str) -> DataFrame:
+    """The rows with `disk`: how often the nemesis had emptied the disk of the row's node before.
+
+    order is a column of the rows and of history; ties are columns of the rows that order those of equal order.
+    """
+    nodes = fn.from_json(fn.get_json_object("value", "$.nodes"), "array<int>")
+    wipes = history.where(is_done(settings.ops.empties_disk)).select(
+        fn.explode(nodes).alias("node"), order, fn.lit(1).alias("wiped")
+    )
+    events = rows.withColumn("wiped", fn.lit(0)).unionByName(wipes, allowMissingColumns=True)
+    so_far = Window.partitionBy("node").orderBy(order, *ties).rowsBetween(Window.unboundedPreceding, 0)
+    return events.withColumn("disk", fn.sum("wiped").over(so_far)).where("wiped = 0").drop("wiped")
 
 
 def nemesis_ops(history: DataFrame) -> Iterator[Op]:

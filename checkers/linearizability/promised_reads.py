@@ -16,16 +16,16 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from checkers.framework.contract import FINDING_SCHEMA, QUANTITY_SCHEMA, Check, JudgeSettings, finding, quantity
 from checkers.framework.keyed import Keys, by_key
-from checkers.framework.timeline import is_mark
+from checkers.framework.timeline import is_mark, with_disks
 from checkers.kernels.promises import BACKWARDS, LOST, NOT_UNIQUE, PHANTOM, judge_promises
 from checkers.kernels.rows import NOBODY, Rows
-from harness.model import NEMESIS
 from harness.model.records.tables import FINDINGS, QUANTITIES
+from harness.model.story import FINAL_READS
 
 CHECK = "promised-reads"
 WIPES_MAX = 1024
@@ -66,29 +66,24 @@ def quantities(history: DataFrame, observations: DataFrame, settings: JudgeSetti
 
 def prepared(history: DataFrame, settings: JudgeSettings) -> DataFrame:
     """The history with `final` on rows after the final mark; a node that lost its disk counts as another node."""
-    mark = history.where(is_mark("final")).agg(fn.min("index").alias("final_index"))
-    is_wipe = (fn.col("process") == NEMESIS) & (fn.col("type") == "info") & fn.col("f").isin(*settings.ops.empties_disk)
-    nodes = fn.from_json(fn.get_json_object("value", "$.nodes"), "array<int>")
-    wipes = history.where(is_wipe & fn.col("error").isNull()).select(
-        fn.explode(nodes).alias("node"), "index", fn.lit(1).alias("wiped")
-    )
-    rows = history.withColumn("wiped", fn.lit(0)).unionByName(wipes, allowMissingColumns=True)
-    so_far = Window.partitionBy("node").orderBy("index", "wiped").rowsBetween(Window.unboundedPreceding, 0)
     return (
-        rows.withColumn("node", fn.col("node") * WIPES_MAX + fn.sum("wiped").over(so_far))
-        .where("wiped = 0")
-        .drop("wiped")
-        .join(fn.broadcast(mark), how="cross")
+        with_disks(history, history, settings, "index")
+        .withColumn("node", fn.col("node") * WIPES_MAX + fn.col("disk"))
+        .join(fn.broadcast(final_mark(history)), how="cross")
         .withColumn("final", fn.coalesce(fn.col("index") > fn.col("final_index"), fn.lit(False)))
     )
 
 
+def final_mark(history: DataFrame) -> DataFrame:
+    """(final_index): one row with the index of the final mark, null without one."""
+    return history.where(is_mark(FINAL_READS)).agg(fn.min("index").alias("final_index"))
+
+
 def no_final_read(history: DataFrame) -> DataFrame:
     """One unknown if there was a final mark and no read returned after it."""
-    mark = history.where(is_mark("final")).agg(fn.min("index").alias("final_index"))
     reads = history.where((fn.col("process") >= 0) & (fn.col("f") == "read") & (fn.col("type") == "ok"))
     last = reads.agg(fn.coalesce(fn.max("index"), fn.lit(NOBODY)).alias("last"))
-    none = mark.join(last, how="cross").where(fn.col("last") < fn.col("final_index"))
+    none = final_mark(history).join(last, how="cross").where(fn.col("last") < fn.col("final_index"))
     message = fn.lit("cannot check whether acknowledged writes survive: no read returned after the final mark")
     return finding(none, CHECK, "no-final-read", message, severity="unknown")
 

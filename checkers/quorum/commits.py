@@ -120,6 +120,6 @@ def running(observations: DataFrame) -> DataFrame:
     """(voter, changed_ns): the nodes whose processes run at the end, and the time of their start."""
     events = observations.where(fn.col("kind").isin("started", "stopped"))
     last = events.groupBy(fn.col("node").alias("voter")).agg(
-        fn.max_by("kind", fn.struct("time_ns", "position")).alias("kind"), fn.max("time_ns").alias("changed_ns")
+        fn.max_by("kind", fn.struct(*IN_ORDER)).alias("kind"), fn.max("time_ns").alias("changed_ns")
     )
     return last.where("kind = 'started'").select("voter", "changed_ns")

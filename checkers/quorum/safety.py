@@ -29,6 +29,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from checkers.framework.contract import JudgeSettings, finding
+from checkers.framework.timeline import with_disks
 from checkers.quorum.commits import (
     IN_ORDER,
     committed_record_not_on_leader,
@@ -36,7 +37,6 @@ from checkers.quorum.commits import (
     high_watermark_without_majority,
 )
 from checkers.quorum.voters import Electorate, electorate
-from harness.model import NEMESIS
 from harness.model.quorum_states import KIP_996, OBSERVER, START_STATES, TABLES, State, Transition, TransitionTable
 
 CHECK = "quorum"
@@ -44,7 +44,7 @@ CHECK = "quorum"
 
 def findings(history: DataFrame, observations: DataFrame, batches: DataFrame, settings: JudgeSettings) -> DataFrame:
     """Every violated rule, and whether anything was observed."""
-    by_disk = with_disks(history, observations, settings)
+    by_disk = with_disks(observations, history, settings, *IN_ORDER)
     rules = [
         two_leaders(observations),
         epoch_went_back(by_disk),
@@ -64,18 +64,6 @@ def no_observations(observations: DataFrame, settings: JudgeSettings) -> DataFra
     """One unknown if no node was observed in any epoch."""
     none = observations.agg(fn.count("epoch").alias("seen")).where(fn.col("seen") == 0)
     return finding(none, CHECK, "no-observations", fn.lit("no node was observed in any epoch"), severity="unknown")
-
-
-def with_disks(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
-    """The observations with `disk`: how often the nemesis had emptied the node's disk before."""
-    is_wipe = (fn.col("process") == NEMESIS) & (fn.col("type") == "info") & fn.col("f").isin(*settings.ops.empties_disk)
-    nodes = fn.from_json(fn.get_json_object("value", "$.nodes"), "array<int>")
-    wipes = history.where(is_wipe & fn.col("error").isNull()).select(
-        fn.explode(nodes).alias("node"), "time_ns", fn.lit(1).alias("wiped")
-    )
-    events = observations.withColumn("wiped", fn.lit(0)).unionByName(wipes, allowMissingColumns=True)
-    so_far = Window.partitionBy("node").orderBy(*IN_ORDER).rowsBetween(Window.unboundedPreceding, 0)
-    return events.withColumn("disk", fn.sum("wiped").over(so_far)).where("wiped = 0").drop("wiped")
 
 
 def leaderships(observations: DataFrame) -> DataFrame:

@@ -6,8 +6,8 @@ last heal; latency_F_ms_p50, _p95, _p99, _max of the operations of each f that e
 faults were in place for a while, also latency_F_in_faults_ms_* of the operations open during them, and
 latency_F_out_of_faults_ms_* of the others.
 
-Finding: `no-progress` (unknown), a workload that should do something never got an ok, so the run proves nothing. What
-operations returned is checked elsewhere.
+Finding: `no-progress` (unknown), a workload that should do something never got an ok, so the run proves nothing. The
+checks of the workload judge what operations returned.
 """
 
 from __future__ import annotations

@@ -37,6 +37,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from checkers.framework.contract import Check, JudgeSettings, finding, quantity
+from checkers.framework.timeline import is_done
 from checkers.kafka_log.zombies import zombie_writes
 from checkers.kernels.cycles import real_time
 from checkers.transactions.broker_log import (
@@ -52,7 +53,6 @@ from checkers.transactions.cycles import LOG_WW, PROCESS, REALTIME, RW, WR, WW, 
 from checkers.transactions.edges import edges
 from checkers.transactions.events import effects, transactions
 from checkers.transactions.rules import CHECK, RULES, RULES_OF_LOGS, not_drained, record_outcomes, sentence
-from harness.model import NEMESIS
 from harness.model.records.evidence import KINDS, Cycle
 
 BEGINS, ENDS = -1, -2
@@ -108,8 +108,7 @@ def no_progress(operations: DataFrame, settings: JudgeSettings) -> DataFrame:
 
 def quantities(history: DataFrame, records: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
     """writers_open_at_heal: how many transactions with writes were open when faults were healed."""
-    is_heal = (fn.col("process") == NEMESIS) & fn.col("f").isin(*settings.ops.heals) & (fn.col("type") == "info")
-    heals = history.where(is_heal & fn.col("error").isNull()).select(fn.col("index").alias("heal"))
+    heals = history.where(is_done(settings.ops.heals)).select(fn.col("index").alias("heal"))
     writers = transactions(history).where(fn.col("f") == "txn").where(fn.col("value").rlike(WRITE_MICRO_OP))
     is_open = (fn.col("txn") < fn.col("heal")) & (fn.coalesce("end", fn.col("heal") + 1) > fn.col("heal"))
     counted = heals.join(writers, is_open, "left").agg(

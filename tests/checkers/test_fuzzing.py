@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,6 +16,7 @@ from tests.support.checks import fuzzing
 from tests.support.checks.on_spark import Found
 from tests.support.checks.transaction_corruptions import planted
 
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FIRST = 1_000_000
 """The first seed. It differs from that of the command, which begins with 0."""
 
@@ -54,3 +59,18 @@ def test_a_comparison_fails_when_a_finding_is_missing_renamed_or_repeated() -> N
 def replace_name(found: Found, name: str) -> Found:
     """The finding under another name."""
     return found._replace(name=name)
+
+
+def test_the_command_compares_and_prints_the_verdicts() -> None:
+    command = [sys.executable, str(BENCHMARKS / "fuzz_checks.py"), "--histories", "40", "--only", "mutex"]
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr
+    assert re.search(r"^mutex +40 +\d+ +\d+ +0 ", completed.stdout, re.MULTILINE)
+
+
+def test_every_benchmark_can_be_imported() -> None:
+    script = f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r}); [__import__(name) for name in sys.argv[1:]]"
+    names = [file.stem for file in sorted(BENCHMARKS.glob("*.py"))]
+    completed = subprocess.run([sys.executable, "-c", script, *names], capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr
+    assert len(names) > 10

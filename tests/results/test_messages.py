@@ -38,7 +38,7 @@ def test_messages_of_elections_and_those_with_an_action_are_shown():
     ]
 
 
-def test_messages_before_the_script_are_not_shown():
+def test_messages_before_the_story_are_not_shown():
     assert len(relevant_rows(table(rpc(1, VOTE), rpc(5, VOTE)), 5)) == 1
 
 

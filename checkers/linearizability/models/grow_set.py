@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 
@@ -56,11 +57,7 @@ def set_history(keys: Keys, found: PossibleOperations, which: int) -> tuple[SetH
 
     def members_of(value: int, row: int) -> list[int]:
         if value not in lists:
-            members = json.loads("[]" if keys.texts[value] == "nil" else keys.texts[value])
-            if not isinstance(members, list):
-                place = f"history index {keys.index[row]}"
-                raise BadInput(f"{place}: expected a list of the set's elements, found {keys.shown(value)}")
-            lists[value] = sorted({number_of(element) for element in members})
+            lists[value] = sorted({number_of(element) for element in elements_of(keys, value, row)})
         return lists[value]
 
     held = members_of(NIL, 0)
@@ -78,6 +75,15 @@ def set_history(keys: Keys, found: PossibleOperations, which: int) -> tuple[SetH
             element.append(number_of(json.loads(keys.texts[keys.value[row]]) if keys.value[row] != NIL else None))
         offsets.append(len(members))
     return SetHistory(*(np.array(column, np.int64) for column in (call, back, element, offsets, members))), len(numbers)
+
+
+def elements_of(keys: Keys, value: int, row: int) -> list[Any]:
+    """The elements in a value that a read of this row returned. Raises BadInput if it is not a list."""
+    elements = json.loads("[]" if keys.texts[value] == "nil" else keys.texts[value])
+    if not isinstance(elements, list):
+        place = f"history index {keys.index[row]}"
+        raise BadInput(f"{place}: expected a list of the set's elements, found {keys.shown(value)}")
+    return elements
 
 
 SET = Model("set", FS, judge)

@@ -44,7 +44,7 @@ def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:
 
 def operations_of(keys: Keys) -> Rows:
     """How many operations each key has."""
-    return np.add.reduceat(keys.kind == 0, keys.starts[:-1]) if len(keys.names) else np.zeros(0, np.int64)
+    return np.add.reduceat(keys.kind == INVOKE, keys.starts[:-1]) if len(keys.names) else np.zeros(0, np.int64)
 
 
 def with_swaps(keys: Keys, batch: Batch, which: int, scratch: Rows, steps_max: int) -> Outcome:

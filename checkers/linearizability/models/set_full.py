@@ -25,11 +25,10 @@ from checkers.framework.contract import JudgeSettings
 from checkers.framework.keyed import Keys
 from checkers.framework.operations import PossibleOperations, possible_operations
 from checkers.kernels.rows import NEVER, NIL, NOBODY, READ
+from checkers.linearizability.models.grow_set import FS, elements_of
 from checkers.linearizability.models.model import Model, Outcome, Problem
-from harness.model import BadInput
 from harness.model.records.finding import Severity
 
-FS = ("read", "add")
 FOUND: Mapping[str, tuple[Severity, str]] = {
     "lost-element": ("invalid", "known elements stay in a set: {count} lost, first {first}"),
     "duplicate-element": ("invalid", "a set has an element once: {count} twice in one read, first {first}"),
@@ -106,11 +105,7 @@ def note_read(keys: Keys, history: History, row: int, end: int) -> None:
 
 def members_of(keys: Keys, value: int, row: int) -> list[str]:
     """The JSON of each element that a value lists."""
-    members = json.loads("[]" if keys.texts[value] == "nil" else keys.texts[value])
-    if not isinstance(members, list):
-        place = f"history index {keys.index[row]}"
-        raise BadInput(f"{place}: expected a list of the set's elements, found {keys.shown(value)}")
-    return [json.dumps(member) for member in members]
+    return [json.dumps(element) for element in elements_of(keys, value, row)]
 
 
 def problems_of(keys: Keys, history: History) -> list[Problem]:

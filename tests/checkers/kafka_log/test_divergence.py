@@ -11,20 +11,23 @@ import json
 import random
 import re
 from collections import Counter
-from dataclasses import asdict, astuple, replace
+from dataclasses import replace
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import IntegerType
 
 from checkers.kafka_log import divergence
 from checkers.twins import divergence as twin
 from harness.model import Finding, Observation, Verdict
 from harness.model.records.finding import verdict_of
 from harness.model.records.logged_batch import LoggedBatch
-from harness.model.records.tables import BATCHES, OBSERVATIONS
-from tests.support.checks.on_spark import Logs, log_findings_of_each
+from tests.support.checks.on_spark import (
+    Logs,
+    batch_table,
+    committed_table,
+    log_findings_of_each,
+    observation_table,
+)
 from tests.support.checks.run_types import FindInRun, JudgeRun
 from tests.support.checks.small_histories import history, nemesis_op
 
@@ -252,14 +255,10 @@ def numbers(message: str) -> tuple[int, ...]:
 def test_rules_agree_with_their_twins_on_random_logs(spark: SparkSession) -> None:
     source = random.Random(7)
     cases = [random_logs(source, partition) for partition in range(600)]
-    rows = [asdict(one) | {"position": at} for at, one in enumerate(one for batches, _ in cases for one in batches)]
-    schema = from_arrow_schema(BATCHES).add("position", IntegerType())
-    batches = spark.createDataFrame([tuple(row[name] for name in schema.names) for row in rows], schema).cache()
+    batches = batch_table(spark, [one for batches, _ in cases for one in batches]).cache()
     files = [random_marks(source, partition, one) for partition, (one, _) in enumerate(cases)]
-    seen = [astuple(one) for file in files for one in file]
-    observations = spark.createDataFrame(seen, from_arrow_schema(OBSERVATIONS))
-    marks = [(TOPIC, partition, mark, [1, 2, 3]) for partition, (_, mark) in enumerate(cases) if mark]
-    committed = spark.createDataFrame(marks, "topic string, partition int, high_watermark bigint, voters array<int>")
+    observations = observation_table(spark, [one for file in files for one in file])
+    committed = committed_table(spark, {partition: mark for partition, (_, mark) in enumerate(cases) if mark})
     rules = [
         divergence.diverged_logs(batches, committed),
         divergence.committed_records_missing(batches, committed),

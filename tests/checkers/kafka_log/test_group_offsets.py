@@ -16,7 +16,7 @@ from checkers.kafka_log import group_offsets
 from checkers.twins import group_offsets as twin
 from harness.model import Op
 from tests.support.checks.small_histories import history
-from tests.support.checks.small_logs import commit, committed, lost_commit
+from tests.support.checks.small_logs import commit, committed, lost_commit, offsets_row
 from tests.support.checks.ways_to_cut import WAYS, cut
 
 SETTINGS = JudgeSettings(idle=True)
@@ -48,9 +48,7 @@ def test_scan_finds_what_comparing_all_pairs_finds() -> None:
         expected = sorted(twin.findings(ops))
         rows: dict[str, list[dict]] = {}
         for one in twin.events_of(ops):
-            what = group_offsets.SEEN if one.is_stale_at_worst else group_offsets.COMMITTED_BY
-            row = {"call": one.call, "index": one.end, "what": what, "offset": one.offset}
-            rows.setdefault(one.key, []).append(row)
+            rows.setdefault(one.key, []).append(offsets_row(one))
         by_scan = [
             (each["key"], each["name"], each["severity"], tuple(each["witnesses"]))
             for key, listed in rows.items()

@@ -8,25 +8,20 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, astuple
+from collections.abc import Iterable, Mapping
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import IntegerType
 
 from checkers.kafka_log import divergence
 from checkers.twins import divergence as divergence_twin
 from checkers.twins import quorum as quorum_twins
 from harness.model.quorum_states import KIP_996
-from harness.model.records.logged_batch import LoggedBatch
-from harness.model.records.tables import BATCHES, OBSERVATIONS
+from tests.support.checks.on_spark import batch_table, committed_table, observation_table
 from tests.support.checks.replica_corruptions import (
     FILE_CORRUPTIONS,
     LOG_CORRUPTIONS,
     QUORUM_CORRUPTIONS,
-    TOPIC,
     Corruption,
     planted_in,
     valid_files,
@@ -62,13 +57,6 @@ def test_twins_and_spark_agree_on_corrupted_observations(judge_run: JudgeRun) ->
         refuse_another_name(name, seed, QUORUM_CORRUPTIONS[name], found[2 * at], found[2 * at + 1])
 
 
-def batches_of(spark: SparkSession, logs: Iterable[Sequence[LoggedBatch]]) -> DataFrame:
-    """All the logs as one table."""
-    rows = [asdict(one) | {"position": at} for at, one in enumerate(one for batches in logs for one in batches)]
-    schema = from_arrow_schema(BATCHES).add("position", IntegerType())
-    return spark.createDataFrame([tuple(row[name] for name in schema.names) for row in rows], schema)
-
-
 def results_of(rules: Iterable[DataFrame]) -> Mapping[int, list[tuple[str, tuple[int, ...]]]]:
     """By partition, the findings of the rules: names, and the numbers in the messages."""
     found = defaultdict(list)
@@ -82,9 +70,8 @@ def test_twins_and_spark_agree_on_corrupted_logs(spark: SparkSession) -> None:
     runs = [(name, seed) for name in LOG_CORRUPTIONS for seed in range(SEEDS)]
     cases = [planted_in(valid_logs, LOG_CORRUPTIONS, name, seed, 2 * at) for at, (name, seed) in enumerate(runs)]
     logs = [made for pair in cases for made in pair]
-    batches = batches_of(spark, [batches for batches, _ in logs]).cache()
-    marks = [(TOPIC, number, mark, [1, 2, 3]) for number, (_, mark) in enumerate(logs)]
-    committed = spark.createDataFrame(marks, "topic string, partition int, high_watermark bigint, voters array<int>")
+    batches = batch_table(spark, [one for batches, _ in logs for one in batches]).cache()
+    committed = committed_table(spark, {number: mark for number, (_, mark) in enumerate(logs)})
     rules = [
         divergence.diverged_logs(batches, committed),
         divergence.committed_records_missing(batches, committed),
@@ -103,9 +90,8 @@ def test_twin_and_spark_agree_on_truncation_below_a_stored_high_watermark(spark:
     runs = [(name, seed) for name in FILE_CORRUPTIONS for seed in range(SEEDS)]
     cases = [planted_in(valid_files, FILE_CORRUPTIONS, name, seed, 2 * at) for at, (name, seed) in enumerate(runs)]
     kept = [made for pair in cases for made in pair]
-    seen = [astuple(one) for made in kept for one in made.seen]
-    observations = spark.createDataFrame(seen, from_arrow_schema(OBSERVATIONS))
-    batches = batches_of(spark, [made.batches for made in kept])
+    observations = observation_table(spark, [one for made in kept for one in made.seen])
+    batches = batch_table(spark, [one for made in kept for one in made.batches])
     found = results_of([divergence.truncated_below_high_watermark(batches, observations)])
     for at, (name, seed) in enumerate(runs):
         for number, made in zip((2 * at, 2 * at + 1), cases[at], strict=True):

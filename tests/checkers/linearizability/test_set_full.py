@@ -6,6 +6,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -85,7 +86,7 @@ SET_FULL_CASES: dict[str, tuple[str, list[Op], list[tuple[str, str]]]] = {
         "set-full", [*op("read", 1, None, [1]), *op("add", 0, 1), *op("read", 1, None, [1])],
         [("phantom-element", "1 element not added before")],
     ),
-    "set-full: several fates at once, the gravest first": (
+    "set-full: several outcomes at once, the gravest first": (
         "set-full", [*op("add", 0, 1), *op("add", 0, 2), *op("read", 1, None, [2, 2, 3]), *op("add", 0, 4)],
         [("lost-element", "first 1"), ("duplicate-element", "first 2"), ("phantom-element", "first 3"),
          ("never-read", "first 4")],
@@ -161,6 +162,17 @@ def random_history(source: random.Random, ask: Callable[[], tuple[str, Any]], an
     return history(*ops)
 
 
+def random_histories(
+    ask: Callable[[random.Random], tuple[str, Any]], answer: Callable[[random.Random, str], Any]
+) -> list[list[Op]]:
+    """HISTORIES histories; ask draws an operation's f and value, answer what an operation of this f returns."""
+    histories = []
+    for seed in range(HISTORIES):
+        source = random.Random(seed)
+        histories.append(random_history(source, partial(ask, source), partial(answer, source)))
+    return histories
+
+
 def calls_of(ops: Sequence[Op]) -> list[Call]:
     """The operations that did not fail."""
     found = []
@@ -174,16 +186,10 @@ def calls_of(ops: Sequence[Op]) -> list[Call]:
 
 def test_set_full_agrees_with_comparing_all_pairs() -> None:
     seen: Counter[str] = Counter()
-    histories = []
-    for seed in range(HISTORIES):
-        source = random.Random(seed)
-        histories.append(
-            random_history(
-                source,
-                lambda source=source: source.choice([("add", source.randint(1, 4)), ("read", None)]),
-                lambda f, source=source: None if f == "add" else source.choices([1, 2, 3, 4], k=source.randint(0, 4)),
-            )
-        )
+    histories = random_histories(
+        lambda source: source.choice([("add", source.randint(1, 4)), ("read", None)]),
+        lambda source, f: None if f == "add" else source.choices([1, 2, 3, 4], k=source.randint(0, 4)),
+    )
     for seed, outcome in enumerate(outcomes_of("set-full", histories)):
         found = {(each.name, int(re.findall(r"(\d+) elements?", each.message)[0]))
                  if each.name != "never-read" else (each.name, int(re.findall(r": (\d+) element", each.message)[0]))
@@ -196,18 +202,11 @@ def test_set_full_agrees_with_comparing_all_pairs() -> None:
 
 def test_counter_agrees_with_comparing_all_pairs() -> None:
     wrong = 0
-    histories = []
-    for seed in range(HISTORIES):
-        source = random.Random(seed)
-        histories.append(
-            random_history(
-                source,
-                lambda source=source: source.choice(
-                    [("add", source.randint(-2, 3)), ("increment", None), ("decrement", 2), ("read", None)]
-                ),
-                lambda f, source=source: source.randint(-2, 4) if f == "read" else None,
-            )
-        )
+    changes = [("increment", None), ("decrement", 2), ("read", None)]
+    histories = random_histories(
+        lambda source: source.choice([("add", source.randint(-2, 3)), *changes]),
+        lambda source, f: source.randint(-2, 4) if f == "read" else None,
+    )
     for seed, outcome in enumerate(outcomes_of("counter", histories)):
         expected = twins.counter(calls_of(histories[seed]))
         message = outcome.problem.message if outcome.problem else ""
@@ -218,12 +217,7 @@ def test_counter_agrees_with_comparing_all_pairs() -> None:
 
 
 def test_unique_ids_agrees_with_comparing_all_pairs() -> None:
-    histories = []
-    for seed in range(HISTORIES):
-        source = random.Random(seed)
-        histories.append(
-            random_history(source, lambda: ("generate", None), lambda _, source=source: source.randint(1, 12))
-        )
+    histories = random_histories(lambda _: ("generate", None), lambda source, _: source.randint(1, 12))
     wrong = 0
     for seed, outcome in enumerate(outcomes_of("unique-ids", histories)):
         expected = twins.unique_ids(calls_of(histories[seed]))

@@ -14,6 +14,7 @@ from tests.support.checks.run_types import FindInRun
 from tests.support.checks.small_histories import history
 from tests.support.checks.small_logs import drain as drain_log
 from tests.support.checks.small_logs import lost_send, send
+from tests.support.checks.small_transactions import drain
 
 pytestmark = pytest.mark.spark
 
@@ -22,12 +23,6 @@ def txn(process: int, end: str, *micro_ops: list) -> tuple[Op, Op]:
     """A transaction's invocation and its end."""
     start = Op("invoke", "txn", process, value=list(micro_ops))
     return start, {"ok": start.ok(list(micro_ops)), "fail": start.fail("aborted"), "info": start.info("timeout")}[end]
-
-
-def drain(key: str, *records: list) -> tuple[Op, Op]:
-    """A drain, by a process of its own."""
-    start = Op("invoke", "drain", 9, key=key)
-    return start, start.ok(list(records))
 
 
 def log(partition: int, *content: Any, node: int = 1) -> list[LoggedRecord]:

@@ -117,7 +117,7 @@ def value_at_two_offsets(source: random.Random, ops: list[Op], log: Records) -> 
     return before_the_drain(ops, (), [log[-1][0] + 1, source.choice(log)[1]])
 
 
-def acknowledged_elsewhere(source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
+def acknowledged_beyond_the_end(source: random.Random, ops: list[Op], log: Records) -> list[Op] | None:
     """A send is acknowledged with an offset beyond the end of the log."""
     ack = source.choice(acked(ops)) if acked(ops) else None
     moved = {"offset": log[-1][0] + 50, "value": ack.value["value"]} if ack else None
@@ -293,7 +293,7 @@ CORRUPTIONS: Mapping[str, Corruption] = {
     ),
     "log: a value at two offsets": Corruption(value_at_two_offsets, named("duplicate")),
     "log: acknowledged at another offset": Corruption(
-        acknowledged_elsewhere, named("duplicate"), named("nonlinearizable-log", "nonmonotonic-send")
+        acknowledged_beyond_the_end, named("duplicate"), named("nonlinearizable-log", "nonmonotonic-send")
     ),
     "log: passed over": Corruption(passed_over, named("lost-write", "unseen"), SKIPS),
     "log: vanished": Corruption(vanished, named("lost-write"), SKIPS),

@@ -140,15 +140,21 @@ def stale_read(source: random.Random, ops: list[Op]) -> list[Op] | None:
     return any_of(source, cases, lambda read, old: returning(ops, read, old.start.value))
 
 
-def read_from_nowhere(source: random.Random, ops: list[Op]) -> list[Op] | None:
-    """A read returns a value that was never written."""
-    return any_of(source, [(read,) for read in done(ops, "read")], lambda read: returning(ops, read, A))
+def from_nowhere(reader: str) -> Plant:
+    """An operation of this f returns a value that was never written or enqueued."""
+    return lambda source, ops: any_of(
+        source, [(read,) for read in done(ops, reader)], lambda read: returning(ops, read, A)
+    )
 
 
-def read_of_the_future(source: random.Random, ops: list[Op]) -> list[Op] | None:
-    """A read returns a value whose write began after it had ended."""
-    cases = [(read, write) for read in done(ops, "read") for write in done(ops, "write") if before(read, write)]
-    return any_of(source, cases, lambda read, write: returning(ops, read, write.start.value))
+def of_the_future(reader: str, writer: str) -> Plant:
+    """An operation of reader's f returns the value of one of writer's f that began after it had ended."""
+
+    def plant(source: random.Random, ops: list[Op]) -> list[Op] | None:
+        cases = [(read, write) for read in done(ops, reader) for write in done(ops, writer) if before(read, write)]
+        return any_of(source, cases, lambda read, write: returning(ops, read, write.start.value))
+
+    return plant
 
 
 def read_of_a_failed_write(source: random.Random, ops: list[Op]) -> list[Op] | None:
@@ -344,17 +350,6 @@ def value_leaves_twice(source: random.Random, ops: list[Op]) -> list[Op] | None:
     return any_of(source, cases, lambda other, one: returning(ops, other, one.end.value))
 
 
-def value_from_nowhere(source: random.Random, ops: list[Op]) -> list[Op] | None:
-    """A dequeue returns a value that was never enqueued."""
-    return any_of(source, [(took,) for took in done(ops, "dequeue")], lambda took: returning(ops, took, A))
-
-
-def value_of_the_future(source: random.Random, ops: list[Op]) -> list[Op] | None:
-    """A dequeue returns what was begun to be enqueued after it had ended."""
-    cases = [(t, put) for t in done(ops, "dequeue") for put in done(ops, "enqueue") if before(t, put)]
-    return any_of(source, cases, lambda took, put: returning(ops, took, put.start.value))
-
-
 def failed_enqueue_dequeued(source: random.Random, ops: list[Op]) -> list[Op] | None:
     """An enqueue whose value was dequeued failed."""
     put, took = queue_values(ops)
@@ -375,8 +370,8 @@ def empty_though_it_is_not(source: random.Random, ops: list[Op]) -> list[Op] | N
 PLAIN = ("read", "write")
 CORRUPTIONS: Mapping[str, Corruption] = {
     "register: a stale read": Corruption("register", stale_read, PLAIN),
-    "register: a read from nowhere": Corruption("register", read_from_nowhere, PLAIN),
-    "register: a read of the future": Corruption("register", read_of_the_future, PLAIN),
+    "register: a read from nowhere": Corruption("register", from_nowhere("read"), PLAIN),
+    "register: a read of the future": Corruption("register", of_the_future("read", "write"), PLAIN),
     "register: a failed write is read": Corruption("register", read_of_a_failed_write, PLAIN),
     "register: writes forgotten": Corruption("register", forgotten_writes, PLAIN),
     "register: reads go back": Corruption("register", reads_in_turn_go_back, PLAIN),
@@ -406,8 +401,8 @@ CORRUPTIONS: Mapping[str, Corruption] = {
     "set: reads disagree": Corruption("set", reads_of_a_set_disagree),
     "fifo-queue: values change places": Corruption("fifo-queue", values_change_places),
     "fifo-queue: a value leaves twice": Corruption("fifo-queue", value_leaves_twice),
-    "fifo-queue: a value from nowhere": Corruption("fifo-queue", value_from_nowhere),
-    "fifo-queue: a value of the future": Corruption("fifo-queue", value_of_the_future),
+    "fifo-queue: a value from nowhere": Corruption("fifo-queue", from_nowhere("dequeue")),
+    "fifo-queue: a value of the future": Corruption("fifo-queue", of_the_future("dequeue", "enqueue")),
     "fifo-queue: a failed enqueue dequeued": Corruption("fifo-queue", failed_enqueue_dequeued),
     "fifo-queue: the second leaves first": Corruption("fifo-queue", second_leaves_first),
     "fifo-queue: empty though it is not": Corruption("fifo-queue", empty_though_it_is_not),

@@ -111,7 +111,7 @@ def disturbed(source: random.Random, end: Op, begun: int) -> Op:
 
 
 def keys_from(model: str, histories: Sequence[Sequence[Op]]) -> Keys:
-    """The histories as the keys of one batch, in order, as checkers/keyed.py makes them from Spark's rows."""
+    """The histories as the keys of one batch, in order, as checkers/framework/keyed.py makes them from Spark's rows."""
     fs = MODELS[model].fs
     rows = [(f"k{which:06}", op) for which, ops in enumerate(histories) for op in ops]
     return keys_of(

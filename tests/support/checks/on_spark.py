@@ -111,12 +111,9 @@ def log_findings_of_each(spark: SparkSession, cases: Mapping[str, Logs]) -> dict
         spark, [in_partition(number, one) for number, case in numbered for one in case.batches]
     ).localCheckpoint()
     observations = observation_table(spark, [on_file(number, one) for number, case in numbered for one in case.on_file])
-    marks = [
-        (divergence.QUORUM[0], PARTITION_STRIDE * number, case.high_watermark, list(case.voters))
-        for number, case in numbered
-        if case.high_watermark
-    ]
-    committed = spark.createDataFrame(marks, "topic string, partition int, high_watermark bigint, voters array<int>")
+    marks = {PARTITION_STRIDE * number: case.high_watermark for number, case in numbered if case.high_watermark}
+    voters = {PARTITION_STRIDE * number: case.voters for number, case in numbered}
+    committed = committed_table(spark, marks, voters)
     rules = [
         divergence.diverged_logs(batches, committed),
         divergence.committed_records_missing(batches, committed),
@@ -180,6 +177,17 @@ def observation_table(spark: SparkSession, seen: Sequence[Observation]) -> DataF
 def batch_table(spark: SparkSession, batches: Sequence[LoggedBatch]) -> DataFrame:
     """The batches as their table, in the order of the logs."""
     return positioned(spark, [asdict(one) for one in batches], BATCHES)
+
+
+def committed_table(
+    spark: SparkSession, high_watermarks: Mapping[int, int], voters: Mapping[int, Sequence[int]] | None = None
+) -> DataFrame:
+    """The table of divergence.committed_state for partitions of the quorum's topic; nodes 1 to 3 vote by default."""
+    rows = [
+        (divergence.QUORUM[0], partition, mark, list(voters[partition] if voters else (1, 2, 3)))
+        for partition, mark in high_watermarks.items()
+    ]
+    return spark.createDataFrame(rows, "topic string, partition int, high_watermark bigint, voters array<int>")
 
 
 def positioned(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> DataFrame:

@@ -172,7 +172,7 @@ def writer_failed(word: str, error: str = "aborted") -> Plant:
             op for op in ops if op.type == "ok" and op.f == "txn" and any(micro_op[0] == word for micro_op in op.value)
         ]
         ends = [
-            op for op in ends if all(seen_elsewhere(ops, op, micro_op) for micro_op in op.value if micro_op[0] == word)
+            op for op in ends if all(read_by_another(ops, op, micro_op) for micro_op in op.value if micro_op[0] == word)
         ]
         chosen = source.choice(ends) if ends else None
         return [replace(op, type="fail", error=error) if op is chosen else op for op in ops] if chosen else None
@@ -180,7 +180,7 @@ def writer_failed(word: str, error: str = "aborted") -> Plant:
     return plant
 
 
-def seen_elsewhere(ops: Sequence[Op], own: Op, micro_op: list) -> bool:
+def read_by_another(ops: Sequence[Op], own: Op, micro_op: list) -> bool:
     """Whether another operation that ended in ok read this write."""
     changed = [other for op in ops if op is not own and op.type == "ok" and op.f == "txn" for other in op.value]
     if micro_op[0] == "append":
