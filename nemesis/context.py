@@ -41,6 +41,7 @@ class NemesisContext:
 
     leader() is the leader that the quorum names, None while there is none. draw(n) is a random number below n, from the
     plan's seed. A capability is None if these hosts lack it; `unavailable` gives the reason, by the field's name.
+    metadata_log is that of the system (harness.model.systems.SystemKind).
 
     The rest is what the faults have done so far: cut_off are the nodes that the last partition isolated, cut_links the
     links that are cut, skewed the nodes whose clocks were changed. floor is the number of nodes that process faults
@@ -69,6 +70,7 @@ class NemesisContext:
     rpc_rules: tuple[RpcRule, ...] = ()
     rpc_counts: dict[RpcRule, RuleCount | None] = field(default_factory=dict)
     unavailable: Mapping[str, str] = field(default_factory=dict)
+    metadata_log: str | None = None
 
     def nodes_in_role(self, who: Who) -> tuple[int, ...]:
         """The nodes that have a role now. Raises PeerFailure if none has it, BadInput for an unknown role."""

@@ -22,6 +22,7 @@ from typing import Any
 from harness.model.hosts import UndoRecord
 from harness.model.nemesis_ops import NemesisOps
 from harness.model.story import Step
+from harness.model.systems import SystemKind
 from nemesis.context import NemesisContext
 
 Resolved = Mapping[str, Any]
@@ -58,6 +59,7 @@ class Fault:
 
     - summary describes it for `splitbrain faults`.
     - actions are the fault's actions, by name.
+    - unsupported returns why a system does not support a step, None if it does; it is checked before the run.
     - unavailable returns why an action is not possible in this context, None if it is.
     - resolve may raise BadInput for invalid arguments, PeerFailure if no node has a role. The default resolves the role
       `who`.
@@ -76,6 +78,7 @@ class Fault:
     actions: Mapping[str, Action]
     inject: Callable[[NemesisContext, str, Resolved], Awaitable[dict[str, Any]]]
     sample: Callable[[random.Random, int], list[Step]]
+    unsupported: Callable[[SystemKind, Step], str | None] = lambda _system, _step: None
     unavailable: Callable[[NemesisContext, str], str | None] = lambda _context, _f: None
     resolve: Callable[[NemesisContext, str, Any], Resolved] = nodes_of_role
     undo: Callable[[str, Resolved], UndoRecord | None] = lambda _f, _resolved: None

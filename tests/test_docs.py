@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import subprocess
 import sys
@@ -29,3 +30,18 @@ def test_files_that_the_docs_name_exist() -> None:
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
         assert [link for link in links if not (page.parent / link).exists()] == [], page.name
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_python_names_in_the_docs_exist(page: Path) -> None:
+    packages = "harness|nodes|nemesis|workloads|checkers|results"
+    names = re.findall(rf"`((?:{packages})(?:\.\w+)+)`", page.read_text())
+    assert [name for name in names if not _exists(name)] == []
+
+
+def _exists(name: str) -> bool:
+    try:
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True

@@ -201,6 +201,8 @@ class SystemKind:
     - membership makes the Membership that changes the cluster's members, None if the system has none.
     - accepts returns whether the system has a property of this name. If not, a scenario's node switches omit it.
     - has_features returns whether a version has feature levels (KIP-1022).
+    - metadata_log is the folder, below a node's log directory, of the log that the quorum replicates: Kafka's segments
+      and checkpoints. It is None if there is none; then disk faults cannot damage it.
     """
 
     name: str
@@ -220,6 +222,7 @@ class SystemKind:
     membership: Callable[[MembershipAccess], AbstractAsyncContextManager[Membership]] | None = None
     accepts: Callable[[str], bool] = lambda _name: True
     has_features: Callable[[str], bool] = lambda _version: False
+    metadata_log: str | None = None
 
     def node_label(self, version: str, switches: Mapping[str, str]) -> str:
         """The node's name in reports."""

@@ -164,6 +164,7 @@ def nemesis_context(
         disks=environment.disks,
         floor=plan.floor,
         unavailable=unavailable,
+        metadata_log=system.metadata_log,
     )
 
 
