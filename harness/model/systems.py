@@ -136,9 +136,6 @@ class Observer(Protocol):
     def leader(self) -> int | None:
         """The node that claims to lead in the highest epoch; None if no node does."""
 
-    def last_applied(self, node: int) -> int | None:
-        """The offset up to which the node has applied the log; None if unknown."""
-
     async def until(self, condition: Mapping[str, Any], timeout_seconds: float) -> bool:
         """Wait until a condition (harness.model.conditions) holds; False if it does not hold in time."""
 
