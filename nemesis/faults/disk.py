@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from harness.model import EnvironmentFailure, PeerFailure, SplitbrainError
+from harness.model import PeerFailure, SplitbrainError
 from harness.model.faults.disks import (
     AT_REST,
     Checkpoint,
@@ -147,15 +147,9 @@ def unavailable(context: NemesisContext, f: str) -> str | None:
 
 
 def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
-    """The nodes of the role and all details; for actions that kill nodes, only as many nodes as the floor allows.
-
-    Raises EnvironmentFailure if the action is not possible on these disks.
-    """
-    reason = _disks(context).unavailable(f)
-    if reason is not None:
-        raise EnvironmentFailure(f"{f}: {reason}")
+    """The nodes of the role and all details; for actions that kill nodes, only as many nodes as the floor allows."""
     nodes = context.nodes_in_role(value["who"])
-    details = ACTIONS[f].model_validate(value).model_dump(exclude={"who"})
+    details = {name: each for name, each in value.items() if name != "who"}
     damaged = _damaged_files(f, details, context.metadata_log)
     return {**details, **damaged, "nodes": list(context.stoppable(nodes) if f in AT_REST else nodes)}
 
