@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +9,18 @@ import pyarrow.parquet as parquet
 import pytest
 
 from harness.model.errors import EXIT_INVALID, EXIT_VALID
+from tests.support.command import json_lines, splitbrain
 
-COMMAND = Path(sys.executable).with_name("splitbrain")
 pytestmark = [pytest.mark.kafka, pytest.mark.netns, pytest.mark.spark, pytest.mark.timeout(400)]
 
 
 def run_plan(plan: str, store: Path, code: int) -> dict[str, Any]:
     """Run a plan in this directory, expect the exit code, and return the command's JSON."""
     toml = Path(__file__).with_name(f"{plan}.toml")
-    command = [str(COMMAND), "run", "--plan", str(toml), "--store", str(store), "--format", "json"]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert process.returncode == code, process.stdout + process.stderr
-    return json.loads(process.stdout)
+    result = splitbrain("run", "--plan", toml, "--store", store, "--format", "json", timeout_seconds=300)
+    assert result.code == code, result
+    (verdict,) = json_lines(result)
+    return verdict
 
 
 def severities(result: dict[str, Any]) -> set[str]:
