@@ -18,9 +18,10 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from harness.model import BadInput, EnvironmentFailure
+from harness.model import BadInput
 from harness.model.hosts import HostKind
 from harness.model.nemesis_ops import NemesisOps
 from harness.model.scenario import Scenario
@@ -53,7 +54,10 @@ def names(group: str) -> tuple[str, ...]:
 
 
 def load(group: str, name: str, kind: type[T]) -> T:
-    """The value registered under a name. Raises BadInput for an unknown name, and where it is not of that type."""
+    """The value registered under a name.
+
+    Raises BadInput for an unknown name, a module that cannot be imported, and a value that is not of that type.
+    """
     point = _entry_points(group).get(name)
     if point is None:
         raise BadInput(f"{group.removesuffix('s')} {name!r}: expected one of {', '.join(names(group))}")
@@ -61,14 +65,21 @@ def load(group: str, name: str, kind: type[T]) -> T:
 
 
 def _loaded(module: str, attribute: str, place: str) -> Any:
+    loaded = _imported(module, place)
     try:
-        return getattr(import_module(module), attribute)
-    except ModuleNotFoundError as error:
-        raise BadInput(f"{place}: expected an installed module, there is no {error.name}") from error
+        return getattr(loaded, attribute)
     except AttributeError as error:
         raise BadInput(f"{place}: expected the name of a value in the module: {error}") from error
+
+
+def _imported(module: str, place: str) -> ModuleType:
+    try:
+        return import_module(module)
     except Exception as error:  # a plugin's own code may raise anything
-        raise EnvironmentFailure(f"{place}: importing it failed: {type(error).__name__}: {error}") from error
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+            raise BadInput(f"{place}: expected an installed module, there is no {error.name}") from error
+        message = " ".join(str(error).split())
+        raise BadInput(f"{place}: importing {module} failed: {type(error).__name__}: {message}") from error
 
 
 def _checked(value: Any, kind: type[T], place: str) -> T:
@@ -106,7 +117,6 @@ def workload(name: str) -> WorkloadKind:
 
 def host_kind(name: str) -> HostKind:
     """The kind of host of that name. Raises BadInput naming the known ones."""
-
     return load("hosts", name, HostKind)
 
 
@@ -136,7 +146,7 @@ def scenario(identifier: str) -> Scenario:
 def system(name: str) -> tuple[SystemKind, str]:
     """The system that a name means, and its version: `kafka:4.3.1`, `reference`, or `module:NAME`.
 
-    Raises BadInput for a name that means nothing.
+    Raises BadInput for an unknown name, a module that cannot be imported, and a value that is not a SystemKind.
     """
     family, _, version = name.partition(":")
     if family in _entry_points("systems"):

@@ -5,7 +5,7 @@ Contains the resolution of roles to nodes. Does not contain faults.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.model import BadInput, PeerFailure
@@ -40,13 +40,15 @@ class NemesisContext:
     """The run as its nemesis sees it.
 
     leader() is the leader that the quorum names, None while there is none. draw(n) is a random number below n, from the
-    plan's seed. A capability is None if these hosts lack it; `unavailable` gives the reason, by the field's name.
+    plan's seed. A capability is None if these hosts lack it; `unavailable` gives the reason, by the field's name. floor
+    is the number of nodes that faults must leave running. metadata_log is that of the system
+    (harness.model.systems.SystemKind).
 
     The rest is what the faults have done so far: cut_off are the nodes that the last partition isolated, cut_links the
-    links that are cut, skewed the nodes whose clocks were changed. floor is the number of nodes that process faults
-    must leave running. pending are the membership changes that were requested and are not done yet, by voter or
-    partition; unanswered are those of them whose request got no response. rpc_rules are the RPC rules in place,
-    rpc_counts the final counters of rules that were replaced or removed since the last heal, None if lost.
+    links that are cut, skewed the nodes whose clocks were changed. pending are the membership changes that were
+    requested and are not done yet, by voter or partition; unanswered are those of them whose request got no response.
+    rpc_rules are the RPC rules in place, rpc_counts the final counters of rules that were replaced or removed since the
+    last heal, None if lost.
     """
 
     nodes: tuple[int, ...]
@@ -54,21 +56,22 @@ class NemesisContext:
     processes: Processes
     leader: Callable[[], int | None]
     draw: Callable[[int], int]
-    cut_off: tuple[int, ...] = field(default=())
     clocks: Clocks | None = None
     rpcs: Rpcs | None = None
     packets: Packets | None = None
     disks: Disks | None = None
-    skewed: tuple[int, ...] = ()
-    cut_links: frozenset[Link] = frozenset()
-    floor: int = 0
     membership: Membership | None = None
     node_configs: NodeConfigs | None = None
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+    floor: int = 0
+    metadata_log: str | None = None
+    cut_off: tuple[int, ...] = ()
+    cut_links: frozenset[Link] = frozenset()
+    skewed: tuple[int, ...] = ()
     pending: dict[str, Change] = field(default_factory=dict)
     unanswered: set[str] = field(default_factory=set)
     rpc_rules: tuple[RpcRule, ...] = ()
     rpc_counts: dict[RpcRule, RuleCount | None] = field(default_factory=dict)
-    unavailable: Mapping[str, str] = field(default_factory=dict)
 
     def nodes_in_role(self, who: Who) -> tuple[int, ...]:
         """The nodes that have a role now. Raises PeerFailure if none has it, BadInput for an unknown role."""
@@ -92,6 +95,12 @@ class NemesisContext:
         if leader is None:
             raise NoLeader("resolving the leader: no node claims to lead")
         return leader
+
+    def require_nodes(self, f: str, links: Iterable[Link]) -> None:
+        """Raise BadInput if an action's links have a node that does not exist."""
+        unknown = sorted({node for link in links for node in link} - set(self.nodes))
+        if unknown:
+            raise BadInput(f"{f}: expected nodes 1 to {max(self.nodes)}, found {unknown}")
 
     def shuffled(self, nodes: Sequence[int] | None = None) -> tuple[int, ...]:
         """All nodes, or these, in a random order from the plan's seed."""

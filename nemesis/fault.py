@@ -19,9 +19,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from harness.model.hosts import UndoRecord
 from harness.model.nemesis_ops import NemesisOps
 from harness.model.story import Step
+from harness.model.systems import SystemKind
 from nemesis.context import NemesisContext
 
 Resolved = Mapping[str, Any]
@@ -42,6 +45,11 @@ class Action:
     momentary: bool = False
     empties_disk: bool = False
 
+    def complete(self, value: Any) -> Any:
+        """A step's arguments as JSON values, with the defaults of those that the step omits."""
+        adapter = TypeAdapter(self.arguments)
+        return adapter.dump_python(adapter.validate_python(value), mode="json")
+
 
 def nodes_of_role(context: NemesisContext, _f: str, value: Mapping[str, Any]) -> Resolved:
     """The arguments, with the nodes of the role `who` under `nodes`."""
@@ -58,9 +66,10 @@ class Fault:
 
     - summary describes it for `splitbrain faults`.
     - actions are the fault's actions, by name.
+    - unsupported returns why a system does not support a step, None if it does; it is checked before the run.
     - unavailable returns why an action is not possible in this context, None if it is.
-    - resolve may raise BadInput for invalid arguments, PeerFailure if no node has a role. The default resolves the role
-      `who`.
+    - resolve receives all arguments of the action, with their defaults. It may raise BadInput for invalid arguments,
+      PeerFailure if no node has a role. The default resolves the role `who`.
     - undo returns the journal's record, None for an action that undoes another.
     - inject injects, verifies the effect and returns what was done, with a `label` for the report; it raises
       PeerFailure if the effect is missing.
@@ -76,6 +85,7 @@ class Fault:
     actions: Mapping[str, Action]
     inject: Callable[[NemesisContext, str, Resolved], Awaitable[dict[str, Any]]]
     sample: Callable[[random.Random, int], list[Step]]
+    unsupported: Callable[[SystemKind, Step], str | None] = lambda _system, _step: None
     unavailable: Callable[[NemesisContext, str], str | None] = lambda _context, _f: None
     resolve: Callable[[NemesisContext, str, Any], Resolved] = nodes_of_role
     undo: Callable[[str, Resolved], UndoRecord | None] = lambda _f, _resolved: None

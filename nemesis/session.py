@@ -68,7 +68,7 @@ class NemesisSession:
         reason = fault.unavailable(self._context, f)
         if reason:
             raise EnvironmentFailure(f"{f}: {reason}")
-        resolved = await self._resolve_roles(fault, f, value)
+        resolved = await self._resolve_roles(fault, f, fault.actions[f].complete(value))
         undo = fault.undo(f, resolved)
         if undo:
             self._open_faults.append(self._journal.record(undo))

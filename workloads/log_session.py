@@ -128,20 +128,10 @@ class LogSession:
         """Send one record and wait for its delivery report."""
         if self._producer is None:
             self._producer = Producer(self._producer_settings)
-        delivered: list[tuple[KafkaError | None, Any]] = []
-        self._producer.produce(
-            TOPIC,
-            json.dumps(op.value),
-            partition=number_of(str(op.key)),
-            on_delivery=lambda error, message: delivered.append((error, message)),
-        )
-        self._producer.flush(DELIVERY_SECONDS)
-        if not delivered:
-            raise NoAnswer(f"sending {op.value} to {op.key}: no delivery report after {DELIVERY_SECONDS:g} s")
-        error, message = delivered[0]
-        if error is None:
-            return op.ok({"offset": message.offset(), "value": op.value})
-        return self._failed_send(op, error)
+        error, message = deliver(self._producer, str(op.key), op.value)
+        if error is not None:
+            return self._failed_send(op, error)
+        return op.ok({"offset": message.offset(), "value": op.value})
 
     def _failed_send(self, op: Op, error: KafkaError) -> Op:
         if error.code() in FATAL:
@@ -163,7 +153,7 @@ class LogSession:
         for message in messages:
             if message.error() is not None:
                 # The records before the error were delivered and are evidence; info ends the process.
-                return replace(op.info(_error_text(message.error())), value=records)
+                return replace(op.info(error_text(message.error())), value=records)
             records.setdefault(key_of(message.partition()), []).append(_record(message))
         self._member.polled(records, assignments)
         return op.ok(records)
@@ -200,6 +190,24 @@ class LogSession:
             consumer.close()
 
 
+def deliver(producer: Producer, key: str, value: int) -> tuple[KafkaError | None, Any]:
+    """Send one record and wait for its delivery report: an error or None, and the message.
+
+    Raises NoAnswer without a report after DELIVERY_SECONDS.
+    """
+    delivered: list[tuple[KafkaError | None, Any]] = []
+    producer.produce(
+        TOPIC,
+        json.dumps(value),
+        partition=number_of(key),
+        on_delivery=lambda error, message: delivered.append((error, message)),
+    )
+    producer.flush(DELIVERY_SECONDS)
+    if not delivered:
+        raise NoAnswer(f"sending {value} to {key}: no delivery report after {DELIVERY_SECONDS:g} s")
+    return delivered[0]
+
+
 def _beginning_of(partition: int) -> TopicPartition:
     return TopicPartition(TOPIC, partition, OFFSET_BEGINNING)
 
@@ -222,7 +230,7 @@ def _read_to(consumer: Consumer, end: int) -> list[list[int]]:
     raise NoAnswer(f"draining a partition up to offset {end}: no record arrived after the first {len(records)}")
 
 
-def _error_text(error: KafkaError) -> str:
+def error_text(error: KafkaError) -> str:
     """The error's name and librdkafka's text."""
     return f"{error.name()}: {error.str()}"
 

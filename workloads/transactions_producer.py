@@ -9,16 +9,16 @@ Contains librdkafka's calls and the meaning of its errors. Which transactions th
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from harness.model import PeerFailure
-from workloads.log_session import COMMON, DELIVERY_SECONDS, DELIVERY_TIMEOUT_MS, REQUEST_TIMEOUT_MS
-from workloads.log_topic import TOPIC, number_of, servers
+from harness.model.session import NoAnswer
+from workloads.log_session import COMMON, DELIVERY_TIMEOUT_MS, REQUEST_TIMEOUT_MS, deliver, error_text
+from workloads.log_topic import servers
 from workloads.transactions_session import Fenced, Refused
 
 SOCKET_TIMEOUT_MS = 2000
@@ -71,7 +71,7 @@ class RdkafkaProducer:
             return await asyncio.get_running_loop().run_in_executor(self._thread, call)
         except KafkaException as failure:
             error = failure.args[0]
-            raise (Fenced if error.code() in FENCED else PeerFailure)(_text(error)) from failure
+            raise (Fenced if error.code() in FENCED else PeerFailure)(error_text(error)) from failure
 
     def _begin(self) -> Producer:
         if self._producer is None:
@@ -87,20 +87,13 @@ class RdkafkaProducer:
         try:
             producer = self._begin()
         except KafkaException as failure:
-            raise Refused(f"beginning: {_text(failure.args[0])}") from failure
-        delivered: list[tuple[KafkaError | None, Any]] = []
-        producer.produce(
-            TOPIC,
-            json.dumps(value),
-            partition=number_of(key),
-            on_delivery=lambda error, message: delivered.append((error, message)),
-        )
-        producer.flush(DELIVERY_SECONDS)
-        if not delivered:
-            raise Refused(f"sending {value} to {key}: no delivery report after {DELIVERY_SECONDS:g} s")
-        error, message = delivered[0]
+            raise Refused(f"beginning: {error_text(failure.args[0])}") from failure
+        try:
+            error, message = deliver(producer, key, value)
+        except NoAnswer as failure:
+            raise Refused(str(failure)) from failure
         if error is not None:
-            raise Refused(f"sending {value} to {key}: {_text(error)}")
+            raise Refused(f"sending {value} to {key}: {error_text(error)}")
         return int(message.offset())
 
     def _end(self, commit: bool) -> None:
@@ -114,10 +107,6 @@ class RdkafkaProducer:
 
     def _discard(self) -> None:
         self._producer = None
-
-
-def _text(error: KafkaError) -> str:
-    return f"{error.name()}: {error.str()}"
 
 
 async def until_coordinator_ready(addresses: Mapping[int, str]) -> None:

@@ -119,7 +119,9 @@ def _environments(hosts: list[str] | None, disk: str | None, inventory: Path | N
     """The requested kinds of host, or all that need no inventory."""
     from harness.running.fault_trials import TrialEnvironment
 
-    names = hosts or [name for name in plugins.names("hosts") if name != "ssh" or inventory]
+    names = hosts or [
+        name for name in plugins.names("hosts") if inventory or not plugins.host_kind(name).needs_inventory
+    ]
     file_system = disk or "directory"
     machines = str(inventory.absolute()) if inventory else None
     return [TrialEnvironment(plugins.host_kind(name).name, file_system, machines) for name in names]

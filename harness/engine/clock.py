@@ -1,8 +1,8 @@
 """The run's clock: run time in nanoseconds since the start of the run, and its relation to wall-clock time.
 
 Run time is based on the machine's monotonic clock, so steps of the wall clock do not affect histories. The wall-clock
-time of the start is kept to convert timestamps of log lines to run time; they are as accurate as the wall clock of the
-node that wrote them.
+time of the start is kept so that observers can convert timestamps of log lines to run time; they are as accurate as the
+wall clock of the node that wrote them.
 
 Contains clocks. No other module of the engine reads one.
 """
@@ -35,10 +35,6 @@ class RunClock:
 
     def now_ns(self) -> int:
         return time.monotonic_ns() - self.monotonic_origin_ns
-
-    def at_wall_ns(self, wall_ns: int) -> int:
-        """The run time of a wall-clock time (nanoseconds since 1970); negative before the start of the run."""
-        return wall_ns - self.wall_origin_ns
 
 
 @dataclass(slots=True)

@@ -24,10 +24,9 @@ UNAVAILABLE = {
 
 
 async def provision(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
-    """Provision the hosts. Raises BadInput without an inventory of at least as many machines as nodes."""
+    """Provision the hosts. Raises BadInput for an inventory of fewer machines than nodes."""
     run, plan = spec.run, spec.plan
-    if plan.inventory is None:
-        raise BadInput("--hosts ssh: expected --inventory, a TOML file that lists the machines")
+    assert plan.inventory is not None, "a kind of host that needs an inventory is refused without one"
     inventory = Inventory.read(Path(plan.inventory))
     if len(inventory.hosts) < plan.nodes:
         raise BadInput(f"{plan.inventory}: expected {plan.nodes} machines, one per node, found {len(inventory.hosts)}")
@@ -60,4 +59,4 @@ def undo(details: Mapping[str, str]) -> str:
     return f"undid what {details['label']} left on the machines of {details['inventory']}"
 
 
-SSH = HostKind("ssh", provision, undo, outlives=True)
+SSH = HostKind("ssh", provision, undo, outlives=True, needs_inventory=True)

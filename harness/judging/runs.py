@@ -49,7 +49,7 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
     run_verdict = RunVerdict(
         name=run.name,
         verdict=verdict,
-        summary=_run_summary(verdict, findings, expectations),
+        summary=run_summary(verdict, findings, expectations),
         checks=checks,
         findings=findings,
         quantities=results.quantities,
@@ -115,18 +115,8 @@ def write_reproduction_report(
     )
     title = f"{scenario.id}: {scenario.title}"
     plan_text = "[" + ",\n".join(run.plan.read_text() for run in shown) + "]\n"
-    data = ReportData(
-        *(
-            title,
-            scenario.question,
-            run_verdict.verdict,
-            run_verdict.summary,
-            sides,
-            plan_text,
-            run_verdict.command,
-        )
-    )
-    write_report(reproduction, data)
+    verdict, summary, command = run_verdict.verdict, run_verdict.summary, run_verdict.command
+    write_report(reproduction, ReportData(title, scenario.question, verdict, summary, sides, plan_text, command))
 
 
 def _interrupted(run: RunDirectory) -> tuple[Finding, ...]:
@@ -160,13 +150,15 @@ def _compare(expectation: Expectation, measured: Mapping[str, float], expected: 
     return ExpectationResult(text, f"{expectation.quantity} = {value:g}", expectation.holds(value) is expected)
 
 
-def _run_summary(verdict: Verdict, findings: Sequence[Finding], expectations: Sequence[ExpectationResult]) -> str:
+def run_summary(verdict: Verdict, findings: Sequence[Finding], expectations: Sequence[ExpectationResult]) -> str:
+    """The verdict on a run in a sentence."""
     if verdict is Verdict.VALID:
         return f"No broken guarantee. {_as_expected(expectations)}".strip()
     word = "broken guarantee" if verdict is Verdict.INVALID else "open question"
     weighty = [finding for finding in findings if finding.severity == verdict.value]
     names = ", ".join(sorted({finding.name for finding in weighty}))
-    return f"{sum(finding.count for finding in weighty)} {word}{'s' if len(weighty) > 1 else ''}: {names}."
+    count = sum(finding.count for finding in weighty)
+    return f"{count} {word}{'s' if count > 1 else ''}: {names}."
 
 
 def _as_expected(expectations: Sequence[ExpectationResult]) -> str:

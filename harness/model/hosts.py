@@ -154,7 +154,8 @@ class HostKind:
     provision takes an AsyncExitStack and a harness.environments.EnvironmentSpec, brings the hosts up and returns a
     harness.environments.Environment; what it opened stays on the stack. undo removes what outlived its controller, from
     the details in the journal; it returns what it did in words, and is safe where nothing is left. outlives: the hosts
-    do not end with the controller's sandbox. sandboxed: the controller runs in a sandbox of its own.
+    do not end with the controller's sandbox. sandboxed: the controller runs in a sandbox of its own. needs_inventory:
+    the hosts are machines that an inventory lists.
     """
 
     name: str
@@ -162,3 +163,4 @@ class HostKind:
     undo: Callable[[Mapping[str, str]], str] | None = None
     outlives: bool = False
     sandboxed: bool = False
+    needs_inventory: bool = False

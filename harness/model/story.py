@@ -104,8 +104,8 @@ def partition(shape: Shape, direction: Direction = "both") -> Step:
     """Partition the network, as Jepsen's nemesis does.
 
     halves split by node number, random halves at random; in a majorities ring each node sees a different majority; a
-    bridge is two halves joined by one node; minority isolates a random minority, primaries every node that claims to
-    lead. direction "out" or "in" cuts only what the first part sends or receives; a ring has no parts.
+    bridge is two halves joined by one node; minority isolates a random minority, primaries the leader.
+    direction "out" or "in" cuts only what the first part sends or receives; a ring has no parts.
     """
     return Step("cut", {"shape": shape, "direction": direction})
 

@@ -136,9 +136,6 @@ class Observer(Protocol):
     def leader(self) -> int | None:
         """The node that claims to lead in the highest epoch; None if no node does."""
 
-    def last_applied(self, node: int) -> int | None:
-        """The offset up to which the node has applied the log; None if unknown."""
-
     async def until(self, condition: Mapping[str, Any], timeout_seconds: float) -> bool:
         """Wait until a condition (harness.model.conditions) holds; False if it does not hold in time."""
 
@@ -201,6 +198,8 @@ class SystemKind:
     - membership makes the Membership that changes the cluster's members, None if the system has none.
     - accepts returns whether the system has a property of this name. If not, a scenario's node switches omit it.
     - has_features returns whether a version has feature levels (KIP-1022).
+    - metadata_log is the folder, below a node's log directory, of the log that the quorum replicates: Kafka's segments
+      and checkpoints. It is None if there is none; then disk faults cannot damage it.
     """
 
     name: str
@@ -220,6 +219,7 @@ class SystemKind:
     membership: Callable[[MembershipAccess], AbstractAsyncContextManager[Membership]] | None = None
     accepts: Callable[[str], bool] = lambda _name: True
     has_features: Callable[[str], bool] = lambda _version: False
+    metadata_log: str | None = None
 
     def node_label(self, version: str, switches: Mapping[str, str]) -> str:
         """The node's name in reports."""

@@ -60,21 +60,35 @@ Level = Annotated[str, Field(pattern=r"^[0-9]{1,4}$")]
 Features = dict[Annotated[str, Field(pattern=FEATURE)], Level]
 Weight = Annotated[float, Field(gt=0, le=1000)]
 
-SYSTEM = "System under test: reference, kafka, kafka:VERSION, a registered name, or MODULE:NAME."
-SWITCH = "NAME=VALUE for every node; can be repeated."
-FEATURE_LEVEL = "NAME=LEVEL that Kafka is formatted with, e.g. transaction.version=1; can be repeated."
-HOSTS = "Kind of host that nodes run on."
-INVENTORY = "TOML file that lists the machines for --hosts ssh."
 SEED = "Seed of every random choice; drawn if not given."
 
 
-class Load(BaseModel):
-    """Which system, on which hosts, and what clients ask of it."""
+class Target(BaseModel):
+    """Which system, on which hosts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
 
-    hosts: HostName = Field(default="netns", description=HOSTS)
-    inventory: Annotated[str, AfterValidator(_absolute)] | None = Field(default=None, description=INVENTORY)
+    system: str = Field(
+        default="reference",
+        description="System under test: reference, kafka, kafka:VERSION, a registered name, or MODULE:NAME.",
+    )
+    switches: dict[str, str] = Field(
+        default={}, alias="switch", description="NAME=VALUE for every node; can be repeated."
+    )
+    features: Features = Field(
+        default={},
+        alias="feature",
+        description="NAME=LEVEL that Kafka is formatted with, e.g. transaction.version=1; can be repeated.",
+    )
+    hosts: HostName = Field(default="netns", description="Kind of host that nodes run on.")
+    inventory: Annotated[str, AfterValidator(_absolute)] | None = Field(
+        default=None, description="TOML file that lists the machines for --hosts ssh."
+    )
+
+
+class Load(Target):
+    """Which system, on which hosts, and the operations that clients send to it."""
+
     disk: FileSystem = Field(default="directory", description="File system that nodes keep their logs on.")
     disk_mib: int = Field(default=256, ge=16, le=65_536, description="Size in MiB of a disk that is not a directory.")
     memory_mib: int | None = Field(
@@ -83,9 +97,6 @@ class Load(BaseModel):
     cpus: float | None = Field(
         default=None, ge=0.01, le=1024, description="Processor limit of a node's server, e.g. 0.5 (needs root)."
     )
-    system: str = Field(default="reference", description=SYSTEM)
-    switches: dict[str, str] = Field(default={}, alias="switch", description=SWITCH)
-    features: Features = Field(default={}, alias="feature", description=FEATURE_LEVEL)
     layout: Literal["controllers", "combined"] = Field(
         default="controllers", description="controllers alone, or combined with brokers (Kafka)."
     )
@@ -128,18 +139,11 @@ class Request(Load):
     story: list[StoryStep] = Field(default=[], description="Steps in place of random faults (plan files only).")
 
 
-class ReproductionRequest(BaseModel):
+class ReproductionRequest(Target):
     """What a user asks of `splitbrain reproduce`, for one scenario. switches override those of the sides."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-    system: str = Field(default="reference", description=SYSTEM)
     side: Literal["bad", "good", "both"] = Field(default="both", description="Side to run.")
     times: int = Field(default=1, ge=1, le=1000, description="Number of runs of each side.")
-    switches: dict[str, str] = Field(default={}, alias="switch", description=SWITCH)
-    features: Features = Field(default={}, alias="feature", description=FEATURE_LEVEL)
-    hosts: HostName = Field(default="netns", description=HOSTS)
-    inventory: Annotated[str, AfterValidator(_absolute)] | None = Field(default=None, description=INVENTORY)
     seed: int | None = Field(default=None, ge=0, description=SEED)
 
 

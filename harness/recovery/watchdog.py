@@ -27,7 +27,7 @@ TRIES = 5
 PAUSE_SECONDS = 2.0
 CONTROLLER_SECONDS = 60.0
 """Time limit for a controller to end in good order once the command that started it is gone."""
-WATCHDOG_LOG = "guardian.log"
+WATCHDOG_LOG = "watchdog.log"
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from harness import plugins
 from harness.engine.clock import RunClock
@@ -111,10 +111,8 @@ def _observer(cluster: Cluster, environment: Environment, clock: RunClock, recor
 async def _processes(
     environment: Environment, system: NodeSystem, clock: RunClock, recorder: Recorder, forget: Callable[[int], None]
 ) -> AsyncIterator[ServerProcesses]:
-    def on_event(node: int, kind: str, how: str) -> None:
-        assert kind in ("started", "stopped")
-        kinds: dict[str, Any] = {"started": "started", "stopped": "stopped"}
-        recorder.observe(Observation(clock.now_ns(), node, "process", kinds[kind], detail=how or None))
+    def on_event(node: int, kind: Literal["started", "stopped"], how: str) -> None:
+        recorder.observe(Observation(clock.now_ns(), node, "process", kind, detail=how or None))
         forget(node)
 
     processes = environment.processes(system, on_event)
@@ -164,6 +162,7 @@ def nemesis_context(
         disks=environment.disks,
         floor=plan.floor,
         unavailable=unavailable,
+        metadata_log=system.metadata_log,
     )
 
 

@@ -36,7 +36,7 @@ def reproduce_scenario(
     for plan in plans:
         Cluster(plan)
         refuse_unavailable_faults(plan)
-    preflight(request.hosts)
+    preflight(request.hosts, request.inventory)
     for line in heal_before_a_run(store):
         report(line)
     system, _ = plugins.system(request.system)

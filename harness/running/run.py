@@ -41,7 +41,7 @@ def run_request(request: Request, store: Path, master: str | None, report: Repor
     Cluster(plan)
     refuse_unavailable_faults(plan, request.faults if not request.story else ())
     workload_of(plan)
-    preflight(plan.hosts)
+    preflight(plan.hosts, plan.inventory)
     for line in heal_before_a_run(store):
         report(line)
     run = new_run(store, plan.name, datetime.now(UTC))

@@ -35,10 +35,9 @@ from harness.scenarios.expectations import (
     leader_deposed,
     no_leader,
 )
-from harness.scenarios.kip_996 import KIP_996, WITHOUT_PRE_VOTE
+from harness.scenarios.kip_996 import FETCH_TIMEOUT, KIP_996, WITHOUT_PRE_VOTE
 
 ELECTION_TIMEOUT = "controller.quorum.election.timeout.ms"
-FETCH_TIMEOUT = "controller.quorum.fetch.timeout.ms"
 IDLE_INTERVAL = "metadata.max.idle.interval.ms"
 
 NodeSwitches = Mapping[int, Mapping[str, str]]

@@ -118,7 +118,7 @@ def seats_of(plan: Plan) -> dict[int, Seat]:
 
 
 def refuse_unavailable_faults(plan: Plan, faults: Sequence[str] = ()) -> None:
-    """Raise BadInput for a requested fault, or one of the story, that the plan's system cannot have."""
+    """Raise BadInput for a requested fault, or a step of the story, that the plan's system does not support."""
     system, _ = plugins.system(plan.system)
     reasons = system.unavailable(plan.layout, plan.voters)
     for name in faults:
@@ -126,8 +126,9 @@ def refuse_unavailable_faults(plan: Plan, faults: Sequence[str] = ()) -> None:
             raise BadInput(f"--faults {name}: {reasons[name]}")
     for step in plan.story:
         fault = plugins.actions().get(step.f)
-        if fault is not None and fault.name in reasons:
-            raise BadInput(f"story: {step.f}: {reasons[fault.name]}")
+        reason = fault and (reasons.get(fault.name) or fault.unsupported(system, step.step()))
+        if reason:
+            raise BadInput(f"story: {step.f}: {reason}")
 
 
 def versions_in(story: Iterable[StoryStep]) -> list[str]:

@@ -23,6 +23,7 @@ from nodes.kafka.membership import KafkaMembership
 from nodes.kafka.system import KafkaSystem
 from nodes.kafka.system import label as kafka_label
 from nodes.kafka.versions import KafkaVersion
+from nodes.observe.log_batches import QUORUM_LOG
 
 NAME = "kafka"
 NO_BROKERS = "only a cluster whose nodes are brokers too has members that change; use --layout combined"
@@ -107,4 +108,5 @@ KAFKA = SystemKind(
     membership=_membership,
     accepts=lambda name: not name.startswith("reference."),
     has_features=lambda version: KafkaVersion.parse(version).has_features,
+    metadata_log=QUORUM_LOG,
 )

@@ -57,10 +57,6 @@ class QuorumObserver:
         """The node that claims to lead in the highest epoch."""
         return self._watch.view().leader()
 
-    def last_applied(self, node: int) -> int | None:  # noqa: ARG002
-        """Not observed."""
-        return None
-
     async def until(self, condition: Mapping[str, Any], timeout_seconds: float) -> bool:
         """Wait until the condition holds; False if it does not in time."""
         return await self._watch.until(Condition.from_json(condition), timeout_seconds)

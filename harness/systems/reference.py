@@ -8,6 +8,7 @@ from harness.model import BadInput
 from harness.model.quorum_states import TableName
 from harness.model.systems import CONTROLLER_PORT, ClusterSpec, NodeSystem, SystemKind
 from harness.systems.kraft import CHECKS, QuorumObserver, cluster_id, connect, register_client
+from nodes.observe.log_batches import QUORUM_LOG
 from nodes.reference.system import ReferenceSystem, check_switches
 
 NAME = "reference"
@@ -50,4 +51,5 @@ REFERENCE = SystemKind(
     clients={"register": register_client("leader")},
     checks=CHECKS,
     unavailable=lambda _layout, _voters: UNAVAILABLE,
+    metadata_log=QUORUM_LOG,
 )

@@ -8,7 +8,6 @@ starts them.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -35,11 +34,6 @@ class ChangeVersion(OnNodes):
     """The system to change to, by its full name."""
 
     system: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,120}$")]
-
-
-def resolve(context: NemesisContext, _f: str, value: Mapping[str, Any]) -> Resolved:
-    """The arguments, with the nodes of the role."""
-    return {**value, "nodes": list(context.nodes_in_role(value["who"]))}
 
 
 def undo(f: str, resolved: Resolved) -> UndoRecord:
@@ -94,7 +88,6 @@ FAULT = Fault(
     summary="a node is restarted with another configuration or another release",
     actions={"configure": Action(Configure), CHANGE_VERSION: Action(ChangeVersion)},
     unavailable=lambda context, _action: context.why_unavailable("node_configs"),
-    resolve=resolve,
     undo=undo,
     inject=inject,
     heal=heal,

@@ -23,7 +23,7 @@ from harness.model.hosts import Clock, Clocks, UndoRecord
 from harness.model.story import FOLLOWERS, LEADER, Step, drift, skew, sleep, strobe
 from nemesis.arguments import OnNodes
 from nemesis.context import NemesisContext
-from nemesis.fault import Action, Fault, Resolved
+from nemesis.fault import Action, Fault, Resolved, nodes_of_role
 
 SECOND_NS = 1_000_000_000
 OFFSET_TOLERANCE_NS = 2_000_000
@@ -65,7 +65,7 @@ def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolv
         raise BadInput(
             f"drift at rate {value['rate']:g}: expected 1, or a difference from 1 of at least {RATE_DIFFERENCE_MIN:g}"
         )
-    return {**value, "nodes": list(context.nodes_in_role(value["who"]))}
+    return nodes_of_role(context, f, value)
 
 
 def undo(f: str, resolved: Resolved) -> UndoRecord | None:
@@ -98,7 +98,7 @@ async def heal(context: NemesisContext) -> None:
 
 async def _skew(clocks: Clocks, node: int, value: Mapping[str, Any]) -> str:
     seconds = float(value["offset_seconds"])
-    which: list[Clock] = value.get("clocks", ["realtime"])
+    which: list[Clock] = value["clocks"]
     offset_ns = round(seconds * SECOND_NS)
     await clocks.skew(node, which, offset_ns)
     await _verify_offset(clocks, node, which, offset_ns)
@@ -107,7 +107,7 @@ async def _skew(clocks: Clocks, node: int, value: Mapping[str, Any]) -> str:
 
 async def _drift(clocks: Clocks, node: int, value: Mapping[str, Any]) -> str:
     rate = float(value["rate"])
-    which: list[Clock] = value.get("clocks", ["realtime", "monotonic"])
+    which: list[Clock] = value["clocks"]
     await clocks.drift(node, which, rate)
     await _verify_rate(clocks, node, which, rate)
     return f"n{node}'s {_names(which)} at {rate:g} times the true rate"

@@ -16,10 +16,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from harness.model import EnvironmentFailure, PeerFailure, SplitbrainError
+from harness.model import PeerFailure, SplitbrainError
 from harness.model.faults.disks import (
     AT_REST,
-    METADATA_LOG,
     Checkpoint,
     Damage,
     DiskError,
@@ -37,6 +36,7 @@ from harness.model.faults.disks import (
 )
 from harness.model.hosts import UndoRecord
 from harness.model.story import FOLLOWERS, LEADER, Step, sleep
+from harness.model.systems import SystemKind
 from nemesis.arguments import OnNodes
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
@@ -44,6 +44,8 @@ from nemesis.fault import Action, Fault, Resolved
 RATE_MIN = 0.02
 """A lower error rate takes too long to verify."""
 DELAY_MS_MIN, DELAY_MS_MAX = 20, 10_000
+META_PROPERTIES: Checkpoint = "meta.properties"
+"""The checkpoint that is beside the metadata log; the others are in its folder."""
 Below = Annotated[str, Field(pattern=r"^[^/.][^/]*(/[^/.][^/]*)*$")]
 """A path or pattern below a node's log directory; no part begins with a dot, so it cannot leave the directory."""
 
@@ -55,18 +57,18 @@ class LoseDisk(OnNodes):
 
 
 class FlipBits(OnNodes):
-    """How many bits to flip, and in which files."""
+    """How many bits to flip, and in which files: by default, the segments of the system's metadata log."""
 
     bits: Annotated[int, Field(ge=1, le=1 << 20)] = 1
-    files: Below = f"{METADATA_LOG}/*.log"
+    files: Below | None = None
 
 
 class TruncateLog(OnNodes):
-    """How much to cut off a log's newest segment: a number of bytes or of whole batches."""
+    """How much to cut off the newest segment of a log, bytes or whole batches; by default, of the metadata log."""
 
     last_bytes: Annotated[int, Field(ge=0)] = 0
     last_batches: Annotated[int, Field(ge=0)] = 0
-    log: Below = METADATA_LOG
+    log: Below | None = None
 
     @model_validator(mode="after")
     def _is_one_of_them(self) -> TruncateLog:
@@ -127,22 +129,41 @@ WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 }
 
 
+def unsupported(system: SystemKind, step: Step) -> str | None:
+    """Why a system does not support a step: the step damages the metadata log, and the system has none."""
+    if system.metadata_log is not None:
+        return None
+    if step.f == "corrupt_checkpoint":
+        return f"{system.name} has no metadata log, and so no checkpoints"
+    argument = {"flip_bits": "files", "truncate_log": "log"}.get(step.f)
+    if argument is None or step.value.get(argument):
+        return None
+    return f"expected {argument}, because {system.name} has no metadata log, which is the default"
+
+
 def unavailable(context: NemesisContext, f: str) -> str | None:
     """Why an action is not possible: the hosts have no separate disks, or not of the kind that it needs."""
     return context.why_unavailable("disks") or _disks(context).unavailable(f)
 
 
 def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
-    """The nodes of the role and all details; for actions that kill nodes, only as many nodes as the floor allows.
-
-    Raises EnvironmentFailure if the action is not possible on these disks.
-    """
-    reason = _disks(context).unavailable(f)
-    if reason is not None:
-        raise EnvironmentFailure(f"{f}: {reason}")
+    """The nodes of the role and all details; for actions that kill nodes, only as many nodes as the floor allows."""
     nodes = context.nodes_in_role(value["who"])
-    details = ACTIONS[f].model_validate(value).model_dump(exclude={"who"})
-    return {**details, "nodes": list(context.stoppable(nodes) if f in AT_REST else nodes)}
+    details = {name: each for name, each in value.items() if name != "who"}
+    damaged = _damaged_files(f, details, context.metadata_log)
+    return {**details, **damaged, "nodes": list(context.stoppable(nodes) if f in AT_REST else nodes)}
+
+
+def _damaged_files(f: str, details: Mapping[str, Any], metadata_log: str | None) -> dict[str, Any]:
+    """The files that an action damages, as paths below a node's log directory; nothing for other actions."""
+    if f == "flip_bits":
+        return {"files": details["files"] or f"{metadata_log}/*.log"}
+    if f == "truncate_log":
+        return {"log": details["log"] or metadata_log}
+    if f == "corrupt_checkpoint":
+        name = details["checkpoint"]
+        return {"file": name if name == META_PROPERTIES else f"{metadata_log}/{name}"}
+    return {}
 
 
 def undo(f: str, resolved: Resolved) -> UndoRecord | None:
@@ -224,6 +245,7 @@ FAULT = Fault(
     name="disk",
     summary="disks are lost, full, read-only, slow, hang or fail, lose unsynced writes, or have damaged files",
     actions={name: Action(arguments, empties_disk=name == "lose_disk") for name, arguments in ACTIONS.items()},
+    unsupported=unsupported,
     unavailable=unavailable,
     resolve=resolve,
     undo=undo,

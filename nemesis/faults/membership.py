@@ -95,7 +95,7 @@ def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolv
     if "who" in value:
         chosen = context.nodes_in_role(value["who"])
         return {"nodes": [node for node in order if node in chosen]}
-    count = int(value.get("partitions", 1)) if f == "reassign" else 0
+    count = value["partitions"] if f == "reassign" else 0
     return {**value, "order": list(order), "random_numbers": [context.draw(1 << 16) for _ in range(count)]}
 
 
@@ -107,10 +107,10 @@ async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[st
     membership = context.membership
     assert membership is not None
     if f == "await_membership":
-        return await _await_pending(context, membership, float(resolved.get("within_seconds", AWAIT_SECONDS)))
+        return await _await_pending(context, membership, resolved["within_seconds"])
     view = await _view(membership)
     if f == "elect":
-        return await _elect(membership, view, resolved.get("how", "preferred"))
+        return await _elect(membership, view, resolved["how"])
     changes = _moves(view, resolved) if f == "reassign" else _voter(view, resolved["nodes"], joins=f == "add_voter")
     if not changes:
         return {"label": f"{f}: no node or partition to change"}

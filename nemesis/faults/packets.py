@@ -66,9 +66,7 @@ def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolv
     """The directed links and their shape. Raises BadInput if it cannot be verified."""
     shape, links = _shape(value), _links(context, value)
     probe_count(shape)
-    unknown = sorted({node for link in links for node in link} - set(context.nodes))
-    if unknown:
-        raise BadInput(f"{f} {dict(value)!r}: expected nodes 1 to {max(context.nodes)}, got {unknown}")
+    context.require_nodes(f, links)
     return {
         "links": sorted(list(link) for link in links),
         "shape": asdict(shape),
@@ -137,12 +135,11 @@ def _shape(value: Mapping[str, Any]) -> PacketShape:
 
 
 def _links(context: NemesisContext, value: Mapping[str, Any]) -> frozenset[Link]:
-    if value.get("links") is not None:
+    if value["links"] is not None:
         return frozenset((a, b) for a, b in value["links"])
-    if value.get("who") is None:
+    if value["who"] is None:
         return frozenset(permutations(context.nodes, 2))
-    nodes, direction = context.nodes_in_role(value["who"]), value.get("direction", "both")
-    return frozenset[Link]().union(*(isolation(context.nodes, node, direction) for node in nodes))
+    return isolation(context.nodes, context.nodes_in_role(value["who"]), value["direction"])
 
 
 def _pairs(resolved: Resolved) -> list[Link]:

@@ -13,10 +13,10 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag
 
-from harness.model import BadInput, PeerFailure
+from harness.model import PeerFailure
 from harness.model.hosts import Link, UndoRecord
 from harness.model.story import FOLLOWERS, LEADER, SHAPES, Shape, Step, cut, partition, sleep, split, swizzle
-from nemesis.arguments import Arguments, Direction, Node, OnNodes, Pairs
+from nemesis.arguments import Arguments, Direction, Node, OnNodes, Pairs, Who
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
 from nemesis.faults.partition_shapes import all_but, between, bridge, halves, isolation, majorities_ring, one_way, swap
@@ -57,6 +57,14 @@ class Shaped(Arguments):
 
 
 _KINDS = ("who", "only", "groups", "links", "shape")
+
+
+def _kind_of(value: Any) -> str | None:
+    """Which kind of cut the arguments, as JSON or as a model, describe; None if none."""
+    names = value if isinstance(value, dict) else getattr(type(value), "model_fields", ())
+    return next((kind for kind in _KINDS if kind in names), None)
+
+
 Cut = Annotated[
     Annotated[Isolation, Tag("who")]
     | Annotated[Only, Tag("only")]
@@ -64,7 +72,7 @@ Cut = Annotated[
     | Annotated[DirectedLinks, Tag("links")]
     | Annotated[Shaped, Tag("shape")],
     Discriminator(
-        lambda value: next((kind for kind in _KINDS if isinstance(value, dict) and kind in value), None),
+        _kind_of,
         custom_error_type="shape",
         custom_error_message=f"expected one of the shapes {', '.join(_KINDS)}",
     ),
@@ -74,9 +82,7 @@ Cut = Annotated[
 def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
     """The directed links of a shape, and its label. Raises BadInput for an invalid shape."""
     links, label, cut_off = _resolve(context, value)
-    unknown = sorted({node for link in links for node in link} - set(context.nodes))
-    if unknown:
-        raise BadInput(f"{f} {dict(value)!r}: expected nodes 1 to {max(context.nodes)}, got {unknown}")
+    context.require_nodes(f, links)
     if f == "heal_links":
         label = f"heal {label.removeprefix('cut ')}"
     return {"links": sorted(list(link) for link in links), "label": label, "cut_off": list(cut_off)}
@@ -116,14 +122,16 @@ async def _verify(context: NemesisContext) -> None:
     every = frozenset(permutations(context.nodes, 2))
     passing = {link for link, passes in (await context.links.passes(every)).items() if passes}
     leaking, dead = sorted(passing & context.cut_links), sorted(every - passing - context.cut_links)
-    if leaking or dead:
-        raise PeerFailure(f"verifying links: {leaking} pass packets though cut, {dead} do not though not cut")
+    problems = [f"{_arrows(leaking)} still pass packets after the cut"] if leaking else []
+    problems += [f"{_arrows(dead)} pass no packets, expected all links that are not cut to pass them"] if dead else []
+    if problems:
+        raise PeerFailure(f"verifying links: {'; '.join(problems)}")
 
 
 def _resolve(context: NemesisContext, value: Mapping[str, Any]) -> tuple[frozenset[Link], str, tuple[int, ...]]:
     """The directed links of a shape, its label, and the nodes that it isolates."""
     if "who" in value:
-        return _isolated(context, context.nodes_in_role(value["who"]), value)
+        return _isolated(context, value["who"], value["direction"])
     if "only" in value:
         pairs = swap([tuple(pair) for pair in value["only"]], context.require_leader(), int(value["leader_as"]))
         shown = " ".join(f"{a}-{b}" for a, b in sorted(pairs))
@@ -132,28 +140,22 @@ def _resolve(context: NemesisContext, value: Mapping[str, Any]) -> tuple[frozens
         return between(value["groups"]), _sides(value["groups"]), ()
     if "links" in value:
         links = frozenset((a, b) for a, b in value["links"])
-        return links, f"cut {', '.join(f'n{a}>n{b}' for a, b in sorted(links))}", ()
-    if "shape" in value:
-        return _shaped(context, value)
-    raise BadInput(f"cut {dict(value)!r}: expected one of the shapes {', '.join(_KINDS)}")
+        return links, f"cut {_arrows(sorted(links))}", ()
+    return _shaped(context, value["shape"], value["direction"])
 
 
-def _isolated(
-    context: NemesisContext, nodes: tuple[int, ...], value: Mapping[str, Any]
+def _isolated(context: NemesisContext, who: Who, direction: Direction) -> tuple[frozenset[Link], str, tuple[int, ...]]:
+    nodes = context.nodes_in_role(who)
+    title = "leader " if who == LEADER else ""
+    return isolation(context.nodes, nodes, direction), f"{title}{_names(nodes)} {WORDS[direction]}", nodes
+
+
+def _shaped(
+    context: NemesisContext, shape: Shape, direction: Direction
 ) -> tuple[frozenset[Link], str, tuple[int, ...]]:
-    direction = value.get("direction", "both")
-    if direction not in WORDS:
-        raise BadInput(f"cut {dict(value)!r}: expected direction to be one of {', '.join(WORDS)}")
-    links = frozenset[Link]().union(*(isolation(context.nodes, node, direction) for node in nodes))
-    title = "leader " if value.get("who") == LEADER else ""
-    return links, f"{title}{_names(nodes)} {WORDS[direction]}", nodes
-
-
-def _shaped(context: NemesisContext, value: Mapping[str, Any]) -> tuple[frozenset[Link], str, tuple[int, ...]]:
-    shape, direction = value["shape"], value.get("direction", "both")
     shuffled = context.shuffled()
     if shape == "primaries":
-        return _isolated(context, (context.require_leader(),), {"who": LEADER, "direction": direction})
+        return _isolated(context, LEADER, direction)
     if shape == "minority":
         few = sorted(shuffled[: (len(shuffled) - 1) // 2])
         rest = sorted(set(context.nodes) - set(few))
@@ -171,6 +173,10 @@ def _shaped(context: NemesisContext, value: Mapping[str, Any]) -> tuple[frozense
 
 def _sides(groups: Sequence[Sequence[int]]) -> str:
     return " | ".join(",".join(f"n{node}" for node in group) for group in groups)
+
+
+def _arrows(links: Sequence[Link]) -> str:
+    return ", ".join(f"n{a}>n{b}" for a, b in links)
 
 
 def _names(nodes: Sequence[int]) -> str:

@@ -20,9 +20,10 @@ def one_way(some: Iterable[int], others: Iterable[int], direction: str) -> froze
     return frozenset({"both": out | into, "out": out, "in": into}[direction])
 
 
-def isolation(nodes: Iterable[int], node: int, direction: str) -> frozenset[Link]:
-    """The links between one node and all others: both directions, its outgoing or its incoming ones."""
-    return one_way([node], nodes, direction)
+def isolation(nodes: Iterable[int], isolated: Iterable[int], direction: str) -> frozenset[Link]:
+    """The links between each isolated node and all others: both directions, its outgoing or its incoming ones."""
+    every = tuple(nodes)
+    return frozenset[Link]().union(*(one_way([node], every, direction) for node in isolated))
 
 
 def all_but(nodes: Iterable[int], pairs: Iterable[Link]) -> frozenset[Link]:

@@ -13,7 +13,7 @@ import signal
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from harness.model import PeerFailure
 from harness.model.hosts import HostView
@@ -23,7 +23,7 @@ from nodes.hosts.kinds import EnterableHosts
 LOG_NAME = "server.log"
 SIGNAL_SECONDS = 10.0
 
-ProcessEvent = Callable[[int, str, str], None]
+ProcessEvent = Callable[[int, Literal["started", "stopped"], str], None]
 """Called with the node, 'started' or 'stopped', and how the server ended ('' for a start)."""
 
 

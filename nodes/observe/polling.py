@@ -73,10 +73,6 @@ class PollingObserver:
         claims = [(status.epoch, node) for node, status in self._statuses.items() if status.leads]
         return max(claims)[1] if claims else None
 
-    def last_applied(self, node: int) -> int | None:  # noqa: ARG002
-        """Not observed."""
-        return None
-
     async def until(self, condition: Mapping[str, Any], timeout_seconds: float) -> bool:
         """Wait until the condition holds; False if it does not in time, or if a status cannot show it."""
         wanted = Condition.from_json(condition)

@@ -22,7 +22,6 @@ AT_REST: Final = ("lose_disk", "lose_unsynced", "flip_bits", "truncate_log", "co
 LAYERED: Final = ("read_only_disk", "slow_disk", "hang_disk", "disk_errors")
 LIVE: Final = ("fill_disk", *LAYERED)
 
-METADATA_LOG: Final = "__cluster_metadata-0"
 Checkpoint = Literal["quorum-state", "leader-epoch-checkpoint", "meta.properties"]
 Damage = Literal["garbage", "zeros", "empty"]
 DiskError = Literal["EIO", "ENOSPC"]
@@ -65,14 +64,21 @@ def lose_unsynced(who: Who) -> Step:
     return Step("lose_unsynced", {"who": who})
 
 
-def flip_bits(who: Who, bits: int = 1, files: str = f"{METADATA_LOG}/*.log") -> Step:
-    """Kill the node and flip bits in files that match a pattern below its log directory."""
-    return Step("flip_bits", {"who": who, "bits": bits, "files": files})
+def flip_bits(who: Who, bits: int = 1, files: str | None = None) -> Step:
+    """Kill the node and flip bits in files that match a pattern below its log directory.
+
+    Without a pattern, the files are the segments of the system's metadata log.
+    """
+    return Step("flip_bits", {"who": who, "bits": bits, **({"files": files} if files else {})})
 
 
-def truncate_log(who: Who, last_bytes: int = 0, last_batches: int = 0, log: str = METADATA_LOG) -> Step:
-    """Kill the node and remove the last bytes, or the last whole batches, of the newest segment of a log."""
-    return Step("truncate_log", {"who": who, "last_bytes": last_bytes, "last_batches": last_batches, "log": log})
+def truncate_log(who: Who, last_bytes: int = 0, last_batches: int = 0, log: str | None = None) -> Step:
+    """Kill the node and remove the last bytes, or the last whole batches, of the newest segment of a log.
+
+    log is the log's folder below the node's log directory; without one, it is the system's metadata log.
+    """
+    last = {"last_bytes": last_bytes, "last_batches": last_batches}
+    return Step("truncate_log", {"who": who, **last, **({"log": log} if log else {})})
 
 
 def corrupt_checkpoint(who: Who, checkpoint: Checkpoint = "quorum-state", damage: Damage = "garbage") -> Step:

@@ -15,14 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.model import BadInput, PeerFailure
-from harness.model.faults.disks import METADATA_LOG, Checkpoint, Damage
+from harness.model.faults.disks import Damage
 from nodes.wire.batches import heads
 
-CHECKPOINTS: Mapping[Checkpoint, str] = {
-    "quorum-state": f"{METADATA_LOG}/quorum-state",
-    "leader-epoch-checkpoint": f"{METADATA_LOG}/leader-epoch-checkpoint",
-    "meta.properties": "meta.properties",
-}
 DAMAGES: Mapping[Damage, Callable[[int, random.Random], bytes]] = {
     "garbage": lambda size, random_source: random_source.randbytes(max(1, size)),
     "zeros": lambda size, _random_source: bytes(max(1, size)),
@@ -78,7 +73,7 @@ def _truncated_size(content: bytes, details: Mapping[str, Any]) -> int:
 
 def corrupt_checkpoint(directory: Path, details: Mapping[str, Any], random_source: random.Random) -> dict[str, Any]:
     """Replace a checkpoint's content with garbage or zeros of the same length, or with nothing."""
-    path = directory / CHECKPOINTS[details["checkpoint"]]
+    path = directory / details["file"]
     if not path.is_file():
         raise PeerFailure(f"corrupting {path}: there is no such file")
     return _replace(directory, path, DAMAGES[details["damage"]](path.stat().st_size, random_source))

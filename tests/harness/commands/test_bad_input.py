@@ -102,6 +102,7 @@ COMMANDS = {
         ("run", "--faults", "membership"),
         "--faults membership: the reference quorum has no brokers",
     ),
+    "machines without an inventory": (("run", "--hosts", "ssh"), "--hosts ssh: expected --inventory, a TOML file"),
     "a version of the reference system": (("run", "--system", "reference:2"), "the reference system has no versions"),
     "an invalid version": (("run", "--system", "kafka:four"), "Kafka version 'four': expected MAJOR.MINOR.PATCH"),
     "an old version": (("run", "--system", "kafka:2.8.0"), "expected 3.3.0 or later"),

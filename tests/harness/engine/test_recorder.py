@@ -220,8 +220,3 @@ def test_an_incomplete_chunk_is_ignored(tmp_path: Path) -> None:
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="expected a folder of Parquet chunks, found none"):
         list(read_history(tmp_path / "history"))
-
-
-def test_wall_clock_times_are_converted_to_run_time() -> None:
-    clock = RunClock(monotonic_origin_ns=0, wall_origin_ns=1_000)
-    assert (clock.at_wall_ns(1_250), clock.at_wall_ns(900)) == (250, -100)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from harness.judging.runs import reproduction_verdict
+from harness.judging.runs import reproduction_verdict, run_summary
 from harness.model import Finding, Verdict
 from harness.model.records.finding import most_severe_first, verdict_of
 from harness.model.scenario import Scenario, Side, Source
@@ -48,3 +48,8 @@ def test_reproduction_verdict_follows_from_both_sides(bad: RunVerdict, good: Run
 def test_findings_are_sorted_by_severity() -> None:
     found = run_verdict({"G0": "tolerated", "not-drained": "unknown", "lost-write": "invalid", "settled": "tolerated"})
     assert [each.name for each in most_severe_first(found.findings)] == ["lost-write", "not-drained", "G0", "settled"]
+
+
+@pytest.mark.parametrize(("count", "summary"), [(1, "1 broken guarantee: lost."), (5, "5 broken guarantees: lost.")])
+def test_the_summary_counts_the_findings_that_a_row_stands_for(count: int, summary: str) -> None:
+    assert run_summary(Verdict.INVALID, [Finding("log", "lost", "invalid", "a message", count=count)], ()) == summary

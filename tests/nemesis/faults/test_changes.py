@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from harness.model import BadInput, PeerFailure
 from harness.model.story import LEADER, Step, change_version, configure
@@ -43,8 +43,8 @@ def node_configs(context):
 
 
 def inject(context, step):
-    TypeAdapter(FAULT.actions[step.f].arguments).validate_python(step.value)
-    return asyncio.run(FAULT.inject(context, step.f, FAULT.resolve(context, step.f, step.value)))
+    value = FAULT.actions[step.f].complete(step.value)
+    return asyncio.run(FAULT.inject(context, step.f, FAULT.resolve(context, step.f, value)))
 
 
 def test_a_node_is_changed_while_it_is_down_and_runs_afterwards(context, node_configs):
@@ -101,4 +101,4 @@ def test_a_release_that_is_not_installed_is_bad_input(context, node_configs):
 )
 def test_invalid_names_and_values_are_refused(step):
     with pytest.raises(ValidationError):
-        TypeAdapter(FAULT.actions[step.f].arguments).validate_python(step.value)
+        FAULT.actions[step.f].complete(step.value)

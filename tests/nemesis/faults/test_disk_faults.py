@@ -60,14 +60,14 @@ class FakeDisks:
 @pytest.fixture
 def disks(context):
     context.disks = FakeDisks(context.processes)
+    context.metadata_log = "metadata-0"
     return context.disks
 
 
 def inject(context, step):
-    """Inject a step as the nemesis's session does, with arguments validated as in a plan; returns what was done."""
-    TypeAdapter(FAULT.actions[step.f].arguments).validate_json(json.dumps(step.value), strict=True)
+    """Inject a step as the nemesis's session does; returns what was done."""
     assert FAULT.unavailable(context, step.f) is None
-    resolved = FAULT.resolve(context, step.f, step.value)
+    resolved = FAULT.resolve(context, step.f, FAULT.actions[step.f].complete(step.value))
     assert FAULT.undo(step.f, resolved) is not None
     return asyncio.run(FAULT.inject(context, step.f, resolved))
 
@@ -79,9 +79,11 @@ ACTIONS = {
         "n2 lost its disk and has a new one, not a voter's",
     ),
     "power failure": (lose_unsynced(LEADER), "n2 lost its unsynced writes"),
-    "flipped bits": (flip_bits("n1", 3), "n1 has 3 flipped bits in __cluster_metadata-0/*.log"),
-    "last bytes": (truncate_log("n1", last_bytes=7), "n1 lost the last 7 bytes of __cluster_metadata-0"),
-    "last batches": (truncate_log("n1", last_batches=2), "n1 lost the last 2 batches of __cluster_metadata-0"),
+    "flipped bits": (flip_bits("n1", 3), "n1 has 3 flipped bits in metadata-0/*.log"),
+    "flipped bits in a topic": (flip_bits("n1", 3, "log-1/*.log"), "n1 has 3 flipped bits in log-1/*.log"),
+    "last bytes": (truncate_log("n1", last_bytes=7), "n1 lost the last 7 bytes of metadata-0"),
+    "last batches": (truncate_log("n1", last_batches=2), "n1 lost the last 2 batches of metadata-0"),
+    "last bytes of a topic": (truncate_log("n1", last_bytes=7, log="log-1"), "n1 lost the last 7 bytes of log-1"),
     "a checkpoint": (corrupt_checkpoint("n1", damage="zeros"), "n1 has zeros in its quorum-state"),
     "full": (fill_disk("n3", 10), "n3 has 10 bytes left on its disk"),
     "read-only": (read_only_disk("n3"), "n3 has a read-only disk"),
@@ -122,6 +124,19 @@ def test_the_floor_limits_actions_that_kill_nodes(context, disks):
 def test_omitted_arguments_have_their_defaults(context, disks):
     assert inject(context, Step("flip_bits", {"who": "n1"}))["done"]["n1"]["bits"] == 1
     assert disks.done == [(1, "flip_bits", "gone")]
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "file"),
+    [
+        ("quorum-state", "metadata-0/quorum-state"),
+        ("leader-epoch-checkpoint", "metadata-0/leader-epoch-checkpoint"),
+        ("meta.properties", "meta.properties"),
+    ],
+)
+@pytest.mark.usefixtures("disks")
+def test_checkpoints_are_in_the_metadata_log_of_the_system_except_meta_properties(context, checkpoint, file):
+    assert inject(context, corrupt_checkpoint("n1", checkpoint))["done"]["n1"]["file"] == file
 
 
 def test_a_fault_without_effect_fails(context, disks):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 from dataclasses import replace
 
@@ -126,8 +125,7 @@ def shaping(context):
 def inject(context, step):
     """Inject a step as the nemesis's session does; returns what was done."""
     assert FAULT.unavailable(context, step.f) is None
-    Shaping.model_validate_json(json.dumps(step.value))
-    resolved = FAULT.resolve(context, step.f, step.value)
+    resolved = FAULT.resolve(context, step.f, FAULT.actions[step.f].complete(step.value))
     assert FAULT.undo(step.f, resolved).details == {"links": resolved["links"]}
     return asyncio.run(FAULT.inject(context, step.f, resolved))
 
@@ -195,7 +193,7 @@ def test_healing_fails_if_a_link_keeps_its_shape(shaping):
 
 
 def test_links_of_unknown_nodes_are_refused(shaping):
-    with pytest.raises(BadInput, match=r"expected nodes 1 to 3, got \[7\]"):
+    with pytest.raises(BadInput, match=r"expected nodes 1 to 3, found \[7\]"):
         inject(shaping, packets(LOSSY, links=[(1, 7)]))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from pydantic import ValidationError
 
 from harness.model import BadInput, PeerFailure
 from harness.model.story import (
@@ -26,20 +27,21 @@ from harness.model.story import (
     swizzle,
 )
 from harness.plugins import scenario
-from nemesis.faults import partition as partition_fault
+from nemesis.faults.partition import FAULT
 from nemesis.faults.partition_shapes import all_but, between, bridge, halves, isolation, majorities_ring, one_way, swap
 
 
 def resolved_links(context, value):
     """The links of a shape, as a set, and its label."""
-    resolved = partition_fault.resolve(context, "cut", value)
+    resolved = FAULT.resolve(context, "cut", FAULT.actions["cut"].complete(value))
     return {(a, b) for a, b in resolved["links"]}, resolved["label"]
 
 
 def test_isolation_cuts_both_directions_or_one():
-    assert isolation((1, 2, 3), 1, "both") == {(1, 2), (1, 3), (2, 1), (3, 1)}
-    assert isolation((1, 2, 3), 1, "out") == {(1, 2), (1, 3)}
-    assert isolation((1, 2, 3), 1, "in") == {(2, 1), (3, 1)}
+    assert isolation((1, 2, 3), [1], "both") == {(1, 2), (1, 3), (2, 1), (3, 1)}
+    assert isolation((1, 2, 3), [1], "out") == {(1, 2), (1, 3)}
+    assert isolation((1, 2, 3), [1], "in") == {(2, 1), (3, 1)}
+    assert isolation((1, 2, 3), [1, 2], "out") == {(1, 2), (1, 3), (2, 1), (2, 3)}
 
 
 def test_groups_are_cut_from_each_other_but_not_within():
@@ -140,8 +142,8 @@ def test_a_swizzled_node_that_is_healed_does_not_see_nodes_that_are_still_cut_of
             down -= {tuple(link) for link in step.value["links"]}
         if step.f != "sleep":
             seen.append(frozenset(down))
-    both_cut_off = isolation((1, 2, 3), 1, "both") | isolation((1, 2, 3), 2, "both")
-    assert seen == [isolation((1, 2, 3), 1, "both"), both_cut_off, isolation((1, 2, 3), 1, "both"), frozenset()]
+    first, both = isolation((1, 2, 3), [1], "both"), isolation((1, 2, 3), [1, 2], "both")
+    assert seen == [first, both, first, frozenset()]
 
 
 def test_roles_of_several_nodes_resolve_to_running_nodes(context):
@@ -162,15 +164,19 @@ def test_the_floor_limits_the_nodes_that_may_stop(context):
     "step",
     [
         Step("cut", {}),
-        Step("cut", {"who": "n9"}),
         Step("cut", {"who": "boss"}),
         Step("cut", {"who": "n1", "direction": "up"}),
     ],
-    ids=["no shape", "unknown node", "unknown role", "unknown direction"],
+    ids=["no shape", "unknown role", "unknown direction"],
 )
-def test_an_invalid_shape_is_bad_input(context, step):
-    with pytest.raises(BadInput, match="expected"):
-        resolved_links(context, step.value)
+def test_a_plan_refuses_invalid_arguments(step):
+    with pytest.raises(ValidationError):
+        FAULT.actions["cut"].complete(step.value)
+
+
+def test_a_node_that_does_not_exist_is_bad_input(context):
+    with pytest.raises(BadInput, match="node 'n9': expected"):
+        resolved_links(context, cut("n9").value)
 
 
 def test_roles_resolve_to_the_nodes_that_have_them_now(context):

@@ -37,7 +37,7 @@ LIVE: Mapping[str, Mapping[str, Any]] = {
 AT_REST: Mapping[str, Mapping[str, Any]] = {
     "flip_bits": {"bits": 3, "files": "__cluster_metadata-0/*.log"},
     "truncate_log": {"last_batches": 1, "last_bytes": 0, "log": "__cluster_metadata-0"},
-    "corrupt_checkpoint": {"checkpoint": "quorum-state", "damage": "garbage"},
+    "corrupt_checkpoint": {"file": STATE, "damage": "garbage"},
     "lose_unsynced": {},
     "lose_disk": {},
 }
@@ -205,7 +205,7 @@ async def refused(directory: Path, kind: FileSystem) -> None:
     requests: dict[str, tuple[str, dict[str, Any]]] = {
         "no file": ("flip_bits", {"bits": 1, "files": "*.index"}),
         "no batches": ("truncate_log", {"last_batches": 9, "log": "__cluster_metadata-0"}),
-        "no checkpoint": ("corrupt_checkpoint", {"checkpoint": "leader-epoch-checkpoint", "damage": "empty"}),
+        "no checkpoint": ("corrupt_checkpoint", {"file": "leader-epoch-checkpoint", "damage": "empty"}),
         "no layer": ("hang_disk", {}),
         "no action": ("melt", {}),
     }

@@ -87,7 +87,7 @@ def test_last_bytes_and_last_batches_exclude_each_other(data):
     ],
 )
 def test_a_checkpoint_holds_the_requested_damage(data, damage, is_damaged):
-    corrupt_checkpoint(data, {"checkpoint": "quorum-state", "damage": damage}, random.Random(1))
+    corrupt_checkpoint(data, {"file": f"{LOG}/quorum-state", "damage": damage}, random.Random(1))
     assert is_damaged((data / LOG / "quorum-state").read_bytes())
 
 

@@ -131,7 +131,7 @@ def test_a_process_that_waits_for_a_hanging_disk_continues_after_heal_while_the_
 REFUSALS = {
     "no file": "flipping bits in DATA: no non-empty file matches '*.index'",
     "no batches": "truncating DATA/__cluster_metadata-0/00000000000000000000.log: its 264 bytes are too few",
-    "no checkpoint": "corrupting DATA/__cluster_metadata-0/leader-epoch-checkpoint: there is no such file",
+    "no checkpoint": "corrupting DATA/leader-epoch-checkpoint: there is no such file",
     "no layer": "hang_disk on n1: the nodes' disks were made without a layer",
 }
 
