@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.commands.console import exit_code, print_json, print_verdict, progress
+from harness.commands.console import exit_code, print_json, print_verdict
 from harness.commands.options import Format, FormatOption, MasterOption
+from harness.commands.progress import progress
 from harness.model import BadInput
+from harness.model.progress import phases
 
 if TYPE_CHECKING:
     from harness.judging.imported import HeldTo
@@ -53,8 +55,8 @@ def check(
         raise typer.Exit(_check_files(paths, held_to, master, output))
     if semantics or initial is not None or skip_malformed:
         raise BadInput("--semantics, --initial and --skip-malformed need --model, e.g. --model register")
-    with progress() as report:
-        checked = list(check_paths(paths, master, report))
+    with progress() as on_event:
+        checked = list(check_paths(paths, master, phases(on_event, "checks")))
     for directory, verdict in checked:
         print_verdict(verdict, directory, output)
     raise typer.Exit(exit_code([verdict for _, verdict in checked]))
@@ -63,8 +65,8 @@ def check(
 def _check_files(paths: list[Path], held_to: HeldTo, master: str | None, output: Format) -> int:
     from harness.judging.imported import check_files
 
-    with progress() as report:
-        verdicts = list(check_files(paths, held_to, master, report))
+    with progress() as on_event:
+        verdicts = list(check_files(paths, held_to, master, phases(on_event, "checks")))
     for verdict in verdicts:
         if output is Format.JSON:
             print_json(verdict.as_json())

@@ -1,16 +1,12 @@
-"""What a command prints: results on standard output, progress on standard error, one line for an error."""
+"""What a command prints: results on standard output, one line for an error on standard error."""
 
 from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
-
-from rich.console import Console
 
 from harness.commands.options import Format
 from harness.model import Verdict
@@ -23,23 +19,6 @@ if TYPE_CHECKING:
     from harness.judging.imported import FileVerdict
 
 EXIT_OF = {Verdict.VALID: EXIT_VALID, Verdict.INVALID: EXIT_INVALID, Verdict.UNKNOWN: EXIT_UNKNOWN}
-
-
-@contextmanager
-def progress() -> Iterator[Callable[[str], None]]:
-    """A function that prints what is happening now, with the time since the command began."""
-    console = Console(stderr=True, highlight=False)
-    began = time.monotonic()
-    if not console.is_terminal:
-        yield lambda text: print(f"{time.monotonic() - began:6.1f} s  {text}", file=sys.stderr, flush=True)
-        return
-    with console.status("starting") as status:
-
-        def report(text: str) -> None:
-            console.print(f"[dim]{time.monotonic() - began:6.1f} s[/dim]  {text}", markup=True)
-            status.update(text)
-
-        yield report
 
 
 def print_json(value: dict[str, Any]) -> None:

@@ -12,8 +12,9 @@ import typer
 from tabulate import tabulate
 
 from harness import plugins
-from harness.commands.console import progress
+from harness.commands.progress import progress
 from harness.model.errors import EXIT_INVALID
+from harness.model.progress import Phase
 from nemesis.fault import Fault
 
 if TYPE_CHECKING:
@@ -38,10 +39,10 @@ def faults(
         return
     from harness.running.fault_trials import survey
 
-    with _store() as store, progress() as report:
+    with _store() as store, progress() as on_event:
         rows = []
         for environment in _environments(hosts, disk, inventory):
-            report(f"{environment.name}: checking available faults")
+            on_event(Phase(f"{environment.name}: checking available faults"))
             reasons = survey(environment, store)
             for fault in plugins.faults().values():
                 rows += _availability(fault, environment.name, reasons)
@@ -69,9 +70,9 @@ def trial_command(hosts: HostsOption = None, disk: DiskOption = None, inventory:
     """Inject, verify and heal each fault on each kind of host. Exits 1 if an available fault does not work."""
     from harness.running.fault_trials import attempt
 
-    with _store() as store, progress() as report:
+    with _store() as store, progress() as on_event:
         environments = _environments(hosts, disk, inventory)
-        trials = [trial for environment in environments for trial in attempt(environment, store, report)]
+        trials = [trial for environment in environments for trial in attempt(environment, store, on_event)]
     print(table(trials))
     if any(trial.failed for trial in trials):
         raise typer.Exit(EXIT_INVALID)

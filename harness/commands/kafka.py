@@ -7,7 +7,8 @@ import asyncio
 import typer
 from tabulate import tabulate
 
-from harness.commands.console import progress
+from harness.commands.progress import progress
+from harness.model.progress import phases
 from nodes.kafka.artifacts import Library
 
 app = typer.Typer(no_args_is_help=True, help="Apache Kafka releases on this machine.")
@@ -16,8 +17,8 @@ app = typer.Typer(no_args_is_help=True, help="Apache Kafka releases on this mach
 @app.command()
 def install(version: str = typer.Argument(help="E.g. 3.9.1, 3.9, newest, or 'newest 4'.")) -> None:
     """Download a release into the cache."""
-    with progress() as report:
-        release = asyncio.run(Library.default(report).resolve(version))
+    with progress() as on_event:
+        release = asyncio.run(Library.default(phases(on_event)).resolve(version))
     print(f"Kafka {release.version}: {release.jars} ({release.why})")
 
 

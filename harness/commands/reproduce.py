@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from harness import plugins
-from harness.commands.console import exit_code, print_verdict, progress
+from harness.commands.console import exit_code, print_verdict
 from harness.commands.options import STORE, Format, FormatOption, MasterOption, StoreOption
+from harness.commands.progress import progress
 from harness.planning.options import takes
 from harness.planning.plan import ReproductionRequest, checked
 
@@ -29,8 +30,8 @@ def reproduce(
     request = checked(ReproductionRequest, values)
     verdicts = []
     for scenario in scenarios:
-        with progress() as report:
-            directory, verdict = reproduce_scenario(scenario, request, store, master, report)
+        with progress() as on_event:
+            directory, verdict = reproduce_scenario(scenario, request, store, master, on_event)
         print_verdict(verdict, directory, output)
         verdicts.append(verdict)
     raise typer.Exit(exit_code(verdicts))

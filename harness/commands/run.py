@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.commands.console import exit_code, print_verdict, progress
+from harness.commands.console import exit_code, print_verdict
 from harness.commands.options import STORE, Format, FormatOption, MasterOption, StoreOption
+from harness.commands.progress import progress
 from harness.planning.options import takes
 from harness.planning.plan import Request, checked, read_request
 
@@ -26,8 +27,8 @@ def run(
     from harness.running.run import run_request
 
     request = read_request(plan, values) if plan else checked(Request, values)
-    with progress() as report:
-        directory, verdict = run_request(request, store, master, report)
+    with progress() as on_event:
+        directory, verdict = run_request(request, store, master, on_event)
     print_verdict(verdict, directory, output)
     raise typer.Exit(exit_code([verdict]))
 

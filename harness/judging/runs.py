@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from harness import plugins
 from harness.model import Finding, Verdict
+from harness.model.plurals import counted
 from harness.model.records.finding import most_severe_first, verdict_of
 from harness.model.scenario import Expectation, Scenario, SideName
 from harness.planning.plan import Plan
@@ -154,11 +155,11 @@ def run_summary(verdict: Verdict, findings: Sequence[Finding], expectations: Seq
     """The verdict on a run in a sentence."""
     if verdict is Verdict.VALID:
         return f"No broken guarantee. {_as_expected(expectations)}".strip()
-    word = "broken guarantee" if verdict is Verdict.INVALID else "open question"
+    noun = "broken guarantee" if verdict is Verdict.INVALID else "open question"
     weighty = [finding for finding in findings if finding.severity == verdict.value]
     names = ", ".join(sorted({finding.name for finding in weighty}))
     count = sum(finding.count for finding in weighty)
-    return f"{count} {word}{'s' if count > 1 else ''}: {names}."
+    return f"{counted(count, noun)}: {names}."
 
 
 def _as_expected(expectations: Sequence[ExpectationResult]) -> str:

@@ -20,6 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from harness import plugins
 from harness.model import BadInput
 from harness.model.faults.disks import FileSystem
+from harness.model.nemesis_ops import SLEEP
 from harness.planning.story_steps import StoryStep
 from nemesis.arguments import NODES_MAX
 
@@ -173,6 +174,11 @@ class Plan(Load):
             raise BadInput(f"{path}: expected a run's plan, there is no such file") from error
         except ValidationError as error:
             raise BadInput(f"{path}: {_first_problem(error, Plan)}") from error
+
+    @property
+    def story_seconds(self) -> float:
+        """The sum of the story's pauses: the least that the story takes."""
+        return float(sum(step.value for step in self.story if step.f == SLEEP))
 
     def as_json(self) -> str:
         """The plan as its run's directory stores it."""

@@ -3,37 +3,37 @@
     python -P -m harness.running.controller results/runs/20261121T051700Z-…
     (started by harness.running.controller_process only)
 
-It runs where its hosts are, reads plan.json, carries the plan out and leaves the tables. Progress goes to standard
-output as JSON lines, `{"doing": …}`; the last line is `{"done": …}` or `{"failed": …, "exit_code": …}`. When standard
-input ends, the command that started the controller is gone or wants it to stop: the controller then ends the run in
-good order, with everything recorded.
+It runs where its hosts are, reads plan.json, carries the plan out and leaves the tables. What happens goes to standard
+output as the JSON lines of harness.model.progress; the last one is RunEnded or RunFailed. When standard input ends, the
+command that started the controller is gone or wants it to stop: the controller then ends the run in good order, with
+everything recorded.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
 from harness import plugins
 from harness.engine.clock import RunClock
-from harness.engine.interpreter import Tally, interpret
+from harness.engine.interpreter import interpret
 from harness.engine.recorder import Recorder
 from harness.environments import Environment
 from harness.environments.provision import provisioned
 from harness.model import Observation, SplitbrainError
 from harness.model.faults.membership import Membership
+from harness.model.progress import Event, Phase, RunEnded, RunFailed, to_line
 from harness.model.session import Connection, Session
 from harness.model.systems import CONTROLLER_PORT, MembershipAccess, NodeSystem, Observer, ObserverContext
 from harness.planning.plan import Plan
 from harness.planning.workloads import generator_of, workload_of
 from harness.running.collect import collect_logs, collect_rpcs
+from harness.running.progress import RunProgress
 from harness.systems.cluster import Cluster, ClusterConfigs
 from nemesis.context import NemesisContext
 from nemesis.journal import UndoJournal
@@ -47,19 +47,19 @@ def main() -> None:
     """Carry out the plan in the run directory that the command line names."""
     run = RunDirectory(Path(sys.argv[1]).absolute())
     try:
-        tally = asyncio.run(carry_out_plan(Plan.read(run.plan), run))
+        asyncio.run(carry_out_plan(Plan.read(run.plan), run))
     except SplitbrainError as error:
-        report(failed=str(error), exit_code=error.exit_code)
+        report(RunFailed(str(error), error.exit_code))
         sys.exit(error.exit_code)
-    report(done=asdict(tally))
+    report(RunEnded())
 
 
-def report(**line: Any) -> None:
+def report(event: Event) -> None:
     """One JSON line for the command that started the run."""
-    print(json.dumps(line), flush=True)
+    print(to_line(event), flush=True)
 
 
-async def carry_out_plan(plan: Plan, run: RunDirectory) -> Tally:
+async def carry_out_plan(plan: Plan, run: RunDirectory) -> None:
     """Carry out a plan, recording into the run's directory."""
     clock = RunClock.started_now()
     cluster = Cluster(plan)
@@ -67,19 +67,19 @@ async def carry_out_plan(plan: Plan, run: RunDirectory) -> Tally:
     stopper = asyncio.create_task(_until_input_ends(stop))
     try:
         with Recorder(run.path, clock) as recorder:
-            return await _carry_out(plan, run, cluster, clock, recorder, stop)
+            await _carry_out(plan, run, cluster, clock, RunProgress(recorder, plugins.ops(), report), stop)
     finally:
         stopper.cancel()
 
 
 async def _carry_out(
-    plan: Plan, run: RunDirectory, cluster: Cluster, clock: RunClock, recorder: Recorder, stop: asyncio.Event
-) -> Tally:
+    plan: Plan, run: RunDirectory, cluster: Cluster, clock: RunClock, recorder: RunProgress, stop: asyncio.Event
+) -> None:
     async with AsyncExitStack() as stack:
-        report(doing=f"provisioning {plan.nodes} hosts")
+        report(Phase(f"provisioning {plan.nodes} hosts", "start"))
         journal = UndoJournal(run.journal)
         environment = await stack.enter_async_context(provisioned(plan, run, cluster, clock, journal))
-        report(doing=f"preparing {cluster.label}")
+        report(Phase(f"preparing {cluster.label}"))
         views = environment.views
         await asyncio.gather(*(cluster.prepare(environment.host(node), views) for node in views))
         # The stack unwinds in reverse order: the servers have ended when their logs are read.
@@ -94,14 +94,28 @@ async def _carry_out(
         context.membership = await stack.enter_async_context(_membership(plan, environment, observer.leader))
         refuse_unavailable((step.f for step in plan.story), context, plugins.actions())
         nemesis = NemesisSession(context, journal, observer.until, plugins.faults())
-        report(doing=f"starting {cluster.label}")
+        report(Phase(f"starting {cluster.label}"))
         for node in views:
             await processes.start(node)
-        report(doing="running")
-        return await _interpret(plan, environment, nemesis, clock, recorder, stop)
+        async with _background(recorder.report_regularly(observer.leader)):
+            await _interpret(plan, environment, nemesis, clock, recorder, stop)
+        recorder.report_operations()
+        report(Phase("stopping the servers and collecting their logs", "collection"))
 
 
-def _observer(cluster: Cluster, environment: Environment, clock: RunClock, recorder: Recorder) -> Observer:
+@asynccontextmanager
+async def _background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Do this until the end of the block."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def _observer(cluster: Cluster, environment: Environment, clock: RunClock, recorder: RunProgress) -> Observer:
     files = {node: cluster.files(view) for node, view in environment.views.items()}
     context = ObserverContext(environment.views, files, clock.now_ns, clock.wall_origin_ns, recorder.observe)
     return cluster.kind.observe(context)
@@ -109,7 +123,7 @@ def _observer(cluster: Cluster, environment: Environment, clock: RunClock, recor
 
 @asynccontextmanager
 async def _processes(
-    environment: Environment, system: NodeSystem, clock: RunClock, recorder: Recorder, forget: Callable[[int], None]
+    environment: Environment, system: NodeSystem, clock: RunClock, recorder: RunProgress, forget: Callable[[int], None]
 ) -> AsyncIterator[ServerProcesses]:
     def on_event(node: int, kind: Literal["started", "stopped"], how: str) -> None:
         recorder.observe(Observation(clock.now_ns(), node, "process", kind, detail=how or None))
@@ -171,9 +185,9 @@ async def _interpret(
     environment: Environment,
     nemesis: NemesisSession,
     clock: RunClock,
-    recorder: Recorder,
+    recorder: RunProgress,
     stop: asyncio.Event,
-) -> Tally:
+) -> None:
     """Run the plan's generator; the faults are healed in any case."""
     workload = workload_of(plan)
 
@@ -183,10 +197,10 @@ async def _interpret(
 
     try:
         if workload.prepare is not None:
-            report(doing=f"preparing workload {workload.name}")
+            report(Phase(f"preparing the workload {workload.name}"))
             await workload.prepare(_access(plan, environment, "splitbrain-prepare"))
-            report(doing="running")
-        return await interpret(
+        report(Phase("waiting for the cluster"))
+        await interpret(
             generator_of(plan, workload),
             concurrency=plan.concurrency,
             open_session=open_session,

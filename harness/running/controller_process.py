@@ -6,7 +6,6 @@ good order if its standard input closes. sandbox.json in the run's directory ide
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,7 @@ from harness import plugins
 from harness.environments.provision import outlives
 from harness.model import BadInput, EnvironmentFailure, SplitbrainError
 from harness.model.errors import EXIT_USAGE
-from harness.model.systems import Report
+from harness.model.progress import Event, OnEvent, RunEnded, RunFailed, from_line
 from harness.planning.plan import Plan
 from harness.recovery.liveness import SANDBOX, own, started_ticks
 from harness.recovery.watchdog import watchdog
@@ -31,8 +30,8 @@ STOP_SECONDS = 60.0
 CONTROLLER_LOG = "controller.log"
 
 
-def carry_out(plan: Plan, run: RunDirectory, report: Report) -> dict[str, int]:
-    """Carry out a plan; returns the number of client operations by outcome. The run ends recorded or interrupted.
+def carry_out(plan: Plan, run: RunDirectory, on_event: OnEvent) -> None:
+    """Carry out a plan. The run ends recorded or interrupted.
 
     Raises what the controller failed with, and KeyboardInterrupt once the controller has ended in good order.
     """
@@ -41,12 +40,11 @@ def carry_out(plan: Plan, run: RunDirectory, report: Report) -> dict[str, int]:
     run.enter("running", datetime.now(UTC))
     try:
         with watchdog(run) if outlives(plan) else nullcontext():
-            tally = _follow(run, report)
+            _follow(run, on_event)
     except BaseException:
         interrupt(run)
         raise
     run.enter("recorded", datetime.now(UTC))
-    return tally
 
 
 def interrupt(run: RunDirectory) -> None:
@@ -61,21 +59,19 @@ def controller_command(plan: Plan, arguments: Sequence[str]) -> list[str]:
     return enclose(argv, Privilege.detect()) if plugins.host_kind(plan.hosts).sandboxed else die_with_parent(argv)
 
 
-def _follow(run: RunDirectory, report: Report) -> dict[str, int]:
+def _follow(run: RunDirectory, on_event: OnEvent) -> None:
     argv = controller_command(Plan.read(run.plan), ["-P", "-m", "harness.running.controller", str(run.path)])
+    last: Event | None = None
     with (run.path / CONTROLLER_LOG).open("wb") as log, _controller(argv, log) as controller:
         write_json(run.path / SANDBOX, {"pid": controller.pid, "started_ticks": started_ticks(controller.pid)})
         assert controller.stdout is not None
-        last: dict[str, Any] = {}
         for line in controller.stdout:
-            last = json.loads(line)
-            if "doing" in last:
-                report(last["doing"])
-    if "done" in last:
-        return dict(last["done"])
-    if "failed" in last:
-        raise _failure(last["failed"], last["exit_code"])
-    raise EnvironmentFailure(f"the run's controller ended early: {_last_line(run.path / CONTROLLER_LOG)}")
+            last = from_line(line)
+            on_event(last)
+    if isinstance(last, RunFailed):
+        raise _failure(last)
+    if not isinstance(last, RunEnded):
+        raise EnvironmentFailure(f"the run's controller ended early: {_last_line(run.path / CONTROLLER_LOG)}")
 
 
 @contextmanager
@@ -99,8 +95,8 @@ def _controller(argv: list[str], log: Any) -> Iterator[subprocess.Popen[str]]:
             controller.wait()
 
 
-def _failure(message: str, exit_code: int) -> SplitbrainError:
-    return BadInput(message) if exit_code == EXIT_USAGE else EnvironmentFailure(message)
+def _failure(failed: RunFailed) -> SplitbrainError:
+    return BadInput(failed.message) if failed.exit_code == EXIT_USAGE else EnvironmentFailure(failed.message)
 
 
 def _last_line(path: Path) -> str:

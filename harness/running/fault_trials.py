@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -21,6 +21,7 @@ from harness import plugins
 from harness.engine.records import read_history
 from harness.model import NEMESIS, Op
 from harness.model.conditions import ALL_FOLLOW_LEADER
+from harness.model.progress import OnEvent, Phase, RunStarted
 from harness.model.story import MARK, STORY_BEGINS, Step, heal, mark, wait_until
 from harness.planning.plan import Plan, StoryStep, checked
 from harness.running.controller_process import carry_out, controller_command
@@ -89,9 +90,9 @@ def survey(environment: TrialEnvironment, store: Path) -> dict[str, str | None]:
     return reasons
 
 
-def attempt(environment: TrialEnvironment, store: Path, report: Callable[[str], None]) -> list[Trial]:
+def attempt(environment: TrialEnvironment, store: Path, on_event: OnEvent) -> list[Trial]:
     """Inject, verify and heal every sequence in this environment."""
-    report(f"{environment.name}: checking available faults")
+    on_event(Phase(f"{environment.name}: checking available faults", "preparation"))
     reasons = survey(environment, store)
     unavailable = {
         number: reason for number, (_, steps) in enumerate(fault_sequences()) if (reason := _reason(steps, reasons))
@@ -100,7 +101,9 @@ def attempt(environment: TrialEnvironment, store: Path, report: Callable[[str], 
     if not available:
         return [_unavailable(environment, number, unavailable[number]) for number in sorted(unavailable)]
     run = new_run(store, "faults", datetime.now(UTC))
-    carry_out(_plan(environment, _story(available)), run, lambda doing: report(f"{environment.name}: {doing}"))
+    plan = _plan(environment, _story(available))
+    on_event(RunStarted(f"trials of every fault on {environment.name}", str(run.path), plan.story_seconds))
+    carry_out(plan, run, on_event)
     tried = _outcomes(environment, [op for op in read_history(run.history) if op.process == NEMESIS])
     return [
         _unavailable(environment, number, unavailable[number]) if number in unavailable else tried[number]

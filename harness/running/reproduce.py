@@ -12,6 +12,7 @@ from harness import plugins
 from harness.judging.runs import judge_reproduction, judge_run
 from harness.judging.spark import open_spark
 from harness.model import BadInput
+from harness.model.progress import OnEvent, Phase, RunStarted, phases
 from harness.model.scenario import SIDE_NAMES, Scenario, SideName
 from harness.model.systems import Report
 from harness.planning.options import argv_of
@@ -20,18 +21,19 @@ from harness.planning.preflight import preflight
 from harness.recovery.heal import heal_before_a_run
 from harness.recovery.liveness import own
 from harness.running.controller_process import carry_out, interrupt
-from harness.running.run import new_seed, our_versions, resolve_system
+from harness.running.run import new_seed, our_versions, resolve_system, title_of
 from harness.systems.cluster import Cluster, refuse_unavailable_faults
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory, new_run
 
 
 def reproduce_scenario(
-    scenario: Scenario, request: ReproductionRequest, store: Path, master: str | None, report: Report
+    scenario: Scenario, request: ReproductionRequest, store: Path, master: str | None, on_event: OnEvent
 ) -> tuple[RunDirectory, RunVerdict]:
     """Run all sides one after another, then judge them in one Spark session."""
     seed = new_seed() if request.seed is None else request.seed
     request = request.model_copy(update={"seed": seed})
+    report = phases(on_event)
     plans = asyncio.run(_plans(scenario, request, report))
     for plan in plans:
         Cluster(plan)
@@ -44,12 +46,12 @@ def reproduce_scenario(
     own(reproduction)
     reproduction.enter("running", datetime.now(UTC))
     try:
-        runs = [_run(plan, reproduction, report) for plan in plans]
+        runs = [_run(plan, reproduction, on_event) for plan in plans]
     except BaseException:
         interrupt(reproduction)
         raise
     reproduction.enter("recorded", datetime.now(UTC))
-    report("starting Spark")
+    on_event(Phase("starting Spark", "checks"))
     spark = open_spark(master)
     verdicts: dict[str, RunVerdict] = {}
     for run in runs:
@@ -63,10 +65,11 @@ def command_of(scenario: Scenario, request: ReproductionRequest) -> str:
     return shlex.join(argv_of("reproduce", request, (scenario.id,)))
 
 
-def _run(plan: Plan, reproduction: RunDirectory, report: Report) -> RunDirectory:
+def _run(plan: Plan, reproduction: RunDirectory, on_event: OnEvent) -> RunDirectory:
     assert plan.side is not None
     run = reproduction.new_side(plan.side, datetime.now(UTC))
-    carry_out(plan, run, lambda doing: report(f"{run.name} on {plan.system}: {doing}"))
+    on_event(RunStarted(title_of(plan), str(run.path), plan.story_seconds))
+    carry_out(plan, run, on_event)
     return run
 
 

@@ -17,15 +17,17 @@ from harness import plugins
 from harness.judging.runs import judge_run
 from harness.judging.spark import open_spark
 from harness.model.conditions import ALL_FOLLOW_LEADER
+from harness.model.plurals import counted
+from harness.model.progress import OnEvent, Phase, RunStarted, phases
 from harness.model.story import wait_until
 from harness.model.systems import Report
 from harness.planning.options import argv_of
 from harness.planning.plan import NO_FAULTS, Load, Plan, Request, StoryStep
 from harness.planning.preflight import preflight
-from harness.planning.workloads import workload_of
+from harness.planning.workloads import checks_of, workload_of
 from harness.recovery.heal import heal_before_a_run
 from harness.running.controller_process import carry_out
-from harness.systems.cluster import Cluster, refuse_unavailable_faults
+from harness.systems.cluster import Cluster, label_of, refuse_unavailable_faults
 from nemesis.schedule import Mix, random_story
 from results.files import write_text
 from results.run_verdict import RunVerdict
@@ -34,8 +36,11 @@ from results.store import RunDirectory, new_run
 REQUEST_FILE = "request.toml"
 
 
-def run_request(request: Request, store: Path, master: str | None, report: Report) -> tuple[RunDirectory, RunVerdict]:
+def run_request(
+    request: Request, store: Path, master: str | None, on_event: OnEvent
+) -> tuple[RunDirectory, RunVerdict]:
     """Resolve a request into a plan, carry it out, check it."""
+    report = phases(on_event)
     resolved, versions = asyncio.run(resolve(request, report))
     plan = plan_of(resolved, versions)
     Cluster(plan)
@@ -45,11 +50,19 @@ def run_request(request: Request, store: Path, master: str | None, report: Repor
     for line in heal_before_a_run(store):
         report(line)
     run = new_run(store, plan.name, datetime.now(UTC))
-    carry_out(plan.model_copy(update={"command": shlex.join(command_of(resolved, run))}), run, report)
-    report("starting Spark")
+    plan = plan.model_copy(update={"command": shlex.join(command_of(resolved, run))})
+    on_event(RunStarted(title_of(plan), str(run.path), plan.story_seconds))
+    carry_out(plan, run, on_event)
+    on_event(Phase("starting Spark", "checks"))
     spark = open_spark(master)
-    report("checking")
+    on_event(Phase(f"checking: {', '.join(checks_of(plan, workload_of(plan)))}"))
     return run, judge_run(run, spark)
+
+
+def title_of(plan: Plan) -> str:
+    """What a run is, in one line."""
+    name = f"{plan.scenario}, {plan.side} side" if plan.scenario else plan.workload
+    return f"{name} on {label_of(plan)}, {counted(plan.nodes, 'node')}, {plan.hosts} hosts, seed {plan.seed}"
 
 
 async def resolve(request: Request, report: Report) -> tuple[Request, dict[str, str]]:

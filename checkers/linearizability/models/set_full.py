@@ -27,6 +27,7 @@ from checkers.framework.operations import PossibleOperations, possible_operation
 from checkers.kernels.rows import NEVER, NIL, NOBODY, READ
 from checkers.linearizability.models.grow_set import FS, elements_of
 from checkers.linearizability.models.model import Model, Outcome, Problem
+from harness.model.plurals import counted
 from harness.model.records.finding import Severity
 
 FOUND: Mapping[str, tuple[Severity, str]] = {
@@ -147,7 +148,7 @@ def problem_of(keys: Keys, name: str, found: Sequence[tuple[str, list[int]]]) ->
     severity, words = FOUND[name]
     text, rows = found[0]
     first = f"{text} ({', '.join(keys.describe(row) for row in rows)})" if rows else text
-    count = f"{len(found)} element{'s' if len(found) > 1 else ''}"
+    count = counted(len(found), "element")
     ends = [int(keys.partner[row]) for row in rows]
     return Problem(name, severity, words.format(count=count, first=first), [*rows, *ends])
 
