@@ -39,7 +39,7 @@ def heal_store(store: Path) -> Iterator[str]:
 
 
 def heal_before_a_run(store: Path) -> Iterator[str]:
-    """The same before a new run: silent where there is nothing, and without runs that may just be starting."""
+    """Heal every abandoned run except those that may be starting; yields nothing if there is nothing to heal."""
     yield from _heal_all(store, ("running",))
 
 
@@ -79,7 +79,8 @@ def _heal(run: RunDirectory) -> Iterator[str]:
         count = sum(record.fault != HOSTS for record in open_faults)
         UndoJournal(run.journal).all_healed()
         run.enter("interrupted", datetime.now(UTC))
-    yield f"{run.name}: interrupted, {count} open faults gone with its hosts; what it recorded can be checked"
+    faults = f"{count} open fault{'' if count == 1 else 's'}"
+    yield f"{run.name}: interrupted, {faults} gone with its hosts; what it recorded can be checked"
 
 
 def _end(pid: int) -> None:
