@@ -86,5 +86,5 @@ class StoryStep(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(dict.fromkeys(map(str, (self.f, *first["loc"]))))  # a shape is named by its first key
-            raise ValueError(f"{where}: {first['msg']}") from error
+            raise ValueError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from error
         return self
