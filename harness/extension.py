@@ -4,8 +4,8 @@
 
     ETCD = splitbrain.SystemKind(name="etcd", node=…, observe=…, ports=…)
 
-docs/extending.md explains each kind; docs/examples/etcd is a package that has one of most. Checks need Spark and import
-`Check` and `finding` from checkers.framework.contract; kinds of host import from harness.environments.
+docs/extending.md explains each kind; docs/examples/etcd is a package with most of them. Checks need Spark and import
+`Check` and `finding` from checkers.framework.contract; kinds of host import `HostKind` from harness.model.hosts.
 
 Contains re-exports. Does not contain code.
 """

@@ -49,7 +49,7 @@ def _entry_points(group: str) -> Mapping[str, EntryPoint]:
 
 
 def names(group: str) -> tuple[str, ...]:
-    """The names registered in a group, without loading what they name."""
+    """The names registered in a group, without loading their values."""
     return tuple(sorted(_entry_points(group)))
 
 
@@ -144,7 +144,7 @@ def scenario(identifier: str) -> Scenario:
 
 @cache
 def system(name: str) -> tuple[SystemKind, str]:
-    """The system that a name means, and its version: `kafka:4.3.1`, `reference`, or `module:NAME`.
+    """The system of a name, and its version: `kafka:4.3.1`, `reference`, or `module:NAME`.
 
     Raises BadInput for an unknown name, a module that cannot be imported, and a value that is not a SystemKind.
     """

@@ -35,7 +35,7 @@ class ClusterAccess:
 
 
 MakeSession = Callable[[ClusterAccess, int], Session]
-"""The session of a process, given how to reach the nodes, and the process's number."""
+"""Makes a session, from the access to the nodes and the number of the session's process."""
 
 Prepare = Callable[[ClusterAccess], Awaitable[None]]
 """Creates what clients need before they start. Raises PeerFailure."""
@@ -75,7 +75,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSpec:
-    """What a plan asks of a workload.
+    """What a plan specifies for a workload.
 
     system is the system's name for messages, layout that of its nodes, clients what the system offers workloads
     (harness.model.systems.SystemKind.clients), options the workload's own, by name.

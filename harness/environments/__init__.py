@@ -1,4 +1,4 @@
-"""Where a run takes place: one module per kind of host, which provisions its hosts and says what they can do.
+"""Kinds of host: each module provisions the hosts of one kind and reports which capabilities they have.
 
 Each module ends in a harness.model.hosts.HostKind, registered with the entry point group `splitbrain.hosts`. Only the
 one that a plan needs is loaded.

@@ -9,9 +9,14 @@ from harness.environments import Environment, EnvironmentSpec
 from harness.model import BadInput
 from harness.model.hosts import HostKind
 from nodes.clocks.process_clocks import ProcessClocks
-from nodes.hosts.local import UNAVAILABLE, LocalHosts
+from nodes.hosts.local import LocalHosts
 from nodes.hosts.processes import ChildProcesses
 from nodes.proxy.proxy_links import ProxyLinks
+
+UNAVAILABLE = {
+    "packets": "not possible with `--hosts local`: all nodes share one loopback; use netns",
+    "disks": "not possible with `--hosts local`: all nodes share the controller's file system; use netns",
+}
 
 
 async def provision(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:

@@ -1,7 +1,7 @@
 """The error types that a command can end with, and its exit codes.
 
 A message is one line that names what was attempted, what was expected and what was found; the command line prints it
-unchanged. Any other exception is a defect of splitbrain: the command exits 255 and the run's log has the traceback.
+unchanged. Any other exception is a defect of splitbrain: the command prints its traceback and exits 255.
 """
 
 EXIT_VALID = 0

@@ -1,4 +1,4 @@
-"""Command-line flags derived from a request model, and the command line that gives a request back.
+"""Command-line flags derived from a request model, and the command line that makes a given request.
 
     @app.command("run")
     @takes(Request, but=("story",))
@@ -92,7 +92,7 @@ def pairs(given: Sequence[str], flag: str) -> dict[str, str]:
 
 
 def argv_of(command: str, request: BaseModel, arguments: Sequence[str] = (), but: Sequence[str] = ()) -> list[str]:
-    """The command line that gives a request back; flags with default values are left out."""
+    """The command line that makes this request; flags with default values are left out."""
     argv = ["splitbrain", command, *arguments]
     for name, field in type(request).model_fields.items():
         value = getattr(request, name)

@@ -11,7 +11,7 @@ seed itself. Keys of earlier releases stay readable.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -30,19 +30,13 @@ FEATURE = r"^[a-z]+(\.[a-z]+)*\.version$"
 """The name of a Kafka feature, whose level a cluster is formatted with, e.g. transaction.version (KIP-1022)."""
 
 
-def _is_fault(name: str) -> str:
-    if name not in plugins.names("faults") and name != NO_FAULTS:
-        raise ValueError(f"expected {', '.join(plugins.names('faults'))} or {NO_FAULTS}")
-    return name
-
-
-def _is_registered(group: str) -> Callable[[str], str]:
+def _one_of(names: tuple[str, ...]) -> AfterValidator:
     def check(name: str) -> str:
-        if name not in plugins.names(group):
-            raise ValueError(f"expected one of {', '.join(plugins.names(group))}")
+        if name not in names:
+            raise ValueError(f"expected one of {', '.join(names)}")
         return name
 
-    return check
+    return AfterValidator(check)
 
 
 def _absolute(path: str) -> str:
@@ -50,13 +44,16 @@ def _absolute(path: str) -> str:
     return str(Path(path).absolute())
 
 
-def _one_of(names: tuple[str, ...]) -> WithJsonSchema:
+def _enum(names: tuple[str, ...]) -> WithJsonSchema:
     return WithJsonSchema({"enum": list(names), "type": "string"})
 
 
-FaultName = Annotated[str, AfterValidator(_is_fault), _one_of((*plugins.names("faults"), NO_FAULTS))]
-HostName = Annotated[str, AfterValidator(_is_registered("hosts")), _one_of(plugins.names("hosts"))]
-WorkloadName = Annotated[str, AfterValidator(_is_registered("workloads")), _one_of(plugins.names("workloads"))]
+FAULTS = (*plugins.names("faults"), NO_FAULTS)
+HOSTS = plugins.names("hosts")
+WORKLOADS = plugins.names("workloads")
+FaultName = Annotated[str, _one_of(FAULTS), _enum(FAULTS)]
+HostName = Annotated[str, _one_of(HOSTS), _enum(HOSTS)]
+WorkloadName = Annotated[str, _one_of(WORKLOADS), _enum(WORKLOADS)]
 Level = Annotated[str, Field(pattern=r"^[0-9]{1,4}$")]
 Features = dict[Annotated[str, Field(pattern=FEATURE)], Level]
 Weight = Annotated[float, Field(gt=0, le=1000)]

@@ -1,6 +1,6 @@
-"""One step of a story as it stands in a plan's file, its arguments checked by the fault that it names.
+"""A step of a story in a plan file; the fault that has the step's action defines the types of its arguments.
 
-Contains the steps that belong to no fault, and the check. Does not contain what actions take or do (nemesis).
+Contains the steps that belong to no fault, and the check. Does not contain faults with their arguments (nemesis).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Await(Arguments):
 
 
 OWN_STEPS: dict[str, Any] = {AWAIT: _Await, SLEEP: Seconds, HEAL: None, MARK: str}
-"""The steps that belong to no fault, with what they take."""
+"""The steps that belong to no fault, each with the type of its arguments."""
 
 
 def step_types() -> Mapping[str, Any]:
@@ -47,7 +47,7 @@ def step_types() -> Mapping[str, Any]:
 
 
 class StoryStep(BaseModel):
-    """harness.model.story.Step as it stands in a file."""
+    """harness.model.story.Step in a plan file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -66,7 +66,7 @@ class StoryStep(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _by_current_names(cls, stored: Any) -> Any:
-        """Plans of earlier releases call some steps and arguments otherwise."""
+        """Plans of earlier releases have other names for some steps, arguments and conditions."""
         if not isinstance(stored, dict) or not isinstance(stored.get("f"), str):
             return stored
         step = {**stored, "f": current_op(stored["f"])}
@@ -86,5 +86,5 @@ class StoryStep(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(dict.fromkeys(map(str, (self.f, *first["loc"]))))  # a shape is named by its first key
-            raise ValueError(f"{where}: {first['msg']}") from error
+            raise ValueError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from error
         return self

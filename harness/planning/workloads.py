@@ -1,4 +1,4 @@
-"""From a plan's workload to the generator that the engine runs."""
+"""Makes the generator of a run from the plan's story and workload."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.model import BadInput, EnvironmentFailure
+from harness.model.plurals import counted
 from harness.recovery.liveness import owner_is_alive, sandbox_process, started_ticks
 from harness.recovery.teardown import HOSTS, exclusive, undo_hosts
 from nemesis.journal import UndoJournal, pending
@@ -39,7 +40,7 @@ def heal_store(store: Path) -> Iterator[str]:
 
 
 def heal_before_a_run(store: Path) -> Iterator[str]:
-    """The same before a new run: silent where there is nothing, and without runs that may just be starting."""
+    """Heal every abandoned run except those that may be starting; yields nothing if there is nothing to heal."""
     yield from _heal_all(store, ("running",))
 
 
@@ -79,7 +80,8 @@ def _heal(run: RunDirectory) -> Iterator[str]:
         count = sum(record.fault != HOSTS for record in open_faults)
         UndoJournal(run.journal).all_healed()
         run.enter("interrupted", datetime.now(UTC))
-    yield f"{run.name}: interrupted, {count} open faults gone with its hosts; what it recorded can be checked"
+    faults = counted(count, "open fault")
+    yield f"{run.name}: interrupted, {faults} gone with its hosts; what it recorded can be checked"
 
 
 def _end(pid: int) -> None:

@@ -12,7 +12,7 @@ from results.store import RunDirectory
 
 HOSTS = "hosts"
 """The `fault` of their undo record; its kind is the kind of host."""
-LOCK = "undoing.lock"
+LOCK = "teardown.lock"
 
 
 @contextmanager
@@ -24,7 +24,10 @@ def exclusive(run: RunDirectory) -> Iterator[None]:
 
 
 def undo_hosts(record: UndoRecord) -> str:
-    """What was done, in words. Raises EnvironmentFailure, and BadInput for an inventory that is gone."""
+    """Remove the hosts; returns what was done, in words.
+
+    Raises EnvironmentFailure, and BadInput for an inventory that is gone.
+    """
     assert record.fault == HOSTS
     undo = plugins.host_kind(record.kind).undo
     assert undo is not None, f"{record.kind} hosts leave nothing behind"

@@ -1,6 +1,6 @@
 """Collects what nodes and proxies leave behind, as tables in the run's directory, once the servers have ended.
 
-Contains the way from files to tables. Does not read formats (nodes/) or judge what was read (checkers/).
+Contains the conversion of files to tables. Does not read formats (nodes/) or judge what was read (checkers/).
 """
 
 from __future__ import annotations

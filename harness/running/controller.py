@@ -3,7 +3,7 @@
     python -P -m harness.running.controller results/runs/20261121T051700Z-…
     (started by harness.running.controller_process only)
 
-It runs where its hosts are, reads plan.json, carries the plan out and leaves the tables. What happens goes to standard
+It runs where its hosts are, reads plan.json, carries the plan out and writes the tables. What happens goes to standard
 output as the JSON lines of harness.model.progress; the last one is RunEnded or RunFailed. When standard input ends, the
 command that started the controller is gone or wants it to stop: the controller then ends the run in good order, with
 everything recorded.
@@ -214,7 +214,7 @@ async def _interpret(
 
 
 def _access(plan: Plan, environment: Environment, client_id: str) -> ClusterAccess:
-    """How a workload's client reaches the nodes, on paths that no fault touches."""
+    """The addresses and connections by which a workload's client reaches the nodes."""
     system, _ = plugins.system(plan.system)
 
     def connect(node: int, port: int) -> Connection:

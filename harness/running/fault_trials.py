@@ -3,7 +3,7 @@
 A trial is a run like any other, on three reference nodes. Its story is each fault's own trials, each followed by a
 heal; the nemesis's rows of the history show what was verified, and how long it took.
 
-Contains the questions and the table of answers. Does not contain faults (nemesis) or hosts (nodes).
+Contains the trials and their outcomes. Does not contain faults (nemesis) or hosts (nodes).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from harness.judging.spark import open_spark
 from harness.model.conditions import ALL_FOLLOW_LEADER
 from harness.model.plurals import counted
 from harness.model.progress import OnEvent, Phase, RunStarted, phases
-from harness.model.story import wait_until
+from harness.model.story import Step, wait_until
 from harness.model.systems import Report
 from harness.planning.options import argv_of
 from harness.planning.plan import NO_FAULTS, Load, Plan, Request, StoryStep
@@ -87,17 +87,19 @@ async def resolve_system(name: str, default_version: str, report: Report) -> tup
 def plan_of(request: Request, versions: dict[str, str]) -> Plan:
     """The plan of a resolved request."""
     assert request.seed is not None, "a resolved request has a seed"
-    mix = Mix({name: request.weights.get(name, 1.0) for name in request.faults if name != NO_FAULTS}, request.at_once)
-    seconds, interval = request.time_limit_seconds, request.interval_seconds
-    sampled = random_story(mix, plugins.faults(), request.seed, seconds, interval, request.nodes)
-    story = list(request.story) or [StoryStep.of(step) for step in (wait_until(ALL_FOLLOW_LEADER), *sampled)]
     return Plan(
         **{name: getattr(request, name) for name in Load.model_fields},
         name=request.name,
         seed=request.seed,
-        story=story,
+        story=list(request.story) or [StoryStep.of(step) for step in _sampled_story(request, request.seed)],
         versions=versions | our_versions(),
     )
+
+
+def _sampled_story(request: Request, seed: int) -> list[Step]:
+    mix = Mix({name: request.weights.get(name, 1.0) for name in request.faults if name != NO_FAULTS}, request.at_once)
+    seconds, interval = request.time_limit_seconds, request.interval_seconds
+    return [wait_until(ALL_FOLLOW_LEADER), *random_story(mix, plugins.faults(), seed, seconds, interval, request.nodes)]
 
 
 def command_of(request: Request, run: RunDirectory) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""The systems under test that splitbrain brings: real Apache Kafka and the reference quorum, each one value.
+"""The built-in systems under test, real Apache Kafka and the reference quorum, each as one value.
 
 Contains which parts of nodes/ and workloads/ make up a system, and the cluster that a plan asks for. Does not contain
 how any part works.

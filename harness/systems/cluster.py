@@ -1,6 +1,6 @@
 """The cluster of a run: which system each node runs now. A node's configuration can be changed while it is down.
 
-    cluster = Cluster(plan)                        # raises BadInput for what the plan's systems cannot be
+    cluster = Cluster(plan)                        # raises BadInput for an unknown switch, system or release
     await cluster.of(node).prepare(host, views)
     configs = ClusterConfigs(cluster, environment.host, environment.views)     # what the nemesis changes
 
@@ -26,7 +26,7 @@ Seat = tuple[SystemKind, str, Mapping[str, str]]
 
 
 class Cluster:
-    """harness.model.systems.NodeSystem of all nodes of a plan, each by its own."""
+    """harness.model.systems.NodeSystem of a whole plan: each call goes to the system of the node that it concerns."""
 
     def __init__(self, plan: Plan) -> None:
         """Raises BadInput for an unknown switch, system or release, in the plan or in its story's changes."""
@@ -42,7 +42,7 @@ class Cluster:
 
     @property
     def label(self) -> str:
-        """What reports call the cluster that the run began with, e.g. 'n1 n2 kafka:4.3.1, n3 reference'."""
+        """The name in reports of the cluster that the run began with, e.g. 'n1 n2 kafka:4.3.1, n3 reference'."""
         return joined_label({node: system.label for node, system in self.initial.items()})
 
     @property
@@ -137,7 +137,7 @@ def versions_in(story: Iterable[StoryStep]) -> list[str]:
 
 
 def label_of(plan: Plan) -> str:
-    """What reports call a plan's cluster; no artifacts are needed for it."""
+    """The name of a plan's cluster in reports; it needs no artifacts."""
     return joined_label({node: kind.node_label(version, own) for node, (kind, version, own) in seats_of(plan).items()})
 
 
@@ -152,7 +152,7 @@ def joined_label(labels: Mapping[int, str]) -> str:
 
 
 def tables_of(plan: Plan) -> dict[int, TableName]:
-    """The transition table of each node that has one; no artifacts are needed for it."""
+    """The transition table of each node that has one; it needs no artifacts."""
     if versions_in(plan.story):
         return dict.fromkeys(seats_of(plan), "either")
     tables = {node: kind.table(version, own) for node, (kind, version, own) in seats_of(plan).items()}

@@ -2,7 +2,7 @@
 
 By default, skew affects the realtime clock, as an NTP correction or an administrator does; drift affects both clocks,
 as a bad oscillator or a starved virtual machine does. A step can name other clocks. Readings of the process's clocks
-beside the true time verify each fault; a fault too small to be verified is refused.
+beside the true time verify each fault; a plan refuses a fault that is too small to be verified.
 
 Which clock matters depends on the system. Kafka's Raft timers use the realtime clock, and wait for it to catch up after
 it was set back (Time.milliseconds, Timer.update): if it is set back on all nodes, no node becomes a candidate until it
@@ -16,14 +16,14 @@ import random
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from harness.model import BadInput, PeerFailure
+from harness.model import PeerFailure
 from harness.model.hosts import Clock, Clocks, UndoRecord
 from harness.model.story import FOLLOWERS, LEADER, Step, drift, skew, sleep, strobe
 from nemesis.arguments import OnNodes
 from nemesis.context import NemesisContext
-from nemesis.fault import Action, Fault, Resolved, nodes_of_role
+from nemesis.fault import Action, Fault, Resolved
 
 SECOND_NS = 1_000_000_000
 OFFSET_TOLERANCE_NS = 2_000_000
@@ -42,30 +42,32 @@ RATE_WINDOW_NS = 20_000_000
 ClockNames = Annotated[tuple[Clock, ...], Field(min_length=1)]
 
 
+def _is_verifiable_offset(seconds: float) -> float:
+    if 0 < abs(seconds) < OFFSET_SECONDS_MIN:
+        raise ValueError(f"expected 0 or at least {OFFSET_SECONDS_MIN:g} s, so that it can be verified")
+    return seconds
+
+
+def _is_verifiable_rate(rate: float) -> float:
+    if 0 < abs(rate - 1) < RATE_DIFFERENCE_MIN:
+        raise ValueError(f"expected 1, or a difference from 1 of at least {RATE_DIFFERENCE_MIN:g}")
+    return rate
+
+
 class Skew(OnNodes):
     """How far to set the clocks ahead, or behind if negative."""
 
-    offset_seconds: Annotated[float, Field(ge=-OFFSET_SECONDS_MAX, le=OFFSET_SECONDS_MAX)]
+    offset_seconds: Annotated[
+        float, Field(ge=-OFFSET_SECONDS_MAX, le=OFFSET_SECONDS_MAX), AfterValidator(_is_verifiable_offset)
+    ]
     clocks: ClockNames = ("realtime",)
 
 
 class Drift(OnNodes):
     """The rate of the clocks: 1 is the true rate."""
 
-    rate: Annotated[float, Field(ge=0, le=RATE_MAX)]
+    rate: Annotated[float, Field(ge=0, le=RATE_MAX), AfterValidator(_is_verifiable_rate)]
     clocks: ClockNames = ("realtime", "monotonic")
-
-
-def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
-    """The nodes of the role, and the arguments. Raises BadInput for a fault too small to verify."""
-    if f == "skew" and 0 < abs(value["offset_seconds"]) < OFFSET_SECONDS_MIN:
-        seconds = value["offset_seconds"]
-        raise BadInput(f"skew by {seconds:g} s: expected 0 or at least {OFFSET_SECONDS_MIN:g} s to be verifiable")
-    if f == "drift" and 0 < abs(value["rate"] - 1) < RATE_DIFFERENCE_MIN:
-        raise BadInput(
-            f"drift at rate {value['rate']:g}: expected 1, or a difference from 1 of at least {RATE_DIFFERENCE_MIN:g}"
-        )
-    return nodes_of_role(context, f, value)
 
 
 def undo(f: str, resolved: Resolved) -> UndoRecord | None:
@@ -164,7 +166,6 @@ FAULT = Fault(
         "reset_clock": Action(OnNodes, ends=frozenset({"skew", "drift"})),
     },
     unavailable=lambda context, _action: context.why_unavailable("clocks"),
-    resolve=resolve,
     undo=undo,
     inject=inject,
     heal=heal,

@@ -191,7 +191,7 @@ async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[st
 
 
 async def heal(context: NemesisContext) -> None:
-    """Heal every disturbed disk and verify that it works, even if others fail."""
+    """Heal every faulty disk and verify that it works, even if others fail."""
     if context.disks is None:
         return
     problems: list[str] = []

@@ -230,7 +230,10 @@ async def _await_pending(context: NemesisContext, membership: Membership, within
 
 
 def _moves(view: MembershipView, resolved: Resolved) -> Sequence[Change]:
-    """Each chosen partition keeps its number of replicas; its nodes start one further in the order than the last's."""
+    """New replicas for each chosen partition, as many as it has: consecutive nodes of the order.
+
+    Each partition begins one node later than the previous one.
+    """
     known, order = sorted(view.partitions), resolved["order"]
     moves: dict[Any, Change] = {}
     for number, random_number in enumerate(resolved["random_numbers"] if known else []):

@@ -80,7 +80,7 @@ Cut = Annotated[
 
 
 def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
-    """The directed links of a shape, and its label. Raises BadInput for an invalid shape."""
+    """The directed links of a shape, and its label. Raises BadInput for a node that does not exist."""
     links, label, cut_off = _resolve(context, value)
     context.require_nodes(f, links)
     if f == "heal_links":

@@ -2,8 +2,7 @@
 
 Each node has two loopback addresses. Its server listens on one. Peers and clients dial the other, where our proxy
 listens (nodes.proxy.proxy_links). Servers are children of the controller; the kernel kills them when the controller
-dies. UNAVAILABLE lists what these hosts do not support. The proxy implements partitions, so they affect only Kafka
-connections.
+dies. The proxy implements partitions, so they affect only Kafka connections.
 
     async with LocalHosts.up(directory, nodes=3) as hosts:
         hosts.views[1].address, hosts.views[1].bound      # '127.91.0.1', '127.91.1.1'
@@ -26,10 +25,6 @@ NODES_MAX = 200
 SUBNETS = range(64, 127)
 """The second octets of 127.0.0.0/8 that runs use."""
 LOCK_PORT = 19_093
-UNAVAILABLE: Mapping[str, str] = {
-    "packets": "not possible with `--hosts local`: all nodes share one loopback; use netns",
-    "disks": "not possible with `--hosts local`: all nodes share the controller's file system; use netns",
-}
 
 
 class LocalHosts:

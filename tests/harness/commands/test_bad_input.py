@@ -24,7 +24,7 @@ PLANS = {
     ),
     "an unknown fault": (
         'faults = ["gremlins"]',
-        "faults.0: expected change, clock, ",
+        "faults.0: expected one of change, clock, ",
     ),
     "a path as name": ('name = "../../etc"', "name: String should match pattern"),
     "an unknown step": ('story = [{f = "dance"}]', "story.0: step 'dance': expected one of await, sleep, heal"),
@@ -76,7 +76,7 @@ COMMANDS = {
     "a plan that is a folder": (("run", "--plan", "/usr"), "/usr: expected a plan in TOML, Is a directory"),
     "a number out of range": (("run", "--nodes", "0"), "--nodes: Input should be greater than or equal to 1"),
     "a word as number": (("run", "--nodes", "three"), "Invalid value for '--nodes': Input should be a valid integer"),
-    "an unknown fault": (("run", "--faults", "gremlins"), "--faults.0: expected change, clock, "),
+    "an unknown fault": (("run", "--faults", "gremlins"), "--faults.0: expected one of change, clock, "),
     "an unknown flag": (("run", "--gremlins", "3"), "No such option: --gremlins"),
     "an unknown command": (("walk",), "No such command 'walk'"),
     "a switch without a value": (("run", "--switch", "pre_vote"), "--switch: expected NAME=VALUE, found 'pre_vote'"),

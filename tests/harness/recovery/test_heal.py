@@ -52,7 +52,7 @@ def test_sandbox_that_outlived_its_command_is_ended(run, bystander):
 def test_other_process_with_the_pid_of_the_sandbox_is_not_touched(run, bystander):
     write_json(run.path / SANDBOX, {"pid": bystander.pid, "started_ticks": (started_ticks(bystander.pid) or 0) - 1})
     (line,) = heal(run)
-    assert line.startswith(f"{run.name}: interrupted, 1 open faults gone with its hosts")
+    assert line.startswith(f"{run.name}: interrupted, 1 open fault gone with its hosts")
     assert bystander.poll() is None
 
 

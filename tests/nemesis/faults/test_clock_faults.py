@@ -161,12 +161,16 @@ def test_a_clock_that_does_not_reset_stays_in_the_journal_and_other_faults_heal(
     assert [undo.kind for undo in pending(path)] == ["reset-clocks"]
 
 
-@pytest.mark.parametrize("step", [skew("n1", 0.001), drift("n1", 1.001)], ids=["offset", "rate"])
-def test_a_fault_too_small_to_verify_is_refused(clock_context, path, clocks, step):
-    (failed,) = run(clock_context, path, step)
-    assert failed.error is not None
-    assert "expected" in failed.error
-    assert clocks.actions == []
+TOO_SMALL = {
+    "offset": (skew("n1", 0.001), "skew.offset_seconds: expected 0 or at least 0.01 s"),
+    "rate": (drift("n1", 1.001), "drift.rate: expected 1, or a difference from 1 of at least 0.02"),
+}
+
+
+@pytest.mark.parametrize(("step", "problem"), TOO_SMALL.values(), ids=TOO_SMALL)
+def test_a_plan_refuses_a_fault_too_small_to_verify(step, problem):
+    with pytest.raises(ValueError, match=problem):
+        StoryStep.of(step)
 
 
 @pytest.mark.parametrize("step", [skew("n1", 9), drift("n1", 2), reset_clock("n1")], ids=lambda step: step.f)
