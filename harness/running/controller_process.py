@@ -17,6 +17,7 @@ from typing import Any
 
 from harness import plugins
 from harness.environments.provision import outlives
+from harness.judging.inputs import record_inputs
 from harness.model import BadInput, EnvironmentFailure, SplitbrainError
 from harness.model.errors import EXIT_USAGE
 from harness.model.systems import Report
@@ -37,6 +38,7 @@ def carry_out(plan: Plan, run: RunDirectory, report: Report) -> dict[str, int]:
     Raises what the controller failed with, and KeyboardInterrupt once the controller has ended in good order.
     """
     write_text(run.plan, plan.as_json())
+    record_inputs(run, plan)
     own(run)
     run.enter("running", datetime.now(UTC))
     try:
