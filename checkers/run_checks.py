@@ -1,6 +1,6 @@
 """Runs checks on a run directory and returns findings, quantities and a verdict.
 
-    results = judge(run_directory, {"register": REGISTER_CHECK}, JudgeSettings(table="kip-996"), spark_session())
+    results = judge(run_directory, {"register": REGISTER_CHECK}, JudgeSettings(rules=KIP_996_RULES), spark_session())
     results.verdict                     # Verdict.VALID, INVALID or UNKNOWN
 
 A check that crashes becomes an unknown finding that names it; the other checks still run. Only the first findings of

@@ -24,6 +24,7 @@ from harness.model.scenario import Expectation, Scenario, Setup, Side, Source, o
 from harness.model.session import NoAnswer, NotSent
 from harness.model.story import FOLLOWERS, LEADER, Step, cut, heal, kill, partition, pause, restart, sleep, wait_until
 from harness.model.systems import ClusterSpec, NodeCommand, NodeFiles, ObserverContext, SystemKind
+from harness.model.transition_rules import AllowedStep, TransitionRules
 from nemesis.arguments import Arguments, OnNodes
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault

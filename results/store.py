@@ -2,6 +2,7 @@
 
     20261121T051700Z-PV-01-reference-bad-ab12/
         plan.json       the plan: scenario, seed, versions, hosts
+        system.json     the system's label, checks and transition rules
         status.json     the run's status, and when it was entered
         history/        one Parquet row per op event        observations/   one row per observation of a node
         journal.jsonl   undo records of faults              nodes/n1/ …     the nodes' logs and files
@@ -55,6 +56,10 @@ class RunDirectory:
     @property
     def plan(self) -> Path:
         return self.path / "plan.json"
+
+    @property
+    def system(self) -> Path:
+        return self.path / "system.json"
 
     @property
     def status_file(self) -> Path:

@@ -23,9 +23,10 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from harness.model.nemesis_ops import NemesisOps
-from harness.model.quorum_states import TableName as TransitionTableName
+from harness.model.quorum_states import KIP_996_RULES
 from harness.model.records.finding import Severity
 from harness.model.records.tables import FINDINGS, QUANTITIES
+from harness.model.transition_rules import TransitionRules
 
 FINDING_SCHEMA = from_arrow_schema(FINDINGS)
 QUANTITY_SCHEMA = from_arrow_schema(QUANTITIES)
@@ -39,15 +40,15 @@ Tables = Mapping[TableName, DataFrame]
 class JudgeSettings:
     """What the checks assume about the run.
 
-    table: the transition table of the version that ran. tables: that of single nodes, where it differs. semantics:
-    strict reads a nil as the initial value and a failed compare-and-set as an observation; knossos ignores a nil read
-    and a failed compare-and-set. idle: the workload was meant to do nothing. search_steps: how many steps the search
-    may take on one key before the result is unknown. initial: the JSON of a model's initial value, None for nil.
-    ops: what the nemesis's operations do.
+    rules: the transitions that nodes may make. node_rules: those of single nodes, where they differ. semantics: strict
+    reads a nil as the initial value and a failed compare-and-set as an observation; knossos ignores a nil read and a
+    failed compare-and-set. idle: the workload was meant to do nothing. search_steps: how many steps the search may take
+    on one key before the result is unknown. initial: the JSON of a model's initial value, None for nil. ops: what the
+    nemesis's operations do.
     """
 
-    table: TransitionTableName = "kip-996"
-    tables: Mapping[int, TransitionTableName] = field(default_factory=dict)
+    rules: TransitionRules = KIP_996_RULES
+    node_rules: Mapping[int, TransitionRules] = field(default_factory=dict)
     semantics: Semantics = "strict"
     idle: bool = False
     search_steps: int = 20_000_000

@@ -7,8 +7,9 @@
                                 changes"; before, a node that became a follower dropped it, which is harmless once
                                 the leader is known); a leader's own vote is implied, and Kafka 4 does not store it
     candidate-without-prospective, illegal-transition
-                                every transition is in the table of the version that ran, or in the observers' table
-                                for a node that does not vote (checkers/quorum/voters.py); a start's state included
+                                every transition is allowed by the rules of the version that ran, or by those for
+                                observers if the node does not vote (checkers/quorum/voters.py); a process starts in a
+                                start state (harness.model.transition_rules)
     high-watermark-went-back    the high watermark never decreases: in a leader's claims, and from epoch to epoch
     high-watermark-without-majority, committed-record-not-on-leader, follower-stuck
                                 claims compared with what leaders know of the voters (checkers/quorum/commits.py)
@@ -22,6 +23,7 @@ Contains rules that a correct quorum never breaks. Quantities are in checkers/qu
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import reduce
 
@@ -37,7 +39,8 @@ from checkers.quorum.commits import (
     high_watermark_without_majority,
 )
 from checkers.quorum.voters import Electorate, electorate
-from harness.model.quorum_states import KIP_996, OBSERVER, START_STATES, TABLES, State, Transition, TransitionTable
+from harness.model.quorum_states import State
+from harness.model.transition_rules import AllowedStep, TransitionRules
 
 CHECK = "quorum"
 
@@ -114,7 +117,7 @@ def vote_changed(observations: DataFrame) -> DataFrame:
 
 def vote_forgotten(observations: DataFrame, settings: JudgeSettings) -> DataFrame:
     """Files without the vote that an earlier one has for the same epoch, on nodes whose version keeps it."""
-    keeps = by_table(settings, lambda table: fn.lit(table is KIP_996))
+    keeps = by_rules(settings, lambda rules: fn.lit(rules.keeps_votes))
     files = observations.where((fn.col("kind") == "durable") & keeps)
     before = Window.partitionBy("node", "disk", "epoch").orderBy(*IN_ORDER).rowsBetween(Window.unboundedPreceding, -1)
     known = files.withColumn("given", fn.last(fn.when(fn.col("voted") >= 0, fn.col("voted")), True).over(before))
@@ -127,39 +130,41 @@ def vote_forgotten(observations: DataFrame, settings: JudgeSettings) -> DataFram
 
 
 def illegal_transitions(observations: DataFrame, voters: Electorate, settings: JudgeSettings) -> DataFrame:
-    """Transitions that no row of the node's table explains, and processes that start in a state that is no start state.
+    """Transitions that the node's rules do not allow, and processes that start in a state that is no start state.
 
-    The table is that of the node's version, for an observer the observers'; a node that may be either may follow both.
+    The rules are those of the node's version, for an observer those for observers; a node that may be either may follow
+    both.
     """
     is_observer = voters.is_observer()
-    as_observer = allowed(OBSERVER)
-    as_voter = by_table(settings, allowed) | (voters.may_be_observer() & as_observer)
+    as_observer = by_rules(settings, lambda rules: allowed(rules.of_observers))
+    as_voter = by_rules(settings, allowed) | (voters.may_be_observer() & as_observer)
     legal = fn.when(is_observer, as_observer).otherwise(as_voter)
     is_start = fn.col("source").isNull()
-    is_start_state = fn.col("state").isin(*(state.value for state in START_STATES))
+    is_start_state = by_rules(settings, lambda rules: fn.col("state").isin(*rules.start_states))
     bad = steps(observations).where(~fn.when(is_start, is_start_state).otherwise(legal))
     skipped = ~is_start & (fn.col("state") == State.CANDIDATE.value) & (fn.col("source") != State.PROSPECTIVE.value)
-    needs_pre_vote = by_table(settings, lambda table: fn.lit(needs_prospective(table)))
+    needs_pre_vote = by_rules(settings, lambda rules: fn.lit(needs_prospective(rules)))
     name = fn.when(skipped & needs_pre_vote & ~is_observer, "candidate-without-prospective")
     text = "every transition is in the table of %s: node %d went from %s (epoch %s) to %s (epoch %s)"
     source, before = (
         fn.coalesce("source", fn.lit("its start")),
         fn.coalesce(fn.col("before").cast("string"), fn.lit("?")),
     )
-    rules = fn.when(is_observer, OBSERVER.name).otherwise(by_table(settings, lambda table: fn.lit(table.name)))
-    message = fn.format_string(text, rules, "node", source, before, "state", fn.col("epoch").cast("string"))
+    own_name = by_rules(settings, lambda rules: fn.lit(rules.name))
+    of_observers = by_rules(settings, lambda rules: fn.lit(rules.of_observers.name))
+    followed = fn.when(is_observer, of_observers).otherwise(own_name)
+    message = fn.format_string(text, followed, "node", source, before, "state", fn.col("epoch").cast("string"))
     named = name.otherwise("illegal-transition")
     return finding(bad, CHECK, named, message, node=fn.col("node"), time_ns=fn.col("time_ns"))
 
 
-def by_table(settings: JudgeSettings, value: Callable[[TransitionTable], Column]) -> Column:
-    """A value that depends on the transition table of the version that a row's node ran."""
-    common = TABLES[settings.table]
-    own = {node: TABLES[name] for node, name in settings.tables.items()}
-    chosen = value(common)
-    for table in {table: None for table in own.values() if table is not common}:
-        nodes = [node for node, each in own.items() if each is table]
-        chosen = fn.when(fn.col("node").isin(nodes), value(table)).otherwise(chosen)
+def by_rules(settings: JudgeSettings, value: Callable[[TransitionRules], Column]) -> Column:
+    """A value that depends on the rules that a row's node follows."""
+    own = settings.node_rules
+    chosen = value(settings.rules)
+    for rules in dict.fromkeys(each for each in own.values() if each != settings.rules):
+        nodes = [node for node, each in own.items() if each == rules]
+        chosen = fn.when(fn.col("node").isin(nodes), value(rules)).otherwise(chosen)
     return chosen
 
 
@@ -181,25 +186,28 @@ def steps(observations: DataFrame) -> DataFrame:
     )
 
 
-def allowed(table: TransitionTable) -> Column:
-    """Whether some row of the table allows a step; an unknown epoch matches any row."""
-    return fn.expr(" or ".join(map(allows, table.rows)))
+def allowed(rules: TransitionRules) -> Column:
+    """Whether the rules allow a step; an unknown epoch satisfies any rule."""
+    return fn.expr(" or ".join(map(allows, rules.steps)) or "false")
 
 
-def allows(row: Transition) -> str:
-    """Whether this row of the table allows a step, in SQL: as columns, a table would take hundreds of calls of Java."""
+def allows(step: AllowedStep) -> str:
+    """Whether a row is this step, in SQL: as columns, the rules would take hundreds of calls of Java."""
     admits = {
         "same": "epoch = before",
         "next": "epoch = before + 1",
         "higher": "epoch > before",
         "same or higher": "epoch >= before",
-    }[row.epoch]
-    return f"(source = '{row.source.value}' and state = '{row.target.value}' and coalesce({admits}, true))"
+    }[step.epoch]
+    # A JSON string is a string literal of Spark's SQL.
+    source, target = json.dumps(step.source), json.dumps(step.target)
+    return f"(source = {source} and state = {target} and coalesce({admits}, true))"
 
 
-def needs_prospective(table: TransitionTable) -> bool:
-    """Whether only a Prospective node becomes a Candidate in this table: KIP-996's invariant."""
-    return {row.source for row in table.rows if row.target is State.CANDIDATE} == {State.PROSPECTIVE}
+def needs_prospective(rules: TransitionRules) -> bool:
+    """Whether only a Prospective node becomes a Candidate by these rules: KIP-996's invariant."""
+    sources = {step.source for step in rules.steps if step.target == State.CANDIDATE.value}
+    return sources == {State.PROSPECTIVE.value}
 
 
 def high_watermark_went_back(observations: DataFrame) -> DataFrame:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from harness.model import Observation
-from harness.model.quorum_states import KIP_996, START_STATES, State, TransitionTable
+from harness.model.transition_rules import TransitionRules, admits
 
 Found = tuple[str, int | None, int | None]
 """A finding's name, node and time."""
@@ -86,8 +86,9 @@ def vote_forgotten(observations: Sequence[Observation], wiped: Sequence[tuple[in
     return [("vote-forgotten", node, time_ns) for (node, _, _), time_ns in found.items()]
 
 
-def illegal_transitions(observations: Sequence[Observation], table: TransitionTable) -> list[Found]:
-    """Steps that the table does not allow."""
+def illegal_transitions(observations: Sequence[Observation], rules: TransitionRules) -> list[Found]:
+    """Steps that the rules do not allow."""
+    to_candidate = {step.source for step in rules.steps if step.target == "Candidate"}
     found: list[Found] = []
     for node in {seen.node for seen in observations}:
         last: Observation | None = None
@@ -95,8 +96,8 @@ def illegal_transitions(observations: Sequence[Observation], table: TransitionTa
             if seen.kind == "transition":
                 source = seen.previous or (last.state if last else None)
                 before = last.epoch if last and last.state == source else None
-                if not legal(table, source, before, seen):
-                    skipped = source is not None and seen.state == "Candidate" and table.name.startswith("KIP-996")
+                if not legal(rules, source, before, seen):
+                    skipped = source is not None and seen.state == "Candidate" and to_candidate == {"Prospective"}
                     name = (
                         "candidate-without-prospective" if skipped and source != "Prospective" else "illegal-transition"
                     )
@@ -106,15 +107,14 @@ def illegal_transitions(observations: Sequence[Observation], table: TransitionTa
     return found
 
 
-def legal(table: TransitionTable, source: str | None, epoch_before: int | None, seen: Observation) -> bool:
-    """Whether the table has the step, or the state is a start state; an unknown epoch matches any row."""
-    target = State(seen.state)
+def legal(rules: TransitionRules, source: str | None, epoch_before: int | None, seen: Observation) -> bool:
+    """Whether the rules have the step, or the state is a start state; an unknown epoch satisfies any rule."""
     if source is None:
-        return target in START_STATES
-    rows = [row for row in table.rows if row.source is State(source) and row.target is target]
+        return seen.state in rules.start_states
+    steps = [step for step in rules.steps if (step.source, step.target) == (source, seen.state)]
     if epoch_before is None or seen.epoch is None:
-        return bool(rows)
-    return any(row.admits(epoch_before, seen.epoch) for row in rows)
+        return bool(steps)
+    return any(admits(step.epoch, epoch_before, seen.epoch) for step in steps)
 
 
 def high_watermark_went_back(observations: Sequence[Observation]) -> list[Found]:
@@ -132,15 +132,15 @@ def high_watermark_went_back(observations: Sequence[Observation]) -> list[Found]
 
 
 def findings(
-    observations: Sequence[Observation], table: TransitionTable, wiped: Sequence[tuple[int, int]] = ()
+    observations: Sequence[Observation], rules: TransitionRules, wiped: Sequence[tuple[int, int]] = ()
 ) -> list[Found]:
     """Every violated rule."""
     return [
         *two_leaders(observations),
         *epoch_went_back(observations, wiped),
         *vote_changed(observations),
-        *(vote_forgotten(observations, wiped) if table is KIP_996 else []),
-        *illegal_transitions(observations, table),
+        *(vote_forgotten(observations, wiped) if rules.keeps_votes else []),
+        *illegal_transitions(observations, rules),
         *high_watermark_went_back(observations),
     ]
 

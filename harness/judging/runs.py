@@ -12,13 +12,12 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from harness import plugins
+from harness.judging.inputs import inputs_of_run
 from harness.model import Finding, Verdict
 from harness.model.plurals import counted
 from harness.model.records.finding import most_severe_first, verdict_of
 from harness.model.scenario import Expectation, Scenario, SideName
 from harness.planning.plan import Plan
-from harness.planning.workloads import checks_of, workload_of
-from harness.systems.cluster import label_of, tables_of
 from results.data import ReportData
 from results.files import write_text
 from results.junit import junit
@@ -40,10 +39,9 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
     from checkers.run_checks import judge
 
     plan = Plan.read(run.plan)
-    workload = workload_of(plan)
-    checks = checks_of(plan, workload)
-    settings = JudgeSettings(tables=tables_of(plan), idle=workload.idle, ops=plugins.ops())
-    results = judge(run.path, {name: plugins.check(name) for name in checks}, settings, spark)
+    inputs = inputs_of_run(run, plan)
+    settings = JudgeSettings(node_rules=inputs.rules, idle=inputs.idle, ops=plugins.ops())
+    results = judge(run.path, {name: plugins.check(name) for name in inputs.checks}, settings, spark)
     findings = most_severe_first((*results.findings, *_interrupted(run)))
     expectations = _expectations(plan, {quantity.name: quantity.value for quantity in results.quantities}, findings)
     verdict = verdict_of(findings)
@@ -51,7 +49,7 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
         name=run.name,
         verdict=verdict,
         summary=run_summary(verdict, findings, expectations),
-        checks=checks,
+        checks=inputs.checks,
         findings=findings,
         quantities=results.quantities,
         expectations=expectations,
@@ -92,7 +90,7 @@ def write_run_report(run: RunDirectory, run_verdict: RunVerdict) -> None:
     """Render a checked run's report."""
     plan = Plan.read(run.plan)
     title = plan.scenario or plan.name
-    side = read_side(run, plan.side or plan.name, label_of(plan), plugins.ops(), run_verdict)
+    side = read_side(run, plan.side or plan.name, inputs_of_run(run, plan).label, plugins.ops(), run_verdict)
     question = (
         plugins.scenario(plan.scenario).question
         if plan.scenario
@@ -111,7 +109,7 @@ def write_reproduction_report(
     shown = [run for run in reproduction.sides() if run.name.endswith("-1")]
     plans = [Plan.read(run.plan) for run in shown]
     sides = tuple(
-        read_side(run, plan.side or run.name, label_of(plan), plugins.ops(), verdicts[run.name])
+        read_side(run, plan.side or run.name, inputs_of_run(run, plan).label, plugins.ops(), verdicts[run.name])
         for run, plan in zip(shown, plans, strict=True)
     )
     title = f"{scenario.id}: {scenario.title}"

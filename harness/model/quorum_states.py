@@ -1,15 +1,16 @@
 """The quorum's state machine as transition tables, before and after KIP-996.
 
 The tables are data. The reference core executes them, tests enumerate them, the quorum check compares observed
-transitions with them, and the diagrams in docs/architecture.md are generated from them. Sources: KIP-996 "QuorumState
-changes" (both tables), and Kafka's QuorumState for cases that the KIP leaves out; the note of such a row says so.
+transitions with the rules that follow from them (harness.model.transition_rules), and the diagrams in
+docs/architecture.md are generated from them. Sources: KIP-996 "QuorumState changes" (both tables), and Kafka's
+QuorumState for cases that the KIP leaves out; the note of such a row says so.
 
 A granted vote is not a state of its own: an Unattached or Prospective node that granted a standard vote keeps the
 candidate's id (Kafka's votedKey). Kafka up to 3.8 logs an Unattached node that has voted as `Voted`; we read it as
 Unattached with a vote.
 
     table = KIP_996
-    table.target(State.FOLLOWER, Cause.FETCH_TIMEOUT).state     # State.PROSPECTIVE
+    table.target(State.FOLLOWER, Cause.FETCH_TIMEOUT).target    # State.PROSPECTIVE
     table.allows(State.FOLLOWER, State.CANDIDATE, 1, 2)          # False
 """
 
@@ -17,7 +18,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal
+
+from harness.model.transition_rules import AllowedStep, EpochRule, TransitionRules, admits
 
 
 class State(Enum):
@@ -49,9 +51,6 @@ class Cause(Enum):
     SHUTDOWN = "graceful shutdown"
 
 
-EpochRule = Literal["same", "next", "higher", "same or higher"]
-
-
 @dataclass(frozen=True, slots=True)
 class Transition:
     """One row: a node in source moves to target because of cause; epoch relates the new epoch to the old one."""
@@ -64,28 +63,19 @@ class Transition:
 
     def admits(self, epoch_before: int, epoch_after: int) -> bool:
         """Whether the two epochs satisfy this row's rule."""
-        match self.epoch:
-            case "same":
-                return epoch_after == epoch_before
-            case "next":
-                return epoch_after == epoch_before + 1
-            case "higher":
-                return epoch_after > epoch_before
-            case "same or higher":
-                return epoch_after >= epoch_before
+        return admits(self.epoch, epoch_before, epoch_after)
 
 
 @dataclass(frozen=True, slots=True)
 class TransitionTable:
-    """A named set of rows. (source, cause) is unique if the table is executed by a core."""
+    """A named set of rows; (source, cause) is unique, so that a core can execute the table."""
 
     name: str
     rows: tuple[Transition, ...]
-    executed: bool = True
 
     def __post_init__(self) -> None:
         keys = [(row.source, row.cause) for row in self.rows]
-        assert not self.executed or len(keys) == len(set(keys)), f"{self.name}: two rows share a source and a cause"
+        assert len(keys) == len(set(keys)), f"{self.name}: two rows share a source and a cause"
 
     def target(self, source: State, cause: Cause) -> Transition | None:
         """The row for this source and cause; None if the cause does not move a node out of source."""
@@ -172,16 +162,19 @@ OBSERVER = TransitionTable(
     ),
 )
 
-EITHER = TransitionTable(
-    "KIP-595 or KIP-996 (a node whose version changed)",
-    KIP_595.rows + tuple(row for row in KIP_996.rows if row not in KIP_595.rows),
-    executed=False,
-)
-
-TableName = Literal["kip-595", "kip-996", "either"]
-
-TABLES: dict[TableName, TransitionTable] = {"kip-595": KIP_595, "kip-996": KIP_996, "either": EITHER}
-"""Tables by name. Observers are judged by OBSERVER, whatever the version."""
-
 START_STATES = frozenset({_U, _F, _C, _R})
 """The states in which a restarted process may start (Kafka's QuorumState.initialize, rows PV-05 and PV-41)."""
+
+
+def _rules(
+    table: TransitionTable, observer: TransitionRules | None = None, keeps_votes: bool = False
+) -> TransitionRules:
+    steps = (AllowedStep(row.source.value, row.target.value, row.epoch) for row in table.rows)
+    start_states = tuple(state.value for state in State if state in START_STATES)
+    return TransitionRules(table.name, tuple(dict.fromkeys(steps)), start_states, observer, keeps_votes)
+
+
+OBSERVER_RULES = _rules(OBSERVER)
+KIP_595_RULES = _rules(KIP_595, OBSERVER_RULES)
+KIP_996_RULES = _rules(KIP_996, OBSERVER_RULES, keeps_votes=True)
+"""With KIP-996 a node that becomes a follower keeps its vote (section "FollowerState changes"); before, it did not."""

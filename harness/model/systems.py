@@ -20,9 +20,9 @@ from typing import Any, Protocol
 
 from harness.model.faults.membership import Membership
 from harness.model.hosts import Host, HostView
-from harness.model.quorum_states import TableName
 from harness.model.records.observation import Observation
 from harness.model.session import Connection
+from harness.model.transition_rules import TransitionRules
 
 CONTROLLER_PORT = 9093
 Report = Callable[[str], None]
@@ -186,7 +186,8 @@ class SystemKind:
       fetches its artifacts.
     - node makes what one node runs. It raises BadInput for an unknown switch, version or layout.
     - label names a node in reports; it needs no artifacts.
-    - table names the transition table that a node follows, None if there is none; it needs no artifacts.
+    - rules returns the transitions that a node may make (the check `quorum` compares them with those observed), None
+      for a system without such rules; it needs no artifacts.
     - observe makes the run's observer.
     - ports returns the TCP ports that nodes and clients use in a layout; the proxy covers these.
     - connect opens a connection that speaks the system's protocol, from address, port and client id.
@@ -210,7 +211,7 @@ class SystemKind:
     default_version: str = ""
     resolve: Callable[[str, Report], Awaitable[ResolvedVersion]] = no_versions
     label: Callable[[str, Mapping[str, str]], str] | None = None
-    table: Callable[[str, Mapping[str, str]], TableName | None] = lambda _version, _switches: None
+    rules: Callable[[str, Mapping[str, str]], TransitionRules | None] = lambda _version, _switches: None
     connect: Callable[[str, int, str], Connection] | None = None
     client_port: int = 0
     clients: Mapping[str, Any] = field(default_factory=dict)

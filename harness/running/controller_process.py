@@ -16,6 +16,7 @@ from typing import Any
 
 from harness import plugins
 from harness.environments.provision import outlives
+from harness.judging.inputs import record_inputs
 from harness.model import BadInput, EnvironmentFailure, SplitbrainError
 from harness.model.errors import EXIT_USAGE
 from harness.model.progress import Event, OnEvent, RunEnded, RunFailed, from_line
@@ -36,6 +37,7 @@ def carry_out(plan: Plan, run: RunDirectory, on_event: OnEvent) -> None:
     Raises what the controller failed with, and KeyboardInterrupt once the controller has ended in good order.
     """
     write_text(run.plan, plan.as_json())
+    record_inputs(run, plan)
     own(run)
     run.enter("running", datetime.now(UTC))
     try:

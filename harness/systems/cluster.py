@@ -15,9 +15,9 @@ from pathlib import Path
 from harness import plugins
 from harness.model import BadInput
 from harness.model.hosts import Host, HostView
-from harness.model.quorum_states import TableName
 from harness.model.story import CHANGE_VERSION
 from harness.model.systems import ClusterSpec, NodeCommand, NodeFiles, NodeSystem, SystemKind
+from harness.model.transition_rules import TransitionRules, any_of
 from harness.planning.plan import Plan
 from harness.planning.story_steps import StoryStep
 
@@ -151,9 +151,16 @@ def joined_label(labels: Mapping[int, str]) -> str:
     return ", ".join(f"{' '.join(names)} {each}" for each, names in nodes.items())
 
 
-def tables_of(plan: Plan) -> dict[int, TableName]:
-    """The transition table of each node that has one; it needs no artifacts."""
-    if versions_in(plan.story):
-        return dict.fromkeys(seats_of(plan), "either")
-    tables = {node: kind.table(version, own) for node, (kind, version, own) in seats_of(plan).items()}
-    return {node: table for node, table in tables.items() if table is not None}
+def rules_of(plan: Plan) -> dict[int, TransitionRules]:
+    """The transitions that each node may make, of nodes with such rules; no artifacts are needed for them.
+
+    A node whose version may change follows the rules of any of its versions.
+    """
+    later = [plugins.system(name) for name in versions_in(plan.story)]
+    rules: dict[int, TransitionRules] = {}
+    for node, (kind, version, own) in seats_of(plan).items():
+        possible = [kind.rules(version, own), *(other.rules(changed, own) for other, changed in later)]
+        known = [each for each in possible if each is not None]
+        if known:
+            rules[node] = any_of(known)
+    return rules

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 
 from harness.model import BadInput
 from harness.model.faults.membership import Membership
-from harness.model.quorum_states import TableName
 from harness.model.systems import (
     CONTROLLER_PORT,
     ClusterSpec,
@@ -16,6 +15,7 @@ from harness.model.systems import (
     ResolvedVersion,
     SystemKind,
 )
+from harness.model.transition_rules import TransitionRules
 from harness.systems.kraft import CHECKS, QuorumObserver, cluster_id, connect, register_client, uuid
 from nodes.kafka.artifacts import Library
 from nodes.kafka.configuration import CLIENT_PORT, REPLICATION_PORT, Layout
@@ -65,8 +65,8 @@ def _initial_voters(cluster: ClusterSpec, version: KafkaVersion) -> dict[int, st
     return {node: uuid(f"directory {cluster.seed} {node}") for node in range(1, cluster.voters + 1)}
 
 
-def _table(version: str, _switches: Mapping[str, str]) -> TableName:
-    return KafkaVersion.parse(version).transition_table
+def _rules(version: str, _switches: Mapping[str, str]) -> TransitionRules:
+    return KafkaVersion.parse(version).transition_rules
 
 
 def _unavailable(layout: str, voters: int | None) -> Mapping[str, str]:
@@ -99,7 +99,7 @@ KAFKA = SystemKind(
     default_version="newest 4",
     resolve=_resolve,
     label=lambda version, switches: kafka_label(KafkaVersion.parse(version), switches),
-    table=_table,
+    rules=_rules,
     connect=connect,
     client_port=CLIENT_PORT,
     clients={"register": register_client("any node"), "brokers": CLIENT_PORT},

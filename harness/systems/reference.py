@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.model import BadInput
-from harness.model.quorum_states import TableName
+from harness.model.quorum_states import KIP_595_RULES, KIP_996_RULES
 from harness.model.systems import CONTROLLER_PORT, ClusterSpec, NodeSystem, SystemKind
+from harness.model.transition_rules import TransitionRules
 from harness.systems.kraft import CHECKS, QuorumObserver, cluster_id, connect, register_client
 from nodes.observe.log_batches import QUORUM_LOG
 from nodes.reference.system import ReferenceSystem, check_switches
@@ -31,8 +32,8 @@ def _node(version: str, switches: Mapping[str, str], cluster: ClusterSpec) -> No
     return ReferenceSystem(switches, cluster_id(cluster.seed), cluster.seed)
 
 
-def _table(_version: str, switches: Mapping[str, str]) -> TableName:
-    return "kip-595" if switches.get("reference.pre_vote") == "false" else "kip-996"
+def _rules(_version: str, switches: Mapping[str, str]) -> TransitionRules:
+    return KIP_595_RULES if switches.get("reference.pre_vote") == "false" else KIP_996_RULES
 
 
 def _label(_version: str, switches: Mapping[str, str]) -> str:
@@ -46,7 +47,7 @@ REFERENCE = SystemKind(
     observe=QuorumObserver,
     ports=lambda _layout: (CONTROLLER_PORT,),
     label=_label,
-    table=_table,
+    rules=_rules,
     connect=connect,
     clients={"register": register_client("leader")},
     checks=CHECKS,

@@ -9,7 +9,8 @@ import re
 from dataclasses import dataclass
 
 from harness.model import BadInput
-from harness.model.quorum_states import TableName
+from harness.model.quorum_states import KIP_595_RULES, KIP_996_RULES
+from harness.model.transition_rules import TransitionRules
 
 OLDEST = (3, 3)
 """The first release in which KRaft is production-ready."""
@@ -68,9 +69,9 @@ class KafkaVersion:
         return self >= KafkaVersion(4, 0, 0)
 
     @property
-    def transition_table(self) -> TableName:
-        """The name of its table in harness.model.quorum_states.TABLES."""
-        return "kip-996" if self.has_pre_vote else "kip-595"
+    def transition_rules(self) -> TransitionRules:
+        """The transitions that a node may make."""
+        return KIP_996_RULES if self.has_pre_vote else KIP_595_RULES
 
     @property
     def logs_with_log4j2(self) -> bool:

@@ -30,9 +30,9 @@ from results.run_verdict import RunVerdict, read_verdict, write_verdict
 from results.sides import read_side
 from results.store import RunDirectory
 from results.witnesses import OPERATIONS_MAX, operations_shown
+from tests.support.checks.small_histories import MS, history, row
 
 SVG = "{http://www.w3.org/2000/svg}"
-MS = 1_000_000
 
 
 def read(process: int, value: object, key: str = "x") -> tuple[Op, Op]:
@@ -45,15 +45,8 @@ def write(process: int, value: object, key: str = "x") -> tuple[Op, Op]:
     return start, start.ok()
 
 
-def history(*ops: Op) -> list[Op]:
-    return [replace(op, index=index, time_ns=index * MS) for index, op in enumerate(ops)]
-
-
 def table(ops: Sequence[Op]) -> pa.Table:
-    names = ("index", "time_ns", "process", "type", "f", "key", "node", "error")
-    rows = [{name: getattr(op, name) for name in names} for op in ops]
-    values = [None if op.value is None else str(op.value).replace("'", '"') for op in ops]
-    return pa.Table.from_pylist([row | {"value": each} for row, each in zip(rows, values, strict=True)], HISTORY)
+    return pa.Table.from_pylist([row(op) for op in ops], HISTORY)
 
 
 def shown(ops: Sequence[Op], witnesses: tuple[int, ...], evidence: Evidence | None = None) -> ShownFinding:

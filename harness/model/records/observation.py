@@ -33,7 +33,7 @@ class Observation:
 
     time_ns is run time: for log lines, the line's time stamp converted to it (or the time at which the line was read,
     if a clock fault made time stamps unusable); for files and polls, the time of the answer. state and previous are
-    values of harness.model.quorum_states.State.
+    states of the system's rules (harness.model.transition_rules); Kafka's are harness.model.quorum_states.State.
     """
 
     time_ns: int

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from checkers.kafka_log import divergence
 from checkers.twins import divergence as divergence_twin
 from checkers.twins import quorum as quorum_twins
-from harness.model.quorum_states import KIP_996
+from harness.model.quorum_states import KIP_996_RULES
 from tests.support.checks.on_spark import batch_table, committed_table, observation_table
 from tests.support.checks.replica_corruptions import (
     FILE_CORRUPTIONS,
@@ -47,13 +47,15 @@ def test_twins_and_spark_agree_on_corrupted_observations(judge_run: JudgeRun) ->
     runs = [(name, seed) for name in QUORUM_CORRUPTIONS for seed in range(SEEDS)]
     cases = [planted_in(valid_quorum, QUORUM_CORRUPTIONS, name, seed, 2 * at) for at, (name, seed) in enumerate(runs)]
     seen = [one for pair in cases for quorum in pair for one in quorum.seen]
-    results = judge_run(["quorum"], history(*nemesis_op("heal")), seen, table="kip-996", findings_max=10**6)
+    results = judge_run(["quorum"], history(*nemesis_op("heal")), seen, rules=KIP_996_RULES, findings_max=10**6)
     found = defaultdict(list)
     for one in results.findings:
         found[(one.node or 0) // 10].append((one.name, one.node, one.time_ns))
     for at, ((name, seed), pair) in enumerate(zip(runs, cases, strict=True)):
         for number, quorum in zip((2 * at, 2 * at + 1), pair, strict=True):
-            assert sorted(found[number]) == sorted(quorum_twins.findings(quorum.seen, KIP_996)), f"{name}, seed {seed}"
+            assert sorted(found[number]) == sorted(quorum_twins.findings(quorum.seen, KIP_996_RULES)), (
+                f"{name}, seed {seed}"
+            )
         refuse_another_name(name, seed, QUORUM_CORRUPTIONS[name], found[2 * at], found[2 * at + 1])
 
 

@@ -26,7 +26,7 @@ VALID = {
     "values may repeat": [*write(0, 1), *write(0, 2), *write(0, 1), *read(1, 1)],
     "a swap takes effect": [*write(0, 1), SWAP, SWAP.ok(), *read(0, 2)],
     "a swap is refused rightly": [*write(0, 3), SWAP, SWAP.fail("mismatch"), *read(0, 3)],
-    "a swap that was never tried tells nothing": [*write(0, 1), SWAP, SWAP.fail("NOT_CONTROLLER"), *read(0, 1)],
+    "a swap that failed uncompared proves nothing": [*write(0, 1), SWAP, SWAP.fail("NOT_CONTROLLER"), *read(0, 1)],
 }  # fmt: skip
 
 BROKEN = {

@@ -13,8 +13,9 @@ from checkers.framework.contract import JudgeSettings
 from checkers.quorum import quantities
 from checkers.twins import quorum as twins
 from harness.model import Finding, Observation, Op, Verdict
-from harness.model.quorum_states import TABLES
+from harness.model.quorum_states import KIP_595_RULES, KIP_996_RULES
 from harness.model.records.finding import verdict_of
+from harness.model.transition_rules import TransitionRules, any_of
 from tests.support.checks.on_spark import batch_table, history_table, observation_table, quorum_findings_of_each
 from tests.support.checks.run_types import FindInRun, JudgeRun
 from tests.support.checks.small_histories import MS, history, nemesis_op
@@ -115,7 +116,7 @@ def test_quorum_is_broken_when(name: str, found: dict[str, list[Finding]]) -> No
 
 def test_a_follower_may_become_a_candidate_before_kip_996(find_in_run: FindInRun) -> None:
     steps = [transition(1, 1, None, "Unattached", 0), transition(2, 1, "Unattached", "Candidate", 1)]
-    assert find_in_run("quorum", history(*nemesis_op("heal")), steps, table="kip-595") == []
+    assert find_in_run("quorum", history(*nemesis_op("heal")), steps, rules=KIP_595_RULES) == []
 
 
 def test_each_node_of_a_mixed_quorum_is_checked_by_its_own_table(find_in_run: FindInRun) -> None:
@@ -129,7 +130,9 @@ def test_each_node_of_a_mixed_quorum_is_checked_by_its_own_table(find_in_run: Fi
             durable(4, node, 1),
         )
     ]
-    findings = find_in_run("quorum", history(*nemesis_op("heal")), steps, tables={1: "kip-996", 2: "kip-595"})
+    findings = find_in_run(
+        "quorum", history(*nemesis_op("heal")), steps, node_rules={1: KIP_996_RULES, 2: KIP_595_RULES}
+    )
     found = sorted((broken.name, broken.node) for broken in findings)
     assert found == [("candidate-without-prospective", 1), ("vote-forgotten", 1)]
 
@@ -229,8 +232,11 @@ def random_observations(random_source: random.Random, size: int, node: int, epoc
     return observations
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_rules_agree_with_their_twins_on_random_observations(table: str, find_in_run: FindInRun) -> None:
+ALL_RULES = [KIP_595_RULES, KIP_996_RULES, any_of([KIP_595_RULES, KIP_996_RULES])]
+
+
+@pytest.mark.parametrize("rules", ALL_RULES, ids=lambda rules: rules.name)
+def test_rules_agree_with_their_twins_on_random_observations(rules: TransitionRules, find_in_run: FindInRun) -> None:
     source = random.Random(7)
     observations = [
         seen
@@ -240,9 +246,9 @@ def test_rules_agree_with_their_twins_on_random_observations(table: str, find_in
     # The record is in two chunks: rows of equal time are ordered by their position in it.
     wiped = [(10 * run + source.randrange(3), source.randint(1, 40) * MS) for run in range(0, 300, 3)]
     ops = history(*(op for node, ns in wiped for op in at(ns // MS, *nemesis_op("lose_disk", {"nodes": [node]}))))
-    findings = find_in_run("quorum", ops, observations, table=table, findings_max=10**6)
+    findings = find_in_run("quorum", ops, observations, rules=rules, findings_max=10**6)
     found = sorted((broken.name, broken.node, broken.time_ns) for broken in findings)
-    assert found == sorted(twins.findings(observations, TABLES[table], wiped))
+    assert found == sorted(twins.findings(observations, rules, wiped))
     assert len({name for name, _, _ in found}) >= 5
 
 

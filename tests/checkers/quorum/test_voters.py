@@ -161,7 +161,7 @@ HELD = {
         ],
         [claim(1, 2, None, 3)],
     ),
-    "leaders reported several sets, and no log tells which is committed": (
+    "leaders reported several sets, and no log shows which is committed": (
         [each for node, end in ((1, 3), (2, 3), (3, 1), (4, 1)) for each in rows(node, upto=end)],
         [claim(1, 1, THREE, 3), claim(2, 1, {**THREE, 4: 0}, 3)],
     ),

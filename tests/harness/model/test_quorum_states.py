@@ -14,7 +14,18 @@ from typing import NamedTuple
 
 import pytest
 
-from harness.model.quorum_states import KIP_595, KIP_996, OBSERVER, START_STATES, Cause, State, TransitionTable
+from harness.model.quorum_states import (
+    KIP_595,
+    KIP_595_RULES,
+    KIP_996,
+    KIP_996_RULES,
+    OBSERVER,
+    START_STATES,
+    Cause,
+    State,
+    TransitionTable,
+)
+from harness.model.transition_rules import admits
 
 U, F, P = State.UNATTACHED, State.FOLLOWER, State.PROSPECTIVE
 C, L, R = State.CANDIDATE, State.LEADER, State.RESIGNED
@@ -131,6 +142,9 @@ TABLES = [
 ]
 
 
+RULES = {rules.name: rules for rules in (KIP_595_RULES, KIP_996_RULES)}
+
+
 def rules_of(table: TransitionTable) -> dict[Key, str]:
     return {(row.source, row.cause, row.target): row.epoch for row in table.rows}
 
@@ -183,9 +197,13 @@ def test_steps_between_states_are_allowed_exactly_as_the_document_and_its_depart
         for target in State:
             own = {epoch for (begin, _, end), epoch in rules.items() if (begin, end) == (source, target)}
             assert bool(own) is ((source, target) in expected)
+            ends = (source.value, target.value)
             for raised in (-1, 0, 1, 2):
                 legal = bool(own & relations.get(raised, set()))
+                steps = [step for step in RULES[table.name].steps if (step.source, step.target) == ends]
+                allowed = any(admits(step.epoch, 5, 5 + raised) for step in steps)
                 assert table.allows(source, target, 5, 5 + raised) is legal, f"{source} to {target} by {raised}"
+                assert allowed is legal, f"the rules of the check: {source} to {target} by {raised}"
 
 
 def test_only_a_prospective_becomes_a_candidate() -> None:

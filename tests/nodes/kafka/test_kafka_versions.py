@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.model import BadInput
+from harness.model.quorum_states import KIP_595_RULES, KIP_996_RULES
 from nodes.kafka.versions import KafkaVersion
 
 
@@ -16,13 +17,13 @@ def test_versions_are_ordered_numerically():
 
 
 CAPABILITIES = {
-    # version: check quorum, admin clients at controllers, pre-vote, log4j 2, table
-    "3.3.0": (False, False, False, False, "kip-595"),
-    "3.6.2": (False, False, False, False, "kip-595"),
-    "3.7.0": (True, True, False, False, "kip-595"),
-    "3.9.2": (True, True, False, False, "kip-595"),
-    "4.0.0": (True, True, True, True, "kip-996"),
-    "4.3.1": (True, True, True, True, "kip-996"),
+    # version: check quorum, admin clients at controllers, pre-vote, log4j 2, rules
+    "3.3.0": (False, False, False, False, KIP_595_RULES),
+    "3.6.2": (False, False, False, False, KIP_595_RULES),
+    "3.7.0": (True, True, False, False, KIP_595_RULES),
+    "3.9.2": (True, True, False, False, KIP_595_RULES),
+    "4.0.0": (True, True, True, True, KIP_996_RULES),
+    "4.3.1": (True, True, True, True, KIP_996_RULES),
 }
 
 
@@ -30,8 +31,8 @@ CAPABILITIES = {
 def test_capabilities_of_a_version_match_the_kips(text, expected):
     version = KafkaVersion.parse(text)
     admin = version.controllers_answer_admin_clients
-    table = version.transition_table
-    assert (version.has_check_quorum, admin, version.has_pre_vote, version.logs_with_log4j2, table) == expected
+    rules = version.transition_rules
+    assert (version.has_check_quorum, admin, version.has_pre_vote, version.logs_with_log4j2, rules) == expected
 
 
 @pytest.mark.parametrize("text", ["3.2.3", "2.8.0", "0.0.0"])

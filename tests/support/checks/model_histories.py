@@ -31,10 +31,10 @@ def random_history(
     unique: float = 0.7,
     words: Sequence[str] = (),
 ) -> list[Op]:
-    """A few operations of some processes; each takes effect at some moment while it is open, or perhaps not.
+    """A few operations of some processes; each takes effect at some time while it is open, or not at all.
 
-    noises: how many of what is returned may be disturbed. unique: how likely no value is written twice. words: the
-    operations, all of the model's where none are named.
+    noises: the shares of disturbed results, one of which is drawn. unique: the probability that no value is written
+    twice. words: the f of the operations; all of the model's if empty.
     """
     held = TWINS[model][1]
     ops: list[Op] = []
@@ -76,7 +76,7 @@ def arguments_of(
 
 
 def happen(model: str, source: random.Random, start: Op, held: Any) -> tuple[Any, Op]:
-    """Apply an operation, or not; what the model holds then, and how it ended."""
+    """Apply an operation, or not: the model's state after it, and the completion."""
     outcome = source.random()
     if outcome < 0.1:
         return held, start.fail("refused")
@@ -91,7 +91,7 @@ def happen(model: str, source: random.Random, start: Op, held: Any) -> tuple[Any
 
 
 def observed(start: Op, held: Any) -> Any:
-    """What the operation returns to one who asks now; None for nothing."""
+    """What the operation returns in this state; None if it returns nothing."""
     if start.f == "read":
         return sorted(held) if isinstance(held, frozenset) else held
     if start.f == "get":
@@ -100,7 +100,7 @@ def observed(start: Op, held: Any) -> Any:
 
 
 def disturbed(source: random.Random, end: Op, begun: int) -> Op:
-    """The completion with something else for what it returned."""
+    """The completion with another result."""
     if end.type != "ok" or end.f not in OBSERVERS:
         return end
     if isinstance(end.value, list):
@@ -148,7 +148,7 @@ def calls_of(ops: Sequence[Op]) -> list[Call]:
 
 
 def sequential_history(model: str, source: random.Random, size: int) -> list[Op]:
-    """One operation after the other, each of which did what it should; values are unique."""
+    """One legal operation after the other; values are unique."""
     held = TWINS[model][1]
     ops: list[Op] = []
     for fresh in range(1, size + 1):
@@ -162,7 +162,7 @@ def sequential_history(model: str, source: random.Random, size: int) -> list[Op]
 
 
 def ok_at(ops: Sequence[Op], f: str, share: float, holds: Callable[[Op], bool] = lambda _: True) -> int:
-    """The index of a completion of f, so far into the history."""
+    """The index of the completion of f at this share of all of them."""
     found = [op.index for op in ops if op.type == "ok" and op.f == f and holds(op)]
     return found[int(share * len(found))]
 
@@ -223,4 +223,4 @@ CORRUPTIONS: Mapping[str, tuple[str, Callable[[Sequence[Op]], list[Op]]]] = {
     "dequeues swapped": ("fifo-queue", dequeues_swapped),
     "dequeued again": ("fifo-queue", dequeued_again),
 }
-"""By name: the model, and what is done to a valid history of it."""
+"""By name: the model, and the change to a valid history of it."""

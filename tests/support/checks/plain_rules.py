@@ -53,7 +53,7 @@ def is_same(one: Any, other: Any) -> bool:
 
 
 def contradicts(each: Transaction, place: int, registers: bool) -> bool:
-    """Whether a read is at odds with what the transaction did to the key before."""
+    """Whether a read contradicts what the transaction did to the key before."""
     micro_op = each.value[place]
     if micro_op[0] != "r" or each.status != "ok":
         return False
@@ -72,7 +72,7 @@ def contradicts(each: Transaction, place: int, registers: bool) -> bool:
 
 
 def is_intermediate(each: Transaction, place: int, events: Sequence[Transaction], registers: bool) -> bool:
-    """Whether a read ends with what another transaction wrote over later on."""
+    """Whether a read ends with a write that its transaction overwrote."""
     micro_op = each.value[place]
     if micro_op[0] != "r" or each.status != "ok" or not micro_op[2]:
         return False
@@ -104,7 +104,7 @@ def places(events: Sequence[Transaction], registers: bool) -> Iterator[tuple[str
             elif micro_op[0] in ("w", "send") and isinstance(micro_op[2], list):
                 yield micro_op[1], micro_op[2][0], text(micro_op[2][1])
             elif (
-                micro_op[0] == "r" and micro_op[2] and each.status == "ok" and tells_of_others(each, number, registers)
+                micro_op[0] == "r" and micro_op[2] and each.status == "ok" and is_about_others(each, number, registers)
             ):
                 versions = [micro_op[2]] if registers else enumerate(micro_op[2])
                 yield from ((micro_op[1], at, text(value)) for at, value in versions)
@@ -135,20 +135,20 @@ def undrained(events: Sequence[Transaction]) -> set[str]:
 
 
 def sound(events: Sequence[Transaction], registers: bool) -> list[Transaction]:
-    """The transactions without the reads of which nothing follows for others."""
+    """The transactions without the reads that say nothing about other transactions."""
     return [replace(each, value=sound_micro_ops(each, registers)) if each.f == "txn" else each for each in events]
 
 
 def sound_micro_ops(each: Transaction, registers: bool) -> list:
-    """The micro-operations; of a read that tells nothing of others only that it was there is left."""
+    """The micro-operations, with a placeholder for each read that says nothing about other transactions."""
     return [
-        micro_op if micro_op[0] != "r" or tells_of_others(each, place, registers) else ["aside", micro_op[1], None]
+        micro_op if micro_op[0] != "r" or is_about_others(each, place, registers) else ["aside", micro_op[1], None]
         for place, micro_op in enumerate(each.value)
     ]
 
 
-def tells_of_others(each: Transaction, place: int, registers: bool) -> bool:
-    """Whether a read is not at odds with its transaction, nor of a register that the transaction knew already."""
+def is_about_others(each: Transaction, place: int, registers: bool) -> bool:
+    """Whether a read agrees with its own transaction, and is no repeated access to a register."""
     micro_op = each.value[place]
     known = registers and any(other[1] == micro_op[1] for other in each.value[:place])
     return not known and not contradicts(each, place, registers)

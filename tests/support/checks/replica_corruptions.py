@@ -191,7 +191,7 @@ def changed(logs: Logs, batch: LoggedBatch, nodes: Sequence[int], **how: Any) ->
     ], logs[1]
 
 
-def rewritten_in_the_midst(source: random.Random, logs: Logs) -> Logs:
+def rewritten_in_the_middle(source: random.Random, logs: Logs) -> Logs:
     """On one node a batch is another leader's, and the following ones are not."""
     batch = one_of(source, logs, 3)
     return changed(logs, batch, [3], crc=batch.crc + 7)
@@ -293,7 +293,7 @@ FILE_CORRUPTIONS: Mapping[str, Corruption] = {
 
 LOST = frozenset({"committed-record-missing"})
 LOG_CORRUPTIONS: Mapping[str, Corruption] = {
-    "rewritten in the middle": Corruption(rewritten_in_the_midst, "diverged-logs", LOST),
+    "rewritten in the middle": Corruption(rewritten_in_the_middle, "diverged-logs", LOST),
     "a hole": Corruption(hole, "diverged-logs", LOST | {"diverging-tail"}),
     "another leader's end, tolerated": Corruption(end_of_another_leader, "diverging-tail", LOST),
     "gone from a majority": Corruption(gone_from_a_majority, "committed-record-missing"),

@@ -195,7 +195,7 @@ def _never_read(source: random.Random, ops: list[Op]) -> list[Op]:
     ]
 
 
-def _said_failed(source: random.Random, ops: list[Op]) -> list[Op]:
+def _reported_failed(source: random.Random, ops: list[Op]) -> list[Op]:
     """An acknowledgement becomes a failure, by fencing or not."""
     acked = [at for at, op in enumerate(ops) if op.type == "ok" and op.f == "send" and isinstance(op.value, dict)]
     if acked:
@@ -205,7 +205,7 @@ def _said_failed(source: random.Random, ops: list[Op]) -> list[Op]:
     return ops
 
 
-def _said_unknown(source: random.Random, ops: list[Op]) -> list[Op]:
+def _reported_unknown(source: random.Random, ops: list[Op]) -> list[Op]:
     """An acknowledgement becomes an error with an offset, which counts only if a read shows the value."""
     acked = [at for at, op in enumerate(ops) if op.type == "ok" and op.f == "send" and isinstance(op.value, dict)]
     if acked:
@@ -290,8 +290,8 @@ DISTURBANCES: dict[str, Callable[[random.Random, list[Op]], list[Op]]] = {
     "a read out of order": _in_reads(_shuffled),
     "two polls that are swapped": _swapped_polls,
     "a value that is never read": _never_read,
-    "a send that failed": _said_failed,
-    "a send of unknown end that tells an offset": _said_unknown,
+    "a send that failed": _reported_failed,
+    "a send of unknown end with an offset": _reported_unknown,
     "another offset of a send": _offset_of_a_send,
     "another committed offset": _other_committed_offset,
     "two sends in one": _joined_sends,

@@ -68,7 +68,7 @@ def took_place(source: random.Random, world: World, process: int, end: str) -> E
     if end == "fail" or (end == "info" and source.random() < 0.5):
         world.held = before
     if end == "fail" and source.random() < 0.5:
-        micro_ops = fenced_in_its_midst(micro_ops) or micro_ops
+        micro_ops = fenced_after_a_send(micro_ops) or micro_ops
     return txn(process, *micro_ops, end=end)
 
 
@@ -190,8 +190,8 @@ def read_by_another(ops: Sequence[Op], own: Op, micro_op: list) -> bool:
     return any(op.f == "drain" and op.type == "ok" and op.key == micro_op[1] and micro_op[2] in op.value for op in ops)
 
 
-def fenced_in_its_midst(micro_ops: list) -> list | None:
-    """A committed transaction had been fenced after a send."""
+def fenced_after_a_send(micro_ops: list) -> list | None:
+    """The micro-operations with a fence after the first send."""
     at = next((at for at, micro_op in enumerate(micro_ops) if micro_op[0] == "send"), None)
     return None if at is None else [*micro_ops[: at + 1], ["fence"], *micro_ops[at + 1 :]]
 
@@ -371,7 +371,7 @@ CORRUPTIONS: Mapping[str, Corruption] = {
     "logs: a fenced producer's send is drained": Corruption(
         "log", writer_failed("send", "sending 7 to log-0: _FENCED: Local: fenced by a newer instance"), "zombie-write",
     ),
-    "logs: a fenced transaction is committed": Corruption("log", changed(fenced_in_its_midst), "zombie-write"),
+    "logs: a fenced transaction is committed": Corruption("log", changed(fenced_after_a_send), "zombie-write"),
     "logs: a circle of information": Corruption(
         "log", drained(together(txn(0, send("g", 0, 1), poll("h", [0, 2])), txn(1, send("h", 0, 2), poll("g", [0, 1]))),
                        drain("g", [0, 1]), drain("h", [0, 2])), "G1c",
