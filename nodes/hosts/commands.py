@@ -35,10 +35,11 @@ async def run(argv: Sequence[str], stdin: str = "", timeout_seconds: float = 60.
         await process.wait()
         raise EnvironmentFailure(f"running {' '.join(argv)}: timed out after {timeout_seconds:g} s") from error
     if process.returncode:
-        raise EnvironmentFailure(f"running {' '.join(argv)}: exit {process.returncode}: {_last_line(err or out)}")
+        raise EnvironmentFailure(f"running {' '.join(argv)}: exit {process.returncode}: {last_line(err or out)}")
     return out.decode()
 
 
-def _last_line(output: bytes) -> str:
+def last_line(output: bytes) -> str:
+    """The last line of a command's output, which names its error."""
     lines = output.decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else "no output"

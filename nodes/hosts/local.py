@@ -25,6 +25,8 @@ NODES_MAX = 200
 SUBNETS = range(64, 127)
 """The second octets of 127.0.0.0/8 that runs use."""
 LOCK_PORT = 19_093
+NODE_VARIABLE = "SPLITBRAIN_NODE"
+"""The environment variable that holds the node number of a server."""
 
 
 class LocalHosts:
@@ -52,7 +54,7 @@ class LocalHosts:
 
     def enter(self, node: int, argv: Sequence[str]) -> list[str]:
         """The command that runs argv for the node and dies with the controller; its pid is argv's."""
-        return die_with_parent(["env", f"SPLITBRAIN_NODE={node}", *argv])
+        return die_with_parent(["env", f"{NODE_VARIABLE}={node}", *argv])
 
 
 def _view(directory: Path, subnet: int, node: int) -> HostView:

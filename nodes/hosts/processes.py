@@ -28,7 +28,7 @@ ProcessEvent = Callable[[int, Literal["started", "stopped"], str], None]
 
 
 class NodeCommands(Protocol):
-    """Provides the command that serves each node; every harness.model.systems.System does."""
+    """Provides the command that serves each node; every harness.model.systems.NodeSystem does."""
 
     def command(self, host: HostView) -> NodeCommand:
         """The command that serves this node."""

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 from harness.model import EnvironmentFailure
+from nodes.hosts.commands import last_line
 
 TOOLS = ("unshare", "nsenter", "setpriv", "ip", "nft")
 PROBE_SECONDS = 20
@@ -71,9 +72,8 @@ def probe(privilege: Privilege) -> None:
     script = "ip link add probe type bridge && nft add table ip probe && nft list tables >/dev/null"
     argv = enclose(["sh", "-c", script], privilege)
     try:
-        result = subprocess.run(argv, capture_output=True, text=True, timeout=PROBE_SECONDS, check=False)
+        result = subprocess.run(argv, capture_output=True, timeout=PROBE_SECONDS, check=False)
     except subprocess.TimeoutExpired as error:
         raise EnvironmentFailure(f"creating namespaces: timed out after {PROBE_SECONDS} s") from error
     if result.returncode:
-        reason = (result.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise EnvironmentFailure(f"creating namespaces as {privilege.value}: {reason}")
+        raise EnvironmentFailure(f"creating namespaces as {privilege.value}: {last_line(result.stderr)}")

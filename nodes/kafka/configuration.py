@@ -34,7 +34,6 @@ class NodeConfiguration:
     """
 
     layout: Layout
-    heap_mib: int
     overrides: Mapping[str, str] = field(default_factory=dict)
     advertises_controllers: bool = True
     dynamic_quorum: bool = False

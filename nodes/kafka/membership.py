@@ -1,7 +1,7 @@
 """Reads and changes the membership of real Kafka: voters (KIP-853), partition replicas (KIP-455), partition leaders.
 
-Contains requests and the interpretation of their responses. When to send them, and what follows from a view, is decided
-elsewhere.
+Contains requests and the interpretation of their responses. nemesis.faults.membership decides when to send them, and
+what follows from a view.
 
 Requests go to the active controller. Controllers do not support Metadata, so partitions are requested from the brokers,
 one after another until one responds.

@@ -86,9 +86,7 @@ class KafkaSystem:
         """Write the node's configuration."""
         view = host.view
         advertises = self.release.version.advertises_controllers
-        configuration = NodeConfiguration(
-            self.layout, HEAP_MIB[self.layout], self.overrides, advertises, self.initial_voters is not None
-        )
+        configuration = NodeConfiguration(self.layout, self.overrides, advertises, self.initial_voters is not None)
         await host.write(_properties(view), server_properties(configuration, view, hosts))
         await host.write(_logging(view), LOG4J2 if self.release.version.logs_with_log4j2 else LOG4J)
 

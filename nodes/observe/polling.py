@@ -16,6 +16,7 @@ from typing import Any
 from harness.model import Observation
 from harness.model.conditions import Condition
 from harness.model.hosts import HostView
+from harness.model.records.observation import Kind
 from harness.model.systems import ObserverContext
 
 POLL_SECONDS = 0.2
@@ -112,7 +113,7 @@ class PollingObserver:
             await asyncio.sleep(POLL_SECONDS)
 
     def _record(self, node: int, status: Status) -> None:
-        kind: Any = "claim" if status.leads else "denial"
+        kind: Kind = "claim" if status.leads else "denial"
         now_ns = self._context.now_ns()
         leader = node if status.leads else None
         self._context.observe(Observation(now_ns, node, SOURCE, kind, epoch=status.epoch, leader=leader))

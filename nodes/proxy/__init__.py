@@ -4,7 +4,7 @@
 ports to a socket of the proxy in the same namespace. So an RPC between two nodes passes the proxy exactly once, and the
 receiver still sees the sender's address. With one process, rules change for all nodes at the same moment, and counters
 and the record are in one place; one event loop is enough for a quorum's RPCs. The proxy is not part of the controller's
-process, so neither waits for the other, and killing the proxy is an ordinary fault.
+process, so neither waits for the other.
 
 **Order.** A connection has two queues, one for requests and one for responses, and each queue is strictly in order:
 Kafka's clients treat a response out of order as a broken peer, and TCP never delivers one. This determines the actions:

@@ -22,10 +22,8 @@ from typing import Protocol
 
 from harness.model.faults.rpc import CLIENTS
 from harness.model.hosts import Link
+from nodes.hosts.local import NODE_VARIABLE
 from nodes.proxy.namespaces import Endpoint, Namespace, listening_socket, original_destination, outgoing
-
-NODE_VARIABLE = "SPLITBRAIN_NODE"
-"""The environment variable that holds the node number of a process on a local host."""
 
 _BACKLOG = 128
 _IPV4_MAPPED = f"{'0' * 16}{struct.unpack('=I', bytes([0, 0, 255, 255]))[0]:08X}"

@@ -29,6 +29,7 @@ from harness.model import EnvironmentFailure
 from harness.model.faults.rpc import CLIENTS, HOLD_AND_LOSE, Route, RpcMatch, RpcRule, RuleCount
 from harness.model.hosts import HostView, Link
 from harness.model.systems import CONTROLLER_PORT
+from nodes.hosts.links import PRESENCE_SECONDS
 from nodes.proxy.namespaces import Endpoint, outgoing
 from nodes.proxy.process import ProxyProcess
 from nodes.proxy.rpcs import PROBE_SECONDS, Recording
@@ -38,8 +39,6 @@ PROBE_PORT = 9999
 CLIENTS_ADDRESS = "127.0.0.1"
 ABSENCE_SECONDS = 0.1
 """How long to wait for a probe on a cut link."""
-PRESENCE_SECONDS = 2.0
-"""How long to send probes on an open link before it counts as failed."""
 _HEAD = struct.Struct(">ihhih")
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from crc32c import crc32c
 
 from harness.model import PeerFailure
+from nodes.wire.varints import read_varint, varint
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _CRC_COVERS_FROM = 21
@@ -118,10 +119,10 @@ def records(data: bytes, head: BatchHead) -> list[Record]:
 def _decode_records(data: bytes, head: BatchHead) -> Iterator[Record]:
     position = head.start + HEADER_BYTES
     for _ in range(head.record_count):
-        length, position = _read_varint(data, position)
+        length, position = _read_zigzag(data, position)
         end = position + length
-        _, position = _read_varint(data, position + 1)
-        _, position = _read_varint(data, position)
+        _, position = _read_zigzag(data, position + 1)
+        _, position = _read_zigzag(data, position)
         key, position = _read_bytes(data, position)
         value, _ = _read_bytes(data, position)
         yield Record(key, value)
@@ -130,37 +131,25 @@ def _decode_records(data: bytes, head: BatchHead) -> Iterator[Record]:
 
 def _encode_record(record: Record, offset_delta: int) -> bytes:
     no_attributes, no_headers, same_time = b"\0", b"\0", b"\0"
-    body = no_attributes + same_time + _varint(offset_delta) + _prefixed(record.key) + _prefixed(record.value)
-    return _varint(len(body) + len(no_headers)) + body + no_headers
+    body = no_attributes + same_time + _zigzag(offset_delta) + _prefixed(record.key) + _prefixed(record.value)
+    return _zigzag(len(body) + len(no_headers)) + body + no_headers
 
 
 def _prefixed(value: bytes | None) -> bytes:
-    return _varint(-1) if value is None else _varint(len(value)) + value
+    return _zigzag(-1) if value is None else _zigzag(len(value)) + value
 
 
-def _varint(number: int) -> bytes:
-    """A zig-zag varint: seven bits per byte, least significant first."""
-    rest, encoded = (number << 1) ^ (number >> 63), bytearray()
-    while rest > 0x7F:
-        encoded.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    encoded.append(rest)
-    return bytes(encoded)
+def _zigzag(number: int) -> bytes:
+    return varint((number << 1) ^ (number >> 63))
 
 
-def _read_varint(data: bytes, position: int) -> tuple[int, int]:
-    number, shift = 0, 0
-    while True:
-        byte = data[position]
-        position += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), position
-        shift += 7
+def _read_zigzag(data: bytes, position: int) -> tuple[int, int]:
+    number, position = read_varint(data, position)
+    return (number >> 1) ^ -(number & 1), position
 
 
 def _read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
-    length, position = _read_varint(data, position)
+    length, position = _read_zigzag(data, position)
     if length < 0:
         return None, position
     return data[position : position + length], position + length

@@ -17,6 +17,7 @@ from nodes.hosts.commands import run
 from nodes.hosts.disks.layer import FaultMode
 from nodes.hosts.disks.layer_process import LayerProcess
 from nodes.hosts.disks.volume import Volume, mount
+from nodes.hosts.processes import LOG_NAME
 
 BALLOON = ".splitbrain-balloon"
 BALLOON_STEP_BYTES = 64 << 10
@@ -24,7 +25,6 @@ DATA_FOLDER = "data"
 """The folder in a node's directory that holds its logs."""
 BACKING_FOLDER = "beneath"
 """The folder in a node's directory that exposes its files, under the same names, without the layer."""
-SERVER_LOG = "server.log"
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class NodeDisk:
         volume = await mount(kind, directory / BACKING_FOLDER / DATA_FOLDER if layered else path, size_mib)
         disk = cls(path, volume, seed)
         if layered:
-            (directory / BACKING_FOLDER / SERVER_LOG).symlink_to(Path("..") / SERVER_LOG)
+            (directory / BACKING_FOLDER / LOG_NAME).symlink_to(Path("..") / LOG_NAME)
             disk.layer = await LayerProcess.start(volume.path, path, seed)
         return disk
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.model import EnvironmentFailure
+from nodes.hosts.commands import last_line
 from nodes.hosts.kinds import EnterableHosts
 
 SCRATCH = ".splitbrain-probe"
@@ -48,8 +49,7 @@ async def run_probe(
         await process.wait()
         return None
     if process.returncode:
-        lines = err.decode(errors="replace").strip().splitlines() or ["no reason given"]
-        raise EnvironmentFailure(f"probing n{node}'s disk: {lines[-1]}")
+        raise EnvironmentFailure(f"probing n{node}'s disk: {last_line(err)}")
     return json.loads(out)
 
 

@@ -26,6 +26,7 @@ from docker.types import IPAMConfig, IPAMPool, Mount
 
 from harness.model import EnvironmentFailure
 from harness.model.hosts import HostView
+from nodes.hosts.commands import last_line
 from nodes.hosts.docker.engine import LABEL, attempting, check_label, engine, remove
 from nodes.hosts.docker.image import Report, ensure_image
 from nodes.hosts.kinds import SameMachineHost
@@ -72,8 +73,7 @@ class DockerHost:
                 raise EnvironmentFailure(f"running {' '.join(argv)}: timed out after {timeout_seconds:g} s") from error
             code = (await asyncio.to_thread(self.api.exec_inspect, execution))["ExitCode"]
         if code:
-            lines = (err or out or b"").decode(errors="replace").strip().splitlines() or ["no output"]
-            raise EnvironmentFailure(f"running {' '.join(argv)}: exit {code}: {lines[-1]}")
+            raise EnvironmentFailure(f"running {' '.join(argv)}: exit {code}: {last_line(err or out or b'')}")
         return (out or b"").decode(errors="replace")
 
     async def put(self, source: Path, target: Path) -> None:

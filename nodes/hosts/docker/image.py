@@ -23,6 +23,7 @@ import docker
 from docker.errors import APIError, BuildError, ImageNotFound
 
 from harness.model import EnvironmentFailure
+from nodes.hosts.commands import last_line
 from nodes.hosts.docker.engine import attempting
 
 DOCKERFILE = Path(__file__).with_name("Dockerfile")
@@ -135,9 +136,10 @@ def _import(client: docker.DockerClient, base: Base) -> None:
 
 def _command(argv: Sequence[str]) -> None:
     try:
-        result = subprocess.run(argv, capture_output=True, text=True, timeout=BOOTSTRAP_SECONDS, check=False)
+        result = subprocess.run(argv, capture_output=True, timeout=BOOTSTRAP_SECONDS, check=False)
     except subprocess.TimeoutExpired as error:
         raise EnvironmentFailure(f"running {argv[0]}: timed out after {BOOTSTRAP_SECONDS:g} s") from error
     if result.returncode:
-        lines = (result.stderr or result.stdout).strip().splitlines() or ["no output"]
-        raise EnvironmentFailure(f"running {argv[0]}: exit {result.returncode}: {lines[-1]}")
+        raise EnvironmentFailure(
+            f"running {argv[0]}: exit {result.returncode}: {last_line(result.stderr or result.stdout)}"
+        )

@@ -44,21 +44,21 @@ auto.leader.rebalance.enable=false
 
 
 def test_properties_of_a_controller():
-    assert server_properties(NodeConfiguration(Layout.CONTROLLERS, 128), HOSTS[1], HOSTS) == CONTROLLER
+    assert server_properties(NodeConfiguration(Layout.CONTROLLERS), HOSTS[1], HOSTS) == CONTROLLER
 
 
 def test_combined_node_has_a_separate_listener_for_replication():
-    assert server_properties(NodeConfiguration(Layout.COMBINED, 256), HOSTS[2], HOSTS) == COMBINED
+    assert server_properties(NodeConfiguration(Layout.COMBINED), HOSTS[2], HOSTS) == COMBINED
 
 
 def test_single_combined_node_has_replication_factor_1():
-    text = server_properties(NodeConfiguration(Layout.COMBINED, 256), HOSTS[1], {1: HOSTS[1]})
+    text = server_properties(NodeConfiguration(Layout.COMBINED), HOSTS[1], {1: HOSTS[1]})
     assert "default.replication.factor=1\nmin.insync.replicas=1\n" in text
 
 
 def test_overrides_replace_other_properties():
     overrides = {"num.io.threads": "9", "controller.quorum.fetch.timeout.ms": "500"}
-    text = server_properties(NodeConfiguration(Layout.CONTROLLERS, 128, overrides), HOSTS[1], HOSTS)
+    text = server_properties(NodeConfiguration(Layout.CONTROLLERS, overrides), HOSTS[1], HOSTS)
     assert (
         text == CONTROLLER.replace("num.io.threads=2", "num.io.threads=9") + "controller.quorum.fetch.timeout.ms=500\n"
     )

@@ -1,4 +1,4 @@
-"""Helpers for the tests of container hosts, and a controller for them to kill.
+"""A controller of container hosts for the tests to kill.
 
 python docker_cases.py DIRECTORY LABEL      (runs until it is killed)
 """
@@ -8,28 +8,11 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from nodes.hosts.docker.hosts import DockerHosts
 from nodes.hosts.docker.processes import DockerProcesses
 from tests.support.nodes.host_cases import READY, ShellServers
-
-DEADLINE_SECONDS = 20.0
-
-
-async def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait until condition() is true."""
-    deadline = asyncio.get_running_loop().time() + DEADLINE_SECONDS
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline, f"waiting until {what}"
-        await asyncio.sleep(0.005)
-
-
-def log_of(hosts: DockerHosts, node: int) -> str:
-    """What a node's server has written."""
-    log = hosts.views[node].directory / "server.log"
-    return log.read_text() if log.exists() else ""
 
 
 async def run_servers(directory: Path, label: str) -> None:

@@ -12,11 +12,11 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from harness.model import PeerFailure
 from harness.model.hosts import HostView
@@ -24,12 +24,12 @@ from harness.model.systems import NodeCommand
 from nodes.hosts.commands import run
 from nodes.hosts.links import PROBE_PORT, NamespaceLinks
 from nodes.hosts.netns.hosts import NamespaceHosts
-from nodes.hosts.processes import ChildProcesses
+from nodes.hosts.processes import LOG_NAME, ChildProcesses, ServerProcesses
 
 READY = "echo ready; exec sleep infinity"
 STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.05; done"
 FAILING = "exit 3"
-DEADLINE_SECONDS = 10.0
+DEADLINE_SECONDS = 20.0
 CLOSED_PORT = 7
 
 
@@ -55,10 +55,28 @@ async def until(condition: Callable[[], bool], what: str) -> None:
         await asyncio.sleep(0.005)
 
 
-def log_of(hosts: NamespaceHosts, node: int) -> str:
+class Hosts(Protocol):
+    """Hosts of any kind."""
+
+    @property
+    def views(self) -> Mapping[int, HostView]: ...
+
+
+def log_of(hosts: Hosts, node: int) -> str:
     """What a node's server has written."""
-    log = hosts.views[node].directory / "server.log"
+    log = hosts.views[node].readable / LOG_NAME
     return log.read_text() if log.exists() else ""
+
+
+async def states_through_actions(hosts: Hosts, servers: ServerProcesses) -> list[str]:
+    """The state of n1, a READY server, at first and after each action on it."""
+    states = [servers.state(1)]
+    for action in (servers.start, servers.pause, servers.resume, servers.stop, servers.start, servers.kill):
+        if action == servers.stop:
+            await until(lambda: "ready" in log_of(hosts, 1), "n1 is ready")
+        await action(1)
+        states.append(servers.state(1))
+    return states
 
 
 async def five_hosts(directory: Path) -> None:
@@ -141,12 +159,7 @@ async def processes(directory: Path) -> None:
     async with NamespaceHosts.up(directory, nodes=3) as hosts:
         system = ShellServers((READY, STUBBORN, FAILING))
         servers = ChildProcesses(hosts, system, lambda *event: events.append(list(event)))
-        states = [servers.state(1)]
-        for action in (servers.start, servers.pause, servers.resume, servers.stop, servers.start, servers.kill):
-            if action == servers.stop:
-                await until(lambda: "ready" in log_of(hosts, 1), "n1 is ready")
-            await action(1)
-            states.append(servers.state(1))
+        states = await states_through_actions(hosts, servers)
         await servers.start(2)
         await until(lambda: "ready" in log_of(hosts, 2), "n2 is ready")
         refusal = ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -16,34 +17,34 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from harness.model import EnvironmentFailure, PeerFailure, SplitbrainError
-from harness.model.systems import CONTROLLER_PORT
+from harness.model import EnvironmentFailure, SplitbrainError
 from nodes.hosts.commands import run
 from nodes.hosts.netns.hosts import NamespaceHosts
 from nodes.hosts.ssh.hosts import SshHost, SshHosts, heal
 from nodes.hosts.ssh.inventory import Inventory
 from nodes.hosts.ssh.links import SshLinks
 from nodes.hosts.ssh.processes import SshProcesses
-from nodes.observe.describe_quorum import describe_quorum
 from nodes.observe.quorum_state import read_quorum_state
 from nodes.reference.system import ReferenceSystem
-from nodes.wire.connection import WireConnection
-from tests.support.nodes.host_cases import CLOSED_PORT, FAILING, READY, STUBBORN, ShellServers, report
+from tests.support.nodes.host_cases import (
+    CLOSED_PORT,
+    DEADLINE_SECONDS,
+    FAILING,
+    READY,
+    STUBBORN,
+    ShellServers,
+    log_of,
+    report,
+    states_through_actions,
+    until,
+)
+from tests.support.nodes.leaders import leader_of
 from tests.support.nodes.ssh_machines import host_key, inventory, machines, make_key, serve
 
-DEADLINE_SECONDS = 20.0
 SLEEP = "sleep 1234567"
 SLEEPERS = ShellServers((f"exec {SLEEP}",) * 2)
 CLUSTER_ID = "9QAAAAAAAAAAAAAAAAAAAA"
 RUN = "run-7"
-
-
-async def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait until condition() is true."""
-    deadline = asyncio.get_running_loop().time() + DEADLINE_SECONDS
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline, f"waiting until {what}"
-        await asyncio.sleep(0.005)
 
 
 async def refusal(action: Awaitable[object]) -> str:
@@ -156,27 +157,16 @@ async def processes(directory: Path) -> None:
         system = ShellServers((READY, STUBBORN, FAILING))
         servers = SshProcesses(hosts, system, lambda *event: events.append(list(event)))
         await asyncio.gather(*(hosts.mirror(node, [Path("server.log")]) for node in hosts.views))
-        states = [servers.state(1)]
-        for action in (servers.start, servers.pause, servers.resume, servers.stop, servers.start, servers.kill):
-            if action == servers.stop:
-                await until(lambda: "ready" in log_of(hosts, 1), "n1 is ready")
-            await action(1)
-            states.append(servers.state(1))
+        states = await states_through_actions(hosts, servers)
         await servers.start(2)
         await until(lambda: "ready" in log_of(hosts, 2), "n2 is ready")
         stubborn = await refusal(servers.stop(2))
-        os.kill(servers.pid(2), 19)
+        os.kill(servers.pid(2), signal.SIGSTOP)
         await until(lambda: servers.state(2) == "paused", "a SIGSTOP from another process is seen")
         await servers.kill_all()
         await servers.start(3)
         await until(lambda: [3, "stopped", "exit 3"] in events, "the end of n3 is reported")
         report(states=states, events=events, stubborn=stubborn, last=servers.state(2), log=log_of(hosts, 1))
-
-
-def log_of(hosts: SshHosts, node: int) -> str:
-    """The mirrored log of a node's server."""
-    log = hosts.views[node].readable / "server.log"
-    return log.read_text() if log.exists() else ""
 
 
 async def quorum(directory: Path) -> None:
@@ -197,10 +187,10 @@ async def run_quorum(hosts: SshHosts, system: ReferenceSystem) -> None:
         paths = system.files(view)
         await hosts.mirror(node, [path.relative_to(view.readable) for path in (paths.log, paths.quorum_state) if path])
         await servers.start(node)
-    first = await leader_of(hosts, excluded=0)
+    first = await leader_of(hosts.views)
     links = SshLinks(hosts)
     await links.cut([link for link in permutations(hosts.views, 2) if first in link])
-    second = await leader_of(hosts, excluded=first)
+    second = await leader_of(hosts.views, excluded=first)
     await links.close()
     state = system.files(hosts.views[second]).quorum_state
     assert state is not None
@@ -213,30 +203,6 @@ def leader_in(path: Path) -> int | None:
     """The leader in a quorum-state file; None if there is no such file yet."""
     state = read_quorum_state(path)
     return state.leader if state else None
-
-
-async def leader_of(hosts: SshHosts, excluded: int) -> int:
-    """Wait until a node other than the excluded one answers as leader; returns that node."""
-    candidates = {node: view for node, view in hosts.views.items() if node != excluded}
-    connections = {node: WireConnection(view.address, CONTROLLER_PORT, "test") for node, view in candidates.items()}
-    try:
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            while True:
-                for node, connection in connections.items():
-                    if await is_leader(connection):
-                        return node
-                await asyncio.sleep(0.05)
-    finally:
-        for connection in connections.values():
-            await connection.close()
-
-
-async def is_leader(connection: WireConnection) -> bool:
-    """Whether a node answers as its quorum's leader."""
-    try:
-        return (await describe_quorum(connection, 1000)).error is None
-    except PeerFailure:
-        return False
 
 
 async def left_on(machine_hosts: NamespaceHosts, directory: Path) -> list[str]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from harness.model import PeerFailure
 from nodes.reference.core.messages import Change
 from nodes.wire.batches import Record
+from nodes.wire.varints import read_varint, varint
 
 FRAME_VERSION = 1
 CONFIG_RECORD = 4
@@ -50,13 +51,17 @@ def decode_config(record: Record) -> Change | None:
 def _string(text: str | None) -> bytes:
     """A compact string: its length plus one as a varint, 0 for null, then UTF-8."""
     if text is None:
-        return _varint(0)
+        return varint(0)
     data = text.encode()
-    return _varint(len(data) + 1) + data
+    return varint(len(data) + 1) + data
 
 
 def _read_string(data: bytes, position: int) -> tuple[str | None, int]:
-    length, position = _read_varint(data, position)
+    try:
+        length, position = read_varint(data, position)
+    except IndexError as error:
+        message = f"reading a ConfigRecord: expected a varint, the record ends after {len(data)} bytes"
+        raise PeerFailure(message) from error
     if length == 0:
         return None, position
     end = position + length - 1
@@ -64,26 +69,3 @@ def _read_string(data: bytes, position: int) -> tuple[str | None, int]:
         expected, found = length - 1, len(data) - position
         raise PeerFailure(f"reading a ConfigRecord: expected a string of {expected} bytes, found {found}")
     return data[position:end].decode(), end
-
-
-def _varint(number: int) -> bytes:
-    """An unsigned varint: seven bits per byte, lowest first."""
-    encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
-
-
-def _read_varint(data: bytes, position: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        if position >= len(data):
-            raise PeerFailure(f"reading a ConfigRecord: expected a varint, the record ends after {len(data)} bytes")
-        byte = data[position]
-        position += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return number, position
-        shift += 7

@@ -16,21 +16,27 @@ from pathlib import Path
 import pytest
 
 from harness.model import BadInput, EnvironmentFailure, PeerFailure
-from harness.model.systems import CONTROLLER_PORT
 from nodes.clocks.process_clocks import ProcessClocks
 from nodes.hosts.docker import engine as docker_engine
 from nodes.hosts.docker.hosts import DockerHosts
 from nodes.hosts.docker.processes import DockerProcesses
 from nodes.hosts.links import NamespaceLinks
 from nodes.hosts.processes import resident_bytes
-from nodes.observe.describe_quorum import describe_quorum
 from nodes.proxy.rpcs import NamespaceRpcs
 from nodes.reference.system import ReferenceSystem
-from nodes.wire.connection import WireConnection
 from tests.support import SUPPORT
 from tests.support.command import wait_until
-from tests.support.nodes.docker_cases import log_of, until
-from tests.support.nodes.host_cases import CLOSED_PORT, FAILING, READY, STUBBORN, ShellServers
+from tests.support.nodes.host_cases import (
+    CLOSED_PORT,
+    FAILING,
+    READY,
+    STUBBORN,
+    ShellServers,
+    log_of,
+    states_through_actions,
+    until,
+)
+from tests.support.nodes.leaders import leader_of
 
 CASES = SUPPORT / "nodes" / "docker_cases.py"
 CLUSTER_ID = "9QAAAAAAAAAAAAAAAAAAAA"
@@ -119,12 +125,7 @@ def test_the_state_of_a_server_is_what_the_kernel_reports_and_each_end_is_report
     async def scenario():
         async with DockerHosts.up(tmp_path, 2, label) as hosts:
             servers = DockerProcesses(hosts, ShellServers((READY, FAILING)), lambda *event: events.append(event))
-            states = [servers.state(1)]
-            for action in (servers.start, servers.pause, servers.resume, servers.stop, servers.start, servers.kill):
-                if action == servers.stop:
-                    await until(lambda: "ready" in log_of(hosts, 1), "n1 is ready")
-                await action(1)
-                states.append(servers.state(1))
+            states = await states_through_actions(hosts, servers)
             await servers.start(2)
             await until(lambda: (2, "stopped", "exit 3") in events, "the end of n2 is reported")
             return states
@@ -182,7 +183,7 @@ def test_a_reference_quorum_elects_a_leader_with_skewed_clocks_and_through_the_p
             async with NamespaceRpcs.up(hosts) as rpcs:
                 for node in hosts.views:
                     await servers.start(node)
-                await leader_of(hosts)
+                await leader_of(hosts.views)
                 assert set((await rpcs.routes(permutations(hosts.views, 2))).values()) == {"proxied"}
                 clocks = ProcessClocks(servers.pid)
                 await clocks.skew(2, ["realtime"], HOUR_NS)
@@ -191,25 +192,6 @@ def test_a_reference_quorum_elects_a_leader_with_skewed_clocks_and_through_the_p
             await servers.kill_all()
 
     asyncio.run(scenario())
-
-
-async def leader_of(hosts: DockerHosts) -> None:
-    """Wait until some node answers as the quorum's leader."""
-    connections = [WireConnection(view.address, CONTROLLER_PORT, "test") for view in hosts.views.values()]
-    try:
-        async with asyncio.timeout(20):
-            while not any([await _leads(connection) for connection in connections]):
-                await asyncio.sleep(0.05)
-    finally:
-        for connection in connections:
-            await connection.close()
-
-
-async def _leads(connection: WireConnection) -> bool:
-    try:
-        return (await describe_quorum(connection, 1000)).error is None
-    except PeerFailure:
-        return False
 
 
 def test_no_server_survives_a_killed_controller_and_heal_removes_the_rest_and_can_be_repeated(label, tmp_path):
