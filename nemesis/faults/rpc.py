@@ -4,8 +4,8 @@
 
 A role resolves to the same node in all rules of an action. Injection verifies that connections on the rules' links pass
 through the proxy: a message that bypasses it meets no rule. Whether a rule had a message to act on is known only
-afterwards. The counters of a rule are therefore read before a later action replaces it and before healing removes it,
-and healing fails if any rule since the last heal never acted.
+afterwards, from the final counters that its replacement or removal returns. Healing fails if any rule since the last
+heal never acted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
-from harness.model import BadInput, EnvironmentFailure, PeerFailure
+from harness.model import BadInput, PeerFailure
 from harness.model.faults.rpc import (
     CLIENTS,
     CLOSE,
@@ -30,7 +30,6 @@ from harness.model.faults.rpc import (
     RpcAction,
     RpcMatch,
     RpcRule,
-    Rpcs,
     RuleCount,
     answer,
     delay,
@@ -80,9 +79,7 @@ async def inject(context: NemesisContext, _f: str, resolved: Resolved) -> dict[s
     rpcs = context.rpcs
     assert rpcs is not None
     rules = [RpcRule.from_json(rule) for rule in resolved["rules"]]
-    final = await _current_counts(context, rpcs)
-    await rpcs.replace(rules)
-    _retire(context, final, rules)
+    _retire(context, await rpcs.replace(rules), rules)
     ways = await rpcs.routes(links_of(rules, context.nodes))
     bypassing = sorted(f"n{a}>n{b} {way}" for (a, b), way in ways.items() if way != "proxied")
     if bypassing:
@@ -103,9 +100,7 @@ async def heal(context: NemesisContext) -> dict[str, Any]:
     rpcs = context.rpcs
     if rpcs is None:
         return {"counts": {}}
-    final = await _current_counts(context, rpcs)
-    await rpcs.clear()
-    _retire(context, final, ())
+    _retire(context, await rpcs.clear(), ())
     ways = await rpcs.routes(permutations(context.nodes, 2))
     barred = sorted(f"n{a}>n{b}" for (a, b), way in ways.items() if way == "no proxy")
     if barred:
@@ -118,21 +113,13 @@ async def heal(context: NemesisContext) -> dict[str, Any]:
     return {"counts": {name: {"matched": each.matched, "acted": each.acted} for name, each in counts.items()}}
 
 
-async def _current_counts(context: NemesisContext, rpcs: Rpcs) -> Mapping[RpcRule, RuleCount | None]:
-    """The counters of the rules in place; None if they are lost with the proxy, whose end nodes' connections show."""
-    try:
-        counts = await rpcs.counts() if context.rpc_rules else {}
-    except EnvironmentFailure:
-        counts = {}
-    return {rule: counts.get(rule.name) for rule in context.rpc_rules}
-
-
-def _retire(context: NemesisContext, final: Mapping[RpcRule, RuleCount | None], rules: Sequence[RpcRule]) -> None:
+def _retire(context: NemesisContext, final: Mapping[str, RuleCount], rules: Sequence[RpcRule]) -> None:
     """Store the final counters of the rules that these replaced. The proxy keeps the counter of a rule that stays.
 
-    A rule whose counter is lost has an unknown count, even if it stays.
+    A rule whose counter is lost with its proxy has an unknown count, None, even if it stays.
     """
-    for rule, count in final.items():
+    for rule in context.rpc_rules:
+        count = final.get(rule.name)
         if count is None or rule not in rules:
             context.rpc_counts[rule] = _sum(context.rpc_counts.get(rule, RuleCount()), count)
     context.rpc_rules = tuple(rules)

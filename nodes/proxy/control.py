@@ -10,7 +10,7 @@ their responses:
      "seed", "rows", "origin_ns"}                          {"ports": {node: port}}
       or in front of a node: {"node", "address", "bound", "ports"}
     {"claim": [address, port], "node"}                     {}
-    {"replace": [rule, …]}                                 {}
+    {"replace": [rule, …]}                                 {"counts": {name: [matched, acted, holding]}}, until then
     {"counts": true}                                       {"counts": {name: [matched, acted, holding]}}
     {"accepted": [[address, port], …], "within_seconds"}   {"accepted": [[address, port], …]}
 
@@ -76,18 +76,22 @@ async def _respond(proxy: Proxy, dialers: Dialers, request: Mapping[str, Any]) -
 
 async def _carry_out(proxy: Proxy, request: Mapping[str, Any]) -> Mapping[str, Any]:
     if "replace" in request:
-        proxy.replace([RpcRule.from_json(rule) for rule in request["replace"]])
-        return {}
+        return _counts_as_json(proxy.replace([RpcRule.from_json(rule) for rule in request["replace"]]))
     if "counts" in request:
-        return {"counts": {name: _count_as_json(count) for name, count in proxy.counts().items()}}
+        return _counts_as_json(proxy.counts())
     if "accepted" in request:
         peers = [(address, port) for address, port in request["accepted"]]
         return {"accepted": await proxy.accepted_among(peers, request["within_seconds"])}
     raise BadInput(f"requesting {dict(request)!r} from the proxy: expected claim, replace, counts or accepted")
 
 
-def _count_as_json(count: RuleCount) -> list[int]:
-    return [count.matched, count.acted, count.holding]
+def _counts_as_json(counts: Mapping[str, RuleCount]) -> Mapping[str, Any]:
+    return {"counts": {name: [count.matched, count.acted, count.holding] for name, count in counts.items()}}
+
+
+def counts_from_json(response: Mapping[str, Any]) -> dict[str, RuleCount]:
+    """The counters in a response, by rule name."""
+    return {name: RuleCount(*numbers) for name, numbers in response["counts"].items()}
 
 
 def _listeners(specs: Sequence[Mapping[str, Any]], dialers: Dialers) -> dict[int, Listener]:

@@ -30,6 +30,7 @@ from harness.model.faults.rpc import CLIENTS, HOLD_AND_LOSE, Route, RpcMatch, Rp
 from harness.model.hosts import HostView, Link
 from harness.model.systems import CONTROLLER_PORT
 from nodes.hosts.links import PRESENCE_SECONDS
+from nodes.proxy.control import counts_from_json
 from nodes.proxy.namespaces import Endpoint, outgoing
 from nodes.proxy.process import ProxyProcess
 from nodes.proxy.rpcs import PROBE_SECONDS, Recording
@@ -50,7 +51,7 @@ class ProxyLinks:
     ) -> None:
         self._views, self._ports, self._seed, self._recording = views, ports, seed, recording
         self._cut: frozenset[Link] = frozenset()
-        self.rules: tuple[RpcRule, ...] = ()
+        self._rules: tuple[RpcRule, ...] = ()
         self._proxy: ProxyProcess | None = None
         self._arrived: set[tuple[int, Link]] = set()  # the rounds and links of probes that arrived
         self._another_arrived = asyncio.Event()
@@ -79,7 +80,7 @@ class ProxyLinks:
 
     async def cut(self, links: Iterable[Link]) -> None:
         """Hold all messages on these links, in addition to links that are already cut."""
-        await self._apply(self._cut | frozenset(links), self.rules)
+        await self._apply(self._cut | frozenset(links), self._rules)
 
     async def heal(self, links: Iterable[Link] | None = None) -> None:
         """Restore these links, or all; held messages are lost. Does nothing if nothing is cut.
@@ -87,9 +88,9 @@ class ProxyLinks:
         If the proxy is gone, restoring all links starts a new one, and raises EnvironmentFailure.
         """
         if links is None:
-            await self._apply_or_restart(frozenset(), self.rules)
+            await self._apply_or_restart(frozenset(), self._rules)
         else:
-            await self._apply(self._cut - frozenset(links), self.rules)
+            await self._apply(self._cut - frozenset(links), self._rules)
 
     async def passes(self, links: Iterable[Link]) -> Mapping[Link, bool]:
         """Whether a request arrives on each link; open links are retried for PRESENCE_SECONDS."""
@@ -102,13 +103,20 @@ class ProxyLinks:
             if expected - self._cut <= arrived or asyncio.get_running_loop().time() > deadline:
                 return {link: link in arrived for link in expected}
 
-    async def replace(self, rules: Sequence[RpcRule]) -> None:
-        """Replace all RPC rules; cuts stay."""
-        await self._apply(self._cut, tuple(rules))
+    async def replace(self, rules: Sequence[RpcRule]) -> Mapping[str, RuleCount]:
+        """Replace all RPC rules; cuts stay. Returns the final counters of the rules before, by name."""
+        return await self._apply(self._cut, tuple(rules))
 
-    async def clear(self) -> None:
-        """Remove all RPC rules; cuts stay. If the proxy is gone, start a new one and raise EnvironmentFailure."""
-        await self._apply_or_restart(self._cut, ())
+    async def clear(self) -> Mapping[str, RuleCount]:
+        """Remove all RPC rules; cuts stay. Returns their final counters, by name.
+
+        If the proxy is gone, start a new one and raise EnvironmentFailure.
+        """
+        return await self._apply_or_restart(self._cut, ())
+
+    async def counts(self) -> Mapping[str, RuleCount]:
+        """The counters of the current RPC rules, by name, without those of cuts."""
+        return self._without_cuts(counts_from_json(await self.request(counts=True)))
 
     async def request(self, **request: Any) -> Mapping[str, Any]:
         """Send the proxy a request; returns its response. Raises as ProxyProcess.request does."""
@@ -139,16 +147,22 @@ class ProxyLinks:
         self._proxy = await ProxyProcess.start()
         await self.request(**self._configuration())
 
-    async def _apply(self, cut: frozenset[Link], rules: tuple[RpcRule, ...]) -> None:
-        await self.request(replace=[rule.to_json() for rule in (*_cut_rules(cut), *rules)])
-        self._cut, self.rules = cut, rules
+    async def _apply(self, cut: frozenset[Link], rules: tuple[RpcRule, ...]) -> Mapping[str, RuleCount]:
+        """Replace cuts and rules; returns the final counters of the rules before."""
+        response = await self.request(replace=[rule.to_json() for rule in (*_cut_rules(cut), *rules)])
+        final = self._without_cuts(counts_from_json(response))
+        self._cut, self._rules = cut, rules
+        return final
 
-    async def _apply_or_restart(self, cut: frozenset[Link], rules: tuple[RpcRule, ...]) -> None:
+    def _without_cuts(self, counts: Mapping[str, RuleCount]) -> Mapping[str, RuleCount]:
+        return {rule.name: counts[rule.name] for rule in self._rules}
+
+    async def _apply_or_restart(self, cut: frozenset[Link], rules: tuple[RpcRule, ...]) -> Mapping[str, RuleCount]:
         """Apply cuts and rules; if the proxy is gone, start a new one without any, so that nodes reach each other."""
         try:
-            await self._apply(cut, rules)
+            return await self._apply(cut, rules)
         except EnvironmentFailure as lost:
-            self._cut, self.rules = frozenset(), ()
+            self._cut, self._rules = frozenset(), ()
             await self._start_proxy()
             raise EnvironmentFailure(f"{lost}; a new proxy runs, without rules and cuts") from lost
 
@@ -217,19 +231,20 @@ class ProxyRpcs:
     def __init__(self, links: ProxyLinks) -> None:
         self._links = links
 
-    async def replace(self, rules: Sequence[RpcRule]) -> None:
-        """Replace all rules."""
-        await self._links.replace(rules)
+    async def replace(self, rules: Sequence[RpcRule]) -> Mapping[str, RuleCount]:
+        """Replace all rules; returns the final counters of those before."""
+        return await self._links.replace(rules)
 
-    async def clear(self) -> None:
-        """Remove all rules. If the proxy is gone, starts a new one, and raises EnvironmentFailure."""
-        await self._links.clear()
+    async def clear(self) -> Mapping[str, RuleCount]:
+        """Remove all rules; returns their final counters.
+
+        If the proxy is gone, starts a new one, and raises EnvironmentFailure.
+        """
+        return await self._links.clear()
 
     async def counts(self) -> Mapping[str, RuleCount]:
         """The counters of the current rules, by name, without those of cuts."""
-        response = await self._links.request(counts=True)
-        names = {rule.name for rule in self._links.rules}
-        return {name: RuleCount(*numbers) for name, numbers in response["counts"].items() if name in names}
+        return await self._links.counts()
 
     async def routes(self, links: Iterable[Link]) -> Mapping[Link, Route]:
         """Open a connection on each link: it passes through the proxy or fails, there is no way around it."""

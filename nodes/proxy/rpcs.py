@@ -24,6 +24,7 @@ from harness.model.faults.rpc import CLIENTS, Route, RpcRule, RuleCount
 from harness.model.hosts import Link
 from harness.model.systems import CONTROLLER_PORT
 from nodes.hosts.kinds import NamespacedHosts
+from nodes.proxy.control import counts_from_json
 from nodes.proxy.interception import intercept, stop_interception
 from nodes.proxy.namespaces import Endpoint, Namespace, outgoing
 from nodes.proxy.process import ProxyProcess
@@ -81,22 +82,25 @@ class NamespaceRpcs:
         """The pid of the proxy's process; None while there is none."""
         return self._proxy.process.pid if self._proxy is not None and self._proxy.is_alive else None
 
-    async def replace(self, rules: Sequence[RpcRule]) -> None:
-        """Replace all rules; starts a new proxy if the old one is gone."""
+    async def replace(self, rules: Sequence[RpcRule]) -> Mapping[str, RuleCount]:
+        """Replace all rules; returns the final counters of those before. Starts a new proxy if the old one is gone."""
         proxy = await self._ensure_proxy()
-        await proxy.request(replace=[rule.to_json() for rule in rules])
+        return counts_from_json(await proxy.request(replace=[rule.to_json() for rule in rules]))
 
-    async def clear(self) -> None:
-        """Remove all rules. If the proxy is gone, remove the redirect, so that nodes reach each other directly."""
+    async def clear(self) -> Mapping[str, RuleCount]:
+        """Remove all rules; returns their final counters.
+
+        If the proxy is gone, remove the redirect, so that nodes reach each other directly.
+        """
         try:
-            await self._request(replace=[])
+            return counts_from_json(await self._request(replace=[]))
         except EnvironmentFailure:
             await self._stop_interception()
+            return {}
 
     async def counts(self) -> Mapping[str, RuleCount]:
         """The counters of the current rules, by name. Raises EnvironmentFailure if the proxy is gone."""
-        response = await self._request(counts=True)
-        return {name: RuleCount(*numbers) for name, numbers in response["counts"].items()}
+        return counts_from_json(await self._request(counts=True))
 
     async def routes(self, links: Iterable[Link]) -> Mapping[Link, Route]:
         """Open a connection on each link, to the first port, and report whether it passes through the proxy."""

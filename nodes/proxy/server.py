@@ -199,11 +199,16 @@ class Proxy:
                 await loop.create_server(partial(self._accept, listener), sock=listening)
         return ports
 
-    def replace(self, rules: Sequence[RpcRule]) -> None:
-        """Replace all rules. Raises BadInput for an invalid rule."""
+    def replace(self, rules: Sequence[RpcRule]) -> Mapping[str, RuleCount]:
+        """Replace all rules; returns the final counters of the rules before, by name. Raises BadInput.
+
+        No message can pass in between: no rule acts after its counter is read.
+        """
+        final = self.counts()
         kept = self.shared.book.replace(rules)
         for connection in list(self._connections):
             connection.channel.keep_only(kept)
+        return final
 
     def counts(self) -> Mapping[str, RuleCount]:
         """The counters of the rules, by name."""

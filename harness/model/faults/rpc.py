@@ -184,15 +184,16 @@ class RpcRow:
 class Rpcs(Protocol):
     """A network with rules for single RPCs."""
 
-    async def replace(self, rules: Sequence[RpcRule]) -> None:
+    async def replace(self, rules: Sequence[RpcRule]) -> Mapping[str, RuleCount]:
         """Replace all rules atomically and route every RPC through the proxy.
 
-        An unchanged rule keeps its counters and the messages that it holds. Raises BadInput for a rule that the proxy
+        Returns the counters that the rules before had when they were replaced, by name, without those that are lost. An
+        unchanged rule keeps its counters and the messages that it holds. Raises BadInput for a rule that the proxy
         cannot apply.
         """
 
-    async def clear(self) -> None:
-        """Remove all rules. Safe if there are none."""
+    async def clear(self) -> Mapping[str, RuleCount]:
+        """Remove all rules; returns their final counters, as replace does. Safe if there are none."""
 
     async def counts(self) -> Mapping[str, RuleCount]:
         """The counters of the current rules, by name. Raises EnvironmentFailure if they are lost."""

@@ -43,7 +43,10 @@ DUPLICATED_VOTES = RpcRule("duplicated-votes", RpcMatch((Api.VOTE,)), DUPLICATE)
 
 @dataclass
 class FakeRpcs:
-    """RPCs that store their rules, and count as the proxy does. Links in `ways_of` do not lead through the proxy."""
+    """RPCs that store their rules, and count as the proxy does. Links in `ways_of` do not lead through the proxy.
+
+    Rules in `late` act once, immediately before they are replaced.
+    """
 
     rules: list[RpcRule] = field(default_factory=list)
     tally: dict[str, RuleCount] = field(default_factory=dict)
@@ -51,17 +54,30 @@ class FakeRpcs:
     probed: set[Link] = field(default_factory=set)
     actions: list[str] = field(default_factory=list)
     is_gone: bool = False
+    late: set[str] = field(default_factory=set)
 
-    async def replace(self, rules: Sequence[RpcRule]) -> None:
+    async def replace(self, rules: Sequence[RpcRule]) -> Mapping[str, RuleCount]:
         """Unchanged rules keep their counters, unless this starts a new proxy."""
+        final = self.final()
         kept = set() if self.is_gone else {rule.name for rule in rules if rule in self.rules}
         self.tally = {name: count for name, count in self.tally.items() if name in kept}
         self.rules, self.is_gone = list(rules), False
         self.actions.append("replace")
+        return final
 
-    async def clear(self) -> None:
-        self.rules = []
+    async def clear(self) -> Mapping[str, RuleCount]:
+        final, self.rules = self.final(), []
         self.actions.append("clear")
+        return final
+
+    def final(self) -> Mapping[str, RuleCount]:
+        """The counters of the rules when they are replaced, with those of messages that came just before."""
+        if self.is_gone:
+            return {}
+        return {
+            rule.name: self.tally.get(rule.name, RuleCount()) if rule.name not in self.late else RuleCount(1, 1)
+            for rule in self.rules
+        }
 
     async def counts(self) -> Mapping[str, RuleCount]:
         if self.is_gone:
@@ -212,6 +228,17 @@ def test_rules_of_a_lost_proxy_have_unknown_counters(rpcs: FakeRpcs, context: Ne
     inject(rpcs, context, NO_PRE_VOTE, DUPLICATED_VOTES)
     rpcs.tally["duplicated-votes"] = RuleCount(matched=1, acted=1)
     assert heal(rpcs, context) == {"counts": {"duplicated-votes": {"matched": 1, "acted": 1}}}
+
+
+def test_rule_that_acts_immediately_before_it_is_replaced_or_removed_is_not_idle(
+    rpcs: FakeRpcs, context: NemesisContext
+) -> None:
+    rpcs.late = {"held-fetches", "no-pre-vote"}
+    inject(rpcs, context, HELD_FETCHES)
+    inject(rpcs, context, NO_PRE_VOTE)
+    assert heal(rpcs, context) == {
+        "counts": {"held-fetches": {"matched": 1, "acted": 1}, "no-pre-vote": {"matched": 1, "acted": 1}}
+    }
 
 
 def test_counters_of_replaced_rules_outlive_the_proxy(rpcs: FakeRpcs, context: NemesisContext) -> None:

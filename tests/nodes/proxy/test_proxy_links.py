@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.model import BadInput, EnvironmentFailure
-from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule
+from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, RuleCount, delay
 from nodes.hosts.local import LocalHosts
 from nodes.proxy.proxy_links import ProxyLinks
 
@@ -103,5 +103,20 @@ def test_rules_that_the_proxy_refuses_leave_cuts_possible(tmp_path: Path) -> Non
             await links.rpcs.replace([NO_VOTES, NO_VOTES])
         await links.cut([(1, 2)])
         assert await links.passes([(1, 2), (2, 1)]) == {(1, 2): False, (2, 1): True}
+
+    with_links(tmp_path, use)
+
+
+def test_replacement_returns_the_final_counters_of_the_rules_before_without_those_of_cuts(tmp_path: Path) -> None:
+    async def use(links: ProxyLinks) -> None:
+        slow = RpcRule("slow", RpcMatch((Api.API_VERSIONS,), sources=(1,), limit=1), delay(1))
+        await links.cut([(2, 1)])
+        assert await links.rpcs.replace([slow, NO_VOTES]) == {}
+        assert await links.passes([(1, 2)]) == {(1, 2): True}
+        counts = await links.rpcs.counts()
+        assert counts["slow"].acted == 1
+        assert await links.rpcs.replace([NO_VOTES]) == counts
+        assert await links.rpcs.clear() == {"no votes": RuleCount()}
+        assert await links.rpcs.counts() == {}
 
     with_links(tmp_path, use)
