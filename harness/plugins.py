@@ -25,6 +25,7 @@ from harness.model import BadInput
 from harness.model.hosts import HostKind
 from harness.model.nemesis_ops import NemesisOps
 from harness.model.scenario import Scenario
+from harness.model.suggestions import did_you_mean
 from harness.model.systems import SystemKind
 from nemesis.fault import Fault, by_action, nemesis_ops
 from workloads.workload import WorkloadKind
@@ -60,7 +61,8 @@ def load(group: str, name: str, kind: type[T]) -> T:
     """
     point = _entry_points(group).get(name)
     if point is None:
-        raise BadInput(f"{group.removesuffix('s')} {name!r}: expected one of {', '.join(names(group))}")
+        hint = did_you_mean(name, names(group))
+        raise BadInput(f"{group.removesuffix('s')} {name!r}: expected one of {', '.join(names(group))}{hint}")
     return _checked(_loaded(point.module, point.attr, f"{group}: {point.value}"), kind, f"{group}: {point.value}")
 
 
@@ -138,7 +140,8 @@ def scenario(identifier: str) -> Scenario:
     """The scenario of that id, in upper or lower case. Raises BadInput naming the known ones."""
     found = scenarios().get(identifier.upper())
     if found is None:
-        raise BadInput(f"scenario {identifier!r}: expected one of {', '.join(sorted(scenarios()))}")
+        known = sorted(scenarios())
+        raise BadInput(f"scenario {identifier!r}: expected one of {', '.join(known)}{did_you_mean(identifier, known)}")
     return found
 
 
@@ -151,9 +154,13 @@ def system(name: str) -> tuple[SystemKind, str]:
     family, _, version = name.partition(":")
     if family in _entry_points("systems"):
         return load("systems", family, SystemKind), version
+    hint = did_you_mean(family, names("systems"))
     if not version:
-        raise BadInput(f"system {name!r}: expected {', '.join(names('systems'))}, kafka:VERSION, or MODULE:NAME")
+        raise BadInput(f"system {name!r}: expected {', '.join(names('systems'))}, kafka:VERSION, or MODULE:NAME{hint}")
     if "" not in sys.path:
         sys.path.append("")  # a module in the current folder is found last, so that it hides none of ours
     place = f"system {name!r}"
-    return _checked(_loaded(family, version, place), SystemKind, place), ""
+    try:
+        return _checked(_loaded(family, version, place), SystemKind, place), ""
+    except BadInput as error:
+        raise BadInput(f"{error}{hint}") from error

@@ -10,12 +10,15 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.model.story import ROLES
+from harness.model.validation import Matching
 
 NODES_MAX = 9
 
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Node = Annotated[int, Field(ge=1, le=NODES_MAX)]
-Who = Annotated[str, Field(pattern=rf"^({'|'.join(ROLES)}|n[1-9])$")]
+Who = Annotated[
+    str, Matching(rf"({'|'.join(ROLES)}|n[1-9])", f"one of the roles {', '.join(ROLES)}, or a node, n1 to n9")
+]
 Pairs = Annotated[list[tuple[Node, Node]], Field(min_length=1)]
 Direction = Literal["both", "out", "in"]
 Probability = Annotated[float, Field(ge=0, le=1)]

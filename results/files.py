@@ -7,7 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from harness.model import BadInput
+from harness import text_files
+
+JSON_BYTES_MAX = 256 << 20
+"""More than the findings of any run have."""
 
 
 def write_text(path: Path, text: str) -> None:
@@ -27,9 +30,4 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_json(path: Path) -> Any:
     """The file's value. Raises BadInput if the file is missing or not JSON."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise BadInput(f"{path}: expected a JSON file, found none") from error
-    except ValueError as error:
-        raise BadInput(f"{path}: not valid JSON: {error}") from error
+    return text_files.read_json(path, "a JSON file", JSON_BYTES_MAX)

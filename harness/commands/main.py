@@ -17,8 +17,9 @@ import typer
 
 from harness.commands import check, doctor, faults, kafka, plugins, reproduce, run, runs, scenarios
 from harness.commands.console import print_error
+from harness.commands.usage import help_instead, is_usage_error, usage_message
 from harness.model import SplitbrainError
-from harness.model.errors import EXIT_INTERNAL, EXIT_USAGE, EXIT_VALID
+from harness.model.errors import EXIT_INTERNAL, EXIT_USAGE, EXIT_VALID, one_line
 from nodes.hosts.sandbox import widen_path
 
 INTERRUPTED = 130
@@ -41,12 +42,12 @@ def _exit_code_of(command: Any) -> int:
     try:
         code: int = command.main(prog_name="splitbrain", standalone_mode=False) or EXIT_VALID
     except SplitbrainError as error:
-        print_error(str(error))
+        print_error(one_line(str(error)))
         return error.exit_code
     except BrokenPipeError:
         return EXIT_VALID
     except OSError as error:
-        print_error(f"{error.filename or 'the machine'}: {error.strerror or error}")
+        print_error(one_line(f"{error.filename or 'the machine'}: {error.strerror or error}"))
         return EXIT_INTERNAL
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
@@ -58,9 +59,10 @@ def _exit_code_of(command: Any) -> int:
 
 
 def _unexpected(error: Exception) -> int:
-    """Typer's own usage errors have format_message; their base class is private."""
-    if hasattr(error, "format_message"):
-        print_error(f"{error.format_message()} (see splitbrain --help)")
+    if is_usage_error(error):
+        if help_text := help_instead(error):
+            print(help_text)
+        print_error(one_line(usage_message(error)))
         return EXIT_USAGE
     traceback.print_exception(error)
     return EXIT_INTERNAL

@@ -11,6 +11,11 @@ EXIT_USAGE = 254
 EXIT_INTERNAL = 255
 
 
+def one_line(message: str) -> str:
+    """The message with line ends, and other characters that a terminal would act on, written as escapes."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in message)
+
+
 class SplitbrainError(Exception):
     """The base of all errors that splitbrain raises deliberately."""
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-SIMILARITY_MIN = 0.7
-"""difflib's ratio from which two names count as near: one wrong, missing or swapped letter in five."""
+SIMILARITY_MIN = 0.6
+"""difflib's ratio from which two names count as near: two letters of three are the same, in the same order."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

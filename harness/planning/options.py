@@ -24,6 +24,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from harness.model import BadInput
+from harness.model.validation import shown
+from harness.planning.plan import flag_of as flag_of_key
 
 Form = Literal["value", "pairs", "list"]
 
@@ -38,7 +40,7 @@ def form_of(field: FieldInfo) -> Form:
 
 def flag_of(name: str, field: FieldInfo) -> str:
     """A field's flag, e.g. `--time-limit`."""
-    return f"--{(field.alias or name).replace('_', '-')}"
+    return flag_of_key(field.alias or name)
 
 
 def takes(model: type[BaseModel], but: Sequence[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -87,7 +89,7 @@ def pairs(given: Sequence[str], flag: str) -> dict[str, str]:
     split = [text.partition("=") for text in given]
     for name, equals, _ in split:
         if not name or not equals:
-            raise BadInput(f"{flag}: expected NAME=VALUE, found {name + equals!r}")
+            raise BadInput(f"{flag}: expected NAME=VALUE, found {shown(name + equals)}")
     return {name: value for name, _, value in split}
 
 
@@ -114,16 +116,16 @@ def _word(value: Any) -> str:
 
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     form = form_of(field)
-    kind: Any = list[str] | None if form == "pairs" else (_scalar(field) | None)
-    metavar = {"pairs": "NAME=VALUE", "list": "NAME,…", "value": None}[form]
+    kind: Any = list[str] | None if form == "pairs" else str | None
+    metavar = {"pairs": "NAME=VALUE", "list": "NAME,…", "value": _scalar(field)}[form]
     option = typer.Option(flag_of(name, field), help=_help(field), metavar=metavar, show_default=False)
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option])
 
 
-def _scalar(field: FieldInfo) -> Any:
-    """int or float where the field is a number; everything else is text for the model to check."""
+def _scalar(field: FieldInfo) -> str:
+    """What the help calls the value. A flag's value is text until the model checks it."""
     kinds = [field.annotation, *get_args(field.annotation)]
-    return next((kind for kind in (int, float) if kind in kinds), str)
+    return next((words for kind, words in ((int, "INTEGER"), (float, "NUMBER")) if kind in kinds), "TEXT")
 
 
 def _help(field: FieldInfo) -> str:

@@ -10,38 +10,55 @@ seed itself. Keys of earlier releases stay readable.
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+)
 
 from harness import plugins
 from harness.model import BadInput
 from harness.model.faults.disks import FileSystem
 from harness.model.nemesis_ops import SLEEP
+from harness.model.suggestions import did_you_mean
+from harness.model.validation import Matching, dotted, first_problem, one_of, shown
 from harness.planning.story_steps import StoryStep
+from harness.text_files import read_json, read_toml
 from nemesis.arguments import NODES_MAX
 
-SHOWN_CHARACTERS = 200
 NO_FAULTS = "none"
-FEATURE = r"^[a-z]+(\.[a-z]+)*\.version$"
-"""The name of a Kafka feature, whose level a cluster is formatted with, e.g. transaction.version (KIP-1022)."""
-
-
-def _one_of(names: tuple[str, ...]) -> AfterValidator:
-    def check(name: str) -> str:
-        if name not in names:
-            raise ValueError(f"expected one of {', '.join(names)}")
-        return name
-
-    return AfterValidator(check)
+FEATURE = Matching(r"[a-z]+(\.[a-z]+)*\.version", "the name of a Kafka feature, e.g. transaction.version (KIP-1022)")
+LEVEL = Matching(r"[0-9]{1,4}", "a level, a number of up to four digits")
+RUN_NAME = Matching(
+    r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}",
+    "a name of up to 61 letters, digits, dots, dashes and underscores, the first a letter or a digit",
+)
 
 
 def _absolute(path: str) -> str:
     """The path as plans store it, so that a run can be repeated from any folder."""
     return str(Path(path).absolute())
+
+
+def _system_name(name: str) -> str:
+    """Refuses what cannot be a system; harness.plugins.system says whether a system of the name is installed."""
+    family, colon, version = name.partition(":")
+    known = plugins.names("systems")
+    if not colon and family not in known:
+        hint = did_you_mean(family, known)
+        raise ValueError(f"expected {', '.join(known)}, kafka:VERSION or MODULE:NAME, found {name!r}{hint}")
+    if colon and not (family and version):
+        raise ValueError(f"expected a name before the colon and a version or a name after it, found {name!r}")
+    return name
 
 
 def _enum(names: tuple[str, ...]) -> WithJsonSchema:
@@ -51,13 +68,14 @@ def _enum(names: tuple[str, ...]) -> WithJsonSchema:
 FAULTS = (*plugins.names("faults"), NO_FAULTS)
 HOSTS = plugins.names("hosts")
 WORKLOADS = plugins.names("workloads")
-FaultName = Annotated[str, _one_of(FAULTS), _enum(FAULTS)]
-HostName = Annotated[str, _one_of(HOSTS), _enum(HOSTS)]
-WorkloadName = Annotated[str, _one_of(WORKLOADS), _enum(WORKLOADS)]
-Level = Annotated[str, Field(pattern=r"^[0-9]{1,4}$")]
-Features = dict[Annotated[str, Field(pattern=FEATURE)], Level]
+FaultName = Annotated[str, one_of(FAULTS), _enum(FAULTS)]
+HostName = Annotated[str, one_of(HOSTS), _enum(HOSTS)]
+WorkloadName = Annotated[str, one_of(WORKLOADS), _enum(WORKLOADS)]
+Features = dict[Annotated[str, FEATURE], Annotated[str, LEVEL]]
 Weight = Annotated[float, Field(gt=0, le=1000)]
 
+PLAN_BYTES_MAX = 64 << 20
+"""Of a stored plan, which has the story that a schedule drew."""
 SEED = "Seed of every random choice; drawn if not given."
 
 
@@ -121,7 +139,7 @@ class Load(Target):
 class Request(Load):
     """What a user asks of `splitbrain run`: a load, and a schedule of faults or a story step by step."""
 
-    name: str = Field(default="run", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$", description="Name of the run.")
+    name: Annotated[str, RUN_NAME] = Field(default="run", description="Name of the run.")
     seed: int | None = Field(default=None, ge=0, description=SEED)
     faults: list[FaultName] = Field(default=["partition"], description="Faults to inject, with commas, or none.")
     weights: dict[FaultName, Weight] = Field(
@@ -136,6 +154,25 @@ class Request(Load):
     )
     story: list[StoryStep] = Field(default=[], description="Steps in place of random faults (plan files only).")
 
+    _system_exists = field_validator("system")(_system_name)
+
+    @field_validator("faults")
+    @classmethod
+    def _none_stands_alone(cls, faults: list[str]) -> list[str]:
+        if NO_FAULTS in faults and len(faults) > 1:
+            raise ValueError(f"expected {NO_FAULTS} alone, or faults without {NO_FAULTS}, found {','.join(faults)}")
+        return faults
+
+    @field_validator("weights")
+    @classmethod
+    def _weighted_faults_occur(cls, weights: dict[str, float], info: ValidationInfo) -> dict[str, float]:
+        faults = [name for name in info.data.get("faults", weights) if name != NO_FAULTS]
+        absent = [name for name in weights if name not in faults]
+        if absent:
+            expected = f"faults among {', '.join(faults)}" if faults else "no weights without faults"
+            raise ValueError(f"expected {expected}, found {absent[0]}")
+        return weights
+
 
 class ReproductionRequest(Target):
     """What a user asks of `splitbrain reproduce`, for one scenario. switches override those of the sides."""
@@ -143,6 +180,8 @@ class ReproductionRequest(Target):
     side: Literal["bad", "good", "both"] = Field(default="both", description="Side to run.")
     times: int = Field(default=1, ge=1, le=1000, description="Number of runs of each side.")
     seed: int | None = Field(default=None, ge=0, description=SEED)
+
+    _system_exists = field_validator("system")(_system_name)
 
 
 class Plan(Load):
@@ -165,12 +204,10 @@ class Plan(Load):
     @staticmethod
     def read(path: Path) -> Plan:
         """The plan of a run directory. Raises BadInput if it is not one."""
-        try:
-            return Plan.model_validate_json(path.read_text())
-        except FileNotFoundError as error:
-            raise BadInput(f"{path}: expected a run's plan, there is no such file") from error
-        except ValidationError as error:
-            raise BadInput(f"{path}: {_first_problem(error, Plan)}") from error
+        content = read_json(path, "a run's plan", PLAN_BYTES_MAX)
+        if not isinstance(content, dict):
+            raise BadInput(f"{path}: expected a run's plan, found {shown(content)}")
+        return checked(Plan, content, str(path), flags=())
 
     @property
     def story_seconds(self) -> float:
@@ -183,48 +220,46 @@ class Plan(Load):
 
 
 def read_request(path: Path, overrides: Mapping[str, Any]) -> Request:
-    """The request in a TOML file; overrides, by key, take precedence. Raises BadInput naming file and key."""
-    try:
-        content = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise BadInput(f"{path}: expected a plan in TOML, {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: expected TOML: {error}") from error
-    by_alias = {_alias(Request, key): value for key, value in content.items()}
-    return checked(Request, {**by_alias, **overrides}, str(path))
+    """The request in a TOML file; overrides, by key, take precedence. Raises BadInput naming file and key, or flag.
+
+    Weights of faults that the overrides leave out are left out too.
+    """
+    content = read_toml(path, "a plan in TOML")
+    values = {_alias(Request, key): value for key, value in content.items()}
+    if "faults" in overrides and isinstance(values.get("weight"), dict):
+        values["weight"] = {name: each for name, each in values["weight"].items() if name in overrides["faults"]}
+    return checked(Request, {**values, **overrides}, str(path), overrides)
 
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def checked(model: type[Model], values: Mapping[str, Any], place: str = "") -> Model:
-    """A model of these values. Raises BadInput that names the file, or else the flag, and what was expected there."""
+def checked(
+    model: type[Model], values: Mapping[str, Any], file: str = "", flags: Container[str] | None = None
+) -> Model:
+    """A model of these values, by key. Raises BadInput that names the place and what was expected there.
+
+    The place is the flag for keys among flags, which are all keys unless given, and file and key for the others.
+    """
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        problem = _first_problem(error, model)
-        raise BadInput(f"{place}: {problem}" if place else f"--{problem}") from error
+        problem = first_problem(error, model)
+        key, *rest = problem.path or ("top level",)
+        if flags is None or key in flags:
+            words = [flag_of(str(key)), *(part for part in rest if isinstance(part, str))]
+            raise BadInput(f"{' '.join(words)}: {problem}") from error
+        raise BadInput(f"{file}: {dotted((key, *rest))}: {problem}") from error
+    except (RecursionError, ValueError) as error:  # deeper, or of more digits, than a plan can be stored
+        raise BadInput(f"{file or 'flags'}: expected values that can be stored as JSON") from error
+
+
+def flag_of(key: str) -> str:
+    """The flag of a key, e.g. `--time-limit`."""
+    return f"--{key.replace('_', '-')}"
 
 
 def _alias(model: type[BaseModel], key: str) -> str:
     """The key's spelling as a flag; keys of earlier releases are the fields' own names."""
     field = model.model_fields.get(key)
     return field.alias if field and field.alias else key
-
-
-def keys_of(model: type[BaseModel]) -> list[str]:
-    """The keys of a model, as files and flags spell them."""
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _first_problem(error: ValidationError, model: type[BaseModel]) -> str:
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"]) or "top level"
-    known = f"; known keys are {', '.join(keys_of(model))}" if first["type"] == "extra_forbidden" else ""
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return f"{where}: {first['msg'].removeprefix('Value error, ')}, found {_short(first['input'])}{known}{more}"
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"

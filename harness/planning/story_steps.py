@@ -16,6 +16,8 @@ from harness.model.conditions import TEXTS, needs_node
 from harness.model.nemesis_ops import AWAIT, HEAL, SLEEP
 from harness.model.stored_names import current_arguments, current_condition, current_op
 from harness.model.story import MARK, Step
+from harness.model.suggestions import did_you_mean
+from harness.model.validation import dotted, first_problem
 from nemesis.arguments import Arguments, Node, Seconds
 
 
@@ -26,7 +28,8 @@ class _Condition(Arguments):
     @model_validator(mode="after")
     def _is_known(self) -> _Condition:
         if self.name not in TEXTS:
-            raise ValueError(f"condition {self.name!r}: expected one of {', '.join(TEXTS)}")
+            hint = did_you_mean(self.name, TEXTS)
+            raise ValueError(f"expected one of the conditions {', '.join(TEXTS)}, found {self.name!r}{hint}")
         if needs_node(self.name) != (self.node is not None):
             raise ValueError(f"condition {self.name}: expected {'a' if needs_node(self.name) else 'no'} node")
         return self
@@ -80,11 +83,16 @@ class StoryStep(BaseModel):
     def _takes_its_arguments(self) -> StoryStep:
         types = step_types()
         if self.f not in types:
-            raise ValueError(f"step {self.f!r}: expected one of {', '.join(types)}")
+            hint = did_you_mean(self.f, types)
+            raise ValueError(f"step {self.f!r}: expected one of {', '.join(types)}{hint}")
         try:
-            TypeAdapter(types[self.f]).validate_json(json.dumps(self.value, default=str), strict=True)
+            stored = json.dumps(self.value, default=str)
+        except (ValueError, RecursionError) as error:  # more digits, or deeper, than JSON is written
+            raise ValueError(f"{self.f}: expected arguments that can be stored as JSON") from error
+        try:
+            TypeAdapter(types[self.f]).validate_json(stored, strict=True)
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(dict.fromkeys(map(str, (self.f, *first["loc"]))))  # a shape is named by its first key
-            raise ValueError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from error
+            problem = first_problem(error, types[self.f])
+            where = dotted(dict.fromkeys((self.f, *problem.path)))  # a shape is named by its first key
+            raise ValueError(f"{where}: {problem}") from error
         return self

@@ -15,12 +15,13 @@ from pydantic import Field
 from harness.model import PeerFailure
 from harness.model.hosts import UndoRecord
 from harness.model.story import CHANGE_VERSION, FOLLOWERS, LEADER, Step, configure, sleep
+from harness.model.validation import Matching
 from nemesis.arguments import OnNodes
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
 
-Property = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,120}$")]
-PropertyValue = Annotated[str, Field(pattern=r"^[^\r\n]{0,400}$")]
+Property = Annotated[str, Matching(r"[A-Za-z0-9._-]{1,120}", "the name of a property")]
+PropertyValue = Annotated[str, Matching(r"[^\r\n]{0,400}", "one line of at most 400 characters")]
 TIMEOUTS = ("controller.quorum.fetch.timeout.ms", "controller.quorum.election.timeout.ms")
 
 
@@ -33,7 +34,7 @@ class Configure(OnNodes):
 class ChangeVersion(OnNodes):
     """The system to change to, by its full name."""
 
-    system: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,120}$")]
+    system: Annotated[str, Matching(r"[A-Za-z0-9_.:-]{1,120}", "a system, e.g. kafka:4.3.1")]
 
 
 def undo(f: str, resolved: Resolved) -> UndoRecord:

@@ -37,6 +37,7 @@ from harness.model.faults.disks import (
 from harness.model.hosts import UndoRecord
 from harness.model.story import FOLLOWERS, LEADER, Step, sleep
 from harness.model.systems import SystemKind
+from harness.model.validation import Matching
 from nemesis.arguments import OnNodes
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
@@ -46,7 +47,12 @@ RATE_MIN = 0.02
 DELAY_MS_MIN, DELAY_MS_MAX = 20, 10_000
 META_PROPERTIES: Checkpoint = "meta.properties"
 """The checkpoint that is beside the metadata log; the others are in its folder."""
-Below = Annotated[str, Field(pattern=r"^[^/.][^/]*(/[^/.][^/]*)*$")]
+Below = Annotated[
+    str,
+    Matching(
+        r"[^/.][^/]*(/[^/.][^/]*)*", "a path below the log directory, of which no part is empty or begins with a dot"
+    ),
+]
 """A path or pattern below a node's log directory; no part begins with a dot, so it cannot leave the directory."""
 
 

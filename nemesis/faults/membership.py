@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -55,7 +55,7 @@ class Reassign(Arguments):
 class Elect(Arguments):
     """Which kind of election to request for all partitions."""
 
-    how: Annotated[str, Field(pattern="^(preferred|unclean)$")] = "preferred"
+    how: Literal["preferred", "unclean"] = "preferred"
 
 
 class AwaitMembership(Arguments):

@@ -6,12 +6,13 @@ unknown `reference.` key is an error. Raises BadInput with one line that names t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.model import BadInput
+from harness.model.suggestions import did_you_mean
 from nodes.reference.core.settings import COUNTED, FETCH_TIMEOUT_MS, MUTANTS, READ_MODES, NodeSettings
 
 DEFAULT_CLUSTER_ID = "c3BsaXRicmFpbnF1b3J1bQ"
@@ -33,6 +34,7 @@ _SWITCHES = (
     "new_disk_votes",
 )
 _CHOICES = {"read_mode": READ_MODES, "mutant": MUTANTS, "check_quorum_counts": COUNTED}
+SWITCH_NAMES = (*_SWITCHES, *_CHOICES, "read_lease_ms", "seed")
 _PREFIX = "reference."
 
 
@@ -76,6 +78,15 @@ def load(path: Path) -> ServerConfig:
     except OSError as error:
         raise BadInput(f"{path}: cannot read the file: {error.strerror}") from error
     return parse(path, text)
+
+
+def refuse_unused(place: Path, keys: Iterable[str]) -> None:
+    """Raise BadInput for a key that changes nothing: one that is neither a switch nor a Kafka key that is used here."""
+    names = [f"{_PREFIX}{name}" for name in SWITCH_NAMES]
+    for key in keys:
+        if not key.startswith(_PREFIX) and key not in _KAFKA_KEYS:
+            hint = did_you_mean(key, (*names, *_KAFKA_KEYS))
+            raise BadInput(f"{place}: {key}: expected {_PREFIX}NAME, or one of {', '.join(_KAFKA_KEYS)}{hint}")
 
 
 def parse(path: Path, text: str) -> ServerConfig:
@@ -129,8 +140,8 @@ def _switch(properties: _Properties, key: str) -> Any:
         return properties.get(key, "a number", int)
     choices = _CHOICES.get(name)
     if choices is None:
-        names = ", ".join((*_SWITCHES, *_CHOICES, "read_lease_ms", "seed"))
-        raise BadInput(f"{properties.error(key, f'one of the switches {names}')}")
+        problem = properties.error(key, f"one of the switches {', '.join(SWITCH_NAMES)}")
+        raise BadInput(f"{problem}{did_you_mean(name, SWITCH_NAMES)}")
     return properties.get(key, f"one of {', '.join(choices)}", lambda value: _choice(choices, value))
 
 

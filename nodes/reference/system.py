@@ -12,7 +12,10 @@ from pathlib import Path
 
 from harness.model.hosts import Host, HostView
 from harness.model.systems import CONTROLLER_PORT, NodeCommand, NodeFiles
-from nodes.reference.properties import DEFAULT_CLUSTER_ID, parse
+from nodes.reference.properties import DEFAULT_CLUSTER_ID, parse, refuse_unused
+
+SWITCHES = Path("--switch")
+"""What messages name in place of a properties file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +58,11 @@ class ReferenceSystem:
 
 
 def check_switches(switches: Mapping[str, str]) -> None:
-    """Raise BadInput for an unknown switch or an invalid value."""
+    """Raise BadInput for an unknown switch, one that changes nothing, or an invalid value."""
+    refuse_unused(SWITCHES, switches)
     host = HostView(1, "127.0.0.1", "n1", Path("n1"))
     voters = f"1@127.0.0.1:{CONTROLLER_PORT}"
-    parse(Path("switches"), _server_properties(host, voters, DEFAULT_CLUSTER_ID, 0, switches))
+    parse(SWITCHES, _server_properties(host, voters, DEFAULT_CLUSTER_ID, 0, switches))
 
 
 def _server_properties(host: HostView, voters: str, cluster_id: str, seed: int, switches: Mapping[str, str]) -> str:

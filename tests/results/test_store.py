@@ -80,7 +80,7 @@ def test_value_that_is_not_json_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(None, "found none"), ("{", "not valid JSON")], ids=["missing", "truncated"]
+    ("content", "message"), [(None, "found no such file"), ("{", "not valid JSON")], ids=["missing", "truncated"]
 )
 def test_unreadable_json_file_is_bad_input_with_its_name(tmp_path: Path, content: str | None, message: str) -> None:
     path = tmp_path / "plan.json"

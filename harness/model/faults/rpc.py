@@ -23,6 +23,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from harness.model.errors import BadInput
 from harness.model.hosts import Link
 from harness.model.story import Step, Who
+from harness.model.validation import dotted, first_problem, shown
 
 CLIENTS = 0
 """Node number of the clients: every sender on the controller's own network."""
@@ -139,10 +140,9 @@ class RpcRule:
         try:
             return _adapter().validate_json(json.dumps(value, default=str), strict=True)
         except ValidationError as error:
-            first = error.errors()[0]
             name = value.get("name", "") if isinstance(value, Mapping) else ""
-            where = ".".join(map(str, first["loc"])) or "rule"
-            raise BadInput(f"RPC rule {name!r}: {where}: {first['msg']}, found {first['input']!r}") from error
+            problem = first_problem(error, RpcRule)
+            raise BadInput(f"RPC rule {shown(name)}: {dotted(problem.path) or 'rule'}: {problem}") from error
 
     def resolved(self, nodes_in_role: Callable[[Who], tuple[int, ...]]) -> RpcRule:
         """The rule with node numbers instead of roles."""

@@ -18,16 +18,16 @@ from __future__ import annotations
 
 import ipaddress
 import sys
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.model import BadInput
+from harness.model.validation import Matching, dotted, first_problem
+from harness.text_files import read_toml
 
 NODES_MAX = 200
-SHOWN_CHARACTERS = 200
 
 
 def _plain(path: str) -> str:
@@ -43,12 +43,22 @@ def _ipv4(address: str) -> str:
         raise ValueError("expected an IPv4 address") from error
 
 
-Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
-Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$")]
-User = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_-]{0,31}$")]
-LocalPath = Annotated[str, Field(pattern=r"^~?/[A-Za-z0-9._/+@-]*$"), AfterValidator(_plain)]
-RemotePath = Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/+@-]+$"), AfterValidator(_plain)]
-HostKey = Annotated[str, Field(pattern=r"^[a-z0-9@.-]{1,64} [A-Za-z0-9+/]{16,4096}={0,2}$")]
+PLAIN_PATH = "whose parts are letters, digits and . _ + @ -"
+Name = Annotated[
+    str, Matching(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "a name of lower-case letters, digits and dashes")
+]
+Address = Annotated[str, Matching(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?", "an address or a host's name")]
+User = Annotated[str, Matching(r"[a-z_][a-z0-9_-]{0,31}", "a user's name")]
+LocalPath = Annotated[
+    str, Matching(r"~?/[A-Za-z0-9._/+@-]*", f"a path that begins with / or ~/, {PLAIN_PATH}"), AfterValidator(_plain)
+]
+RemotePath = Annotated[
+    str, Matching(r"/[A-Za-z0-9._/+@-]+", f"a path that begins with /, {PLAIN_PATH}"), AfterValidator(_plain)
+]
+HostKey = Annotated[
+    str,
+    Matching(r"[a-z0-9@.-]{1,64} [A-Za-z0-9+/]{16,4096}={0,2}", "a key's type and the key, as ssh-keyscan prints them"),
+]
 
 
 class InventoryHost(BaseModel):
@@ -116,16 +126,12 @@ class Inventory(BaseModel):
     @staticmethod
     def read(path: Path) -> Inventory:
         """Read an inventory from a TOML file. Raises BadInput with file and key."""
-        try:
-            content = tomllib.loads(path.read_text())
-        except OSError as error:
-            raise BadInput(f"{path}: expected an inventory in TOML: {error.strerror}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise BadInput(f"{path}: expected TOML: {error}") from error
+        content = read_toml(path, "an inventory in TOML")
         try:
             return Inventory.model_validate(_with_defaults(content))
         except ValidationError as error:
-            raise BadInput(f"{path}: {_first_problem(error)}") from error
+            problem = first_problem(error, Inventory)
+            raise BadInput(f"{path}: {dotted(problem.path) or 'hosts'}: {problem}") from error
 
 
 def _with_defaults(content: dict[str, Any]) -> dict[str, Any]:
@@ -135,17 +141,3 @@ def _with_defaults(content: dict[str, Any]) -> dict[str, Any]:
         return content
     rest = {key: value for key, value in content.items() if key != "defaults"}
     return {**rest, "hosts": [{**defaults, **host} if isinstance(host, dict) else host for host in hosts]}
-
-
-def _first_problem(error: ValidationError) -> str:
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"]) or "hosts"
-    known = f"; known keys are {', '.join(InventoryHost.model_fields)}" if first["type"] == "extra_forbidden" else ""
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    got = "" if isinstance(first["input"], dict | BaseModel) else f", got {_short(first['input'])}"
-    return f"{where}: {first['msg'].removeprefix('Value error, ')}{got}{known}{more}"
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"

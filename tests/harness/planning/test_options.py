@@ -29,6 +29,9 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters="=\x00", exclude_
 VALUES = st.text(st.characters(codec="utf-8", exclude_characters="\x00", exclude_categories=("Cc", "Cs")))
 PAIRS = st.dictionaries(TEXT.filter(lambda name: not name.startswith("-")), VALUES, max_size=3)
 FAULTS = st.lists(st.sampled_from(sorted(plugins.faults())), min_size=1, max_size=4)
+WEIGHTS = st.shared(FAULTS, key="faults").flatmap(
+    lambda faults: st.dictionaries(st.sampled_from(faults), st.floats(0.001, 1000), max_size=3)
+)
 FEATURES = st.dictionaries(
     st.from_regex(r"[a-z]{1,5}\.version", fullmatch=True), st.from_regex(r"[0-9]{1,4}", fullmatch=True)
 )
@@ -60,8 +63,8 @@ REQUESTS = st.builds(
     floor=st.integers(0, 9),
     name=st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True),
     seed=optional(st.integers(0, 2**31)),
-    faults=FAULTS,
-    weights=st.dictionaries(st.sampled_from(sorted(plugins.faults())), st.floats(0.001, 1000), max_size=3),
+    faults=st.shared(FAULTS, key="faults"),
+    weights=WEIGHTS,
     at_once=st.integers(1, 8),
     interval_seconds=st.floats(0.1, 86_400),
     time_limit_seconds=st.floats(0.001, 86_400),
@@ -128,8 +131,11 @@ def test_keys_of_plan_files_are_spelled_like_flags(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     path.write_text(
         'time_limit = 3.0\nrate = 5.0\nswitch = { a = "b" }\nweight = { kill = 2.0 }\noption = { c = "d" }\n'
+        'faults = ["kill"]\n'
     )
-    request = parsed(Request, "x run --time-limit 3 --rate 5 --switch a=b --weight kill=2 --option c=d", ("story",))
+    request = parsed(
+        Request, "x run --time-limit 3 --rate 5 --switch a=b --faults kill --weight kill=2 --option c=d", ("story",)
+    )
     assert read_request(path, {}) == request
 
 

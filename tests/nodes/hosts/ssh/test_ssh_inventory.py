@@ -83,18 +83,18 @@ def test_host_key_and_accept_unknown_exclude_each_other(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "hosts: Field required"),
-        ("hosts = []", "hosts: List should have at least 1 item"),
-        ("hosts = 3", "hosts: Input should be a valid list"),
-        ("hosts = [3]", "hosts.0: Input should be a valid dictionary"),
-        ("defaults = 3\n" + host(), "defaults: Extra inputs are not permitted"),
-        (host(port=0), "hosts.0.port: Input should be greater than or equal to 1, got 0"),
-        (host(port="22"), "hosts.0.port: Input should be a valid integer, got '22'"),
-        (host(sudo="yes"), "hosts.0.sudo: Input should be a valid boolean"),
-        (host(password="x"), "hosts.0.password: Extra inputs are not permitted"),
+        ("", "hosts: expected a value, found nothing"),
+        ("hosts = []", "hosts: expected at least 1 of them, found []"),
+        ("hosts = 3", "hosts: expected a list, found 3"),
+        ("hosts = [3]", "hosts.0: expected a table of keys and values, found 3"),
+        ("defaults = 3\n" + host(), "defaults: expected one of the keys hosts"),
+        (host(port=0), "hosts.0.port: expected 1 or more, found 0"),
+        (host(port="22"), "hosts.0.port: expected a whole number, found '22'"),
+        (host(sudo="yes"), "hosts.0.sudo: expected true or false, found 'yes'"),
+        (host(password="x"), "hosts.0.password: expected one of the keys accept_unknown, address"),
         (DEFAULTS + TWO.replace("beta", "alpha"), "hosts: expected each name once, got 'alpha' more than once"),
         (DEFAULTS + TWO.replace("2.12", "2.11"), "hosts: expected each node address once, got '192.0.2.11'"),
-        ("hosts = [", "expected TOML: "),
+        ("hosts = [", ": expected an inventory in TOML: "),
     ],
     ids=lambda value: re.sub(r"\W+", "-", value)[:40],
 )
@@ -103,7 +103,7 @@ def test_an_invalid_inventory_is_rejected_in_one_line(tmp_path, text, message):
 
 
 def test_a_missing_inventory_is_named(tmp_path):
-    with pytest.raises(BadInput, match=r"none.toml: expected an inventory in TOML: No such file"):
+    with pytest.raises(BadInput, match=r"none.toml: expected an inventory in TOML, found no such file"):
         Inventory.read(tmp_path / "none.toml")
 
 
