@@ -31,16 +31,11 @@ def reproduce_scenario(
     scenario: Scenario, request: ReproductionRequest, store: Path, master: str | None, on_event: OnEvent
 ) -> tuple[RunDirectory, RunVerdict]:
     """Run all sides one after another, then judge them in one Spark session."""
-    seed = new_seed() if request.seed is None else request.seed
-    request = request.model_copy(update={"seed": seed})
-    report = phases(on_event)
-    plans = asyncio.run(_plans(scenario, request, report))
-    for plan in plans:
-        Cluster(plan)
-        refuse_unavailable_faults(plan)
+    request = _with_seed(request)
+    plans = plans_to_run(scenario, request, on_event)
     preflight(request.hosts, request.inventory)
     for line in heal_before_a_run(store):
-        report(line)
+        on_event(Phase(line))
     system, _ = plugins.system(request.system)
     reproduction = new_run(store, f"{scenario.id}-{system.name}", datetime.now(UTC), "reproduction")
     own(reproduction)
@@ -55,9 +50,22 @@ def reproduce_scenario(
     spark = open_spark(master)
     verdicts: dict[str, RunVerdict] = {}
     for run in runs:
-        report(f"checking {run.name}")
+        on_event(Phase(f"checking {run.name}"))
         verdicts[run.name] = judge_run(run, spark)
     return reproduction, judge_reproduction(reproduction, scenario, command_of(scenario, request), verdicts)
+
+
+def plans_to_run(scenario: Scenario, request: ReproductionRequest, on_event: OnEvent) -> list[Plan]:
+    """The plans of the scenario's sides. Raises BadInput for what the system does not support."""
+    plans = asyncio.run(_plans(scenario, _with_seed(request), phases(on_event)))
+    for plan in plans:
+        Cluster(plan)
+        refuse_unavailable_faults(plan)
+    return plans
+
+
+def _with_seed(request: ReproductionRequest) -> ReproductionRequest:
+    return request.model_copy(update={"seed": new_seed() if request.seed is None else request.seed})
 
 
 def command_of(scenario: Scenario, request: ReproductionRequest) -> str:

@@ -40,15 +40,10 @@ def run_request(
     request: Request, store: Path, master: str | None, on_event: OnEvent
 ) -> tuple[RunDirectory, RunVerdict]:
     """Resolve a request into a plan, carry it out, check it."""
-    report = phases(on_event)
-    resolved, versions = asyncio.run(resolve(request, report))
-    plan = plan_of(resolved, versions)
-    Cluster(plan)
-    refuse_unavailable_faults(plan, request.faults if not request.story else ())
-    workload_of(plan)
+    resolved, plan = _settled(request, on_event)
     preflight(plan.hosts, plan.inventory)
     for line in heal_before_a_run(store):
-        report(line)
+        on_event(Phase(line))
     run = new_run(store, plan.name, datetime.now(UTC))
     plan = plan.model_copy(update={"command": shlex.join(command_of(resolved, run))})
     on_event(RunStarted(title_of(plan), str(run.path), plan.story_seconds))
@@ -57,6 +52,21 @@ def run_request(
     spark = open_spark(master)
     on_event(Phase(f"checking: {', '.join(checks_of(plan, workload_of(plan)))}"))
     return run, judge_run(run, spark)
+
+
+def plan_to_run(request: Request, on_event: OnEvent) -> Plan:
+    """What run_request would carry out. Raises BadInput for what the system or the workload does not support."""
+    _, plan = _settled(request, on_event)
+    return plan
+
+
+def _settled(request: Request, on_event: OnEvent) -> tuple[Request, Plan]:
+    resolved, versions = asyncio.run(resolve(request, phases(on_event)))
+    plan = plan_of(resolved, versions)
+    Cluster(plan)
+    refuse_unavailable_faults(plan, request.faults if not request.story else ())
+    workload_of(plan)
+    return resolved, plan
 
 
 def title_of(plan: Plan) -> str:
