@@ -12,11 +12,13 @@ Contains when Spark starts. Does not configure it (checkers/framework/session.py
 from __future__ import annotations
 
 import atexit
+import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
+
+from harness.model.progress import Event, OnEvent, Phase
 
 if TYPE_CHECKING:
     from checkers.framework.session import SparkSession
@@ -46,7 +48,7 @@ def start_spark(
     that is already running is the result. If the process exits before, whatever was started is ended.
     """
     starting: Future[SparkSession] = Future()
-    is_exiting = Event()
+    is_exiting = threading.Event()
 
     def start() -> None:
         from checkers.framework.session import spark_session
@@ -57,7 +59,7 @@ def start_spark(
         except BaseException as error:  # noqa: BLE001 - it is raised where the session is needed
             starting.set_exception(error)
 
-    thread = Thread(target=start, name="spark-start", daemon=True)
+    thread = threading.Thread(target=start, name="spark-start", daemon=True)
 
     def leave() -> None:
         is_exiting.set()
@@ -66,3 +68,30 @@ def start_spark(
     thread.start()
     atexit.register(leave)
     return starting
+
+
+class SparkAfterLoad:
+    """Passes a run's events on, and starts Spark when the load is over, so that it does not disturb the nodes.
+
+    The final reads, the end of the servers and the collection of their logs go on meanwhile.
+    """
+
+    def __init__(self, master: str | None, on_event: OnEvent) -> None:
+        self._master = master
+        self._on_event = on_event
+        self._starting: Future[SparkSession] | None = None
+
+    def __call__(self, event: Event) -> None:
+        """Pass an event on."""
+        if isinstance(event, Phase) and event.stage in ("final reads", "collection"):
+            self._start()
+        self._on_event(event)
+
+    def session(self) -> SparkSession:
+        """Wait for the session. Raises EnvironmentFailure."""
+        return self._start().result()
+
+    def _start(self) -> Future[SparkSession]:
+        if self._starting is None:
+            self._starting = start_spark(self._master)
+        return self._starting

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness import plugins
 from harness.judging.runs import judge_reproduction, judge_run
-from harness.judging.spark import open_spark
+from harness.judging.spark import SparkAfterLoad
 from harness.model import BadInput
 from harness.model.progress import OnEvent, Phase, RunStarted, phases
 from harness.model.scenario import SIDE_NAMES, Scenario, SideName
@@ -41,13 +41,16 @@ def reproduce_scenario(
     own(reproduction)
     reproduction.enter("running", datetime.now(UTC))
     try:
-        runs = [_run(plan, reproduction, on_event) for plan in plans]
+        after_load = SparkAfterLoad(master, on_event)
+        *earlier, last = plans
+        runs = [_run(plan, reproduction, on_event) for plan in earlier]
+        runs.append(_run(last, reproduction, after_load))
     except BaseException:
         interrupt(reproduction)
         raise
     reproduction.enter("recorded", datetime.now(UTC))
     on_event(Phase("starting Spark", "checks"))
-    spark = open_spark(master)
+    spark = after_load.session()
     verdicts: dict[str, RunVerdict] = {}
     for run in runs:
         on_event(Phase(f"checking {run.name}"))

@@ -15,7 +15,7 @@ import tomli_w
 
 from harness import plugins
 from harness.judging.runs import judge_run
-from harness.judging.spark import open_spark
+from harness.judging.spark import SparkAfterLoad
 from harness.model.conditions import ALL_FOLLOW_LEADER
 from harness.model.plurals import counted
 from harness.model.progress import OnEvent, Phase, RunStarted, phases
@@ -47,9 +47,10 @@ def run_request(
     run = new_run(store, plan.name, datetime.now(UTC))
     plan = plan.model_copy(update={"command": shlex.join(command_of(resolved, run))})
     on_event(RunStarted(title_of(plan), str(run.path), plan.story_seconds))
-    carry_out(plan, run, on_event)
+    after_load = SparkAfterLoad(master, on_event)
+    carry_out(plan, run, after_load)
     on_event(Phase("starting Spark", "checks"))
-    spark = open_spark(master)
+    spark = after_load.session()
     on_event(Phase(f"checking: {', '.join(checks_of(plan, workload_of(plan)))}"))
     return run, judge_run(run, spark)
 
