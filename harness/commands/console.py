@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from harness.commands.options import Format
+from harness.commands.options import Output
 from harness.model import Verdict
 from harness.model.errors import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from results.run_verdict import RunVerdict
@@ -31,9 +31,9 @@ def print_error(message: str) -> None:
     print(f"splitbrain: {message}", file=sys.stderr, flush=True)
 
 
-def print_verdict(verdict: RunVerdict, directory: RunDirectory, output: Format) -> None:
+def print_verdict(verdict: RunVerdict, directory: RunDirectory, output: Output) -> None:
     """The verdict on a run or a reproduction, and where its report is."""
-    if output is Format.JSON:
+    if output.is_json:
         print_json(asdict(verdict) | {"verdict": verdict.verdict.value, "run": str(directory.path)})
         return
     print(summary(verdict))

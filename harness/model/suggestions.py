@@ -1,27 +1,20 @@
-"""The nearest known name to one that was not found, for messages about names that users type.
+"""Suggestions for misspelled names: `; did you mean register?`.
 
-    did_you_mean("regster", ("register", "log"))        # "; did you mean register?"
-
-Contains the choice and its words. Does not contain names.
+Contains the wording and how near a name has to be. The caller's message says what was expected.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Final
 
-SIMILARITY_MIN = 0.6
-"""difflib's ratio from which two names count as near: two letters of three are the same, in the same order."""
+SIMILARITY_MIN: Final = 0.6
+"""difflib's ratio; it admits one error in a name of three letters, and two in one of six."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The nearest known name as the end of a message, "; did you mean X?"; "" if none is near.
-
-    Case does not count. A name with dots is also found by its last part, e.g. reference.pre_vote by pre_vote.
-    """
-    spellings: dict[str, str] = {}
-    for name in known:
-        spellings.setdefault(name.rpartition(".")[2].casefold(), name)
-        spellings[name.casefold()] = name
-    near = get_close_matches(word.casefold(), spellings, n=1, cutoff=SIMILARITY_MIN)
-    return f"; did you mean {spellings[near[0]]}?" if near else ""
+    """The end of a message about an unknown word: "; did you mean X?", or "" if no known word is similar."""
+    by_lower = {name.lower(): name for name in known}
+    similar = get_close_matches(word.lower(), by_lower, n=1, cutoff=SIMILARITY_MIN)
+    return f"; did you mean {by_lower[similar[0]]}?" if similar else ""

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from harness.model.suggestions import did_you_mean
 from harness.model.validation import NOT_NAMED, Matching, dotted, first_problem, one_of
 from harness.planning.plan import Plan, ReproductionRequest, Request
 from nodes.hosts.ssh.inventory import Inventory
@@ -88,28 +87,3 @@ def test_no_value_of_any_key_of_our_models_gets_the_librarys_words(model: type[B
         problem = first_problem(error, model)
         assert not [leak for leak in (*LEAKS, NOT_NAMED) if leak in problem.expected]
         assert f"{dotted(problem.path)}{problem}".isprintable()
-
-
-NEAR = {
-    # typed: known names, the one that is meant
-    "regster": (("idle", "log", "register"), "register"),
-    "partitoin": (("kill", "partition"), "partition"),
-    "pre_voet": (("pre_vote", "check_quorum"), "pre_vote"),
-    "pre_vote": (("reference.pre_vote", "reference.check_quorum"), "reference.pre_vote"),
-    "PV01": (("PV-01", "PV-02", "LP-01"), "PV-01"),
-    "kafkaa": (("kafka", "reference"), "kafka"),
-    "--time-limt": (("--time-limit", "--nodes"), "--time-limit"),
-    "reproduse": (("run", "reproduce"), "reproduce"),
-    "KILL": (("kill", "pause"), "kill"),
-}
-
-
-@pytest.mark.parametrize("typed", NEAR)
-def test_near_miss_gets_the_name_that_was_meant(typed: str) -> None:
-    known, meant = NEAR[typed]
-    assert did_you_mean(typed, known) == f"; did you mean {meant}?"
-
-
-@pytest.mark.parametrize("typed", ["", "gremlins", "\x00", "x" * 10_000], ids=["empty", "another word", "null", "long"])
-def test_word_that_is_near_nothing_gets_no_suggestion(typed: str) -> None:
-    assert did_you_mean(typed, ("kill", "pause")) == ""
