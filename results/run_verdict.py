@@ -57,8 +57,10 @@ def read_verdict(path: Path) -> RunVerdict:
         raise BadInput(f"{path}: expected a verdict of format {FORMAT}")
     try:
         return _parse(document)
-    except (KeyError, TypeError, ValueError) as error:
-        raise BadInput(f"{path}: expected a verdict of format {FORMAT}: {error!r}") from error
+    except KeyError as error:
+        raise BadInput(f"{path}: expected a verdict of format {FORMAT}, found none with {error.args[0]}") from error
+    except (TypeError, ValueError, AttributeError) as error:
+        raise BadInput(f"{path}: expected a verdict of format {FORMAT}, found values of other types") from error
 
 
 def _parse(document: dict[str, Any]) -> RunVerdict:

@@ -16,17 +16,25 @@ Contains names, creation, listing and status. docs/architecture.md describes eve
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from errno import EDQUOT, ENOSPC
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal, get_args
 
-from harness.model import BadInput
+from harness.model import BadInput, EnvironmentFailure
 from results.files import read_json, write_json
 
 LATEST: Final = "latest"
 """The name of the link to a store's newest run."""
+
+FREE_BYTES_MIN: Final = 128 << 20
+"""Less free space than this is refused before a run: Kafka nodes and Spark need it within the first minute."""
+SIGNS_OF_A_RUN: Final = ("status.json", "plan.json", "journal.jsonl")
+"""A directory with any of these is a run, perhaps a damaged one."""
 
 Status = Literal["created", "running", "recorded", "judged", "interrupted"]
 RunKind = Literal["run", "reproduction"]
@@ -114,26 +122,37 @@ class RunDirectory:
 
     @property
     def kind(self) -> RunKind:
-        kind: RunKind = read_json(self.status_file)["kind"]
+        kind: RunKind = self._record()["kind"]
         return kind
 
     @property
     def status(self) -> Status:
-        status: Status = read_json(self.status_file)["status"]
+        status: Status = self._record()["status"]
         return status
 
     @property
     def times(self) -> dict[Status, str]:
         """When the run entered each status, as ISO 8601 in UTC."""
-        times: dict[Status, str] = read_json(self.status_file)["times"]
+        times: dict[Status, str] = self._record()["times"]
         return times
 
     def enter(self, status: Status, now: datetime) -> None:
         """Change the status; NEXT_STATUSES must allow it."""
-        record = read_json(self.status_file)
+        record = self._record()
         before: Status = record["status"]
         assert status in NEXT_STATUSES[before], f"{self.path}: a run that is {before} cannot become {status}"
         write_json(self.status_file, record | {"status": status, "times": record["times"] | {status: now.isoformat()}})
+
+    def _record(self) -> dict[str, Any]:
+        """What status.json holds. Raises BadInput if the file is missing or damaged."""
+        record = read_json(self.status_file)
+        found = record if isinstance(record, dict) else {}
+        for key, known in (("kind", get_args(RunKind)), ("status", get_args(Status))):
+            if found.get(key) not in known:
+                raise BadInput(f"{self.status_file}: expected {key}, one of {', '.join(known)}")
+        if not isinstance(found.get("times"), dict):
+            raise BadInput(f"{self.status_file}: expected times, when the run entered each status")
+        return found
 
     def new_side(self, side: str, now: datetime) -> RunDirectory:
         """Create the next side run of a reproduction: `bad-1`, `bad-2`, …"""
@@ -147,18 +166,26 @@ class RunDirectory:
 
 
 def new_run(store: Path, name: str, now: datetime, kind: RunKind = "run") -> RunDirectory:
-    """Create a run directory, whose name sorts by time; creates the store if necessary. now must be in UTC."""
+    """Create a run directory, whose name sorts by time; creates the store if necessary. now must be in UTC.
+
+    Raises BadInput for a store in which nothing can be created, EnvironmentFailure for one that is full.
+    """
     assert now.tzinfo is not None, "expected a time with a time zone"
     stem = f"{now:%Y%m%dT%H%M%SZ}-{name}"
-    for attempt in range(1000):
-        # The suffix distinguishes runs of the same second; mkdir fails if another process has created the directory.
-        suffix = hashlib.sha256(f"{stem} {now.microsecond} {attempt}".encode()).hexdigest()[:4]
-        try:
-            run = _create(store / f"{stem}-{suffix}", kind, now)
-        except FileExistsError:
-            continue
-        _link_latest(run)
-        return run
+    try:
+        _require_space(store)
+        for attempt in range(1000):
+            # The suffix distinguishes runs of the same second; mkdir fails if another process has made the directory.
+            suffix = hashlib.sha256(f"{stem} {now.microsecond} {attempt}".encode()).hexdigest()[:4]
+            with suppress(FileExistsError):
+                run = _create(store / f"{stem}-{suffix}", kind, now)
+                _link_latest(run)
+                return run
+    except OSError as error:
+        if error.errno in (ENOSPC, EDQUOT):
+            raise
+        problem = (error.strerror or str(error)).lower()
+        raise BadInput(f"{store}: expected a folder in which runs can be created: {problem}") from error
     raise BadInput(f"{store}: cannot create a run named {stem}: there are already a thousand")
 
 
@@ -179,12 +206,31 @@ def _link_latest(run: RunDirectory) -> None:
     link.replace(latest)
 
 
+def _require_space(store: Path) -> None:
+    """Raise EnvironmentFailure unless the store's file system has room for a run. Creates nothing."""
+    existing = next(each for each in (store.absolute(), *store.absolute().parents) if each.is_dir())
+    status = os.statvfs(existing)
+    free = status.f_bavail * status.f_frsize
+    if status.f_blocks and free < FREE_BYTES_MIN:
+        found = f"found {free >> 20} MiB; free some, or use another --store"
+        raise EnvironmentFailure(f"{store}: expected at least {FREE_BYTES_MIN >> 20} MiB of free space, {found}")
+
+
+def require_store(store: Path) -> None:
+    """Raise BadInput unless this is a folder that can be listed."""
+    try:
+        next(store.iterdir(), None)
+    except OSError as error:
+        problem = "no such folder" if isinstance(error, FileNotFoundError) else (error.strerror or str(error)).lower()
+        raise BadInput(f"{store}: expected a folder of stored runs, found {problem}") from error
+
+
 def runs(store: Path) -> list[RunDirectory]:
-    """The runs of a store, oldest first; empty if there is no store."""
+    """The runs of a store, oldest first, also those whose status is missing or damaged; empty if there is no store."""
     return sorted(_runs(store), key=lambda run: run.name)
 
 
 def _runs(store: Path) -> Iterator[RunDirectory]:
-    for status_file in store.glob("*/status.json"):
-        if status_file.parent.name != LATEST:
-            yield RunDirectory(status_file.parent)
+    for path in store.glob("*/"):
+        if path.name != LATEST and any((path / name).exists() for name in SIGNS_OF_A_RUN):
+            yield RunDirectory(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ from harness.commands.options import STORE, Output, StoreOption, examples, print
 from harness.commands.tables import print_table
 from harness.judging.listing import RunFilter, RunRow, listed
 from harness.recovery.heal import heal_store
+from results.store import require_store
 
 
 @prints()
@@ -26,12 +28,22 @@ def runs(
     limit: Annotated[int | None, typer.Option(min=1, help="At most the newest N.", metavar="N")] = None,
 ) -> None:
     """List the stored runs, oldest first."""
-    rows = listed(store, RunFilter(system, workload, fault, verdict, status, limit))
+    rows = listed(_existing(store), RunFilter(system, workload, fault, verdict, status, limit))
     if output.is_json:
         for row in rows:
-            print_json(asdict(row))
+            print_json({name: value for name, value in asdict(row).items() if value or name != "problem"})
     else:
         print_table(("run", "system", "workload", "faults", "seconds", "status", "verdict"), map(_cells, rows))
+        for row in rows:
+            if row.problem:
+                print(f"damaged: {row.run}: {row.problem}")
+
+
+def _existing(store: Path) -> Path:
+    """The store, which may be missing only if the user has not named it. Raises BadInput."""
+    if store != STORE or store.exists():
+        require_store(store)
+    return store
 
 
 def _cells(row: RunRow) -> tuple[str, ...]:
@@ -42,7 +54,7 @@ def _cells(row: RunRow) -> tuple[str, ...]:
 @prints()
 def heal(output: Output, store: StoreOption = STORE) -> None:
     """Clean up after crashed runs. Safe at any time."""
-    for line in heal_store(store):
+    for line in heal_store(_existing(store)):
         print_json({"healed": line}) if output.is_json else print(line)
 
 

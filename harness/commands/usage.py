@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.model.suggestions import did_you_mean
-from harness.model.validation import listed, shown
+from harness.model.validation import WHOLE_NUMBER, listed, shown
 
 QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'")
 
@@ -56,12 +56,13 @@ def _of_missing(error: Any, command: str) -> str:
 
 
 def _of_value(error: Any, _command: str) -> str:
-    """The parser knows only the choices; any other value is text until a request's model checks it."""
+    """The parser knows choices and limits of whole numbers; other values are text that a request's model checks."""
     before, one_of, after = error.message.partition("is not one of")
     found, choices = QUOTED.findall(before), QUOTED.findall(after)
     place = _parameter(error.param)
     if not one_of or not choices:
-        return f"{place}: expected a valid value"
+        least = getattr(error.param, "min", None)
+        return f"{place}: expected {WHOLE_NUMBER}{'' if least is None else f', {least} or more'}"
     word = found[0] if found else ""
     return f"{place}: expected {listed(choices)}, found {shown(word)}{did_you_mean(word, choices)}"
 

@@ -65,5 +65,5 @@ def _stored(path: Path) -> JudgingInputs:
     try:
         rules = {node: TransitionRules.from_json(each) for each in document["rules"] for node in each["nodes"]}
         return JudgingInputs(document["label"], tuple(document["checks"]), document["idle"], rules)
-    except (KeyError, TypeError) as error:
-        raise BadInput(f"{path}: expected a label, checks, idle and rules of nodes: {error!r}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BadInput(f"{path}: expected a label, checks, idle and rules of nodes") from error

@@ -13,8 +13,10 @@ from datetime import datetime
 from pathlib import Path
 
 from harness import plugins
-from harness.model import SplitbrainError
+from harness.model import BadInput, SplitbrainError
+from harness.model.errors import one_line
 from harness.planning.plan import Plan
+from harness.recovery.heal import damaged_journal
 from results.run_verdict import read_verdict
 from results.store import RunDirectory, Status, runs
 
@@ -23,7 +25,10 @@ UNKNOWN = "-"
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run or reproduction; faults are names with commas, seconds is None for one that has not recorded anything."""
+    """A run or reproduction; faults are names with commas, seconds is None for one that has not recorded anything.
+
+    problem is why a damaged run cannot be read, in one line; "" for any other.
+    """
 
     run: str
     kind: str
@@ -33,6 +38,7 @@ class RunRow:
     seconds: float | None
     status: str
     verdict: str
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +75,11 @@ def row_of(run: RunDirectory) -> RunRow:
         status, kind, seconds = run.status, run.kind, _seconds(run.times)
         verdict = read_verdict(run.verdict).verdict.value if run.verdict.exists() else UNKNOWN
         plan = _plan(run)
-    except (SplitbrainError, OSError, KeyError, TypeError, ValueError):
-        return RunRow(run.name, "run", UNKNOWN, UNKNOWN, UNKNOWN, None, "damaged", UNKNOWN)
+        if problem := damaged_journal(run):
+            raise BadInput(problem)
+    except (SplitbrainError, OSError, KeyError, TypeError, ValueError) as error:
+        problem = one_line(str(error)) if isinstance(error, SplitbrainError) else f"{run.path}: cannot be read"
+        return RunRow(run.name, "run", UNKNOWN, UNKNOWN, UNKNOWN, None, "damaged", UNKNOWN, problem)
     if plan is None:
         return RunRow(run.name, kind, UNKNOWN, UNKNOWN, UNKNOWN, seconds, status, verdict)
     faults = ",".join(sorted(_faults(plan))) or "none"
@@ -80,7 +89,9 @@ def row_of(run: RunDirectory) -> RunRow:
 def _plan(run: RunDirectory) -> Plan | None:
     """The run's plan, or that of a reproduction's first side; None if there is none yet."""
     sides = run.sides() if run.kind == "reproduction" else [run]
-    return Plan.read(sides[0].plan) if sides and sides[0].plan.exists() else None
+    if not sides or (sides[0].status == "created" and not sides[0].plan.exists()):
+        return None
+    return Plan.read(sides[0].plan)
 
 
 def _faults(plan: Plan) -> Iterator[str]:

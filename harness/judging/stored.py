@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness import plugins
+from harness.chunks import finished_chunks
 from harness.judging.spark import open_spark
 from harness.model import BadInput
 from harness.model.systems import Report
@@ -43,6 +44,8 @@ def rewrite_report(path: Path) -> Path:
     directory = _run_directory(path)
     if not directory.verdict.exists():
         raise BadInput(f"{path}: expected a checked run; run splitbrain check {path}")
+    for run in _runs_in(directory):
+        _require_history(run)
     if directory.kind == "reproduction":
         first = Plan.read(_runs_in(directory)[0].plan)
         verdicts = {run.name: read_verdict(run.verdict) for run in _runs_in(directory)}
@@ -60,6 +63,12 @@ def _runs_in(directory: RunDirectory) -> list[RunDirectory]:
     if not sides:
         raise BadInput(f"{directory.path}: expected a reproduction with side runs, found none")
     return sides
+
+
+def _require_history(run: RunDirectory) -> None:
+    """Raise BadInput for a run whose recorded history is gone. A run that was interrupted early may have none."""
+    if "recorded" in run.times and not finished_chunks(run.history):
+        raise BadInput(f"{run.history}: expected the history of a recorded run, found no finished Parquet file")
 
 
 def _run_directory(path: Path) -> RunDirectory:

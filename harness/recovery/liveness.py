@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from harness.model import BadInput
 from results.files import read_json, write_json
 from results.store import RunDirectory
 
@@ -31,11 +32,13 @@ def sandbox_process(run: RunDirectory) -> int | None:
 
 
 def _recorded_process(path: Path) -> int | None:
-    if not path.exists():
+    """None also if the file does not name a process."""
+    try:
+        known = read_json(path)
+        pid, ticks = int(known["pid"]), known["started_ticks"]
+    except (BadInput, KeyError, TypeError, ValueError):
         return None
-    known = read_json(path)
-    alive = known["started_ticks"] is not None and started_ticks(known["pid"]) == known["started_ticks"]
-    return int(known["pid"]) if alive else None
+    return pid if pid > 0 and ticks is not None and started_ticks(pid) == ticks else None
 
 
 def started_ticks(pid: int) -> int | None:

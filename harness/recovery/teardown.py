@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from harness import plugins
+from harness.model import BadInput
 from harness.model.hosts import UndoRecord
 from results.store import RunDirectory
 
@@ -26,9 +27,13 @@ def exclusive(run: RunDirectory) -> Iterator[None]:
 def undo_hosts(record: UndoRecord) -> str:
     """Remove the hosts; returns what was done, in words.
 
-    Raises EnvironmentFailure, and BadInput for an inventory that is gone.
+    Raises EnvironmentFailure, and BadInput for an inventory that is gone or a record that is damaged.
     """
     assert record.fault == HOSTS
     undo = plugins.host_kind(record.kind).undo
-    assert undo is not None, f"{record.kind} hosts leave nothing behind"
-    return undo(record.details)
+    if undo is None:
+        raise BadInput(f"undo record of {record.kind} hosts: expected a kind of host that leaves something behind")
+    try:
+        return undo(record.details)
+    except KeyError as error:
+        raise BadInput(f"undo record of {record.kind} hosts: expected {error.args[0]} among its details") from error

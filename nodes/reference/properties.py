@@ -105,7 +105,7 @@ def refuse_unused(place: Path, keys: Iterable[str]) -> None:
     names = [f"{_PREFIX}{name}" for name in SWITCH_NAMES]
     for key in keys:
         if not key.startswith(_PREFIX) and key not in _KAFKA_KEYS:
-            hint = did_you_mean(f"{_PREFIX}{key}", names) or did_you_mean(key, _KAFKA_KEYS)
+            hint = did_you_mean(key, _KAFKA_KEYS) or did_you_mean(f"{_PREFIX}{key}", names)
             raise BadInput(f"{place}: {key}: expected {_PREFIX}NAME, or one of {', '.join(_KAFKA_KEYS)}{hint}")
 
 

@@ -43,8 +43,8 @@ def test_missing_tool_is_reported_with_its_package_before_anything_starts(store,
 @pytest.mark.parametrize("arguments", [RUN, ["reproduce", "PV-01"]], ids=["run", "reproduce"])
 def test_store_that_cannot_be_created_is_reported_in_one_line(arguments):
     result = splitbrain(*arguments, "--store", "/proc/no-such-store")
-    assert result.code == EXIT_INTERNAL
-    assert result.messages == ["splitbrain: /proc/no-such-store: No such file or directory"]
+    assert result.code == EXIT_USAGE
+    assert result.messages[-1].startswith("splitbrain: /proc/no-such-store: expected a folder in which runs can be cr")
 
 
 @pytest.mark.netns
@@ -58,12 +58,14 @@ def test_fault_that_the_hosts_do_not_support_is_refused_before_the_story_starts(
 
 @pytest.mark.netns
 def test_full_disk_ends_the_run_in_one_line_and_the_recorded_history_is_readable(tmp_path):
-    """The store is a 400 KiB file system, which the run fills within seconds; its content is then copied out."""
+    """The store is a file system that is filled once the history has begun; the runs are then copied out."""
     full, kept = tmp_path / "full", tmp_path / "kept"
     full.mkdir()
     script = (
-        'mount -t tmpfs -o size=400k none "$1" && { "$2" run --workload register --faults none --rate 1000 '
-        '--time-limit 60 --store "$1"; code=$?; cp -r "$1" "$3"; exit $code; }'
+        'mount -t tmpfs -o size=160m none "$1" && '
+        '{ "$2" run --workload register --faults none --rate 1000 --time-limit 60 --store "$1/runs" & pid=$!; '
+        'until ls "$1"/runs/*/history/00000005.parquet; do kill -0 $pid || break; sleep 0.1; done >/dev/null 2>&1; '
+        'dd if=/dev/zero of="$1/filler" bs=64k 2>/dev/null; wait $pid; code=$?; cp -r "$1/runs" "$3"; exit $code; }'
     )
     argv = enclose(["sh", "-c", script, "fill", str(full), COMMAND, str(kept)], Privilege.detect())
     result = subprocess.run(argv, capture_output=True, text=True, timeout=60, env=environment(), check=False)
@@ -76,6 +78,19 @@ def test_full_disk_ends_the_run_in_one_line_and_the_recorded_history_is_readable
     ops = list(read_history(run.history))
     assert [op.index for op in ops] == list(range(len(ops)))
     assert len(ops) > 100
+
+
+@pytest.mark.netns
+def test_store_without_room_is_refused_before_anything_is_created(tmp_path):
+    script = (
+        'mount -t tmpfs -o size=400k none "$1" && '
+        '{ "$2" run --faults none --store "$1/runs"; code=$?; ls "$1" >&2; exit $code; }'
+    )
+    argv = enclose(["sh", "-c", script, "fill", str(tmp_path), COMMAND], Privilege.detect())
+    result = subprocess.run(argv, capture_output=True, text=True, timeout=60, env=environment(), check=False)
+    assert result.returncode == EXIT_INTERNAL, result.stderr
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"splitbrain: {tmp_path}/runs: expected at least 128 MiB of free space, found 0 MiB")
 
 
 @pytest.mark.spark
@@ -119,8 +134,18 @@ def test_interrupt_heals_faults_and_ends_the_run(store, moment):
     assert splitbrain("heal", "--store", store).out == "nothing to heal\n"
 
 
-def test_heal_and_runs_accept_a_missing_store(store):
-    healed, listed = splitbrain("heal", "--store", store), splitbrain("runs", "--store", store)
+def test_heal_and_runs_accept_that_there_is_no_store_yet(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    healed, listed = splitbrain("heal"), splitbrain("runs")
     assert (healed.code, healed.out) == (EXIT_VALID, "nothing to heal\n")
     assert (listed.code, listed.messages) == (EXIT_VALID, [])
-    assert not store.exists()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["heal", "runs"])
+@pytest.mark.parametrize(("store", "found"), [("/no/store", "no such folder"), ("/dev/null", "not a directory")])
+def test_store_that_the_user_names_has_to_exist(command, store, found):
+    result = splitbrain(command, "--store", store)
+    assert result.code == EXIT_USAGE
+    assert result.messages == [f"splitbrain: {store}: expected a folder of stored runs, found {found}"]
+    assert result.out == ""
