@@ -17,8 +17,8 @@ from typing import Annotated, Any
 import typer
 
 from harness.commands import check, doctor, faults, kafka, plugins, reproduce, run, runs, scenarios, workloads
-from harness.commands.console import print_error
 from harness.commands.options import examples
+from harness.commands.output.console import print_error
 from harness.commands.usage import help_instead, is_usage_error, usage_message
 from harness.model import SplitbrainError
 from harness.model.errors import EXIT_INTERNAL, EXIT_USAGE, EXIT_VALID, one_line

@@ -36,7 +36,7 @@ async def provisioned(
     plan: Plan, run: RunDirectory, system: NodeSystem, clock: RunClock, journal: UndoJournal
 ) -> AsyncIterator[Environment]:
     """Provision the plan's hosts; they are gone at the end of the block. Raises BadInput for a missing inventory."""
-    require_inventory(plan.hosts, plan.inventory)
+    require_inventory(plan.hosts, plan.inventory, plan.nodes)
     spec = EnvironmentSpec(plan, run, system, Recording(run.rpc_record, clock.monotonic_origin_ns))
     async with AsyncExitStack() as stack:
         if outlives(plan):

@@ -23,14 +23,19 @@ UNAVAILABLE = {
 }
 
 
+def machines_of(path: str, nodes: int) -> Inventory:
+    """The machines of the nodes. Raises BadInput for an inventory that cannot be read, or of fewer machines."""
+    inventory = Inventory.read(Path(path))
+    if len(inventory.hosts) < nodes:
+        raise BadInput(f"{path}: expected {nodes} machines, one per node, found {len(inventory.hosts)}")
+    return inventory.model_copy(update={"hosts": inventory.hosts[:nodes]})
+
+
 async def provision(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
     """Provision the hosts. Raises BadInput for an inventory of fewer machines than nodes."""
     run, plan = spec.run, spec.plan
     assert plan.inventory is not None, "a kind of host that needs an inventory is refused without one"
-    inventory = Inventory.read(Path(plan.inventory))
-    if len(inventory.hosts) < plan.nodes:
-        raise BadInput(f"{plan.inventory}: expected {plan.nodes} machines, one per node, found {len(inventory.hosts)}")
-    machines = inventory.model_copy(update={"hosts": inventory.hosts[: plan.nodes]})
+    machines = machines_of(plan.inventory, plan.nodes)
     hosts = await stack.enter_async_context(SshHosts.up(machines, run.label, run.path / "nodes"))
     for path in spec.system.reads:
         await hosts.upload(path)
@@ -59,4 +64,4 @@ def undo(details: Mapping[str, str]) -> str:
     return f"undid what {details['label']} left on the machines of {details['inventory']}"
 
 
-SSH = HostKind("ssh", provision, undo, outlives=True, needs_inventory=True)
+SSH = HostKind("ssh", provision, undo, outlives=True, needs_inventory=True, check_inventory=machines_of)

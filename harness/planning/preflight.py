@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 from harness import plugins
 from harness.model import BadInput, EnvironmentFailure
+from harness.text_files import read_toml
 from nodes.hosts.sandbox import Privilege, probe
 
 INSTALL_JAVA = "as root: apt-get install -y openjdk-17-jre-headless"
 
 
-def preflight(hosts: str, inventory: str | None) -> None:
-    """Raise EnvironmentFailure where hosts of this kind cannot be created, or Java for Spark is missing.
-
-    Raises BadInput as require_inventory does.
-    """
-    require_inventory(hosts, inventory)
+def preflight(hosts: str) -> None:
+    """Raise EnvironmentFailure where hosts of this kind cannot be created, or Java for Spark is missing."""
     if plugins.host_kind(hosts).sandboxed:
         try:
             probe(Privilege.detect())
@@ -26,7 +24,15 @@ def preflight(hosts: str, inventory: str | None) -> None:
         raise EnvironmentFailure(f"the checks run on Spark, which needs Java: no java on the path; {INSTALL_JAVA}")
 
 
-def require_inventory(hosts: str, inventory: str | None) -> None:
-    """Raise BadInput for a kind of host that needs an inventory, without one."""
-    if plugins.host_kind(hosts).needs_inventory and inventory is None:
+def require_inventory(hosts: str, inventory: str | None, nodes: int) -> None:
+    """Raise BadInput for a kind of host that needs an inventory, without one or with one that it cannot use.
+
+    An inventory that the hosts do not need has to exist too.
+    """
+    kind = plugins.host_kind(hosts)
+    if inventory is not None:
+        read_toml(Path(inventory), "an inventory in TOML")
+    elif kind.needs_inventory:
         raise BadInput(f"--hosts {hosts}: expected --inventory, a TOML file that lists the machines")
+    if kind.check_inventory is not None and inventory is not None:
+        kind.check_inventory(inventory, nodes)

@@ -24,6 +24,7 @@ from harness.model.conditions import ALL_FOLLOW_LEADER
 from harness.model.progress import OnEvent, Phase, RunStarted
 from harness.model.story import MARK, STORY_BEGINS, Step, heal, mark, wait_until
 from harness.planning.plan import Plan, StoryStep, checked
+from harness.planning.preflight import require_inventory
 from harness.running.controller_process import carry_out, controller_command
 from nemesis.fault import Fault
 from results.files import write_text
@@ -36,11 +37,18 @@ MS = 1e6
 
 @dataclass(frozen=True, slots=True)
 class TrialEnvironment:
-    """A kind of host, with the disks of its nodes and, for ssh, the machines."""
+    """A kind of host, with the disks of its nodes and, for ssh, the machines.
+
+    Raises BadInput for a kind of host or disk that does not exist, and as require_inventory does.
+    """
 
     hosts: str
     disk: str = "directory"
     inventory: str | None = None
+
+    def __post_init__(self) -> None:
+        _plan(self, ())
+        require_inventory(self.hosts, self.inventory, NODES)
 
     @property
     def name(self) -> str:

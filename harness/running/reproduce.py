@@ -17,7 +17,7 @@ from harness.model.scenario import SIDE_NAMES, Scenario, SideName
 from harness.model.systems import Report
 from harness.planning.options import argv_of
 from harness.planning.plan import Plan, ReproductionRequest, StoryStep, checked
-from harness.planning.preflight import preflight
+from harness.planning.preflight import preflight, require_inventory
 from harness.recovery.heal import heal_before_a_run
 from harness.recovery.liveness import own
 from harness.running.controller_process import carry_out, interrupt
@@ -33,7 +33,7 @@ def reproduce_scenario(
     """Run all sides one after another, then judge them in one Spark session."""
     request = _with_seed(request)
     plans = plans_to_run(scenario, request, on_event)
-    preflight(request.hosts, request.inventory)
+    preflight(request.hosts)
     for line in heal_before_a_run(store):
         on_event(Phase(line))
     system, _ = plugins.system(request.system)
@@ -64,6 +64,7 @@ def plans_to_run(scenario: Scenario, request: ReproductionRequest, on_event: OnE
     for plan in plans:
         Cluster(plan)
         refuse_unavailable_faults(plan)
+        require_inventory(plan.hosts, plan.inventory, plan.nodes)
     return plans
 
 

@@ -23,7 +23,7 @@ from harness.model.story import Step, wait_until
 from harness.model.systems import Report
 from harness.planning.options import argv_of
 from harness.planning.plan import NO_FAULTS, Load, Plan, Request, StoryStep
-from harness.planning.preflight import preflight
+from harness.planning.preflight import preflight, require_inventory
 from harness.planning.workloads import checks_of, workload_of
 from harness.recovery.heal import heal_before_a_run
 from harness.running.controller_process import carry_out
@@ -41,7 +41,7 @@ def run_request(
 ) -> tuple[RunDirectory, RunVerdict]:
     """Resolve a request into a plan, carry it out, check it."""
     resolved, plan = _settled(request, on_event)
-    preflight(plan.hosts, plan.inventory)
+    preflight(plan.hosts)
     for line in heal_before_a_run(store):
         on_event(Phase(line))
     run = new_run(store, plan.name, datetime.now(UTC))
@@ -67,6 +67,7 @@ def _settled(request: Request, on_event: OnEvent) -> tuple[Request, Plan]:
     Cluster(plan)
     refuse_unavailable_faults(plan, request.faults if not request.story else ())
     workload_of(plan)
+    require_inventory(plan.hosts, plan.inventory, plan.nodes)
     return resolved, plan
 
 

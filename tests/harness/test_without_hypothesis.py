@@ -10,13 +10,7 @@ import pytest
 
 from tests.support.command import environment
 
-PLACES = [
-    "harness.systems.kafka",
-    "harness.running.run",
-    "harness.running.fault_trials",
-    "nodes.wire",
-    "workloads.register",
-]
+PLACES = ["harness.systems.kafka", "harness.running.run", "nodes.wire.codec", "workloads.register"]
 
 
 @pytest.mark.parametrize("module", PLACES)

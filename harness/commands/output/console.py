@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.commands.options import Output
+from harness.commands.output.progress import Verbosity
 from harness.model import Verdict
 from harness.model.errors import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from results.run_verdict import RunVerdict
@@ -17,6 +17,15 @@ from results.summary import summary
 
 if TYPE_CHECKING:
     from harness.judging.imported import FileVerdict
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a command prints: its results as text or JSON, and what it shows while it works."""
+
+    is_json: bool
+    verbosity: Verbosity
+
 
 EXIT_OF = {Verdict.VALID: EXIT_VALID, Verdict.INVALID: EXIT_INVALID, Verdict.UNKNOWN: EXIT_UNKNOWN}
 
