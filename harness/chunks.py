@@ -15,6 +15,7 @@ not know what rows mean, and it does not write.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,12 +43,8 @@ def finished_chunks(folder: Path) -> list[Path]:
 
 def check_chunk(file: Path, schema: pa.Schema) -> None:
     """Raise BadInput unless the file's footer can be read and has the columns of schema."""
-    try:
+    with _reading(file, "its footer"):
         found = parquet.read_schema(file)
-    except (OSError, pa.ArrowException) as error:
-        raise BadInput(
-            f"{file}: expected a whole Parquet file, but its footer cannot be read: {_line(error)}"
-        ) from error
     for column in schema:
         at = found.get_field_index(column.name)
         if at < 0 and column.name in ADDED_LATER:
@@ -72,13 +69,19 @@ def check_indexes(files: Sequence[Path]) -> None:
 
 def _index_range(file: Path) -> tuple[int, int, int]:
     """The lowest and the highest history index in a chunk, and its number of rows."""
-    numbers = parquet.read_table(file, columns=["index"]).column("index").to_numpy()
-    return int(numbers.min()), int(numbers.max()), len(numbers)
+    with _reading(file, "its indexes"):
+        numbers = parquet.read_table(file, columns=["index"]).column("index").to_numpy()
+        return int(numbers.min()), int(numbers.max()), len(numbers)
 
 
 def rows_in(files: Sequence[Path]) -> int:
     """The number of rows in the chunks, from their footers."""
-    return sum(parquet.read_metadata(file).num_rows for file in files)
+    return sum(map(_rows_in, files))
+
+
+def _rows_in(file: Path) -> int:
+    with _reading(file, "its footer"):
+        return int(parquet.read_metadata(file).num_rows)
 
 
 def read_chunks(folder: Path, schema: pa.Schema) -> Iterator[pa.Table]:
@@ -94,10 +97,9 @@ def read_table(folder: Path, schema: pa.Schema) -> pa.Table:
 
 def _read_chunk(file: Path, schema: pa.Schema) -> pa.Table:
     """The columns of schema, in its order; raises BadInput where the pages behind a sound footer are damaged."""
-    try:
+    with _reading(file, "it"):
         table = parquet.ParquetFile(file).read(columns=schema.names)
-    except (OSError, pa.ArrowException) as error:
-        raise BadInput(f"{file}: expected a whole Parquet file, but it cannot be read: {_line(error)}") from error
+        table.validate(full=True)  # else text that is not UTF-8 fails where it is used
     columns = [
         table.column(name) if name in table.column_names else pa.nulls(len(table), schema.field(name).type)
         for name in schema.names
@@ -105,5 +107,11 @@ def _read_chunk(file: Path, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _line(error: Exception) -> str:
-    return str(error).splitlines()[0]
+@contextmanager
+def _reading(file: Path, what: str) -> Iterator[None]:
+    """Raise BadInput where the file turns out to be damaged."""
+    try:
+        yield
+    except (OSError, pa.ArrowException, ValueError) as error:
+        problem = "text that is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error).splitlines()[0]
+        raise BadInput(f"{file}: expected a whole Parquet file, but {what} cannot be read: {problem}") from error

@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
+import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -49,9 +52,28 @@ def use_cache() -> None:
 
 @cache
 def folder() -> Path:
-    """$XDG_CACHE_HOME/splitbrain/kernels-…, by default below ~/.cache."""
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return caches / "splitbrain" / f"kernels-{digest(SOURCES)}"
+    """$XDG_CACHE_HOME/splitbrain/kernels-…, by default below ~/.cache.
+
+    A user without a home that can be written has a folder in the temporary directory instead.
+    """
+    name = f"kernels-{digest(SOURCES)}"
+    try:
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        (caches / "splitbrain" / name).mkdir(parents=True, exist_ok=True)
+        if os.access(caches / "splitbrain" / name, os.W_OK):
+            return caches / "splitbrain" / name
+    except (OSError, RuntimeError):  # RuntimeError: the user has no home at all
+        pass
+    return _own_folder(Path(tempfile.gettempdir()) / f"splitbrain-{os.getuid()}") / name
+
+
+def _own_folder(path: Path) -> Path:
+    """The folder, or a new one if another user can write to it: numba executes what it finds there."""
+    with suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    status = path.lstat()
+    is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
+    return path if is_own else Path(tempfile.mkdtemp(prefix="splitbrain-"))
 
 
 def digest(folder: Path) -> str:

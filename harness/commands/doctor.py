@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
+import tabulate
 import typer
 
 from harness.commands.options import examples, prints
@@ -22,6 +25,8 @@ from nodes.hosts.sandbox import INSTALL_TOOLS, TOOLS, Privilege, missing_tools, 
 from nodes.kafka.artifacts import Library
 
 JAVA_NEEDED = 17
+ENVIRONMENT, PACKAGES = Path(sys.prefix), Path(tabulate.__file__)
+"""The virtual environment, and a package in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,7 @@ class Capability:
 
 def examine() -> list[Capability]:
     """Try every prerequisite; takes about a second."""
-    probes: list[Callable[[], Capability]] = [_python, _sandbox, _java, _maven, _releases, _memory]
+    probes: list[Callable[[], Capability]] = [_python, _other_users, _sandbox, _java, _maven, _releases, _memory]
     return [_network_tools(), *(examine_one() for examine_one in probes)]
 
 
@@ -50,6 +55,23 @@ def _word(capability: Capability) -> str:
 def _python() -> Capability:
     version = ".".join(map(str, sys.version_info[:3]))
     return Capability("Python", sys.version_info >= (3, 11), True, version, "install Python 3.11 or later")
+
+
+def _other_users() -> Capability:
+    """Whether users other than this environment's owner can run it; the kernel decides by the mode of each folder."""
+    closed = next(filter(None, map(closed_to_others, (Path(sys.executable).resolve(), ENVIRONMENT, PACKAGES))), None)
+    found = f"closed to them: {closed}" if closed else "can use this environment"
+    fix = "make the environment outside of that folder, with a Python outside of it, e.g. /usr/bin/python3 -m venv"
+    return Capability("other users", closed is None, False, found, fix)
+
+
+def closed_to_others(path: Path) -> Path | None:
+    """The outermost part of a path that users who do not own it cannot enter or read; None if they can read it all."""
+    for each in (*reversed(path.parents), path):
+        needed = stat.S_IXOTH if each.is_dir() else stat.S_IROTH
+        if each.stat().st_mode & needed != needed:
+            return each
+    return None
 
 
 def _network_tools() -> Capability:

@@ -19,6 +19,7 @@ from harness.chunks import finished_chunks, read_chunks
 from harness.histories.edn import Keyword, to_edn
 from harness.model import NEMESIS, BadInput
 from harness.model.records.tables import HISTORY
+from harness.model.validation import shown
 
 BATCH_ROWS = 65_536
 """How many rows are Python values at once."""
@@ -37,7 +38,7 @@ def export_lines(run: Path, as_edn: bool, independent: bool) -> Iterator[str]:
 
 def form_of(row: dict[str, Any], independent: bool) -> dict[str, Any]:
     """A row as a form; nulls are left out, except for the value."""
-    value = None if row["value"] is None else json.loads(row["value"])
+    value = _value_of(row)
     key = row["key"]
     if independent and row["process"] != NEMESIS:
         key, value = None, [key, value]
@@ -53,6 +54,15 @@ def form_of(row: dict[str, Any], independent: bool) -> dict[str, Any]:
         "error": row["error"],
     }
     return {name: value for name, value in form.items() if value is not None or name == "value"}
+
+
+def _value_of(row: dict[str, Any]) -> Any:
+    """The value of a row. Raises BadInput where a damaged chunk has something else than JSON."""
+    try:
+        return None if row["value"] is None else json.loads(row["value"])
+    except (ValueError, RecursionError) as error:
+        text = shown(row["value"])
+        raise BadInput(f"history row {row['index']}: expected a value in JSON, found {text}") from error
 
 
 def edn_line(form: dict[str, Any]) -> str:

@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,45 @@ def test_kernels_are_cached_by_the_contents_of_all_their_sources(tmp_path: Path)
 def test_numba_uses_that_cache() -> None:
     chosen = os.environ.get("NUMBA_CACHE_DIR", f"kernels-{cache.digest(SOURCES)}")
     assert chosen in search.search.stats.cache_path
+
+
+@pytest.fixture
+def folder_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """The folder for a user with this home."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+
+    def find(home: str) -> Path:
+        monkeypatch.setenv("HOME", home)
+        cache.folder.cache_clear()
+        return cache.folder()
+
+    yield find
+    cache.folder.cache_clear()
+
+
+def test_user_whose_home_cannot_be_written_has_a_cache_of_their_own(
+    tmp_path: Path, folder_of: Callable[[str], Path]
+) -> None:
+    assert folder_of("/proc/nobody").parent == tmp_path / f"splitbrain-{os.getuid()}"
+    assert folder_of(str(tmp_path / "home")).parent == tmp_path / "home" / ".cache" / "splitbrain"
+
+
+@pytest.mark.parametrize("others", ["a folder that others write", "a link"])
+def test_cache_in_the_temporary_folder_is_not_shared_with_other_users(
+    tmp_path: Path, folder_of: Callable[[str], Path], others: str
+) -> None:
+    planted = tmp_path / f"splitbrain-{os.getuid()}"
+    if others == "a link":
+        (tmp_path / "elsewhere").mkdir()
+        planted.symlink_to(tmp_path / "elsewhere")
+    else:
+        planted.mkdir()
+        planted.chmod(0o777)
+    chosen = folder_of("/proc/nobody").parent
+    assert chosen.parent == tmp_path
+    assert chosen != planted
+    assert chosen.stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.slow
