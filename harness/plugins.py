@@ -27,6 +27,7 @@ from harness.model.nemesis_ops import NemesisOps
 from harness.model.scenario import Scenario
 from harness.model.suggestions import did_you_mean
 from harness.model.systems import SystemKind
+from harness.model.validation import shown
 from nemesis.fault import Fault, by_action, nemesis_ops
 from workloads.workload import WorkloadKind
 
@@ -62,7 +63,7 @@ def load(group: str, name: str, kind: type[T]) -> T:
     point = _entry_points(group).get(name)
     if point is None:
         hint = did_you_mean(name, names(group))
-        raise BadInput(f"{group.removesuffix('s')} {name!r}: expected one of {', '.join(names(group))}{hint}")
+        raise BadInput(f"{group.removesuffix('s')} {shown(name)}: expected one of {', '.join(names(group))}{hint}")
     return _checked(_loaded(point.module, point.attr, f"{group}: {point.value}"), kind, f"{group}: {point.value}")
 
 
@@ -146,7 +147,9 @@ def scenario(identifier: str) -> Scenario:
     found = scenarios().get(identifier.upper())
     if found is None:
         known = sorted(scenarios())
-        raise BadInput(f"scenario {identifier!r}: expected one of {', '.join(known)}{did_you_mean(identifier, known)}")
+        raise BadInput(
+            f"scenario {shown(identifier)}: expected one of {', '.join(known)}{did_you_mean(identifier, known)}"
+        )
     return found
 
 
@@ -161,10 +164,12 @@ def system(name: str) -> tuple[SystemKind, str]:
         return load("systems", family, SystemKind), version
     hint = did_you_mean(family, names("systems"))
     if not version:
-        raise BadInput(f"system {name!r}: expected {', '.join(names('systems'))}, kafka:VERSION, or MODULE:NAME{hint}")
+        raise BadInput(
+            f"system {shown(name)}: expected {', '.join(names('systems'))}, kafka:VERSION, or MODULE:NAME{hint}"
+        )
     if "" not in sys.path:
         sys.path.append("")  # a module in the current folder is found last, so that it hides none of ours
-    place = f"system {name!r}"
+    place = f"system {shown(name)}"
     try:
         return _checked(_loaded(family, version, place), SystemKind, place), ""
     except BadInput as error:

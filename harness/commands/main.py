@@ -9,6 +9,7 @@ so that `--help` answers at once.
 
 from __future__ import annotations
 
+import errno
 import sys
 import traceback
 from importlib.metadata import version
@@ -22,9 +23,12 @@ from harness.commands.output.console import print_error
 from harness.commands.usage import help_instead, is_usage_error, usage_message
 from harness.model import SplitbrainError
 from harness.model.errors import EXIT_INTERNAL, EXIT_USAGE, EXIT_VALID, one_line
+from harness.model.validation import shown
 from nodes.hosts.sandbox import widen_path
 
 INTERRUPTED = 130
+IMPOSSIBLE_PATH = (errno.ENAMETOOLONG, errno.ELOOP)
+"""What the kernel says of paths that only a user can have made up."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -70,8 +74,7 @@ def _exit_code_of(command: Any) -> int:
     except BrokenPipeError:
         return EXIT_VALID
     except OSError as error:
-        print_error(one_line(f"{error.filename or 'the machine'}: {error.strerror or error}"))
-        return EXIT_INTERNAL
+        return _refused_by_the_machine(error)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last resort: the exit code must not be one that means a verdict
@@ -79,6 +82,15 @@ def _exit_code_of(command: Any) -> int:
     if code == INTERRUPTED:  # releases of typer differ: some raise, some return this code
         print_error("interrupted; what was recorded is kept")
     return code
+
+
+def _refused_by_the_machine(error: OSError) -> int:
+    problem = error.strerror or str(error)
+    if error.errno in IMPOSSIBLE_PATH:
+        print_error(f"{shown(error.filename)}: expected a path that can exist: {problem.lower()}")
+        return EXIT_USAGE
+    print_error(one_line(f"{error.filename or 'the machine'}: {problem}"))
+    return EXIT_INTERNAL
 
 
 def _unexpected(error: Exception) -> int:

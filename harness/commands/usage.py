@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.model.suggestions import did_you_mean
-from harness.model.validation import WHOLE_NUMBER, listed, shown
+from harness.model.validation import WHOLE_NUMBER, listed, plain, shown
 
 QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'")
 
@@ -43,12 +43,12 @@ def help_instead(error: Exception) -> str | None:
 def _of_option(error: Any, command: str) -> str:
     known = _options(error.ctx)
     name = error.option_name.partition("=")[0]
-    return f"{_plain(name)}: expected an option{f' of {command}' if command else ''}{did_you_mean(name, known)}"
+    return f"{plain(name)}: expected an option{f' of {command}' if command else ''}{did_you_mean(name, known)}"
 
 
 def _of_option_value(error: Any, _command: str) -> str:
     takes_one = "requires" in error.message
-    return f"{_plain(error.option_name)}: expected {'a value, found none' if takes_one else 'no value, found one'}"
+    return f"{plain(error.option_name)}: expected {'a value, found none' if takes_one else 'no value, found one'}"
 
 
 def _of_missing(error: Any, command: str) -> str:
@@ -75,9 +75,9 @@ def _of_command(error: Any, command: str) -> str:
     known = _commands(getattr(error, "ctx", None))
     if known and "No such command" in error.message:
         word = (QUOTED.findall(error.message) or [""])[0]
-        return f"{_place(f'{command} {_plain(word)}'.strip())}expected {listed(known)}{did_you_mean(word, known)}"
+        return f"{_place(f'{command} {plain(word)}'.strip())}expected {listed(known)}{did_you_mean(word, known)}"
     surplus = re.search(r"unexpected extra arguments?(?:\(s\))? \((.*)\)", error.message, re.DOTALL)
-    return f"{_place(command)}expected no further argument, found {surplus[1] if surplus else 'one'}"
+    return f"{_place(command)}expected no further argument, found {plain(surplus[1]) if surplus else 'one'}"
 
 
 WORDS = {
@@ -107,7 +107,3 @@ def _options(context: Any) -> Iterable[str]:
 
 def _commands(context: Any) -> list[str]:
     return list(getattr(context.command, "commands", ())) if context else []
-
-
-def _plain(word: str) -> str:
-    return word if word.isprintable() and word else shown(word)

@@ -4,6 +4,9 @@ A message is one line that names what was attempted, what was expected and what 
 unchanged. Any other exception is a defect of splitbrain: the command prints its traceback and exits 255.
 """
 
+MESSAGE_CHARACTERS_MAX = 4500
+"""More than any path can have (4096), with what is said of it."""
+
 EXIT_VALID = 0
 EXIT_INVALID = 1
 EXIT_UNKNOWN = 2
@@ -12,8 +15,13 @@ EXIT_INTERNAL = 255
 
 
 def one_line(message: str) -> str:
-    """The message with line ends, and other characters that a terminal would act on, written as escapes."""
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in message)
+    """The message in one line of printable characters: others are escapes, and a very long middle is left out.
+
+    Only what a user typed can be as long as that, e.g. a path.
+    """
+    line = "".join(each if each.isprintable() else repr(each)[1:-1] for each in message)
+    half = MESSAGE_CHARACTERS_MAX // 2
+    return line if len(line) <= MESSAGE_CHARACTERS_MAX else f"{line[:half]} … {line[-half:]}"
 
 
 class SplitbrainError(Exception):

@@ -140,7 +140,12 @@ def first_problem(error: ValidationError, model: Any = None) -> Problem:
 
 def dotted(path: Iterable[int | str]) -> str:
     """A path of keys and indexes in one line, e.g. story.0.value."""
-    return ".".join(part if isinstance(part, str) and part.isprintable() else shown(part) for part in path)
+    return ".".join(plain(part) if isinstance(part, str) else str(part) for part in path)
+
+
+def plain(word: str) -> str:
+    """A word as the user wrote it if it is short and printable, else as shown does."""
+    return word if word.isprintable() and 0 < len(word) <= SHOWN_CHARACTERS else shown(word)
 
 
 def listed(names: Iterable[str]) -> str:

@@ -30,7 +30,7 @@ from harness.model import BadInput
 from harness.model.faults.disks import FileSystem
 from harness.model.nemesis_ops import SLEEP
 from harness.model.suggestions import did_you_mean
-from harness.model.validation import Matching, dotted, first_problem, one_of, shown
+from harness.model.validation import Matching, dotted, first_problem, one_of, plain, shown
 from harness.planning.story_steps import StoryStep
 from harness.text_files import read_json, read_toml
 from nemesis.arguments import NODES_MAX
@@ -55,9 +55,9 @@ def _system_name(name: str) -> str:
     known = plugins.names("systems")
     if not colon and family not in known:
         hint = did_you_mean(family, known)
-        raise ValueError(f"expected {', '.join(known)}, kafka:VERSION or MODULE:NAME, found {name!r}{hint}")
+        raise ValueError(f"expected {', '.join(known)}, kafka:VERSION or MODULE:NAME, found {shown(name)}{hint}")
     if colon and not (family and version):
-        raise ValueError(f"expected a name before the colon and a version or a name after it, found {name!r}")
+        raise ValueError(f"expected a name before the colon and a version or a name after it, found {shown(name)}")
     return name
 
 
@@ -247,7 +247,7 @@ def checked(
         problem = first_problem(error, model)
         key, *rest = problem.path or ("top level",)
         if flags is None or key in flags:
-            words = [flag_of(str(key)), *(part for part in rest if isinstance(part, str))]
+            words = [flag_of(str(key)), *(plain(part) for part in rest if isinstance(part, str))]
             raise BadInput(f"{' '.join(words)}: {problem}") from error
         raise BadInput(f"{file}: {dotted((key, *rest))}: {problem}") from error
     except (RecursionError, ValueError) as error:  # deeper, or of more digits, than a plan can be stored

@@ -17,7 +17,7 @@ from harness.model.nemesis_ops import AWAIT, HEAL, SLEEP
 from harness.model.stored_names import current_arguments, current_condition, current_op
 from harness.model.story import MARK, Step
 from harness.model.suggestions import did_you_mean
-from harness.model.validation import dotted, first_problem
+from harness.model.validation import dotted, first_problem, shown
 from nemesis.arguments import Arguments, Node, Seconds
 
 
@@ -29,7 +29,7 @@ class _Condition(Arguments):
     def _is_known(self) -> _Condition:
         if self.name not in TEXTS:
             hint = did_you_mean(self.name, TEXTS)
-            raise ValueError(f"expected one of the conditions {', '.join(TEXTS)}, found {self.name!r}{hint}")
+            raise ValueError(f"expected one of the conditions {', '.join(TEXTS)}, found {shown(self.name)}{hint}")
         if needs_node(self.name) != (self.node is not None):
             raise ValueError(f"condition {self.name}: expected {'a' if needs_node(self.name) else 'no'} node")
         return self
@@ -84,7 +84,7 @@ class StoryStep(BaseModel):
         types = step_types()
         if self.f not in types:
             hint = did_you_mean(self.f, types)
-            raise ValueError(f"step {self.f!r}: expected one of {', '.join(types)}{hint}")
+            raise ValueError(f"step {shown(self.f)}: expected one of {', '.join(types)}{hint}")
         try:
             stored = json.dumps(self.value, default=str)
         except (ValueError, RecursionError) as error:  # more digits, or deeper, than JSON is written

@@ -65,6 +65,13 @@ def test_invalid_plan_file_is_reported_in_one_line_with_file_and_key(tmp_path, c
     assert len(message) < 700
 
 
+def test_faults_of_the_command_line_replace_those_of_a_plan_with_their_weights(tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_text('faults = ["kill", "pause"]\nweight = { kill = 2, pause = 3 }\n')
+    request = read_request(path, {"faults": ["kill"]})
+    assert (request.faults, request.weights) == (["kill"], {"kill": 2})
+
+
 def test_flags_override_the_plan_file(tmp_path):
     path = tmp_path / "plan.toml"
     path.write_text('nodes = 5\nworkload = "register"\n')
@@ -74,6 +81,45 @@ def test_flags_override_the_plan_file(tmp_path):
 
 COMMANDS = {
     # case: arguments, part of the message
+    "a negative time limit": (("run", "--time-limit", "-5"), "--time-limit: expected more than 0, found -5"),
+    "a flag besides a plan": (("run", "--plan", "{sound}", "--nodes", "0"), "--nodes: expected 1 or more, found 0"),
+    "faults besides none": (("run", "--faults", "none,kill"), "--faults: expected none alone, or faults without none"),
+    "a weight of an absent fault": (("run", "--weight", "pause=2"), "--weight: expected faults among partition, found"),
+    "a weight without faults": (("run", "--faults", "none", "--weight", "kill=2"), "--weight: expected no weights"),
+    "a missing inventory": (
+        ("run", "--hosts", "ssh", "--inventory", "/no/a.toml"),
+        "/no/a.toml: expected an inventory",
+    ),
+    "a missing inventory of other hosts": (("run", "--inventory", "/no/a.toml"), "/no/a.toml: expected an inventory"),
+    "trials on machines without an inventory": (
+        ("faults", "test", "--hosts", "ssh"),
+        "--hosts ssh: expected --inventory",
+    ),
+    "an empty version": (("run", "--system", "kafka:"), "--system: expected a name before the colon and a version"),
+    "an endless plan": (("run", "--plan", "/dev/zero"), "/dev/zero: expected a plan in TOML, found a device"),
+    "a switch without its prefix": (("run", "--switch", "pre_vote=false"), "; did you mean reference.pre_vote?"),
+    "a near workload": (("run", "--workload", "regster"), "; did you mean register?"),
+    "a near fault": (("run", "--faults", "partitoin"), "; did you mean partition?"),
+    "a near switch": (("run", "--switch", "reference.pre_voet=true"), "; did you mean pre_vote?"),
+    "a near scenario": (("reproduce", "PV01"), "; did you mean PV-01?"),
+    "a near system": (("run", "--system", "kafkaa"), "; did you mean kafka?"),
+    "a near system with a version": (("run", "--system", "kafkaa:4.3.1"), "; did you mean kafka?"),
+    "a near flag": (("run", "--time-limt", "3"), "--time-limt: expected an option of run; did you mean --time-limit?"),
+    "a near command": (("reproduse", "PV-01"), "; did you mean reproduce?"),
+    "a flag without its value": (("run", "--nodes"), "--nodes: expected a value, found none"),
+    "a value for a switch of the command": (
+        ("check", "x", "--skip-malformed=1"),
+        "--skip-malformed: expected no value",
+    ),
+    "a missing argument": (("reproduce",), "reproduce: expected ID…, found nothing"),
+    "a surplus argument": (("runs", "more"), "runs: expected no further argument, found more"),
+    "another choice": (("runs", "--format", "xml"), "--format: expected text or json, found 'xml'"),
+    "a limit of nothing": (("runs", "--limit", "0"), "--limit: expected a whole number, 1 or more"),
+    "a store that is a file": (
+        ("run", "--store", "/dev/null"),
+        "/dev/null: expected a folder in which runs can be cre",
+    ),
+    "a path that is too long": (("report", "x" * 3000), "expected a path that can exist: file name too long"),
     "a plan with an unknown key": (("run", "--plan", "{plan}"), "{plan}: nodse: expected one of the keys at_once,"),
     "a missing plan": (
         ("run", "--plan", "/no/plan.toml"),
@@ -130,7 +176,9 @@ COMMANDS = {
 def test_bad_input_is_one_line_and_exit_254_without_a_run(tmp_path, store, arguments, problem):
     plan = tmp_path / "plan.toml"
     plan.write_text("nodse = 3\n")
-    filled = [argument.format(plan=plan) for argument in arguments]
+    sound = tmp_path / "sound.toml"
+    sound.write_text("nodes = 5\n")
+    filled = [argument.format(plan=plan, sound=sound) for argument in arguments]
     result = splitbrain(*filled, SPLITBRAIN_STORE=str(store))
     assert result.code == 254
     (line,) = result.messages

@@ -1,4 +1,4 @@
-"""A damaged run blocks nothing: it is listed with the reason, healed as far as its journal allows, and left as it is."""
+"""A damaged run blocks nothing: it is listed with the reason, and healed as far as its journal allows."""
 
 from __future__ import annotations
 
