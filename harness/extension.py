@@ -32,6 +32,6 @@ from nemesis.faults import process
 from nodes.hosts.command_node import CommandNode
 from nodes.observe.polling import PollingObserver, Status
 from workloads.register import RegisterClient, registers
-from workloads.workload import ClusterAccess, Workload, WorkloadKind, WorkloadSpec, needs_brokers, refuse_options
+from workloads.workload import ClusterAccess, Workload, WorkloadKind, WorkloadSpec, needs_brokers
 
 __all__ = [name for name in dir() if not name.startswith("_")]

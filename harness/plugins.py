@@ -98,6 +98,11 @@ def faults() -> Mapping[str, Fault]:
     return {fault.name: fault for fault in sorted(loaded, key=lambda fault: (fault.heal_order, fault.name))}
 
 
+def fault(name: str) -> Fault:
+    """The fault of that name. Raises BadInput naming the known ones."""
+    return load("faults", name, Fault)
+
+
 @cache
 def actions() -> Mapping[str, Fault]:
     """Each nemesis action's fault."""

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.model.conditions import LEADER_KNOWN
+from harness.model.nemesis_ops import SLEEP
 from harness.model.story import Step, heal, sleep, wait_until
 from nemesis.fault import Fault
 
@@ -38,7 +39,10 @@ def random_story(
     nodes: int,
     quiet_seconds: float = 2.0,
 ) -> list[Step]:
-    """One rotation per interval until about the duration; the same arguments give the same story."""
+    """One rotation per interval until the duration is reached; the same arguments give the same story.
+
+    A rotation that has begun is completed, so the story may last one rotation longer.
+    """
     random_source = random.Random(f"schedule {seed}")
     if not mix.weights:
         return [sleep(duration_seconds)]
@@ -49,7 +53,7 @@ def random_story(
         steps = [step for name in _names(random_source, mix) for step in faults[name].sample(random_source, nodes)]
         story += [*steps, sleep(round(interval * (1 - CALM_SHARE), 2)), heal()]
         story += [sleep(round(interval * CALM_SHARE, 2))]
-        elapsed += interval
+        elapsed += interval + sum(step.value for step in steps if step.f == SLEEP)
     return [*story, wait_until(LEADER_KNOWN), sleep(quiet_seconds)]
 
 

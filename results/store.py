@@ -25,6 +25,9 @@ from typing import Final, Literal
 from harness.model import BadInput
 from results.files import read_json, write_json
 
+LATEST: Final = "latest"
+"""The name of the link to a store's newest run."""
+
 Status = Literal["created", "running", "recorded", "judged", "interrupted"]
 RunKind = Literal["run", "reproduction"]
 
@@ -151,9 +154,11 @@ def new_run(store: Path, name: str, now: datetime, kind: RunKind = "run") -> Run
         # The suffix distinguishes runs of the same second; mkdir fails if another process has created the directory.
         suffix = hashlib.sha256(f"{stem} {now.microsecond} {attempt}".encode()).hexdigest()[:4]
         try:
-            return _create(store / f"{stem}-{suffix}", kind, now)
+            run = _create(store / f"{stem}-{suffix}", kind, now)
         except FileExistsError:
             continue
+        _link_latest(run)
+        return run
     raise BadInput(f"{store}: cannot create a run named {stem}: there are already a thousand")
 
 
@@ -164,6 +169,16 @@ def _create(path: Path, kind: RunKind, now: datetime) -> RunDirectory:
     return run
 
 
+def _link_latest(run: RunDirectory) -> None:
+    """Let `latest` lead to a run; the link is replaced atomically. A name that the user has given away stays."""
+    latest = run.path.parent / LATEST
+    if latest.exists() and not latest.is_symlink():
+        return
+    link = run.path.parent / f".{LATEST}-{run.name}"
+    link.symlink_to(run.name)
+    link.replace(latest)
+
+
 def runs(store: Path) -> list[RunDirectory]:
     """The runs of a store, oldest first; empty if there is no store."""
     return sorted(_runs(store), key=lambda run: run.name)
@@ -171,4 +186,5 @@ def runs(store: Path) -> list[RunDirectory]:
 
 def _runs(store: Path) -> Iterator[RunDirectory]:
     for status_file in store.glob("*/status.json"):
-        yield RunDirectory(status_file.parent)
+        if status_file.parent.name != LATEST:
+            yield RunDirectory(status_file.parent)

@@ -49,25 +49,18 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """The workload's options, with values from CHOICES."""
+    """The workload's options, with values from CHOICES. Raises BadInput for an invalid combination."""
 
-    acks: str = "all"
-    idempotence: str = "true"
-    isolation: str = "read_uncommitted"
-    assignment: str = "assign"
+    acks: str
+    idempotence: str
+    isolation: str
+    assignment: str
 
-    @staticmethod
-    def of(values: Mapping[str, str]) -> LogOptions:
-        """Raises BadInput for an unknown option, an invalid value, or an invalid combination."""
-        for name, value in values.items():
-            if name not in CHOICES:
-                raise BadInput(f"workload option {name!r}: expected one of {', '.join(CHOICES)}")
-            if value not in CHOICES[name]:
-                raise BadInput(f"workload option {name}={value}: expected {' or '.join(CHOICES[name])}")
-        options = LogOptions(**values)
-        if options.idempotence == "true" and options.acks != "all":
-            raise BadInput(f"workload option acks={options.acks}: expected all, or idempotence=false with it (KIP-98)")
-        return options
+    def __post_init__(self) -> None:
+        if self.idempotence == "true" and self.acks != "all":
+            raise BadInput(
+                f"workload log: option acks: expected all, or idempotence=false (KIP-98), found {self.acks!r}"
+            )
 
     @property
     def producer(self) -> dict[str, str | int]:
@@ -113,7 +106,7 @@ def send(number: int, random: int) -> Op:
 
 def log(option_values: Mapping[str, str]) -> Workload:
     """The workload with these options. Raises BadInput for invalid ones."""
-    options = LogOptions.of(option_values)
+    options = LogOptions(**option_values)
     return Workload(
         name="log",
         summary=f"a log of {PARTITIONS} partitions, acks={options.acks}, {options.isolation}",
@@ -128,4 +121,4 @@ def log(option_values: Mapping[str, str]) -> Workload:
     )
 
 
-LOG = needs_brokers("log", f"a log of {PARTITIONS} partitions: sends and polls", log)
+LOG = needs_brokers("log", f"a log of {PARTITIONS} partitions: sends and polls", log, CHOICES)

@@ -25,7 +25,7 @@ from kio.static.primitive import i8
 
 from harness.model import BadInput, Op
 from harness.model.session import Connection, NotSent
-from workloads.workload import Connect, MakeSession, Workload, WorkloadKind, WorkloadSpec, refuse_options
+from workloads.workload import Connect, MakeSession, Workload, WorkloadKind, WorkloadSpec
 
 CLIENT_METRICS = i8(16)
 CONFIG = "metrics"
@@ -151,7 +151,6 @@ class RegisterClient:
 
 def register(spec: WorkloadSpec) -> Workload:
     """The workload. Raises BadInput for a system that has no registers."""
-    refuse_options("register", spec)
     client = spec.clients.get("register")
     if not isinstance(client, RegisterClient):
         raise BadInput(f"workload register: --system {spec.system} has no registers")

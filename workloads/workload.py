@@ -78,7 +78,7 @@ class WorkloadSpec:
     """What a plan specifies for a workload.
 
     system is the system's name for messages, layout that of its nodes, clients what the system offers workloads
-    (harness.model.systems.SystemKind.clients), options the workload's own, by name.
+    (harness.model.systems.SystemKind.clients), options the values of all options of the workload, by name.
     """
 
     system: str
@@ -91,22 +91,35 @@ class WorkloadSpec:
 class WorkloadKind:
     """A workload by name, registered with the entry point group `splitbrain.workloads`.
 
-    make raises BadInput where the system cannot serve the workload, and for an unknown option.
+    make raises BadInput where the system cannot serve the workload, and for options that exclude each other. options
+    has the values of each option, the default first.
     """
 
     name: str
     summary: str
     make: Callable[[WorkloadSpec], Workload]
+    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def completed(self, given: Mapping[str, str]) -> dict[str, str]:
+        """All options, with the default of each that is not given. Raises BadInput for an unknown name or value."""
+        for name, value in given.items():
+            place = f"workload {self.name}: option {name}"
+            if not self.options:
+                raise BadInput(f"{place}: expected no options")
+            if name not in self.options:
+                raise BadInput(f"{place}: expected one of {', '.join(self.options)}")
+            if value not in self.options[name]:
+                raise BadInput(f"{place}: expected {' or '.join(self.options[name])}, found {value!r}")
+        return {name: values[0] for name, values in self.options.items()} | dict(given)
 
 
-def refuse_options(name: str, spec: WorkloadSpec) -> None:
-    """Raise BadInput for a workload that takes no options but was given some."""
-    if spec.options:
-        raise BadInput(f"workload {name}: expected no options, found {', '.join(spec.options)}")
-
-
-def needs_brokers(name: str, summary: str, make: Callable[[Mapping[str, str]], Workload]) -> WorkloadKind:
-    """A workload that sends to brokers, made from its options. make raises BadInput for an unknown option."""
+def needs_brokers(
+    name: str,
+    summary: str,
+    make: Callable[[Mapping[str, str]], Workload],
+    options: Mapping[str, tuple[str, ...]] | None = None,
+) -> WorkloadKind:
+    """A workload that sends to brokers, made from its options."""
 
     def make_on(spec: WorkloadSpec) -> Workload:
         if "brokers" not in spec.clients or spec.layout != "combined":
@@ -116,4 +129,4 @@ def needs_brokers(name: str, summary: str, make: Callable[[Mapping[str, str]], W
             )
         return make(spec.options)
 
-    return WorkloadKind(name, summary, make_on)
+    return WorkloadKind(name, summary, make_on, options or {})

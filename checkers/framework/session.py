@@ -2,9 +2,7 @@
 
 Most of a small check's time is the start of a Java machine, so the settings suit a short run: the serial collector, the
 first compiler tier only (unless the input is large), no web page, few shuffle partitions, no adaptive re-planning. When
-only this machine has to reach Java, it binds to 127.0.0.1, so the checks run on a machine without any route. Java's
-output goes to an anonymous file and never to the user's terminal; if Java does not start, the error quotes its last
-line.
+only this machine has to reach Java, it binds to 127.0.0.1, so the checks run on a machine without any route.
 
     spark = spark_session()                                # this machine, every core
     spark = spark_session(master="spark://host:7077")      # a cluster, to which this package is sent
@@ -12,7 +10,7 @@ line.
 If checkers/archive.py has written an archive of loaded classes, the session maps it instead of loading the classes
 again. Without it the session works, but starts later.
 
-Contains the start of the session. It knows nothing of histories or checks.
+Contains the session's settings. The start of Java is java.py. It knows nothing of histories or checks.
 """
 
 from __future__ import annotations
@@ -22,19 +20,16 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryFile
+from threading import Lock
 from zipfile import ZipFile
 
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkRuntimeError
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from harness.model import EnvironmentFailure
+from checkers.framework.java import JavaStart
 
 PACKAGES = Path(__file__).parents[2]
 SHUFFLE_PARTITIONS = 4
@@ -63,6 +58,8 @@ UNPACKED = "splitbrain"
 LARGE_BYTES = 32 << 20
 """The size of Parquet from which a check counts as large: about two million rows of history."""
 
+_STARTING = Lock()
+
 
 def spark_session(
     master: str | None = None,
@@ -72,16 +69,24 @@ def spark_session(
     large: bool = False,
     meanwhile: Sequence[str] = (),
 ) -> SparkSession:
-    """The running session, or a new one.
+    """The running session, whichever thread started it, or a new one.
 
     memory: the driver's heap, in Java's notation. large: see LARGE_BYTES. meanwhile: modules to import while the Java
     machine starts.
 
     Raises EnvironmentFailure if no Java machine can be started.
     """
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        return running
+    with _STARTING:
+        # An active session is a thread's own; the context is the process's.
+        context = SparkContext._active_spark_context
+        return (
+            SparkSession(context) if context else _new_session(master, memory, archive, java_options, large, meanwhile)
+        )
+
+
+def _new_session(
+    master: str | None, memory: str, archive: Path | None, java_options: str, large: bool, meanwhile: Sequence[str]
+) -> SparkSession:
     options = java_options if large else f"{FIRST_TIER} {java_options}"
     master = master or "local[*]"
     conf = settings(master, memory, archive or archive_file(), options, large)
@@ -158,7 +163,7 @@ def sent_along(cache: Path) -> list[tuple[str, str]]:
 
 
 def start(conf: SparkConf, near: bool, meanwhile: Sequence[str]) -> SparkContext:
-    """A context in a new Java machine, whose standard error is kept off the terminal."""
+    """A context in a new Java machine."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if near:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -166,14 +171,9 @@ def start(conf: SparkConf, near: bool, meanwhile: Sequence[str]) -> SparkContext
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
     for name, value in WORKER_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    with TemporaryFile("w+") as stderr, ThreadPoolExecutor(1) as pool:
-        starting = pool.submit(launch_gateway, conf, popen_kwargs={"stderr": stderr})
-        for module in (PYSPARK_IMPORTS, *meanwhile):
-            import_module(module)
-        try:
-            gateway = starting.result()
-        except PySparkRuntimeError as failure:
-            stderr.seek(0)
-            lines = stderr.read().strip().splitlines() or [str(failure)]
-            raise EnvironmentFailure(f"Spark needs Java 17 or newer, and it did not start: {lines[-1]}") from failure
-    return SparkContext(gateway=gateway, conf=conf)
+    java = JavaStart(conf)
+    for module in (PYSPARK_IMPORTS, *meanwhile):
+        import_module(module)
+    context = SparkContext(gateway=java.gateway(), conf=conf)
+    java.is_up()
+    return context

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.commands.arguments import RunArgument, RunsOrHistories, run_path
 from harness.commands.console import exit_code, print_json, print_verdict
-from harness.commands.options import Format, FormatOption, MasterOption
+from harness.commands.options import STORE, MasterOption, Output, StoreOption, examples, prints
 from harness.commands.progress import progress
 from harness.model import BadInput
 from harness.model.progress import phases
@@ -37,14 +38,16 @@ SemanticsOption = Annotated[
 ]
 
 
+@prints(progress=True)
 def check(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Run directories; with --model, histories.")],
+    output: Output,
+    runs: RunsOrHistories,
     model: Annotated[str | None, typer.Option(help="Model for external histories, e.g. register.")] = None,
     semantics: SemanticsOption = None,
     initial: Annotated[str | None, typer.Option(help="Initial value of the model as JSON; nil by default.")] = None,
     skip_malformed: Annotated[bool, typer.Option("--skip-malformed", help="Count malformed rows and go on.")] = False,
     master: MasterOption = None,
-    output: FormatOption = Format.TEXT,
+    store: StoreOption = STORE,
 ) -> None:
     """Re-check stored runs, or check external histories against a model."""
     from harness.judging.imported import HeldTo
@@ -52,23 +55,24 @@ def check(
 
     if model is not None:
         held_to = HeldTo(model, (semantics or Semantics.STRICT).value, initial, skip_malformed)
-        raise typer.Exit(_check_files(paths, held_to, master, output))
+        raise typer.Exit(_check_files([Path(run) for run in runs], held_to, master, output))
     if semantics or initial is not None or skip_malformed:
         raise BadInput("--semantics, --initial and --skip-malformed need --model, e.g. --model register")
-    with progress() as on_event:
+    paths = [run_path(run, store) for run in runs]
+    with progress(output.verbosity) as on_event:
         checked = list(check_paths(paths, master, phases(on_event, "checks")))
     for directory, verdict in checked:
         print_verdict(verdict, directory, output)
     raise typer.Exit(exit_code([verdict for _, verdict in checked]))
 
 
-def _check_files(paths: list[Path], held_to: HeldTo, master: str | None, output: Format) -> int:
+def _check_files(paths: list[Path], held_to: HeldTo, master: str | None, output: Output) -> int:
     from harness.judging.imported import check_files
 
-    with progress() as on_event:
+    with progress(output.verbosity) as on_event:
         verdicts = list(check_files(paths, held_to, master, phases(on_event, "checks")))
     for verdict in verdicts:
-        if output is Format.JSON:
+        if output.is_json:
             print_json(verdict.as_json())
         else:
             print(verdict.as_text())
@@ -76,26 +80,30 @@ def _check_files(paths: list[Path], held_to: HeldTo, master: str | None, output:
 
 
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")],
-    output: Annotated[ExportFormat, typer.Option("--format", help="edn or jsonl.")] = ExportFormat.EDN,
+    run: RunArgument,
+    history_format: Annotated[ExportFormat, typer.Option("--format", help="edn or jsonl.")] = ExportFormat.EDN,
     independent: Annotated[bool, typer.Option("--independent", help="Values as [key value], as in Jepsen.")] = False,
+    store: StoreOption = STORE,
 ) -> None:
     """Print a run's history for other checkers, one operation per line."""
     from harness.histories.exporting import export_lines
 
-    for line in export_lines(run, output is ExportFormat.EDN, independent):
+    for line in export_lines(run_path(run, store), history_format is ExportFormat.EDN, independent):
         print(line)
 
 
-def report(path: Annotated[Path, typer.Argument(metavar="RUN", help="A checked run.")]) -> None:
+@prints()
+def report(output: Output, run: RunArgument, store: StoreOption = STORE) -> None:
     """Render a run's report again."""
     from harness.judging.stored import rewrite_report
 
-    print(rewrite_report(path))
+    path = rewrite_report(run_path(run, store))
+    print_json({"report": str(path)}) if output.is_json else print(path)
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command("check")(check)
-    app.command("export")(export)
-    app.command("report")(report)
+    checks = ("splitbrain check latest", "splitbrain check --model register history.edn")
+    app.command("check", epilog=examples(*checks))(check)
+    app.command("export", epilog=examples("splitbrain export latest --format jsonl"))(export)
+    app.command("report", epilog=examples("splitbrain report latest"))(report)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.commands.options import Format
+from harness.commands.options import Output
 from harness.model import Verdict
 from harness.model.errors import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from harness.recovery.remains import open_faults
@@ -32,9 +32,9 @@ def print_error(message: str) -> None:
     print(f"splitbrain: {message}", file=sys.stderr, flush=True)
 
 
-def print_verdict(verdict: RunVerdict, directory: RunDirectory, output: Format) -> None:
+def print_verdict(verdict: RunVerdict, directory: RunDirectory, output: Output) -> None:
     """The verdict on a run or a reproduction, where its evidence is, and how to clean up if anything is left."""
-    if output is Format.JSON:
+    if output.is_json:
         print_json(verdict.to_json() | {"run": str(directory.path)})
         return
     print(summary(verdict))

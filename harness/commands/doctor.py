@@ -7,14 +7,14 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import typer
-from tabulate import tabulate
 
 from harness.commands.console import print_json
-from harness.commands.options import Format, FormatOption
+from harness.commands.options import Output, examples, prints
+from harness.commands.tables import print_table
 from harness.model import EnvironmentFailure
 from harness.model.errors import EXIT_INVALID, EXIT_VALID
 from harness.planning.preflight import INSTALL_JAVA
@@ -39,12 +39,6 @@ def examine() -> list[Capability]:
     """Try every prerequisite; takes about a second."""
     probes: list[Callable[[], Capability]] = [_python, _sandbox, _java, _maven, _releases, _memory]
     return [_network_tools(), *(examine_one() for examine_one in probes)]
-
-
-def table(capabilities: Sequence[Capability]) -> str:
-    """The prerequisites as a table for a terminal."""
-    rows = [(c.name, _word(c), c.found, "" if c.works else c.fix) for c in capabilities]
-    return tabulate(rows, headers=("what", "works", "found", "fix"), maxcolwidths=[24, 8, 60, 50])
 
 
 def _word(capability: Capability) -> str:
@@ -105,17 +99,19 @@ def _memory() -> Capability:
     return Capability("memory", gibibytes >= 2, False, found, "free 2 GiB: five Kafka nodes and Spark need them")
 
 
-def doctor(output: FormatOption = Format.TEXT) -> None:
+@prints()
+def doctor(output: Output) -> None:
     """Check prerequisites and show how to fix what is missing."""
     capabilities = examine()
-    if output is Format.JSON:
+    if output.is_json:
         for capability in capabilities:
             print_json(asdict(capability))
     else:
-        print(table(capabilities))
+        rows = [(c.name, _word(c), c.found, "" if c.works else c.fix) for c in capabilities]
+        print_table(("what", "works", "found", "fix"), rows)
     raise typer.Exit(EXIT_VALID if all(each.works for each in capabilities if each.needed) else EXIT_INVALID)
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("doctor")(doctor)
+    app.command("doctor", epilog=examples("splitbrain doctor"))(doctor)

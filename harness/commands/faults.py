@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from tabulate import tabulate
 
 from harness import plugins
+from harness.commands.arguments import completed
+from harness.commands.console import print_json
+from harness.commands.fault_description import as_json, describe
+from harness.commands.options import Output, prints
 from harness.commands.progress import progress
+from harness.commands.tables import print_rows, print_table
 from harness.model.errors import EXIT_INVALID
 from harness.model.progress import Phase
 from nemesis.fault import Fault
@@ -25,36 +29,50 @@ HostsOption = Annotated[
 ]
 DiskOption = Annotated[str | None, typer.Option(help="File system that nodes keep their logs on.")]
 InventoryOption = Annotated[Path | None, typer.Option(help="TOML file that lists the machines for --hosts ssh.")]
-WIDTHS = [12, 40, 14, 10, 10, 60]
 
 app = typer.Typer(invoke_without_command=True, help="Which faults are available here, and whether they work.")
 
 
 @app.callback()
+@prints(progress=True)
 def faults(
-    context: typer.Context, hosts: HostsOption = None, disk: DiskOption = None, inventory: InventoryOption = None
+    context: typer.Context,
+    output: Output,
+    hosts: HostsOption = None,
+    disk: DiskOption = None,
+    inventory: InventoryOption = None,
 ) -> None:
     """List every fault, and whether it is available on this machine or why not."""
     if context.invoked_subcommand:
         return
     from harness.running.fault_trials import survey
 
-    with _store() as store, progress() as on_event:
+    with _store() as store, progress(output.verbosity) as on_event:
         rows = []
         for environment in _environments(hosts, disk, inventory):
             on_event(Phase(f"{environment.name}: checking available faults"))
             reasons = survey(environment, store)
             for fault in plugins.faults().values():
                 rows += _availability(fault, environment.name, reasons)
-    print(
-        tabulate(
-            [(fault.name, ", ".join(fault.actions), fault.summary) for fault in plugins.faults().values()],
-            ("fault", "actions", "description"),
-            maxcolwidths=[12, 40, 70],
-        )
-    )
-    print()
-    print(tabulate(rows, headers=("fault", "hosts", "actions", "here"), maxcolwidths=[12, 16, 40, 70]))
+    if not output.is_json:
+        described = [(each.name, ", ".join(each.actions), each.summary) for each in plugins.faults().values()]
+        print_table(("fault", "actions", "description"), described)
+        print()
+    print_rows(("fault", "hosts", "actions", "here"), rows, output)
+
+
+@app.command("show")
+@prints()
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=completed(lambda: plugins.names("faults")))],
+    output: Output,
+) -> None:
+    """Show a fault: its actions, their arguments with defaults, and an example for a plan file."""
+    fault = plugins.fault(name)
+    if output.is_json:
+        print_json(as_json(fault))
+    else:
+        print(describe(fault))
 
 
 def _availability(fault: Fault, environment: str, reasons: Mapping[str, str | None]) -> list[tuple[str, str, str, str]]:
@@ -66,27 +84,29 @@ def _availability(fault: Fault, environment: str, reasons: Mapping[str, str | No
 
 
 @app.command("test")
-def trial_command(hosts: HostsOption = None, disk: DiskOption = None, inventory: InventoryOption = None) -> None:
+@prints(progress=True)
+def trial_command(
+    output: Output, hosts: HostsOption = None, disk: DiskOption = None, inventory: InventoryOption = None
+) -> None:
     """Inject, verify and heal each fault on each kind of host. Exits 1 if an available fault does not work."""
     from harness.running.fault_trials import attempt
 
-    with _store() as store, progress() as on_event:
+    with _store() as store, progress(output.verbosity) as on_event:
         environments = _environments(hosts, disk, inventory)
         trials = [trial for environment in environments for trial in attempt(environment, store, on_event)]
-    print(table(trials))
+    print_rows(("fault", "what", "hosts", "injected ms", "healed ms", "outcome"), _rows(trials), output)
     if any(trial.failed for trial in trials):
         raise typer.Exit(EXIT_INVALID)
 
 
-def table(trials: Sequence[Trial]) -> str:
-    """The trials for a terminal; times in milliseconds."""
-    tried = [trial for trial in trials if not trial.unavailable]
-    rows: list[tuple[str, ...]] = [
-        (t.fault, t.what, t.environment, _ms(t.injected_ms), _ms(t.healed_ms), _outcome(t)) for t in tried
+def _rows(trials: Sequence[Trial]) -> list[tuple[str, ...]]:
+    """The trials, then a line for each reason why others were not possible; times in milliseconds."""
+    tried = [
+        (t.fault, t.what, t.environment, _ms(t.injected_ms), _ms(t.healed_ms), _outcome(t))
+        for t in trials
+        if not t.unavailable
     ]
-    rows += _unavailable(trials)
-    headers = ("fault", "what", "hosts", "injected ms", "healed ms", "outcome")
-    return tabulate(rows, headers=headers, maxcolwidths=WIDTHS, disable_numparse=True)
+    return [*tried, *_unavailable(trials)]
 
 
 def _unavailable(trials: Sequence[Trial]) -> list[tuple[str, ...]]:

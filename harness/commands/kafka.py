@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import typer
-from tabulate import tabulate
 
+from harness.commands.options import Output, prints
 from harness.commands.progress import progress
+from harness.commands.tables import print_rows
 from harness.model.progress import phases
 from nodes.kafka.artifacts import Library
 
@@ -23,7 +24,8 @@ def install(version: str = typer.Argument(help="E.g. 3.9.1, 3.9, newest, or 'new
 
 
 @app.command("list")
-def list_command() -> None:
+@prints()
+def list_command(output: Output) -> None:
     """List the installed releases."""
     rows = [(str(release.version), release.why, str(release.jars)) for release in Library.default().installed()]
-    print(tabulate(rows, headers=("version", "why", "jars")))
+    print_rows(("version", "why", "jars"), rows, output)

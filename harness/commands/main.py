@@ -11,23 +11,46 @@ from __future__ import annotations
 
 import sys
 import traceback
-from typing import Any
+from importlib.metadata import version
+from typing import Annotated, Any
 
 import typer
 
-from harness.commands import check, doctor, faults, kafka, plugins, reproduce, run, runs, scenarios
+from harness.commands import check, doctor, faults, kafka, plugins, reproduce, run, runs, scenarios, workloads
 from harness.commands.console import print_error
+from harness.commands.options import examples
 from harness.model import SplitbrainError
 from harness.model.errors import EXIT_INTERNAL, EXIT_USAGE, EXIT_VALID
 from nodes.hosts.sandbox import widen_path
 
 INTERRUPTED = 130
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, help=__doc__.splitlines()[0])
-for module in (scenarios, reproduce, run, check, runs, doctor, plugins):
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help=__doc__.splitlines()[0],
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples("splitbrain reproduce PV-01", "splitbrain run --workload register --faults partition,kill"),
+)
+for module in (scenarios, reproduce, run, check, runs, workloads, doctor, plugins):
     module.register(app)
 app.add_typer(faults.app, name="faults")
 app.add_typer(kafka.app, name="kafka")
+
+
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
+        print(f"splitbrain {version('splitbrain')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Inject faults into Kafka quorums and check what clients and nodes saw."""
 
 
 def main() -> None:

@@ -1,12 +1,26 @@
-"""Options that several commands share and that are not part of a request (harness.planning.options has those)."""
+"""Options that several commands share and that are not part of a request (harness.planning.options has those).
+
+    @prints(progress=True)
+    def check(paths: …, output: Output) -> None: ...
+
+    app.command("check", epilog=examples("splitbrain check latest"))(check)
+
+Contains the options and the text below each command's help. Does not print (console.py, tables.py, progress.py).
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from harness.commands.progress import Verbosity
 
 
 class Format(Enum):
@@ -19,5 +33,65 @@ class Format(Enum):
 STORE = Path("results/runs")
 
 StoreOption = Annotated[Path, typer.Option(envvar="SPLITBRAIN_STORE", help="Folder of the stored runs.")]
-FormatOption = Annotated[Format, typer.Option("--format", help="text, or one JSON object per line.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the settled plan as JSON, and run nothing.")]
 MasterOption = Annotated[str | None, typer.Option(help="Spark master that runs the checks, e.g. spark://host:7077.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a command prints: its results as text or JSON, and what it shows while it works."""
+
+    is_json: bool
+    verbosity: Verbosity
+
+
+def prints(*, progress: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command --format and --json and, with progress, --quiet and --verbose, as its parameter `output`."""
+    flags: dict[str, tuple[Any, Any]] = {
+        "result_format": (
+            Annotated[Format, typer.Option("--format", help="text, or one JSON object per line.")],
+            Format.TEXT,
+        ),
+        "as_json": (Annotated[bool, typer.Option("--json", help="Short for --format json.")], False),
+    }
+    if progress:
+        flags["quiet"] = Annotated[bool, typer.Option("--quiet", "-q", help="Show results only.")], False
+        flags["verbose"] = Annotated[bool, typer.Option("--verbose", "-v", help="Show every event.")], False
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = [each for each in inspect.signature(command, eval_str=True).parameters.values() if each.name != "output"]
+
+        @functools.wraps(command)
+        def with_output(**given: Any) -> None:
+            output = _output_of({name: given.pop(name) for name in flags})
+            command(**given, output=output)
+
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        added = [
+            inspect.Parameter(name, keyword, default=default, annotation=annotation)
+            for name, (annotation, default) in flags.items()
+        ]
+        parameters = [*(each.replace(kind=keyword) for each in own), *added]
+        with_output.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        with_output.__annotations__ = {each.name: each.annotation for each in parameters}
+        return with_output
+
+    return decorate
+
+
+def _output_of(flags: Mapping[str, Any]) -> Output:
+    verbosity = (
+        Verbosity.QUIET if flags.get("quiet") else Verbosity.VERBOSE if flags.get("verbose") else Verbosity.USUAL
+    )
+    return Output(flags["as_json"] or flags["result_format"] is Format.JSON, verbosity)
+
+
+EXIT_CODES = (
+    "Exit codes: 0 valid or done, 1 invalid, 2 unknown, 254 bad input, 255 the environment or splitbrain failed."
+)
+
+
+def examples(*commands: str) -> str:
+    """The text below a command's help: examples, and what its exit codes mean."""
+    lines = "\n".join(f"  {command}" for command in commands)
+    return f"\b\nExample{'s' if len(commands) > 1 else ''}:\n{lines}\n\n{EXIT_CODES}"

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final
 
 from rich.console import Console, Group, RenderableType
@@ -32,6 +33,15 @@ from harness.model.progress import (
 )
 
 Clock = Callable[[], float]
+
+
+class Verbosity(Enum):
+    """How much is shown."""
+
+    QUIET = "quiet"
+    USUAL = "usual"
+    VERBOSE = "verbose"
+
 
 OPERATIONS_EVERY_SECONDS: Final = 5.0
 """How often the number of operations is a line of its own, where there is no panel."""
@@ -110,8 +120,8 @@ class Status:
         return f"took {sum(self.stages.values()):.1f} s: {', '.join(parts)}"
 
 
-def line_of(event: Event) -> str | None:
-    """An event as a line; None if it is not one that a log shows."""
+def line_of(event: Event, verbose: bool = False) -> str | None:
+    """An event as a line; None if it is not shown."""
     if isinstance(event, RunStarted):
         return f"run       {event.title}, recorded in {event.path}"
     if isinstance(event, Phase):
@@ -119,16 +129,18 @@ def line_of(event: Event) -> str | None:
     if isinstance(event, Leadership):
         return f"leader    {leader_text(event)}"
     if isinstance(event, NemesisEvent):
-        return nemesis_line(event)
+        return nemesis_line(event, verbose)
     if isinstance(event, Operations):
         return f"clients   {operations_text(event)}"
     return None
 
 
-def nemesis_line(event: NemesisEvent) -> str | None:
-    """A nemesis operation when it is done, or when a wait begins."""
+def nemesis_line(event: NemesisEvent, verbose: bool) -> str | None:
+    """A nemesis operation when it is done, or when a wait begins; verbose shows both ends of both."""
     if event.error:
         return f"nemesis   {event.text}: FAILED: {event.error}"
+    if verbose:
+        return f"nemesis   {event.text}{': done' if event.is_done else ': begins'}"
     is_wait = event.text.startswith("waiting ")
     return f"nemesis   {event.text}" if is_wait != event.is_done else None
 
@@ -148,8 +160,15 @@ def operations_text(event: Operations) -> str:
 class Lines:
     """Prints events as lines with the seconds since the command began."""
 
-    def __init__(self, status: Status, write: Callable[[str], None], operations_every: float = float("inf")) -> None:
-        """operations_every is how often, in seconds, the number of operations is a line."""
+    def __init__(
+        self,
+        status: Status,
+        write: Callable[[str], None],
+        operations_every: float = float("inf"),
+        verbose: bool = False,
+    ) -> None:
+        """operations_every is how often, in seconds, the number of operations is a line; verbose shows all others."""
+        self._verbose = verbose
         self._status = status
         self._write = write
         self._operations_every = operations_every
@@ -158,7 +177,7 @@ class Lines:
     def __call__(self, event: Event) -> None:
         """Take an event into account, and print its line."""
         self._status.update(event)
-        line = line_of(event)
+        line = line_of(event, self._verbose)
         if line and self._is_due(event):
             self.print(line)
 
@@ -207,20 +226,30 @@ def rows(status: Status) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def progress(quiet: bool = False) -> Iterator[OnEvent]:
-    """A function that shows events on standard error; quiet shows none."""
+def progress(verbosity: Verbosity = Verbosity.USUAL) -> Iterator[OnEvent]:
+    """A function that shows events on standard error. If the user interrupts a run, says where it is recorded."""
     began = time.monotonic()
     status = Status(lambda: time.monotonic() - began)
-    if quiet:
-        yield status.update
-        return
+    try:
+        if verbosity is Verbosity.QUIET:
+            yield status.update
+        else:
+            yield from _shown(status, verbosity is Verbosity.VERBOSE)
+    except KeyboardInterrupt:
+        if status.run:
+            path = status.run.path
+            print(f"recorded in {path}; check it with: splitbrain check {path}", file=sys.stderr, flush=True)
+        raise
+
+
+def _shown(status: Status, verbose: bool) -> Iterator[OnEvent]:
     console = Console(stderr=True, highlight=False)
     if console.is_terminal:
-        lines = Lines(status, lambda line: console.print(Text(line, style="dim")))
+        lines = Lines(status, lambda line: console.print(Text(line, style="dim")), verbose=verbose)
         with Live(get_renderable=lambda: panel(status), console=console, transient=True):
             yield lines
     else:
-        lines = Lines(status, lambda line: print(line, file=sys.stderr, flush=True), OPERATIONS_EVERY_SECONDS)
-        yield lines
+        every = 0.0 if verbose else OPERATIONS_EVERY_SECONDS
+        yield (lines := Lines(status, lambda line: print(line, file=sys.stderr, flush=True), every, verbose))
     if status.now() >= TOTAL_SHOWN_FROM_SECONDS:
         lines.print(status.where_the_time_went())

@@ -3,35 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from harness import plugins
+from harness.commands.arguments import ScenarioArguments
 from harness.commands.console import exit_code, print_verdict
-from harness.commands.options import STORE, Format, FormatOption, MasterOption, StoreOption
+from harness.commands.options import STORE, DryRunOption, MasterOption, Output, StoreOption, examples, prints
 from harness.commands.progress import progress
 from harness.planning.options import takes
 from harness.planning.plan import ReproductionRequest, checked
 
 
 @takes(ReproductionRequest)
+@prints(progress=True)
 def reproduce(
     values: Mapping[str, Any],
-    identifiers: Annotated[list[str], typer.Argument(metavar="ID…", help="Scenarios, e.g. PV-01.")],
+    identifiers: ScenarioArguments,
+    output: Output,
     store: StoreOption = STORE,
     master: MasterOption = None,
-    output: FormatOption = Format.TEXT,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Run scenarios: the anomaly must appear on the bad side and not on the good side."""
-    from harness.running.reproduce import reproduce_scenario
+    from harness.running.reproduce import plans_to_run, reproduce_scenario
 
     scenarios = [plugins.scenario(identifier) for identifier in identifiers]
     request = checked(ReproductionRequest, values)
     verdicts = []
     for scenario in scenarios:
-        with progress() as on_event:
-            directory, verdict = reproduce_scenario(scenario, request, store, master, on_event)
+        with progress(output.verbosity) as on_event:
+            if dry_run:
+                plans = plans_to_run(scenario, request, on_event)
+            else:
+                directory, verdict = reproduce_scenario(scenario, request, store, master, on_event)
+        if dry_run:
+            print("".join(plan.as_json() for plan in plans), end="")
+            continue
         print_verdict(verdict, directory, output)
         verdicts.append(verdict)
     raise typer.Exit(exit_code(verdicts))
@@ -39,4 +48,5 @@ def reproduce(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("reproduce")(reproduce)
+    commands = ("splitbrain reproduce PV-01", "splitbrain reproduce PV-01 --system kafka --times 5")
+    app.command("reproduce", epilog=examples(*commands))(reproduce)

@@ -9,30 +9,42 @@ from typing import Annotated, Any
 import typer
 
 from harness.commands.console import exit_code, print_verdict
-from harness.commands.options import STORE, Format, FormatOption, MasterOption, StoreOption
+from harness.commands.options import STORE, DryRunOption, MasterOption, Output, StoreOption, examples, prints
 from harness.commands.progress import progress
 from harness.planning.options import takes
 from harness.planning.plan import Request, checked, read_request
 
 
 @takes(Request, but=("story",))
+@prints(progress=True)
 def run(
     values: Mapping[str, Any],
+    output: Output,
     plan: Annotated[Path | None, typer.Option(help="Plan file in TOML; flags take precedence.")] = None,
     store: StoreOption = STORE,
     master: MasterOption = None,
-    output: FormatOption = Format.TEXT,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Run a workload under a schedule of faults, and check it."""
-    from harness.running.run import run_request
+    from harness.running.run import plan_to_run, run_request
 
     request = read_request(plan, values) if plan else checked(Request, values)
-    with progress() as on_event:
-        directory, verdict = run_request(request, store, master, on_event)
+    with progress(output.verbosity) as on_event:
+        if dry_run:
+            settled = plan_to_run(request, on_event)
+        else:
+            directory, verdict = run_request(request, store, master, on_event)
+    if dry_run:
+        print(settled.as_json(), end="")
+        return
     print_verdict(verdict, directory, output)
     raise typer.Exit(exit_code([verdict]))
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("run")(run)
+    commands = (
+        "splitbrain run --workload register --faults partition,kill --time-limit 30",
+        "splitbrain run --system kafka:4.3.1 --layout combined --workload log --faults kill,pause",
+    )
+    app.command("run", epilog=examples(*commands))(run)

@@ -1,18 +1,33 @@
-"""Opens the Spark session of a command, and imports the checks while Java starts.
+"""Opens the Spark session of a command: at once, or in the background while the command does something else.
+
+    starting = start_spark(master)          # returns at once
+    …                                       # record a run, read histories
+    spark = starting.result()               # waits for the rest of the start; raises EnvironmentFailure
+
+A command that ends before Spark has started does not wait for it: Java is terminated, and no process is left.
 
 Contains when Spark starts. Does not configure it (checkers/framework/session.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import atexit
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from harness.model.progress import Event, OnEvent, Phase
 
 if TYPE_CHECKING:
     from checkers.framework.session import SparkSession
 
-JUDGES = ("checkers.run_checks", "harness.judging.runs")
+JUDGES: Final = ("checkers.run_checks", "harness.judging.runs")
+"""What judging a run imports."""
+
+EXIT_SECONDS_MAX: Final = 5.0
+"""The longest that an exit waits for the thread that starts Spark; usually it is a moment."""
 
 
 def open_spark(master: str | None = None, tables: Iterable[Path] = ()) -> SparkSession:
@@ -21,3 +36,62 @@ def open_spark(master: str | None = None, tables: Iterable[Path] = ()) -> SparkS
 
     large = sum(table.stat().st_size for table in tables) > LARGE_BYTES
     return spark_session(master, large=large, meanwhile=JUDGES)
+
+
+def start_spark(
+    master: str | None = None, large: bool = False, meanwhile: Sequence[str] = JUDGES
+) -> Future[SparkSession]:
+    """Start the session in a daemon thread and return at once; the future has the session, or EnvironmentFailure.
+
+    large is for tables above checkers.framework.session.LARGE_BYTES. meanwhile are modules that the thread imports
+    while Java starts; a command that imports them itself, and has something urgent to do first, gives none. A session
+    that is already running is the result. If the process exits before, whatever was started is ended.
+    """
+    starting: Future[SparkSession] = Future()
+    is_exiting = threading.Event()
+
+    def start() -> None:
+        from checkers.framework.session import spark_session
+
+        try:
+            if not is_exiting.is_set():
+                starting.set_result(spark_session(master, large=large, meanwhile=meanwhile))
+        except BaseException as error:  # noqa: BLE001 - it is raised where the session is needed
+            starting.set_exception(error)
+
+    thread = threading.Thread(target=start, name="spark-start", daemon=True)
+
+    def leave() -> None:
+        is_exiting.set()
+        thread.join(EXIT_SECONDS_MAX)
+
+    thread.start()
+    atexit.register(leave)
+    return starting
+
+
+class SparkAfterLoad:
+    """Passes a run's events on, and starts Spark when the load is over, so that it does not disturb the nodes.
+
+    The final reads, the end of the servers and the collection of their logs go on meanwhile.
+    """
+
+    def __init__(self, master: str | None, on_event: OnEvent) -> None:
+        self._master = master
+        self._on_event = on_event
+        self._starting: Future[SparkSession] | None = None
+
+    def __call__(self, event: Event) -> None:
+        """Pass an event on."""
+        if isinstance(event, Phase) and event.stage in ("final reads", "collection"):
+            self._start()
+        self._on_event(event)
+
+    def session(self) -> SparkSession:
+        """Wait for the session. Raises EnvironmentFailure."""
+        return self._start().result()
+
+    def _start(self) -> Future[SparkSession]:
+        if self._starting is None:
+            self._starting = start_spark(self._master)
+        return self._starting

@@ -12,7 +12,7 @@ Contains values and protocols. Does not contain any system.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -174,6 +174,16 @@ def plain_label(name: str, version: str, switches: Mapping[str, str]) -> str:
     return f"{full} ({shown})" if shown else full
 
 
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A property of a system's nodes that `--switch NAME=VALUE` sets; values and default are text for users."""
+
+    name: str
+    values: str
+    default: str
+    meaning: str
+
+
 NodeFactory = Callable[[str, Mapping[str, str], ClusterSpec], NodeSystem]
 """From a resolved version, switches and the cluster to what a node runs. Raises BadInput if it cannot run so."""
 
@@ -197,6 +207,7 @@ class SystemKind:
     - unavailable returns the faults, capabilities and kinds of change that the system does not support, each with the
       reason, for a layout and a number of initial voters.
     - membership makes the Membership that changes the cluster's members, None if the system has none.
+    - switches returns the properties that are worth setting, for `splitbrain switches`.
     - accepts returns whether the system has a property of this name. If not, a scenario's node switches omit it.
     - has_features returns whether a version has feature levels (KIP-1022).
     - metadata_log is the folder, below a node's log directory, of the log that the quorum replicates: Kafka's segments
@@ -218,6 +229,7 @@ class SystemKind:
     checks: tuple[str, ...] = ()
     unavailable: Callable[[str, int | None], Mapping[str, str]] = lambda _layout, _voters: {}
     membership: Callable[[MembershipAccess], AbstractAsyncContextManager[Membership]] | None = None
+    switches: Callable[[], Iterable[Switch]] = tuple
     accepts: Callable[[str], bool] = lambda _name: True
     has_features: Callable[[str], bool] = lambda _version: False
     metadata_log: str | None = None

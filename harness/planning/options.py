@@ -116,8 +116,21 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     form = form_of(field)
     kind: Any = list[str] | None if form == "pairs" else (_scalar(field) | None)
     metavar = {"pairs": "NAME=VALUE", "list": "NAME,…", "value": None}[form]
-    option = typer.Option(flag_of(name, field), help=_help(field), metavar=metavar, show_default=False)
+    choices = _choices(field)
+    option = typer.Option(
+        flag_of(name, field),
+        help=_help(field),
+        metavar=metavar,
+        show_default=False,
+        autocompletion=(lambda incomplete: _completed(incomplete, choices)) if choices else None,
+    )
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option])
+
+
+def _completed(incomplete: str, choices: Sequence[str]) -> list[str]:
+    """What the shell offers: choices for the last of the words that commas separate."""
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{choice}" for choice in choices if choice.startswith(last)]
 
 
 def _scalar(field: FieldInfo) -> Any:

@@ -30,8 +30,8 @@ CATCH_UP_SECONDS = 25.0
 def workload_of(plan: Plan) -> Workload:
     """The plan's workload. Raises BadInput where the system cannot serve it, and for an unknown option."""
     system, _ = plugins.system(plan.system)
-    spec = WorkloadSpec(plan.system, plan.layout, system.clients, plan.workload_options)
-    return plugins.workload(plan.workload).make(spec)
+    kind = plugins.workload(plan.workload)
+    return kind.make(WorkloadSpec(plan.system, plan.layout, system.clients, kind.completed(plan.workload_options)))
 
 
 def checks_of(plan: Plan, workload: Workload) -> tuple[str, ...]:

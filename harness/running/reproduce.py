@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness import plugins
 from harness.judging.runs import judge_reproduction, judge_run
-from harness.judging.spark import open_spark
+from harness.judging.spark import SparkAfterLoad
 from harness.model import BadInput
 from harness.model.progress import OnEvent, Phase, RunStarted, phases
 from harness.model.scenario import SIDE_NAMES, Scenario, SideName
@@ -31,33 +31,44 @@ def reproduce_scenario(
     scenario: Scenario, request: ReproductionRequest, store: Path, master: str | None, on_event: OnEvent
 ) -> tuple[RunDirectory, RunVerdict]:
     """Run all sides one after another, then judge them in one Spark session."""
-    seed = new_seed() if request.seed is None else request.seed
-    request = request.model_copy(update={"seed": seed})
-    report = phases(on_event)
-    plans = asyncio.run(_plans(scenario, request, report))
-    for plan in plans:
-        Cluster(plan)
-        refuse_unavailable_faults(plan)
+    request = _with_seed(request)
+    plans = plans_to_run(scenario, request, on_event)
     preflight(request.hosts, request.inventory)
     for line in heal_before_a_run(store):
-        report(line)
+        on_event(Phase(line))
     system, _ = plugins.system(request.system)
     reproduction = new_run(store, f"{scenario.id}-{system.name}", datetime.now(UTC), "reproduction")
     own(reproduction)
     reproduction.enter("running", datetime.now(UTC))
     try:
-        runs = [_run(plan, reproduction, on_event) for plan in plans]
+        after_load = SparkAfterLoad(master, on_event)
+        *earlier, last = plans
+        runs = [_run(plan, reproduction, on_event) for plan in earlier]
+        runs.append(_run(last, reproduction, after_load))
     except BaseException:
         interrupt(reproduction)
         raise
     reproduction.enter("recorded", datetime.now(UTC))
     on_event(Phase("starting Spark", "checks"))
-    spark = open_spark(master)
+    spark = after_load.session()
     verdicts: dict[str, RunVerdict] = {}
     for run in runs:
-        report(f"checking {run.name}")
+        on_event(Phase(f"checking {run.name}"))
         verdicts[run.name] = judge_run(run, spark)
     return reproduction, judge_reproduction(reproduction, scenario, command_of(scenario, request), verdicts)
+
+
+def plans_to_run(scenario: Scenario, request: ReproductionRequest, on_event: OnEvent) -> list[Plan]:
+    """The plans of the scenario's sides. Raises BadInput for what the system does not support."""
+    plans = asyncio.run(_plans(scenario, _with_seed(request), phases(on_event)))
+    for plan in plans:
+        Cluster(plan)
+        refuse_unavailable_faults(plan)
+    return plans
+
+
+def _with_seed(request: ReproductionRequest) -> ReproductionRequest:
+    return request.model_copy(update={"seed": new_seed() if request.seed is None else request.seed})
 
 
 def command_of(scenario: Scenario, request: ReproductionRequest) -> str:

@@ -15,7 +15,7 @@ import tomli_w
 
 from harness import plugins
 from harness.judging.runs import judge_run
-from harness.judging.spark import open_spark
+from harness.judging.spark import SparkAfterLoad
 from harness.model.conditions import ALL_FOLLOW_LEADER
 from harness.model.plurals import counted
 from harness.model.progress import OnEvent, Phase, RunStarted, phases
@@ -40,23 +40,34 @@ def run_request(
     request: Request, store: Path, master: str | None, on_event: OnEvent
 ) -> tuple[RunDirectory, RunVerdict]:
     """Resolve a request into a plan, carry it out, check it."""
-    report = phases(on_event)
-    resolved, versions = asyncio.run(resolve(request, report))
+    resolved, plan = _settled(request, on_event)
+    preflight(plan.hosts, plan.inventory)
+    for line in heal_before_a_run(store):
+        on_event(Phase(line))
+    run = new_run(store, plan.name, datetime.now(UTC))
+    plan = plan.model_copy(update={"command": shlex.join(command_of(resolved, run))})
+    on_event(RunStarted(title_of(plan), str(run.path), plan.story_seconds))
+    after_load = SparkAfterLoad(master, on_event)
+    carry_out(plan, run, after_load)
+    on_event(Phase("starting Spark", "checks"))
+    spark = after_load.session()
+    on_event(Phase(f"checking: {', '.join(checks_of(plan, workload_of(plan)))}"))
+    return run, judge_run(run, spark)
+
+
+def plan_to_run(request: Request, on_event: OnEvent) -> Plan:
+    """What run_request would carry out. Raises BadInput for what the system or the workload does not support."""
+    _, plan = _settled(request, on_event)
+    return plan
+
+
+def _settled(request: Request, on_event: OnEvent) -> tuple[Request, Plan]:
+    resolved, versions = asyncio.run(resolve(request, phases(on_event)))
     plan = plan_of(resolved, versions)
     Cluster(plan)
     refuse_unavailable_faults(plan, request.faults if not request.story else ())
     workload_of(plan)
-    preflight(plan.hosts, plan.inventory)
-    for line in heal_before_a_run(store):
-        report(line)
-    run = new_run(store, plan.name, datetime.now(UTC))
-    plan = plan.model_copy(update={"command": shlex.join(command_of(resolved, run))})
-    on_event(RunStarted(title_of(plan), str(run.path), plan.story_seconds))
-    carry_out(plan, run, on_event)
-    on_event(Phase("starting Spark", "checks"))
-    spark = open_spark(master)
-    on_event(Phase(f"checking: {', '.join(checks_of(plan, workload_of(plan)))}"))
-    return run, judge_run(run, spark)
+    return resolved, plan
 
 
 def title_of(plan: Plan) -> str:

@@ -13,6 +13,7 @@ from harness.model.systems import (
     MembershipAccess,
     NodeSystem,
     ResolvedVersion,
+    Switch,
     SystemKind,
 )
 from harness.model.transition_rules import TransitionRules
@@ -108,5 +109,8 @@ KAFKA = SystemKind(
     membership=_membership,
     accepts=lambda name: not name.startswith("reference."),
     has_features=lambda version: KafkaVersion.parse(version).has_features,
+    switches=lambda: (
+        Switch("NAME", "as in server.properties", "Kafka's", "any property of Kafka's server.properties"),
+    ),
     metadata_log=QUORUM_LOG,
 )

@@ -10,6 +10,7 @@ from harness.model.systems import CONTROLLER_PORT, ClusterSpec, NodeSystem, Syst
 from harness.model.transition_rules import TransitionRules
 from harness.systems.kraft import CHECKS, QuorumObserver, cluster_id, connect, register_client
 from nodes.observe.log_batches import QUORUM_LOG
+from nodes.reference.properties import switches
 from nodes.reference.system import ReferenceSystem, check_switches
 
 NAME = "reference"
@@ -52,5 +53,6 @@ REFERENCE = SystemKind(
     clients={"register": register_client("leader")},
     checks=CHECKS,
     unavailable=lambda _layout, _voters: UNAVAILABLE,
+    switches=switches,
     metadata_log=QUORUM_LOG,
 )

@@ -94,8 +94,8 @@ async def heal(context: NemesisContext) -> dict[str, Any]:
     """Remove every rule and verify that nodes reach each other.
 
     Returns the final counters of all rules since the last heal, by name; different rules of one name are numbered, as
-    in `a`, `a (2)`. Counters that were lost with the proxy are left out. Raises PeerFailure if a link still leads to a
-    proxy that is gone, or if a rule never acted and so tested nothing.
+    in `a`, `a (2)`. Raises PeerFailure if a link still leads to a proxy that is gone, if a rule never acted and so
+    tested nothing, or if its counter is lost and so nobody knows.
     """
     rpcs = context.rpcs
     if rpcs is None:
@@ -107,10 +107,14 @@ async def heal(context: NemesisContext) -> dict[str, Any]:
         raise PeerFailure(f"verifying that no RPC rule is left: {', '.join(barred)} still lead to a proxy that is gone")
     counts = _by_name(context.rpc_counts)
     context.rpc_counts = {}
-    idle = sorted(name for name, count in counts.items() if not count.acted)
-    if idle:
-        raise PeerFailure(f"healing the RPC rules: {', '.join(idle)} never had a message to act on")
-    return {"counts": {name: {"matched": each.matched, "acted": each.acted} for name, each in counts.items()}}
+    known = {name: count for name, count in counts.items() if count is not None}
+    idle = sorted(name for name, count in known.items() if not count.acted)
+    lost = sorted(counts.keys() - known.keys())
+    problems = [f"{', '.join(idle)} never had a message to act on"] if idle else []
+    problems += [f"the counters of {', '.join(lost)} are lost with the proxy's process"] if lost else []
+    if problems:
+        raise PeerFailure(f"healing the RPC rules: {'; '.join(problems)}")
+    return {"counts": {name: {"matched": each.matched, "acted": each.acted} for name, each in known.items()}}
 
 
 def _retire(context: NemesisContext, final: Mapping[str, RuleCount], rules: Sequence[RpcRule]) -> None:
@@ -131,14 +135,13 @@ def _sum(first: RuleCount | None, second: RuleCount | None) -> RuleCount | None:
     return RuleCount(first.matched + second.matched, first.acted + second.acted)
 
 
-def _by_name(counts: Mapping[RpcRule, RuleCount | None]) -> dict[str, RuleCount]:
-    """The known counters by rule name, with a number after the name of every further rule of that name."""
+def _by_name(counts: Mapping[RpcRule, RuleCount | None]) -> dict[str, RuleCount | None]:
+    """The counters by rule name, with a number after the name of every further rule of that name."""
     seen: Counter[str] = Counter()
-    named: dict[str, RuleCount] = {}
+    named: dict[str, RuleCount | None] = {}
     for rule, count in counts.items():
         seen[rule.name] += 1
-        if count is not None:
-            named[rule.name if seen[rule.name] == 1 else f"{rule.name} ({seen[rule.name]})"] = count
+        named[rule.name if seen[rule.name] == 1 else f"{rule.name} ({seen[rule.name]})"] = count
     return named
 
 

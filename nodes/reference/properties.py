@@ -6,12 +6,13 @@ unknown `reference.` key is an error. Raises BadInput with one line that names t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from harness.model import BadInput
+from harness.model.systems import Switch
 from nodes.reference.core.settings import COUNTED, FETCH_TIMEOUT_MS, MUTANTS, READ_MODES, NodeSettings
 
 DEFAULT_CLUSTER_ID = "c3BsaXRicmFpbnF1b3J1bQ"
@@ -25,15 +26,34 @@ _KAFKA_KEYS = {
     "controller.quorum.append.linger.ms": "append_linger_ms",
     "metadata.max.idle.interval.ms": "max_idle_interval_ms",
 }
-_SWITCHES = (
-    "pre_vote",
-    "check_quorum",
-    "follower_denies_pre_vote",
-    "prospective_follows_known_leader",
-    "new_disk_votes",
-)
+_SWITCHES = {
+    "pre_vote": "nodes ask for pre-votes before they start an election (KIP-996)",
+    "check_quorum": "a leader without fetches from a majority resigns (KIP-595, KAFKA-15489)",
+    "follower_denies_pre_vote": "a follower that hears from a leader rejects pre-votes (KIP-996)",
+    "prospective_follows_known_leader": "a Prospective follows its leader again on a message that names it (KIP-996)",
+    "new_disk_votes": "a voter that lost its disk votes before it has caught up",
+}
 _CHOICES = {"read_mode": READ_MODES, "mutant": MUTANTS, "check_quorum_counts": COUNTED}
+_CHOICE_MEANINGS = {
+    "read_mode": "how the leader answers reads of registers",
+    "mutant": "a planted bug; none by default",
+    "check_quorum_counts": "what the leader counts as a live follower",
+}
 _PREFIX = "reference."
+
+
+def switches() -> Iterator[Switch]:
+    """The properties that change how a node behaves, with their defaults."""
+    defaults = {each.name: each.default for each in fields(NodeSettings)}
+    for key, field_name in _KAFKA_KEYS.items():
+        yield Switch(key, "milliseconds", str(defaults[field_name]), "as in Kafka")
+    for name, meaning in _SWITCHES.items():
+        yield Switch(f"{_PREFIX}{name}", "true, false", str(defaults[name]).lower(), meaning)
+    for name, values in _CHOICES.items():
+        default = "" if defaults[name] is None else str(defaults[name])
+        yield Switch(f"{_PREFIX}{name}", ", ".join(values), default, _CHOICE_MEANINGS[name])
+    lease = "three quarters of the fetch timeout"
+    yield Switch(f"{_PREFIX}read_lease_ms", "milliseconds", lease, "how long a lease for reads lasts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +106,12 @@ def parse(path: Path, text: str) -> ServerConfig:
     listen = properties.get("listeners", "CONTROLLER://host:port", _listener)
     key = "metadata.log.dir" if "metadata.log.dir" in properties.values else "log.dirs"
     directory = Path(properties.get(key, "a directory", str).split(",")[0])
-    fields = _kafka_fields(properties) | _reference_fields(properties)
-    seed = fields.pop("seed", node_id)
+    given = _kafka_fields(properties) | _reference_fields(properties)
+    seed = given.pop("seed", node_id)
     endpoints = {voter: f"{host}:{port}" for voter, (host, port) in voters.items()}
     cluster_id = properties.values.get("cluster.id", DEFAULT_CLUSTER_ID)
-    fields.setdefault("read_lease_ms", fields.get("fetch_timeout_ms", FETCH_TIMEOUT_MS) * 3 // 4)
-    settings = NodeSettings(node_id, tuple(sorted(voters)), cluster_id, endpoints, **fields)
+    given.setdefault("read_lease_ms", given.get("fetch_timeout_ms", FETCH_TIMEOUT_MS) * 3 // 4)
+    settings = NodeSettings(node_id, tuple(sorted(voters)), cluster_id, endpoints, **given)
     return ServerConfig(settings, listen, voters, directory, seed)
 
 
@@ -112,11 +132,8 @@ def _kafka_fields(properties: _Properties) -> dict[str, Any]:
 
 
 def _reference_fields(properties: _Properties) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    for key in properties.values:
-        if key.startswith(_PREFIX):
-            fields[key.removeprefix(_PREFIX)] = _switch(properties, key)
-    return fields
+    keys = [key for key in properties.values if key.startswith(_PREFIX)]
+    return {key.removeprefix(_PREFIX): _switch(properties, key) for key in keys}
 
 
 def _switch(properties: _Properties, key: str) -> Any:

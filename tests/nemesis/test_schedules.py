@@ -100,3 +100,15 @@ def test_halves_name_every_node_once():
 
 def test_no_faults_means_time_without_faults():
     assert [step.f for step in random_story(Mix({}), 7, 60, 8, 3)] == ["sleep"]
+
+
+@given(seeds, mixes)
+def test_a_story_lasts_the_duration_and_at_most_one_rotation_longer(seed, mix):
+    story = random_story(mix, seed, 60, 4, 5)
+    pauses = [step.value for step in story if step.f == "sleep"]
+    heals = [at for at, step in enumerate(story) if step.f == "heal"]
+    before_the_last_rotation = [
+        step.value for step in story[: heals[-2] + 2 if len(heals) > 1 else 0] if step.f == "sleep"
+    ]
+    assert sum(pauses) >= 59.9  # they are rounded
+    assert sum(before_the_last_rotation) < 60.1

@@ -42,9 +42,9 @@ def splitbrain(*arguments: Any, timeout_seconds: float = 90, **extra_environment
     return CommandResult(result.returncode, result.stdout, result.stderr.splitlines())
 
 
-def json_lines(result: CommandResult) -> list[dict[str, Any]]:
-    """The objects that a command with `--format json` printed. Fails with the command's messages if there are none."""
-    assert result.out, result.messages
+def json_lines(result: CommandResult, least: int = 1) -> list[dict[str, Any]]:
+    """The objects that a command with `--json` printed. Fails with the command's messages if there are fewer."""
+    assert len(result.out.splitlines()) >= least, result.messages
     return [json.loads(line) for line in result.out.splitlines()]
 
 

@@ -7,12 +7,16 @@ import pytest
 from harness.model import BadInput
 from harness.planning.plan import Plan
 from harness.planning.workloads import workload_of
-from workloads.log import LogOptions, log, send
+from workloads.log import LOG, LogOptions, send
 
 
 def plan(**changes) -> Plan:
     values = {"name": "run", "seed": 1, "story": [], "workload": "log", "system": "kafka:4.3.1", "layout": "combined"}
     return Plan.model_validate(values | changes)
+
+
+def options(**given) -> LogOptions:
+    return LogOptions(**LOG.completed(given))
 
 
 def test_sends_go_to_every_partition_with_unique_values():
@@ -22,45 +26,45 @@ def test_sends_go_to_every_partition_with_unique_values():
 
 
 def test_readers_poll_and_rarely_assign():
-    ops = [LogOptions().poll(number, number) for number in range(5000)]
+    ops = [options().poll(number, number) for number in range(5000)]
     assert [op.f for op in ops].count("assign") == 10
     assert {op.f for op in ops} == {"poll", "assign"}
 
 
 def test_members_of_a_group_subscribe_poll_and_commit():
-    ops = [LogOptions(assignment="subscribe").poll(number, number) for number in range(5000)]
+    ops = [options(assignment="subscribe").poll(number, number) for number in range(5000)]
     assert [op.f for op in ops].count("subscribe") == 125
     assert {op.f for op in ops} == {"poll", "subscribe", "commit", "committed"}
     assert [op.f for op in ops].count("poll") > 2 * [op.f for op in ops].count("commit") > 2000
 
 
 def test_final_operations_drain_every_partition():
-    assert [(op.f, op.key) for op in log({}).final_operations] == [("drain", f"log-{number}") for number in range(4)]
+    assert [(op.f, op.key) for op in options().final_operations] == [("drain", f"log-{number}") for number in range(4)]
 
 
 def test_final_operations_of_a_group_read_its_committed_offsets():
-    final = log({"assignment": "subscribe"}).final_operations
+    final = options(assignment="subscribe").final_operations
     assert [(op.f, op.key) for op in final][4:] == [("committed", f"log-{number}") for number in range(4)]
 
 
 def test_retries_are_enabled_for_idempotent_producers_only():
-    assert LogOptions().producer == {"acks": "all", "enable.idempotence": True}
-    assert LogOptions(acks="1", idempotence="false").producer == {
+    assert options().producer == {"acks": "all", "enable.idempotence": True}
+    assert options(acks="1", idempotence="false").producer == {
         "acks": "1", "enable.idempotence": False, "message.send.max.retries": 0,
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("given", "message"),
     [
-        ({"ack": "1"}, "workload option 'ack': expected one of acks, idempotence, isolation, assignment"),
-        ({"acks": "0"}, "workload option acks=0: expected all or 1"),
-        ({"acks": "1"}, "workload option acks=1: expected all, or idempotence=false with it"),
+        ({"ack": "1"}, "workload log: option ack: expected one of acks, idempotence, isolation, assignment"),
+        ({"acks": "0"}, "workload log: option acks: expected all or 1, found '0'"),
+        ({"acks": "1"}, "workload log: option acks: expected all, or idempotence=false"),
     ],
 )
-def test_invalid_option_is_bad_input(options, message):
+def test_invalid_option_is_bad_input(given, message):
     with pytest.raises(BadInput, match=message):
-        log(options)
+        workload_of(plan(option=given))
 
 
 @pytest.mark.parametrize(("system", "layout"), [("reference", "controllers"), ("kafka:4.3.1", "controllers")])
@@ -70,7 +74,7 @@ def test_system_without_brokers_is_bad_input(system, layout):
 
 
 def test_options_of_a_workload_without_options_are_bad_input():
-    with pytest.raises(BadInput, match="workload idle: expected no options, found acks"):
+    with pytest.raises(BadInput, match="workload idle: option acks: expected no options"):
         workload_of(plan(workload="idle", workload_options={"acks": "1"}))
 
 

@@ -13,9 +13,19 @@ from kio.schema.errors import ErrorCode
 from harness.model import BadInput, Op, PeerFailure
 from harness.model.session import NoAnswer, NotSent
 from workloads.log_topic import PARTITIONS
-from workloads.transactions import LATE_END, MICRO_OPS_MAX, late_end, transaction, transactions, with_zombies
+from workloads.transactions import (
+    KAFKA_17754,
+    KAFKA_20734,
+    LATE_END,
+    MICRO_OPS_MAX,
+    TRANSACTIONS,
+    transaction,
+    transactions,
+    with_zombies,
+)
 from workloads.transactions_bumping import BumpingProducer
 from workloads.transactions_session import Fenced, Refused, TransactionSession
+from workloads.workload import WorkloadKind
 
 
 @dataclass
@@ -217,13 +227,18 @@ def test_transactions_send_unique_values_to_all_partitions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "options"),
-    [(transactions, {"acks": "1"}), (transactions, {"zombies": "1"}), (late_end, {"client": "java"})],
-    ids=["acks", "zombies", "client"],
+    ("kind", "options", "problem"),
+    [
+        (TRANSACTIONS, {"acks": "1"}, "workload transactions: option acks: expected one of zombies"),
+        (TRANSACTIONS, {"zombies": "1"}, "option zombies: expected true or false, found '1'"),
+        (KAFKA_17754, {"client": "java"}, "option client: expected librdkafka or epoch-bumping, found 'java'"),
+        (KAFKA_20734, {"client": "java"}, "workload kafka-20734: option client: expected no options"),
+    ],
+    ids=["acks", "zombies", "client", "no options"],
 )
-def test_unknown_option_is_bad_input(make: Any, options: dict[str, str]) -> None:
-    with pytest.raises(BadInput, match="expected"):
-        make(options)
+def test_unknown_option_is_bad_input(kind: WorkloadKind, options: dict[str, str], problem: str) -> None:
+    with pytest.raises(BadInput, match=problem):
+        kind.completed(options)
 
 
 def test_second_transaction_of_late_end_polls_while_it_is_open() -> None:

@@ -82,7 +82,7 @@ def encoded(value):
 
 def etcd_register(spec):
     """Registers whose reads are serializable with `--option serializable=true`."""
-    session = partial(RegisterSession, serializable=spec.options.get("serializable") == "true")
+    session = partial(RegisterSession, serializable=spec.options["serializable"] == "true")
     return sb.registers("etcd-register", sb.RegisterClient(session, "register"))
 
 
@@ -103,7 +103,7 @@ ETCD = sb.SystemKind(
     checks=("etcd-terms",),
     unavailable=lambda _layout, _voters: {"rpc": "the proxy does not know etcd's protocol"},
 )
-WORKLOAD = sb.WorkloadKind("etcd-register", "registers of etcd, with serializable reads on request", etcd_register)
+WORKLOAD = sb.WorkloadKind("etcd-register", "registers of etcd", etcd_register, {"serializable": ("false", "true")})
 STUTTER = sb.Fault(
     name="stutter",
     summary="servers stop and continue in quick succession",

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
 from harness import plugins
+from harness.commands.arguments import run_path
+from harness.commands.tables import table
+from harness.model import BadInput
 from harness.model.errors import EXIT_INVALID, EXIT_VALID
+from harness.model.story import LEADER, cut, kill
+from harness.planning.plan import Plan, StoryStep
+from nodes.reference.system import check_switches
+from results.files import write_text
 from results.store import new_run
-from tests.support.command import splitbrain
+from tests.support.command import json_lines, splitbrain
+
+LEASE = "three quarters of the fetch timeout"
 
 
 def test_every_scenario_is_listed():
@@ -30,14 +42,125 @@ def test_scenario_is_shown_with_its_question_and_both_sides(identifier):
     assert "\nGood side: " in result.out
 
 
-def test_runs_are_listed_oldest_first_as_json_lines(store):
+def test_every_scenario_is_listed_for_programs_with_its_sides():
+    listed = {each["id"]: each for each in json_lines(splitbrain("scenarios", "--json"))}
+    assert set(listed) == set(plugins.scenarios())
+    assert listed["PV-01"]["systems"] == {"reference": ["bad", "good"], "kafka": ["bad", "good"]}
+    assert (listed["PV-01"]["state"], listed["PV-01"]["reason"]) == ("complete", "")
+    assert listed["KAFKA-17754"]["reason"] == "reference has no bad and no good side"
+
+
+def test_workloads_are_listed_with_their_options():
+    listed = {each["workload"]: each for each in json_lines(splitbrain("workloads", "--json"))}
+    assert set(listed) == set(plugins.names("workloads"))
+    assert "acks=all|1" in listed["log"]["options"]
+
+
+def test_switches_of_the_reference_are_listed_with_their_defaults():
+    listed = {each["switch"]: each for each in json_lines(splitbrain("switches", "reference", "--json"))}
+    assert listed["reference.pre_vote"]["default"] == "true"
+    check_switches({name: each["default"] for name, each in listed.items() if each["default"] not in ("", LEASE)})
+
+
+@pytest.mark.parametrize("name", plugins.names("faults"))
+def test_a_fault_is_shown_with_an_example_that_a_plan_accepts(name):
+    shown = splitbrain("faults", "show", name)
+    assert shown.code == EXIT_VALID
+    for action, arguments in plugins.fault(name).actions.items():
+        assert f"\n{action}" in shown.out
+        assert arguments is not None
+    story = tomllib.loads(shown.out.partition("In a plan file:")[2])["story"]
+    assert story
+    assert [StoryStep.model_validate(step).f for step in story] == [step["f"] for step in story]
+
+
+def test_runs_are_listed_oldest_first(store):
     later = new_run(store, "later", datetime(2026, 11, 21, 6, 0, 1, tzinfo=UTC))
     earlier = new_run(store, "earlier", datetime(2026, 11, 21, 6, 0, 0, tzinfo=UTC), "reproduction")
-    listed = [json.loads(line) for line in splitbrain("runs", "--store", store, "--format", "json").out.splitlines()]
-    assert listed == [
-        {"run": earlier.name, "kind": "reproduction", "status": "created", "verdict": "-"},
-        {"run": later.name, "kind": "run", "status": "created", "verdict": "-"},
+    listed = json_lines(splitbrain("runs", "--store", store, "--json"))
+    assert [(each["run"], each["kind"], each["status"], each["verdict"]) for each in listed] == [
+        (earlier.name, "reproduction", "created", "-"),
+        (later.name, "run", "created", "-"),
     ]
+    (newest,) = json_lines(splitbrain("runs", "--store", store, "--limit", "1", "--json"))
+    assert newest["run"] == later.name
+
+
+@pytest.fixture
+def recorded(store):
+    """A run that was recorded in 12 seconds."""
+    run = new_run(store, "chaos", datetime(2026, 11, 21, 6, 0, 0, tzinfo=UTC))
+    story = [StoryStep.of(step) for step in (cut(LEADER), kill("n1"))]
+    write_text(run.plan, Plan(name="chaos", seed=1, workload="register", story=story).as_json())
+    run.enter("running", datetime(2026, 11, 21, 6, 0, 1, tzinfo=UTC))
+    run.enter("recorded", datetime(2026, 11, 21, 6, 0, 13, tzinfo=UTC))
+    return run
+
+
+def test_a_run_is_listed_with_what_it_was(store, recorded):
+    (listed,) = json_lines(splitbrain("runs", "--store", store, "--json"))
+    assert listed == {
+        "run": recorded.name, "kind": "run", "system": "reference", "workload": "register",
+        "faults": "kill,partition", "seconds": 12.0, "status": "recorded", "verdict": "-",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("flags", "count"),
+    [
+        (["--system", "reference"], 1),
+        (["--system", "kafka"], 0),
+        (["--workload", "register", "--fault", "kill"], 1),
+        (["--fault", "clock"], 0),
+        (["--status", "recorded"], 1),
+        (["--verdict", "invalid"], 0),
+    ],
+)
+def test_runs_are_filtered(store, recorded, flags, count):  # noqa: ARG001
+    assert len(json_lines(splitbrain("runs", "--store", store, *flags, "--json"), least=0)) == count
+
+
+@pytest.mark.parametrize("word", ["latest", "20261121T060000Z-ch", "name"])
+def test_a_run_is_found_by_name_prefix_or_as_the_latest(store, recorded, word):
+    assert run_path(recorded.name if word == "name" else word, store) == store / recorded.name
+    assert (store / "latest").readlink() == Path(recorded.name)
+
+
+def test_a_word_for_no_run_or_for_several_is_bad_input(store, recorded):  # noqa: ARG001
+    new_run(store, "chaos", datetime(2026, 11, 21, 6, 0, 0, tzinfo=UTC))
+    for word, found in (("2026", "expected one run"), ("nothing", "expected a path, or the name of a run")):
+        with pytest.raises(BadInput, match=found):
+            run_path(word, store)
+
+
+def test_a_settled_plan_is_printed_and_nothing_runs(store):
+    flags = ["--faults", "kill", "--time-limit", "20", "--seed", "3", "--store", store]
+    planned = splitbrain("run", *flags, "--dry-run")
+    assert planned.code == EXIT_VALID
+    plan = Plan.model_validate_json(planned.out)
+    assert (plan.seed, "kill" in {step.f for step in plan.story}) == (3, True)
+    both = splitbrain("reproduce", "PV-01", "--store", store, "--dry-run")
+    assert both.out.count('"scenario": "PV-01"') == 2
+    assert not store.exists() or list(store.iterdir()) == []
+
+
+def test_tables_fit_the_terminal_and_lose_nothing():
+    rows = [("partition", "a long description that does not fit into the width", "netns")]
+    text = table(("fault", "description", "hosts"), rows, 40)
+    assert max(map(len, text.splitlines())) <= 40
+    assert "".join(text.split()).count("width") == 1
+    assert max(map(len, table(("fault", "description", "hosts"), rows, None).splitlines())) > 40
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_shows_an_example_and_the_exit_codes(flag):
+    shown = splitbrain("run", flag).out
+    assert "splitbrain run --workload register" in shown
+    assert "254 bad input" in shown
+
+
+def test_version_is_that_of_the_package():
+    assert splitbrain("--version").out == f"splitbrain {version('splitbrain')}\n"
 
 
 def test_doctor_shows_a_fix_for_everything_that_does_not_work():

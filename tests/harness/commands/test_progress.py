@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from rich.console import Console
 
-from harness.commands.progress import Lines, Status, panel, rows
+from harness.commands.progress import Lines, Status, Verbosity, panel, progress, rows
 from harness.model.progress import (
     Event,
     Leadership,
@@ -46,11 +46,11 @@ EVENTS: Sequence[tuple[float, Event]] = [
 class Player:
     """Plays events at their times."""
 
-    def __init__(self, operations_every: float = 5.0) -> None:
+    def __init__(self, operations_every: float = 5.0, verbose: bool = False) -> None:
         self.now = 0.0
         self.status = Status(lambda: self.now)
         self.written: list[str] = []
-        self.lines = Lines(self.status, self.written.append, operations_every)
+        self.lines = Lines(self.status, self.written.append, operations_every, verbose)
 
     def play(self, until: float) -> Player:
         for at, event in EVENTS:
@@ -82,6 +82,32 @@ def test_lines_show_waits_when_they_begin_and_faults_when_they_are_done() -> Non
         "31.0 s  phase     stopping the servers and collecting their logs",
         "32.0 s  phase     starting Spark",
     ]
+
+
+def test_verbose_shows_both_ends_of_each_operation_and_every_count() -> None:
+    player = Player(operations_every=0.0, verbose=True).play(10.0)
+    text = "\n".join(player.written)
+    assert "waiting until a leader is known: begins" in text
+    assert "waiting until a leader is known: done" in text
+    assert text.count("clients") == 2
+
+
+def test_quiet_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress(Verbosity.QUIET) as on_event:
+        on_event(RUN)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_interrupted_run_is_named_with_the_next_command(capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> None:
+        with progress() as on_event:
+            on_event(RUN)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == "recorded in results/runs/r1; check it with: splitbrain check results/runs/r1"
 
 
 def test_the_panel_shows_what_is_broken_who_leads_and_whether_clients_progress() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.commands.console import print_verdict
-from harness.commands.options import Format
+from harness.commands.options import Output, Verbosity
 from harness.judging.describe import describe
 from harness.model import Verdict
 from harness.model.hosts import UndoRecord
@@ -58,27 +58,27 @@ def test_undo_records_that_are_not_healed_are_counted(run: RunDirectory) -> None
     assert open_faults(run) is None
 
 
-def printed(run: RunDirectory, capsys: pytest.CaptureFixture[str], output: Format) -> str:
+def printed(run: RunDirectory, capsys: pytest.CaptureFixture[str], *, is_json: bool) -> str:
     verdict = RunVerdict("run", Verdict.VALID, "No broken guarantee.", headline="valid", description=described(run))
-    print_verdict(verdict, run, output)
+    print_verdict(verdict, run, Output(is_json, Verbosity.USUAL))
     return capsys.readouterr().out
 
 
 def test_printed_verdict_says_where_the_evidence_is_and_how_to_clean_up(
     run: RunDirectory, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = printed(run, capsys, Format.TEXT)
+    text = printed(run, capsys, is_json=False)
     assert text.startswith("run: VALID. No broken guarantee.\n")
     assert text.endswith(
         f"\nEvidence: {run.path}\nReport:   {run.report}\nClean up: nothing is left of this run's faults\n"
     )
     UndoJournal(run.journal).record(UndoRecord("pause", "processes", {}))
-    assert f"\nClean up: splitbrain heal --store {run.path.parent}\n" in printed(run, capsys, Format.TEXT)
+    assert f"\nClean up: splitbrain heal --store {run.path.parent}\n" in printed(run, capsys, is_json=False)
 
 
 def test_verdict_as_json_has_the_directory_and_the_description(
     run: RunDirectory, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    document = json.loads(printed(run, capsys, Format.JSON))
+    document = json.loads(printed(run, capsys, is_json=True))
     assert (document["verdict"], document["run"]) == ("valid", str(run.path))
     assert document["description"]["faults"][0] == {"fault": "partition", "verified": 1, "failed": 0}

@@ -140,7 +140,7 @@ def test_recorded_history_is_a_prefix_without_gaps(aftermath):
             ops = list(read_history(run.history))
             assert [op.index for op in ops] == list(range(len(ops)))
             lengths.append(len(ops))
-    assert max(lengths) > 50
+    assert max(lengths) > 10, "no run has recorded enough to show anything, even on a busy machine"
 
 
 def test_later_runs_and_one_heal_clean_up_every_killed_run(aftermath):

@@ -32,6 +32,8 @@ def test_scenario_reproduces_on_the_reference_quorum(identifier: str, tmp_path: 
     (verdict,) = json_lines(result)
     assert verdict["verdict"] == "valid"
     assert [expectation["met"] for expectation in verdict["expectations"]] == [True] * len(verdict["expectations"])
+    shown = {line.split()[2] for line in result.messages if line.split()[1:2] == ["s"]}
+    assert shown >= {"run", "phase", "nemesis", "leader", "took"}, result.messages
     run = Path(verdict["run"])
     suites = ET.parse(run / "junit.xml").getroot()
     assert {suite.get("name") for suite in suites} >= {identifier}

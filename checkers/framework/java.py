@@ -1,0 +1,94 @@
+"""Starts Spark's Java machine in a thread, and ends it if the process exits before Java is up.
+
+    java = JavaStart(conf)
+    …                                   # Java starts meanwhile
+    gateway = java.gateway()
+
+Java's standard error goes to an anonymous file and never to the user's terminal; if Java does not start, the error
+quotes its last line. The thread is a daemon, so an exit does not wait for Java: it terminates it.
+
+Contains the start of the process. Spark's settings are in session.py.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import signal
+import time
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryFile
+from threading import Thread
+from typing import Final
+
+from py4j.java_gateway import JavaGateway
+from pyspark import SparkConf
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+
+from harness.model import EnvironmentFailure
+
+END_SECONDS_MAX: Final = 5.0
+END_CHECK_SECONDS: Final = 0.02
+
+
+class JavaStart:
+    """A Java machine that is being started; Java is the leader of a process group of its own."""
+
+    def __init__(self, conf: SparkConf) -> None:
+        """Start Java; returns at once."""
+        self._stderr = TemporaryFile("w+")  # noqa: SIM115 - open as long as Java is
+        self._launched: Future[JavaGateway] = Future()
+        self._thread = Thread(target=self._launch, args=(conf,), name="java-start", daemon=True)
+        self._thread.start()
+        atexit.register(self.terminate)
+
+    def gateway(self) -> JavaGateway:
+        """Wait until Java can be called. Raises EnvironmentFailure if it did not start."""
+        try:
+            return self._launched.result()
+        except PySparkRuntimeError as failure:
+            self._stderr.seek(0)
+            lines = self._stderr.read().strip().splitlines() or [str(failure)]
+            raise EnvironmentFailure(f"Spark needs Java 17 or newer, and it did not start: {lines[-1]}") from failure
+
+    def is_up(self) -> None:
+        """Java has started: from now on it ends by itself when this process does."""
+        atexit.unregister(self.terminate)
+
+    def terminate(self) -> None:
+        """End Java, at whatever point of its start, and wait for the thread that starts it."""
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it reports every lost connection
+        deadline = time.monotonic() + END_SECONDS_MAX
+        self._signal()
+        while self._thread.is_alive() and time.monotonic() < deadline:
+            self._signal()
+            self._thread.join(END_CHECK_SECONDS)
+
+    def _launch(self, conf: SparkConf) -> None:
+        try:
+            self._launched.set_result(launch_gateway(conf, {"stderr": self._stderr, "process_group": 0}))
+        except BaseException as error:  # noqa: BLE001 - it is raised where the gateway is needed
+            self._launched.set_exception(error)
+
+    def _signal(self) -> None:
+        for pid in self._pids():
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGTERM)
+
+    def _pids(self) -> list[int]:
+        """Java's process: the one child of the thread while it runs; PySpark names it only when Java is up."""
+        if self._thread.is_alive():
+            with suppress(OSError):  # a system without this file: Java ends when its standard input does
+                return [int(pid) for pid in _children_file(self._thread).read_text().split()]
+            return []
+        launched = self._launched.done() and self._launched.exception() is None
+        process = self._launched.result().proc if launched else None
+        return [process.pid] if process is not None else []
+
+
+def _children_file(thread: Thread) -> Path:
+    return Path(f"/proc/self/task/{thread.native_id}/children")

@@ -1,0 +1,62 @@
+"""How commands refer to runs: by path, by name, by a unique prefix of a name, or as `latest`; and shell completion.
+
+Contains what a word on the command line means. Does not contain flags (options.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness import plugins
+from harness.commands.options import STORE
+from harness.model import BadInput
+from results.store import LATEST, runs
+
+
+def run_path(word: str, store: Path) -> Path:
+    """The directory of a run; a path is returned as it is. Raises BadInput for a name of no run or of several."""
+    path = Path(word)
+    if path.exists() or "/" in word:
+        return path
+    names = [run.name for run in runs(store)]
+    if word == LATEST and names:
+        return store / names[-1]
+    found = [name for name in names if name == word] or [name for name in names if name.startswith(word)]
+    if len(found) == 1:
+        return store / found[0]
+    if found:
+        raise BadInput(f"{word}: expected one run in {store}, found {len(found)}: {', '.join(found[:3])}, …")
+    raise BadInput(f"{word}: expected a path, or the name of a run in {store}, its beginning, or {LATEST}")
+
+
+def completed(words: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """What the shell offers for an argument: the words that begin as the user typed."""
+    return lambda incomplete: [word for word in words() if word.startswith(incomplete)]
+
+
+def _run_names() -> Iterable[str]:
+    return [LATEST, *(run.name for run in reversed(runs(STORE)))]
+
+
+RUN_HELP = "A run: its path, its name or the beginning of it, or latest."
+
+RunArgument = Annotated[
+    str, typer.Argument(metavar="RUN", help=RUN_HELP, show_default=False, autocompletion=completed(_run_names))
+]
+RunsOrHistories = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RUN…",
+        help=f"{RUN_HELP} With --model, files with histories.",
+        show_default=False,
+        autocompletion=completed(_run_names),
+    ),
+]
+ScenarioArguments = Annotated[
+    list[str],
+    typer.Argument(metavar="ID…", help="Scenarios, e.g. PV-01.", autocompletion=completed(lambda: plugins.scenarios())),
+]
