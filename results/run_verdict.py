@@ -57,7 +57,7 @@ class RunVerdict:
 
     name is the scenario's id or the workload's name, summary is the verdict in one sentence, checks are the names of
     the checks that ran, command repeats the run. headline is one of results.headline; for a reproduction, sides are its
-    runs. Verdicts of earlier releases have no description.
+    runs. Verdicts of earlier releases have neither headline nor description.
     """
 
     name: str
@@ -107,7 +107,7 @@ def _parse(document: dict[str, Any]) -> RunVerdict:
         expectations=tuple(ExpectationResult(**each) for each in document["expectations"]),
         versions=document["versions"],
         command=document["command"],
-        headline=document.get("headline", document["verdict"]),
+        headline=document.get("headline", ""),
         description=RunDescription.from_json(document.get("description")),
         sides=tuple(_side(each) for each in document.get("sides", ())),
     )

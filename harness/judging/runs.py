@@ -104,8 +104,8 @@ def write_run_report(run: RunDirectory, run_verdict: RunVerdict) -> None:
     else:
         title = f"{plan.name}: {plan.workload} workload on {side.system}"
         question = f"Does {plan.system} keep its guarantees for the {plan.workload} workload under these faults?"
-    headline, summary, text = run_verdict.headline, run_verdict.summary, run.plan.read_text()
-    write_report(run, ReportData(title, question, headline, summary, (side,), text, plan.command))
+    text = run.plan.read_text()
+    write_report(run, ReportData(title, question, side.headline, run_verdict.summary, (side,), text, plan.command))
 
 
 def write_reproduction_report(
@@ -116,16 +116,16 @@ def write_reproduction_report(
     sides = tuple(_read_side(run, verdicts[run.name]) for run in shown)
     title = f"{scenario.id}: {scenario.title}"
     plan_text = "[" + ",\n".join(run.plan.read_text() for run in shown) + "]\n"
-    headline, summary, command = run_verdict.headline, run_verdict.summary, run_verdict.command
+    headline, summary, command = run_verdict.verdict.value, run_verdict.summary, run_verdict.command
     write_report(reproduction, ReportData(title, scenario.question, headline, summary, sides, plan_text, command))
 
 
 def _read_side(run: RunDirectory, run_verdict: RunVerdict) -> SideData:
-    """The run as a side of a report. A verdict of an earlier release has no description; the run's tables give it."""
+    """The run as a side of a report. What a verdict of an earlier release lacks follows from the run."""
     plan = Plan.read(run.plan)
-    label = inputs_of_run(run, plan).label
-    description = run_verdict.description or describe(run, plan, label, {})
-    return read_side(run, plan.side or plan.name, description, plugins.ops(), run_verdict)
+    description = run_verdict.description or describe(run, plan, inputs_of_run(run, plan).label, {})
+    headline = run_verdict.headline or run_headline(plan, run_verdict.findings, run_verdict.expectations)
+    return read_side(run, plan.side or plan.name, description, plugins.ops(), replace(run_verdict, headline=headline))
 
 
 def _interrupted(run: RunDirectory) -> tuple[Finding, ...]:

@@ -119,7 +119,8 @@ def test_verdict_of_an_earlier_release_has_its_verdict_as_headline(tmp_path: Pat
     ]
     run.verdict.write_text(json.dumps(document))
     verdict = read_verdict(run.verdict)
-    assert (verdict.headline, verdict.description, verdict.sides) == ("invalid", None, ())
+    assert (verdict.headline, verdict.description, verdict.sides) == ("", None, ())
+    assert summary(verdict).startswith("PV-01: INVALID. ")
     assert verdict.expectations[0].measured_text == "epochs_burned = 7"
 
 
