@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.console import print_verdict
-from harness.commands.options import Output, Verbosity
+from harness.commands.output.console import Output, print_verdict
+from harness.commands.output.progress import Verbosity
 from harness.judging.describe import describe
 from harness.model import Verdict
 from harness.model.hosts import UndoRecord

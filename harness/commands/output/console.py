@@ -6,9 +6,10 @@ import json
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.commands.options import Output
+from harness.commands.output.progress import Verbosity
 from harness.model import Verdict
 from harness.model.errors import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from harness.recovery.remains import open_faults
@@ -18,6 +19,15 @@ from results.summary import summary
 
 if TYPE_CHECKING:
     from harness.judging.imported import FileVerdict
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a command prints: its results as text or JSON, and what it shows while it works."""
+
+    is_json: bool
+    verbosity: Verbosity
+
 
 EXIT_OF = {Verdict.VALID: EXIT_VALID, Verdict.INVALID: EXIT_INVALID, Verdict.UNKNOWN: EXIT_UNKNOWN}
 
