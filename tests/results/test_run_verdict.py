@@ -12,7 +12,7 @@ import pytest
 
 from harness.model import BadInput, Finding, Quantity, Verdict
 from harness.model.records.fault_intervals import Injections
-from results.description import RunDescription
+from results.description import Judged, RunDescription
 from results.headline import headline_of, tone_of
 from results.junit import junit
 from results.kinds import FindingKind, kinds_of
@@ -251,3 +251,15 @@ def test_headline_has_the_colour_of_good_or_bad_news() -> None:
         "invalid",
         "invalid",
     ]
+
+
+@pytest.mark.parametrize(
+    ("judged", "text"),
+    [
+        (Judged("divergence", "record batch", 2), "2 record batches"),
+        (Judged("register", "operation", 1, 1), "1 operation on 1 key"),
+        (Judged("a plugin's"), ""),
+    ],
+)
+def test_numbers_of_a_check_have_the_right_plurals(judged: Judged, text: str) -> None:
+    assert judged.numbers == text
