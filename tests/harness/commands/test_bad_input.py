@@ -107,7 +107,7 @@ COMMANDS = {
     "a near flag": (("run", "--time-limt", "3"), "--time-limt: expected an option of run; did you mean --time-limit?"),
     "a near command": (("reproduse", "PV-01"), "; did you mean reproduce?"),
     "a flag without its value": (("run", "--nodes"), "--nodes: expected a value, found none"),
-    "a value for a switch of the command": (
+    "a value for a switch of check": (
         ("check", "x", "--skip-malformed=1"),
         "--skip-malformed: expected no value",
     ),
@@ -117,7 +117,7 @@ COMMANDS = {
     "a limit of nothing": (("runs", "--limit", "0"), "--limit: expected a whole number, 1 or more"),
     "a store that is a file": (
         ("run", "--store", "/dev/null"),
-        "/dev/null: expected a folder in which runs can be cre",
+        "/dev/null: expected a folder in which runs can",
     ),
     "a path that is too long": (("report", "x" * 3000), "expected a path that can exist: file name too long"),
     "a plan with an unknown key": (("run", "--plan", "{plan}"), "{plan}: nodse: expected one of the keys at_once,"),
