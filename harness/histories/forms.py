@@ -20,6 +20,7 @@ from harness.model import NEMESIS
 TYPES = ("invoke", "ok", "fail", "info")
 NUMBER_MAX = 2**31 - 1
 TIME_MAX = 2**63 - 1
+COUNT_MAX = 10**12
 
 
 Forms = Iterator[tuple[int, Any]]
@@ -143,10 +144,10 @@ def refuse_value(row: dict[str, Any], fs: Sequence[str]) -> None:
 
 
 def refuse_non_integer(row: dict[str, Any]) -> None:
-    """Raise Malformed if a counter's value is not an integer."""
+    """Raise Malformed if a counter's value is not an integer, or if sums of such values could overflow."""
     value = row["value"]
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise Malformed(f"expected a counter's value to be a whole number, found {short(value)}")
+    if value is not None and integer(value, -COUNT_MAX, COUNT_MAX) is None:
+        raise Malformed(f"expected a counter's value to be a whole number up to {COUNT_MAX:,}, found {short(value)}")
 
 
 def is_pair(value: Any) -> bool:

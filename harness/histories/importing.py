@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as parquet
 
-from harness.chunks import check_chunk, check_indexes
+from harness.chunks import check_chunk, check_indexes, reason_of
 from harness.histories.forms import (
     Malformed,
     Processes,
@@ -211,12 +211,13 @@ def check_parquet(history: ImportedHistory, fs: Sequence[str]) -> None:
         for chunk in history.tables:
             with parquet.ParquetFile(chunk) as file:
                 for batch in file.iter_batches(columns=HISTORY.names):
+                    batch.validate(full=True)
                     refuse_invalid_values(chunk, batch)
                     refuse_unknown_operations(chunk, batch, fs)
                     history.rows += batch.num_rows
-    except (OSError, pa.ArrowException) as error:
-        reason = str(error).splitlines()[0]
-        raise BadInput(f"{history.path}: expected whole Parquet files, but one cannot be read: {reason}") from error
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        expected = "expected whole Parquet files, but one cannot be read"
+        raise BadInput(f"{history.path}: {expected}: {reason_of(error)}") from error
     if not history.rows:
         raise BadInput(f"{history.path}: expected operations, found none")
 

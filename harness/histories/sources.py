@@ -29,7 +29,7 @@ from harness.model import BadInput
 STANDARD_INPUT: Final = Path("-")
 GZIP: Final = b"\x1f\x8b"
 PARQUET: Final = b"PAR1"
-BYTES_MAX: Final = 2 << 30
+BYTES_MAX: Final = 1 << 30
 """The largest text that is read: its operations are in memory at once. Parquet has no limit."""
 
 ENDINGS: Final = ", ".join(sorted({*BY_SUFFIX, ".parquet"}))

@@ -23,7 +23,7 @@ import pyarrow.dataset as dataset
 from harness.histories.importing import Import, ImportedHistory
 from harness.histories.sources import STANDARD_INPUT
 from harness.judging.verdicts import FileVerdict, HeldTo, Refused
-from harness.model import Finding, Op, Quantity
+from harness.model import Finding, Op, Quantity, Verdict
 from harness.model.plurals import counted
 from harness.model.records.finding import verdict_of
 from harness.model.records.tables import HISTORY
@@ -92,10 +92,12 @@ class CheckReports:
         directory = RunDirectory(self.folder)
         if len(self.imported.histories) > 1:
             verdicts = [run_verdict for _, run_verdict in self._results if run_verdict is not None]
-            worst = verdict_of(finding for each in verdicts for finding in each.findings).value
+            worst = verdict_of(finding for each in verdicts for finding in each.findings)
+            if worst is Verdict.VALID and len(verdicts) < len(self._results):
+                worst = Verdict.UNKNOWN
             command = self._command([history.path for history in self.imported.histories])
             write_text(directory.junit, junit(verdicts))
-            write_overview(directory.report, [row for row, _ in self._results], worst, command)
+            write_overview(directory.report, [row for row, _ in self._results], worst.value, command)
         return directory.report
 
     def _name_of(self, history: ImportedHistory) -> str:

@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from checkers.linearizability.signatures import signature_named
-from harness.histories.forms import Malformed, refuse_depth
+from checkers.linearizability.signatures import Signature, signature_named
+from harness.histories.forms import Malformed, refuse_depth, refuse_value
 from harness.histories.importing import Import, ImportedHistory, import_histories, listed
 from harness.histories.json_texts import json_value
 from harness.judging.spark import start_spark
@@ -44,7 +44,7 @@ def check_files(
     signature = signature_named(held_to.model)
     if held_to.initial is not None and not signature.takes_initial:
         raise BadInput(f"--initial {held_to.initial}: not supported: the initial state of a {signature.name} is fixed")
-    initial = initial_json(held_to.initial)
+    initial = initial_json(held_to.initial, signature)
     found = listed(paths)
     if all(history.refusal for history in found):
         yield from refusals(found)
@@ -98,16 +98,19 @@ def refusals(histories: Sequence[ImportedHistory]) -> Iterator[Refused]:
     return (Refused(str(history.path), history.refusal) for history in histories if history.refusal)
 
 
-def initial_json(text: str | None) -> str | None:
-    """The value as JSON text; a word is a string. Raises BadInput for a text that only begins like JSON."""
+def initial_json(text: str | None, signature: Signature) -> str | None:
+    """The value as JSON text; a word is a string.
+
+    Raises BadInput for a text that only begins like JSON, and for a value that the model cannot have.
+    """
     if text is None or text in ("nil", "null"):
         return None
     try:
-        value = json_value(text)
+        is_word = text[:1].isalpha() and text not in ("true", "false", "NaN", "Infinity")
+        value = text if is_word else json_value(text)
         refuse_depth(value)
+        refuse_value({"type": "ok", "f": "read", "value": value}, signature.fs)
     except Malformed as error:
-        if not text.lstrip().startswith(("{", "[", '"', "NaN", "Infinity", "-Infinity")):
-            return json.dumps(text)
         raise BadInput(f"--initial {text[:60]}: {error}") from error
     return json.dumps(value)
 

@@ -9,6 +9,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from harness.histories.edn import Keyword, NotEdn, forms, to_edn
+from harness.histories.forms import Malformed, refuse_value
 from harness.histories.importing import ImportedHistory, import_histories, listed
 
 FS = ("read", "write", "cas")
@@ -199,3 +200,10 @@ def test_a_folder_without_histories_and_a_file_of_another_format_are_refused(tmp
     endings = ".edn, .json, .jsonl, .log, .parquet, .txt"
     assert refusal_of(tmp_path) == f": expected files ending in {endings}, found none"
     assert refusal_of(tmp_path / "notes.md").endswith(f"a name ending in {endings}, found not a history")
+
+
+@pytest.mark.parametrize("value", [1.5, True, "1", 10**13, [1]])
+def test_a_counter_has_whole_numbers_whose_sums_do_not_overflow(value: Any) -> None:
+    row = {"type": "invoke", "f": "add", "value": value}
+    with pytest.raises(Malformed, match="expected a counter's value to be a whole number up to 1,000,000,000,000"):
+        refuse_value(row, ("read", "add", "increment", "decrement"))

@@ -190,6 +190,14 @@ USAGE = {
         ("--model", "register", "--initial", "NaN"),
         "--initial NaN: expected a finite number, found NaN",
     ),
+    "initial value of a set that is no list": (
+        ("--model", "set", "--initial", "5"),
+        "--initial 5: expected a read's value to be a list of the set's elements, found 5",
+    ),
+    "initial value of a counter that is no number": (
+        ("--model", "counter", "--initial", "x"),
+        '--initial x: expected a counter\'s value to be a whole number up to 1,000,000,000,000, found "x"',
+    ),
     "report that is a file": (
         ("--model", "register", "--report", "/dev/null"),
         "--report /dev/null: expected a folder, fo",
