@@ -27,7 +27,7 @@ from checkers.framework.contract import Check, JudgeSettings, Tables
 from checkers.framework.progress import shown
 from checkers.framework.tables import is_configured_for_small, open_tables
 from harness.model import Finding, Quantity, Verdict
-from harness.model.records.finding import verdict_of
+from harness.model.records.finding import rest_of, verdict_of
 from harness.model.records.tables import FINDINGS
 
 CHECKS_AT_ONCE = 3
@@ -112,8 +112,7 @@ def listed(rows: Iterable[Row], findings_max: int) -> list[Finding]:
         fields = {name: row[name] for name in FINDINGS.names}
         result.append(Finding(**fields | {"witnesses": tuple(fields["witnesses"])}))
         if row["rank"] == findings_max < row["all"]:
-            more, last = row["all"] - findings_max, result[-1]
-            result.append(Finding(last.check, last.name, last.severity, f"and {more} more like these", count=more))
+            result.append(rest_of(result[-1], row["all"] - findings_max))
     return result
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from harness.model.hosts import UndoRecord
-from harness.model.nemesis_ops import NemesisOps
+from harness.model.nemesis_ops import AWAIT, NemesisOps
 from harness.model.story import Step
 from harness.model.systems import SystemKind
 from nemesis.context import NemesisContext
@@ -36,13 +36,14 @@ class Action:
     """A nemesis operation that a fault offers.
 
     arguments is the type that validates its arguments in plans (nemesis.arguments). ends names the actions whose effect
-    this one ends. momentary: the effect does not last, so nothing has to end it. empties_disk: a node's data is gone
-    afterwards.
+    this one ends. momentary: the effect does not last, so nothing has to end it. waits: it only waits for a condition.
+    empties_disk: a node's data is gone afterwards.
     """
 
     arguments: Any
     ends: frozenset[str] = frozenset()
     momentary: bool = False
+    waits: bool = False
     empties_disk: bool = False
 
     def complete(self, value: Any) -> Any:
@@ -101,9 +102,12 @@ def by_action(faults: Iterable[Fault]) -> dict[str, Fault]:
 
 def nemesis_ops(faults: Iterable[Fault]) -> NemesisOps:
     """The properties of these faults' actions that plans and reports need."""
+    faults = tuple(faults)
     actions = {name: action for fault in faults for name, action in fault.actions.items()}
     return NemesisOps(
         ends={name: action.ends for name, action in actions.items() if action.ends},
         momentary=frozenset(name for name, action in actions.items() if action.momentary),
+        waits=frozenset({AWAIT, *(name for name, action in actions.items() if action.waits)}),
         empties_disk=frozenset(name for name, action in actions.items() if action.empties_disk),
+        faults={name: fault.name for fault in faults for name in fault.actions},
     )

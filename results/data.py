@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from harness.model import Finding, Op, Quantity, Verdict
+from harness.model import Finding, Op, Quantity
 from harness.model.records.evidence import Evidence
 from harness.model.records.fault_intervals import FaultInterval
+from harness.model.records.finding import Severity
+from results.description import RunDescription
 from results.run_verdict import ExpectationResult
 
 DOWN: Final = "Down"
@@ -96,6 +98,16 @@ class ShownFinding:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownKind:
+    """The findings of one kind: how many there are, and those that are shown, the clearest first."""
+
+    name: str
+    severity: Severity
+    count: int
+    shown: tuple[ShownFinding, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """A message from one node to another, as recorded by the proxy; action is that of a rule, or `pass`."""
 
@@ -123,7 +135,7 @@ class SideData:
 
     name: str
     system: str
-    verdict: Verdict
+    headline: str
     summary: str
     duration_ns: int
     nodes: tuple[int, ...]
@@ -138,21 +150,27 @@ class SideData:
     messages: tuple[Message, ...] = ()
     messages_total: int = 0
     message_counts: tuple[MessageCount, ...] = ()
-    findings: tuple[ShownFinding, ...] = ()
-    findings_total: int = 0
+    kinds: tuple[ShownKind, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    description: RunDescription | None = None
+
+    @property
+    def findings(self) -> tuple[ShownFinding, ...]:
+        """All findings that are shown."""
+        return tuple(shown for kind in self.kinds for shown in kind.shown)
 
 
 @dataclass(frozen=True, slots=True)
 class ReportData:
     """A complete report: a question in one sentence, its answer, the sides, and how to reproduce it.
 
-    plan is the plan as JSON text; command is the command that repeats the run.
+    headline is one of results.headline, answer the verdict in a sentence. plan is the plan as JSON text; command is the
+    command that repeats the run.
     """
 
     title: str
     question: str
-    verdict: Verdict
+    headline: str
     answer: str
     sides: tuple[SideData, ...]
     plan: str

@@ -20,25 +20,15 @@ from markupsafe import Markup
 
 from harness.model import Finding, Op, Verdict
 from harness.model.plurals import counted
-from results.data import ShownFinding, SideData
+from results.data import ShownFinding, ShownKind, SideData
 from results.drawing.axis import clip
 from results.drawing.charts import latency_chart, throughput_chart
 from results.drawing.intervals import caption, intervals
 from results.drawing.svg import markup
 from results.files import write_text
+from results.kinds import kinds_of
 
 VALUE_LENGTH_MAX: Final = 120
-FINDINGS_PER_KIND_MAX: Final = 10
-
-
-@dataclass(frozen=True, slots=True)
-class FindingKind:
-    """All findings of one name: how many, and the first of them, the one with a picture in front."""
-
-    name: str
-    severity: str
-    count: int
-    shown: tuple[ShownFinding, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +44,7 @@ class HistoryData:
     verdict: Verdict
     answer: str
     facts: tuple[tuple[str, str], ...]
-    kinds: tuple[FindingKind, ...]
+    kinds: tuple[ShownKind, ...]
     load: SideData
     has_times: bool
     command: str
@@ -70,20 +60,12 @@ class OverviewRow:
     link: str | None = None
 
 
-def kinds_of(findings: Sequence[Finding]) -> list[tuple[str, list[Finding]]]:
-    """The findings by name, in the order in which the names appear."""
-    names = list(dict.fromkeys(finding.name for finding in findings))
-    return [(name, [finding for finding in findings if finding.name == name]) for name in names]
-
-
 def answer_of(verdict: Verdict, findings: Sequence[Finding], operations: int, model: str) -> str:
     """The verdict in a sentence."""
     if verdict is Verdict.VALID:
         return f"{counted(operations, 'operation')} checked; a {model} can have answered every one of them like this."
-    parts = [
-        f"{name}: {counted(sum(finding.count for finding in found), 'finding')}"
-        for name, found in kinds_of([finding for finding in findings if finding.severity == verdict.value])
-    ]
+    weighty = kinds_of(finding for finding in findings if finding.severity == verdict.value)
+    parts = [f"{kind.name}: {counted(kind.count, 'finding')}" for kind in weighty]
     return f"{'; '.join(parts)}, among {counted(operations, 'operation')}."
 
 

@@ -25,6 +25,6 @@ def latency_rows(quantities: Sequence[Quantity]) -> list[tuple[str, str, dict[st
     return [(*name, percentiles) for name, percentiles in sorted(rows.items())]
 
 
-def others(quantities: Sequence[Quantity]) -> list[Quantity]:
-    """The quantities that are not latencies."""
-    return [quantity for quantity in quantities if not LATENCY.fullmatch(quantity.name)]
+def is_latency(quantity: Quantity) -> bool:
+    """Whether a quantity belongs in this table."""
+    return LATENCY.fullmatch(quantity.name) is not None

@@ -14,9 +14,11 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness.model import Op
+from harness.model import Finding, Op
+from harness.model.plurals import counted
 from harness.model.records.evidence import Cycle
-from results.data import ReportData, ShownFinding, SideData
+from results.data import ReportData, ShownFinding, ShownKind, SideData
+from results.description import facts
 from results.drawing.axis import clip
 from results.drawing.charts import latency_chart, throughput_chart
 from results.drawing.cycle import CYCLE_CAPTION, cycle
@@ -25,7 +27,9 @@ from results.drawing.messages import sequence
 from results.drawing.svg import element, markup
 from results.drawing.timeline import timeline
 from results.files import write_text
-from results.latencies import PERCENTILES, latency_rows, others
+from results.headline import tone_of
+from results.latencies import PERCENTILES, latency_rows
+from results.quantities import ShownQuantity, shown_quantities
 from results.store import RunDirectory
 
 VALUE_LENGTH_MAX: Final = 120
@@ -45,10 +49,12 @@ def render_report(data: ReportData) -> str:
         .get_template("report.html.j2")
         .render(
             data=data,
+            tone=tone_of,
+            facts=_facts(data),
             percentiles=PERCENTILES,
             timeline=Markup(markup(timeline(data.sides))),
             charts=[_charts(side, duration_ns) for side in data.sides],
-            pictures=[[_picture(shown, side) for shown in side.findings] for side in data.sides],
+            kinds=[[_kind(kind, side) for kind in side.kinds] for side in data.sides],
             sequences=[Markup(markup(sequence(side))) if side.messages else None for side in data.sides],
         )
     )
@@ -60,6 +66,24 @@ def render_timeline(data: ReportData) -> str:
     style, _, _ = _environment().loader.get_source(_environment(), "drawing.css")  # type: ignore[union-attr]
     picture.insert(1, element("style", style))
     return markup(picture) + "\n"
+
+
+def _facts(data: ReportData) -> list[tuple[str, str]]:
+    """What the first screen says of the runs."""
+    described = [(side.name, side.description) for side in data.sides if side.description]
+    versions = dict(item for side in data.sides for item in side.versions.items())
+    text = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return [*facts(described), *([("Versions", text)] if text else [])]
+
+
+def _kind(kind: ShownKind, side: SideData) -> tuple[ShownKind, list[tuple[ShownFinding, tuple[Markup, str] | None]]]:
+    """A kind of findings, and those that are shown with their pictures."""
+    return kind, [(shown, _picture(shown, side)) for shown in kind.shown]
+
+
+def _quantities(side: SideData) -> list[ShownQuantity]:
+    """A side's quantities, first those that its scenario has an expectation of."""
+    return shown_quantities(side.quantities, {each.quantity for each in side.expectations if each.quantity})
 
 
 def _charts(side: SideData, duration_ns: int) -> list[Markup]:
@@ -87,12 +111,30 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"seconds": _seconds, "value": _value, "latencies": latency_rows, "others": others}
+    environment.filters |= {
+        "seconds": _seconds,
+        "value": _value,
+        "place": _place,
+        "latencies": latency_rows,
+        "shown": _quantities,
+        "counted": counted,
+        "count_shown": lambda kind: sum(each.finding.count for each in kind.shown),
+        "has_pictures": lambda sides: any(each.operations for side in sides for each in side.findings),
+    }
     return environment
 
 
 def _seconds(time_ns: int) -> str:
     return f"{time_ns / 1e9:.3f}"
+
+
+def _place(finding: Finding) -> str:
+    """`key r3 · n2 · at 14.310 s · 7 times`, as far as known."""
+    parts = [f"key {finding.key}"] if finding.key and not finding.message.startswith(f"key {finding.key}:") else []
+    parts += [f"n{finding.node}"] if finding.node is not None else []
+    parts += [f"at {_seconds(finding.time_ns)} s"] if finding.time_ns is not None else []
+    parts += [f"{finding.count:,} times"] if finding.count > 1 else []
+    return " · ".join(parts)
 
 
 def _value(op: Op) -> str:

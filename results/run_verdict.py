@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from harness.model import BadInput, Finding, Quantity, Verdict
 from harness.model.stored_names import CHECKS, current_finding
+from results.description import RunDescription
 from results.files import read_json, write_json
+from results.quantities import measured_text
 from results.store import RunDirectory
 
 FORMAT: Final = 1
@@ -17,11 +19,36 @@ FORMAT: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class ExpectationResult:
-    """A scenario's expectation as text, the measurement, and whether it is met (None: unknown)."""
+    """A scenario's expectation as text, the measurement, and whether it is met (None: unknown).
+
+    quantity and value are the name and the value of what was measured, if that is a quantity.
+    """
 
     text: str
     measured: str
     met: bool | None
+    quantity: str | None = None
+    value: float | None = None
+
+    @property
+    def measured_text(self) -> str:
+        """The measurement as a person reads it."""
+        if self.quantity is None:
+            return self.measured
+        if self.value is None:
+            return "could not be measured"
+        return measured_text(self.quantity, self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class SideResult:
+    """One run of a reproduction: its name, e.g. `bad-1`, its verdict in short, and what was run."""
+
+    name: str
+    verdict: str
+    headline: str
+    summary: str
+    description: RunDescription | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +56,8 @@ class RunVerdict:
     """The verdict on one run or reproduction, and its basis.
 
     name is the scenario's id or the workload's name, summary is the verdict in one sentence, checks are the names of
-    the checks that ran, command repeats the run.
+    the checks that ran, command repeats the run. headline is one of results.headline; for a reproduction, sides are its
+    runs. Verdicts of earlier releases have neither headline nor description.
     """
 
     name: str
@@ -41,11 +69,18 @@ class RunVerdict:
     expectations: tuple[ExpectationResult, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
+    headline: str = ""
+    description: RunDescription | None = None
+    sides: tuple[SideResult, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict as JSON."""
+        return asdict(self) | {"verdict": self.verdict.value, "headline": self.headline or self.verdict.value}
 
 
 def write_verdict(run: RunDirectory, run_verdict: RunVerdict) -> None:
     """Write verdict.json, and the findings also as findings.json."""
-    document = asdict(run_verdict) | {"verdict": run_verdict.verdict.value}
+    document = run_verdict.to_json()
     write_json(run.findings, document["findings"])
     write_json(run.verdict, {"format": FORMAT, **document})
 
@@ -72,7 +107,14 @@ def _parse(document: dict[str, Any]) -> RunVerdict:
         expectations=tuple(ExpectationResult(**each) for each in document["expectations"]),
         versions=document["versions"],
         command=document["command"],
+        headline=document.get("headline", ""),
+        description=RunDescription.from_json(document.get("description")),
+        sides=tuple(_side(each) for each in document.get("sides", ())),
     )
+
+
+def _side(stored: dict[str, Any]) -> SideResult:
+    return SideResult(**{**stored, "description": RunDescription.from_json(stored["description"])})
 
 
 def _finding(stored: dict[str, Any]) -> Finding:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -15,7 +14,9 @@ from harness.model.nemesis_ops import NemesisOps
 from harness.model.records.fault_intervals import fault_intervals
 from harness.model.records.tables import HISTORY, OBSERVATIONS, RPCS
 from harness.model.story import STORY_BEGINS
-from results.data import ShownFinding, SideData
+from results.data import ShownFinding, ShownKind, SideData
+from results.description import RunDescription
+from results.kinds import FindingKind, kinds_of
 from results.load import latencies_of, load_by_second, quantiles_over_time, thinned
 from results.messages import counted_messages, relevant_rows, shown_messages
 from results.rows import ops_of
@@ -24,14 +25,16 @@ from results.spans import epoch_steps, state_spans
 from results.store import RunDirectory
 from results.witnesses import evidence_of, operations_shown
 
-FINDINGS_SHOWN: Final = 25
+SHOWN_PER_KIND: Final = 10
 WITNESSES_SHOWN: Final = 12
-PICTURES_MAX: Final = 6
+PICTURES_PER_KIND: Final = 3
 OPS_AROUND: Final = 2
 """The number of rows shown before and after each witness."""
 
 
-def read_side(run: RunDirectory, name: str, system: str, ops: NemesisOps, run_verdict: RunVerdict) -> SideData:
+def read_side(
+    run: RunDirectory, name: str, description: RunDescription, ops: NemesisOps, run_verdict: RunVerdict
+) -> SideData:
     """The run, with its verdict, as a side of a report. Raises BadInput if one of its tables cannot be read."""
     history = read_table(run.history, HISTORY)
     observations = [Observation(**row) for row in read_table(run.observations, OBSERVATIONS).to_pylist()]
@@ -42,8 +45,8 @@ def read_side(run: RunDirectory, name: str, system: str, ops: NemesisOps, run_ve
     messages = relevant_rows(rpcs, _story_start_ns(nemesis_ops))
     return SideData(
         name=name,
-        system=system,
-        verdict=run_verdict.verdict,
+        system=description.system,
+        headline=run_verdict.headline or run_verdict.verdict.value,
         summary=run_verdict.summary,
         duration_ns=end_ns,
         nodes=tuple(sorted({each.node for each in observations})),
@@ -58,9 +61,9 @@ def read_side(run: RunDirectory, name: str, system: str, ops: NemesisOps, run_ve
         messages=shown_messages(messages),
         messages_total=len(messages),
         message_counts=counted_messages(rpcs),
-        findings=_shown(run, run_verdict.findings, history),
-        findings_total=len(run_verdict.findings),
+        kinds=tuple(_shown(run, kind, history) for kind in kinds_of(run_verdict.findings)),
         versions=run_verdict.versions,
+        description=description,
     )
 
 
@@ -74,19 +77,20 @@ def _last_ns(history: pa.Table) -> int:
     return pc.max(history["time_ns"]).as_py() or 0
 
 
-def _shown(run: RunDirectory, findings: Sequence[Finding], history: pa.Table) -> tuple[ShownFinding, ...]:
-    """The first findings with the rows around their witnesses; the first of those that can be drawn also with the
-    operations of their pictures. Raises BadInput for invalid evidence."""
+def _shown(run: RunDirectory, kind: FindingKind, history: pa.Table) -> ShownKind:
+    """The first findings of a kind with the rows around their witnesses; the first of those that can be drawn also with
+    the operations of their pictures, and before the others. Raises BadInput for invalid evidence."""
     shown: list[ShownFinding] = []
-    for finding in findings[:FINDINGS_SHOWN]:
+    for finding in kind.findings[:SHOWN_PER_KIND]:
         try:
             evidence = evidence_of(finding)
         except (ValueError, KeyError, TypeError) as error:
             raise BadInput(f"{run.verdict}: invalid evidence for {finding.name}: {error}") from error
-        has_picture = sum(1 for each in shown if each.operations) < PICTURES_MAX
+        has_picture = sum(1 for each in shown if each.operations) < PICTURES_PER_KIND
         operations = operations_shown(finding, evidence, history) if has_picture else ()
         shown.append(ShownFinding(finding, _around(finding, history), operations, evidence))
-    return tuple(shown)
+    clearest_first = sorted(shown, key=lambda each: not each.operations)
+    return ShownKind(kind.name, kind.severity, kind.count, tuple(clearest_first))
 
 
 def _around(finding: Finding, history: pa.Table) -> tuple[Op, ...]:

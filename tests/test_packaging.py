@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from harness.model.errors import EXIT_USAGE, EXIT_VALID
+from results.store import runs
 from tests.support.command import COMMAND
 
 ROOT = Path(__file__).parents[1]
@@ -70,7 +71,7 @@ def test_an_installed_wheel_runs_checks_and_reports_in_a_folder_with_packages_of
 ) -> None:
     run = installed(wheel_site, folder, "run", "--faults", "partition", "--time-limit", "3", "--interval", "2")
     assert run.returncode == EXIT_VALID, run.stderr
-    (directory,) = (folder / "results" / "runs").iterdir()
+    (directory,) = [run.path for run in runs(folder / "results" / "runs")]
     checked = installed(wheel_site, folder, "check", str(directory), "--format", "json")
     assert checked.returncode == EXIT_VALID, checked.stderr
     assert json.loads(checked.stdout)["verdict"] == "valid"

@@ -56,17 +56,22 @@ class JudgeSettings:
     ops: NemesisOps = field(default_factory=NemesisOps)
 
 
+Judged = Literal["operation", "fault action", "observation", "record batch"]
+"""What a check judges one by one, as the verdict counts it: clients' operations, the nemesis's, or rows of a table."""
+
 CheckFunction = Callable[..., DataFrame]
 """The tables that the check reads, in order, and the settings → rows of the contract."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check: its findings, its quantities if it has any, and the tables that both functions take, in order."""
+    """A check: its findings, its quantities if it has any, the tables that both functions take, in order, and what it
+    judges, if the verdict should count that."""
 
     findings: CheckFunction
     quantities: CheckFunction | None = None
     reads: tuple[TableName, ...] = ("history", "observations")
+    judges: Judged | None = None
 
 
 def finding(

@@ -270,4 +270,4 @@ def span(events: kernel.Events, at: int) -> str:
     return f"(index {call} to {index})" if call != index else f"(index {index})"
 
 
-LOG_CHECK = Check(findings, reads=("history", "records"))
+LOG_CHECK = Check(findings, reads=("history", "records"), judges="operation")

@@ -298,4 +298,4 @@ def corrupt_batches(batches: DataFrame) -> DataFrame:
     return finding(corrupt, CHECK, "corrupt-batch", message, key=place(), node=fn.col("node"))
 
 
-DIVERGENCE = Check(findings, reads=("batches", "observations"))
+DIVERGENCE = Check(findings, reads=("batches", "observations"), judges="record batch")

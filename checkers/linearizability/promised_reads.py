@@ -123,4 +123,4 @@ def staleness(keys: Keys) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, QUANTITIES)
 
 
-PROMISED_READS = Check(findings, quantities)
+PROMISED_READS = Check(findings, quantities, judges="operation")

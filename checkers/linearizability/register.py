@@ -32,4 +32,4 @@ def no_progress(history: DataFrame, settings: JudgeSettings) -> DataFrame:
     return finding(none, CHECK, "no-progress", fn.lit("no read of a register ever returned"), severity="unknown")
 
 
-REGISTER_CHECK = Check(findings)
+REGISTER_CHECK = Check(findings, judges="operation")

@@ -157,4 +157,4 @@ def recovery(observations: DataFrame, timeline: RunTimeline) -> DataFrame:
     return quantities_of(row, CHECK, {"recovered": "runs", "recover_ms": "ms"})
 
 
-QUORUM_CHECK = Check(safety.findings, quantities, reads=("history", "observations", "batches"))
+QUORUM_CHECK = Check(safety.findings, quantities, reads=("history", "observations", "batches"), judges="observation")

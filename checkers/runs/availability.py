@@ -103,4 +103,4 @@ def latencies(ends: DataFrame, place: Column) -> DataFrame:
     return quantity(rows, CHECK, name, fn.col("row.ns") / MS_NS, "ms")
 
 
-AVAILABILITY = Check(findings, quantities)
+AVAILABILITY = Check(findings, quantities, judges="operation")

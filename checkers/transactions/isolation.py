@@ -187,4 +187,4 @@ def _cycles(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     )
 
 
-TRANSACTIONS = Check(findings, quantities, reads=("history", "records"))
+TRANSACTIONS = Check(findings, quantities, reads=("history", "records"), judges="operation")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.commands.arguments import RunArgument, RunsOrHistories, run_path
-from harness.commands.console import exit_code, print_error, print_json, print_verdict
-from harness.commands.options import STORE, MasterOption, Output, StoreOption, examples, prints
-from harness.commands.progress import progress
+from harness.commands.options import STORE, MasterOption, StoreOption, examples, prints
+from harness.commands.output.console import Output, exit_code, print_error, print_json, print_verdict
+from harness.commands.output.progress import progress
 from harness.model import BadInput
 from harness.model.errors import EXIT_USAGE
 from harness.model.progress import phases

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass
 
 import typer
 
-from harness.commands.console import print_json
-from harness.commands.options import Output, examples, prints
-from harness.commands.tables import print_table
+from harness.commands.options import examples, prints
+from harness.commands.output.console import Output, print_json
+from harness.commands.output.tables import print_table
 from harness.model import EnvironmentFailure
 from harness.model.errors import EXIT_INVALID, EXIT_VALID
 from harness.planning.preflight import INSTALL_JAVA

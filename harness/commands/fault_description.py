@@ -41,6 +41,8 @@ def describe(fault: Fault) -> str:
 def _ends(action: Action) -> str:
     if action.ends:
         return f" (ends {', '.join(sorted(action.ends))})"
+    if action.waits:
+        return " (waits)"
     return " (momentary)" if action.momentary else ""
 
 

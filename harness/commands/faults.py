@@ -12,11 +12,11 @@ import typer
 
 from harness import plugins
 from harness.commands.arguments import completed
-from harness.commands.console import print_json
 from harness.commands.fault_description import as_json, describe
-from harness.commands.options import Output, prints
-from harness.commands.progress import progress
-from harness.commands.tables import print_rows, print_table
+from harness.commands.options import prints
+from harness.commands.output.console import Output, print_json
+from harness.commands.output.progress import progress
+from harness.commands.output.tables import print_rows, print_table
 from harness.model.errors import EXIT_INVALID
 from harness.model.progress import Phase
 from nemesis.fault import Fault

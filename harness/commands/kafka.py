@@ -6,9 +6,10 @@ import asyncio
 
 import typer
 
-from harness.commands.options import Output, prints
-from harness.commands.progress import progress
-from harness.commands.tables import print_rows
+from harness.commands.options import prints
+from harness.commands.output.console import Output
+from harness.commands.output.progress import progress
+from harness.commands.output.tables import print_rows
 from harness.model.progress import phases
 from nodes.kafka.artifacts import Library
 

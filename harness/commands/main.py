@@ -17,8 +17,8 @@ from typing import Annotated, Any
 import typer
 
 from harness.commands import check, doctor, faults, kafka, plugins, reproduce, run, runs, scenarios, workloads
-from harness.commands.console import print_error
 from harness.commands.options import examples
+from harness.commands.output.console import print_error
 from harness.model import SplitbrainError
 from harness.model.errors import EXIT_INTERNAL, EXIT_USAGE, EXIT_VALID
 from nodes.hosts.sandbox import widen_path

@@ -5,7 +5,7 @@
 
     app.command("check", epilog=examples("splitbrain check latest"))(check)
 
-Contains the options and the text below each command's help. Does not print (console.py, tables.py, progress.py).
+Contains the options and the text below each command's help. Does not print (harness.commands.output).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from harness.commands.progress import Verbosity
+from harness.commands.output.console import Output
+from harness.commands.output.progress import Verbosity
 
 
 class Format(Enum):
@@ -35,14 +35,6 @@ STORE = Path("results/runs")
 StoreOption = Annotated[Path, typer.Option(envvar="SPLITBRAIN_STORE", help="Folder of the stored runs.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the settled plan as JSON, and run nothing.")]
 MasterOption = Annotated[str | None, typer.Option(help="Spark master that runs the checks, e.g. spark://host:7077.")]
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """What a command prints: its results as text or JSON, and what it shows while it works."""
-
-    is_json: bool
-    verbosity: Verbosity
 
 
 def prints(*, progress: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -6,8 +6,9 @@ from importlib.metadata import entry_points
 
 import typer
 
-from harness.commands.options import Output, examples, prints
-from harness.commands.tables import print_rows
+from harness.commands.options import examples, prints
+from harness.commands.output.console import Output
+from harness.commands.output.tables import print_rows
 
 GROUPS = ("systems", "hosts", "workloads", "faults", "checks", "scenarios")
 

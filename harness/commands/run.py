@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.commands.console import exit_code, print_verdict
-from harness.commands.options import STORE, DryRunOption, MasterOption, Output, StoreOption, examples, prints
-from harness.commands.progress import progress
+from harness.commands.options import STORE, DryRunOption, MasterOption, StoreOption, examples, prints
+from harness.commands.output.console import Output, exit_code, print_verdict
+from harness.commands.output.progress import progress
 from harness.planning.options import takes
 from harness.planning.plan import Request, checked, read_request
 

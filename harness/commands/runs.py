@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from harness.commands.console import print_json
-from harness.commands.options import STORE, Output, StoreOption, examples, prints
-from harness.commands.tables import print_table
+from harness.commands.options import STORE, StoreOption, examples, prints
+from harness.commands.output.console import Output, print_json
+from harness.commands.output.tables import print_table
 from harness.judging.listing import RunFilter, RunRow, listed
 from harness.recovery.heal import heal_store
 

@@ -9,9 +9,9 @@ import typer
 
 from harness import plugins
 from harness.commands.arguments import completed
-from harness.commands.console import print_json
-from harness.commands.options import Output, examples, prints
-from harness.commands.tables import print_table
+from harness.commands.options import examples, prints
+from harness.commands.output.console import Output, print_json
+from harness.commands.output.tables import print_table
 from harness.model import BadInput
 from harness.model.scenario import SIDE_NAMES, Scenario
 from harness.scenarios.description import describe

@@ -8,8 +8,9 @@ import typer
 
 from harness import plugins
 from harness.commands.arguments import completed
-from harness.commands.options import Output, examples, prints
-from harness.commands.tables import print_rows
+from harness.commands.options import examples, prints
+from harness.commands.output.console import Output
+from harness.commands.output.tables import print_rows
 
 SystemArgument = Annotated[
     str | None,

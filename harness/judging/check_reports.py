@@ -27,19 +27,17 @@ from harness.model import Finding, Op, Quantity, Verdict
 from harness.model.plurals import counted
 from harness.model.records.finding import verdict_of
 from harness.model.records.tables import HISTORY
-from results.data import ShownFinding, SideData
+from results.data import ShownFinding, ShownKind, SideData
 from results.files import write_text
 from results.history_report import (
-    FINDINGS_PER_KIND_MAX,
-    FindingKind,
     HistoryData,
     OverviewRow,
     answer_of,
-    kinds_of,
     write_history_report,
     write_overview,
 )
 from results.junit import junit
+from results.kinds import kinds_of
 from results.load import latencies_of, load_by_second, quantiles_over_time, thinned
 from results.rows import ops_of
 from results.run_verdict import RunVerdict, write_verdict
@@ -48,6 +46,7 @@ from results.witnesses import evidence_of, operations_shown
 
 CHECK: Final = "linearizability"
 PICTURES_MAX: Final = 6
+FINDINGS_PER_KIND_MAX: Final = 10
 WITNESSES_SHOWN: Final = 12
 OPS_AROUND: Final = 2
 """The number of rows shown before and after each witness."""
@@ -125,7 +124,7 @@ class CheckReports:
             answer=run_verdict.summary,
             facts=facts_of(history, verdict, self.held_to),
             kinds=kinds_shown(verdict.findings, rows),
-            load=replace(charts, name=history.path.name, verdict=verdict.verdict, summary=run_verdict.summary),
+            load=replace(charts, name=history.path.name),
             has_times=history.has_times,
             command=run_verdict.command,
         )
@@ -202,7 +201,7 @@ class HistoryRows:
 
     def load(self) -> SideData:
         """Latencies and throughput; empty for a history without times, and for one that is too long for a chart."""
-        nothing = SideData("", "", verdict_of(()), "", 0, ())
+        nothing = SideData("", "", "", "", 0, ())
         if not self.history.has_times or self.history.rows > DRAWN_ROWS_MAX:
             return nothing
         rows = self.from_start(self.where(dataset.field("index") >= 0))
@@ -219,17 +218,17 @@ class HistoryRows:
         )
 
 
-def kinds_shown(findings: Sequence[Finding], rows: HistoryRows) -> tuple[FindingKind, ...]:
-    """The findings by name, each name with its first findings; a few of all have pictures."""
+def kinds_shown(findings: Sequence[Finding], rows: HistoryRows) -> tuple[ShownKind, ...]:
+    """The findings by kind, each kind with its first findings; a few of all have pictures."""
     pictures = PICTURES_MAX
     kinds = []
-    for name, found in kinds_of(findings):
+    for kind in kinds_of(findings):
         shown = []
-        for finding in found[:FINDINGS_PER_KIND_MAX]:
+        for finding in kind.findings[:FINDINGS_PER_KIND_MAX]:
             shown.append(_shown(finding, rows, has_picture=pictures > 0))
             pictures -= bool(shown[-1].operations)
         shown.sort(key=lambda each: not each.operations)
-        kinds.append(FindingKind(name, found[0].severity, sum(each.count for each in found), tuple(shown)))
+        kinds.append(ShownKind(kind.name, kind.severity, kind.count, tuple(shown)))
     return tuple(kinds)
 
 

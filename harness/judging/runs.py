@@ -7,22 +7,25 @@ on a reproduction asks whether the bad sides show what the good sides do not.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import sqrt
 from typing import TYPE_CHECKING
 
 from harness import plugins
+from harness.judging.describe import describe
 from harness.judging.inputs import inputs_of_run
 from harness.model import Finding, Verdict
 from harness.model.plurals import counted
 from harness.model.records.finding import most_severe_first, verdict_of
 from harness.model.scenario import Expectation, Scenario, SideName
 from harness.planning.plan import Plan
-from results.data import ReportData
+from results.data import ReportData, SideData
 from results.files import write_text
+from results.headline import headline_of
 from results.junit import junit
 from results.report import write_report
-from results.run_verdict import ExpectationResult, RunVerdict, write_verdict
+from results.run_verdict import ExpectationResult, RunVerdict, SideResult, write_verdict
 from results.sides import read_side
 from results.store import RunDirectory
 
@@ -41,7 +44,8 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
     plan = Plan.read(run.plan)
     inputs = inputs_of_run(run, plan)
     settings = JudgeSettings(node_rules=inputs.rules, idle=inputs.idle, ops=plugins.ops())
-    results = judge(run.path, {name: plugins.check(name) for name in inputs.checks}, settings, spark)
+    checks = {name: plugins.check(name) for name in inputs.checks}
+    results = judge(run.path, checks, settings, spark)
     findings = most_severe_first((*results.findings, *_interrupted(run)))
     expectations = _expectations(plan, {quantity.name: quantity.value for quantity in results.quantities}, findings)
     verdict = verdict_of(findings)
@@ -49,6 +53,8 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
         name=run.name,
         verdict=verdict,
         summary=run_summary(verdict, findings, expectations),
+        headline=run_headline(plan, findings, expectations),
+        description=describe(run, plan, inputs.label, {name: each.judges for name, each in checks.items()}),
         checks=inputs.checks,
         findings=findings,
         quantities=results.quantities,
@@ -73,6 +79,8 @@ def judge_reproduction(
         name=scenario.id,
         verdict=verdict,
         summary=_reproduction_summary(verdict, sides),
+        headline=verdict.value,
+        sides=tuple(_side_result(side.name, judged) for side, judged in sides),
         checks=sides[0][1].checks,
         findings=most_severe_first(finding for _, judged in sides for finding in judged.findings),
         expectations=tuple(expectation for side, judged in sides for expectation in _of_side(side, judged)),
@@ -89,17 +97,15 @@ def judge_reproduction(
 def write_run_report(run: RunDirectory, run_verdict: RunVerdict) -> None:
     """Render a checked run's report."""
     plan = Plan.read(run.plan)
-    title = plan.scenario or plan.name
-    side = read_side(run, plan.side or plan.name, inputs_of_run(run, plan).label, plugins.ops(), run_verdict)
-    question = (
-        plugins.scenario(plan.scenario).question
-        if plan.scenario
-        else f"Does {plan.system} keep its guarantees for the {plan.workload} workload under these faults?"
-    )
+    side = _read_side(run, run_verdict)
+    if plan.scenario:
+        scenario = plugins.scenario(plan.scenario)
+        title, question = f"{scenario.id}, {plan.side} side: {scenario.title}", scenario.question
+    else:
+        title = f"{plan.name}: {plan.workload} workload on {side.system}"
+        question = f"Does {plan.system} keep its guarantees for the {plan.workload} workload under these faults?"
     text = run.plan.read_text()
-    write_report(
-        run, ReportData(title, question, run_verdict.verdict, run_verdict.summary, (side,), text, plan.command)
-    )
+    write_report(run, ReportData(title, question, side.headline, run_verdict.summary, (side,), text, plan.command))
 
 
 def write_reproduction_report(
@@ -107,15 +113,19 @@ def write_reproduction_report(
 ) -> None:
     """Render a reproduction's report: the first run of each side, bad above good."""
     shown = [run for run in reproduction.sides() if run.name.endswith("-1")]
-    plans = [Plan.read(run.plan) for run in shown]
-    sides = tuple(
-        read_side(run, plan.side or run.name, inputs_of_run(run, plan).label, plugins.ops(), verdicts[run.name])
-        for run, plan in zip(shown, plans, strict=True)
-    )
+    sides = tuple(_read_side(run, verdicts[run.name]) for run in shown)
     title = f"{scenario.id}: {scenario.title}"
     plan_text = "[" + ",\n".join(run.plan.read_text() for run in shown) + "]\n"
-    verdict, summary, command = run_verdict.verdict, run_verdict.summary, run_verdict.command
-    write_report(reproduction, ReportData(title, scenario.question, verdict, summary, sides, plan_text, command))
+    headline, summary, command = run_verdict.verdict.value, run_verdict.summary, run_verdict.command
+    write_report(reproduction, ReportData(title, scenario.question, headline, summary, sides, plan_text, command))
+
+
+def _read_side(run: RunDirectory, run_verdict: RunVerdict) -> SideData:
+    """The run as a side of a report. What a verdict of an earlier release lacks follows from the run."""
+    plan = Plan.read(run.plan)
+    description = run_verdict.description or describe(run, plan, inputs_of_run(run, plan).label, {})
+    headline = run_verdict.headline or run_headline(plan, run_verdict.findings, run_verdict.expectations)
+    return read_side(run, plan.side or plan.name, description, plugins.ops(), replace(run_verdict, headline=headline))
 
 
 def _interrupted(run: RunDirectory) -> tuple[Finding, ...]:
@@ -130,7 +140,7 @@ def _expectations(
 ) -> tuple[ExpectationResult, ...]:
     if plan.scenario is None:
         return ()
-    side = plugins.scenario(plan.scenario).side("bad" if plan.side == "bad" else "good")
+    side = plugins.scenario(plan.scenario).side(_side_of(plan.side or ""))
     breaks = [_broken(name, findings) for name in side.breaks]
     shows = [_compare(expectation, measured, True) for expectation in side.shows]
     return (*breaks, *shows, *(_compare(expectation, measured, False) for expectation in side.never))
@@ -138,15 +148,29 @@ def _expectations(
 
 def _broken(name: str, findings: Sequence[Finding]) -> ExpectationResult:
     count = sum(finding.count for finding in findings if finding.name == name)
-    return ExpectationResult(f"a guarantee is broken: {name}", f"{count} findings", count > 0)
+    return ExpectationResult(f"a guarantee is broken: {name}", counted(count, "finding"), count > 0)
 
 
 def _compare(expectation: Expectation, measured: Mapping[str, float], expected: bool) -> ExpectationResult:
     text = expectation.text if expected else f"not: {expectation.text}"
-    value = measured.get(expectation.quantity)
+    name, value = expectation.quantity, measured.get(expectation.quantity)
     if value is None:
-        return ExpectationResult(text, f"{expectation.quantity} could not be measured", None)
-    return ExpectationResult(text, f"{expectation.quantity} = {value:g}", expectation.holds(value) is expected)
+        return ExpectationResult(text, f"{name} could not be measured", None, name)
+    return ExpectationResult(text, f"{name} = {value:g}", expectation.holds(value) is expected, name, value)
+
+
+def run_headline(plan: Plan, findings: Sequence[Finding], expectations: Sequence[ExpectationResult]) -> str:
+    """The headline of a run, by its side of its scenario if it has one."""
+    if plan.scenario is None:
+        return headline_of(None, verdict_of(findings), None)
+    breaks = plugins.scenario(plan.scenario).side(_side_of(plan.side or "")).breaks
+    met = [expectation.met for expectation in expectations]
+    all_met = False if False in met else None if None in met or not met else True
+    return headline_of(plan.side, _verdict_without(breaks, findings), all_met)
+
+
+def _side_result(name: str, judged: RunVerdict) -> SideResult:
+    return SideResult(name, judged.verdict.value, judged.headline, judged.summary, judged.description)
 
 
 def run_summary(verdict: Verdict, findings: Sequence[Finding], expectations: Sequence[ExpectationResult]) -> str:
@@ -165,8 +189,8 @@ def _as_expected(expectations: Sequence[ExpectationResult]) -> str:
     if not expectations:
         return ""
     fits = all(expectation.met for expectation in expectations)
-    measured = ", ".join(dict.fromkeys(expectation.measured for expectation in expectations))
-    return f"{'As documented' if fits else 'Not as documented'}: {measured}."
+    measured = ", ".join(dict.fromkeys(expectation.measured_text for expectation in expectations))
+    return f"{'As documented' if fits else 'Not as documented'} ({measured})."
 
 
 def reproduction_verdict(scenario: Scenario, sides: Sequence[tuple[str, RunVerdict]]) -> Verdict:
@@ -175,19 +199,19 @@ def reproduction_verdict(scenario: Scenario, sides: Sequence[tuple[str, RunVerdi
     Runs come with their names, e.g. `bad-1`. A finding that its side is expected to show does not count against a run.
     """
     met = [expectation.met for _, run_verdict in sides for expectation in run_verdict.expectations]
-    verdicts = {_verdict_beside(scenario.side(_side_of(name)).breaks, run_verdict) for name, run_verdict in sides}
+    verdicts = {_verdict_without(scenario.side(_side_of(name)).breaks, judged.findings) for name, judged in sides}
     if Verdict.INVALID in verdicts or False in met:
         return Verdict.INVALID
     return Verdict.UNKNOWN if Verdict.UNKNOWN in verdicts or None in met else Verdict.VALID
 
 
 def _side_of(run_name: str) -> SideName:
-    return "bad" if run_name.startswith("bad-") else "good"
+    return "bad" if run_name.startswith("bad") else "good"
 
 
-def _verdict_beside(breaks: Sequence[str], run_verdict: RunVerdict) -> Verdict:
-    """The verdict on a run without these findings."""
-    return verdict_of(finding for finding in run_verdict.findings if finding.name not in breaks)
+def _verdict_without(breaks: Sequence[str], findings: Sequence[Finding]) -> Verdict:
+    """The verdict without the findings of these names."""
+    return verdict_of(finding for finding in findings if finding.name not in breaks)
 
 
 def _reproduction_summary(verdict: Verdict, sides: Sequence[tuple[RunDirectory, RunVerdict]]) -> str:
@@ -227,4 +251,4 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
 
 
 def _of_side(side: RunDirectory, judged: RunVerdict) -> list[ExpectationResult]:
-    return [ExpectationResult(f"{side.name}: {e.text}", e.measured, e.met) for e in judged.expectations]
+    return [replace(each, text=f"{side.name}: {each.text}") for each in judged.expectations]

@@ -1,7 +1,7 @@
 """What a command reports while it works: events, from the controller of a run to the screen.
 
-The controller writes its events as JSON lines; the command that started it adds its own. harness.commands.progress
-shows them, with the time at which they arrive.
+The controller writes its events as JSON lines; the command that started it adds its own, and shows all of them with the
+time at which they arrive (harness.commands.output.progress).
 
 Contains the events. Does not contain when they happen or how they look.
 """

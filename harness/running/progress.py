@@ -3,7 +3,7 @@
 RunProgress stands between the run and its recorder: it passes every row on and derives events from it.
 
 Contains how events follow from rows. Does not contain recording (harness.engine.recorder) or the screen
-(harness.commands.progress).
+(harness.commands.output.progress).
 """
 
 from __future__ import annotations

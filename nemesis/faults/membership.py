@@ -272,7 +272,7 @@ FAULT = Fault(
         "add_voter": Action(OnNodes, momentary=True),
         "remove_voter": Action(OnNodes, momentary=True),
         "elect": Action(Elect, momentary=True),
-        "await_membership": Action(AwaitMembership, momentary=True),
+        "await_membership": Action(AwaitMembership, waits=True),
     },
     unavailable=unavailable,
     resolve=resolve,

@@ -8,7 +8,7 @@ from typing import Final
 from results.drawing.scale import Scale, ticks
 from results.drawing.svg import element, label
 
-WIDTH: Final = 1160
+WIDTH: Final = 1000
 LEFT: Final = 56
 RIGHT: Final = 30
 TICKS_MAX: Final = 12

@@ -13,6 +13,7 @@ from typing import Final
 from harness.model.records.fault_intervals import FaultInterval
 from results.data import OUTCOMES, LatencyPoint, LatencyQuantiles, Outcome, SecondOfLoad, SideData
 from results.drawing.axis import LEFT, RIGHT, WIDTH, seconds_of, time_axis, time_scale
+from results.drawing.faults import fault_shades
 from results.drawing.scale import Scale, ticks
 from results.drawing.svg import drawing, element, label, text_width, tooltip
 
@@ -105,22 +106,9 @@ def _chart(
     names: Sequence[str] = (),
 ) -> ET.Element:
     key = _key(name, names)
-    return drawing(title, WIDTH, HEIGHT, *_shades(faults, scale), *inner, *key, time_axis(scale, BOTTOM))
-
-
-def _shades(faults: Sequence[FaultInterval], scale: Scale) -> list[ET.Element]:
-    return [
-        element(
-            "rect",
-            tooltip(interval.label),
-            x=scale(interval.start_ns),
-            y=TOP,
-            width=max(scale(interval.end_ns) - scale(interval.start_ns), 1.0),
-            height=BOTTOM - TOP,
-            class_="fault",
-        )
-        for interval in faults
-    ]
+    return drawing(
+        title, WIDTH, HEIGHT, *fault_shades(faults, scale, TOP, BOTTOM), *inner, *key, time_axis(scale, BOTTOM)
+    )
 
 
 def _key(name: str, names: Sequence[str]) -> list[ET.Element]:

@@ -15,12 +15,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from harness.model.records.evidence import Order, Zone, Zones
-from harness.model.records.fault_intervals import FaultInterval
 from results.data import Operation, ShownFinding, SideData
 from results.drawing.axis import LEFT, RIGHT, WIDTH, clip, seconds_of
 from results.drawing.events import Events, Skipped, events_of
+from results.drawing.faults import PlacedFault, fault_lanes, fault_lines, fault_shades, lanes_height
 from results.drawing.svg import drawing, element, label, text_width, tooltip
-from results.drawing.timeline import BACKGROUND_STATES, LANE_HEIGHT, fault_lanes, fault_shade
+from results.drawing.timeline import BACKGROUND_STATES
 
 ROW: Final = 25
 BAR: Final = 17
@@ -41,9 +41,9 @@ def intervals(shown: ShownFinding, side: SideData, has_times: bool = True) -> ET
         LEFT,
         WIDTH - RIGHT,
     )
-    faults, faults_height = _faults(side, events)
+    faults = _faults(side, events)
     zones = shown.evidence.zones if isinstance(shown.evidence, Zones) else ()
-    zones_top = 6.0 + faults_height
+    zones_top = 6.0 + lanes_height(faults)
     nodes_top = zones_top + ZONE * len(zones)
     lanes_top = nodes_top + NODE_ROW * len(side.nodes) + 8
     row = ROW + (NUMBER_ROOM if isinstance(shown.evidence, Order) else 0)
@@ -51,7 +51,10 @@ def intervals(shown: ShownFinding, side: SideData, has_times: bool = True) -> ET
     bottom = lanes_top + row * len(lanes) + 6
     parts = [
         element(
-            "g", *(fault_shade(interval, events.of_time, top, bottom) for interval, top in faults), class_="backdrop"
+            "g",
+            *fault_shades([each.interval for each in faults], events.of_time, zones_top, bottom),
+            *(fault_lines(each, events.of_time, 2.0, zones_top, bottom) for each in faults),
+            class_="backdrop",
         ),
         *_nodes(side, events, nodes_top),
         *(_zone(zone, at, events, zones_top + ZONE * at, bottom) for at, zone in enumerate(zones)),
@@ -95,15 +98,14 @@ def notes_of(shown: ShownFinding) -> Mapping[int, str]:
     }
 
 
-def _faults(side: SideData, events: Events) -> tuple[list[tuple[FaultInterval, float]], float]:
-    """The fault intervals within the picture, each with the top of its lane, and the height of all lanes."""
+def _faults(side: SideData, events: Events) -> list[PlacedFault]:
+    """The faults within the picture."""
     if not events.times_ns:
-        return [], 0.0
+        return []
     first, last = events.times_ns[0], events.times_ns[-1]
-    faults = [fault for fault in side.faults if fault.end_ns >= first and fault.start_ns <= last]
-    lanes = fault_lanes(faults, events.of_time)
-    tops = [2.0 + LANE_HEIGHT * lane for lane in lanes]
-    return list(zip(faults, tops, strict=True)), LANE_HEIGHT * (max(lanes, default=-1) + 1)
+    return fault_lanes(
+        [fault for fault in side.faults if fault.end_ns >= first and fault.start_ns <= last], events.of_time
+    )
 
 
 def _nodes(side: SideData, events: Events, top: float) -> list[ET.Element]:

@@ -14,7 +14,7 @@ from results.data import Message, SideData
 from results.drawing.axis import LEFT, WIDTH
 from results.drawing.svg import drawing, element, label, tooltip
 
-ROW_HEIGHT: Final = 19
+ROW_HEIGHT: Final = 20
 TOP: Final = 34
 TIME_WIDTH: Final = 70
 ARRIVES: Final = frozenset({"pass", "delay", "duplicate"})
@@ -59,6 +59,6 @@ def _arrow(message: Message, columns: Mapping[int, float], y: float) -> ET.Eleme
         label(f"{message.time_ns / 1e9:.3f} s", LEFT + TIME_WIDTH - 6, y + 4, "tick", "end"),
         element("path", d=f"M{start:.2f} {y:.2f}H{tip:.2f}", class_=kind),
         element("path", d=head if arrives else lost, class_=f"{kind} tip"),
-        label(message.text, start + (8 if tip > start else -8), y - 3, "tick", None if tip > start else "end"),
+        label(message.text, start + (8 if tip > start else -8), y - 5, "tick", None if tip > start else "end"),
         class_=message.direction,
     )

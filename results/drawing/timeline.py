@@ -1,30 +1,33 @@
 """The timeline of a run: each node's state and epoch over time, and the faults.
 
 Each side is a block, and all blocks have the same time axis. In a block, each node is a row coloured by state, with the
-epoch above each change; fault intervals shade all rows; the epochs are drawn below as step lines.
+epoch above each change and the findings below; the faults have lanes above the rows; the epochs are drawn below as step
+lines.
 """
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from harness.model import Finding
-from harness.model.records.fault_intervals import FaultInterval
 from results.data import DOWN, SideData, StateSpan
-from results.drawing.axis import LEFT, RIGHT, WIDTH, clip, seconds_of, time_axis, time_scale
+from results.drawing.axis import LEFT, WIDTH, clip, seconds_of, time_axis, time_scale
 from results.drawing.epochs import EPOCHS_HEIGHT, epoch_lines
+from results.drawing.faults import fault_lanes, fault_lines, fault_samples, fault_shades, lanes_height
 from results.drawing.scale import Scale
 from results.drawing.svg import drawing, element, label, text_width, tooltip
+from results.headline import tone_of
 
 HEADER_HEIGHT: Final = 30
-LANE_HEIGHT: Final = 19
-ROW_HEIGHT: Final = 36
+ROW_HEIGHT: Final = 40
 BAR_HEIGHT: Final = 19
 AXIS_HEIGHT: Final = 24
 GAP: Final = 22
-LEGEND_HEIGHT: Final = 26
+LEGEND_ROW: Final = 20
+POINTER_WIDTH: Final = 9.0
+SYSTEM_LENGTH_MAX: Final = 60
 WIDTH_MIN: Final = 2.5
 """The minimum width of a state, since a candidacy may last only a millisecond."""
 
@@ -43,69 +46,38 @@ def timeline(sides: Sequence[SideData]) -> ET.Element:
         block, height = _block(side, scale, epochs_shown, top)
         parts.append(block)
         top += height + GAP
-    parts.append(_legend(sides, top - GAP / 2))
-    title = "Leadership over time: " + "; ".join(f"{side.name}, {side.system}, {side.verdict.value}" for side in sides)
-    return drawing(title, WIDTH, top - GAP / 2 + LEGEND_HEIGHT, *parts)
+    legend, height = _legend(sides, top - GAP / 2)
+    title = "Leadership over time: " + "; ".join(f"{side.name}, {side.system}, {side.headline}" for side in sides)
+    return drawing(title, WIDTH, top - GAP / 2 + height, *parts, legend)
 
 
 def _block(side: SideData, scale: Scale, epochs_shown: range, top: float) -> tuple[ET.Element, float]:
-    lanes = fault_lanes(side.faults, scale)
-    rows_top = top + HEADER_HEIGHT + LANE_HEIGHT * (max(lanes, default=-1) + 1)
+    placed = fault_lanes(side.faults, scale)
+    lanes_top = top + HEADER_HEIGHT
+    rows_top = lanes_top + lanes_height(placed)
     rows_bottom = rows_top + ROW_HEIGHT * len(side.nodes)
     bottom = rows_bottom + (EPOCHS_HEIGHT if side.epochs else 0)
     rows = [_row(node, side, scale, rows_top + ROW_HEIGHT * position) for position, node in enumerate(side.nodes)]
-    faults = [
-        fault_shade(interval, scale, top + HEADER_HEIGHT + LANE_HEIGHT * lane, bottom)
-        for interval, lane in zip(side.faults, lanes, strict=True)
-    ]
+    faults = fault_shades(side.faults, scale, rows_top, bottom)
+    faults += [fault_lines(each, scale, lanes_top, rows_top, bottom) for each in placed]
     epochs = [epoch_lines(side, epochs_shown, scale, rows_bottom)] if side.epochs else []
     block = element("g", _header(side, top), *faults, *rows, *epochs, time_axis(scale, bottom), class_="side")
     return block, bottom + AXIS_HEIGHT - top
 
 
 def _header(side: SideData, top: float) -> ET.Element:
+    """The side's name, system, headline, and as much of its summary as there is room for."""
+    system = clip(side.system, SYSTEM_LENGTH_MAX)
+    used = text_width(side.name, 17) + text_width(f"{system}{side.headline}", 12.5) + 40
+    summary = clip(side.summary, max(1, int((WIDTH - used) / text_width(" ", 12))))
     return element(
         "text",
         element("tspan", side.name, class_="side-name"),
-        element("tspan", side.system, dx=10, class_="label"),
-        element("tspan", side.verdict.value, dx=14, class_=f"verdict verdict-{side.verdict.value}"),
-        element("tspan", clip(side.summary, 110), dx=8, class_="label"),
+        element("tspan", system, dx=10, class_="label"),
+        element("tspan", side.headline, dx=14, class_=f"verdict verdict-{tone_of(side.headline).value}"),
+        element("tspan", summary, dx=8, class_="label"),
         x=4,
         y=top + 16,
-    )
-
-
-def fault_lanes(faults: Sequence[FaultInterval], scale: Callable[[float], float]) -> list[int]:
-    """For each interval, the first lane in which neither the interval nor its label overlaps another."""
-    ends: list[float] = []
-    lanes: list[int] = []
-    for interval in faults:
-        start = _label_start(interval, scale)
-        lane = next((lane for lane, end in enumerate(ends) if end < start), len(ends))
-        ends[lane : lane + 1] = [max(start + text_width(interval.label, 11) + 10, scale(interval.end_ns) + 4)]
-        lanes.append(lane)
-    return lanes
-
-
-def _label_start(interval: FaultInterval, scale: Callable[[float], float]) -> float:
-    """The start of an interval, or further left if its label would leave the picture."""
-    return max(LEFT, min(scale(interval.start_ns), WIDTH - RIGHT - text_width(interval.label, 11)))
-
-
-def fault_shade(interval: FaultInterval, scale: Callable[[float], float], lane_top: float, bottom: float) -> ET.Element:
-    """The shading of a fault down to bottom, with its label in the lane at lane_top."""
-    start, end = scale(interval.start_ns), scale(interval.end_ns)
-    line_y, width = lane_top + LANE_HEIGHT - 4, max(end - start, 0.0)
-    when = (
-        f"{seconds_of(interval.start_ns)} to {seconds_of(interval.end_ns)}" if width else seconds_of(interval.start_ns)
-    )
-    return element(
-        "g",
-        tooltip(f"{interval.label}: {when}"),
-        element("rect", x=start, y=line_y, width=max(width, 1.0), height=bottom - line_y, class_="fault"),
-        element("path", d=f"M{start:.2f} {bottom:.2f}V{line_y:.2f}H{end:.2f}V{bottom:.2f}", class_="fault-edge"),
-        label(interval.label, _label_start(interval, scale) + 3, lane_top + LANE_HEIGHT - 7, "fault-label"),
-        class_="fault-interval",
     )
 
 
@@ -120,20 +92,24 @@ def _row(node: int, side: SideData, scale: Scale, top: float) -> ET.Element:
         label(f"n{node}", LEFT - 12, bar_top + 14, "node", "end"),
         *[_bar(span, scale, bar_top) for span in ordered],
         *_epoch_labels(spans, scale, bar_top),
-        *[_pointer(finding, scale, bar_top) for finding in findings if finding.time_ns is not None],
+        *_pointers(findings, scale, bar_top + BAR_HEIGHT + 1),
         class_="row",
     )
 
 
-def _pointer(finding: Finding, scale: Scale, bar_top: float) -> ET.Element:
-    """A wedge that points from below at the time of a finding."""
-    x = scale(finding.time_ns or 0)
-    text = tooltip(f"{finding.name}: {finding.message}")
-    return element("path", text, d=_wedge(x, bar_top + BAR_HEIGHT - 9), class_=f"pointer {finding.severity}")
+def _pointers(findings: Sequence[Finding], scale: Scale, top: float) -> Iterator[ET.Element]:
+    """A wedge below the row at the time of each finding; of wedges that would overlap, the first is kept."""
+    free = 0.0
+    for finding in sorted(findings, key=lambda finding: finding.time_ns or 0):
+        if finding.time_ns is None or (x := scale(finding.time_ns)) < free:
+            continue
+        free = x + POINTER_WIDTH
+        text = tooltip(f"{finding.name}: {finding.message}")
+        yield element("path", text, d=_wedge(x, top), class_=f"pointer {finding.severity}")
 
 
 def _wedge(x: float, y: float) -> str:
-    return f"M{x:.2f} {y:.2f}l6 12h-12z"
+    return f"M{x:.2f} {y:.2f}l{POINTER_WIDTH / 2} 8h-{POINTER_WIDTH}z"
 
 
 def _bar(span: StateSpan, scale: Scale, top: float) -> ET.Element:
@@ -177,21 +153,24 @@ def _changes(spans: Sequence[StateSpan]) -> list[StateSpan]:
     return changes
 
 
-def _legend(sides: Sequence[SideData], top: float) -> ET.Element:
+def _legend(sides: Sequence[SideData], top: float) -> tuple[ET.Element, float]:
+    """The samples of what is drawn, in as many lines as they need, and the height of these lines."""
     present = {span.state for side in sides for span in side.spans}
     samples = [(_box(f"state {state.lower()}"), state.lower()) for state in LEGEND if state in present]
-    if any(side.faults for side in sides):
-        samples.append((element("g", _box("fault"), element("path", d="M0 12V0H16V12", class_="fault-edge")), "fault"))
+    samples += fault_samples([fault for side in sides for fault in side.faults])
     if any(shown.finding.node is not None for side in sides for shown in side.findings):
         samples.append((element("path", d=_wedge(8, 0), class_="pointer invalid"), "finding"))
     number = element("g", element("path", d="M3 0V12", class_="epoch-tick"), label("7", 6, 9, "epoch-number"))
     samples.append((number, "the node enters epoch 7"))
-    entries, left = [], float(LEFT)
+    entries, left, y = [], float(LEFT), top
     for sample, text in samples:
-        entry = element("g", sample, label(text, 22, 10.5), transform=f"translate({left:.2f} {top:.2f})")
+        width = 22 + text_width(text, 12)
+        if left + width > WIDTH:
+            left, y = float(LEFT), y + LEGEND_ROW
+        entry = element("g", sample, label(text, 22, 10.5), transform=f"translate({left:.2f} {y:.2f})")
         entries.append(entry)
-        left += 22 + text_width(text, 12) + 22
-    return element("g", *entries, class_="legend")
+        left += width + 16
+    return element("g", *entries, class_="legend"), y - top + LEGEND_ROW + 4
 
 
 def _box(class_: str) -> ET.Element:

@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.model import Quantity, Verdict
+from harness.model import Quantity
 from harness.model.records.fault_intervals import FaultInterval
-from results.data import LatencyQuantiles, ReportData, SideData, StateSpan
+from results.data import LatencyQuantiles, ReportData, ShownKind, SideData, StateSpan
 from results.drawing.axis import LEFT, RIGHT, WIDTH
 from results.drawing.charts import latency_chart
+from results.drawing.faults import LANES_MAX, PlacedFault, fault_lanes
 from results.drawing.scale import Scale, round_step, ticks
-from results.drawing.svg import markup
-from results.drawing.timeline import fault_lanes, timeline
+from results.drawing.svg import markup, text_width
+from results.drawing.timeline import timeline
 from results.latencies import latency_rows
 from results.report import render_report, render_timeline, write_report
 from results.store import new_run
@@ -77,11 +78,13 @@ def test_of_overlapping_epoch_labels_the_last_is_kept(good_side: SideData) -> No
     assert [text.text for text in row.iter(f"{SVG}text") if text.get("class") == "epoch-number"] == ["49"]
 
 
+def of_class(svg: ET.Element, class_: str) -> list[ET.Element]:
+    return [each for each in svg.iter() if each.get("class") == class_]
+
+
 def test_fault_interval_shades_every_row_from_start_to_end(bad_side: SideData) -> None:
     svg = parsed(bad_side)
-    interval = next(group for group in svg.iter(f"{SVG}g") if group.get("class") == "fault-interval")
-    shade = interval.find(f"{SVG}rect")
-    assert shade is not None
+    [shade] = [each for each in of_class(svg, "fault") if each.findtext(f"{SVG}title")]
     assert float(shade.attrib["x"]) == pytest.approx(LEFT + PLOT_WIDTH * 4 / 20, abs=0.01)
     assert float(shade.attrib["width"]) == pytest.approx(PLOT_WIDTH * 10 / 20, abs=0.01)
     lowest_bar = max(
@@ -90,13 +93,88 @@ def test_fault_interval_shades_every_row_from_start_to_end(bad_side: SideData) -
         if "n3:" in bar.findtext(f"{SVG}title", "")
     )
     assert float(shade.attrib["y"]) + float(shade.attrib["height"]) > lowest_bar
+    [interval] = of_class(svg, "fault-interval")
     assert interval.findtext(f"{SVG}text") == "n2 cut from all"
+    [bar] = of_class(interval, "fault-bar")
+    assert (bar.attrib["x"], bar.attrib["width"]) == (shade.attrib["x"], shade.attrib["width"])
 
 
-def test_overlapping_faults_have_separate_lanes() -> None:
+SIX = tuple(
+    FaultInterval(label, start * SECOND, end * SECOND)
+    for label, start, end in [
+        ("20 ±5 ms delay, 30% loss on n1>n2 n2>n1 n2>n3…", 2, 16),
+        ("n1 cut off", 3, 15),
+        ("n2's realtime clock 30 s ahead", 4, 17),
+        ("n3 paused", 5, 12),
+        ("n4 has a disk that is 50 ms slower", 6, 16),
+        ("n5 killed", 7, 9),
+    ]
+)
+
+
+def test_overlapping_faults_are_shaded_once(good_side: SideData) -> None:
+    shades = [each for each in of_class(parsed(replace(good_side, faults=SIX)), "fault") if len(each)]
+    assert [(float(each.attrib["x"]), float(each.attrib["width"])) for each in shades] == [
+        pytest.approx((LEFT + PLOT_WIDTH * 2 / 20, PLOT_WIDTH * 15 / 20), abs=0.01)
+    ]
+
+
+def test_membership_change_is_a_mark_and_not_a_band(good_side: SideData) -> None:
+    change = FaultInterval("n3 removed from the voters", 5 * SECOND, 8 * SECOND, momentary=True)
+    svg = parsed(replace(good_side, faults=(change,)))
+    [interval] = of_class(svg, "fault-interval")
+    assert [each for each in of_class(svg, "fault") if len(each)] == []
+    assert of_class(interval, "fault-bar") == []
+    assert len(of_class(interval, "fault-mark")) == 1
+    assert interval.findtext(f"{SVG}title") == "n3 removed from the voters: 5.000 s to 8.000 s"
+
+
+CROWD = tuple(
+    FaultInterval(f"n{number % 5 + 1} paused for a while", number * SECOND // 3, number * SECOND // 3 + SECOND // 2)
+    for number in range(58)
+)
+MARKS = tuple(
+    FaultInterval(f"voter n{number} removed", (19 - number) * SECOND, 19 * SECOND, momentary=True)
+    for number in range(3, 0, -1)
+)
+
+
+@pytest.mark.parametrize("faults", [SIX, CROWD, (*SIX, *MARKS)], ids=["six", "a crowd", "six and marks"])
+def test_labels_of_faults_cover_no_label_bar_or_mark(faults: tuple[FaultInterval, ...]) -> None:
+    scale = Scale(0, 20 * SECOND, LEFT, WIDTH - RIGHT)
+    placed = fault_lanes(faults, scale)
+    for lane in {each.lane for each in placed}:
+        boxes = [box for each in placed if each.lane == lane for box in boxes_of(each, scale)]
+        labels = [box for box in boxes if box[2] == "label"]
+        assert all(left >= LEFT and right <= WIDTH for left, right, _ in labels)
+        for left, right, _ in labels:
+            assert [box for box in boxes if left < box[1] and box[0] < right and box[2] != "bar"] == [
+                (left, right, "label")
+            ]
+
+
+def boxes_of(placed: PlacedFault, scale: Scale) -> list[tuple[float, float, str]]:
+    """From where to where a fault's label, bar and mark extend; a label is above the bars of its lane."""
+    start, end = scale(placed.interval.start_ns), scale(placed.interval.end_ns)
+    boxes = [(start - 4, start + 4, "mark") if placed.interval.momentary else (start, end, "bar")]
+    if placed.label_x is not None:
+        boxes.append((placed.label_x, placed.label_x + text_width(placed.interval.label, 11), "label"))
+    return boxes
+
+
+def test_faults_without_room_for_their_labels_have_bars_and_tooltips(good_side: SideData) -> None:
+    svg = parsed(replace(good_side, faults=CROWD))
+    assert len(of_class(svg, "fault-bar")) == len(CROWD) + 1  # one is in the legend
+    assert len(of_class(svg, "fault-label")) < len(CROWD)
+    assert {each.lane for each in fault_lanes(CROWD, Scale(0, 20 * SECOND, LEFT, WIDTH - RIGHT))} == set(
+        range(LANES_MAX)
+    )
+
+
+def test_faults_apart_share_a_lane() -> None:
     scale = Scale(0, 20, LEFT, WIDTH - RIGHT)
     intervals = [FaultInterval("n1 cut", 1, 9), FaultInterval("n2 paused", 2, 3), FaultInterval("n3 killed", 12, 13)]
-    assert fault_lanes(intervals, scale) == [0, 1, 0]
+    assert [each.lane for each in fault_lanes(intervals, scale)] == [0, 1, 0]
 
 
 def test_finding_of_a_node_has_a_pointer_at_its_time(bad_side: SideData) -> None:
@@ -116,7 +194,7 @@ def test_every_picture_has_a_title_for_screen_readers(report_data: ReportData) -
 
 
 def test_timeline_of_a_run_without_observations_is_empty() -> None:
-    side = SideData("run", "reference", Verdict.UNKNOWN, "nothing was recorded", 0, ())
+    side = SideData("run", "reference", "unknown", "nothing was recorded", 0, ())
     assert bars(parsed(side), "n1") == []
 
 
@@ -177,11 +255,59 @@ def test_page_has_question_answer_measurements_and_command(page: Collector) -> N
         "Reproduced: the leader is deposed on the bad side",
         "deposed once, at 14.310 s",
         "NOT_LEADER_OR_FOLLOWER",
-        "2 more findings are in verdict.json.",
+        "2 more findings in verdict.json.",
+        "Anomaly shown, as expected",
+        "2026-11-21 05:17:00 UTC",
+        "bad: 20.9 s; good: 19.1 s",
+        "bad: register workload on reference (pre_vote=false), 3 nodes, netns hosts",
+        "register, availability judged 1,204 operations on 5 keys; divergence judged 1 record batch; etcd-terms judged",
+        "partition 3, kill 2: all verified and healed",
+        "1,180 ok, 20 failed, 4 with an unknown outcome",
+        "splitbrain 0.1.0",
         "splitbrain reproduce PV-01 --seed 42",
         '"seed": 42',
     ):
         assert text in page.text
+
+
+def headings(page: str) -> list[str]:
+    return re.findall(r"<h[23]>(.*?)</h[23]>", page)
+
+
+def test_findings_come_before_measurements_and_expected_quantities_first(report_data: ReportData) -> None:
+    page = render_report(report_data)
+    found = headings(page)
+    assert found.index("Findings") < found.index("Expectations") < found.index("Measured") < found.index("Details")
+    rows = re.findall(r"<tr(?: class=\"expected\")?><td>([a-z ]+)</td><td class=\"number\">(.*?)</td>", page)
+    assert rows[:4] == [
+        ("epochs burned", "7"),
+        ("longest commit gap", "0.62 s"),
+        ("lease gap", "0.54 s"),
+        ("epochs burned", "21 per minute"),
+    ]
+
+
+def test_findings_of_a_kind_are_one_section_with_the_clearest_witness(bad_side: SideData) -> None:
+    [first] = bad_side.findings
+    again = replace(first, finding=replace(first.finding, message="another of them"))
+    kind = ShownKind("leader-deposed", "invalid", 167, (first, again))
+    side = replace(bad_side, kinds=(kind, ShownKind("lost-write", "tolerated", 1, (again,))))
+    page = render_report(ReportData("t", "q", "invalid", "a", (side,), "{}", "splitbrain run"))
+    sections = re.findall(r'<section class="kind">.*?</section>', page, re.DOTALL)
+    assert len(sections) == 2
+    assert "167 findings" in sections[0]
+    before, folded = sections[0].split("<details>", 1)
+    assert "A healthy leader was deposed" in before
+    assert "another of them" not in before
+    assert "another of them" in folded
+    assert "166 more findings of this kind" in folded
+    assert "165 more findings in verdict.json." in folded
+    assert "<details>" not in sections[1]
+
+
+def test_report_without_findings_says_so_once(good_side: SideData) -> None:
+    page = render_report(ReportData("t", "q", "valid", "a", (good_side, good_side), "{}", "splitbrain run"))
+    assert page.count("No check found a violation.") == 1
 
 
 def test_charts_are_drawn_only_for_sides_with_load(report_data: ReportData) -> None:

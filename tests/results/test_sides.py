@@ -13,7 +13,13 @@ from harness import plugins
 from harness.chunks import read_table
 from harness.engine import Recorder, VirtualClock
 from harness.model import NEMESIS, BadInput, Finding, Observation, Op, Verdict
-from harness.model.records.fault_intervals import FaultInterval, fault_intervals, spans_of
+from harness.model.records.fault_intervals import (
+    FaultInterval,
+    Injections,
+    fault_intervals,
+    injections,
+    spans_of,
+)
 from harness.model.records.tables import HISTORY
 from results.data import EpochStep, LatencyPoint, SecondOfLoad, StateSpan
 from results.load import BUCKETS, latencies_of, load_by_second, quantiles_over_time, thinned
@@ -21,6 +27,7 @@ from results.run_verdict import RunVerdict, read_verdict, write_verdict
 from results.sides import read_side
 from results.spans import epoch_steps, state_spans
 from results.store import RunDirectory, new_run
+from tests.support.descriptions import DESCRIPTION
 
 
 def transition(time_ns: int, node: int, previous: str, state: str, epoch: int) -> Observation:
@@ -91,7 +98,31 @@ def test_start_ends_a_kill_but_not_a_cut() -> None:
 
 def test_mark_has_no_duration() -> None:
     assert fault_intervals([nemesis_op(7, "mark", "reading back")], 99, plugins.ops()) == (
-        FaultInterval("reading back", 7, 7),
+        FaultInterval("reading back", 7, 7, momentary=True),
+    )
+
+
+def test_membership_change_is_momentary_and_waiting_is_no_fault() -> None:
+    history = [
+        nemesis_op(10, "remove_voter", {"who": "leader"}),
+        nemesis_op(18, "remove_voter", {"label": "n1 removed"}),
+        nemesis_op(20, "await_membership"),
+        nemesis_op(30, "await_membership"),
+    ]
+    assert fault_intervals(history, 99, plugins.ops()) == (FaultInterval("n1 removed", 10, 18, momentary=True),)
+
+
+def test_injections_count_faults_by_name_with_those_without_effect() -> None:
+    completed = [("cut", None), ("kill", None), ("start", None), ("stop", "still running"), ("await", "too late")]
+    history = [
+        nemesis_op(at, f, error=each) for at, (f, error) in enumerate(completed, start=1) for each in (None, error)
+    ]
+    history += [nemesis_op(90, "mark", "reading back"), nemesis_op(91, "heal"), nemesis_op(92, "heal")]
+    history += [nemesis_op(93, "pause")]
+    assert injections(history, plugins.ops()) == (
+        Injections("partition", 1, 0),
+        Injections("kill", 1, 1),
+        Injections("pause", 0, 1),
     )
 
 
@@ -178,16 +209,17 @@ def judged_run(tmp_path: Path) -> RunDirectory:
 
 
 def test_side_is_read_from_a_recorded_run(judged_run: RunDirectory) -> None:
-    side = read_side(judged_run, "bad", "reference", plugins.ops(), read_verdict(judged_run.verdict))
-    assert (side.verdict, side.duration_ns, side.nodes) == (Verdict.INVALID, 200, (1,))
+    side = read_side(judged_run, "bad", DESCRIPTION, plugins.ops(), read_verdict(judged_run.verdict))
+    assert (side.headline, side.duration_ns, side.nodes) == ("invalid", 200, (1,))
     assert side.spans[-1] == StateSpan(1, "Leader", 1, 5, 200)
     assert side.faults == (FaultInterval("n2 cut from all", 0, 200),)
     assert side.load == (SecondOfLoad(0, 10, 0, 0),)
-    assert (len(side.findings), side.findings_total) == (25, 30)
+    [kind] = side.kinds
+    assert (kind.name, kind.count, len(kind.shown)) == ("lost-write", 30, 10)
 
 
 def test_finding_is_shown_with_the_rows_around_its_witness(judged_run: RunDirectory) -> None:
-    shown = read_side(judged_run, "bad", "reference", plugins.ops(), read_verdict(judged_run.verdict)).findings[0]
+    shown = read_side(judged_run, "bad", DESCRIPTION, plugins.ops(), read_verdict(judged_run.verdict)).findings[0]
     assert [(op.index, op.type, op.value) for op in shown.ops] == [
         (10, "invoke", {"n": 4}),
         (11, "ok", {"n": 4}),
@@ -201,7 +233,7 @@ def test_truncated_chunk_is_bad_input_with_its_name(judged_run: RunDirectory) ->
     chunk = judged_run.history / "00000001.parquet"
     chunk.write_bytes(chunk.read_bytes()[:-9])
     with pytest.raises(BadInput, match=r"history/00000001\.parquet: expected a whole Parquet file"):
-        read_side(judged_run, "bad", "reference", plugins.ops(), read_verdict(judged_run.verdict))
+        read_side(judged_run, "bad", DESCRIPTION, plugins.ops(), read_verdict(judged_run.verdict))
 
 
 def test_chunk_with_other_columns_is_bad_input_with_its_name(tmp_path: Path) -> None:
@@ -213,4 +245,4 @@ def test_chunk_with_other_columns_is_bad_input_with_its_name(tmp_path: Path) -> 
 def test_run_without_a_verdict_is_bad_input(tmp_path: Path) -> None:
     run = new_run(tmp_path, "PV-01", datetime(2026, 11, 21, tzinfo=UTC))
     with pytest.raises(BadInput, match=r"verdict\.json: expected a JSON file, found none"):
-        read_side(run, "bad", "reference", plugins.ops(), read_verdict(run.verdict))
+        read_side(run, "bad", DESCRIPTION, plugins.ops(), read_verdict(run.verdict))

@@ -31,6 +31,7 @@ from results.sides import read_side
 from results.store import RunDirectory
 from results.witnesses import OPERATIONS_MAX, operations_shown
 from tests.support.checks.small_histories import MS, history, row
+from tests.support.descriptions import DESCRIPTION
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -57,7 +58,7 @@ def shown(ops: Sequence[Op], witnesses: tuple[int, ...], evidence: Evidence | No
 SIDE = SideData(
     "bad",
     "reference",
-    Verdict.INVALID,
+    "invalid",
     "broken",
     20 * MS,
     (1, 2),
@@ -261,18 +262,18 @@ def recorded(tmp_path: Path, evidence: str | None) -> RunDirectory:
 
 def test_report_has_the_pictures_of_the_first_findings(tmp_path: Path) -> None:
     run = recorded(tmp_path, encoded(ZONES))
-    side = read_side(run, "bad", "reference", plugins.ops(), read_verdict(run.verdict))
-    assert [len(each.operations) for each in side.findings] == [4] * 6 + [0] * 3
+    side = read_side(run, "bad", DESCRIPTION, plugins.ops(), read_verdict(run.verdict))
+    assert [len(each.operations) for each in side.findings] == [4] * 3 + [0] * 6
     page = render_report(report_of(side))
-    assert len(re.findall("Operations of x around non-linearizable", page)) == 2 * 6
-    assert page.count("the zones of 1 and 2 overlap") == 2 * 6
+    assert len(re.findall("Operations of x around non-linearizable", page)) == 2 * 3
+    assert page.count("the zones of 1 and 2 overlap") == 2 * 3
 
 
 def report_of(side: SideData) -> ReportData:
-    return ReportData("t", "q", Verdict.INVALID, "a", (side,), "{}", "splitbrain run")
+    return ReportData("t", "q", "invalid", "a", (side,), "{}", "splitbrain run")
 
 
 @pytest.mark.parametrize("evidence", ["nonsense", "{}", '{"kind": "song"}', '{"kind": "zones"}', "[]"])
 def test_invalid_evidence_is_bad_input_with_the_file(tmp_path: Path, evidence: str) -> None:
     with pytest.raises(BadInput, match=r"verdict\.json: invalid evidence for non-linearizable"):
-        read_side(run := recorded(tmp_path, evidence), "bad", "reference", plugins.ops(), read_verdict(run.verdict))
+        read_side(run := recorded(tmp_path, evidence), "bad", DESCRIPTION, plugins.ops(), read_verdict(run.verdict))

@@ -16,4 +16,4 @@ def findings(_history, observations, _settings):
     return finding(lower, "etcd-terms", "term-went-back", message, node=fn.col("node"), time_ns=fn.col("time_ns"))
 
 
-TERMS = Check(findings)
+TERMS = Check(findings, judges="observation")

@@ -3,7 +3,7 @@
 A nemesis operation is two rows of process NEMESIS: its invocation, and its completion with the outcome. A fault's
 interval begins with its invocation and ends when an operation that ends it completes (harness.model.nemesis_ops). A
 mark, and an operation without a lasting effect, is an interval of its own. Waiting is not a fault, and marks of the
-harness itself are omitted.
+harness itself are omitted. `injections` counts what was injected.
 
 Contains pure functions on operations. Does not read files or draw.
 """
@@ -11,11 +11,12 @@ Contains pure functions on operations. Does not read files or draw.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.model.nemesis_ops import AWAIT, HEAL, NemesisOps
+from harness.model.nemesis_ops import HEAL, NemesisOps
 from harness.model.records.op import NEMESIS, Op
 from harness.model.story import FINAL_READS, MARK, STORY_BEGINS
 
@@ -25,11 +26,24 @@ LABEL_LENGTH_MAX: Final = 48
 
 @dataclass(frozen=True, slots=True)
 class FaultInterval:
-    """A fault was active from start_ns to end_ns; the two are equal for a mark."""
+    """A fault was active from start_ns to end_ns; the two are equal for a mark.
+
+    momentary: nothing was in place afterwards: a mark, or an operation without a lasting effect, which took this long.
+    """
 
     label: str
     start_ns: int
     end_ns: int
+    momentary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Injections:
+    """How often a fault was injected: verified took effect, failed ended with an error or did not end."""
+
+    fault: str
+    verified: int
+    failed: int
 
 
 def fault_intervals(history: Iterable[Op], end_ns: int, ops: NemesisOps) -> tuple[FaultInterval, ...]:
@@ -38,10 +52,10 @@ def fault_intervals(history: Iterable[Op], end_ns: int, ops: NemesisOps) -> tupl
     active: list[tuple[Op, str]] = []
     invocation: Op | None = None
     for op in history:
-        if op.process != NEMESIS or op.f == AWAIT or op.value in HARNESS_MARKS:
+        if op.process != NEMESIS or op.f in ops.waits or op.value in HARNESS_MARKS:
             continue
         if op.f == MARK:
-            intervals.append(FaultInterval(label_of(op), op.time_ns, op.time_ns))
+            intervals.append(FaultInterval(label_of(op), op.time_ns, op.time_ns, True))
         elif invocation is None or invocation.f != op.f:
             invocation = op
             if op.f not in ops.heals | ops.momentary:
@@ -50,7 +64,7 @@ def fault_intervals(history: Iterable[Op], end_ns: int, ops: NemesisOps) -> tupl
             if op.f in ops.heals:
                 intervals += _ended(active, op, ops)
             elif op.f in ops.momentary:
-                intervals.append(FaultInterval(label_of(op), invocation.time_ns, op.time_ns))
+                intervals.append(FaultInterval(label_of(op), invocation.time_ns, op.time_ns, True))
             elif op.error is None:
                 active[-1] = (invocation, label_of(op))
             invocation = None
@@ -63,6 +77,27 @@ def _ended(active: list[tuple[Op, str]], healer: Op, ops: NemesisOps) -> list[Fa
     ended = [each for each in active if healer.f == HEAL or each[0].f in ops.ends[healer.f]]
     active[:] = [each for each in active if each not in ended]
     return [FaultInterval(label, fault.time_ns, healer.time_ns) for fault, label in ended]
+
+
+def injections(history: Iterable[Op], ops: NemesisOps) -> tuple[Injections, ...]:
+    """How often each fault was injected, in the order of the first time. An unknown operation is its own fault.
+
+    Only an operation that completed without an error has verified its effect.
+    """
+    begun: Counter[str] = Counter()
+    verified: Counter[str] = Counter()
+    invocation: Op | None = None
+    for op in history:
+        if op.process != NEMESIS or op.f == MARK or op.f in ops.waits | ops.heals:
+            continue
+        fault = ops.faults.get(op.f, op.f)
+        if invocation is None or invocation.f != op.f:
+            invocation = op
+            begun[fault] += 1
+        else:
+            verified[fault] += op.error is None
+            invocation = None
+    return tuple(Injections(fault, verified[fault], number - verified[fault]) for fault, number in begun.items())
 
 
 def label_of(op: Op) -> str:

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 Severity = Literal["invalid", "unknown", "tolerated"]
 """A finding's severity, the most severe first."""
+
+
+_REST: Final = "and {} more like these"
 
 
 class Verdict(Enum):
@@ -53,6 +56,16 @@ class Quantity:
     name: str
     value: float
     unit: str
+
+
+def rest_of(last: Finding, more: int) -> Finding:
+    """The finding that stands for more findings like the last one."""
+    return Finding(last.check, last.name, last.severity, _REST.format(more), count=more)
+
+
+def is_rest(finding: Finding) -> bool:
+    """Whether a finding only counts others."""
+    return finding.message == _REST.format(finding.count)
 
 
 def verdict_of(findings: Iterable[Finding]) -> Verdict:

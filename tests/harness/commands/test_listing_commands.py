@@ -12,7 +12,7 @@ import pytest
 
 from harness import plugins
 from harness.commands.arguments import run_path
-from harness.commands.tables import table
+from harness.commands.output.tables import table
 from harness.model import BadInput
 from harness.model.errors import EXIT_INVALID, EXIT_VALID
 from harness.model.story import LEADER, cut, kill

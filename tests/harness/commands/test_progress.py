@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pytest
 from rich.console import Console
 
-from harness.commands.progress import Lines, Status, Verbosity, panel, progress, rows
+from harness.commands.output.progress import Lines, Verbosity, panel, progress, rows
+from harness.commands.output.status import Status
 from harness.model.progress import (
     Event,
     Leadership,

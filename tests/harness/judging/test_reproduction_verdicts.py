@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from harness.judging.runs import reproduction_verdict, run_summary
+from harness.judging.runs import reproduction_verdict, run_headline, run_summary
 from harness.model import Finding, Verdict
 from harness.model.records.finding import most_severe_first, verdict_of
 from harness.model.scenario import Scenario, Side, Source
+from harness.planning.plan import Plan
 from results.run_verdict import ExpectationResult, RunVerdict
 
 SCENARIO = Scenario(
@@ -53,3 +54,36 @@ def test_findings_are_sorted_by_severity() -> None:
 @pytest.mark.parametrize(("count", "summary"), [(1, "1 broken guarantee: lost."), (5, "5 broken guarantees: lost.")])
 def test_the_summary_counts_the_findings_that_a_row_stands_for(count: int, summary: str) -> None:
     assert run_summary(Verdict.INVALID, [Finding("log", "lost", "invalid", "a message", count=count)], ()) == summary
+
+
+def plan(scenario: str | None, side: str | None) -> Plan:
+    return Plan(name="a run", seed=1, story=[], scenario=scenario, side=side)
+
+
+FORGOTTEN = Finding("quorum", "vote-forgotten", "invalid", "a vote is remembered over restarts")
+TORN = Finding("log", "torn", "invalid", "a message")
+MET, UNMET = (ExpectationResult("text", "1", met) for met in (True, False))
+HEADLINES = {
+    "no scenario": (plan(None, None), [TORN], [], "invalid"),
+    "the bad side shows what it should": (plan("PV-15", "bad"), [FORGOTTEN], [MET], "anomaly shown, as expected"),
+    "the bad side shows something else too": (plan("PV-15", "bad"), [FORGOTTEN, TORN], [MET], "invalid"),
+    "the bad side shows nothing": (plan("PV-15", "bad"), [], [UNMET], "anomaly not shown"),
+    "a bad side without findings": (plan("PV-01", "bad"), [], [MET], "anomaly shown, as expected"),
+    "the good side shows it": (plan("PV-15", "good"), [FORGOTTEN], [MET], "invalid"),
+    "the good side is as documented": (plan("PV-01", "good"), [], [MET], "valid"),
+    "the good side's expectation fails": (plan("PV-01", "good"), [], [MET, UNMET], "anomaly shown, not expected"),
+}
+
+
+@pytest.mark.parametrize(("of", "findings", "expectations", "headline"), HEADLINES.values(), ids=HEADLINES)
+def test_headline_of_a_run_says_whether_its_side_went_as_expected(
+    of: Plan, findings: list[Finding], expectations: list[ExpectationResult], headline: str
+) -> None:
+    assert run_headline(of, findings, expectations) == headline
+
+
+def test_the_summary_names_what_was_measured_in_units_that_a_person_reads() -> None:
+    measured = ExpectationResult("no commit for long", "commit_gap_ms = 620", True, "commit_gap_ms", 620)
+    assert run_summary(Verdict.VALID, [], [measured]) == (
+        "No broken guarantee. As documented (longest commit gap: 0.62 s)."
+    )

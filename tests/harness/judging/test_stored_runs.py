@@ -58,3 +58,15 @@ def test_run_with_old_names_has_the_same_verdict_when_checked_again(stored: Path
 def test_report_of_a_run_with_old_names_is_rendered(stored: Path) -> None:
     assert splitbrain("report", stored).code == EXIT_VALID
     assert "fault-not-effective" in (stored / "report.html").read_text()
+
+
+def test_report_of_an_earlier_release_gets_its_headline_and_description_from_the_run(stored: Path) -> None:
+    plan = json.loads((stored / "plan.json").read_text()) | {"scenario": "PV-01", "side": "bad"}
+    (stored / "plan.json").write_text(json.dumps(plan))
+    verdict = json.loads((stored / "verdict.json").read_text())
+    met = {"text": "the leader is deposed", "measured": "leader_deposed = 1", "met": True}
+    (stored / "verdict.json").write_text(json.dumps(verdict | {"findings": [], "expectations": [met]}))
+    assert splitbrain("report", stored).code == EXIT_VALID
+    report = (stored / "report.html").read_text()
+    assert "Anomaly shown, as expected" in report
+    assert "register workload on reference (" in report

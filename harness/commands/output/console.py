@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.commands.options import Output
+from harness.commands.output.progress import Verbosity
 from harness.model import Verdict
 from harness.model.errors import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
+from harness.recovery.remains import open_faults
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory
 from results.summary import summary
 
 if TYPE_CHECKING:
     from harness.judging.imported import FileVerdict
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a command prints: its results as text or JSON, and what it shows while it works."""
+
+    is_json: bool
+    verbosity: Verbosity
+
 
 EXIT_OF = {Verdict.VALID: EXIT_VALID, Verdict.INVALID: EXIT_INVALID, Verdict.UNKNOWN: EXIT_UNKNOWN}
 
@@ -32,12 +43,15 @@ def print_error(message: str) -> None:
 
 
 def print_verdict(verdict: RunVerdict, directory: RunDirectory, output: Output) -> None:
-    """The verdict on a run or a reproduction, and where its report is."""
+    """The verdict on a run or a reproduction, where its evidence is, and how to clean up if anything is left."""
     if output.is_json:
-        print_json(asdict(verdict) | {"verdict": verdict.verdict.value, "run": str(directory.path)})
+        print_json(verdict.to_json() | {"run": str(directory.path)})
         return
     print(summary(verdict))
-    print(f"\nReport: {directory.report}")
+    is_left = any(open_faults(run) != 0 for run in (directory, *directory.sides()))
+    heal = f"splitbrain heal --store {shlex.quote(str(directory.path.parent))}"
+    print(f"\nEvidence: {directory.path}\nReport:   {directory.report}")
+    print("Clean up:", heal if is_left else "nothing is left of this run's faults")
 
 
 def exit_code(verdicts: Sequence[RunVerdict | FileVerdict]) -> int:

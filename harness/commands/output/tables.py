@@ -9,8 +9,7 @@ from typing import Final
 
 from tabulate import MIN_PADDING, tabulate
 
-from harness.commands.console import print_json
-from harness.commands.options import Output
+from harness.commands.output.console import Output, print_json
 
 GAP: Final = 2
 WIDTH_MIN: Final = 8

@@ -1,0 +1,1 @@
+"""What commands print: results on standard output; progress and errors on standard error."""
