@@ -44,9 +44,9 @@ def check_chunk(file: Path, schema: pa.Schema) -> None:
     """Raise BadInput unless the file's footer can be read and has the columns of schema."""
     try:
         found = parquet.read_schema(file)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         raise BadInput(
-            f"{file}: expected a whole Parquet file, but its footer cannot be read: {_line(error)}"
+            f"{file}: expected a whole Parquet file, but its footer cannot be read: {reason_of(error)}"
         ) from error
     for column in schema:
         at = found.get_field_index(column.name)
@@ -97,7 +97,7 @@ def _read_chunk(file: Path, schema: pa.Schema) -> pa.Table:
     try:
         table = parquet.ParquetFile(file).read(columns=schema.names)
     except (OSError, pa.ArrowException) as error:
-        raise BadInput(f"{file}: expected a whole Parquet file, but it cannot be read: {_line(error)}") from error
+        raise BadInput(f"{file}: expected a whole Parquet file, but it cannot be read: {reason_of(error)}") from error
     columns = [
         table.column(name) if name in table.column_names else pa.nulls(len(table), schema.field(name).type)
         for name in schema.names
@@ -105,5 +105,8 @@ def _read_chunk(file: Path, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _line(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """Why a file cannot be read, in one line."""
+    if isinstance(error, UnicodeDecodeError):
+        return "a text in it is not UTF-8"
     return str(error).splitlines()[0]
