@@ -66,7 +66,7 @@ def test_rejoining_follower_deposes_the_leader_of_kafka_3_9_and_not_of_the_newes
 @pytest.mark.slow
 def test_prospective_among_older_kafka_voters_falls_back_and_is_elected(tmp_path: Path) -> None:
     reproduced(tmp_path, "PV-25", "--side", "good")
-    (log,) = tmp_path.glob("*/good-1/nodes/n1/server.log")
+    (log,) = tmp_path.glob("2*/good-1/nodes/n1/server.log")
     assert "Prospective received unsupported version error" in log.read_text()
 
 
