@@ -36,7 +36,7 @@ CASES = {
 def test_the_command_reports_every_finding_of_a_history(model: str, tmp_path: Path) -> None:
     rows, expected = CASES[model]
     (tmp_path / "history.jsonl").write_text(lines(*rows))
-    result = splitbrain("check", tmp_path / "history.jsonl", "--model", model, "--format", "json")
+    result = splitbrain("check", tmp_path / "history.jsonl", "--model", model, "--report", tmp_path / "out", "--json")
     [line] = [json.loads(each) for each in result.out.splitlines()]
     assert (result.code, line["verdict"], line["ops"]) == (1, "invalid", len(rows) // 2)
     assert sorted((each["name"], each["severity"]) for each in line["findings"]) == sorted(expected)
