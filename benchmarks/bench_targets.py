@@ -41,7 +41,7 @@ from checkers.kernels.steps import NO_TEXTS, READ_OF, REFUSED_SWAP, SWAP, WRITE_
 from checkers.linearizability.models.register import CAS_REGISTER
 from checkers.linearizability.portfolio import decide
 from checkers.transactions.cycles import cycles
-from harness.histories.importing import import_histories
+from harness.histories.importing import import_histories, listed
 from harness.model.records.logged_batch import LoggedBatch
 from harness.model.records.observation import Observation
 from harness.model.records.tables import BATCHES, OBSERVATIONS
@@ -137,7 +137,7 @@ def logs(folder: Path, peer: Path | None, directory: Path) -> Iterator[Row]:
     paths = sorted(folder.glob("*.log"))
     if not paths:
         raise SystemExit(f"{folder}: expected Jepsen's logs, *.log, in it, found none")
-    with import_histories(paths, CAS_REGISTER.fs, False) as histories:
+    with import_histories(listed(paths), CAS_REGISTER.fs, False) as histories:
         table = parquet.read_table(histories.common)
     made = keys_of(encoded(table, "file", CAS_REGISTER.fs), CAS_REGISTER.fs)
     settings = JudgeSettings()

@@ -1,6 +1,6 @@
 """Checks imported histories, many at once: their keys become keys of one history on Spark.
 
-    results = judge_files(spark, [Source((Path("histories.parquet"),))], 102, "cas-register", JudgeSettings())
+    results = judge_files(spark, [Source((Path("histories.parquet"),))], range(102), "cas-register", JudgeSettings())
     results[7].findings
 
 Contains the results of many files. Reading files is harness.histories, checking a key checkers.linearizability.
@@ -17,11 +17,12 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import IntegerType
 
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.progress import shown
-from checkers.framework.tables import configure_for, table
+from checkers.framework.tables import configure_for
 from checkers.linearizability.by_key import outcomes
 from checkers.linearizability.models import model_named
 from checkers.run_checks import FINDINGS_MAX, bounded, error_line, listed
@@ -52,59 +53,50 @@ class FileResults:
 
 
 def judge_files(
-    spark: SparkSession, sources: Sequence[Source], files: int, model_name: str, settings: JudgeSettings
-) -> list[FileResults]:
-    """Each file's results, by its number from 0; empty for a file without operations of the model.
+    spark: SparkSession, sources: Sequence[Source], files: Sequence[int], model_name: str, settings: JudgeSettings
+) -> Mapping[int, FileResults]:
+    """The results of the files of these numbers; empty for a file without operations of the model.
 
     Raises BadInput for an unknown model.
     """
     model = model_named(model_name)
-    history = reduce(DataFrame.unionByName, [opened(spark, source) for source in sources])
+    history = reduce(DataFrame.unionByName, [opened(spark, source, files) for source in sources])
     configure_for(spark, sum(rows_in(list(source.tables)) for source in sources))
-    rows = outcomes(history, model, CHECK, settings).cache()
+    rows = outcomes(history, model, CHECK, settings)
     try:
         with shown(spark.sparkContext.statusTracker(), "judging histories"):
             found = collected(rows)
-        return [found.get(number, FileResults()) for number in range(files)]
+        return {number: found.get(number, FileResults()) for number in files}
     except Exception as crash:  # noqa: BLE001 - a crash is a finding of every file
         message = f"check {CHECK} crashed: {error_line(crash)}"
-        return [FileResults(findings=(Finding(CHECK, "check-crashed", "unknown", message),))] * files
-    finally:
-        rows.unpersist()
+        return dict.fromkeys(files, FileResults(findings=(Finding(CHECK, "check-crashed", "unknown", message),)))
 
 
-def opened(spark: SparkSession, source: Source) -> DataFrame:
-    """The rows of a source, with `file`."""
-    filed = pa.schema([("file", pa.int32()), *HISTORY]) if source.number is None else HISTORY
-    rows = table(spark, list(source.tables), filed)
+def opened(spark: SparkSession, source: Source, files: Sequence[int]) -> DataFrame:
+    """The rows of a source that belong to these files, with `file`."""
+    schema = pa.schema([("file", pa.int32()), *HISTORY]) if source.number is None else HISTORY
+    # Read once: a checkpoint, as framework/tables.py makes for small runs, would only cost time.
+    rows = spark.read.schema(from_arrow_schema(schema)).parquet(*map(str, source.tables))
     number = rows["file"] if source.number is None else fn.lit(source.number).cast(IntegerType())
-    return rows.select(number.alias("file"), *HISTORY.names)
+    filed = rows.select(number.alias("file"), *HISTORY.names)
+    return filed.where(fn.col("file").isin(*files))
 
 
 def collected(rows: DataFrame) -> Mapping[int, FileResults]:
-    """Tallies and the first findings of each name, file by file."""
-    is_tally = rows["name"].isNull()
-    tallies = (
-        rows.where(is_tally)
-        .groupBy("file", "algorithm")
-        .agg(*(fn.sum(column).alias(column) for column in ("keys", "operations", "seconds")))
-    )
+    """Tallies and the first findings of each name, file by file, in one job."""
     found: dict[int, list[Row]] = defaultdict(list)
-    for row in bounded(rows.where(~is_tally), FINDINGS_MAX, "file").collect():
-        found[row["file"]].append(row)
     tallied: dict[int, list[Row]] = defaultdict(list)
-    for row in tallies.collect():
-        tallied[row["file"]].append(row)
+    for row in bounded(rows, FINDINGS_MAX, "file").collect():
+        (tallied if row["name"] is None else found)[row["file"]].append(row)
     return {file: results_of(tallied[file], found[file]) for file in tallied}
 
 
-def results_of(tallies: Iterable[Row], findings: Iterable[Row]) -> FileResults:
+def results_of(tallies: Sequence[Row], findings: Iterable[Row]) -> FileResults:
     """One file's results from its rows."""
-    ordered = sorted(tallies, key=lambda row: row["algorithm"])
     return FileResults(
-        tuple(row["algorithm"] for row in ordered),
-        sum(row["operations"] for row in ordered),
-        sum(row["keys"] for row in ordered),
-        sum(row["seconds"] for row in ordered),
+        tuple(sorted({row["algorithm"] for row in tallies})),
+        sum(row["operations"] for row in tallies),
+        sum(row["keys"] for row in tallies),
+        sum(row["seconds"] for row in tallies),
         tuple(listed(findings, FINDINGS_MAX)),
     )

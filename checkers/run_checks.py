@@ -92,13 +92,16 @@ def collected(findings: DataFrame, findings_max: int) -> list[Finding]:
 
 
 def bounded(findings: DataFrame, findings_max: int, *within: str) -> DataFrame:
-    """The first findings of each name, within each value of these columns, with `rank` and, as `all`, their number."""
+    """The first findings of each name, within each value of these columns, with `rank` and, as `all`, their number.
+
+    Rows without a name are not findings; all of them are kept.
+    """
     by_name = Window.partitionBy(*within, "name")
     first = by_name.orderBy("time_ns", "witnesses", "key", "node", "message")
     return (
         findings.withColumn("rank", fn.row_number().over(first))
         .withColumn("all", fn.count("*").over(by_name))
-        .where(fn.col("rank") <= findings_max)
+        .where((fn.col("rank") <= findings_max) | fn.col("name").isNull())
     )
 
 

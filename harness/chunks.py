@@ -113,5 +113,12 @@ def _reading(file: Path, what: str) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException, ValueError) as error:
-        problem = "text that is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error).splitlines()[0]
-        raise BadInput(f"{file}: expected a whole Parquet file, but {what} cannot be read: {problem}") from error
+        reason = reason_of(error)
+        raise BadInput(f"{file}: expected a whole Parquet file, but {what} cannot be read: {reason}") from error
+
+
+def reason_of(error: Exception) -> str:
+    """Why a file cannot be read, in one line."""
+    if isinstance(error, UnicodeDecodeError):
+        return "a text in it is not UTF-8"
+    return str(error).splitlines()[0]

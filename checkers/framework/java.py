@@ -41,6 +41,7 @@ class JavaStart:
     def __init__(self, conf: SparkConf) -> None:
         """Start Java; returns at once."""
         self._stderr = TemporaryFile("w+")  # noqa: SIM115 - open as long as Java is
+        self.is_ended = False
         self._launched: Future[JavaGateway] = Future()
         self._thread = Thread(target=self._launch, args=(conf,), name="java-start", daemon=True)
         self._thread.start()
@@ -61,6 +62,7 @@ class JavaStart:
 
     def terminate(self) -> None:
         """End Java, at whatever point of its start, and wait for the thread that starts it."""
+        self.is_ended = True
         logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it reports every lost connection
         deadline = time.monotonic() + END_SECONDS_MAX
         self._signal()

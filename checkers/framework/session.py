@@ -19,9 +19,10 @@ import hashlib
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 from importlib import import_module
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from threading import Lock
 from zipfile import ZipFile
@@ -48,8 +49,8 @@ LOOPBACK = [("spark.driver.host", "127.0.0.1"), ("spark.driver.bindAddress", "12
 WORKER_ENVIRONMENT = {"MIMALLOC_PURGE_DELAY": "0"}
 """For Python workers: Arrow returns freed memory to the system at once."""
 
-PYSPARK_IMPORTS = "pyspark.testing.utils"
-"""What PySpark imports, with pandas, at the first call of Java."""
+PYSPARK_IMPORTS = ("pandas", "pyspark.testing.utils")
+"""What PySpark imports at the first call of Java."""
 
 SENT = ("checkers/**/*.py", "harness/__init__.py", "harness/chunks.py", "harness/model/**/*.py")
 UNPACKED = "splitbrain"
@@ -67,7 +68,7 @@ def spark_session(
     archive: Path | None = None,
     java_options: str = "",
     large: bool = False,
-    meanwhile: Sequence[str] = (),
+    meanwhile: Iterable[str] = (),
 ) -> SparkSession:
     """The running session, whichever thread started it, or a new one.
 
@@ -85,7 +86,7 @@ def spark_session(
 
 
 def _new_session(
-    master: str | None, memory: str, archive: Path | None, java_options: str, large: bool, meanwhile: Sequence[str]
+    master: str | None, memory: str, archive: Path | None, java_options: str, large: bool, meanwhile: Iterable[str]
 ) -> SparkSession:
     options = java_options if large else f"{FIRST_TIER} {java_options}"
     master = master or "local[*]"
@@ -162,7 +163,7 @@ def sent_along(cache: Path) -> list[tuple[str, str]]:
     return [("spark.archives", f"{packages}#{UNPACKED}"), *variables]
 
 
-def start(conf: SparkConf, near: bool, meanwhile: Sequence[str]) -> SparkContext:
+def start(conf: SparkConf, near: bool, meanwhile: Iterable[str]) -> SparkContext:
     """A context in a new Java machine."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if near:
@@ -172,8 +173,9 @@ def start(conf: SparkConf, near: bool, meanwhile: Sequence[str]) -> SparkContext
     for name, value in WORKER_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     java = JavaStart(conf)
-    for module in (PYSPARK_IMPORTS, *meanwhile):
-        import_module(module)
+    for module in chain(PYSPARK_IMPORTS, meanwhile):
+        if not java.is_ended:
+            import_module(module)
     context = SparkContext(gateway=java.gateway(), conf=conf)
     java.is_up()
     return context

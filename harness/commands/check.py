@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,13 +11,14 @@ import typer
 
 from harness.commands.arguments import RunArgument, RunsOrHistories, run_path
 from harness.commands.options import STORE, MasterOption, StoreOption, examples, prints
-from harness.commands.output.console import Output, exit_code, print_json, print_verdict
+from harness.commands.output.console import Output, exit_code, print_error, print_json, print_verdict
 from harness.commands.output.progress import progress
 from harness.model import BadInput
+from harness.model.errors import EXIT_USAGE
 from harness.model.progress import phases
 
 if TYPE_CHECKING:
-    from harness.judging.imported import HeldTo
+    from harness.judging.verdicts import HeldTo
 
 
 class Semantics(Enum):
@@ -37,6 +39,11 @@ SemanticsOption = Annotated[
     Semantics | None, typer.Option(help="Meaning of a nil read and a failed cas; strict by default.")
 ]
 
+ReportOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="Where reports on histories go; a new folder beside the store by default."),
+]
+
 
 @prints(progress=True)
 def check(
@@ -46,18 +53,20 @@ def check(
     semantics: SemanticsOption = None,
     initial: Annotated[str | None, typer.Option(help="Initial value of the model as JSON; nil by default.")] = None,
     skip_malformed: Annotated[bool, typer.Option("--skip-malformed", help="Count malformed rows and go on.")] = False,
+    report: ReportOption = None,
     master: MasterOption = None,
     store: StoreOption = STORE,
 ) -> None:
     """Re-check stored runs, or check external histories against a model."""
-    from harness.judging.imported import HeldTo
     from harness.judging.stored import check_paths
+    from harness.judging.verdicts import HeldTo
 
     if model is not None:
         held_to = HeldTo(model, (semantics or Semantics.STRICT).value, initial, skip_malformed)
-        raise typer.Exit(_check_files([Path(run) for run in runs], held_to, master, output))
-    if semantics or initial is not None or skip_malformed:
-        raise BadInput("--semantics, --initial and --skip-malformed need --model, e.g. --model register")
+        files = [Path(run) for run in runs]
+        raise typer.Exit(_check_files(files, held_to, master, _report_folder(report, files, store, output), output))
+    if semantics or initial is not None or skip_malformed or report:
+        raise BadInput("--semantics, --initial, --skip-malformed and --report need --model, e.g. --model register")
     paths = [run_path(run, store) for run in runs]
     with progress(output.verbosity) as on_event:
         checked = list(check_paths(paths, master, phases(on_event, "checks")))
@@ -66,17 +75,34 @@ def check(
     raise typer.Exit(exit_code([verdict for _, verdict in checked]))
 
 
-def _check_files(paths: list[Path], held_to: HeldTo, master: str | None, output: Output) -> int:
-    from harness.judging.imported import check_files
+def _report_folder(given: Path | None, paths: list[Path], store: Path, output: Output) -> Path | None:
+    """The folder for reports; None for a history that comes and whose verdict goes through a pipe."""
+    from harness.judging.check_folders import new_folder, refuse_folder
+
+    if given is not None:
+        refuse_folder(given)
+        return given
+    if output.is_json and paths == [Path("-")]:
+        return None
+    return new_folder(store, paths, datetime.now(UTC))
+
+
+def _check_files(paths: list[Path], held_to: HeldTo, master: str | None, reports: Path | None, output: Output) -> int:
+    from harness.judging.imported import FileVerdict, check_files
 
     with progress(output.verbosity) as on_event:
-        verdicts = list(check_files(paths, held_to, master, phases(on_event, "checks")))
-    for verdict in verdicts:
+        checked = list(check_files(paths, held_to, master, phases(on_event, "checks"), reports))
+    for each in checked:
         if output.is_json:
-            print_json(verdict.as_json())
-        else:
-            print(verdict.as_text())
-    return exit_code(verdicts)
+            print_json(each.as_json())
+        elif isinstance(each, FileVerdict):
+            print(each.as_text(), flush=True)
+        if not isinstance(each, FileVerdict):
+            print_error(each.error)
+    verdicts = [each for each in checked if isinstance(each, FileVerdict)]
+    if not output.is_json and any(each.report for each in verdicts):
+        print(f"\nReport: {reports}/report.html")
+    return exit_code(verdicts) if len(verdicts) == len(checked) else EXIT_USAGE
 
 
 def export(

@@ -14,13 +14,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from math import isinf
 from typing import Any
 
 TOKEN = re.compile(
-    r"""(?:[\s,]+|;[^\n]*)*
+    r"""(?:[\s,]++|;[^\n]*+)*+
     (?:
       (?P<atom>[^\s,;"\\\#\[\](){}][^\s,;"\[\](){}]*)
-    | (?P<string>"(?:[^"\\]|\\.)*")
+    | (?P<string>"(?:[^"\\]++|\\.)*+")
     | (?P<open>\#?\{|[\[(])
     | (?P<close>[\])}])
     | (?P<discard>\#_)
@@ -30,11 +31,15 @@ TOKEN = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
+"""Possessive, since a text that matches nowhere would otherwise be tried in exponentially many ways."""
+
 INTEGER = re.compile(r"[+-]?[0-9]+N?")
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?M?")
 CONSTANTS = {"nil": None, "true": True, "false": False}
 CLOSING = {"{": "}", "#{": "}", "[": "]", "(": ")"}
 DEPTH_MAX = 100
+DIGITS_MAX = 4_300
+"""What Python converts to an integer."""
 
 
 class Keyword(str):
@@ -100,6 +105,8 @@ _NOTHING = object()
 
 def _form(text: str, at: int, depth: int) -> tuple[Any, int]:
     """The form at this offset, and the offset after it."""
+    if depth > DEPTH_MAX:
+        raise NotEdn(f"forms nested at most {DEPTH_MAX} deep", at)
     match = TOKEN.match(text, at)
     if match is None:
         raise NotEdn("a form of EDN", at)
@@ -113,6 +120,8 @@ def _form(text: str, at: int, depth: int) -> tuple[Any, int]:
     if kind == "character":
         return match["character"][1:], at
     if kind == "tag":
+        if match["tag"].startswith("##"):
+            raise NotEdn(f"a finite number, found {match['tag']}", match.start("tag"))
         return _form(text, at, depth + 1)
     if kind == "discard":
         _, at = _form(text, at, depth + 1)
@@ -121,8 +130,6 @@ def _form(text: str, at: int, depth: int) -> tuple[Any, int]:
 
 
 def _collection(text: str, at: int, opening: str, depth: int) -> tuple[Any, int]:
-    if depth > DEPTH_MAX:
-        raise NotEdn(f"forms nested at most {DEPTH_MAX} deep", at)
     closing, members = CLOSING[opening], []
     while True:
         match = TOKEN.match(text, at)
@@ -146,12 +153,25 @@ def _atom(text: str, at: int) -> Any:
     if text in CONSTANTS:
         return CONSTANTS[text]
     if INTEGER.fullmatch(text):
-        return int(text.rstrip("N"))
+        return _integer(text.rstrip("N"), at)
     if NUMBER.fullmatch(text):
-        return float(text.rstrip("M"))
+        return _decimal(text.rstrip("M"), at)
     if text[0].isdigit():
         raise NotEdn(f"a form of EDN, found {text}", at)
     return text
+
+
+def _integer(text: str, at: int) -> int:
+    if len(text) > DIGITS_MAX:
+        raise NotEdn(f"a number of at most {DIGITS_MAX:,} digits", at)
+    return int(text)
+
+
+def _decimal(text: str, at: int) -> float:
+    number = float(text)
+    if isinf(number):
+        raise NotEdn(f"a finite number, found {text[:40]}", at)
+    return number
 
 
 def _string(text: str, at: int) -> str:

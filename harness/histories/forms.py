@@ -10,16 +10,21 @@ Contains the requirements on forms. Does not contain files.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.histories.edn import Keyword
+from harness.histories.edn import DEPTH_MAX, Keyword
 from harness.model import NEMESIS
 
 TYPES = ("invoke", "ok", "fail", "info")
 NUMBER_MAX = 2**31 - 1
 TIME_MAX = 2**63 - 1
+COUNT_MAX = 10**12
+
+
+Forms = Iterator[tuple[int, Any]]
+"""Line numbers from 1 and forms; Malformed instead of a form that cannot be read."""
 
 
 class Malformed(Exception):
@@ -64,17 +69,39 @@ def row_of(form: Any, fs: Sequence[str]) -> dict[str, Any]:
     if not isinstance(f, str) or (number != NEMESIS and f not in fs):
         names = ", ".join(name for name in fs if name)
         raise Malformed(f"expected f to be one of {names}, found {short(f)}")
-    key, error = form.get("key"), form.get("error")
+    key, error, value = form.get("key"), form.get("error"), form.get("value")
+    for each in (key, error, value):
+        refuse_depth(each)
     return {
         "process": number,
         "type": str(kind),
         "f": str(f),
         "key": key if key is None or isinstance(key, str) else json.dumps(key),
-        "value": form.get("value"),
+        "value": value,
         "node": integer(form.get("node"), 0),
         "error": error if error is None or isinstance(error, str) else json.dumps(error),
-        "time_ns": integer(form.get("time"), 0, TIME_MAX),
+        "time_ns": time_of(form.get("time")),
     }
+
+
+def time_of(value: Any) -> int | None:
+    """The time in nanoseconds; None without one. Raises Malformed for anything but a number from 0 on."""
+    if value is None:
+        return None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= TIME_MAX:
+        raise Malformed(f"expected time to be nanoseconds from 0 on, found {short(value)}")
+    return min(round(value), TIME_MAX)
+
+
+def refuse_depth(value: Any, depth: int = 0) -> None:
+    """Raise Malformed for a value that is nested deeper than DEPTH_MAX."""
+    if not isinstance(value, list | dict):
+        return
+    if depth >= DEPTH_MAX:
+        raise Malformed(f"expected values nested at most {DEPTH_MAX} deep")
+    for member in value.values() if isinstance(value, dict) else value:
+        refuse_depth(member, depth + 1)
 
 
 def integer(value: Any, minimum: int, maximum: int = NUMBER_MAX) -> int | None:
@@ -87,7 +114,12 @@ def short(value: Any) -> str:
     """The value as a short text for messages."""
     if isinstance(value, Keyword):
         return f":{value}"
-    text = "nothing" if value is None else json.dumps(value, ensure_ascii=False)
+    if value is None:
+        return "nothing"
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "a deeply nested value"
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
@@ -112,10 +144,10 @@ def refuse_value(row: dict[str, Any], fs: Sequence[str]) -> None:
 
 
 def refuse_non_integer(row: dict[str, Any]) -> None:
-    """Raise Malformed if a counter's value is not an integer."""
+    """Raise Malformed if a counter's value is not an integer, or if sums of such values could overflow."""
     value = row["value"]
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise Malformed(f"expected a counter's value to be a whole number, found {short(value)}")
+    if value is not None and integer(value, -COUNT_MAX, COUNT_MAX) is None:
+        raise Malformed(f"expected a counter's value to be a whole number up to {COUNT_MAX:,}, found {short(value)}")
 
 
 def is_pair(value: Any) -> bool:

@@ -1,14 +1,13 @@
-"""Imports files and folders of histories as tables for checks.
+"""Imports histories as tables for checks.
 
-    with import_histories([Path("etcd_000.log"), Path("folder")], fs, False) as imported:
+    with import_histories(listed([Path("etcd_000.log"), Path("folder")]), fs, False) as imported:
         for history in imported.histories: history.path, history.rows, history.tables
 
-All text files are converted, in blocks of rows, to one common Parquet file; Parquet files with the schema of our
-history table are used in place. A folder means the files in it, or, if it contains Parquet, one history in chunks; a
-run's directory means its history.
+All texts are converted, in blocks of rows, to one common Parquet file; Parquet files with the schema of our history
+table are used in place. A history that cannot be read has a refusal, a message of one line that names file and line;
+the others are imported all the same. Malformed rows are refused unless they are skipped and counted.
 
-A malformed row ends the import with a message of one line that names file and line, unless malformed rows are skipped
-and counted. Contains the conversion of paths to tables. Does not contain formats.
+Contains the conversion of paths to tables. Does not contain formats.
 """
 
 from __future__ import annotations
@@ -21,14 +20,25 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as parquet
 
-from harness.chunks import check_chunk, check_indexes, finished_chunks
-from harness.histories.forms import Malformed, Processes, has_independent_keys, refuse_value, row_of, split_key
-from harness.histories.texts import FORMATS, Forms, forms_of
+from harness.chunks import check_chunk, check_indexes, reason_of
+from harness.histories.forms import (
+    Malformed,
+    Processes,
+    has_independent_keys,
+    refuse_depth,
+    refuse_value,
+    row_of,
+    split_key,
+)
+from harness.histories.json_texts import json_value
+from harness.histories.sources import STANDARD_INPUT, sources_at, text_of
+from harness.histories.texts import Forms, forms_of
 from harness.model import NEMESIS, BadInput
 from harness.model.records.tables import HISTORY
 
@@ -39,21 +49,31 @@ SAMPLE_ROWS = 2_000
 COMMON_SCHEMA = pa.schema([("file", pa.int32()), *HISTORY])
 """A row of the common table: the number of its history and the row."""
 
+REQUIRED: Final = ("index", "time_ns", "process", "type", "f")
+"""The columns of a history that are never null."""
+
+PLAIN_JSON: Final = r'^(-?(0|[1-9][0-9]{0,17})|"[^"\\\x00-\x1f]*"|null|true|false)$'
+"""Values that are evidently JSON. All others are parsed, which takes a hundred times as long."""
+
 
 @dataclass(slots=True)
 class ImportedHistory:
     """A history: its path, its number, the seconds of reading, its number of rows, and its malformed rows.
 
-    tables are its own Parquet files; if there are none, its rows are in the common table under its number.
+    tables are its own Parquet files; if there are none, its rows are in the common table under its number. has_times:
+    every row has a time. refusal says why it cannot be checked; None if it can.
     """
 
     path: Path
     number: int
     tables: tuple[Path, ...] = ()
+    size_bytes: int = 0
     seconds: float = 0.0
     rows: int = 0
+    has_times: bool = True
     malformed: int = 0
     first_malformed: str = ""
+    refusal: str | None = None
     processes: Processes = field(default_factory=Processes)
 
 
@@ -64,67 +84,64 @@ class Import:
     histories: Sequence[ImportedHistory]
     common: Path | None
 
+    @property
+    def accepted(self) -> Sequence[ImportedHistory]:
+        """The histories that can be checked."""
+        return [history for history in self.histories if history.refusal is None]
+
+
+def listed(paths: Sequence[Path]) -> list[ImportedHistory]:
+    """The histories at these paths, numbered and not yet read."""
+    histories: list[ImportedHistory] = []
+    for path in paths:
+        try:
+            if path == STANDARD_INPUT and any(history.path == path for history in histories):
+                raise BadInput(f"{path}: expected standard input once, found it again")
+            for source in sources_at(path):
+                histories.append(ImportedHistory(source.path, len(histories), source.chunks, source.size_bytes))
+        except BadInput as refused:
+            histories.append(ImportedHistory(path, len(histories), refusal=str(refused)))
+    return histories
+
 
 @contextmanager
-def import_histories(paths: Sequence[Path], fs: Sequence[str], skip_malformed: bool) -> Iterator[Import]:
-    """The histories at these paths; the common table exists until the block ends. fs are the allowed functions.
-
-    Raises BadInput for a path without a history, and for a malformed row unless skip_malformed.
-    """
-    histories = [ImportedHistory(path, number, tables) for number, (path, tables) in enumerate(found_at(paths))]
-    texts = [history for history in histories if not history.tables]
+def import_histories(histories: Sequence[ImportedHistory], fs: Sequence[str], skip_malformed: bool) -> Iterator[Import]:
+    """Import these histories; the common table exists until the block ends. fs are the allowed functions."""
+    texts = [history for history in histories if not history.tables and history.refusal is None]
     with TemporaryDirectory(prefix="splitbrain-import-") as directory:
         common = Path(directory) / "histories.parquet"
         if texts:
             with parquet.ParquetWriter(common, COMMON_SCHEMA) as writer:
                 for history in texts:
-                    start = time.monotonic()
-                    for block in blocks(history, fs, skip_malformed):
-                        writer.write_table(block)
-                    history.seconds = time.monotonic() - start
+                    with _importing(history):
+                        for block in blocks(history, fs, skip_malformed):
+                            writer.write_table(block)
         for history in histories:
             if history.tables:
-                check_parquet(history, fs)
-        yield Import(histories, common if texts else None)
+                with _importing(history):
+                    check_parquet(history, fs)
+        is_used = any(history.refusal is None for history in texts)
+        yield Import(histories, common if is_used else None)
 
 
-def found_at(paths: Sequence[Path]) -> Iterator[tuple[Path, tuple[Path, ...]]]:
-    """Each history's path, and its chunks if it is Parquet."""
-    for path in paths:
-        if path.is_dir():
-            yield from found_in(path)
-        elif path.suffix == ".parquet":
-            yield path, (path,)
-        elif path.suffix in FORMATS:
-            yield path, ()
-        elif path.exists():
-            raise BadInput(f"{path}: expected a file ending in {', '.join(sorted({*FORMATS, '.parquet'}))}")
-        else:
-            raise BadInput(f"{path}: expected a file or folder of histories, found nothing")
-
-
-def found_in(folder: Path) -> Iterator[tuple[Path, tuple[Path, ...]]]:
-    """The histories in a folder."""
-    chunks = finished_chunks(folder / "history") or finished_chunks(folder)
-    files = sorted(file for file in folder.iterdir() if file.suffix in FORMATS and not file.name.startswith("."))
-    if chunks:
-        yield folder, tuple(chunks)
-    elif files:
-        yield from ((file, ()) for file in files)
-    else:
-        raise BadInput(f"{folder}: expected files ending in {', '.join(sorted({*FORMATS, '.parquet'}))}, found none")
+@contextmanager
+def _importing(history: ImportedHistory) -> Iterator[None]:
+    """Measure the time, and note why the history is refused."""
+    start = time.monotonic()
+    try:
+        yield
+    except BadInput as refused:
+        history.refusal = str(refused)
+    history.seconds = time.monotonic() - start
 
 
 def blocks(history: ImportedHistory, fs: Sequence[str], skip_malformed: bool) -> Iterator[pa.Table]:
     """A text's rows as tables of COMMON_SCHEMA. Raises BadInput for a malformed row, and if there are no rows."""
-    try:
-        text = history.path.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{history.path}: expected text in UTF-8: {error.reason} at byte {error.start}") from error
-    rows = well_formed(history, forms_of(history.path.suffix, text), fs, skip_malformed)
+    text, format_ = text_of(history.path)
+    rows = well_formed(history, forms_of(format_, text), fs, skip_malformed)
     first = list(islice(rows, SAMPLE_ROWS))
     if not first:
-        raise BadInput(f"{history.path}: expected operations, found none")
+        raise BadInput(f"{history.path}: expected operations, found none{_skipped(history)}")
     is_independent = has_independent_keys([row for _, row in first])
     block: list[dict[str, Any]] = []
     for line, row in chain(first, rows):
@@ -138,6 +155,10 @@ def blocks(history: ImportedHistory, fs: Sequence[str], skip_malformed: bool) ->
             yield pa.Table.from_pylist(block, COMMON_SCHEMA)
             block.clear()
     yield pa.Table.from_pylist(block, COMMON_SCHEMA)
+
+
+def _skipped(history: ImportedHistory) -> str:
+    return f"; the first malformed row is {history.first_malformed}" if history.malformed else ""
 
 
 def well_formed(
@@ -171,6 +192,7 @@ def common_row(history: ImportedHistory, row: dict[str, Any]) -> dict[str, Any]:
     index = history.rows
     history.rows += 1
     value, time_ns = row["value"], row["time_ns"]
+    history.has_times &= time_ns is not None
     return {
         **row,
         "file": history.number,
@@ -182,18 +204,38 @@ def common_row(history: ImportedHistory, row: dict[str, Any]) -> dict[str, Any]:
 
 def check_parquet(history: ImportedHistory, fs: Sequence[str]) -> None:
     """Count a Parquet history's rows. Raises BadInput if it is incomplete or has operations that are not allowed."""
-    start = time.monotonic()
     for chunk in history.tables:
         check_chunk(chunk, HISTORY)
-    check_indexes(history.tables)
-    for chunk in history.tables:
-        with parquet.ParquetFile(chunk) as file:
-            for batch in file.iter_batches(columns=["process", "type", "f"]):
-                refuse_unknown_operations(chunk, batch, fs)
-                history.rows += batch.num_rows
+    try:
+        check_indexes(history.tables)
+        for chunk in history.tables:
+            with parquet.ParquetFile(chunk) as file:
+                for batch in file.iter_batches(columns=HISTORY.names):
+                    batch.validate(full=True)
+                    refuse_invalid_values(chunk, batch)
+                    refuse_unknown_operations(chunk, batch, fs)
+                    history.rows += batch.num_rows
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        expected = "expected whole Parquet files, but one cannot be read"
+        raise BadInput(f"{history.path}: {expected}: {reason_of(error)}") from error
     if not history.rows:
         raise BadInput(f"{history.path}: expected operations, found none")
-    history.seconds = time.monotonic() - start
+
+
+def refuse_invalid_values(chunk: Path, batch: pa.RecordBatch) -> None:
+    """Raise BadInput for a missing field, a negative time, or a value that is not JSON."""
+    for name in REQUIRED:
+        if batch[name].null_count:
+            raise BadInput(f"{chunk}: expected {name} in every row, found a row without it")
+    if batch.num_rows and pc.min(batch["time_ns"]).as_py() < 0:
+        index = batch["index"][pc.index(pc.less(batch["time_ns"], 0), True).as_py()]
+        raise BadInput(f"{chunk}: expected time_ns from 0 on, found a negative one at index {index}")
+    unusual = batch.filter(pc.invert(pc.match_substring_regex(batch["value"], PLAIN_JSON)))
+    for index, value in zip(unusual["index"].to_pylist(), unusual["value"].to_pylist(), strict=True):
+        try:
+            refuse_depth(json_value(value))
+        except Malformed as error:
+            raise BadInput(f"{chunk}: the value at index {index}: {error}") from error
 
 
 def refuse_unknown_operations(chunk: Path, batch: pa.RecordBatch, fs: Sequence[str]) -> None:

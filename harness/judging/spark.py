@@ -44,18 +44,21 @@ def start_spark(
     """Start the session in a daemon thread and return at once; the future has the session, or EnvironmentFailure.
 
     large is for tables above checkers.framework.session.LARGE_BYTES. meanwhile are modules that the thread imports
-    while Java starts; a command that imports them itself, and has something urgent to do first, gives none. A session
-    that is already running is the result. If the process exits before, whatever was started is ended.
+    while Java starts; modules that need PySpark are imported by this thread alone until there is a result, since two
+    threads that import them at once get incomplete ones. A session that is already running is the result. If the
+    process exits before, whatever was started is ended.
     """
     starting: Future[SparkSession] = Future()
     is_exiting = threading.Event()
 
-    def start() -> None:
-        from checkers.framework.session import spark_session
+    wanted = (module for module in meanwhile if not is_exiting.is_set())
 
+    def start() -> None:
         try:
+            from checkers.framework.session import spark_session
+
             if not is_exiting.is_set():
-                starting.set_result(spark_session(master, large=large, meanwhile=meanwhile))
+                starting.set_result(spark_session(master, large=large, meanwhile=wanted))
         except BaseException as error:  # noqa: BLE001 - it is raised where the session is needed
             starting.set_exception(error)
 

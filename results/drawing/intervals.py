@@ -32,8 +32,8 @@ FONT: Final = 11.0
 LABEL_MAX: Final = 26
 
 
-def intervals(shown: ShownFinding, side: SideData) -> ET.Element:
-    """The picture of a finding's operations."""
+def intervals(shown: ShownFinding, side: SideData, has_times: bool = True) -> ET.Element:
+    """The picture of a finding's operations; without times, the axis shows indexes."""
     notes = notes_of(shown)
     events = events_of(
         shown.operations,
@@ -62,7 +62,7 @@ def intervals(shown: ShownFinding, side: SideData) -> ET.Element:
         *_lanes(lanes, row),
         *(_operation(each, lanes[each.start.process] + row, events, shown, notes) for each in events.operations),
         *_points(shown, events, lanes, row),
-        _times(events, bottom),
+        _marks(events, bottom, has_times),
     ]
     key = f" of {shown.finding.key}" if shown.finding.key else ""
     title = f"Operations{key} around {shown.finding.name}, {side.name}"
@@ -230,14 +230,14 @@ def _points(shown: ShownFinding, events: Events, lanes: Mapping[int, float], row
     return points
 
 
-def _times(events: Events, bottom: float) -> ET.Element:
-    """The axis, with the time of each event whose label fits."""
+def _marks(events: Events, bottom: float, has_times: bool) -> ET.Element:
+    """The axis, with the time or index of each event whose label fits."""
     marks = [element("path", d=f"M{LEFT} {bottom:.2f}H{WIDTH - RIGHT}", class_="axis")]
     free = 0.0
     breaks = [each.x for each in events.skipped]
-    for x, time_ns in zip(events.xs.values(), events.times_ns, strict=True):
+    for (index, x), time_ns in zip(events.xs.items(), events.times_ns, strict=True):
         marks.append(element("path", d=f"M{x:.2f} {bottom:.2f}v4", class_="axis"))
-        text = seconds_of(time_ns)
+        text = seconds_of(time_ns) if has_times else str(index)
         half = text_width(text, FONT) / 2
         if x - half < free or x + half > WIDTH or any(abs(x - other) < half + 22 for other in breaks):
             continue

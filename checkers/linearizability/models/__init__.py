@@ -1,6 +1,7 @@
 """The models that histories are checked against, by name: linearizable ones, and weaker ones.
 
-To add a model: write a module with its operations' f and the kernel that checks them, and name it in MODELS.
+To add a model: give it a signature (checkers/linearizability/signatures.py), write a module with the kernel that checks
+it, and name that in MODELS.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from checkers.linearizability.models import (
     unique_ids,
 )
 from checkers.linearizability.models.model import Model
-from harness.model import BadInput
+from checkers.linearizability.signatures import signature_named
 
 MODELS: Mapping[str, Model] = {
     model.name: model
@@ -31,6 +32,4 @@ MODELS: Mapping[str, Model] = {
 
 def model_named(name: str) -> Model:
     """The model of this name. Raises BadInput for an unknown name."""
-    if name not in MODELS:
-        raise BadInput(f"model {name!r}: expected one of {', '.join(sorted(MODELS))}")
-    return MODELS[name]
+    return MODELS[signature_named(name).name]

@@ -19,10 +19,11 @@ from checkers.framework.contract import JudgeSettings
 from checkers.framework.keyed import Keys
 from checkers.framework.operations import possible_operations
 from checkers.kernels.rows import NIL, READ, Rows
+from checkers.linearizability import signatures
 from checkers.linearizability.models.model import Model, Outcome, Problem
 from harness.model import BadInput
 
-FS = ("read", "add", "increment", "decrement")
+FS = signatures.COUNTER.fs
 DECREMENT = FS.index("decrement")
 
 
@@ -100,4 +101,4 @@ def total(change: Rows, at: Rows, before: Rows) -> Rows:
     return sums[np.searchsorted(at[order], before)]
 
 
-COUNTER = Model("counter", FS, judge)
+COUNTER = Model(signatures.COUNTER, judge)

@@ -13,6 +13,7 @@ from checkers.framework.operations import PossibleOperations, possible_operation
 from checkers.kernels import inclusion
 from checkers.kernels.inclusion import SetHistory
 from checkers.kernels.rows import NIL, NOBODY, READ
+from checkers.linearizability import signatures
 from checkers.linearizability.models.model import Model, Outcome, Problem
 from harness.model import BadInput
 
@@ -22,7 +23,7 @@ GUARANTEES = {
     inclusion.OUT_OF_ORDER: "reads show every element added before them, and none added after: {0} ended before {1} "
     "began, and what the reads show puts it after",
 }
-FS = ("read", "add")
+FS = signatures.SET.fs
 
 
 def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:  # noqa: ARG001 - keys.texts has the initial value
@@ -86,4 +87,4 @@ def elements_of(keys: Keys, value: int, row: int) -> list[Any]:
     return elements
 
 
-SET = Model("set", FS, judge)
+SET = Model(signatures.SET, judge)

@@ -15,11 +15,12 @@ from checkers.framework.keyed import Keys
 from checkers.framework.operations import PossibleOperations, possible_operations
 from checkers.kernels.rows import NIL, READ, Rows
 from checkers.kernels.steps import APPEND, READ_OF, WRITE_OF, Operations, Texts, nodes_of, tree_of
+from checkers.linearizability import signatures
 from checkers.linearizability.models.model import Model, Outcome
 from checkers.linearizability.portfolio import searched
 
 GUARANTEE = "gets see the latest put and every append since, in order"
-FS = ("get", "put", "append")
+FS = signatures.KEY_VALUE.fs
 
 
 def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:
@@ -63,4 +64,4 @@ def packed(words: Iterable[bytes]) -> tuple[Rows, Rows]:
     return np.frombuffer(b"".join(listed) or b"\0", np.uint8), offsets
 
 
-KEY_VALUE = Model("kv", FS, judge)
+KEY_VALUE = Model(signatures.KEY_VALUE, judge)

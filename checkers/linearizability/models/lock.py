@@ -13,11 +13,12 @@ from checkers.framework.contract import JudgeSettings
 from checkers.framework.keyed import Keys
 from checkers.framework.operations import Batch, possible_operations
 from checkers.kernels.steps import SWAP, Operations
+from checkers.linearizability import signatures
 from checkers.linearizability.models.model import Model, Outcome
 from checkers.linearizability.portfolio import searched
 
 GUARANTEE = "one holds the lock at a time"
-FS = ("", "acquire", "release")
+FS = signatures.MUTEX.fs
 STATES = ("free", "held")
 
 
@@ -38,4 +39,4 @@ def lock_operations(keys: Keys) -> Batch:
     return Batch(Operations(found.rows, found.back, code, releases, 1 - releases), found.starts, list(STATES))
 
 
-MUTEX = Model("mutex", FS, judge, takes_initial=False)
+MUTEX = Model(signatures.MUTEX, judge)

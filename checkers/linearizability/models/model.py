@@ -1,4 +1,4 @@
-"""What a model is: a name, the f of its operations, and the function that checks whole keys of them."""
+"""What a model is: its signature, and the function that checks whole keys of operations."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.keyed import Keys
+from checkers.linearizability.signatures import Signature
 from harness.model.records.evidence import Evidence
 from harness.model.records.finding import Severity
 
@@ -35,12 +36,15 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """fs: the operations' f; the position is the code. The first returns a value (empty if the model has no such
-    operation), the others carry one. judge: an outcome for each key, in order. takes_initial: whether an initial value
-    can be set.
-    """
+    """judge: an outcome for each key, in order."""
 
-    name: str
-    fs: tuple[str, ...]
+    signature: Signature
     judge: Callable[[Keys, JudgeSettings], list[Outcome]]
-    takes_initial: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.signature.name
+
+    @property
+    def fs(self) -> tuple[str, ...]:
+        return self.signature.fs

@@ -13,6 +13,7 @@ from checkers.framework.operations import PossibleOperations, possible_operation
 from checkers.kernels import queues
 from checkers.kernels.queues import QueueHistory
 from checkers.kernels.rows import NEVER, NIL, NOBODY, READ
+from checkers.linearizability import signatures
 from checkers.linearizability.models.model import Model, Outcome, Problem
 from checkers.linearizability.plain_search import EXHAUSTED, PlainOperation, plain_search
 
@@ -23,7 +24,7 @@ GUARANTEES = {
     queues.DEQUEUED_TWICE: "a queue returns each value once: {0} and {1} returned the same",
     queues.OUT_OF_ORDER: f"{GUARANTEE}: {{0}} ended before {{1}} began, whose value was dequeued before the other's",
 }
-FS = ("dequeue", "enqueue")
+FS = signatures.QUEUE.fs
 EMPTY: tuple[int, ...] = ()
 STEPS_RATIO = 20
 """How many steps of a compiled search one in plain Python counts for."""
@@ -93,4 +94,4 @@ def applied(step: PlainOperation, held: tuple[int, ...]) -> tuple[int, ...] | No
     return held[1:] if held and held[0] == value else None
 
 
-QUEUE = Model("fifo-queue", FS, judge, takes_initial=False)
+QUEUE = Model(signatures.QUEUE, judge)

@@ -13,10 +13,11 @@ import json
 import numpy as np
 
 from checkers.framework.contract import JudgeSettings
-from checkers.framework.keyed import REGISTER_FS, Keys
+from checkers.framework.keyed import Keys
 from checkers.framework.operations import Batch, register_operations
 from checkers.kernels import chains, zones
 from checkers.kernels.rows import CAS, INVOKE, NOBODY, READ, Rows
+from checkers.linearizability import signatures
 from checkers.linearizability.models.model import Model, Outcome, Problem
 from checkers.linearizability.portfolio import searched
 from harness.model.records.evidence import Zone, Zones
@@ -116,5 +117,5 @@ def explain(keys: Keys, verdict: int, witness: Rows) -> str:
     )
 
 
-REGISTER = Model("register", REGISTER_FS, judge)
-CAS_REGISTER = Model("cas-register", REGISTER_FS, judge)
+REGISTER = Model(signatures.REGISTER, judge)
+CAS_REGISTER = Model(signatures.CAS_REGISTER, judge)

@@ -25,7 +25,8 @@ from checkers.framework.contract import JudgeSettings
 from checkers.framework.keyed import Keys
 from checkers.framework.operations import PossibleOperations, possible_operations
 from checkers.kernels.rows import NEVER, NIL, NOBODY, READ
-from checkers.linearizability.models.grow_set import FS, elements_of
+from checkers.linearizability import signatures
+from checkers.linearizability.models.grow_set import elements_of
 from checkers.linearizability.models.model import Model, Outcome, Problem
 from harness.model.plurals import counted
 from harness.model.records.finding import Severity
@@ -153,4 +154,4 @@ def problem_of(keys: Keys, name: str, found: Sequence[tuple[str, list[int]]]) ->
     return Problem(name, severity, words.format(count=count, first=first), [*rows, *ends])
 
 
-SET_FULL = Model("set-full", FS, judge)
+SET_FULL = Model(signatures.SET_FULL, judge)

@@ -11,9 +11,10 @@ from checkers.framework.contract import JudgeSettings
 from checkers.framework.keyed import Keys
 from checkers.framework.operations import PossibleOperations, possible_operations
 from checkers.kernels.rows import NIL
+from checkers.linearizability import signatures
 from checkers.linearizability.models.model import Model, Outcome, Problem
 
-FS = ("generate",)
+FS = signatures.UNIQUE_IDS.fs
 
 
 def judge(keys: Keys, settings: JudgeSettings) -> list[Outcome]:  # noqa: ARG001 - no settings apply
@@ -40,4 +41,4 @@ def judge_key(keys: Keys, found: PossibleOperations, part: slice) -> Outcome:
     return Outcome(outcome.algorithm, outcome.operations, Problem("duplicate-id", "invalid", message, rows))
 
 
-UNIQUE_IDS = Model("unique-ids", FS, judge, takes_initial=False)
+UNIQUE_IDS = Model(signatures.UNIQUE_IDS, judge)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,9 +12,9 @@ import pyarrow.parquet as parquet
 import pytest
 
 from harness.histories.exporting import export_lines
-from harness.histories.importing import import_histories
-from harness.judging.imported import FileVerdict, HeldTo, check_files
-from harness.model import BadInput, Verdict
+from harness.histories.importing import import_histories, listed
+from harness.judging.imported import FileVerdict, HeldTo, Refused, check_files
+from harness.model import Verdict
 from harness.model.records.tables import HISTORY
 from tests.support.command import splitbrain
 
@@ -58,7 +59,10 @@ REGISTERS = {
 
 
 def verdicts_of(paths: Sequence[Path], model: str, **options: object) -> list[FileVerdict]:
-    return list(check_files(paths, HeldTo(model, **options), None, lambda _: None))  # type: ignore[arg-type]
+    """The verdicts on histories of which none is refused."""
+    checked = list(check_files(paths, HeldTo(model, **options), None, lambda _: None))  # type: ignore[arg-type]
+    assert [each for each in checked if isinstance(each, Refused)] == []
+    return [each for each in checked if isinstance(each, FileVerdict)]
 
 
 @pytest.mark.parametrize(("column", "semantics"), [(0, "strict"), (1, "knossos")], ids=["strict", "knossos"])
@@ -119,7 +123,7 @@ def test_a_history_with_only_nemesis_operations_is_unknown(tmp_path: Path) -> No
 
 def table_of(path: Path) -> pa.Table:
     """A text's rows as a history table."""
-    with import_histories([path], ("read", "write", "cas"), False) as histories:
+    with import_histories(listed([path]), ("read", "write", "cas"), False) as histories:
         assert histories.common is not None
         return parquet.read_table(histories.common).select(HISTORY.names)
 
@@ -154,24 +158,51 @@ def test_parquet_is_checked_in_place(run: Path) -> None:
 
 
 def test_parquet_of_another_model_is_refused(run: Path) -> None:
-    with pytest.raises(BadInput, match=r"0\.parquet: expected f to be one of dequeue, enqueue, found \"(read|write)\""):
-        verdicts_of([run], "fifo-queue")
+    (refused,) = check_files([run], HeldTo("fifo-queue"), None, lambda _: None)
+    assert isinstance(refused, Refused)
+    assert re.search(r'0\.parquet: expected f to be one of dequeue, enqueue, found "(read|write)"', refused.error)
 
 
-def test_the_command_prints_one_object_per_file_and_exits_with_the_worst_verdict(tmp_path: Path) -> None:
+def test_the_command_prints_one_object_per_file_and_a_malformed_one_hides_no_verdict(tmp_path: Path) -> None:
     for name in ("valid.log", "stale.log"):
         (tmp_path / name).write_text(REGISTERS[name][0])
-    result = splitbrain("check", tmp_path, "--model", "cas-register", "--format", "json")
+    (tmp_path / "torn.jsonl").write_text('{"process": 0, "ty')
+    reports = tmp_path / "reports"
+    result = splitbrain("check", tmp_path, "--model", "cas-register", "--report", reports, "--format", "json")
     lines = [json.loads(line) for line in result.out.splitlines()]
-    assert (result.code, [line["verdict"] for line in lines]) == (1, ["invalid", "valid"])
+    assert (result.code, [line["verdict"] for line in lines]) == (254, ["invalid", None, "valid"])
+    assert result.messages[-1] == f"splitbrain: {lines[1]['error']}"
+    assert lines[1]["error"] == f'{tmp_path}/torn.jsonl:1: expected JSON at column 16, found "ty'
     assert set(lines[0]) == {
-        "path", "model", "semantics", "verdict", "algorithm", "ops", "keys", "seconds", "findings",
+        "path", "model", "semantics", "verdict", "algorithm", "ops", "keys", "seconds", "findings", "report",
     }  # fmt: skip
+    assert lines[0]["report"] == str(reports / "stale.log" / "report.html")
 
 
 USAGE = {
-    "unknown model": (("--model", "tape"), "model 'tape': expected one of cas-register, counter, fifo-queue, kv, "),
-    "no model": (("--semantics", "knossos"), "--semantics, --initial and --skip-malformed need --model"),
+    "unknown model": (("--model", "tape"), "--model tape: expected one of cas-register, counter, fifo-queue, kv, "),
+    "misspelled model": (("--model", "regster"), "unique-ids; did you mean register?"),
+    "initial value that is not JSON": (
+        ("--model", "register", "--initial", "{bad"),
+        "--initial {bad: expected JSON at column 2, found bad",
+    ),
+    "initial value that is not a number": (
+        ("--model", "register", "--initial", "NaN"),
+        "--initial NaN: expected a finite number, found NaN",
+    ),
+    "initial value of a set that is no list": (
+        ("--model", "set", "--initial", "5"),
+        "--initial 5: expected a read's value to be a list of the set's elements, found 5",
+    ),
+    "initial value of a counter that is no number": (
+        ("--model", "counter", "--initial", "x"),
+        '--initial x: expected a counter\'s value to be a whole number up to 1,000,000,000,000, found "x"',
+    ),
+    "report that is a file": (
+        ("--model", "register", "--report", "/dev/null"),
+        "--report /dev/null: expected a folder, fo",
+    ),
+    "no model": (("--semantics", "knossos"), "--semantics, --initial, --skip-malformed and --report need"),
     "initial value of a mutex": (
         ("--model", "mutex", "--initial", "3"),
         "--initial 3: not supported: the initial state of a mutex is fixed",

@@ -36,7 +36,7 @@ CASES = {
 def test_the_command_reports_every_finding_of_a_history(model: str, tmp_path: Path) -> None:
     rows, expected = CASES[model]
     (tmp_path / "history.jsonl").write_text(lines(*rows))
-    result = splitbrain("check", tmp_path / "history.jsonl", "--model", model, "--format", "json")
+    result = splitbrain("check", tmp_path / "history.jsonl", "--model", model, "--report", tmp_path / "out", "--json")
     [line] = [json.loads(each) for each in result.out.splitlines()]
     assert (result.code, line["verdict"], line["ops"]) == (1, "invalid", len(rows) // 2)
     assert sorted((each["name"], each["severity"]) for each in line["findings"]) == sorted(expected)
@@ -46,4 +46,6 @@ def test_a_counter_read_that_is_not_an_integer_is_refused(tmp_path: Path) -> Non
     (tmp_path / "history.jsonl").write_text(lines(*ok(0, "add", 2, 2), *ok(1, "read", None, "three")))
     result = splitbrain("check", tmp_path / "history.jsonl", "--model", "counter")
     assert result.code == 254
-    assert result.messages[-1].endswith('expected a counter\'s value to be a whole number, found "three"')
+    assert result.messages[-1].endswith(
+        'expected a counter\'s value to be a whole number up to 1,000,000,000,000, found "three"'
+    )
