@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import importlib
 import sys
+from importlib.util import find_spec
 
 ASKING = "kio.static.primitive"
 
 
 def import_kio() -> None:
-    """Import the part of kio that would import hypothesis."""
-    if "hypothesis" in sys.modules:
+    """Import the part of kio that would import hypothesis, if kio is installed; a node's host may do without it."""
+    if "hypothesis" in sys.modules or find_spec("kio") is None:
         return
     sys.modules["hypothesis"] = None  # type: ignore[assignment]  # Python's own mark for a module that is missing
     try:

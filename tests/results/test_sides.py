@@ -244,5 +244,5 @@ def test_chunk_with_other_columns_is_bad_input_with_its_name(tmp_path: Path) -> 
 
 def test_run_without_a_verdict_is_bad_input(tmp_path: Path) -> None:
     run = new_run(tmp_path, "PV-01", datetime(2026, 11, 21, tzinfo=UTC))
-    with pytest.raises(BadInput, match=r"verdict\.json: expected a JSON file, found none"):
+    with pytest.raises(BadInput, match=r"verdict\.json: expected a JSON file, found no such file"):
         read_side(run, "bad", DESCRIPTION, plugins.ops(), read_verdict(run.verdict))

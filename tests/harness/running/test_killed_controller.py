@@ -1,6 +1,6 @@
 """`splitbrain run` killed at random times: its recorded history is readable, and nothing else is left behind.
 
-Twenty runs, four at a time: SPLITBRAIN_KILLS runs (5 by default) for each of four points. They run the reference system
+Twelve runs, four at a time: SPLITBRAIN_KILLS runs (3 by default) for each of four points. They run the reference system
 with clients under all faults, two at once, on disks of the nodes' own. Each run is killed a random time after it has
 reached its point; the times come from a fixed seed.
 """
@@ -45,7 +45,7 @@ FLAGS = ["--system", "reference", "--workload", "register", "--faults", ",".join
 FLAGS += ["--interval", "1", "--disk", DISK, "--disk-mib", "32"]
 FLAGS += ["--memory-mib", "512"] if os.geteuid() == 0 else []  # a cgroup outlives its sandbox
 LOAD = ["--time-limit", "60", "--rate", "50", "--concurrency", "4"]
-EACH = int(os.environ.get("SPLITBRAIN_KILLS", "5"))
+EACH = int(os.environ.get("SPLITBRAIN_KILLS", "3"))
 KILLS = [f"{point} {number}" for point in POINTS for number in range(EACH)]
 HEALED_SECONDS = 30
 
@@ -116,7 +116,7 @@ def test_kills_happen_from_startup_to_active_faults(aftermath):
     assert running[0] >= PROCESSES_UNDER_FAULTS
     assert running[len(running) // 2] >= PROCESSES_WHEN_RUNNING
     faults = {json.loads(line).get("fault") for run in faulty for line in run.journal.read_text().splitlines()}
-    assert len(faults) >= 3, faults
+    assert len(faults) >= 2, faults
 
 
 def test_the_kernel_ends_every_process_of_a_run_whose_command_was_killed(aftermath):

@@ -42,6 +42,7 @@ def test_scenario_reproduces_on_the_reference_quorum(identifier: str, tmp_path: 
 
 @pytest.mark.netns
 @pytest.mark.spark
+@pytest.mark.slow
 @pytest.mark.timeout(500)
 def test_side_that_does_not_go_as_documented_is_invalid(tmp_path: Path) -> None:
     """The canary: a bad side with the fix does not show the anomaly, so the command exits 1."""
