@@ -78,6 +78,9 @@ class _Properties:
     def error(self, key: str, expected: str) -> BadInput:
         return BadInput(f"{self._path}: {key}: expected {expected}, got {self.values.get(key, 'nothing')!r}")
 
+    def unknown(self, key: str, expected: str) -> BadInput:
+        return BadInput(f"{self._path}: {key}: expected {expected}")
+
     def get(self, key: str, expected: str, parse: Callable[[str], Any]) -> Any:
         try:
             return parse(self.values[key])
@@ -157,8 +160,8 @@ def _switch(properties: _Properties, key: str) -> Any:
         return properties.get(key, "a number", int)
     choices = _CHOICES.get(name)
     if choices is None:
-        problem = properties.error(key, f"one of the switches {', '.join(SWITCH_NAMES)}")
-        raise BadInput(f"{problem}{did_you_mean(name, SWITCH_NAMES)}")
+        known = f"one of the switches {', '.join(SWITCH_NAMES)}"
+        raise properties.unknown(key, f"{known}{did_you_mean(name, SWITCH_NAMES)}")
     return properties.get(key, f"one of {', '.join(choices)}", lambda value: _choice(choices, value))
 
 
