@@ -38,11 +38,11 @@ from results.history_report import (
 )
 from results.junit import junit
 from results.kinds import kinds_of
-from results.load import latencies_of, load_by_second, quantiles_over_time, thinned
-from results.rows import ops_of
+from results.reading.load import latencies_of, load_by_second, quantiles_over_time, thinned
+from results.reading.rows import ops_of
+from results.reading.witnesses import evidence_of, operations_shown
 from results.run_verdict import RunVerdict, write_verdict
 from results.store import RunDirectory
-from results.witnesses import evidence_of, operations_shown
 
 CHECK: Final = "linearizability"
 PICTURES_MAX: Final = 6

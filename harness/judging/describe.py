@@ -20,7 +20,7 @@ from harness.model.story import MARK
 from harness.planning.plan import Plan
 from harness.recovery.remains import open_faults
 from results.description import Judged, RunDescription
-from results.rows import ops_of
+from results.reading.rows import ops_of
 from results.store import RunDirectory
 
 

@@ -24,9 +24,9 @@ from results.data import ReportData, SideData
 from results.files import write_text
 from results.headline import headline_of
 from results.junit import junit
+from results.reading.sides import read_side
 from results.report import write_report
 from results.run_verdict import ExpectationResult, RunVerdict, SideResult, write_verdict
-from results.sides import read_side
 from results.store import RunDirectory
 
 if TYPE_CHECKING:

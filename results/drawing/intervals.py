@@ -4,7 +4,7 @@ Each process is a lane; each operation is a bar from its call to its return, wit
 unknown. The nodes' states are above the lanes, faults in the background. The evidence is either the zones of two
 conflicting values, or the longest order that was found, numbered, with the operations that cannot follow it.
 
-results.witnesses selects the operations.
+results.reading.witnesses selects the operations.
 """
 
 from __future__ import annotations

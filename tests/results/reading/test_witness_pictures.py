@@ -25,11 +25,11 @@ from results.drawing.cycle import cycle
 from results.drawing.events import events_of
 from results.drawing.intervals import caption, intervals, label_of
 from results.drawing.svg import markup
+from results.reading.sides import read_side
+from results.reading.witnesses import OPERATIONS_MAX, operations_shown
 from results.report import render_report
 from results.run_verdict import RunVerdict, read_verdict, write_verdict
-from results.sides import read_side
 from results.store import RunDirectory
-from results.witnesses import OPERATIONS_MAX, operations_shown
 from tests.support.checks.small_histories import MS, history, row
 from tests.support.descriptions import DESCRIPTION
 

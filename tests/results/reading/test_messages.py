@@ -12,7 +12,7 @@ from harness.model.records.tables import RPCS
 from results.data import MessageCount, SideData
 from results.drawing.messages import sequence
 from results.drawing.svg import markup
-from results.messages import SHOWN_MAX, counted_messages, relevant_rows, shown_messages, text_of
+from results.reading.messages import SHOWN_MAX, counted_messages, relevant_rows, shown_messages, text_of
 
 FETCH, VOTE, BEGIN = 1, 52, 53
 

@@ -22,10 +22,10 @@ from harness.model.records.fault_intervals import (
 )
 from harness.model.records.tables import HISTORY
 from results.data import EpochStep, LatencyPoint, SecondOfLoad, StateSpan
-from results.load import BUCKETS, latencies_of, load_by_second, quantiles_over_time, thinned
+from results.reading.load import BUCKETS, latencies_of, load_by_second, quantiles_over_time, thinned
+from results.reading.sides import read_side
+from results.reading.spans import epoch_steps, state_spans
 from results.run_verdict import RunVerdict, read_verdict, write_verdict
-from results.sides import read_side
-from results.spans import epoch_steps, state_spans
 from results.store import RunDirectory, new_run
 from tests.support.descriptions import DESCRIPTION
 

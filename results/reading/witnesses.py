@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from harness.model import NEMESIS, Finding, Op
 from harness.model.records.evidence import Cycle, Evidence, Order, decoded
 from results.data import Operation
-from results.rows import ops_of
+from results.reading.rows import ops_of
 
 OPERATIONS_MAX: Final = 40
 DRAWN_CHECKS: Final = frozenset({"register", "linearizability", "promised-reads"})

@@ -17,13 +17,13 @@ from harness.model.story import STORY_BEGINS
 from results.data import ShownFinding, ShownKind, SideData
 from results.description import RunDescription
 from results.kinds import FindingKind, kinds_of
-from results.load import latencies_of, load_by_second, quantiles_over_time, thinned
-from results.messages import counted_messages, relevant_rows, shown_messages
-from results.rows import ops_of
+from results.reading.load import latencies_of, load_by_second, quantiles_over_time, thinned
+from results.reading.messages import counted_messages, relevant_rows, shown_messages
+from results.reading.rows import ops_of
+from results.reading.spans import epoch_steps, state_spans
+from results.reading.witnesses import evidence_of, operations_shown
 from results.run_verdict import RunVerdict
-from results.spans import epoch_steps, state_spans
 from results.store import RunDirectory
-from results.witnesses import evidence_of, operations_shown
 
 SHOWN_PER_KIND: Final = 10
 WITNESSES_SHOWN: Final = 12
