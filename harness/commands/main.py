@@ -2,9 +2,9 @@
 
 The entry point of `splitbrain COMMAND …`: one module a command, each a thin layer over one module of the composition.
 
-Exit codes are Jepsen's: 0 valid, 1 invalid, 2 unknown, 254 usage, 255 internal error. An expected error is one line on
-standard error; an unexpected one is a traceback and exit 255. A command imports what carries it out when it is called,
-so that `--help` answers at once.
+Exit codes are Jepsen's: 0 valid, 1 invalid, 2 unknown, 254 bad input, 255 the environment or splitbrain failed. An
+expected error is one line on standard error; an unexpected one is a traceback and exit 255. A command imports what
+carries it out when it is called, so that `--help` answers at once.
 """
 
 from __future__ import annotations

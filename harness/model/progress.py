@@ -39,10 +39,14 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class NemesisEvent:
-    """A nemesis operation began, or is done and has this outcome; active are the labels of the faults in place."""
+    """A nemesis operation began, or is done and has this outcome; active are the labels of the faults in place.
+
+    is_wait: it only waits for a condition.
+    """
 
     text: str
     is_done: bool
+    is_wait: bool = False
     error: str | None = None
     active: tuple[str, ...] = ()
     kind: Literal["nemesis"] = "nemesis"

@@ -82,13 +82,16 @@ class RunProgress:
 
     def _mark(self, mark: Op) -> None:
         self._nemesis_ops.append(mark)
-        self._on_event(STAGES.get(mark.value) or NemesisEvent(label_of(mark), True, active=self._active(mark.time_ns)))
+        self._on_event(
+            STAGES.get(mark.value) or NemesisEvent(label_of(mark), is_done=True, active=self._active(mark.time_ns))
+        )
 
     def _nemesis(self, op: Op) -> None:
         """An operation is two rows; the nemesis has one at a time."""
         self._nemesis_ops.append(op)
         self._is_open = not self._is_open
-        self._on_event(NemesisEvent(_text(op), not self._is_open, op.error, self._active(op.time_ns)))
+        is_wait, active = op.f in self._ops.waits, self._active(op.time_ns)
+        self._on_event(NemesisEvent(_text(op), not self._is_open, is_wait, op.error, active))
 
     def _active(self, now_ns: int) -> tuple[str, ...]:
         """The labels of the faults that no operation has ended."""

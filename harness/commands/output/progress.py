@@ -67,8 +67,7 @@ def nemesis_line(event: NemesisEvent, verbose: bool) -> str | None:
         return f"nemesis   {event.text}: FAILED: {event.error}"
     if verbose:
         return f"nemesis   {event.text}{': done' if event.is_done else ': begins'}"
-    is_wait = event.text.startswith("waiting ")
-    return f"nemesis   {event.text}" if is_wait != event.is_done else None
+    return f"nemesis   {event.text}" if event.is_wait != event.is_done else None
 
 
 def leader_text(event: Leadership) -> str:

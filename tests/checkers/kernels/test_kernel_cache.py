@@ -58,8 +58,8 @@ def test_cache_in_the_temporary_folder_is_not_shared_with_other_users(
 ) -> None:
     planted = tmp_path / f"splitbrain-{os.getuid()}"
     if others == "a link":
-        (tmp_path / "elsewhere").mkdir()
-        planted.symlink_to(tmp_path / "elsewhere")
+        (tmp_path / "another").mkdir()
+        planted.symlink_to(tmp_path / "another")
     else:
         planted.mkdir()
         planted.chmod(0o777)

@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 
 from harness import plugins
-from harness.model import NEMESIS, Op
+from harness.model import NEMESIS, BadInput, Op
 from harness.model.hosts import Clock, ClockReading
 from harness.model.story import FOLLOWERS, LEADER, SKEWED, Step, cut, drift, heal, kill, reset_clock, skew, strobe
-from harness.planning.story_steps import StoryStep
+from harness.planning.plan import Plan, StoryStep
+from harness.systems.cluster import refuse_unavailable_faults
 from nemesis.journal import UndoJournal, pending
 from nemesis.session import NemesisSession
 
@@ -162,15 +163,17 @@ def test_a_clock_that_does_not_reset_stays_in_the_journal_and_other_faults_heal(
 
 
 TOO_SMALL = {
-    "offset": (skew("n1", 0.001), "skew.offset_seconds: expected 0 or at least 0.01 s"),
-    "rate": (drift("n1", 1.001), "drift.rate: expected 1, or a difference from 1 of at least 0.02"),
+    "offset": (skew("n1", 0.001), "skew: offset_seconds: expected 0 or at least 0.01 s, to be verified, found 0.001"),
+    "rate": (drift("n1", 1.001), "drift: rate: expected 1, or a difference from 1 of at least 0.02, found 1.001"),
 }
 
 
 @pytest.mark.parametrize(("step", "problem"), TOO_SMALL.values(), ids=TOO_SMALL)
-def test_a_plan_refuses_a_fault_too_small_to_verify(step, problem):
-    with pytest.raises(ValueError, match=problem):
-        StoryStep.of(step)
+def test_a_fault_too_small_to_verify_is_refused_before_a_run_and_read_from_a_stored_one(step, problem):
+    plan = Plan(name="clocks", seed=1, story=[StoryStep.of(step)])
+    with pytest.raises(BadInput, match=problem):
+        refuse_unavailable_faults(plan)
+    assert Plan.model_validate_json(plan.as_json()) == plan
 
 
 @pytest.mark.parametrize("step", [skew("n1", 9), drift("n1", 2), reset_clock("n1")], ids=lambda step: step.f)
