@@ -8,27 +8,19 @@ are drawn by drawing/.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment
 
-from harness.model import Finding, Op, Verdict
+from harness.model import Finding, Verdict
 from harness.model.plurals import counted
-from results.data import ShownFinding, ShownKind, SideData
-from results.drawing.axis import clip
-from results.drawing.charts import latency_chart, throughput_chart
-from results.drawing.intervals import caption, intervals
-from results.drawing.svg import markup
+from results.data import ShownKind, SideData
 from results.files import write_text
 from results.kinds import kinds_of
-
-VALUE_LENGTH_MAX: Final = 120
+from results.pages import charts, picture, templates
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +63,13 @@ def answer_of(verdict: Verdict, findings: Sequence[Finding], operations: int, mo
 
 def write_history_report(path: Path, data: HistoryData) -> None:
     """Write the report on one history."""
-    has_charts = data.load.load and data.load.latencies
-    charts = [chart(data.load, data.load.duration_ns) for chart in (latency_chart, throughput_chart) if has_charts]
     page = (
         _environment()
         .get_template("history.html.j2")
         .render(
             data=data,
-            pictures=[[_picture(shown, data) for shown in kind.shown] for kind in data.kinds],
-            charts=[Markup(markup(chart)) for chart in charts],
+            pictures=[[picture(shown, data.load, data.has_times) for shown in kind.shown] for kind in data.kinds],
+            charts=charts(data.load, data.load.duration_ns),
         )
     )
     write_text(path, page)
@@ -91,29 +81,6 @@ def write_overview(path: Path, rows: Sequence[OverviewRow], verdict: str, comman
     write_text(path, template.render(rows=rows, verdict=verdict, command=command))
 
 
-def _picture(shown: ShownFinding, data: HistoryData) -> tuple[Markup, str] | None:
-    """A finding's picture and caption, if it is drawn."""
-    if not shown.operations:
-        return None
-    return Markup(markup(intervals(shown, data.load, data.has_times))), caption(shown)
-
-
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("results"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"seconds": _seconds, "value": _value}
-    return environment
-
-
-def _seconds(time_ns: int) -> str:
-    return f"{time_ns / 1e9:.3f}"
-
-
-def _value(op: Op) -> str:
-    return "" if op.value is None else clip(json.dumps(op.value, ensure_ascii=False), VALUE_LENGTH_MAX)
+    return templates({})

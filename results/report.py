@@ -7,32 +7,24 @@ Contains the rendering. Runs are read by sides.py, pictures are drawn by drawing
 
 from __future__ import annotations
 
-import json
 from functools import cache
-from typing import Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
-from harness.model import Finding, Op
+from harness.model import Finding
 from harness.model.plurals import counted
-from harness.model.records.evidence import Cycle
 from results.data import ReportData, ShownFinding, ShownKind, SideData
 from results.description import facts
-from results.drawing.axis import clip
-from results.drawing.charts import latency_chart, throughput_chart
-from results.drawing.cycle import CYCLE_CAPTION, cycle
-from results.drawing.intervals import caption, intervals
 from results.drawing.messages import sequence
 from results.drawing.svg import element, markup
 from results.drawing.timeline import timeline
 from results.files import write_text
 from results.headline import tone_of
 from results.latencies import PERCENTILES, latency_rows
+from results.pages import charts, picture, seconds_text, templates
 from results.quantities import ShownQuantity, shown_quantities
 from results.store import RunDirectory
-
-VALUE_LENGTH_MAX: Final = 120
 
 
 def write_report(run: RunDirectory, data: ReportData) -> None:
@@ -53,7 +45,7 @@ def render_report(data: ReportData) -> str:
             facts=_facts(data),
             percentiles=PERCENTILES,
             timeline=Markup(markup(timeline(data.sides))),
-            charts=[_charts(side, duration_ns) for side in data.sides],
+            charts=[charts(side, duration_ns) for side in data.sides],
             kinds=[[_kind(kind, side) for kind in side.kinds] for side in data.sides],
             sequences=[Markup(markup(sequence(side))) if side.messages else None for side in data.sides],
         )
@@ -78,7 +70,7 @@ def _facts(data: ReportData) -> list[tuple[str, str]]:
 
 def _kind(kind: ShownKind, side: SideData) -> tuple[ShownKind, list[tuple[ShownFinding, tuple[Markup, str] | None]]]:
     """A kind of findings, and those that are shown with their pictures."""
-    return kind, [(shown, _picture(shown, side)) for shown in kind.shown]
+    return kind, [(shown, picture(shown, side)) for shown in kind.shown]
 
 
 def _quantities(side: SideData) -> list[ShownQuantity]:
@@ -86,56 +78,24 @@ def _quantities(side: SideData) -> list[ShownQuantity]:
     return shown_quantities(side.quantities, {each.quantity for each in side.expectations if each.quantity})
 
 
-def _charts(side: SideData, duration_ns: int) -> list[Markup]:
-    """The charts of a side; none without client load."""
-    if not side.load or not side.latencies:
-        return []
-    return [Markup(markup(chart(side, duration_ns))) for chart in (latency_chart, throughput_chart)]
-
-
-def _picture(shown: ShownFinding, side: SideData) -> tuple[Markup, str] | None:
-    """A finding's picture and caption, if it is drawn."""
-    if not shown.operations:
-        return None
-    if isinstance(shown.evidence, Cycle):
-        return Markup(markup(cycle(shown, side))), CYCLE_CAPTION
-    return Markup(markup(intervals(shown, side))), caption(shown)
-
-
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("results"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    return templates(
+        {
+            "place": _place,
+            "latencies": latency_rows,
+            "shown": _quantities,
+            "counted": counted,
+            "count_shown": lambda kind: sum(each.finding.count for each in kind.shown),
+            "has_pictures": lambda sides: any(each.operations for side in sides for each in side.findings),
+        }
     )
-    environment.filters |= {
-        "seconds": _seconds,
-        "value": _value,
-        "place": _place,
-        "latencies": latency_rows,
-        "shown": _quantities,
-        "counted": counted,
-        "count_shown": lambda kind: sum(each.finding.count for each in kind.shown),
-        "has_pictures": lambda sides: any(each.operations for side in sides for each in side.findings),
-    }
-    return environment
-
-
-def _seconds(time_ns: int) -> str:
-    return f"{time_ns / 1e9:.3f}"
 
 
 def _place(finding: Finding) -> str:
     """`key r3 · n2 · at 14.310 s · 7 times`, as far as known."""
     parts = [f"key {finding.key}"] if finding.key and not finding.message.startswith(f"key {finding.key}:") else []
     parts += [f"n{finding.node}"] if finding.node is not None else []
-    parts += [f"at {_seconds(finding.time_ns)} s"] if finding.time_ns is not None else []
+    parts += [f"at {seconds_text(finding.time_ns)} s"] if finding.time_ns is not None else []
     parts += [f"{finding.count:,} times"] if finding.count > 1 else []
     return " · ".join(parts)
-
-
-def _value(op: Op) -> str:
-    return "" if op.value is None else clip(json.dumps(op.value, ensure_ascii=False), VALUE_LENGTH_MAX)
