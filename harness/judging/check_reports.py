@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
 from shlex import join
@@ -27,7 +28,7 @@ from harness.model import Finding, Op, Quantity, Verdict
 from harness.model.plurals import counted
 from harness.model.records.finding import verdict_of
 from harness.model.records.tables import HISTORY
-from results.data import ShownFinding, ShownKind, SideData
+from results.data import ShownFinding, SideData
 from results.files import write_text
 from results.history_report import (
     HistoryData,
@@ -38,6 +39,7 @@ from results.history_report import (
 )
 from results.junit import junit
 from results.kinds import kinds_of
+from results.reading.findings import indexes_around, shown_kind
 from results.reading.load import latencies_of, load_by_second, quantiles_over_time, thinned
 from results.reading.rows import ops_of
 from results.reading.witnesses import evidence_of, operations_shown
@@ -45,12 +47,6 @@ from results.run_verdict import RunVerdict, write_verdict
 from results.store import RunDirectory
 
 CHECK: Final = "linearizability"
-PICTURES_MAX: Final = 6
-FINDINGS_PER_KIND_MAX: Final = 10
-WITNESSES_SHOWN: Final = 12
-OPS_AROUND: Final = 2
-"""The number of rows shown before and after each witness."""
-
 DRAWN_ROWS_MAX: Final = 200_000
 """Pictures of keys with more rows are left out, and so are charts of histories with more."""
 
@@ -123,7 +119,7 @@ class CheckReports:
             verdict=verdict.verdict,
             answer=run_verdict.summary,
             facts=facts_of(history, verdict, self.held_to),
-            kinds=kinds_shown(verdict.findings, rows),
+            kinds=tuple(shown_kind(kind, partial(shown, rows=rows)) for kind in kinds_of(verdict.findings)),
             load=replace(charts, name=history.path.name),
             has_times=history.has_times,
             command=run_verdict.command,
@@ -164,7 +160,7 @@ def facts_of(history: ImportedHistory, verdict: FileVerdict, held_to: HeldTo) ->
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HistoryRows:
     """The rows of a history, read as far as they are needed; times are from the first row on."""
 
@@ -182,8 +178,11 @@ class HistoryRows:
 
     def from_start(self, rows: pa.Table) -> pa.Table:
         """These rows with the time since the history's first row."""
-        first = self.where(dataset.field("index") == 0)["time_ns"][0]
-        return rows.set_column(1, "time_ns", pc.subtract(rows["time_ns"], first))
+        return rows.set_column(1, "time_ns", pc.subtract(rows["time_ns"], self._first_ns))
+
+    @cached_property
+    def _first_ns(self) -> pa.Scalar:
+        return self.where(dataset.field("index") == 0)["time_ns"][0]
 
     def on_key(self, key: str | None) -> pa.Table:
         """The rows of a key."""
@@ -191,13 +190,8 @@ class HistoryRows:
         return self.from_start(self.where(column.is_null() if key is None else column == key))
 
     def around(self, finding: Finding) -> tuple[Op, ...]:
-        """The finding's first witnesses and the rows around them."""
-        indexes = {
-            index
-            for witness in finding.witnesses[:WITNESSES_SHOWN]
-            for index in range(witness - OPS_AROUND, witness + OPS_AROUND + 1)
-        }
-        return tuple(ops_of(self.from_start(self.where(dataset.field("index").isin(sorted(indexes))))))
+        """The rows around the finding's witnesses."""
+        return tuple(ops_of(self.from_start(self.where(dataset.field("index").isin(indexes_around(finding))))))
 
     def load(self) -> SideData:
         """Latencies and throughput; empty for a history without times, and for one that is too long for a chart."""
@@ -218,21 +212,8 @@ class HistoryRows:
         )
 
 
-def kinds_shown(findings: Sequence[Finding], rows: HistoryRows) -> tuple[ShownKind, ...]:
-    """The findings by kind, each kind with its first findings; a few of all have pictures."""
-    pictures = PICTURES_MAX
-    kinds = []
-    for kind in kinds_of(findings):
-        shown = []
-        for finding in kind.findings[:FINDINGS_PER_KIND_MAX]:
-            shown.append(_shown(finding, rows, has_picture=pictures > 0))
-            pictures -= bool(shown[-1].operations)
-        shown.sort(key=lambda each: not each.operations)
-        kinds.append(ShownKind(kind.name, kind.severity, kind.count, tuple(shown)))
-    return tuple(kinds)
-
-
-def _shown(finding: Finding, rows: HistoryRows, has_picture: bool) -> ShownFinding:
+def shown(finding: Finding, has_picture: bool, rows: HistoryRows) -> ShownFinding:
+    """A finding with the rows around its witnesses and, if it is to be drawn, the operations of its picture."""
     evidence = evidence_of(finding)
     on_key = rows.on_key(finding.key) if has_picture and finding.witnesses else HISTORY.empty_table()
     is_drawn = 0 < len(on_key) <= DRAWN_ROWS_MAX

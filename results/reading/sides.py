@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,9 +13,10 @@ from harness.model.nemesis_ops import NemesisOps
 from harness.model.records.fault_intervals import fault_intervals
 from harness.model.records.tables import HISTORY, OBSERVATIONS, RPCS
 from harness.model.story import STORY_BEGINS
-from results.data import ShownFinding, ShownKind, SideData
+from results.data import ShownFinding, SideData
 from results.description import RunDescription
-from results.kinds import FindingKind, kinds_of
+from results.kinds import kinds_of
+from results.reading.findings import Show, indexes_around, shown_kind
 from results.reading.load import latencies_of, load_by_second, quantiles_over_time, thinned
 from results.reading.messages import counted_messages, relevant_rows, shown_messages
 from results.reading.rows import ops_of
@@ -24,12 +24,6 @@ from results.reading.spans import epoch_steps, state_spans
 from results.reading.witnesses import evidence_of, operations_shown
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory
-
-SHOWN_PER_KIND: Final = 10
-WITNESSES_SHOWN: Final = 12
-PICTURES_PER_KIND: Final = 3
-OPS_AROUND: Final = 2
-"""The number of rows shown before and after each witness."""
 
 
 def read_side(
@@ -61,7 +55,7 @@ def read_side(
         messages=shown_messages(messages),
         messages_total=len(messages),
         message_counts=counted_messages(rpcs),
-        kinds=tuple(_shown(run, kind, history) for kind in kinds_of(run_verdict.findings)),
+        kinds=tuple(shown_kind(kind, _shown(run, history)) for kind in kinds_of(run_verdict.findings)),
         versions=run_verdict.versions,
         description=description,
     )
@@ -77,28 +71,21 @@ def _last_ns(history: pa.Table) -> int:
     return pc.max(history["time_ns"]).as_py() or 0
 
 
-def _shown(run: RunDirectory, kind: FindingKind, history: pa.Table) -> ShownKind:
-    """The first findings of a kind with the rows around their witnesses; the first of those that can be drawn also with
-    the operations of their pictures, and before the others. Raises BadInput for invalid evidence."""
-    shown: list[ShownFinding] = []
-    for finding in kind.findings[:SHOWN_PER_KIND]:
+def _shown(run: RunDirectory, history: pa.Table) -> Show:
+    """Shows findings of a run. Raises BadInput for invalid evidence."""
+
+    def show(finding: Finding, has_picture: bool) -> ShownFinding:
         try:
             evidence = evidence_of(finding)
         except (ValueError, KeyError, TypeError) as error:
             raise BadInput(f"{run.verdict}: invalid evidence for {finding.name}: {error}") from error
-        has_picture = sum(1 for each in shown if each.operations) < PICTURES_PER_KIND
         operations = operations_shown(finding, evidence, history) if has_picture else ()
-        shown.append(ShownFinding(finding, _around(finding, history), operations, evidence))
-    clearest_first = sorted(shown, key=lambda each: not each.operations)
-    return ShownKind(kind.name, kind.severity, kind.count, tuple(clearest_first))
+        return ShownFinding(finding, _around(finding, history), operations, evidence)
+
+    return show
 
 
 def _around(finding: Finding, history: pa.Table) -> tuple[Op, ...]:
-    """The finding's first witnesses and the rows around them; a row's index is its position."""
-    around = {
-        index
-        for witness in finding.witnesses[:WITNESSES_SHOWN]
-        for index in range(witness - OPS_AROUND, witness + OPS_AROUND + 1)
-        if 0 <= index < len(history)
-    }
-    return tuple(ops_of(history.take(pa.array(sorted(around), pa.int64()))))
+    """The rows around the finding's witnesses; a row's index is its position."""
+    existing = [index for index in indexes_around(finding) if index < len(history)]
+    return tuple(ops_of(history.take(pa.array(existing, pa.int64()))))
