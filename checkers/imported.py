@@ -25,12 +25,11 @@ from checkers.framework.progress import shown
 from checkers.framework.tables import configure_for
 from checkers.linearizability.by_key import outcomes
 from checkers.linearizability.models import model_named
+from checkers.linearizability.signatures import CHECK
 from checkers.run_checks import FINDINGS_MAX, bounded, error_line, listed
 from harness.chunks import rows_in
 from harness.model import Finding
 from harness.model.records.tables import HISTORY
-
-CHECK = "linearizability"
 
 
 @dataclass(frozen=True, slots=True)

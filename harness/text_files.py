@@ -18,7 +18,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from harness.model.errors import BadInput
+from harness.model.errors import BadInput, reason_of
 
 BYTES_MAX = 8 << 20
 """More than any plan or inventory has; a parser of text takes a second for it."""
@@ -90,7 +90,7 @@ def read_json(path: Path, expected: str, bytes_max: int = BYTES_MAX) -> Any:
 def _problem_of(error: OSError | ValueError) -> str:
     if isinstance(error, FileNotFoundError):
         return "no such file"
-    return (error.strerror or str(error)).lower() if isinstance(error, OSError) else "a name with a null character"
+    return reason_of(error) if isinstance(error, OSError) else "a name with a null character"
 
 
 def _at_most(descriptor: int, count: int) -> bytes:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from harness.model import BadInput, EnvironmentFailure
+from harness.model.errors import reason_of
 from results.files import read_json, write_json
 
 LATEST: Final = "latest"
@@ -184,7 +185,7 @@ def new_run(store: Path, name: str, now: datetime, kind: RunKind = "run") -> Run
     except OSError as error:
         if error.errno in (ENOSPC, EDQUOT):
             raise
-        problem = (error.strerror or str(error)).lower()
+        problem = reason_of(error)
         raise BadInput(f"{store}: expected a folder in which runs can be created: {problem}") from error
     raise BadInput(f"{store}: cannot create a run named {stem}: there are already a thousand")
 
@@ -221,7 +222,7 @@ def require_store(store: Path) -> None:
     try:
         next(store.iterdir(), None)
     except OSError as error:
-        problem = "no such folder" if isinstance(error, FileNotFoundError) else (error.strerror or str(error)).lower()
+        problem = "no such folder" if isinstance(error, FileNotFoundError) else reason_of(error)
         raise BadInput(f"{store}: expected a folder of stored runs, found {problem}") from error
 
 

@@ -13,6 +13,9 @@ from typing import Final
 from harness.model import BadInput
 from harness.model.suggestions import did_you_mean
 
+CHECK: Final = "linearizability"
+"""The check that external histories are judged by."""
+
 
 @dataclass(frozen=True, slots=True)
 class Signature:

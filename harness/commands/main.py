@@ -22,7 +22,7 @@ from harness.commands.options import examples
 from harness.commands.output.console import print_error
 from harness.commands.usage import help_instead, is_usage_error, usage_message
 from harness.model import SplitbrainError
-from harness.model.errors import EXIT_INTERNAL, EXIT_USAGE, EXIT_VALID, one_line
+from harness.model.errors import EXIT_INTERNAL, EXIT_USAGE, EXIT_VALID, one_line, reason_of
 from harness.model.validation import shown
 from nodes.hosts.sandbox import widen_path
 
@@ -85,11 +85,10 @@ def _exit_code_of(command: Any) -> int:
 
 
 def _refused_by_the_machine(error: OSError) -> int:
-    problem = error.strerror or str(error)
     if error.errno in IMPOSSIBLE_PATH:
-        print_error(f"{shown(error.filename)}: expected a path that can exist: {problem.lower()}")
+        print_error(f"{shown(error.filename)}: expected a path that can exist: {reason_of(error)}")
         return EXIT_USAGE
-    print_error(one_line(f"{error.filename or 'the machine'}: {problem}"))
+    print_error(one_line(f"{error.filename or 'the machine'}: {error.strerror or error}"))
     return EXIT_INTERNAL
 
 

@@ -25,6 +25,7 @@ from typing import BinaryIO, Final
 
 from harness.histories.texts import BY_SUFFIX, START_CHARACTERS, Format, format_of
 from harness.model import BadInput
+from harness.model.errors import reason_of
 
 STANDARD_INPUT: Final = Path("-")
 GZIP: Final = b"\x1f\x8b"
@@ -63,7 +64,7 @@ def sources_at(path: Path) -> Iterator[Source]:
     try:
         mode = path.stat().st_mode
     except OSError as error:
-        found = "nothing" if isinstance(error, FileNotFoundError) else _reason(error)
+        found = "nothing" if isinstance(error, FileNotFoundError) else reason_of(error)
         raise BadInput(f"{path}: expected a file or folder of histories, found {found}") from error
     if stat.S_ISDIR(mode):
         yield from _sources_in(path)
@@ -78,7 +79,7 @@ def _sources_in(folder: Path) -> Iterator[Source]:
     try:
         names = sorted(os.listdir(folder))
     except OSError as error:
-        raise BadInput(f"{folder}: expected a folder of histories: {_reason(error)}") from error
+        raise BadInput(f"{folder}: expected a folder of histories: {reason_of(error)}") from error
     chunks = _chunks(folder / "history") or _chunks(folder)
     files = [folder / name for name in names if not name.startswith(".") and (folder / name).is_file()]
     texts = [file for file in files if suffix_of(file) in BY_SUFFIX]
@@ -152,7 +153,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise BadInput(f"{path}: expected a whole gzip file, found one that is damaged or cut short") from error
     except OSError as error:
-        raise BadInput(f"{path}: expected a readable file: {_reason(error)}") from error
+        raise BadInput(f"{path}: expected a readable file: {reason_of(error)}") from error
     except MemoryError as error:
         raise BadInput(f"{path}: expected a text that fits into memory; larger ones are read as Parquet") from error
 
@@ -162,7 +163,3 @@ def _is_parquet(path: Path) -> bool:
         return True
     with _opened(path) as stream:
         return stream.read(len(PARQUET)) == PARQUET and path.suffix != ".gz"
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness.histories.sources import STANDARD_INPUT
 from harness.model import BadInput
+from harness.model.errors import reason_of
 
 
 def new_folder(store: Path, paths: Sequence[Path], now: datetime) -> Path:
@@ -31,4 +32,4 @@ def refuse_folder(folder: Path) -> None:
     except (FileExistsError, NotADirectoryError) as error:
         raise BadInput(f"--report {folder}: expected a folder, found a file") from error
     except OSError as error:
-        raise BadInput(f"--report {folder}: expected a folder to write to: {(error.strerror or '').lower()}") from error
+        raise BadInput(f"--report {folder}: expected a folder to write to: {reason_of(error)}") from error

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as dataset
 
+from checkers.linearizability.signatures import CHECK
 from harness.histories.importing import Import, ImportedHistory
 from harness.histories.sources import STANDARD_INPUT
 from harness.judging.verdicts import FileVerdict, HeldTo, Refused
@@ -46,7 +47,6 @@ from results.reading.witnesses import evidence_of, operations_shown
 from results.run_verdict import RunVerdict, write_verdict
 from results.store import RunDirectory
 
-CHECK: Final = "linearizability"
 DRAWN_ROWS_MAX: Final = 200_000
 """Pictures of keys with more rows are left out, and so are charts of histories with more."""
 

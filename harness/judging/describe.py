@@ -5,7 +5,6 @@ Contains the counting. results.description has the value and its wording.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -35,7 +34,7 @@ def describe(run: RunDirectory, plan: Plan, label: str, judges: Mapping[str, str
     ops = plugins.ops()
     numbers = _numbers(run, clients, sum(op.f != MARK for op in nemesis) // 2)
     keys = len(clients["key"].drop_null().unique())
-    outcomes = Counter(clients["type"].to_pylist())
+    outcomes = {each["values"]: each["counts"] for each in pc.value_counts(clients["type"]).to_pylist()}
     return RunDescription(
         workload=plan.workload,
         system=label,
@@ -46,7 +45,7 @@ def describe(run: RunDirectory, plan: Plan, label: str, judges: Mapping[str, str
         seconds=_last_ns(run, history) / 1e9,
         scenario=plan.scenario,
         side=plan.side,
-        operations={kind: outcomes[kind] for kind in ("ok", "fail", "info")},
+        operations={kind: outcomes.get(kind, 0) for kind in ("ok", "fail", "info")},
         judged=tuple(_judged(check, what, numbers, keys) for check, what in judges.items()),
         faults=injections(nemesis, ops),
         failed_heals=sum(op.f in ops.heals and op.error is not None for op in nemesis),

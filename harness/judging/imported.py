@@ -20,6 +20,7 @@ from harness.histories.json_texts import json_value
 from harness.judging.spark import start_spark
 from harness.judging.verdicts import FileVerdict, HeldTo, Refused
 from harness.model import BadInput, Finding
+from harness.model.errors import reason_of
 from harness.model.plurals import counted
 from harness.model.records.finding import most_severe_first, verdict_of
 from harness.model.systems import Report
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 
 MEANWHILE: Final = ("checkers.imported", "harness.judging.check_reports")
 """What is imported while Java starts."""
-
-LARGE_BYTES: Final = 32 << 20
-"""The size of all histories from which Spark is started for a large one."""
 
 
 def check_files(
@@ -49,7 +47,7 @@ def check_files(
     if all(history.refusal for history in found):
         yield from refusals(found)
         return
-    starting = start_spark(master, sum(history.size_bytes for history in found) > LARGE_BYTES, MEANWHILE)
+    starting = start_spark(master, sum(history.size_bytes for history in found), MEANWHILE)
     report(f"reading {counted(len(found), 'file')} while Spark starts")
     with import_histories(found, signature.fs, held_to.skip_malformed) as imported:
         if not imported.accepted:
@@ -87,7 +85,7 @@ def reported(
         try:
             yield reports.write(history, result) if isinstance(result, FileVerdict) else reports.note(result)
         except OSError as error:
-            report(f"no report: {error.filename or folder}: {(error.strerror or str(error)).lower()}")
+            report(f"no report: {error.filename or folder}: {reason_of(error)}")
             yield result
     with suppress(OSError):  # it is the reason why the last report is missing, too
         reports.finish()

@@ -1,4 +1,4 @@
-"""Opens the Spark session of a command: at once, or in the background while the command does something else.
+"""Starts the Spark session of a command in the background, while the command does something else.
 
     starting = start_spark(master)          # returns at once
     …                                       # record a run, read histories
@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.model.progress import Event, OnEvent, Phase
@@ -30,23 +29,15 @@ EXIT_SECONDS_MAX: Final = 5.0
 """The longest that an exit waits for the thread that starts Spark; usually it is a moment."""
 
 
-def open_spark(master: str | None = None, tables: Iterable[Path] = ()) -> SparkSession:
-    """A session to check these Parquet files. PySpark is imported here, so that other commands do not wait for it."""
-    from checkers.framework.session import LARGE_BYTES, spark_session
-
-    large = sum(table.stat().st_size for table in tables) > LARGE_BYTES
-    return spark_session(master, large=large, meanwhile=JUDGES)
-
-
 def start_spark(
-    master: str | None = None, large: bool = False, meanwhile: Sequence[str] = JUDGES
+    master: str | None = None, size_bytes: int = 0, meanwhile: Sequence[str] = JUDGES
 ) -> Future[SparkSession]:
     """Start the session in a daemon thread and return at once; the future has the session, or EnvironmentFailure.
 
-    large is for tables above checkers.framework.session.LARGE_BYTES. meanwhile are modules that the thread imports
-    while Java starts; modules that need PySpark are imported by this thread alone until there is a result, since two
-    threads that import them at once get incomplete ones. A session that is already running is the result. If the
-    process exits before, whatever was started is ended.
+    size_bytes is that of the tables to check. meanwhile are modules that the thread imports while Java starts; modules
+    that need PySpark are imported by this thread alone until there is a result, since two threads that import them at
+    once get incomplete ones. A session that is already running is the result. If the process exits before, whatever was
+    started is ended.
     """
     starting: Future[SparkSession] = Future()
     is_exiting = threading.Event()
@@ -55,9 +46,10 @@ def start_spark(
 
     def start() -> None:
         try:
-            from checkers.framework.session import spark_session
+            from checkers.framework.session import LARGE_BYTES, spark_session
 
             if not is_exiting.is_set():
+                large = size_bytes > LARGE_BYTES
                 starting.set_result(spark_session(master, large=large, meanwhile=wanted))
         except BaseException as error:  # noqa: BLE001 - it is raised where the session is needed
             starting.set_exception(error)

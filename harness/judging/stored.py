@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness import plugins
-from harness.chunks import finished_chunks
-from harness.judging.spark import open_spark
+from harness.chunks import chunk_files, finished_chunks
+from harness.judging.spark import start_spark
 from harness.model import BadInput
+from harness.model.records.tables import HISTORY, OBSERVATIONS, RPCS
 from harness.model.systems import Report
 from harness.planning.plan import Plan
 from harness.recovery.heal import heal_before_judging
@@ -17,13 +18,22 @@ from results.store import RunDirectory
 
 
 def check_paths(paths: Sequence[Path], master: str | None, report: Report) -> Iterator[tuple[RunDirectory, RunVerdict]]:
-    """Check each run or reproduction, all in one Spark session. Raises BadInput for a path that is neither."""
+    """Check each run or reproduction, all in one Spark session.
+
+    Raises BadInput for a path that is neither, and for a run with a damaged file; both while Spark starts.
+    """
     directories = [_run_directory(path) for path in paths]
     for directory in directories:
         for line in heal_before_judging(directory):
             report(line)
-    report("starting Spark")
-    spark = open_spark(master, [table for each in directories for table in each.path.glob("**/history/*.parquet")])
+    report("reading the runs while Spark starts")
+    histories = (table for each in directories for table in each.path.glob("**/history/*.parquet"))
+    starting = start_spark(master, sum(table.stat().st_size for table in histories))
+    for directory in directories:
+        for run in _runs_in(directory):
+            _refuse_damaged(run)
+    report("waiting for Spark")
+    spark = starting.result()
     from harness.judging.runs import judge_reproduction, judge_run  # imported meanwhile, while Java started
 
     for directory in directories:
@@ -63,6 +73,13 @@ def _runs_in(directory: RunDirectory) -> list[RunDirectory]:
     if not sides:
         raise BadInput(f"{directory.path}: expected a reproduction with side runs, found none")
     return sides
+
+
+def _refuse_damaged(run: RunDirectory) -> None:
+    """Raise BadInput for a run whose plan or tables cannot be read."""
+    Plan.read(run.plan)
+    for folder, schema in ((run.history, HISTORY), (run.observations, OBSERVATIONS), (run.rpcs, RPCS)):
+        chunk_files(folder, schema)
 
 
 def _require_history(run: RunDirectory) -> None:

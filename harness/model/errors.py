@@ -24,6 +24,11 @@ def one_line(message: str) -> str:
     return line if len(line) <= MESSAGE_CHARACTERS_MAX else f"{line[:half]} … {line[-half:]}"
 
 
+def reason_of(error: OSError) -> str:
+    """Why the system refused an operation, in lower case, as the end of a message."""
+    return (error.strerror or str(error)).lower()
+
+
 class SplitbrainError(Exception):
     """The base of all errors that splitbrain raises deliberately."""
 

@@ -74,19 +74,18 @@ def test_probe_waits_until_a_busy_proxy_has_accepted_its_connection() -> None:
     with_proxy(use)
 
 
-def test_open_connection_stays_accepted_when_an_earlier_one_with_its_endpoint_is_forgotten(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(server, "MEMORY_SECONDS", 0.05)
-
+def test_open_connection_stays_accepted_when_an_earlier_one_with_its_endpoint_is_forgotten() -> None:
     async def use(proxy: Proxy, endpoint: Endpoint) -> None:
         first = socket.create_connection(endpoint)
         peer = first.getsockname()
         assert await proxy.accepted_among([peer], PROBE_SECONDS) == [peer]
+        earlier = proxy._accepted[peer]
         first.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, server._RESET_ON_CLOSE)
         first.close()
         with socket.create_connection(endpoint, source_address=peer):
-            await asyncio.sleep(0.2)  # past the memory of the first connection
+            while proxy._accepted[peer] is earlier:
+                await asyncio.sleep(0)
+            proxy._forget(earlier, peer)
             assert await proxy.accepted_among([peer], PROBE_SECONDS) == [peer]
 
     with_proxy(use)
