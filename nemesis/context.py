@@ -12,6 +12,7 @@ from harness.model import BadInput, PeerFailure
 from harness.model.faults.disks import Disks
 from harness.model.faults.membership import Change, Membership
 from harness.model.faults.packets import Packets
+from harness.model.faults.requests import Requests
 from harness.model.faults.rpc import RpcRule, Rpcs, RuleCount
 from harness.model.hosts import Clocks, Link, Links, Processes
 from harness.model.story import (
@@ -20,6 +21,7 @@ from harness.model.story import (
     DOWN,
     FOLLOWERS,
     LEADER,
+    LOST_THE_ELECTION,
     MAJORITY,
     MINORITY,
     ONE,
@@ -39,7 +41,8 @@ class NoLeader(PeerFailure):
 class NemesisContext:
     """The run as its nemesis sees it.
 
-    leader() is the leader that the quorum names, None while there is none. draw(n) is a random number below n, from the
+    leader() is the leader that the quorum names, None while there is none; nodes_where(name) are the nodes for which a
+    condition of single nodes holds. draw(n) is a random number below n, from the
     plan's seed. A capability is None if these hosts lack it; `unavailable` gives the reason, by the field's name. floor
     is the number of nodes that faults must leave running. metadata_log is that of the system
     (harness.model.systems.SystemKind).
@@ -61,8 +64,10 @@ class NemesisContext:
     packets: Packets | None = None
     disks: Disks | None = None
     membership: Membership | None = None
+    requests: Requests | None = None
     node_configs: NodeConfigs | None = None
     unavailable: Mapping[str, str] = field(default_factory=dict)
+    nodes_where: Callable[[str], tuple[int, ...]] = lambda _condition: ()
     floor: int = 0
     metadata_log: str | None = None
     cut_off: tuple[int, ...] = ()
@@ -79,6 +84,8 @@ class NemesisContext:
             return self.cut_off if who == CUT_OFF else self.skewed
         if who in (DOWN, PAUSED):
             return self._in_state({DOWN: "gone", PAUSED: "paused"}[who])
+        if who == LOST_THE_ELECTION:
+            return self.nodes_where("lost_election")
         if who == LEADER:
             return (self.require_leader(),)
         if who == FOLLOWERS:

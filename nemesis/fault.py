@@ -37,7 +37,7 @@ class Action:
 
     arguments is the type that validates its arguments in plans (nemesis.arguments). ends names the actions whose effect
     this one ends. momentary: the effect does not last, so nothing has to end it. waits: it only waits for a condition.
-    empties_disk: a node's data is gone afterwards.
+    empties_disk: a node's data is gone afterwards. erases_vote: its quorum-state may be gone or damaged.
     """
 
     arguments: Any
@@ -45,6 +45,7 @@ class Action:
     momentary: bool = False
     waits: bool = False
     empties_disk: bool = False
+    erases_vote: bool = False
 
     def complete(self, value: Any) -> Any:
         """A step's arguments as JSON values, with the defaults of those that the step omits."""
@@ -109,5 +110,6 @@ def nemesis_ops(faults: Iterable[Fault]) -> NemesisOps:
         momentary=frozenset(name for name, action in actions.items() if action.momentary),
         waits=frozenset({AWAIT, *(name for name, action in actions.items() if action.waits)}),
         empties_disk=frozenset(name for name, action in actions.items() if action.empties_disk),
+        erases_vote=frozenset(name for name, action in actions.items() if action.erases_vote),
         faults={name: fault.name for fault in faults for name in fault.actions},
     )

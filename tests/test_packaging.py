@@ -157,7 +157,7 @@ def test_etcd_runs_under_partitions_kills_and_a_fault_of_its_own(etcd: Mapping[s
     run = splitbrain(etcd, "run", *load, *flags)
     assert run.returncode == EXIT_VALID, run.stdout + run.stderr
     verdict: dict[str, Any] = json.loads(run.stdout)
-    assert verdict["checks"] == ["nemesis", "register", "etcd-terms", "availability"]
+    assert verdict["checks"] == ["nemesis", "servers", "register", "etcd-terms", "availability"]
     assert (Path(verdict["run"]) / "report.html").exists()
 
 

@@ -66,16 +66,14 @@ def is_done(fs: Iterable[str]) -> Column:
     return is_op & fn.col("error").isNull()
 
 
-def with_disks(rows: DataFrame, history: DataFrame, settings: JudgeSettings, order: str, *ties: str) -> DataFrame:
-    """The rows with `disk`: how often the nemesis had emptied the disk of the row's node before.
+def with_disks(rows: DataFrame, history: DataFrame, wipes: Iterable[str], order: str, *ties: str) -> DataFrame:
+    """The rows with `disk`: how often the nemesis had wiped the disk of the row's node before, by these operations.
 
     order is a column of the rows and of history; ties are columns of the rows that order those of equal order.
     """
     nodes = fn.from_json(fn.get_json_object("value", "$.nodes"), "array<int>")
-    wipes = history.where(is_done(settings.ops.empties_disk)).select(
-        fn.explode(nodes).alias("node"), order, fn.lit(1).alias("wiped")
-    )
-    events = rows.withColumn("wiped", fn.lit(0)).unionByName(wipes, allowMissingColumns=True)
+    wiped = history.where(is_done(wipes)).select(fn.explode(nodes).alias("node"), order, fn.lit(1).alias("wiped"))
+    events = rows.withColumn("wiped", fn.lit(0)).unionByName(wiped, allowMissingColumns=True)
     so_far = Window.partitionBy("node").orderBy(order, *ties).rowsBetween(Window.unboundedPreceding, 0)
     return events.withColumn("disk", fn.sum("wiped").over(so_far)).where("wiped = 0").drop("wiped")
 

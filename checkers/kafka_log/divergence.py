@@ -11,6 +11,8 @@
                                 it had, by the log with the highest epoch there: no later leader lacked it
     voter-sets-apart, voter-changes-uncommitted
                                 voters change one at a time (checkers/kafka_log/voter_sets.py)
+    stale-voters, elected-without-majority
+                                the voters in a leader's log elected it (the same module)
     corrupt-batch               a stored batch has the checksum in its header
     diverging-tail (tolerated)  a log ends in batches that differ from another log below the high watermark, and the two
                                 have nothing in common after them: a later fetch must truncate one; until then Raft
@@ -40,7 +42,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from checkers.framework.contract import Check, JudgeSettings, finding
-from checkers.kafka_log.voter_sets import changes_uncommitted, sets_apart
+from checkers.kafka_log.voter_sets import changes_uncommitted, elections, sets_apart
 from checkers.quorum.voters import QUORUM, is_of_quorum, reported_voters, set_of_batch
 
 CHECK = "divergence"
@@ -64,6 +66,7 @@ def findings(batches: DataFrame, observations: DataFrame, settings: JudgeSetting
         truncated_below_high_watermark(batches, observations),
         sets_apart(batches, CHECK),
         changes_uncommitted(batches, observations, CHECK),
+        elections(batches, CHECK),
         corrupt_batches(batches),
         no_batches(batches),
     ]

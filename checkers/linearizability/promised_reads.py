@@ -67,7 +67,7 @@ def quantities(history: DataFrame, observations: DataFrame, settings: JudgeSetti
 def prepared(history: DataFrame, settings: JudgeSettings) -> DataFrame:
     """The history with `final` on rows after the final mark; a node that lost its disk counts as another node."""
     return (
-        with_disks(history, history, settings, "index")
+        with_disks(history, history, settings.ops.empties_disk, "index")
         .withColumn("node", fn.col("node") * WIPES_MAX + fn.col("disk"))
         .join(fn.broadcast(final_mark(history)), how="cross")
         .withColumn("final", fn.coalesce(fn.col("index") > fn.col("final_index"), fn.lit(False)))

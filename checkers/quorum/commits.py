@@ -26,6 +26,7 @@ from checkers.framework.timeline import nemesis_ops
 from checkers.quorum.voters import reported_reaches
 from harness.model.nemesis_ops import NemesisOps
 from harness.model.records.fault_intervals import fault_intervals, spans_of
+from harness.model.records.observation import ENDS
 
 STUCK_NS = 10_000_000_000
 SPARE_NS = 1_000_000_000
@@ -118,7 +119,7 @@ def last_disturbance_ns(history: DataFrame, ops: NemesisOps) -> int:
 
 def running(observations: DataFrame) -> DataFrame:
     """(voter, changed_ns): the nodes whose processes run at the end, and the time of their start."""
-    events = observations.where(fn.col("kind").isin("started", "stopped"))
+    events = observations.where(fn.col("kind").isin("started", *ENDS))
     last = events.groupBy(fn.col("node").alias("voter")).agg(
         fn.max_by("kind", fn.struct(*IN_ORDER)).alias("kind"), fn.max("time_ns").alias("changed_ns")
     )

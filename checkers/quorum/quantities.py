@@ -27,6 +27,7 @@ from checkers.framework.timeline import RunTimeline, timeline_of
 from checkers.quorum import safety
 from checkers.quorum.safety import CHECK, IN_ORDER, leaderships
 from harness.model.quorum_states import State
+from harness.model.records.observation import ENDS
 
 MINUTE_NS = 60_000_000_000
 MS_NS = 1_000_000
@@ -91,7 +92,7 @@ def leaders(observations: DataFrame, timeline: RunTimeline) -> DataFrame:
 
 def tenures(observations: DataFrame, timeline: RunTimeline) -> DataFrame:
     """(node, epoch, begin, finish): when each node led an epoch, cut to the time from the story's mark on."""
-    seen = observations.where(fn.col("kind").isin("transition", "started", "stopped"))
+    seen = observations.where(fn.col("kind").isin("transition", "started", *ENDS))
     left = fn.lead("time_ns", 1, timeline.end_ns).over(Window.partitionBy("node").orderBy(*IN_ORDER))
     leads = (fn.col("kind") == "transition") & (fn.col("state") == State.LEADER.value)
     by_state = seen.withColumn("left", left).where(leads).select("node", "epoch", "time_ns", "left")

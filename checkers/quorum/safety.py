@@ -3,7 +3,7 @@
     two-leaders-in-one-epoch    an epoch has one leader
     epoch-went-back             a node's epoch never decreases, restarts included, while it keeps its disk
     vote-changed                a node votes for one candidate in an epoch, restarts included
-    vote-forgotten              a stored vote stays for its epoch, while the node keeps its disk (KIP-996 "FollowerState
+    vote-forgotten              a stored vote stays for its epoch, while the node keeps its file (KIP-996 "FollowerState
                                 changes"; before, a node that became a follower dropped it, which is harmless once
                                 the leader is known); a leader's own vote is implied, and Kafka 4 does not store it
     candidate-without-prospective, illegal-transition
@@ -47,7 +47,7 @@ CHECK = "quorum"
 
 def findings(history: DataFrame, observations: DataFrame, batches: DataFrame, settings: JudgeSettings) -> DataFrame:
     """Every violated rule, and whether anything was observed."""
-    by_disk = with_disks(observations, history, settings, *IN_ORDER)
+    by_disk = with_disks(observations, history, settings.ops.erases_vote, *IN_ORDER)
     rules = [
         two_leaders(observations),
         epoch_went_back(by_disk),

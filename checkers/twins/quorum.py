@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from harness.model import Observation
+from harness.model.records.observation import ENDS
 from harness.model.transition_rules import TransitionRules, admits
 
 Found = tuple[str, int | None, int | None]
@@ -150,7 +151,7 @@ def tenures(observations: Sequence[Observation], story_ns: int, end_ns: int) -> 
     times: dict[tuple[int, int], list[int]] = {}
     for node in {seen.node for seen in observations}:
         own = in_time([seen for seen in observations if seen.node == node])
-        states = [seen for seen in own if seen.kind in ("transition", "started", "stopped")]
+        states = [seen for seen in own if seen.kind in ("transition", "started", *ENDS)]
         for index, seen in enumerate(states):
             if seen.kind == "transition" and seen.state == "Leader":
                 left = states[index + 1].time_ns if index + 1 < len(states) else end_ns

@@ -69,3 +69,20 @@ def sets_apart(batches: Sequence[LoggedBatch]) -> list[tuple[str, int, int]]:
             if len(set(json.loads(before.voters or "")) ^ set(json.loads(after.voters or ""))) > 1:
                 found.append(("voter-sets-apart", node, after.base_offset))
     return found
+
+
+def elections(batches: Sequence[LoggedBatch]) -> list[tuple[str, int, int]]:
+    """The broken rule, epoch and offset of each improper election; every node's log has epochs of its own."""
+    found: list[tuple[str, int, int]] = []
+    last_set: dict[int, list[int]] = {}
+    for each in sorted(batches, key=lambda each: (each.node, each.base_offset)):
+        if each.election is not None:
+            record = json.loads(each.election)
+            counted = last_set.get(each.node, record["voters"])
+            if counted != record["voters"]:
+                found.append(("stale-voters", each.leader_epoch, each.base_offset))
+            if 2 * len(set(record["granting"]) & set(counted)) <= len(counted):
+                found.append(("elected-without-majority", each.leader_epoch, each.base_offset))
+        if each.voters is not None:
+            last_set[each.node] = json.loads(each.voters)
+    return found

@@ -46,7 +46,7 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
     settings = JudgeSettings(node_rules=inputs.rules, idle=inputs.idle, ops=plugins.ops())
     checks = {name: plugins.check(name) for name in inputs.checks}
     results = judge(run.path, checks, settings, spark)
-    findings = most_severe_first((*results.findings, *_interrupted(run)))
+    findings = _in_order(plan, (*results.findings, *_interrupted(run)))
     expectations = _expectations(plan, {quantity.name: quantity.value for quantity in results.quantities}, findings)
     verdict = verdict_of(findings)
     run_verdict = RunVerdict(
@@ -126,6 +126,13 @@ def _read_side(run: RunDirectory, run_verdict: RunVerdict) -> SideData:
     description = run_verdict.description or describe(run, plan, inputs_of_run(run, plan).label, {})
     headline = run_verdict.headline or run_headline(plan, run_verdict.findings, run_verdict.expectations)
     return read_side(run, plan.side or plan.name, description, plugins.ops(), replace(run_verdict, headline=headline))
+
+
+def _in_order(plan: Plan, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The most severe first, and of these, in their order, those that the scenario's side is expected to have."""
+    breaks = plugins.scenario(plan.scenario).side(_side_of(plan.side or "")).breaks if plan.scenario else ()
+    rank = {name: number for number, name in enumerate(breaks)}
+    return most_severe_first(sorted(findings, key=lambda finding: rank.get(finding.name, len(rank))))
 
 
 def _interrupted(run: RunDirectory) -> tuple[Finding, ...]:

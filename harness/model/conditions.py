@@ -40,6 +40,8 @@ TEXTS: Final[Mapping[str, str]] = {
     "all_follow": "all nodes follow {node}",
     "is_not_leader": "another node than {node} leads",
     "is_candidate": "{node} is a candidate",
+    "lost_election": "{node} follows the winner of an election in which it was a candidate",
+    "any_lost_election": "a node follows the winner of an election in which it was a candidate",
     "caught_up": "every node that responds has caught up with the leader",
 }
 """The text of each condition by name. A condition whose text mentions a node needs one."""
@@ -47,6 +49,7 @@ TEXTS: Final[Mapping[str, str]] = {
 LEADER_KNOWN: Final = Condition("leader_known")
 ALL_FOLLOW_LEADER: Final = Condition("all_follow_leader")
 CAUGHT_UP: Final = Condition("caught_up")
+ANY_LOST_ELECTION: Final = Condition("any_lost_election")
 
 
 def needs_node(name: str) -> bool:
@@ -62,6 +65,11 @@ def all_follow(node: int) -> Condition:
 def is_not_leader(node: int) -> Condition:
     """A leader is known, and it is another node."""
     return Condition("is_not_leader", node)
+
+
+def lost_election(node: int) -> Condition:
+    """This node was a Candidate in the epoch in which it follows another node."""
+    return Condition("lost_election", node)
 
 
 def is_candidate(node: int) -> Condition:

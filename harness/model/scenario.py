@@ -57,14 +57,19 @@ class Setup:
 
 
 def on(
-    reference: Mapping[str, str] | None = None, kafka: str | None = None, kafka_nodes: Mapping[int, str] | None = None
+    reference: Mapping[str, str] | None = None,
+    kafka: str | None = None,
+    kafka_nodes: Mapping[int, str] | None = None,
+    kafka_switches: Mapping[str, str] | None = None,
 ) -> Mapping[str, Setup]:
-    """The setups of the reference system (switches) and of Kafka (version); None if a side does not support it."""
+    """The setups of the reference system (its switches) and of Kafka (its version, versions of single nodes, and
+    switches); None if a side does not support the system.
+    """
     setups: dict[str, Setup] = {}
     if reference is not None:
         setups["reference"] = Setup(switches=reference)
     if kafka is not None:
-        setups["kafka"] = Setup(kafka, node_versions=kafka_nodes or {})
+        setups["kafka"] = Setup(kafka, kafka_switches or {}, kafka_nodes or {})
     return setups
 
 
@@ -75,7 +80,8 @@ class Side:
     setups maps the name of each system that supports this side to its setup. shows are the expectations that must
     hold, never those that must not. node_switches maps nodes to properties of their own; a system ignores properties
     that it does not have. needs_features maps Kafka's features (KIP-1022) to the lowest level that the side supports.
-    breaks names the findings that must appear. workload_options are options of the workload.
+    breaks names the findings that must appear. workload_options are options of the workload. story is the side's
+    own, if it differs from the scenario's.
     """
 
     setups: Mapping[str, Setup]
@@ -85,6 +91,7 @@ class Side:
     needs_features: Mapping[str, int] = field(default_factory=dict)
     breaks: tuple[str, ...] = ()
     workload_options: Mapping[str, str] = field(default_factory=dict)
+    story: tuple[Step, ...] = ()
 
 
 SideName = Literal["bad", "good"]
@@ -96,7 +103,8 @@ class Scenario:
     """A scenario of the catalogue.
 
     title states the anomaly in one sentence; question is what the two sides answer. nodes is the number of controllers,
-    which are also brokers if the layout is "combined". workload is the name of a workload.
+    which are also brokers if the layout is "combined". voters is the number of initial voters of a quorum whose voters
+    change, None for a static one. workload is the name of a workload.
     """
 
     id: str
@@ -109,10 +117,15 @@ class Scenario:
     good: Side
     workload: str = "idle"
     layout: Literal["controllers", "combined"] = "controllers"
+    voters: int | None = None
 
     def side(self, name: SideName) -> Side:
         """The side with this name."""
         return self.bad if name == "bad" else self.good
+
+    def story_of(self, name: SideName) -> tuple[Step, ...]:
+        """The story of a side."""
+        return self.side(name).story or self.story
 
     def sides_on(self, system: str) -> tuple[SideName, ...]:
         """The sides that are available on a system."""

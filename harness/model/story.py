@@ -8,6 +8,7 @@ nodes by role; the role is resolved when the step runs:
 - `leader`: the leader that the quorum reports; `follower`: another node, chosen by the plan's seed;
 - `one`, `minority`, `majority`, `all`: that many of the running nodes;
 - `cut off`, `down`, `paused`, `skewed`: the nodes that are partitioned, stopped, paused or have moved clocks;
+- `lost the election`: the nodes that follow the winner of an election in which they were candidates;
 - `n3`: node 3.
 
 Contains steps and roles. Does not contain conditions (harness.model.conditions), the steps of RPC, packet and disk
@@ -28,6 +29,7 @@ MARK: Final = "mark"
 STORY_BEGINS: Final = "story"
 FINAL_READS: Final = "final"
 CHANGE_VERSION: Final = "change_version"
+STOP_CLIENTS: Final = "stop_clients"
 
 Who = str
 """Selects nodes: one of ROLES, or n1, n2, …"""
@@ -40,11 +42,12 @@ CUT_OFF: Final[Who] = "cut off"
 DOWN: Final[Who] = "down"
 PAUSED: Final[Who] = "paused"
 SKEWED: Final[Who] = "skewed"
+LOST_THE_ELECTION: Final[Who] = "lost the election"
 ONE: Final[Who] = "one"
 MINORITY: Final[Who] = "minority"
 MAJORITY: Final[Who] = "majority"
 ALL: Final[Who] = "all"
-ROLES: Final = (LEADER, FOLLOWERS, ONE, MINORITY, MAJORITY, ALL, CUT_OFF, DOWN, PAUSED, SKEWED)
+ROLES: Final = (LEADER, FOLLOWERS, ONE, MINORITY, MAJORITY, ALL, CUT_OFF, DOWN, PAUSED, SKEWED, LOST_THE_ELECTION)
 
 Shape = Literal["halves", "random halves", "majorities ring", "bridge", "minority", "primaries"]
 SHAPES: Final[tuple[Shape, ...]] = get_args(Shape)
@@ -182,6 +185,11 @@ def restart(who: Who) -> list[Step]:
     return [stop(who), start()]
 
 
+def lead(who: Who) -> Step:
+    """Make the node the leader."""
+    return Step("lead", {"who": who})
+
+
 def configure(who: Who, switches: Mapping[str, str]) -> Step:
     """Stop the node, change these properties, and start it."""
     return Step("configure", {"who": who, "switches": dict(switches)})
@@ -201,6 +209,14 @@ def strobe(who: Who, offset_seconds: float, period_seconds: float, times: int) -
     """Move the realtime clock by an offset and, half a period later, back, repeatedly."""
     half = sleep(period_seconds / 2)
     return [skew(who, offset_seconds), half, skew(SKEWED, 0), half] * times
+
+
+def stop_clients() -> Step:
+    """End the clients' operations here; the rest of the story runs without load, and then come the final reads.
+
+    What the clients wrote before is then the last that was written.
+    """
+    return Step(STOP_CLIENTS)
 
 
 def mark(text: str) -> Step:

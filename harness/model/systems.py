@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from harness.model.faults.membership import Membership
+from harness.model.faults.requests import Requests
 from harness.model.hosts import Host, HostView
 from harness.model.records.observation import Observation
 from harness.model.session import Connection
@@ -136,6 +137,9 @@ class Observer(Protocol):
     def leader(self) -> int | None:
         """The node that claims to lead in the highest epoch; None if no node does."""
 
+    def nodes_where(self, condition: str) -> tuple[int, ...]:
+        """The nodes for which a condition of single nodes (harness.model.conditions) holds now."""
+
     async def until(self, condition: Mapping[str, Any], timeout_seconds: float) -> bool:
         """Wait until a condition (harness.model.conditions) holds; False if it does not hold in time."""
 
@@ -155,8 +159,8 @@ class ObserverContext:
 
 
 @dataclass(frozen=True, slots=True)
-class MembershipAccess:
-    """What a Membership needs: the hosts, and the current leader."""
+class NodeAccess:
+    """What a Membership or Requests needs: the hosts, and the current leader."""
 
     views: Mapping[int, HostView]
     leader: Callable[[], int | None]
@@ -207,6 +211,7 @@ class SystemKind:
     - unavailable returns the faults, capabilities and kinds of change that the system does not support, each with the
       reason, for a layout and a number of initial voters.
     - membership makes the Membership that changes the cluster's members, None if the system has none.
+    - requests makes the Requests that sends single requests to chosen nodes, None if the system has none.
     - switches returns the properties that are worth setting, for `splitbrain switches`.
     - accepts returns whether the system has a property of this name. If not, a scenario's node switches omit it.
     - has_features returns whether a version has feature levels (KIP-1022).
@@ -228,7 +233,8 @@ class SystemKind:
     clients: Mapping[str, Any] = field(default_factory=dict)
     checks: tuple[str, ...] = ()
     unavailable: Callable[[str, int | None], Mapping[str, str]] = lambda _layout, _voters: {}
-    membership: Callable[[MembershipAccess], AbstractAsyncContextManager[Membership]] | None = None
+    membership: Callable[[NodeAccess], AbstractAsyncContextManager[Membership]] | None = None
+    requests: Callable[[NodeAccess], AbstractAsyncContextManager[Requests]] | None = None
     switches: Callable[[], Iterable[Switch]] = tuple
     accepts: Callable[[str], bool] = lambda _name: True
     has_features: Callable[[str], bool] = lambda _version: False

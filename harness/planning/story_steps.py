@@ -15,7 +15,7 @@ from harness import plugins
 from harness.model.conditions import TEXTS, needs_node
 from harness.model.nemesis_ops import AWAIT, HEAL, SLEEP
 from harness.model.stored_names import current_arguments, current_condition, current_op
-from harness.model.story import MARK, Step
+from harness.model.story import MARK, STOP_CLIENTS, Step
 from harness.model.suggestions import did_you_mean
 from harness.model.validation import dotted, first_problem, shown
 from nemesis.arguments import Arguments, Node, Seconds
@@ -40,7 +40,7 @@ class _Await(Arguments):
     within_seconds: Seconds
 
 
-OWN_STEPS: dict[str, Any] = {AWAIT: _Await, SLEEP: Seconds, HEAL: None, MARK: str}
+OWN_STEPS: dict[str, Any] = {AWAIT: _Await, SLEEP: Seconds, HEAL: None, MARK: str, STOP_CLIENTS: None}
 """The steps that belong to no fault, each with the type of its arguments."""
 
 

@@ -15,7 +15,7 @@ from harness.engine.randomness import split
 from harness.model import NEMESIS, Op
 from harness.model.conditions import CAUGHT_UP
 from harness.model.nemesis_ops import AWAIT, SLEEP
-from harness.model.story import FINAL_READS, MARK, STORY_BEGINS, Step, mark, wait_until
+from harness.model.story import FINAL_READS, MARK, STOP_CLIENTS, STORY_BEGINS, Step, mark, wait_until
 from harness.planning.plan import Plan
 from workloads.workload import Workload, WorkloadSpec
 
@@ -38,7 +38,7 @@ def checks_of(plan: Plan, workload: Workload) -> tuple[str, ...]:
     """The checks that judge the plan's run: those of every run, of its workload and of its system."""
     system, _ = plugins.system(plan.system)
     client_checks = () if workload.idle else ("availability",)
-    return tuple(dict.fromkeys(("nemesis", *workload.checks, *system.checks, *client_checks)))
+    return tuple(dict.fromkeys(("nemesis", "servers", *workload.checks, *system.checks, *client_checks)))
 
 
 def generator_of(plan: Plan, workload: Workload) -> Generator:
@@ -48,6 +48,7 @@ def generator_of(plan: Plan, workload: Workload) -> Generator:
     before = nemesis(_sequence([*waits, mark(STORY_BEGINS), *begins]))
     if workload.operation is None or workload.read is None:
         return phases(before, nemesis(_sequence(rest)))
+    loaded, rest = _split(rest, lambda step: step.f != STOP_CLIENTS)
     load = clients(_load(plan, workload, workload.operation, workload.read))
     retried = (until_ok(repeat(fixed(op))) for op in workload.final_operations)
     reads = phases(*(time_limit(seconds(FINAL_READ_SECONDS), each) for each in retried))
@@ -55,7 +56,8 @@ def generator_of(plan: Plan, workload: Workload) -> Generator:
     catch_up = [wait_until(CAUGHT_UP, CATCH_UP_SECONDS)] if workload.final_reads_lag else []
     return phases(
         before,
-        alongside(nemesis(_sequence(rest)), load),
+        alongside(nemesis(_sequence(loaded)), load),
+        nemesis(_sequence(rest)),
         nemesis(_sequence(catch_up)),
         marked(FINAL_READS),
         final,
@@ -90,4 +92,6 @@ def _step(step: Step) -> Generator:
         return sleep(seconds(step.value))
     if step.f == MARK:
         return marked(step.value)
+    if step.f == STOP_CLIENTS:
+        return marked("clients stop")
     return fixed(Op("invoke", step.f, NEMESIS, value=step.value))

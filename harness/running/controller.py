@@ -29,7 +29,7 @@ from harness.model import Observation, SplitbrainError
 from harness.model.faults.membership import Membership
 from harness.model.progress import Event, Phase, RunEnded, RunFailed, to_line
 from harness.model.session import Connection, Session
-from harness.model.systems import CONTROLLER_PORT, MembershipAccess, NodeSystem, Observer, ObserverContext
+from harness.model.systems import CONTROLLER_PORT, NodeAccess, NodeSystem, Observer, ObserverContext
 from harness.planning.plan import Plan
 from harness.planning.workloads import generator_of, workload_of
 from harness.running.collect import collect_logs, collect_rpcs
@@ -39,6 +39,7 @@ from nemesis.context import NemesisContext
 from nemesis.journal import UndoJournal
 from nemesis.session import NemesisSession, refuse_unavailable
 from nodes.hosts.processes import ServerProcesses
+from nodes.observe.last_error import last_error, size_of
 from results.store import RunDirectory
 from workloads.workload import ClusterAccess
 
@@ -91,8 +92,12 @@ async def _carry_out(
         await stack.enter_async_context(_running(observer))
         context = nemesis_context(plan, environment, processes, observer.leader)
         context.node_configs = ClusterConfigs(cluster, environment.host, views)
-        context.membership = await stack.enter_async_context(_membership(plan, environment, observer.leader))
+        access = NodeAccess(views, observer.leader)
+        context.membership = await stack.enter_async_context(_membership(plan, access))
+        if cluster.kind.requests is not None:
+            context.requests = await stack.enter_async_context(cluster.kind.requests(access))
         refuse_unavailable((step.f for step in plan.story), context, plugins.actions())
+        context.nodes_where = observer.nodes_where
         nemesis = NemesisSession(context, journal, observer.until, plugins.faults())
         report(Phase(f"starting {cluster.label}"))
         for node in views:
@@ -125,8 +130,15 @@ def _observer(cluster: Cluster, environment: Environment, clock: RunClock, recor
 async def _processes(
     environment: Environment, system: NodeSystem, clock: RunClock, recorder: RunProgress, forget: Callable[[int], None]
 ) -> AsyncIterator[ServerProcesses]:
-    def on_event(node: int, kind: Literal["started", "stopped"], how: str) -> None:
-        recorder.observe(Observation(clock.now_ns(), node, "process", kind, detail=how or None))
+    begins: dict[int, int] = {}
+
+    def on_event(node: int, kind: Literal["started", "stopped", "exited"], how: str) -> None:
+        log = system.files(environment.views[node]).log
+        if kind == "started":
+            begins[node] = size_of(log)
+        cause = last_error(log, begins[node]) if kind == "exited" else None
+        detail = f"{how}: {cause}" if cause else how or None
+        recorder.observe(Observation(clock.now_ns(), node, "process", kind, detail=detail))
         forget(node)
 
     processes = environment.processes(system, on_event)
@@ -146,15 +158,13 @@ async def _running(observer: Observer) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _membership(
-    plan: Plan, environment: Environment, leader: Callable[[], int | None]
-) -> AsyncIterator[Membership | None]:
+async def _membership(plan: Plan, access: NodeAccess) -> AsyncIterator[Membership | None]:
     """What changes the cluster's members; None where the system or its layout cannot change them."""
     system, _ = plugins.system(plan.system)
     if system.membership is None or "membership" in system.unavailable(plan.layout, plan.voters):
         yield None
         return
-    async with system.membership(MembershipAccess(environment.views, leader)) as membership:
+    async with system.membership(access) as membership:
         yield membership
 
 
@@ -164,6 +174,8 @@ def nemesis_context(
     """The environment as the nemesis sees it."""
     system, _ = plugins.system(plan.system)
     unavailable = {**environment.unavailable, **system.unavailable(plan.layout, plan.voters)}
+    if system.requests is None:
+        unavailable["requests"] = f"{system.name} has no topics"
     return NemesisContext(
         tuple(range(1, plan.nodes + 1)),
         environment.links,

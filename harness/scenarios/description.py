@@ -49,6 +49,9 @@ def _side(name: str, side: Side) -> Iterable[str]:
     yield from (f"  the workload runs with {key}={value}" for key, value in side.workload_options.items())
     for node, own in side.node_switches.items():
         yield f"  n{node} runs with {', '.join(f'{key}={value}' for key, value in own.items())}"
+    if side.story:
+        yield "  has a story of its own:"
+        yield from (f"    {number}. {_step(step)}" for number, step in enumerate(side.story, 1))
     yield from (f"  must have the finding: {name}" for name in side.breaks)
     yield from (f"  must show: {_expectation(expectation)}" for expectation in side.shows)
     yield from (f"  must not show: {_expectation(expectation)}" for expectation in side.never)

@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager
 
 from harness.model import BadInput
 from harness.model.faults.membership import Membership
+from harness.model.faults.requests import Requests
 from harness.model.systems import (
     CONTROLLER_PORT,
     ClusterSpec,
-    MembershipAccess,
+    NodeAccess,
     NodeSystem,
     ResolvedVersion,
     Switch,
@@ -21,6 +22,7 @@ from harness.systems.kraft import CHECKS, QuorumObserver, cluster_id, connect, r
 from nodes.kafka.artifacts import Library
 from nodes.kafka.configuration import CLIENT_PORT, REPLICATION_PORT, Layout
 from nodes.kafka.membership import KafkaMembership
+from nodes.kafka.requests import KafkaRequests
 from nodes.kafka.system import KafkaSystem
 from nodes.kafka.system import label as kafka_label
 from nodes.kafka.versions import KafkaVersion
@@ -76,7 +78,7 @@ def _unavailable(layout: str, voters: int | None) -> Mapping[str, str]:
 
 
 @asynccontextmanager
-async def _membership(access: MembershipAccess) -> AsyncIterator[Membership]:
+async def _membership(access: NodeAccess) -> AsyncIterator[Membership]:
     addresses = {node: view.address for node, view in access.views.items()}
     membership = KafkaMembership(
         addresses,
@@ -87,6 +89,17 @@ async def _membership(access: MembershipAccess) -> AsyncIterator[Membership]:
         yield membership
     finally:
         await membership.close()
+
+
+@asynccontextmanager
+async def _requests(access: NodeAccess) -> AsyncIterator[Requests]:
+    requests = KafkaRequests(
+        access.views, lambda node, client_id: connect(access.views[node].bound, CONTROLLER_PORT, client_id)
+    )
+    try:
+        yield requests
+    finally:
+        await requests.close()
 
 
 KAFKA = SystemKind(
@@ -107,6 +120,7 @@ KAFKA = SystemKind(
     checks=CHECKS,
     unavailable=_unavailable,
     membership=_membership,
+    requests=_requests,
     accepts=lambda name: not name.startswith("reference."),
     has_features=lambda version: KafkaVersion.parse(version).has_features,
     switches=lambda: (

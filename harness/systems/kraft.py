@@ -14,6 +14,7 @@ from harness.model.conditions import Condition
 from harness.model.session import Connection
 from harness.model.systems import CONTROLLER_PORT, ObserverContext
 from nodes.clocks.line_times import LineTimes
+from nodes.observe.conditions import holds
 from nodes.observe.watch import QuorumWatch
 from nodes.wire.connection import WireConnection
 from workloads.register import ReadsAt, RegisterClient, RegisterSession
@@ -56,6 +57,11 @@ class QuorumObserver:
     def leader(self) -> int | None:
         """The node that claims to lead in the highest epoch."""
         return self._watch.view().leader()
+
+    def nodes_where(self, condition: str) -> tuple[int, ...]:
+        """The nodes for which a condition of single nodes holds now."""
+        view = self._watch.view()
+        return tuple(node for node in view.nodes if holds(Condition(condition, node), view))
 
     async def until(self, condition: Mapping[str, Any], timeout_seconds: float) -> bool:
         """Wait until the condition holds; False if it does not in time."""

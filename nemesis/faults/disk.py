@@ -121,12 +121,17 @@ ACTIONS: Mapping[str, type[OnNodes]] = {
     "hang_disk": OnNodes,
     "disk_errors": DiskErrors,
 }
+ERASE_VOTE = ("lose_disk", "corrupt_checkpoint")
 WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "lose_disk": lambda details: "lost its disk and has a new one" + (", not a voter's" if details["newcomer"] else ""),
     "lose_unsynced": lambda _details: "lost its unsynced writes",
     "flip_bits": lambda details: f"has {details['bits']} flipped bits in {details['files']}",
     "truncate_log": lambda details: f"lost the last {_amount(details)} of {details['log']}",
-    "corrupt_checkpoint": lambda details: f"has {details['damage']} in its {details['checkpoint']}",
+    "corrupt_checkpoint": lambda details: (
+        f"has no {details['checkpoint']}"
+        if details["damage"] == "missing"
+        else f"has {details['damage']} in its {details['checkpoint']}"
+    ),
     "fill_disk": lambda details: f"has {details['free_bytes']} bytes left on its disk",
     "read_only_disk": lambda _details: "has a read-only disk",
     "slow_disk": lambda details: f"has a disk that is {details['delay_ms']:g} ms slower",
@@ -250,7 +255,10 @@ TRIALS: tuple[tuple[Step, ...], ...] = (
 FAULT = Fault(
     name="disk",
     summary="disks are lost, full, read-only, slow, hang or fail, lose unsynced writes, or have damaged files",
-    actions={name: Action(arguments, empties_disk=name == "lose_disk") for name, arguments in ACTIONS.items()},
+    actions={
+        name: Action(arguments, empties_disk=name == "lose_disk", erases_vote=name in ERASE_VOTE)
+        for name, arguments in ACTIONS.items()
+    },
     unsupported=unsupported,
     unavailable=unavailable,
     resolve=resolve,

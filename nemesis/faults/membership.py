@@ -19,6 +19,7 @@ from pydantic import Field
 
 from harness.model import PeerFailure
 from harness.model.faults.membership import (
+    MEMBERSHIP_SECONDS,
     Change,
     Election,
     Membership,
@@ -27,6 +28,10 @@ from harness.model.faults.membership import (
     Reassignment,
     Replicas,
     VoterChange,
+    add_voter,
+    elect,
+    reassign,
+    remove_voter,
 )
 from harness.model.session import NoAnswer
 from harness.model.story import Step, sleep
@@ -39,7 +44,6 @@ VOTERS = "voters"
 """The name in NemesisContext.unavailable of the reason why voters cannot change."""
 VOTERS_MIN = 2
 POLL_SECONDS = 0.25
-AWAIT_SECONDS = 90.0
 LEADER_SECONDS = 10.0
 """How long to wait for a leader of the quorum, and for the elected leaders of partitions."""
 UNANSWERED_SECONDS = 15.0
@@ -61,32 +65,7 @@ class Elect(Arguments):
 class AwaitMembership(Arguments):
     """How long to wait for pending changes."""
 
-    within_seconds: Seconds = AWAIT_SECONDS
-
-
-def reassign(partitions: int = 1) -> Step:
-    """Move the replicas of this many partitions to other nodes."""
-    return Step("reassign", {"partitions": partitions})
-
-
-def add_voter(who: str) -> Step:
-    """Make an observer a voter: of a role of several nodes, the first that is not one yet."""
-    return Step("add_voter", {"who": who})
-
-
-def remove_voter(who: str) -> Step:
-    """Make a voter an observer: of a role of several nodes, the first that is one."""
-    return Step("remove_voter", {"who": who})
-
-
-def elect(how: Election = "preferred") -> Step:
-    """Elect the leaders of partitions: their preferred replicas, or (unclean) any replica where there is no leader."""
-    return Step("elect", {"how": how})
-
-
-def await_membership(within_seconds: float = AWAIT_SECONDS) -> Step:
-    """Wait until all requested changes are done."""
-    return Step("await_membership", {"within_seconds": within_seconds})
+    within_seconds: Seconds = MEMBERSHIP_SECONDS
 
 
 def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
@@ -177,7 +156,7 @@ async def _view(membership: Membership) -> MembershipView:
 async def heal(context: NemesisContext) -> None:
     """Wait for pending changes."""
     if context.membership is not None and context.pending:
-        await _await_pending(context, context.membership, AWAIT_SECONDS)
+        await _await_pending(context, context.membership, MEMBERSHIP_SECONDS)
 
 
 async def _request(context: NemesisContext, membership: Membership, changes: Sequence[Change]) -> None:

@@ -1,7 +1,8 @@
 """The nodes' servers: start, kill, stop, pause, resume, and their state as the kernel reports it.
 
 A server's standard output and error go to `server.log` in its host's directory, appended across restarts. `on_event`
-receives each start and end, so observers know which log lines belong to which incarnation of a node. Each kind of host
+receives each start and end, so observers know which log lines belong to which incarnation of a node, and whether an end
+was requested. Each kind of host
 launches and signals servers in its own way: as children of the controller (here), in containers, or on other machines.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Set
 from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
@@ -23,8 +24,11 @@ from nodes.hosts.kinds import EnterableHosts
 LOG_NAME = "server.log"
 SIGNAL_SECONDS = 10.0
 
-ProcessEvent = Callable[[int, Literal["started", "stopped"], str], None]
-"""Called with the node, 'started' or 'stopped', and how the server ended ('' for a start)."""
+ProcessEvent = Callable[[int, Literal["started", "stopped", "exited"], str], None]
+"""Called with the node, what happened to its server, and how the server ended ('' for a start).
+
+'stopped' is an end that was requested here, 'exited' one that was not.
+"""
 
 
 class NodeCommands(Protocol):
@@ -68,12 +72,14 @@ class ServerProcesses:
         self._launch = launch
         self._servers: dict[int, Server] = {}
         self._watches: dict[int, asyncio.Task[None]] = {}
+        self._requested: dict[int, set[signal.Signals]] = {}
 
     async def start(self, node: int) -> None:
         """Start the node's server; it need not be ready when this returns."""
         assert self.state(node) == "gone", f"n{node} is already running"
         view = self._views[node]
         self._servers[node] = await self._launch(view, self._system.command(view))
+        self._requested[node] = set()
         self._on_event(node, "started", "")
         self._watches[node] = asyncio.create_task(self._watch(node, self._servers[node]))
 
@@ -111,6 +117,7 @@ class ServerProcesses:
         await asyncio.gather(*(self.kill(node) for node in alive))
 
     async def _end(self, node: int, number: signal.Signals, seconds: float) -> None:
+        self._requested[node].add(number)
         await self._servers[node].signal(number)
         try:
             await asyncio.wait_for(asyncio.shield(self._watches[node]), seconds)
@@ -119,7 +126,8 @@ class ServerProcesses:
 
     async def _watch(self, node: int, server: Server) -> None:
         """Report the end of a server, whatever caused it."""
-        self._on_event(node, "stopped", await server.wait())
+        how = await server.wait()
+        self._on_event(node, "stopped" if _follows(how, self._requested[node]) else "exited", how)
 
     async def _signal_until(self, node: int, number: signal.Signals, state: str) -> None:
         await self._servers[node].signal(number)
@@ -131,6 +139,11 @@ class ServerProcesses:
                     f"got {self.state(node)}"
                 )
             await asyncio.sleep(0.001)
+
+
+def _follows(how: str, requested: Set[signal.Signals]) -> bool:
+    """Whether an end is what the requested signals cause: a killed server has no exit code, a stopped one may have."""
+    return signal.SIGTERM in requested or (bool(requested) and not how.startswith("exit"))
 
 
 class ChildProcesses(ServerProcesses):

@@ -6,7 +6,7 @@ Each condition is a pure function of the nodes' claims and of the state that eac
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from harness.model.conditions import Condition
 from harness.model.quorum_states import State
@@ -16,12 +16,16 @@ from nodes.observe.log_lines import LogEvent
 
 @dataclass(frozen=True, slots=True)
 class QuorumView:
-    """The nodes as last seen: claims to lead, last logged transitions, and who responded to the last poll."""
+    """The nodes as last seen: claims to lead, last logged transitions, and who responded to the last poll.
+
+    stood maps nodes to the last epoch in which they were candidates.
+    """
 
     nodes: tuple[int, ...]
     claims: Mapping[int, QuorumDescription]
     transitions: Mapping[int, LogEvent]
     responding: frozenset[int] = frozenset()
+    stood: Mapping[int, int] = field(default_factory=dict)
 
     def leader(self) -> int | None:
         """The node that claims to lead in the highest epoch."""
@@ -63,14 +67,27 @@ def is_candidate(view: QuorumView, node: int) -> bool:
     return last is not None and last.state == State.CANDIDATE.value
 
 
+def lost_election(view: QuorumView, node: int) -> bool:
+    """This node follows another in the last epoch in which it was a candidate."""
+    last = view.transitions.get(node)
+    return last is not None and last.state == State.FOLLOWER.value and last.epoch == view.stood.get(node)
+
+
+def any_lost_election(view: QuorumView) -> bool:
+    """Some node follows another in the last epoch in which it was a candidate."""
+    return any(lost_election(view, node) for node in view.nodes)
+
+
 OF_QUORUM: Mapping[str, Callable[[QuorumView], bool]] = {
     "leader_known": leader_known,
     "all_follow_leader": all_follow_leader,
+    "any_lost_election": any_lost_election,
 }
 OF_NODE: Mapping[str, Callable[[QuorumView, int], bool]] = {
     "all_follow": all_follow,
     "is_not_leader": is_not_leader,
     "is_candidate": is_candidate,
+    "lost_election": lost_election,
 }
 
 

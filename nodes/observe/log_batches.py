@@ -11,26 +11,20 @@ Contains the parsers. The comparison of replicas is a check.
 
 from __future__ import annotations
 
-import json
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kio.schema.voters_record.v0 import VotersRecord
-from kio.serial import entity_reader
-
 from harness.model.records.logged_batch import LoggedBatch
-from nodes.wire.batches import BatchHead, heads, is_intact, records
+from nodes.observe.control_records import control_records, election_of, voters_of
+from nodes.wire.batches import BatchHead, heads, is_intact
 
 QUORUM_LOG = "__cluster_metadata-0"
 _PRODUCER = struct.Struct(">qhi")
 _PRODUCER_FROM = 43
 """The position in a batch's header of the producer's id, epoch and first sequence (KIP-98)."""
-
-_VOTERS_TYPE = struct.pack(">h", 6)
-"""The type of VotersRecord in a control record's key (KIP-853)."""
 
 
 def read_log(node: int, folder: Path) -> Iterator[LoggedBatch]:
@@ -77,6 +71,7 @@ def _logged(node: int, folder: Path, data: bytes, head: BatchHead) -> LoggedBatc
     topic, partition = topic_partition_of(folder)
     producer_id, producer_epoch, base_sequence = producer_of(data, head)
     intact = is_intact(data, head)
+    controls = control_records(data, head) if intact and head.is_control and not head.is_compressed else {}
     return LoggedBatch(
         node=node,
         topic=topic,
@@ -90,20 +85,9 @@ def _logged(node: int, folder: Path, data: bytes, head: BatchHead) -> LoggedBatc
         base_sequence=base_sequence,
         control=head.is_control,
         intact=intact,
-        voters=_voters(data, head) if intact and head.is_control and not head.is_compressed else None,
+        voters=voters_of(controls),
+        election=election_of(controls),
     )
-
-
-def _voters(data: bytes, head: BatchHead) -> str | None:
-    """The ids of the voters in a batch with a VotersRecord, as JSON; None if it has none, or it cannot be decoded."""
-    for record in records(data, head):
-        if record.key is not None and record.value is not None and record.key[2:4] == _VOTERS_TYPE:
-            try:
-                decoded, _ = entity_reader(VotersRecord)(record.value, 0)
-            except Exception:  # noqa: BLE001 - kio raises its own errors and those of struct and unicode
-                return None
-            return json.dumps(sorted(voter.voter_id for voter in decoded.voters))
-    return None
 
 
 def read_checkpoint(path: Path) -> list[tuple[int, int]] | None:

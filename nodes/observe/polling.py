@@ -74,6 +74,10 @@ class PollingObserver:
         claims = [(status.epoch, node) for node, status in self._statuses.items() if status.leads]
         return max(claims)[1] if claims else None
 
+    def nodes_where(self, condition: str) -> tuple[int, ...]:
+        """The nodes for which a condition of single nodes holds now; none if a status cannot show it."""
+        return tuple(node for node in self._context.views if self._holds(Condition(condition, node)))
+
     async def until(self, condition: Mapping[str, Any], timeout_seconds: float) -> bool:
         """Wait until the condition holds; False if it does not in time, or if a status cannot show it."""
         wanted = Condition.from_json(condition)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from harness.model import Observation, PeerFailure
 from harness.model.conditions import CAUGHT_UP, Condition
+from harness.model.quorum_states import State
 from harness.model.records.observation import Kind
 from harness.model.session import Connection
 from harness.model.systems import NodeFiles
@@ -47,6 +48,7 @@ class QuorumWatch:
         self._claims: dict[int, QuorumDescription] = {}
         self._transitions: dict[int, LogEvent] = {}
         self._responding: set[int] = set()
+        self._stood: dict[int, int] = {}
         self._changed = asyncio.Condition()
 
     def start(self, files: Mapping[int, NodeFiles], connections: Mapping[int, Connection]) -> None:
@@ -82,7 +84,7 @@ class QuorumWatch:
 
     def view(self) -> QuorumView:
         """The latest view of the quorum."""
-        return QuorumView(self._nodes, self._claims, self._transitions, frozenset(self._responding))
+        return QuorumView(self._nodes, self._claims, self._transitions, frozenset(self._responding), self._stood)
 
     async def until(self, condition: Condition, timeout_seconds: float) -> bool:
         """Wait until a condition of nodes.observe.conditions holds; returns whether it did in time.
@@ -102,6 +104,8 @@ class QuorumWatch:
     def _report_event(self, node: int, event: LogEvent) -> None:
         if event.kind == "transition":
             self._transitions[node] = event
+            if event.state == State.CANDIDATE.value and event.epoch is not None:
+                self._stood[node] = event.epoch
         time_ns = event.wall_ns - self._wall_origin_ns
         self._observe(
             Observation(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from harness.model import Observation
+from harness.model.records.observation import ENDS
 from results.data import DOWN, EpochStep, StateSpan
 
 
@@ -18,7 +19,7 @@ def state_spans(observations: Iterable[Observation], end_ns: int) -> tuple[State
     """The spans of every node, by node and time; times before the run become 0."""
     by_node: defaultdict[int, list[Observation]] = defaultdict(list)
     for each in observations:
-        if each.kind in ("transition", "started", "stopped"):
+        if each.kind in ("transition", "started", *ENDS):
             by_node[each.node].append(each)
     return tuple(
         span
@@ -34,7 +35,7 @@ def _spans_of(changes: list[Observation], end_ns: int) -> Iterator[StateSpan]:
         yield _span(first, first.previous, None, 0, first.time_ns)
     end = Observation(max(end_ns, changes[-1].time_ns), first.node, "process", "note")
     for change, following in pairwise([*changes, end]):
-        if change.kind == "stopped":
+        if change.kind in ENDS:
             yield _span(change, DOWN, None, change.time_ns, following.time_ns)
         elif change.kind == "transition" and change.state:
             yield _span(change, change.state, change.epoch, change.time_ns, following.time_ns)

@@ -23,8 +23,8 @@ class FakeLinks:
         self.on_cut()
         self.down |= set(links)
 
-    async def heal(self) -> None:
-        self.down.clear()
+    async def heal(self, links: Iterable[Link] | None = None) -> None:
+        self.down -= set(self.down if links is None else links)
 
     async def passes(self, links: Iterable[Link]) -> Mapping[Link, bool]:
         failing = (self.down - self.leaking) | self.dead

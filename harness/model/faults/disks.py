@@ -23,7 +23,7 @@ LAYERED: Final = ("read_only_disk", "slow_disk", "hang_disk", "disk_errors")
 LIVE: Final = ("fill_disk", *LAYERED)
 
 Checkpoint = Literal["quorum-state", "leader-epoch-checkpoint", "meta.properties"]
-Damage = Literal["garbage", "zeros", "empty"]
+Damage = Literal["garbage", "zeros", "empty", "missing"]
 DiskError = Literal["EIO", "ENOSPC"]
 
 
@@ -82,7 +82,7 @@ def truncate_log(who: Who, last_bytes: int = 0, last_batches: int = 0, log: str 
 
 
 def corrupt_checkpoint(who: Who, checkpoint: Checkpoint = "quorum-state", damage: Damage = "garbage") -> Step:
-    """Kill the node and fill one of its small files with garbage or zeros, or empty it."""
+    """Kill the node and fill one of its small files with garbage or zeros, empty it, or delete it (missing)."""
     return Step("corrupt_checkpoint", {"who": who, "checkpoint": checkpoint, "damage": damage})
 
 

@@ -1,4 +1,4 @@
-"""Members of a quorum and replicas of partitions, and the capability to change both.
+"""Members of a quorum and replicas of partitions, the capability to change both, and the steps that request it.
 
 Contains the view, the changes, and whether a view shows that a change is complete. Does not contain requests or
 waiting.
@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
+
+from harness.model.story import Step, Who
 
 Partition = tuple[str, int]
 """Topic and partition."""
 
 Election = Literal["preferred", "unclean"]
+
+MEMBERSHIP_SECONDS: Final = 90.0
+"""How long a story waits for requested changes by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +116,28 @@ class Membership(Protocol):
 
     async def elect(self, partitions: Sequence[Partition], how: Election) -> None:
         """Request leader elections from the active controller; a partition that needs none is skipped."""
+
+
+def reassign(partitions: int = 1) -> Step:
+    """Move the replicas of this many partitions to other nodes."""
+    return Step("reassign", {"partitions": partitions})
+
+
+def add_voter(who: Who) -> Step:
+    """Make an observer a voter: of a role of several nodes, the first that is not one yet."""
+    return Step("add_voter", {"who": who})
+
+
+def remove_voter(who: Who) -> Step:
+    """Make a voter an observer: of a role of several nodes, the first that is one."""
+    return Step("remove_voter", {"who": who})
+
+
+def elect(how: Election = "preferred") -> Step:
+    """Elect the leaders of partitions: their preferred replicas, or (unclean) any replica where there is no leader."""
+    return Step("elect", {"how": how})
+
+
+def await_membership(within_seconds: float = MEMBERSHIP_SECONDS) -> Step:
+    """Wait until all requested changes are done."""
+    return Step("await_membership", {"within_seconds": within_seconds})

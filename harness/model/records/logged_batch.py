@@ -17,7 +17,8 @@ class LoggedBatch:
     leader_epoch. intact is whether it matches the content. producer_id, producer_epoch and base_sequence are -1 if no
     idempotent producer wrote the batch. control marks a control batch. checkpoint_epoch is the epoch of the batch's
     first offset in the node's leader-epoch-checkpoint, -1 if the file has none, None if there is no file. voters is the
-    JSON list of voter ids if the batch sets the voters (KIP-853).
+    JSON list of voter ids if the batch sets the voters (KIP-853). election is the JSON of a LeaderChange record, if the
+    batch begins a leader's epoch (KIP-595): {"leader": 1, "voters": [1, 2, 3], "granting": [1, 2]}.
     """
 
     node: int
@@ -34,3 +35,4 @@ class LoggedBatch:
     intact: bool = True
     checkpoint_epoch: int | None = None
     voters: str | None = None
+    election: str | None = None

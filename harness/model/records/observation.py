@@ -10,7 +10,7 @@ Sources are "log", "quorum-state" (the file), "describe-quorum", "replication-of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 Kind = Literal[
     "transition",  # log: the node went from `previous` to `state` in `epoch`, with `leader` and `voted` as known then
@@ -22,9 +22,14 @@ Kind = Literal[
     "committed",  # replication-offset-checkpoint: a partition is committed up to `high_watermark`, exclusive; `detail`
     # is JSON, {"topic": "log", "partition": 0, "epoch": 3}, where epoch is that of the last committed offset
     "started",  # process: the node's process was started
-    "stopped",  # process: the node's process ended (`detail` is how)
+    "stopped",  # process: the node's process ended as the run requested (`detail` is how)
+    "exited",  # process: the node's process ended without a request (`detail` is how and, if its log says so, why)
     "note",  # log: any other relevant line, in `detail`
 ]
+
+
+ENDS: Final = ("stopped", "exited")
+"""The kinds of observations at which a node's process ends."""
 
 
 @dataclass(frozen=True, slots=True)

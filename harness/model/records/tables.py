@@ -59,10 +59,11 @@ BATCHES = pa.schema(
         ("intact", pa.bool_()),
         ("checkpoint_epoch", pa.int32()),
         ("voters", pa.string()),
+        ("election", pa.string()),
     ]
 )
 
-ADDED_LATER = frozenset({"checkpoint_epoch", "voters"})
+ADDED_LATER = frozenset({"checkpoint_epoch", "voters", "election"})
 """Columns that runs of earlier releases lack; they are read as null."""
 
 RECORDS = pa.schema(

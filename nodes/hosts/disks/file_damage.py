@@ -72,10 +72,14 @@ def _truncated_size(content: bytes, details: Mapping[str, Any]) -> int:
 
 
 def corrupt_checkpoint(directory: Path, details: Mapping[str, Any], random_source: random.Random) -> dict[str, Any]:
-    """Replace a checkpoint's content with garbage or zeros of the same length, or with nothing."""
+    """Replace a checkpoint's content with garbage or zeros of the same length, or with nothing; or delete the file."""
     path = directory / details["file"]
     if not path.is_file():
         raise PeerFailure(f"corrupting {path}: there is no such file")
+    if details["damage"] == "missing":
+        done = {"file": str(path.relative_to(directory)), "before": _checksum(path.read_bytes()), "after": None}
+        path.unlink()
+        return done
     return _replace(directory, path, DAMAGES[details["damage"]](path.stat().st_size, random_source))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import re
@@ -12,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers.framework.tables import configure_for
-from checkers.kafka_log.voter_sets import sets_apart
+from checkers.kafka_log.voter_sets import elections, sets_apart
 from checkers.quorum.commits import (
     committed_record_not_on_leader,
     follower_stuck,
@@ -274,3 +275,82 @@ def test_checkpoints_are_compared_with_their_logs(spark: SparkSession) -> None:
     for name, (_, expected) in CHECKPOINTS.items():
         assert [(each.name, each.node) for each in found[name]] == [("checkpoint-disagrees", 1)] * len(expected), name
         assert all(words in each.message for words, each in zip(expected, found[name], strict=True)), name
+
+
+def election(leader: int, voters: list[int], granting: list[int]) -> str:
+    return json.dumps({"leader": leader, "voters": voters, "granting": granting})
+
+
+def elected(offset: int, epoch: int, leader: int, voters: list[int], granting: list[int], node: int = 1) -> LoggedBatch:
+    """A batch with a LeaderChange record."""
+    crc = 1000 * epoch + offset
+    return LoggedBatch(node, TOPIC, 0, offset, offset, epoch, crc, election=election(leader, voters, granting))
+
+
+FIRST_ELECTION = elected(0, 1, 1, [1, 2, 3], [1, 2])
+SET_OF_4 = log(1, (1, 1, [1, 3, 4]))[0]
+PROPER = {
+    "a static quorum": [FIRST_ELECTION],
+    "an election after a change": [FIRST_ELECTION, SET_OF_4, elected(2, 2, 3, [1, 3, 4], [3, 4])],
+    "an election before a change": [elected(0, 1, 1, [1, 2, 3], [1, 3]), SET_OF_4],
+    "votes beyond a majority": [elected(0, 1, 1, [1, 2, 3], [1, 2, 3])],
+}
+IMPROPER = {
+    "the leader counts the voters of an earlier set": (
+        [FIRST_ELECTION, SET_OF_4, elected(2, 2, 1, [1, 2, 3], [1, 2])],
+        {
+            "stale-voters": "as leader of epoch 2 (LeaderChange at offset 2 in the logs of nodes 1) node 1 counted "
+            "voters 1, 2, 3, after a KRaftVoters record of 1, 3, 4",
+            "elected-without-majority": "node 1 had the votes of 1, of voters 1, 3, 4",
+        },
+    ),
+    "half of four voters grant their votes": (
+        [elected(0, 1, 1, [1, 2, 3, 4], [1, 2])],
+        {"elected-without-majority": "had the votes of 1, 2, of voters 1, 2, 3, 4"},
+    ),
+    "the leader counts other voters and has the votes of the right ones too": (
+        [FIRST_ELECTION, SET_OF_4, elected(2, 2, 1, [1, 2, 3], [1, 2, 3])],
+        {"stale-voters": "node 1 counted voters 1, 2, 3"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROPER)
+def test_elections_are_proper(name: str, find_in_run: FindInRun) -> None:
+    assert find_in_run("divergence", HEAL, [], PROPER[name]) == []
+
+
+@pytest.mark.parametrize("name", IMPROPER)
+def test_elections_are_improper(name: str, find_in_run: FindInRun) -> None:
+    batches, expected = IMPROPER[name]
+    found = {each.name: each for each in find_in_run("divergence", HEAL, [], batches)}
+    assert found.keys() == expected.keys()
+    assert all(words in found[name].message for name, words in expected.items())
+    assert {each.node for each in found.values()} == {1}
+
+
+def test_an_election_in_several_logs_is_one_finding(find_in_run: FindInRun) -> None:
+    batches = [elected(0, 1, 1, [1, 2, 3], [1], node) for node in (1, 2, 3)]
+    [found] = find_in_run("divergence", HEAL, [], batches)
+    assert "in the logs of nodes 1, 2, 3" in found.message
+
+
+def test_elections_agree_with_their_twin_on_random_logs(spark: SparkSession) -> None:
+    source = random.Random(7)
+    subsets = [list(each) for size in (1, 2, 3) for each in itertools.combinations((1, 2, 3), size)]
+    batches = [
+        LoggedBatch(
+            *(node, TOPIC, 0, offset, offset, node, offset),
+            voters=json.dumps(source.choice(subsets)) if source.random() < 0.4 else None,
+            election=election(1, source.choice(subsets), source.choice(subsets)) if source.random() < 0.5 else None,
+        )
+        for node in range(1, 50)
+        for offset in range(source.randint(1, 6))
+    ]
+    configure_for(spark, rows=len(batches))
+    found = elections(batch_table(spark, batches), "divergence").collect()
+    results = [
+        (each["name"], *map(int, re.findall(r"epoch (\d+) .*? offset (\d+)", each["message"])[0])) for each in found
+    ]
+    assert sorted(results) == sorted(twins.elections(batches))
+    assert {name for name, _, _ in results} == {"stale-voters", "elected-without-majority"}

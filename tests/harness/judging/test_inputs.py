@@ -78,7 +78,7 @@ LEGAL = (transition(1, None, "Idle", 1), transition(1, "Idle", "Standby", 1), tr
 def test_a_run_is_checked_by_the_rules_of_its_system_without_the_plugin(run: RunDirectory, spark: SparkSession) -> None:
     observed(run, *LEGAL, transition(2, None, "Standby", 1), transition(2, "Standby", "Leader", 3))
     verdict = judge_run(run, spark)
-    assert verdict.checks == ("nemesis", "quorum")
+    assert verdict.checks == ("nemesis", "servers", "quorum")
     assert [(found.name, found.node, found.message) for found in verdict.findings] == [
         ("illegal-transition", 2, f"{TABLE}: node 2 went from its start (epoch ?) to Standby (epoch 1)"),
         ("illegal-transition", 2, f"{TABLE}: node 2 went from Standby (epoch 1) to Leader (epoch 3)"),

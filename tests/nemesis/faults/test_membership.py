@@ -9,10 +9,20 @@ import pytest
 
 from harness import plugins
 from harness.model import BadInput, PeerFailure
-from harness.model.faults.membership import MembershipView, Reassignment, Replicas, VoterChange
+from harness.model.faults.membership import (
+    MembershipView,
+    Reassignment,
+    Replicas,
+    VoterChange,
+    add_voter,
+    await_membership,
+    elect,
+    reassign,
+    remove_voter,
+)
 from harness.model.session import NoAnswer
 from nemesis.faults import membership
-from nemesis.faults.membership import FAULT, add_voter, await_membership, elect, reassign, remove_voter
+from nemesis.faults.membership import FAULT
 from nemesis.session import refuse_unavailable
 
 LOG_0, LOG_1 = ("log", 0), ("log", 1)

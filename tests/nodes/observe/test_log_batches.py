@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import io
+import json
 import struct
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kio.schema.leader_change_message.v0 import data as leader_change_v0
+from kio.schema.leader_change_message.v1 import data as leader_change_v1
 from kio.schema.types import BrokerId
 from kio.schema.voters_record.v0 import VotersRecord
 from kio.schema.voters_record.v0.data import Endpoint, KRaftVersionFeature, Voter
 from kio.serial import entity_writer
-from kio.static.primitive import i16, u16
+from kio.static.primitive import i16, i32, u16
 
 from harness.model.records.logged_batch import LoggedBatch
 from nodes.observe.log_batches import read_log
-from nodes.wire.batches import HEADER_BYTES, Record, encode_batch
+from nodes.wire.batches import HEADER_BYTES, Record, encode_batch, heads, records
 
 ONE = [Record(b"key", b"value")]
 FIRST = encode_batch(ONE, base_offset=0, leader_epoch=1, timestamp_ms=0, is_control=True)
@@ -112,6 +116,56 @@ def voters_batch(*voters: int) -> bytes:
 def test_batch_with_a_voters_record_has_the_voters(partition: Path) -> None:
     write_segment(partition, 0, FIRST, SECOND, THIRD, voters_batch(3, 1))
     assert [batch.voters for batch in read_log(1, partition)] == [None, None, None, "[1, 3]"]
+
+
+def control_batch(*controls: tuple[int, bytes]) -> bytes:
+    """A control batch at offset 4 with records of these types and values."""
+    content = [Record(struct.pack(">hh", 0, kind), value) for kind, value in controls]
+    return encode_batch(content, base_offset=4, leader_epoch=2, timestamp_ms=0, is_control=True)
+
+
+def leader_change(version: int) -> bytes:
+    """A LeaderChangeMessage: leader 2, voters 1 to 3, of which 3 and 2 granted their votes."""
+    module = (leader_change_v0, leader_change_v1)[version]
+
+    def voter(number: int) -> Any:
+        directory = {"voter_directory_id": uuid.UUID(int=number)} if version else {}
+        return module.Voter(voter_id=i32(number), **directory)
+
+    message = module.LeaderChangeMessage(
+        version=i16(version),
+        leader_id=BrokerId(2),
+        voters=tuple(map(voter, (1, 2, 3))),
+        granting_voters=tuple(map(voter, (3, 2))),
+    )
+    buffer = io.BytesIO()
+    entity_writer(module.LeaderChangeMessage)(buffer, message)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_batch_with_a_leader_change_has_the_election(partition: Path, version: int) -> None:
+    write_segment(partition, 0, FIRST, SECOND, THIRD, control_batch((2, leader_change(version))))
+    *earlier, last = read_log(1, partition)
+    assert [batch.election for batch in earlier] == [None] * 3
+    assert json.loads(last.election or "") == {"leader": 2, "voters": [1, 2, 3], "granting": [2, 3]}
+    assert last.voters is None
+
+
+def test_batch_may_have_both_an_election_and_voters(partition: Path) -> None:
+    """The first leader of a quorum with dynamic voters writes both in one batch."""
+    (head,) = heads(voters_batch(1, 2))
+    (voters,) = records(voters_batch(1, 2), head)
+    write_segment(partition, 4, control_batch((2, leader_change(1)), (6, voters.value or b"")))
+    (batch,) = read_log(1, partition)
+    assert (batch.voters, json.loads(batch.election or "")["leader"]) == ("[1, 2]", 2)
+
+
+@pytest.mark.parametrize("value", [b"", b"\x00", b"\x00\x02\x00", b"\x00\x00\x01", b"\xff\xff\x00"])
+def test_control_record_that_cannot_be_decoded_counts_as_absent(partition: Path, value: bytes) -> None:
+    write_segment(partition, 4, control_batch((2, value), (6, value)))
+    (batch,) = read_log(1, partition)
+    assert (batch.voters, batch.election) == (None, None)
 
 
 def test_batch_has_its_epoch_in_the_checkpoint(partition: Path) -> None:

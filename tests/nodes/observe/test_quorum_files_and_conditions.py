@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from harness.model import PeerFailure
-from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN, all_follow, is_candidate, is_not_leader
+from harness.model.conditions import (
+    ALL_FOLLOW_LEADER,
+    ANY_LOST_ELECTION,
+    LEADER_KNOWN,
+    all_follow,
+    is_candidate,
+    is_not_leader,
+    lost_election,
+)
 from harness.model.story import wait_until
 from harness.planning.story_steps import StoryStep
 from nodes.observe.conditions import QuorumView, holds
@@ -102,3 +110,21 @@ def test_every_condition_is_valid_in_a_plan(condition):
 def test_leader_is_the_claim_with_the_highest_epoch():
     assert QuorumView((1, 2), {1: claim(1, 4), 2: claim(2, 3)}, {}).leader() == 1
     assert QuorumView((1, 2), {}, {}).leader() is None
+
+
+@pytest.mark.parametrize(
+    ("stood", "last", "expected"),
+    [
+        ({1: 2}, following(3, 2), True),
+        ({1: 1}, following(3, 2), False),
+        ({}, following(3, 2), False),
+        ({1: 2}, following(None, 2, "Candidate"), False),
+        ({1: 2}, following(1, 2, "Leader"), False),
+    ],
+    ids=["lost", "stood in an earlier epoch", "never stood", "still stands", "won"],
+)
+def test_node_lost_an_election_if_it_follows_in_the_epoch_in_which_it_stood(stood, last, expected):
+    view = QuorumView((1, 2, 3), {3: claim(3, 2)}, {**ALL_FOLLOW_3, 1: last}, stood=stood)
+    assert holds(lost_election(1), view) is expected
+    assert holds(ANY_LOST_ELECTION, view) is expected
+    assert not holds(lost_election(2), view)

@@ -170,7 +170,7 @@ async def processes(directory: Path) -> None:
         await servers.pause(2)
         await servers.kill_all()
         await servers.start(3)
-        await until(lambda: [3, "stopped", "exit 3"] in events, "the end of n3 is reported")
+        await until(lambda: [3, "exited", "exit 3"] in events, "the end of n3 is reported")
         report(states=states, events=events, refusal=refusal, last=servers.state(2), log=log_of(hosts, 1))
 
 

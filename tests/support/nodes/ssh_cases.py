@@ -165,7 +165,7 @@ async def processes(directory: Path) -> None:
         await until(lambda: servers.state(2) == "paused", "a SIGSTOP from another process is seen")
         await servers.kill_all()
         await servers.start(3)
-        await until(lambda: [3, "stopped", "exit 3"] in events, "the end of n3 is reported")
+        await until(lambda: [3, "exited", "exit 3"] in events, "the end of n3 is reported")
         report(states=states, events=events, stubborn=stubborn, last=servers.state(2), log=log_of(hosts, 1))
 
 

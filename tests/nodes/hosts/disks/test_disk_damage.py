@@ -91,6 +91,12 @@ def test_a_checkpoint_holds_the_requested_damage(data, damage, is_damaged):
     assert is_damaged((data / LOG / "quorum-state").read_bytes())
 
 
+def test_a_missing_checkpoint_is_deleted(data):
+    done = corrupt_checkpoint(data, {"file": f"{LOG}/quorum-state", "damage": "missing"}, random.Random(1))
+    assert not (data / LOG / "quorum-state").exists()
+    assert (done["file"], done["after"]) == (f"{LOG}/quorum-state", None)
+
+
 def test_a_wiped_directory_is_empty_and_the_targets_of_its_links_are_kept(data, tmp_path_factory):
     linked = tmp_path_factory.mktemp("linked")
     (linked / "kept").write_text("kept")

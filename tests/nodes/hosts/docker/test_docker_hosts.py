@@ -127,7 +127,7 @@ def test_the_state_of_a_server_is_what_the_kernel_reports_and_each_end_is_report
             servers = DockerProcesses(hosts, ShellServers((READY, FAILING)), lambda *event: events.append(event))
             states = await states_through_actions(hosts, servers)
             await servers.start(2)
-            await until(lambda: (2, "stopped", "exit 3") in events, "the end of n2 is reported")
+            await until(lambda: (2, "exited", "exit 3") in events, "the end of n2 is reported")
             return states
 
     assert asyncio.run(scenario()) == ["gone", "running", "paused", "running", "gone", "running", "gone"]
@@ -154,7 +154,7 @@ def test_a_server_that_ignores_sigterm_and_a_crash_are_reported_and_a_paused_ser
 
     asyncio.run(scenario())
     assert events[1] == (1, "stopped", "SIGKILL")
-    assert events[3] == (2, "stopped", "SIGSEGV")
+    assert events[3] == (2, "exited", "SIGSEGV")
 
 
 def test_a_server_runs_in_its_container(label, tmp_path):

@@ -58,7 +58,7 @@ def test_the_state_of_a_server_is_what_the_kernel_reports_after_each_action(sand
 def test_a_log_is_appended_across_restarts_and_the_exit_of_a_failing_server_is_reported(sandbox):
     result = sandbox.run("processes")
     assert result["log"].startswith("ready\n")
-    assert [3, "stopped", "exit 3"] in result["events"]
+    assert [3, "exited", "exit 3"] in result["events"]
 
 
 def test_a_server_that_ignores_sigterm_is_reported_and_a_paused_one_can_be_killed(sandbox):
@@ -70,5 +70,5 @@ def test_a_server_that_ignores_sigterm_is_reported_and_a_paused_one_can_be_kille
 
 def test_an_unexpected_crash_is_reported(sandbox):
     result = sandbox.run("crash")
-    assert result["events"] == [[1, "started", ""], [1, "stopped", "SIGSEGV"]]
+    assert result["events"] == [[1, "started", ""], [1, "exited", "SIGSEGV"]]
     assert result["state"] == "gone"

@@ -91,7 +91,7 @@ def test_the_state_of_a_server_is_what_the_remote_kernel_reports_and_each_end_is
         [2, "started", ""],
         [2, "stopped", "SIGKILL"],
         [3, "started", ""],
-        [3, "stopped", "exit 3"],
+        [3, "exited", "exit 3"],
     ]
     assert result["stubborn"] == "ending n2 with SIGTERM: still running after 0.3 s"
     assert result["last"] == "gone"
@@ -118,7 +118,7 @@ def test_heal_undoes_what_leases_did_not_and_can_be_repeated(run_case):
 def test_a_server_whose_connection_is_lost_is_reported_and_killed_by_its_lease(run_case):
     (result,) = run_case("dropped")
     assert result["states"] == ["gone", "running"]
-    assert [1, "stopped", "connection lost"] in result["events"]
+    assert [1, "exited", "connection lost"] in result["events"]
     assert result["ending"].startswith("ending the lease of n1 (root@10.77.0.1:22): ")
     assert result["left"] == []
 

@@ -1,0 +1,96 @@
+"""Whether each server ran until the run ended it: a server that exits or crashes by itself is a finding.
+
+    server-cannot-start     a server exited before it answered or logged a state: at its start
+    server-exited           a server exited, or crashed with a signal such as SIGSEGV, later than that
+
+Both are tolerated on a node whose disk had a fault before, since a server may halt when its disk fails. They are
+unknown if something outside the run ended the server, e.g. the kernel when memory is short (SIGKILL). The processes
+themselves record whether an end was requested (nodes/hosts/processes.py), so kills and stops of the nemesis are never
+findings.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+from checkers.framework.contract import Check, JudgeSettings, finding
+from checkers.framework.timeline import nemesis_ops
+from harness.model.quorum_states import State
+
+CHECK = "servers"
+DISK_FAULT = "disk"
+FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "exit 143", "exit 130", "exit 129", "connection lost")
+"""How a server ends that something outside the run has ended; Java's exit codes are 128 plus the signal's number."""
+
+ANSWERS = ("transition", "claim", "denial")
+
+
+def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
+    """Every end of a server that was not requested."""
+    exited = exits(observations)
+    message = fn.concat(
+        fn.format_string("a server runs until it is told to end: node %d", "node"),
+        fn.when(
+            fn.col("last.state") == State.LEADER.value, fn.format_string(", leader of epoch %d,", "last.epoch")
+        ).otherwise(fn.lit("")),
+        fn.when(fn.col("answered"), fn.lit(" ended: ")).otherwise(fn.lit(" ended at its start: ")),
+        fn.col("detail"),
+    )
+    severity = (
+        fn.when(is_from_outside(), "unknown")
+        .when(after_disk_fault(history, settings), "tolerated")
+        .otherwise("invalid")
+    )
+    name = fn.when(fn.col("answered"), "server-exited").otherwise("server-cannot-start")
+    return finding(exited, CHECK, name, message, severity, node=fn.col("node"), time_ns=fn.col("time_ns"))
+
+
+def exits(observations: DataFrame) -> DataFrame:
+    """(node, time_ns, detail, answered, last): the ends that were not requested.
+
+    answered: whether the server had answered or logged a state since its start. last: its last logged state and epoch.
+    """
+    kinds = ("started", "exited", *ANSWERS)
+    seen = observations.where(fn.col("kind").isin(*kinds)).select(
+        "node", "time_ns", "position", "kind", "state", "epoch", "detail"
+    )
+    in_order = ("time_ns", "position")
+    so_far = Window.partitionBy("node").orderBy(*in_order).rowsBetween(Window.unboundedPreceding, 0)
+    starts = fn.sum((fn.col("kind") == "started").cast("int")).over(so_far)
+    own = Window.partitionBy("node", "start").orderBy(*in_order).rowsBetween(Window.unboundedPreceding, 0)
+    state = fn.when(fn.col("kind") == "transition", fn.struct("state", "epoch"))
+    of_server = (
+        seen.withColumn("start", starts)
+        .withColumn("answered", fn.max(fn.col("kind").isin(*ANSWERS)).over(own))
+        .withColumn("last", fn.last(state, ignorenulls=True).over(own))
+    )
+    return of_server.where("kind = 'exited'").select("node", "time_ns", "detail", "answered", "last")
+
+
+def is_from_outside() -> Column:
+    """Whether an end is one that something outside the run causes."""
+    how = fn.split("detail", ":", 2)[0]
+    return how.isin(*FROM_OUTSIDE)
+
+
+def after_disk_fault(history: DataFrame, settings: JudgeSettings) -> Column:
+    """Whether the node's disk had a fault before. A fault that failed names no nodes and may have hit any."""
+    begun_ns = 0
+    first_ns: dict[int | None, int] = {}
+    for op in nemesis_ops(history):
+        if settings.ops.faults.get(op.f) == DISK_FAULT:
+            for node in [None] if op.error else op.value.get("nodes", []):
+                first_ns.setdefault(node, begun_ns)
+        begun_ns = op.time_ns
+    hit = [
+        (fn.lit(node is None) | (fn.col("node") == fn.lit(node))) & (fn.col("time_ns") >= since_ns)
+        for node, since_ns in first_ns.items()
+    ]
+    return reduce(or_, hit, fn.lit(False))
+
+
+SERVERS = Check(findings)

@@ -1,0 +1,210 @@
+"""Defects of released Kafka that no issue reports: found with splitbrain, each with its cause in docs/findings.
+
+Contains scenarios named EX-NN. Bugs with an issue number are in regressions.py.
+"""
+
+from __future__ import annotations
+
+from harness.model.conditions import (
+    ALL_FOLLOW_LEADER,
+    ANY_LOST_ELECTION,
+    CAUGHT_UP,
+    LEADER_KNOWN,
+    all_follow,
+    is_not_leader,
+)
+from harness.model.faults.disks import corrupt_checkpoint
+from harness.model.faults.membership import add_voter, await_membership, remove_voter
+from harness.model.faults.requests import create_topic
+from harness.model.faults.rpc import Api, RpcMatch, RpcRule, delay, intercept
+from harness.model.scenario import Scenario, Side, Source, on
+from harness.model.story import (
+    DOWN,
+    LOST_THE_ELECTION,
+    cut,
+    cut_links,
+    heal,
+    heal_links,
+    kill,
+    lead,
+    mark,
+    pause,
+    restart,
+    resume,
+    seconds,
+    sleep,
+    split,
+    start,
+    stop_clients,
+    wait_until,
+)
+from harness.scenarios.expectations import no_leader, two_leaders
+
+KIP_853 = Source("KIP-853")
+
+
+def _both_ways(*pairs: tuple[int, int]) -> list[tuple[int, int]]:
+    return [link for a, b in pairs for link in ((a, b), (b, a))]
+
+
+_TRUNCATE = (
+    wait_until(ALL_FOLLOW_LEADER),
+    lead("n1"),
+    wait_until(all_follow(1)),
+    mark("n1 is cut off and appends records that are lost"),
+    cut_links(_both_ways((1, 2))),  # n2 lags, so that n3 wins the election
+    sleep(seconds(1)),
+    cut("n1"),
+    create_topic("n1", "burst", partitions=1000, is_answered=False),
+    wait_until(is_not_leader(1)),
+    sleep(seconds(2)),
+    heal_links(_both_ways((1, 2), (1, 3), (1, 4))),
+    wait_until(all_follow(3)),
+    wait_until(CAUGHT_UP),
+    sleep(seconds(1)),
+)
+_REPLACE_AND_SPLIT = (
+    mark("n2 fails and is replaced by n4"),
+    cut("n2"),
+    remove_voter("n2"),
+    await_membership(),
+    add_voter("n4"),
+    await_membership(),
+    mark("n1 and n2 are split from n3 and n4"),
+    split([1, 2], [3, 4]),
+    heal_links(_both_ways((1, 2))),
+    sleep(seconds(15)),
+    stop_clients(),
+    heal_links(_both_ways((1, 3), (1, 4), (2, 3), (2, 4))),
+    sleep(seconds(5)),
+)
+
+EX_02 = Scenario(
+    id="EX-02",
+    title="A controller that has truncated its log keeps removed voters, and two leaders commit",
+    question="After a voter was replaced, do a split's two sides both elect a leader that commits?",
+    source=KIP_853 / "Voter changes",
+    nodes=4,
+    voters=3,
+    layout="combined",
+    workload="register",
+    story=(*_TRUNCATE, *_REPLACE_AND_SPLIT),
+    bad=Side(
+        on(kafka="4.3.1"),
+        shows=(two_leaders(at_least_ms=5000),),
+        breaks=(
+            "stale-voters",
+            "elected-without-majority",
+            "high-watermark-went-back",
+            "lost-write",
+            "committed-record-not-on-leader",
+            "server-exited",
+        ),
+    ),
+    good=Side(
+        on(kafka="4.3.1"),
+        never=(two_leaders(at_least_ms=5000),),
+        story=(*_TRUNCATE, kill("n1"), start("n1"), wait_until(all_follow(3)), *_REPLACE_AND_SPLIT),
+    ),
+)
+
+LONG_REQUESTS = {"controller.quorum.request.timeout.ms": "10000"}
+
+PATIENT_FOLLOWER = {3: {"controller.quorum.fetch.timeout.ms": "10000"}}
+"""Without Pre-Vote, up to 3.9, a resumed follower whose fetch timeout has passed deposes the leader first."""
+
+_PAUSE = (wait_until(ALL_FOLLOW_LEADER), lead("n1"), wait_until(all_follow(1)), sleep(seconds(2)), pause("n3"))
+
+EX_03 = Scenario(
+    id="EX-03",
+    title="The leader exits when a voter that it removed answers a BeginQuorumEpoch request",
+    question="Does the leader survive the removal of a voter that was paused?",
+    source=KIP_853 / "Voter changes",
+    nodes=3,
+    voters=3,
+    layout="combined",
+    workload="register",
+    story=(
+        *_PAUSE,
+        sleep(seconds(3)),
+        remove_voter("n3"),
+        resume("n3"),
+        sleep(seconds(12)),
+        mark("an operator starts servers that have ended"),
+        heal(),
+        wait_until(LEADER_KNOWN),
+    ),
+    bad=Side(
+        on(kafka="4.3.1", kafka_switches=LONG_REQUESTS),
+        node_switches=PATIENT_FOLLOWER,
+        shows=(no_leader(at_least_ms=5000),),
+        breaks=("server-exited",),
+    ),
+    good=Side(
+        on(kafka="4.3.1", kafka_switches=LONG_REQUESTS),
+        node_switches=PATIENT_FOLLOWER,
+        never=(no_leader(at_least_ms=5000),),
+        story=(
+            *_PAUSE,
+            sleep(seconds(3)),
+            resume("n3"),
+            wait_until(CAUGHT_UP),
+            sleep(seconds(2)),
+            remove_voter("n3"),
+            await_membership(),
+            sleep(seconds(12)),
+        ),
+    ),
+)
+
+SPLIT_VOTE = (
+    RpcRule("vote requests", RpcMatch((Api.VOTE,)), delay(250)),
+    RpcRule("votes", RpcMatch((Api.VOTE,), "response", sources=("n2", "n3"), targets=("n2", "n3")), delay(400)),
+)
+"""Both followers become candidates before either hears of the other's epoch, so both vote for themselves."""
+
+NO_IDLE_RECORDS = {"metadata.max.idle.interval.ms": "0"}
+"""The leader appends nothing while it resumes, so its log is not longer than the candidates', and it grants a vote."""
+
+EX_04 = Scenario(
+    id="EX-04",
+    title="A voter that lost an election and was removed never starts again",
+    question="Does a node that was a candidate start again after its removal from the voters?",
+    source=KIP_853 / "Voter changes",
+    nodes=3,
+    voters=3,
+    layout="combined",
+    story=(
+        wait_until(ALL_FOLLOW_LEADER),
+        lead("n1"),
+        wait_until(all_follow(1)),
+        mark("all nodes pause, and both followers stand for election"),
+        intercept(*SPLIT_VOTE),
+        pause("n1"),
+        pause("n2"),
+        pause("n3"),
+        sleep(seconds(4)),
+        resume("n2"),
+        resume("n3"),
+        sleep(seconds(0.8)),
+        resume("n1"),
+        wait_until(ANY_LOST_ELECTION),
+        heal(),
+        wait_until(ALL_FOLLOW_LEADER),
+        mark("a follower that lost is removed and restarted"),
+        remove_voter(LOST_THE_ELECTION),
+        await_membership(),
+        *restart(LOST_THE_ELECTION),
+        sleep(seconds(6)),
+        start(DOWN),
+        sleep(seconds(6)),
+        mark("without its quorum-state it starts"),
+        corrupt_checkpoint(DOWN, "quorum-state", "missing"),
+        start(DOWN),
+        sleep(seconds(6)),
+    ),
+    bad=Side(on(kafka="4.3.1", kafka_switches=NO_IDLE_RECORDS), breaks=("server-cannot-start",)),
+    good=Side(on(kafka="3.9.1", kafka_switches=NO_IDLE_RECORDS)),
+)
+
+SCENARIOS = (EX_02, EX_03, EX_04)

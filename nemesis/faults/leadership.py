@@ -1,0 +1,98 @@
+"""Leadership: a chosen node becomes the leader.
+
+KRaft has no request that transfers leadership, so the choice is made by the logs: while the other voters are cut off
+from the leader, only the chosen node receives the leader's records. Then the leader is cut off too, and no voter with a
+shorter log can win against the chosen one (KIP-595, "Vote"). The links are restored before the action completes. If
+another node won all the same, because no record was appended meanwhile, the action repeats this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from harness.model import PeerFailure
+from harness.model.hosts import Link, UndoRecord
+from harness.model.plurals import counted
+from harness.model.story import ONE, Step, lead
+from nemesis.arguments import OnNodes
+from nemesis.context import NemesisContext
+from nemesis.fault import Action, Fault, Resolved
+
+APPEND_SECONDS = 1.5
+"""How long the chosen node alone receives records: an idle Kafka controller appends one every half second."""
+ELECTION_SECONDS = 20.0
+ATTEMPTS_MAX = 6
+POLL_SECONDS = 0.05
+
+
+def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
+    """The one node of the role, and the links that may be cut. Raises PeerFailure if the role has several nodes."""
+    nodes = context.nodes_in_role(value["who"])
+    if len(nodes) != 1:
+        raise PeerFailure(f"{f}: expected one node in the role {value['who']}, found {len(nodes)}")
+    return {"nodes": list(nodes), "links": sorted(list(link) for link in _links_among(context) - context.cut_links)}
+
+
+def undo(f: str, resolved: Resolved) -> UndoRecord:
+    """Undone by healing every link that was not cut before."""
+    return UndoRecord(f, "heal-links", {"links": resolved["links"]})
+
+
+async def inject(context: NemesisContext, _f: str, resolved: Resolved) -> dict[str, Any]:
+    """Depose leaders until the chosen node leads. Raises PeerFailure if it does not after ATTEMPTS_MAX elections."""
+    (chosen,) = resolved["nodes"]
+    elections = 0
+    while (leader := await _leader_other_than(context, None)) != chosen:
+        if elections == ATTEMPTS_MAX:
+            raise PeerFailure(f"lead n{chosen}: n{leader} leads after {elections} elections")
+        await _depose(context, leader, chosen)
+        elections += 1
+    after = f" after {counted(elections, 'election')}" if elections else ""
+    return {"nodes": [chosen], "label": f"n{chosen} leads{after}"}
+
+
+async def _depose(context: NemesisContext, leader: int, chosen: int) -> None:
+    """Cut the leader off, the chosen node last, until another node leads; restore the links that this has cut."""
+    others = frozenset(link for link in _links_among(context) if leader in link and chosen not in link)
+    last = frozenset({(leader, chosen), (chosen, leader)})
+    try:
+        await context.links.cut(others - context.cut_links)
+        await asyncio.sleep(APPEND_SECONDS)
+        await context.links.cut(last - context.cut_links)
+        await _leader_other_than(context, leader)
+    finally:
+        await context.links.heal((others | last) - context.cut_links)
+
+
+async def _leader_other_than(context: NemesisContext, former: int | None) -> int:
+    deadline = asyncio.get_running_loop().time() + ELECTION_SECONDS
+    while (leader := context.leader()) in (None, former):
+        if asyncio.get_running_loop().time() > deadline:
+            raise PeerFailure(f"waiting for a leader other than n{former}: none after {ELECTION_SECONDS:g} s")
+        await asyncio.sleep(POLL_SECONDS)
+    assert leader is not None
+    return leader
+
+
+def _links_among(context: NemesisContext) -> frozenset[Link]:
+    return frozenset((a, b) for a in context.nodes for b in context.nodes if a != b)
+
+
+def sample(_random_source: random.Random, _nodes: int) -> list[Step]:
+    """A random node becomes the leader."""
+    return [lead(ONE)]
+
+
+FAULT = Fault(
+    name="leadership",
+    summary="a chosen node becomes the leader: the others are cut off from the old one until it wins the election",
+    actions={"lead": Action(OnNodes, momentary=True)},
+    resolve=resolve,
+    undo=undo,
+    inject=inject,
+    sample=sample,
+    trials=((lead("n1"),),),
+)
