@@ -1,7 +1,8 @@
 """When each fault was active: intervals computed from the nemesis's rows of the history.
 
 A nemesis operation is two rows of process NEMESIS: its invocation, and its completion with the outcome. A fault's
-interval begins with its invocation and ends when an operation that ends it completes (harness.model.nemesis_ops). A
+interval begins with its invocation and ends when operations that end it (harness.model.nemesis_ops) have completed for
+all of its links or nodes: one link that is healed does not end a partition, nor one start the kill of another node. A
 mark, and an operation without a lasting effect, is an interval of its own. Waiting is not a fault, and marks of the
 harness itself are omitted. `injections` counts what was injected.
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from harness.model.nemesis_ops import HEAL, NemesisOps
@@ -46,10 +47,20 @@ class Injections:
     failed: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Active:
+    """A fault that is in place since its invocation, on these links or nodes; None if its row does not say on which."""
+
+    begin_ns: int
+    f: str
+    label: str
+    scope: frozenset[Any] | None = None
+
+
 def fault_intervals(history: Iterable[Op], end_ns: int, ops: NemesisOps) -> tuple[FaultInterval, ...]:
     """The intervals in order of their start. A fault that no operation ended lasts until end_ns."""
     intervals: list[FaultInterval] = []
-    active: list[tuple[Op, str]] = []
+    active: list[_Active] = []
     invocation: Op | None = None
     for op in history:
         if op.process != NEMESIS or op.f in ops.waits or op.value in HARNESS_MARKS:
@@ -59,24 +70,43 @@ def fault_intervals(history: Iterable[Op], end_ns: int, ops: NemesisOps) -> tupl
         elif invocation is None or invocation.f != op.f:
             invocation = op
             if op.f not in ops.heals | ops.momentary:
-                active.append((op, label_of(op)))
+                active.append(_Active(op.time_ns, op.f, label_of(op)))
         else:
             if op.f in ops.heals:
-                intervals += _ended(active, op, ops)
+                active, ended = _after(active, op, ops)
+                intervals += ended
             elif op.f in ops.momentary:
                 intervals.append(FaultInterval(label_of(op), invocation.time_ns, op.time_ns, True))
             elif op.error is None:
-                active[-1] = (invocation, label_of(op))
+                active[-1] = _Active(invocation.time_ns, op.f, label_of(op), _scope_of(op))
             invocation = None
-    intervals += [FaultInterval(label, fault.time_ns, end_ns) for fault, label in active]
+    intervals += [FaultInterval(fault.label, fault.begin_ns, end_ns) for fault in active]
     return tuple(sorted(intervals, key=lambda interval: (interval.start_ns, interval.end_ns)))
 
 
-def _ended(active: list[tuple[Op, str]], healer: Op, ops: NemesisOps) -> list[FaultInterval]:
-    """The intervals that an operation ends; their faults are removed from the active ones."""
-    ended = [each for each in active if healer.f == HEAL or each[0].f in ops.ends[healer.f]]
-    active[:] = [each for each in active if each not in ended]
-    return [FaultInterval(label, fault.time_ns, healer.time_ns) for fault, label in ended]
+def _after(active: list[_Active], healer: Op, ops: NemesisOps) -> tuple[list[_Active], list[FaultInterval]]:
+    """The faults that are still in place after an operation that ends faults, and the intervals that it ends."""
+    healed = None if healer.f == HEAL else _scope_of(healer)
+    left: list[_Active] = []
+    ended: list[FaultInterval] = []
+    for fault in active:
+        is_concerned = healer.f == HEAL or fault.f in ops.ends[healer.f]
+        scope = frozenset() if healed is None or fault.scope is None else fault.scope - healed
+        if not is_concerned:
+            left.append(fault)
+        elif scope:
+            left.append(replace(fault, scope=scope))
+        else:
+            ended.append(FaultInterval(fault.label, fault.begin_ns, healer.time_ns))
+    return left, ended
+
+
+def _scope_of(op: Op) -> frozenset[Any] | None:
+    """The links or nodes of a completed operation; None if its value has neither."""
+    value = op.value if isinstance(op.value, dict) else {}
+    if "links" in value:
+        return frozenset((source, target) for source, target in value["links"])
+    return frozenset(value["nodes"]) if "nodes" in value else None
 
 
 def injections(history: Iterable[Op], ops: NemesisOps) -> tuple[Injections, ...]:

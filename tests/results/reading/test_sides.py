@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -123,6 +124,31 @@ def test_injections_count_faults_by_name_with_those_without_effect() -> None:
         Injections("partition", 1, 0),
         Injections("kill", 1, 1),
         Injections("pause", 0, 1),
+    )
+
+
+def links(*pairs: tuple[int, int], label: str = "cut") -> dict[str, Any]:
+    return {"links": [list(pair) for pair in pairs], "label": label}
+
+
+def test_partition_ends_when_all_of_its_links_are_healed() -> None:
+    history = [
+        *(nemesis_op(1, "cut", {"who": "n1"}), nemesis_op(2, "cut", links((1, 2), (1, 3)))),
+        *(nemesis_op(3, "heal_links", links((1, 2))), nemesis_op(4, "heal_links", links((1, 2)))),
+        *(nemesis_op(5, "heal_links", links((1, 3), (2, 3))), nemesis_op(6, "heal_links", links((1, 3), (2, 3)))),
+    ]
+    assert fault_intervals(history, 99, plugins.ops()) == (FaultInterval("cut", 1, 6),)
+
+
+def test_start_ends_the_kill_of_its_own_nodes_only() -> None:
+    history = [
+        *(nemesis_op(1, "kill", {"who": "n1"}), nemesis_op(2, "kill", {"nodes": [1], "label": "n1 killed"})),
+        *(nemesis_op(3, "kill", {"who": "n2"}), nemesis_op(4, "kill", {"nodes": [2], "label": "n2 killed"})),
+        *(nemesis_op(5, "start", {"who": "n2"}), nemesis_op(6, "start", {"nodes": [2], "label": "n2 started"})),
+    ]
+    assert fault_intervals(history, 99, plugins.ops()) == (
+        FaultInterval("n1 killed", 1, 99),
+        FaultInterval("n2 killed", 3, 6),
     )
 
 
