@@ -147,8 +147,11 @@ def _expectations(
 ) -> tuple[ExpectationResult, ...]:
     if plan.scenario is None:
         return ()
-    side = plugins.scenario(plan.scenario).side(_side_of(plan.side or ""))
-    breaks = [_broken(name, findings) for name in side.breaks]
+    scenario, name = plugins.scenario(plan.scenario), _side_of(plan.side or "")
+    side = scenario.side(name)
+    breaks = [_broken(each, findings) for each in side.breaks]
+    if name == "good":
+        breaks += [_not_broken(each, findings) for each in scenario.bad.breaks if each not in side.breaks]
     shows = [_compare(expectation, measured, True) for expectation in side.shows]
     return (*breaks, *shows, *(_compare(expectation, measured, False) for expectation in side.never))
 
@@ -156,6 +159,11 @@ def _expectations(
 def _broken(name: str, findings: Sequence[Finding]) -> ExpectationResult:
     count = sum(finding.count for finding in findings if finding.name == name)
     return ExpectationResult(f"a guarantee is broken: {name}", counted(count, "finding"), count > 0)
+
+
+def _not_broken(name: str, findings: Sequence[Finding]) -> ExpectationResult:
+    count = sum(finding.count for finding in findings if finding.name == name and finding.severity == "invalid")
+    return ExpectationResult(f"not: a guarantee is broken: {name}", counted(count, "finding"), count == 0)
 
 
 def _compare(expectation: Expectation, measured: Mapping[str, float], expected: bool) -> ExpectationResult:
@@ -186,7 +194,7 @@ def run_summary(verdict: Verdict, findings: Sequence[Finding], expectations: Seq
         return f"No broken guarantee. {_as_expected(expectations)}".strip()
     noun = "broken guarantee" if verdict is Verdict.INVALID else "open question"
     weighty = [finding for finding in findings if finding.severity == verdict.value]
-    names = ", ".join(sorted({finding.name for finding in weighty}))
+    names = ", ".join(dict.fromkeys(finding.name for finding in weighty))
     count = sum(finding.count for finding in weighty)
     return f"{counted(count, noun)}: {names}."
 

@@ -25,6 +25,7 @@ from harness.model.conditions import Condition
 from harness.model.hosts import Clock
 from harness.model.nemesis_ops import AWAIT, HEAL, SLEEP
 
+LEAD: Final = "lead"
 MARK: Final = "mark"
 STORY_BEGINS: Final = "story"
 FINAL_READS: Final = "final"
@@ -186,8 +187,8 @@ def restart(who: Who) -> list[Step]:
 
 
 def lead(who: Who) -> Step:
-    """Make the node the leader."""
-    return Step("lead", {"who": who})
+    """Make the node the leader. At the beginning of a story this is preparation: quantities do not count it."""
+    return Step(LEAD, {"who": who})
 
 
 def configure(who: Who, switches: Mapping[str, str]) -> Step:

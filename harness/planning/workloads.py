@@ -15,7 +15,7 @@ from harness.engine.randomness import split
 from harness.model import NEMESIS, Op
 from harness.model.conditions import CAUGHT_UP
 from harness.model.nemesis_ops import AWAIT, SLEEP
-from harness.model.story import FINAL_READS, MARK, STOP_CLIENTS, STORY_BEGINS, Step, mark, wait_until
+from harness.model.story import FINAL_READS, LEAD, MARK, STOP_CLIENTS, STORY_BEGINS, Step, mark, wait_until
 from harness.planning.plan import Plan
 from workloads.workload import Workload, WorkloadSpec
 
@@ -42,10 +42,10 @@ def checks_of(plan: Plan, workload: Workload) -> tuple[str, ...]:
 
 
 def generator_of(plan: Plan, workload: Workload) -> Generator:
-    """The whole run: wait for the quorum, then the story beside the clients, then the final reads."""
-    waits, rest = _split([step.step() for step in plan.story], lambda step: step.f == AWAIT)
+    """The whole run: wait for the quorum and its leader, then the story beside the clients, then the final reads."""
+    preparation, rest = _split([step.step() for step in plan.story], lambda step: step.f in (AWAIT, LEAD))
     begins, rest = _split(rest, lambda step: bool(workload.script) and step.f != SLEEP)
-    before = nemesis(_sequence([*waits, mark(STORY_BEGINS), *begins]))
+    before = nemesis(_sequence([*preparation, mark(STORY_BEGINS), *begins]))
     if workload.operation is None or workload.read is None:
         return phases(before, nemesis(_sequence(rest)))
     loaded, rest = _split(rest, lambda step: step.f != STOP_CLIENTS)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
 from typing import Any
 
 from harness.model.conditions import Condition
@@ -24,7 +25,9 @@ def describe(scenario: Scenario) -> str:
         *(f"  {number}. {_step(step)}" for number, step in enumerate(scenario.story, 1)),
         "",
         *_side("Bad", scenario.bad),
+        *_changes(scenario.story, scenario.story_of("bad")),
         *_side("Good", scenario.good),
+        *_changes(scenario.story, scenario.story_of("good")),
         "Run it with:",
         *(f"  {command}" for command in _commands(scenario)),
     ]
@@ -49,18 +52,25 @@ def _side(name: str, side: Side) -> Iterable[str]:
     yield from (f"  the workload runs with {key}={value}" for key, value in side.workload_options.items())
     for node, own in side.node_switches.items():
         yield f"  n{node} runs with {', '.join(f'{key}={value}' for key, value in own.items())}"
-    if side.story:
-        yield "  has a story of its own:"
-        yield from (f"    {number}. {_step(step)}" for number, step in enumerate(side.story, 1))
     yield from (f"  must have the finding: {name}" for name in side.breaks)
     yield from (f"  must show: {_expectation(expectation)}" for expectation in side.shows)
     yield from (f"  must not show: {_expectation(expectation)}" for expectation in side.never)
 
 
+def _changes(story: Sequence[Step], own: Sequence[Step]) -> Iterable[str]:
+    """The steps that a side's own story leaves out, and those that it has in addition."""
+    before, after = [[_step(step) for step in each] for each in (story, own)]
+    for kind, first, end, own_first, own_end in SequenceMatcher(a=before, b=after, autojunk=False).get_opcodes():
+        if kind != "equal":
+            yield from (f"  without step {number + 1}: {before[number]}" for number in range(first, end))
+            yield from (f"  after step {end}: {text}" for text in after[own_first:own_end])
+
+
 def _setup(system: str, setup: Setup) -> str:
     switches = ", ".join(f"{key}={value}" for key, value in setup.switches.items())
     others = "".join(f", {version} on n{node}" for node, version in setup.node_versions.items())
-    return f"{system} {setup.version or switches or 'with its defaults'}{others}"
+    what = " with ".join(filter(None, (setup.version, switches))) or "with its defaults"
+    return f"{system} {what}{others}"
 
 
 def _expectation(expectation: Expectation) -> str:

@@ -209,7 +209,7 @@ PV_29 = Scenario(
     ),
 )
 
-COMMITTED_DATA_LOSS = ("high-watermark-went-back", "committed-record-not-on-leader")
+COMMITTED_DATA_LOSS = ("high-watermark-went-back", "committed-record-not-on-leader", "server-exited")
 
 # n2 and n3 commit records that n1 does not have. n3 returns with an empty disk while n2 is partitioned. On Kafka 4.3.1
 # n2 halts when it learns of the new leader, because it would have to truncate below its high watermark.

@@ -16,7 +16,7 @@ from typing import Any
 from harness.model import PeerFailure
 from harness.model.hosts import Link, UndoRecord
 from harness.model.plurals import counted
-from harness.model.story import ONE, Step, lead
+from harness.model.story import LEAD, ONE, Step, lead
 from nemesis.arguments import OnNodes
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
@@ -89,7 +89,7 @@ def sample(_random_source: random.Random, _nodes: int) -> list[Step]:
 FAULT = Fault(
     name="leadership",
     summary="a chosen node becomes the leader: the others are cut off from the old one until it wins the election",
-    actions={"lead": Action(OnNodes, momentary=True)},
+    actions={LEAD: Action(OnNodes, momentary=True)},
     resolve=resolve,
     undo=undo,
     inject=inject,

@@ -15,6 +15,7 @@ TAIL_BYTES = 256 << 10
 ERROR_CHARACTERS_MAX = 400
 
 _EXCEPTION = re.compile(r"^(?:Caused by: )?((?:[\w$]+\.)*[\w$]*(?:Exception|Error|Failure)\b(?:: .*)?)$")
+_PLAIN = re.compile(r"^([^\s\[].*)$")
 _ERROR = re.compile(r"^\[[^]]*\] (?:ERROR|FATAL) (.*)$")
 
 
@@ -27,9 +28,10 @@ def size_of(log: Path) -> int:
 
 
 def last_error(log: Path, begin: int = 0) -> str | None:
-    """The last exception that a log has after this position or, without one, its last line of level ERROR or FATAL.
+    """The last exception that a log has after this position; without one, its last line of level ERROR or FATAL.
 
-    None if it has neither, or if there is no log. Of an exception with causes it is the last cause.
+    Without either it is the last line, if that has no time stamp: a program's own words. None if there is nothing of
+    the kind. Of an exception with causes it is the last cause.
     """
     try:
         with log.open("rb") as file:
@@ -37,8 +39,8 @@ def last_error(log: Path, begin: int = 0) -> str | None:
             lines = file.read().decode(errors="replace").splitlines()
     except FileNotFoundError:
         return None
-    for pattern in (_EXCEPTION, _ERROR):
-        found = next((match[1] for line in reversed(lines) if (match := pattern.match(line))), None)
+    for pattern, where in ((_EXCEPTION, lines), (_ERROR, lines), (_PLAIN, lines[-1:])):
+        found = next((match[1] for line in reversed(where) if (match := pattern.match(line))), None)
         if found is not None:
             return found[:ERROR_CHARACTERS_MAX]
     return None

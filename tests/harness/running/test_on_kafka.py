@@ -85,6 +85,39 @@ def test_transaction_hangs_if_a_partition_had_no_leader_when_it_committed(tmp_pa
     assert names(reproduced(tmp_path, "KAFKA-20734"), "invalid") == {"hanging-transaction"}
 
 
+@on_a_cluster
+def test_controller_that_truncated_its_log_keeps_removed_voters_and_two_leaders_commit(tmp_path: Path) -> None:
+    verdict = reproduced(tmp_path, "EX-02", "--side", "bad")
+    assert names(verdict, "invalid") == {
+        "stale-voters",
+        "elected-without-majority",
+        "high-watermark-went-back",
+        "lost-write",
+        "committed-record-not-on-leader",
+        "server-exited",
+    }
+    (stale,) = [found for found in verdict["findings"] if found["name"] == "stale-voters"]
+    assert "node 1 counted voters 1, 2, 3, after a KRaftVoters record of 1, 3, 4" in stale["message"]
+
+
+@on_a_cluster
+@pytest.mark.slow
+def test_leader_exits_when_a_voter_that_it_removed_answers(tmp_path: Path) -> None:
+    verdict = reproduced(tmp_path, "EX-03")
+    assert names(verdict, "invalid") == {"server-exited"}
+    (exited,) = [found for found in verdict["findings"] if found["name"] == "server-exited"]
+    assert "java.lang.IllegalArgumentException: Unexpected acknowledgement from non-voter 3" in exited["message"]
+
+
+@on_a_cluster
+@pytest.mark.slow
+def test_removed_voter_that_lost_an_election_never_starts_again(tmp_path: Path) -> None:
+    verdict = reproduced(tmp_path, "EX-04")
+    failed = [found for found in verdict["findings"] if found["name"] == "server-cannot-start"]
+    assert len(failed) == 2
+    assert all("must be in the set of voters" in found["message"] for found in failed)
+
+
 def test_reference_system_has_no_transactions_and_is_refused_in_one_line(tmp_path: Path) -> None:
     result = reproduce(tmp_path, "KAFKA-17754", system="reference")
     assert result.code == EXIT_USAGE

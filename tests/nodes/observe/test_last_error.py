@@ -33,11 +33,24 @@ PYTHON = 'Traceback (most recent call last):\n  File "x.py", line 1, in <module>
         (PLAIN, "the disk is full (x.Y)"),
         (PYTHON, "KeyError: 7"),
         ("[2026-11-22 08:38:09,101] INFO no Exception: here (x.Y)\n", None),
+        ("[2026-11-22 08:38:09,101] INFO up (x.Y)\nthe log is damaged\n", "the log is damaged"),
+        ("the log is damaged\n[2026-11-22 08:38:09,101] INFO up (x.Y)\n", None),
         ("", None),
         ("\udcff\n" + PLAIN, "the disk is full (x.Y)"),
         ("java.lang.Error: " + "x" * 2000, ("java.lang.Error: " + "x" * 2000)[:ERROR_CHARACTERS_MAX]),
     ],
-    ids=["exception", "last cause", "error line", "python", "no error", "empty", "not a text", "long"],
+    ids=[
+        "exception",
+        "last cause",
+        "error line",
+        "python",
+        "no error",
+        "own words",
+        "words before the log",
+        "empty",
+        "not a text",
+        "long",
+    ],
 )
 def test_last_error_is_the_last_exception_or_error_line(tmp_path: Path, text: str, expected: str | None) -> None:
     log = tmp_path / "server.log"
