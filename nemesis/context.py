@@ -103,6 +103,13 @@ class NemesisContext:
             raise NoLeader("resolving the leader: no node claims to lead")
         return leader
 
+    def require_one(self, f: str, who: Who) -> int:
+        """The one node that has a role now. Raises PeerFailure, naming the action, if several or none have it."""
+        nodes = self.nodes_in_role(who)
+        if len(nodes) != 1:
+            raise PeerFailure(f"{f}: expected one node in the role {who}, found {len(nodes)}")
+        return nodes[0]
+
     def require_nodes(self, f: str, links: Iterable[Link]) -> None:
         """Raise BadInput if an action's links have a node that does not exist."""
         unknown = sorted({node for link in links for node in link} - set(self.nodes))

@@ -29,11 +29,9 @@ POLL_SECONDS = 0.05
 
 
 def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
-    """The one node of the role, and the links that may be cut. Raises PeerFailure if the role has several nodes."""
-    nodes = context.nodes_in_role(value["who"])
-    if len(nodes) != 1:
-        raise PeerFailure(f"{f}: expected one node in the role {value['who']}, found {len(nodes)}")
-    return {"nodes": list(nodes), "links": sorted(list(link) for link in _links_among(context) - context.cut_links)}
+    """The one node of the role, and the links that may be cut."""
+    links = sorted(list(link) for link in _links_among(context) - context.cut_links)
+    return {"nodes": [context.require_one(f, value["who"])], "links": links}
 
 
 def undo(f: str, resolved: Resolved) -> UndoRecord:

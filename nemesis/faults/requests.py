@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from harness.model import PeerFailure
 from harness.model.faults.requests import create_topic
 from harness.model.story import LEADER, Step
 from harness.model.validation import Matching
@@ -33,11 +32,8 @@ class CreateTopic(OnNodes):
 
 
 def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
-    """The arguments, with the one node of the role. Raises PeerFailure if the role has several nodes, or none."""
-    nodes = context.nodes_in_role(value["who"])
-    if len(nodes) != 1:
-        raise PeerFailure(f"{f}: expected one node in the role {value['who']}, found {len(nodes)}")
-    return {**value, "nodes": list(nodes)}
+    """The arguments, with the one node of the role."""
+    return {**value, "nodes": [context.require_one(f, value["who"])]}
 
 
 async def inject(context: NemesisContext, _f: str, resolved: Resolved) -> dict[str, Any]:
