@@ -65,7 +65,10 @@ COMMAND = typer.main.get_command(app)
 COMMANDS = dict(commands(COMMAND))
 DRY: dict[tuple[str, ...], tuple[str, ...]] = {("run",): ("--dry-run",), ("reproduce",): ("PV-01", "--dry-run")}
 """What makes a command settle its plan and stop."""
-OTHERS = (("runs",), ("heal",), ("export",), ("report",), ("faults", "show"), ("switches",), ("scenarios",))
+OTHERS = (
+    *(("runs",), ("heal",), ("export",), ("report",), ("faults", "show"), ("switches",), ("scenarios",)),
+    *(("workloads",), ("plugins",)),
+)
 """Commands that read what they are given and change nothing."""
 
 

@@ -31,6 +31,7 @@ from tests.support.bad_input import (
     JSON_VALUES,
     PLANS,
     TOML_VALUES,
+    WORDS,
     answer_to,
     assert_is_one_clear_line,
     assert_is_read_or_refused,
@@ -126,6 +127,14 @@ def attempt(kind: str, folder: Path, cases: int) -> None:
         assert_holds(folder, case)
 
     every()
+
+
+@pytest.mark.parametrize("word", sorted(set(WORDS) - {"", "--"}))
+@pytest.mark.parametrize("command", [("kafka", "install"), ("doctor",)], ids="-".join)
+def test_word_that_is_no_release_or_no_argument_is_refused_in_one_line(command: tuple[str, ...], word: str) -> None:
+    answer = answer_to([*command, word])
+    assert answer.code == 254, answer
+    assert_is_one_clear_line(answer.messages)
 
 
 @pytest.mark.parametrize("kind", KINDS)
