@@ -11,18 +11,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-from tabulate import tabulate
-
 from harness.model.plurals import counted
 from results.description import facts
 from results.kinds import FindingKind, kinds_of
 from results.latencies import PERCENTILES, latency_rows
 from results.quantities import shown_quantities
 from results.run_verdict import ExpectationResult, RunVerdict, SideResult
+from results.text_tables import text_table
 
 KINDS_SHOWN: Final = 10
 WIDTH: Final = 110
 COLUMN: Final = 10
+CELL_MAX: Final = 60
+"""No cell of a table is wider."""
 _WRAPPER: Final = textwrap.TextWrapper(WIDTH - COLUMN, break_long_words=False, break_on_hyphens=False)
 
 
@@ -62,7 +63,7 @@ def _fact(name: str, text: str) -> str:
 
 def _table(headers: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     all_rows = list(rows)
-    return tabulate(all_rows, headers=headers, disable_numparse=True, maxcolwidths=60) if all_rows else ""
+    return text_table(headers, all_rows, [CELL_MAX] * len(headers)) if all_rows else ""
 
 
 def _expectation_row(expectation: ExpectationResult) -> tuple[str, ...]:

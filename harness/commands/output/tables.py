@@ -7,9 +7,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from tabulate import MIN_PADDING, tabulate
+from tabulate import MIN_PADDING
 
 from harness.commands.output.console import Output, print_json
+from results.text_tables import text_table
 
 GAP: Final = 2
 WIDTH_MIN: Final = 8
@@ -34,7 +35,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int | No
     """The table as text; cells are wrapped so that it has at most this many columns of text, if there is a width."""
     padded = [header + " " * MIN_PADDING for header in headers]
     widths = None if width is None else _fitted([_widest(column) for column in zip(padded, *rows, strict=True)], width)
-    return tabulate(rows, headers=headers, disable_numparse=True, maxcolwidths=widths if rows else None)
+    return text_table(headers, rows, widths if rows else None)
 
 
 def _widest(cells: Iterable[str]) -> int:
