@@ -178,10 +178,10 @@ def run_headline(plan: Plan, findings: Sequence[Finding], expectations: Sequence
     """The headline of a run, by its side of its scenario if it has one."""
     if plan.scenario is None:
         return headline_of(None, verdict_of(findings), None)
-    breaks = plugins.scenario(plan.scenario).side(_side_of(plan.side or "")).breaks
+    side = plugins.scenario(plan.scenario).side(_side_of(plan.side or ""))
     met = [expectation.met for expectation in expectations]
     all_met = False if False in met else None if None in met or not met else True
-    return headline_of(plan.side, _verdict_without(breaks, findings), all_met)
+    return headline_of(plan.side, _verdict_without(side.expected_findings, findings), all_met)
 
 
 def _side_result(name: str, judged: RunVerdict) -> SideResult:
@@ -214,7 +214,10 @@ def reproduction_verdict(scenario: Scenario, sides: Sequence[tuple[str, RunVerdi
     Runs come with their names, e.g. `bad-1`. A finding that its side is expected to show does not count against a run.
     """
     met = [expectation.met for _, run_verdict in sides for expectation in run_verdict.expectations]
-    verdicts = {_verdict_without(scenario.side(_side_of(name)).breaks, judged.findings) for name, judged in sides}
+    verdicts = {
+        _verdict_without(scenario.side(_side_of(name)).expected_findings, run_verdict.findings)
+        for name, run_verdict in sides
+    }
     if Verdict.INVALID in verdicts or False in met:
         return Verdict.INVALID
     return Verdict.UNKNOWN if Verdict.UNKNOWN in verdicts or None in met else Verdict.VALID
@@ -224,9 +227,9 @@ def _side_of(run_name: str) -> SideName:
     return "bad" if run_name.startswith("bad") else "good"
 
 
-def _verdict_without(breaks: Sequence[str], findings: Sequence[Finding]) -> Verdict:
+def _verdict_without(names: Sequence[str], findings: Sequence[Finding]) -> Verdict:
     """The verdict without the findings of these names."""
-    return verdict_of(finding for finding in findings if finding.name not in breaks)
+    return verdict_of(finding for finding in findings if finding.name not in names)
 
 
 def _reproduction_summary(verdict: Verdict, sides: Sequence[tuple[RunDirectory, RunVerdict]]) -> str:

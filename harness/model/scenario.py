@@ -77,11 +77,11 @@ def on(
 class Side:
     """One side of a scenario.
 
-    setups maps the name of each system that supports this side to its setup. shows are the expectations that must
-    hold, never those that must not. node_switches maps nodes to properties of their own; a system ignores properties
-    that it does not have. needs_features maps Kafka's features (KIP-1022) to the lowest level that the side supports.
-    breaks names the findings that must appear. workload_options are options of the workload. story is the side's
-    own, if it differs from the scenario's.
+    setups maps the name of each system that supports this side to its setup. shows are the expectations that must hold,
+    never those that must not. node_switches maps nodes to properties of their own; a system ignores properties that it
+    does not have. needs_features maps Kafka's features (KIP-1022) to the lowest level that the side supports. breaks
+    names the findings that must appear, may_break those that may follow from them. workload_options are options of the
+    workload. story is the side's own, if it differs from the scenario's.
     """
 
     setups: Mapping[str, Setup]
@@ -90,8 +90,14 @@ class Side:
     node_switches: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     needs_features: Mapping[str, int] = field(default_factory=dict)
     breaks: tuple[str, ...] = ()
+    may_break: tuple[str, ...] = ()
     workload_options: Mapping[str, str] = field(default_factory=dict)
     story: tuple[Step, ...] = ()
+
+    @property
+    def expected_findings(self) -> tuple[str, ...]:
+        """The findings that do not count against the side."""
+        return (*self.breaks, *self.may_break)
 
 
 SideName = Literal["bad", "good"]

@@ -14,7 +14,9 @@ from harness.planning.plan import Plan
 from results.run_verdict import ExpectationResult, RunVerdict
 
 SCENARIO = Scenario(
-    "PV-00", "A title", "A question?", Source("KIP-996"), 3, (), bad=Side({}, breaks=("lost-write",)), good=Side({})
+    *("PV-00", "A title", "A question?", Source("KIP-996"), 3, ()),
+    bad=Side({}, breaks=("lost-write",), may_break=("server-exited",)),
+    good=Side({}),
 )
 
 
@@ -31,6 +33,12 @@ CASES = {
     "the bad side has the required finding": (run_verdict(LOST), run_verdict({}), Verdict.VALID),
     "the good side has it too": (run_verdict(LOST), run_verdict(LOST), Verdict.INVALID),
     "the bad side has another finding": (run_verdict(LOST | {"torn": "invalid"}), run_verdict({}), Verdict.INVALID),
+    "the bad side has a finding that may follow": (
+        run_verdict(LOST | {"server-exited": "invalid"}),
+        run_verdict({}),
+        Verdict.VALID,
+    ),
+    "the good side has it": (run_verdict(LOST), run_verdict({"server-exited": "invalid"}), Verdict.INVALID),
     "the bad side has no finding": (run_verdict({}, met=False), run_verdict({}), Verdict.INVALID),
     "the bad side is unknown": (
         run_verdict(LOST | {"fault-not-effective": "unknown"}),
