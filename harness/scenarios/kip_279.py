@@ -1,0 +1,169 @@
+"""KIP-279: a follower truncates its log to what it has in common with its leader's, after fast leader changes.
+
+Kafka before 4.0 with ZooKeeper has both rules: inter.broker.protocol.version 1.1 uses KIP-101's, 2.0 KIP-279's. The
+KIP's brokers A and B are n1 and n2. In its first scenario n3 is the controller, so that no election waits for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.model.conditions import (
+    ALL_FOLLOW_LEADER,
+    all_follow,
+    in_sync,
+    is_not_leader,
+    leads_partition,
+    replication_settled,
+    session_lost,
+)
+from harness.model.faults.membership import elect
+from harness.model.faults.requests import create_partition, produce
+from harness.model.faults.rpc import CLOSE, Api, RpcMatch, RpcRule, intercept
+from harness.model.scenario import Expectation, Scenario, Setup, Side, Source, on
+from harness.model.story import DOWN, Step, heal, kill, start, wait_until
+
+KIP_279 = Source("KIP-279")
+KIP_101, KIP_279_PAIR = "1.1", "2.0"
+"""Protocol versions: a leader answers with an offset alone, or with an epoch and an offset."""
+
+TOPIC, PARTITION = "t", "t-0"
+
+logs_equal = Expectation("the replicas of a partition have equal logs", "partitions_with_equal_logs", 1)
+
+
+def rule(protocol_version: str, others: Mapping[str, str] | None = None) -> Mapping[str, Setup]:
+    """Brokers with the rule of this protocol version, short sessions, and other properties."""
+    switches = {"inter.broker.protocol.version": protocol_version, "zookeeper.session.timeout.ms": "3000"}
+    return on(kafka="3.9.1", kafka_switches={**switches, **(others or {})})
+
+
+def dies(node: int) -> list[Step]:
+    """Kill the broker, and wait until ZooKeeper has ended its session."""
+    return [kill(f"n{node}"), wait_until(session_lost(node))]
+
+
+def leads(node: int) -> Step:
+    """Wait until the broker leads the partition."""
+    return wait_until(leads_partition(node, PARTITION))
+
+
+# What replicas send each other to copy records and to truncate; the controller's requests pass.
+REPLICATION = RpcRule(
+    "replication between n1 and n2",
+    RpcMatch((Api.FETCH, Api.OFFSET_FOR_LEADER_EPOCH), "response", sources=(1, 2), targets=(1, 2)),
+    CLOSE,
+)
+
+
+def leader_changes_twice(n: int) -> tuple[Step, ...]:
+    """The KIP's Scenario 1: n1 alone has [11, 20] of epoch 1, n2 alone [11, n] of epoch 2, and n1 leads in epoch 3."""
+    return (
+        wait_until(ALL_FOLLOW_LEADER),
+        kill("n1"),
+        *dies(2),
+        wait_until(session_lost(1)),
+        wait_until(is_not_leader(1)),
+        wait_until(is_not_leader(2)),
+        start(DOWN),
+        wait_until(all_follow(3)),
+        create_partition(TOPIC, (2, 1)),
+        leads(2),
+        *dies(2),
+        leads(1),
+        start("n2"),
+        wait_until(in_sync(2, PARTITION)),
+        produce("n1", PARTITION, 11, acks="all"),
+        intercept(REPLICATION),
+        produce("n1", PARTITION, 10),
+        elect("preferred"),
+        leads(2),
+        produce("n2", PARTITION, n - 10),
+        *dies(2),
+        leads(1),
+        produce("n1", PARTITION, 10),
+        heal(),
+        wait_until(replication_settled(2, PARTITION)),
+    )
+
+
+def scenario_1(number: int, n: int, title: str, question: str, breaks: tuple[str, ...]) -> Scenario:
+    """One of the three cases of the KIP's Scenario 1, by the last offset that n2 appends in epoch 2."""
+    return Scenario(
+        id=f"LD-{number:02}",
+        title=title,
+        question=question,
+        source=KIP_279 / "Motivation, Scenario 1",
+        nodes=4,
+        layout="zookeeper",
+        story=leader_changes_twice(n),
+        bad=Side(rule(KIP_101), breaks=breaks),
+        good=Side(rule(KIP_279_PAIR), shows=(logs_equal,)),
+    )
+
+
+LD_01 = scenario_1(
+    1,
+    n=15,
+    title="A follower never catches up, because its log ends inside a batch of its leader",
+    question="Does n2, which has offsets 11 to 15 of another epoch, copy the leader's batch of offsets 11 to 20?",
+    breaks=("replication-stuck",),
+)
+LD_02 = scenario_1(
+    2,
+    n=20,
+    title="A follower is in sync although ten of its records are not the leader's",
+    question="Does n2, whose log is as long as the leader's was, notice that offsets 11 to 20 are of another epoch?",
+    breaks=("diverged-logs",),
+)
+# The KIP expects that n2 truncates the whole batch [11, 25] and fetches from 11. Kafka 3.9.1 truncates it and fetches
+# from 21, so offsets 11 to 20 are missing.
+LD_03 = scenario_1(
+    3,
+    n=25,
+    title="A follower that truncates inside a batch lacks the records before it",
+    question="Does n2, which truncates its batch of offsets 11 to 25 at 21, fetch offsets 11 to 20 again?",
+    breaks=("diverged-logs", "log-hole"),
+)
+
+
+def is_replaced_by(node: int, other: int) -> list[Step]:
+    """The broker dies, and then the other starts, which becomes the leader by an unclean election."""
+    return [*dies(node), start(f"n{other}"), leads(other)]
+
+
+UNCLEAN = {
+    "unclean.leader.election.enable": "true",
+    "min.insync.replicas": "1",
+    # No leader stores its high watermark before it dies: what an unclean election loses is not the question.
+    "replica.high.watermark.checkpoint.interval.ms": "600000",
+}
+
+LD_05 = Scenario(
+    id="LD-05",
+    title="Logs stay different at an offset after unclean elections in quick succession",
+    question="Do n1 and n2 have the same record at offset 0 after each has led twice while the other was down?",
+    source=KIP_279 / "Motivation, Scenario 2",
+    nodes=3,
+    layout="zookeeper",
+    story=(
+        wait_until(ALL_FOLLOW_LEADER),
+        create_partition(TOPIC, (1, 2)),
+        leads(1),
+        *dies(2),
+        leads(1),
+        produce("n1", PARTITION, 1),
+        *is_replaced_by(1, 2),
+        produce("n2", PARTITION, 1),
+        *is_replaced_by(2, 1),
+        produce("n1", PARTITION, 1),
+        *is_replaced_by(1, 2),
+        produce("n2", PARTITION, 1),
+        start("n1"),
+        wait_until(replication_settled(1, PARTITION)),
+    ),
+    bad=Side(rule(KIP_101, UNCLEAN), breaks=("diverged-logs",)),
+    good=Side(rule(KIP_279_PAIR, UNCLEAN), shows=(logs_equal,)),
+)
+
+SCENARIOS = (LD_01, LD_02, LD_03, LD_05)
