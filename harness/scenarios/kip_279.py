@@ -24,6 +24,7 @@ from harness.model.scenario import Expectation, Scenario, Setup, Side, Source, o
 from harness.model.story import DOWN, Step, heal, kill, start, wait_until
 
 KIP_279 = Source("KIP-279")
+PROTOCOL_VERSION = "inter.broker.protocol.version"
 KIP_101, KIP_279_PAIR = "1.1", "2.0"
 """Protocol versions: a leader answers with an offset alone, or with an epoch and an offset."""
 
@@ -34,7 +35,7 @@ logs_equal = Expectation("the replicas of a partition have equal logs", "partiti
 
 def rule(protocol_version: str, others: Mapping[str, str] | None = None) -> Mapping[str, Setup]:
     """Brokers with the rule of this protocol version, short sessions, and other properties."""
-    switches = {"inter.broker.protocol.version": protocol_version, "zookeeper.session.timeout.ms": "3000"}
+    switches = {PROTOCOL_VERSION: protocol_version, "zookeeper.session.timeout.ms": "3000"}
     return on(kafka="3.9.1", kafka_switches={**switches, **(others or {})})
 
 
@@ -127,17 +128,34 @@ LD_03 = scenario_1(
 )
 
 
-def is_replaced_by(node: int, other: int) -> list[Step]:
-    """The broker dies, and then the other starts, which becomes the leader by an unclean election."""
-    return [*dies(node), start(f"n{other}"), leads(other)]
-
-
+# No leader stores its high watermark before it dies: what an unclean election loses is not the question.
 UNCLEAN = {
     "unclean.leader.election.enable": "true",
     "min.insync.replicas": "1",
-    # No leader stores its high watermark before it dies: what an unclean election loses is not the question.
     "replica.high.watermark.checkpoint.interval.ms": "600000",
 }
+
+
+def leads_while_the_other_is_down(node: int, other: int) -> list[Step]:
+    """The other dies, the node starts, becomes the leader by an unclean election, and appends one record."""
+    return [*dies(other), start(f"n{node}"), leads(node), produce(f"n{node}", PARTITION, 1)]
+
+
+def unclean_leader_changes(leaders: int) -> tuple[Step, ...]:
+    """n1 and n2 lead in turn, this many times in all, each while the other is down. Then n1 follows n2."""
+    turns = [leads_while_the_other_is_down(*((2, 1) if turn % 2 else (1, 2))) for turn in range(1, leaders)]
+    return (
+        wait_until(ALL_FOLLOW_LEADER),
+        create_partition(TOPIC, (1, 2)),
+        leads(1),
+        *dies(2),
+        leads(1),
+        produce("n1", PARTITION, 1),
+        *(step for turn in turns for step in turn),
+        start("n1"),
+        wait_until(replication_settled(1, PARTITION)),
+    )
+
 
 LD_05 = Scenario(
     id="LD-05",
@@ -146,24 +164,48 @@ LD_05 = Scenario(
     source=KIP_279 / "Motivation, Scenario 2",
     nodes=3,
     layout="zookeeper",
-    story=(
-        wait_until(ALL_FOLLOW_LEADER),
-        create_partition(TOPIC, (1, 2)),
-        leads(1),
-        *dies(2),
-        leads(1),
-        produce("n1", PARTITION, 1),
-        *is_replaced_by(1, 2),
-        produce("n2", PARTITION, 1),
-        *is_replaced_by(2, 1),
-        produce("n1", PARTITION, 1),
-        *is_replaced_by(1, 2),
-        produce("n2", PARTITION, 1),
-        start("n1"),
-        wait_until(replication_settled(1, PARTITION)),
-    ),
+    story=unclean_leader_changes(4),
     bad=Side(rule(KIP_101, UNCLEAN), breaks=("diverged-logs",)),
     good=Side(rule(KIP_279_PAIR, UNCLEAN), shows=(logs_equal,)),
 )
 
-SCENARIOS = (LD_01, LD_02, LD_03, LD_05)
+LD_07 = Scenario(
+    id="LD-07",
+    title="Logs stay different at several offsets after six unclean elections in quick succession",
+    question="Does n1 find the end of what it has in common with n2 if neither knows any of the other's three epochs?",
+    source=KIP_279 / "Rejected Alternatives, Alternative 2",
+    nodes=3,
+    layout="zookeeper",
+    story=unclean_leader_changes(6),
+    bad=Side(rule(KIP_101, UNCLEAN), breaks=("diverged-logs",)),
+    good=Side(rule(KIP_279_PAIR, UNCLEAN), shows=(logs_equal,)),
+)
+
+
+def protocol_versions(n1: str, n2: str) -> Mapping[int, Mapping[str, str]]:
+    """The protocol version of each broker."""
+    return {node: {PROTOCOL_VERSION: version} for node, version in ((1, n1), (2, n2))}
+
+
+# The follower's version decides, because it chooses the version of its request. The leader answers either.
+LD_13 = Scenario(
+    id="LD-13",
+    title="A follower that was not upgraded yet does not truncate to what it has in common with its leader",
+    question="Are the logs equal if one broker uses KIP-101's rule and the other KIP-279's, as during an upgrade?",
+    source=KIP_279 / "Compatibility, Deprecation, and Migration Plan",
+    nodes=3,
+    layout="zookeeper",
+    story=unclean_leader_changes(4),
+    bad=Side(
+        rule(KIP_279_PAIR, UNCLEAN),
+        breaks=("diverged-logs",),
+        node_switches=protocol_versions(n1=KIP_101, n2=KIP_279_PAIR),
+    ),
+    good=Side(
+        rule(KIP_101, UNCLEAN),
+        shows=(logs_equal,),
+        node_switches=protocol_versions(n1=KIP_279_PAIR, n2=KIP_101),
+    ),
+)
+
+SCENARIOS = (LD_01, LD_02, LD_03, LD_05, LD_07, LD_13)

@@ -37,7 +37,7 @@ from nodes.observe.log_batches import QUORUM_LOG
 from nodes.wire.produce import write_batch
 
 NAME = "kafka"
-NO_BROKERS = "only a cluster whose nodes are brokers too has members that change; use --layout combined"
+NO_BROKERS = "only a cluster with brokers has members that change; use --layout combined or zookeeper"
 NO_PARTITIONS = "only --layout zookeeper observes partitions and ZooKeeper's sessions"
 NO_TOPICS = "only brokers have topics; use --layout combined or zookeeper"
 STATIC_QUORUM = "the voters of a static quorum never change; use --voters N with Kafka 3.9 or later (KIP-853)"
