@@ -5,6 +5,8 @@
 
     partitions_compared, partitions_with_equal_logs
                                 users' partitions with several logs, and those whose logs consist of the same batches
+    truncation_rounds_max       the most answers about leader epochs that a follower needed until it knew where to
+                                truncate a user's partition (KIP-279: one after a clean leader change)
 
 These, with `diverged-logs` (checkers/kafka_log/divergence.py), are the ways in which KIP-279's truncation ends.
 
@@ -26,6 +28,11 @@ from checkers.framework.contract import JudgeSettings, finding, quantities_of
 
 PLACE = ("topic", "partition")
 VERSION = ("base_offset", "last_offset", "leader_epoch", "crc")
+TRUNCATION = (
+    r"^Truncating partition (\S+) with TruncationState\(offset=\d+, completed=(true|false)\) due to leader epoch"
+)
+"""A fetcher's line about an answer of its leader. If it is not completed, the fetcher asks about an earlier epoch."""
+
 OF_FAILED_FETCH = "topic string, partition int, offset bigint"
 """The schema of the detail of an observation of kind `fetch-failed`."""
 
@@ -80,7 +87,12 @@ def last_failed_fetches(observations: DataFrame) -> DataFrame:
 
 
 def quantities(batches: DataFrame, observations: DataFrame, settings: JudgeSettings, check: str) -> DataFrame:  # noqa: ARG001
-    """How many of users' partitions have several logs, and how many of these have equal ones; none without any."""
+    """How many partitions have equal logs, and the rounds of truncations; none without a user's partition."""
+    return partitions_compared(batches, check).unionAll(truncation_rounds(observations, check))
+
+
+def partitions_compared(batches: DataFrame, check: str) -> DataFrame:
+    """How many of users' partitions have several logs, and how many of these have equal ones."""
     users = batches.where(~fn.col("topic").startswith("__"))
     log, partition = Window.partitionBy(*PLACE, "node"), Window.partitionBy(*PLACE)
     start = fn.greatest(fn.max("first").over(partition), "cleaned")
@@ -101,3 +113,16 @@ def quantities(batches: DataFrame, observations: DataFrame, settings: JudgeSetti
     )
     units = dict.fromkeys(("partitions_compared", "partitions_with_equal_logs"), "partitions")
     return quantities_of(row.where("partitions_compared > 0"), check, units)
+
+
+def truncation_rounds(observations: DataFrame, check: str) -> DataFrame:
+    """The most answers in a row of which only the last completed a truncation; none without a truncation."""
+    partition, is_last = (fn.regexp_extract("detail", TRUNCATION, group) for group in (1, 2))
+    answers = observations.where((fn.col("kind") == "note") & fn.col("detail").rlike(TRUNCATION)).select(
+        "node", "time_ns", "position", partition.alias("of"), (is_last == "true").cast("int").alias("is_last")
+    )
+    before = Window.partitionBy("node", "of").orderBy("time_ns", "position").rowsBetween(Window.unboundedPreceding, -1)
+    numbered = answers.withColumn("truncation", fn.coalesce(fn.sum("is_last").over(before), fn.lit(0)))
+    rounds = numbered.groupBy("node", "of", "truncation").agg(fn.count("*").alias("rounds"))
+    row = rounds.agg(fn.max("rounds").alias("truncation_rounds_max"))
+    return quantities_of(row, check, {"truncation_rounds_max": "answers"})

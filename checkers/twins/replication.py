@@ -7,6 +7,7 @@ definitions in checkers/kafka_log/replication.py.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 from checkers.twins.divergence import Found, end_of, log_of, start_of, version
@@ -56,3 +57,18 @@ def has_equal_logs(batches: Sequence[LoggedBatch]) -> bool:
     contents = [{(one.base_offset, *version(one)) for one in log if one.base_offset >= start} for log in logs]
     is_intact = all(one.intact for one in batches if one.base_offset >= start)
     return is_intact and all(content == contents[0] for content in contents)
+
+
+def truncation_rounds_max(seen: Sequence[Observation]) -> int:
+    """The most answers in a row of one node about one partition, up to one that completed; 0 without an answer."""
+    open_rounds: dict[tuple[int, str], int] = {}
+    most = 0
+    for one in sorted(seen, key=lambda one: one.time_ns):
+        words = re.match(r"Truncating partition (\S+) with .*completed=(\w+)\) due to leader epoch", one.detail or "")
+        if one.kind == "note" and words:
+            place = (one.node, words.group(1))
+            open_rounds[place] = open_rounds.get(place, 0) + 1
+            most = max(most, open_rounds[place])
+            if words.group(2) == "true":
+                del open_rounds[place]
+    return most

@@ -33,6 +33,12 @@ TOPIC, PARTITION = "t", "t-0"
 logs_equal = Expectation("the replicas of a partition have equal logs", "partitions_with_equal_logs", 1)
 
 
+def truncation_rounds(at_least: int) -> Expectation:
+    """A follower needs this many answers of its leader until it knows where to truncate."""
+    text = f"a follower needs {at_least} or more answers until it knows where to truncate"
+    return Expectation(text, "truncation_rounds_max", at_least)
+
+
 def rule(protocol_version: str, others: Mapping[str, str] | None = None) -> Mapping[str, Setup]:
     """Brokers with the rule of this protocol version, short sessions, and other properties."""
     switches = {PROTOCOL_VERSION: protocol_version, "zookeeper.session.timeout.ms": "3000"}
@@ -99,7 +105,7 @@ def scenario_1(number: int, n: int, title: str, question: str, breaks: tuple[str
         layout="zookeeper",
         story=leader_changes_twice(n),
         bad=Side(rule(KIP_101), breaks=breaks),
-        good=Side(rule(KIP_279_PAIR), shows=(logs_equal,)),
+        good=Side(rule(KIP_279_PAIR), shows=(logs_equal,), never=(truncation_rounds(2),)),
     )
 
 
@@ -166,7 +172,7 @@ LD_05 = Scenario(
     layout="zookeeper",
     story=unclean_leader_changes(4),
     bad=Side(rule(KIP_101, UNCLEAN), breaks=("diverged-logs",)),
-    good=Side(rule(KIP_279_PAIR, UNCLEAN), shows=(logs_equal,)),
+    good=Side(rule(KIP_279_PAIR, UNCLEAN), shows=(logs_equal, truncation_rounds(2))),
 )
 
 LD_07 = Scenario(
@@ -178,7 +184,7 @@ LD_07 = Scenario(
     layout="zookeeper",
     story=unclean_leader_changes(6),
     bad=Side(rule(KIP_101, UNCLEAN), breaks=("diverged-logs",)),
-    good=Side(rule(KIP_279_PAIR, UNCLEAN), shows=(logs_equal,)),
+    good=Side(rule(KIP_279_PAIR, UNCLEAN), shows=(logs_equal, truncation_rounds(3))),
 )
 
 
@@ -203,7 +209,7 @@ LD_13 = Scenario(
     ),
     good=Side(
         rule(KIP_101, UNCLEAN),
-        shows=(logs_equal,),
+        shows=(logs_equal, truncation_rounds(2)),
         node_switches=protocol_versions(n1=KIP_279_PAIR, n2=KIP_101),
     ),
 )

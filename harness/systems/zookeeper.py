@@ -30,7 +30,9 @@ UNAVAILABLE: Mapping[str, str] = {"voters": NO_VOTERS, "create_topic": NO_QUORUM
 def refuse_without_zookeeper(version: KafkaVersion, cluster: ClusterSpec) -> None:
     """Raise BadInput for a release without ZooKeeper, for options of KRaft, and for a cluster without a broker."""
     if not version.has_zookeeper:
-        raise BadInput(f"--layout {NAME} with Kafka {version}: expected a release before 4.0, which has no ZooKeeper")
+        raise BadInput(
+            f"--layout {NAME} with Kafka {version}: expected a release before 4.0, the first without ZooKeeper"
+        )
     if cluster.voters is not None:
         raise BadInput(f"--voters {cluster.voters}: not supported by --layout {NAME}, which has no voters")
     if cluster.nodes < 2:

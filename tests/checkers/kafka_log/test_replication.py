@@ -16,6 +16,7 @@ from functools import reduce
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
 
 from checkers.kafka_log import divergence, replication
 from checkers.run_checks import collected
@@ -215,3 +216,39 @@ def test_check_names_both_and_counts_equal_partitions(judge_run: JudgeRun) -> No
     ]
     measured = {each.name: each.value for each in results.quantities}
     assert measured == {"partitions_compared": 2, "partitions_with_equal_logs": 1}
+
+
+def truncation(node: int, time_ns: int, is_last: bool, partition: str = "t-0", by: str = "leader epoch") -> Observation:
+    state = f"TruncationState(offset=1, completed={str(is_last).lower()})"
+    detail = f"Truncating partition {partition} with {state} due to {by} and offset EpochEndOffset(…)"
+    return Observation(time_ns, node, "log", "note", detail=detail)
+
+
+TRUNCATIONS = {
+    # case: the lines, and the most answers
+    "no truncation": ([], 0),
+    "by the high watermark": ([truncation(1, 1, True, by="local high watermark 0")], 0),
+    "one answer": ([truncation(1, 1, True), truncation(1, 2, True), truncation(2, 3, True)], 1),
+    "three answers": ([truncation(1, at, is_last=at == 3) for at in (1, 2, 3)], 3),
+    "of two nodes": ([truncation(1, 1, False), truncation(2, 2, False), truncation(1, 3, True)], 2),
+    "of two partitions": ([truncation(1, 1, False), truncation(1, 2, False, "t-1"), truncation(1, 3, True)], 2),
+    "one after the other": ([truncation(1, at, is_last=at % 2 == 0) for at in range(1, 7)], 2),
+    "without an end": ([truncation(1, 1, True), *(truncation(1, at, False) for at in (2, 3, 4))], 3),
+}
+
+
+@pytest.fixture(scope="module")
+def rounds(spark: SparkSession) -> dict[str, int]:
+    """The most answers of each case, from one Spark job."""
+    frames = [
+        replication.truncation_rounds(observation_table(spark, seen), "d").withColumn("name", fn.lit(name))
+        for name, (seen, _) in TRUNCATIONS.items()
+    ]
+    return {row["name"]: int(row["value"]) for row in reduce(DataFrame.unionAll, frames).collect()}
+
+
+@pytest.mark.parametrize("name", TRUNCATIONS)
+def test_truncation_took_as_many_answers(name: str, rounds: dict[str, int]) -> None:
+    seen, most = TRUNCATIONS[name]
+    assert rounds.get(name, 0) == most
+    assert twin.truncation_rounds_max(seen) == most

@@ -25,7 +25,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "a release without ZooKeeper": (
         "4.0.0",
         {},
-        "--layout zookeeper with Kafka 4.0.0: expected a release before 4.0, which has no ZooKeeper",
+        "--layout zookeeper with Kafka 4.0.0: expected a release before 4.0, the first without ZooKeeper",
     ),
     "voters": ("3.9.1", {"voters": 3}, "--voters 3: not supported by --layout zookeeper, which has no voters"),
     "no broker": (
