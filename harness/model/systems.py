@@ -210,6 +210,7 @@ class SystemKind:
     - ports returns the TCP ports that nodes and clients use in a layout; the proxy covers these.
     - connect opens a connection that speaks the system's protocol, from address, port and client id.
     - client_port is the port that connect uses for clients.
+    - serving returns the nodes that serve clients, of all nodes of a layout; all of them by default.
     - clients maps workload names to what these workloads need from this system, e.g. workloads.register.RegisterClient.
     - checks names the checks that judge every run of this system, in addition to those of the workload.
     - unavailable returns the faults, capabilities, kinds of change and conditions that the system does not support,
@@ -234,6 +235,7 @@ class SystemKind:
     rules: Callable[[str, Mapping[str, str]], TransitionRules | None] = lambda _version, _switches: None
     connect: Callable[[str, int, str], Connection] | None = None
     client_port: int = 0
+    serving: Callable[[str, Sequence[int]], Sequence[int]] = lambda _layout, nodes: nodes
     clients: Mapping[str, Any] = field(default_factory=dict)
     checks: tuple[str, ...] = ()
     unavailable: Callable[[str, int | None], Mapping[str, str]] = lambda _layout, _voters: {}

@@ -236,7 +236,7 @@ def _access(plan: Plan, environment: Environment, client_id: str) -> ClusterAcce
 
     return ClusterAccess(
         lambda node: connect(node, CONTROLLER_PORT),
-        {node: view.address for node, view in environment.views.items()},
+        {node: environment.views[node].address for node in system.serving(plan.layout, sorted(environment.views))},
         lambda node: connect(node, system.client_port),
     )
 

@@ -40,9 +40,8 @@ def truncation_rounds(at_least: int) -> Expectation:
 
 
 def rule(protocol_version: str, others: Mapping[str, str] | None = None) -> Mapping[str, Setup]:
-    """Brokers with the rule of this protocol version, short sessions, and other properties."""
-    switches = {PROTOCOL_VERSION: protocol_version, "zookeeper.session.timeout.ms": "3000"}
-    return on(kafka="3.9.1", kafka_switches={**switches, **(others or {})})
+    """Brokers with the rule of this protocol version, and other properties."""
+    return on(kafka="3.9.1", kafka_switches={PROTOCOL_VERSION: protocol_version, **(others or {})})
 
 
 def dies(node: int) -> list[Step]:

@@ -108,6 +108,10 @@ def _ports(layout: str) -> Sequence[int]:
     return ports[Layout(layout)]
 
 
+def _serving(layout: str, nodes: Sequence[int]) -> Sequence[int]:
+    return zookeeper.brokers_among(nodes) if Layout(layout) is Layout.ZOOKEEPER else nodes
+
+
 @asynccontextmanager
 async def _membership(access: NodeAccess) -> AsyncIterator[Membership]:
     has_quorum, views = Layout(access.layout) is not Layout.ZOOKEEPER, _brokers(access)
@@ -144,7 +148,7 @@ async def _requests(access: NodeAccess) -> AsyncIterator[Requests]:
 
 
 def _brokers(access: NodeAccess) -> Mapping[int, HostView]:
-    return zookeeper.brokers_of(access.views) if Layout(access.layout) is Layout.ZOOKEEPER else access.views
+    return {node: access.views[node] for node in _serving(access.layout, sorted(access.views))}
 
 
 KAFKA = SystemKind(
@@ -159,6 +163,7 @@ KAFKA = SystemKind(
     rules=_rules,
     connect=connect,
     client_port=CLIENT_PORT,
+    serving=_serving,
     clients={"register": register_client("any node"), "brokers": CLIENT_PORT},
     checks=CHECKS,
     unavailable=_unavailable,

@@ -5,12 +5,11 @@ Contains what harness/systems/kafka.py needs of this layout: its nodes, its obse
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from harness.model import BadInput
 from harness.model.conditions import Condition
-from harness.model.hosts import HostView
 from harness.model.systems import ClusterSpec, ObserverContext
 from harness.systems.kraft import connect
 from nodes.clocks.line_times import LineTimes
@@ -45,9 +44,9 @@ def system_of(release: Release, switches: Mapping[str, str], cluster: ClusterSpe
     return ZooKeeperSystem(release, zookeeper_node=cluster.nodes, overrides=switches)
 
 
-def brokers_of(views: Mapping[int, HostView]) -> dict[int, HostView]:
-    """The hosts of brokers: all but that of the last node."""
-    return {node: view for node, view in views.items() if node != max(views)}
+def brokers_among(nodes: Collection[int]) -> tuple[int, ...]:
+    """The brokers: all nodes but the last."""
+    return tuple(sorted(nodes)[:-1])
 
 
 class ZooKeeperObserver:
@@ -55,10 +54,10 @@ class ZooKeeperObserver:
 
     def __init__(self, context: ObserverContext) -> None:
         line_times = LineTimes(context.now_ns, context.observe)
-        brokers = brokers_of(context.views)
+        brokers = brokers_among(context.views)
         self._files = {node: context.files[node] for node in brokers}
         self._connections = {
-            node: connect(view.bound, CLIENT_PORT, "splitbrain-watch") for node, view in brokers.items()
+            node: connect(context.views[node].bound, CLIENT_PORT, "splitbrain-watch") for node in brokers
         }
         self._zookeeper = (context.views[max(context.views)].bound, ZOOKEEPER_PORT)
         self._watch = BrokerWatch(context.now_ns, context.wall_origin_ns, line_times.observe)

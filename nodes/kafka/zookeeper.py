@@ -109,7 +109,7 @@ def broker_properties(
     properties = {
         "broker.id": str(host.node),
         "zookeeper.connect": f"{hosts[zookeeper_node].address}:{ZOOKEEPER_PORT}",
-        "zookeeper.session.timeout.ms": "6000",
+        "zookeeper.session.timeout.ms": "3000",
         "zookeeper.connection.timeout.ms": "60000",
         "log.dirs": str(host.directory / "data"),
         "listeners": _listeners(host.bound),

@@ -78,5 +78,12 @@ def test_register_has_no_quorum_to_write_to() -> None:
         workload_of(plan(elect()).model_copy(update={"workload": "register"}))
 
 
+def test_clients_are_served_by_brokers_only() -> None:
+    assert list(KAFKA.serving("zookeeper", [1, 2, 3])) == [1, 2]
+    assert list(KAFKA.serving("combined", [1, 2, 3])) == [1, 2, 3]
+    for workload in ("log", "transactions"):
+        assert not workload_of(plan(elect()).model_copy(update={"workload": workload})).idle
+
+
 def test_ports_of_the_layout_are_those_of_brokers() -> None:
     assert KAFKA.ports("zookeeper") == (9092, 9094, 9095)
