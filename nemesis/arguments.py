@@ -19,6 +19,7 @@ Node = Annotated[int, Field(ge=1, le=NODES_MAX)]
 Who = Annotated[
     str, Matching(rf"({'|'.join(ROLES)}|n[1-9])", f"one of the roles {', '.join(ROLES)}, or a node, n1 to n9")
 ]
+PARTITION = Matching(r"[A-Za-z0-9._-]{1,200}-[0-9]{1,6}", "the name of a partition, e.g. t-0")
 Pairs = Annotated[list[tuple[Node, Node]], Field(min_length=1)]
 Direction = Literal["both", "out", "in"]
 Probability = Annotated[float, Field(ge=0, le=1)]

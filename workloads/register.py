@@ -151,6 +151,8 @@ class RegisterClient:
 
 def register(spec: WorkloadSpec) -> Workload:
     """The workload. Raises BadInput for a system that has no registers."""
+    if spec.layout == "zookeeper":
+        raise BadInput("workload register: --layout zookeeper has no registers, which are records of a KRaft quorum")
     client = spec.clients.get("register")
     if not isinstance(client, RegisterClient):
         raise BadInput(f"workload register: --system {spec.system} has no registers")

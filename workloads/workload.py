@@ -122,7 +122,7 @@ def needs_brokers(
     """A workload that sends to brokers, made from its options."""
 
     def make_on(spec: WorkloadSpec) -> Workload:
-        if "brokers" not in spec.clients or spec.layout != "combined":
+        if "brokers" not in spec.clients or spec.layout == "controllers":
             raise BadInput(
                 f"workload {name}: expected --system kafka --layout combined, found --system {spec.system} "
                 f"--layout {spec.layout}, which has no brokers"

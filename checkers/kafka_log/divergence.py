@@ -13,6 +13,8 @@
                                 voters change one at a time (checkers/kafka_log/voter_sets.py)
     stale-voters, elected-without-majority
                                 the voters in a leader's log elected it (the same module)
+    log-hole, replication-stuck
+                                a replica holds what its leader has (checkers/kafka_log/replication.py)
     corrupt-batch               a stored batch has the checksum in its header
     diverging-tail (tolerated)  a log ends in batches that differ from another log below the high watermark, and the two
                                 have nothing in common after them: a later fetch must truncate one; until then Raft
@@ -21,7 +23,8 @@
 
 The version of an offset is its batch: (base offset, last offset, leader epoch, checksum). Followers copy a leader's
 batches whole, so batches are not expanded into records; the checksum does not cover the leader epoch, hence both. If a
-log starts above 0, a snapshot covers the offsets below: they are not compared, and count as held in any version.
+log starts above 0, a snapshot covers the offsets below: they are not compared, and count as held in any version. What a
+cleaner may have compacted on any node is not compared either.
 
 A broker's high watermark may go back: a new leader's lags behind its predecessor's (KIP-207), and a follower's never
 exceeds the end of its log. What was once below it stays nevertheless. If a later leader lacks it, or all logs end
@@ -36,12 +39,13 @@ Contains rules on logs at rest. Rules on what nodes did while the quorum ran are
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from checkers.framework.contract import Check, JudgeSettings, finding
+from checkers.kafka_log import replication
 from checkers.kafka_log.voter_sets import changes_uncommitted, elections, sets_apart
 from checkers.quorum.voters import QUORUM, is_of_quorum, reported_voters, set_of_batch
 
@@ -67,6 +71,8 @@ def findings(batches: DataFrame, observations: DataFrame, settings: JudgeSetting
         sets_apart(batches, CHECK),
         changes_uncommitted(batches, observations, CHECK),
         elections(batches, CHECK),
+        replication.log_holes(batches, CHECK),
+        replication.replication_stuck(batches, observations, CHECK),
         corrupt_batches(batches),
         no_batches(batches),
     ]
@@ -118,9 +124,11 @@ def committed_state(batches: DataFrame, observations: DataFrame) -> DataFrame:
 
 
 def starts(batches: DataFrame) -> DataFrame:
-    """(topic, partition, node, start, end): where each log starts, above 0 behind a snapshot, and where it ends."""
-    start, end = fn.min("base_offset").alias("start"), (fn.max("last_offset") + 1).alias("end")
-    return batches.groupBy(*PLACE, "node").agg(start, end)
+    """(topic, partition, node, start, end): where each log starts, above 0 behind a snapshot or behind what was
+    compacted, and where it ends."""
+    first, end = fn.min("base_offset").alias("first"), (fn.max("last_offset") + 1).alias("end")
+    logs = batches.groupBy(*PLACE, "node").agg(first, end, fn.max("cleaned_to").alias("cleaned_to"))
+    return logs.select(*PLACE, "node", fn.greatest("first", replication.cleaned_to()).alias("start"), "end")
 
 
 def differences(batches: DataFrame) -> DataFrame:
@@ -268,7 +276,7 @@ def truncated_below_high_watermark(batches: DataFrame, observations: DataFrame) 
         .groupBy(*stored.columns, "node")
         .agg(
             fn.max(epoch_there).alias("found"),
-            fn.min("base_offset").alias("start"),
+            fn.greatest(fn.min("base_offset"), fn.max("cleaned_to")).alias("start"),
             (fn.max("last_offset") + 1).alias("end"),
         )
     )
@@ -301,4 +309,9 @@ def corrupt_batches(batches: DataFrame) -> DataFrame:
     return finding(corrupt, CHECK, "corrupt-batch", message, key=place(), node=fn.col("node"))
 
 
-DIVERGENCE = Check(findings, reads=("batches", "observations"), judges="record batch")
+DIVERGENCE = Check(
+    findings,
+    partial(replication.quantities, check=CHECK),
+    reads=("batches", "observations"),
+    judges="record batch",
+)

@@ -20,11 +20,16 @@ UNAVAILABLE = {
 
 
 async def provision(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
-    """Provision the hosts. Raises BadInput for a system that does not speak Kafka's protocol, as the proxy does."""
+    """Provision the hosts. Raises BadInput for nodes that do not speak Kafka's protocol, as the proxy does."""
     system, _ = plugins.system(spec.plan.system)
     if system.connect is None:
         raise BadInput(
             f"--hosts local: the proxy between the nodes forwards Kafka's protocol only, which {system.name} does not "
+            "speak; use --hosts netns"
+        )
+    if spec.plan.layout == "zookeeper":
+        raise BadInput(
+            "--hosts local: the proxy between the nodes forwards Kafka's protocol only, which ZooKeeper does not "
             "speak; use --hosts netns"
         )
     hosts = await stack.enter_async_context(LocalHosts.up(spec.run.path / "nodes", spec.plan.nodes))

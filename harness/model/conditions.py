@@ -2,7 +2,8 @@
 
     wait_until(LEADER_KNOWN)        wait_until(all_follow(2))
 
-In a plan file a condition is {"condition": {"name": "all_follow", "node": 2}}.
+In a plan file a condition is {"condition": {"name": "all_follow", "node": 2}}; one about a partition names it too:
+{"condition": {"name": "leads_partition", "node": 1, "partition": "t-0"}}.
 
 Contains names, values and their text. Evaluating a condition is the observer's job (harness.model.systems.Observer).
 """
@@ -16,22 +17,25 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A named condition. node is the node that it concerns, None if it concerns the whole quorum."""
+    """A named condition. node is the node that it concerns, None if it concerns the whole quorum; partition is the name
+    of the partition that it concerns, e.g. t-0 for partition 0 of topic t, None if it concerns none."""
 
     name: str
     node: int | None = None
+    partition: str | None = None
 
     def __str__(self) -> str:
-        return TEXTS[self.name].format(node=f"n{self.node}")
+        return TEXTS[self.name].format(node=f"n{self.node}", partition=self.partition)
 
     def to_json(self) -> dict[str, Any]:
         """The condition as it is stored in a plan."""
-        return {"name": self.name} if self.node is None else {"name": self.name, "node": self.node}
+        fields = {"name": self.name, "node": self.node, "partition": self.partition}
+        return {name: value for name, value in fields.items() if value is not None}
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Condition:
         """The condition that to_json describes."""
-        return Condition(value["name"], value.get("node"))
+        return Condition(value["name"], value.get("node"), value.get("partition"))
 
 
 TEXTS: Final[Mapping[str, str]] = {
@@ -43,8 +47,15 @@ TEXTS: Final[Mapping[str, str]] = {
     "lost_election": "{node} follows the winner of an election in which it was a candidate",
     "any_lost_election": "a node follows the winner of an election in which it was a candidate",
     "caught_up": "every node that responds has caught up with the leader",
+    "leads_partition": "{node} leads {partition}",
+    "in_sync": "{node} is in sync in {partition}",
+    "replication_settled": "{node} is in sync in {partition}, or its fetcher has failed there",
+    "session_lost": "{node} has lost its ZooKeeper session",
 }
-"""The text of each condition by name. A condition whose text mentions a node needs one."""
+"""The text of each condition by name. A condition whose text mentions a node or a partition needs one."""
+
+OF_BROKERS: Final = ("leads_partition", "in_sync", "replication_settled", "session_lost")
+"""The conditions that only an observer of brokers and ZooKeeper can evaluate."""
 
 LEADER_KNOWN: Final = Condition("leader_known")
 ALL_FOLLOW_LEADER: Final = Condition("all_follow_leader")
@@ -55,6 +66,11 @@ ANY_LOST_ELECTION: Final = Condition("any_lost_election")
 def needs_node(name: str) -> bool:
     """Whether the condition concerns one node."""
     return "{node}" in TEXTS[name]
+
+
+def needs_partition(name: str) -> bool:
+    """Whether the condition concerns one partition."""
+    return "{partition}" in TEXTS[name]
 
 
 def all_follow(node: int) -> Condition:
@@ -75,3 +91,23 @@ def lost_election(node: int) -> Condition:
 def is_candidate(node: int) -> Condition:
     """This node is a Candidate."""
     return Condition("is_candidate", node)
+
+
+def leads_partition(node: int, partition: str) -> Condition:
+    """This broker leads the partition, and no other broker knows a later leader."""
+    return Condition("leads_partition", node, partition)
+
+
+def in_sync(node: int, partition: str) -> Condition:
+    """The partition's leader reports this broker among the in-sync replicas."""
+    return Condition("in_sync", node, partition)
+
+
+def replication_settled(node: int, partition: str) -> Condition:
+    """This broker is in sync, or has logged since its start that it cannot append what it fetched."""
+    return Condition("replication_settled", node, partition)
+
+
+def session_lost(node: int) -> Condition:
+    """ZooKeeper answers, and has no session in which this broker is registered."""
+    return Condition("session_lost", node)

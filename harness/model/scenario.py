@@ -109,8 +109,9 @@ class Scenario:
     """A scenario of the catalogue.
 
     title states the anomaly in one sentence; question is what the two sides answer. nodes is the number of controllers,
-    which are also brokers if the layout is "combined". voters is the number of initial voters of a quorum whose voters
-    change, None for a static one. workload is the name of a workload.
+    which are also brokers if the layout is "combined"; if it is "zookeeper", the last node is ZooKeeper and the others
+    are brokers. voters is the number of initial voters of a quorum whose voters change, None for a static one. workload
+    is the name of a workload.
     """
 
     id: str
@@ -122,7 +123,7 @@ class Scenario:
     bad: Side
     good: Side
     workload: str = "idle"
-    layout: Literal["controllers", "combined"] = "controllers"
+    layout: Literal["controllers", "combined", "zookeeper"] = "controllers"
     voters: int | None = None
 
     def side(self, name: SideName) -> Side:

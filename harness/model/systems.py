@@ -101,9 +101,10 @@ class NodeConfigs(Protocol):
 class ClusterSpec:
     """The cluster that a node belongs to.
 
-    layout is "controllers" or "combined" (controllers that are also brokers). voters is the number of initial voters in
-    a quorum with dynamic voters, None in a static one. features are the feature levels that the cluster is formatted
-    with (KIP-1022). versions are the versions of all nodes that run the same system.
+    layout is "controllers", "combined" (controllers that are also brokers) or "zookeeper" (brokers, and ZooKeeper on
+    the last node). voters is the number of initial voters in a quorum with dynamic voters, None in a static one.
+    features are the feature levels that the cluster is formatted with (KIP-1022). versions are the versions of all
+    nodes that run the same system.
     """
 
     nodes: int
@@ -148,7 +149,8 @@ class Observer(Protocol):
 class ObserverContext:
     """What an observer needs: the hosts, their files, the run's clock, and the function that records an observation.
 
-    now_ns returns run time; wall_origin_ns is the wall clock time at which the run began, in Unix nanoseconds.
+    now_ns returns run time; wall_origin_ns is the wall clock time at which the run began, in Unix nanoseconds. layout
+    is that of the cluster (ClusterSpec).
     """
 
     views: Mapping[int, HostView]
@@ -156,14 +158,16 @@ class ObserverContext:
     now_ns: Callable[[], int]
     wall_origin_ns: int
     observe: Callable[[Observation], None]
+    layout: str = "controllers"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeAccess:
-    """What a Membership or Requests needs: the hosts, and the current leader."""
+    """What a Membership or Requests needs: the hosts, the current leader, and the cluster's layout."""
 
     views: Mapping[int, HostView]
     leader: Callable[[], int | None]
+    layout: str = "controllers"
 
 
 async def no_versions(version: str, report: Report) -> ResolvedVersion:  # noqa: ARG001 - the shape of SystemKind.resolve
@@ -206,10 +210,11 @@ class SystemKind:
     - ports returns the TCP ports that nodes and clients use in a layout; the proxy covers these.
     - connect opens a connection that speaks the system's protocol, from address, port and client id.
     - client_port is the port that connect uses for clients.
+    - serving returns the nodes that serve clients, of all nodes of a layout; all of them by default.
     - clients maps workload names to what these workloads need from this system, e.g. workloads.register.RegisterClient.
     - checks names the checks that judge every run of this system, in addition to those of the workload.
-    - unavailable returns the faults, capabilities and kinds of change that the system does not support, each with the
-      reason, for a layout and a number of initial voters.
+    - unavailable returns the faults, capabilities, kinds of change and conditions that the system does not support,
+      each with the reason, for a layout and a number of initial voters.
     - membership makes the Membership that changes the cluster's members, None if the system has none.
     - requests makes the Requests that sends single requests to chosen nodes, None if the system has none.
     - switches returns the properties that are worth setting, for `splitbrain switches`.
@@ -230,6 +235,7 @@ class SystemKind:
     rules: Callable[[str, Mapping[str, str]], TransitionRules | None] = lambda _version, _switches: None
     connect: Callable[[str, int, str], Connection] | None = None
     client_port: int = 0
+    serving: Callable[[str, Sequence[int]], Sequence[int]] = lambda _layout, nodes: nodes
     clients: Mapping[str, Any] = field(default_factory=dict)
     checks: tuple[str, ...] = ()
     unavailable: Callable[[str, int | None], Mapping[str, str]] = lambda _layout, _voters: {}

@@ -113,8 +113,9 @@ class Load(Target):
     cpus: float | None = Field(
         default=None, ge=0.01, le=1024, description="Processor limit of a node's server, e.g. 0.5 (needs root)."
     )
-    layout: Literal["controllers", "combined"] = Field(
-        default="controllers", description="controllers alone, or combined with brokers (Kafka)."
+    layout: Literal["controllers", "combined", "zookeeper"] = Field(
+        default="controllers",
+        description="controllers alone, combined with brokers, or brokers with ZooKeeper on the last node (Kafka).",
     )
     nodes: int = Field(default=3, ge=1, le=NODES_MAX, description="Number of nodes.")
     voters: int | None = Field(

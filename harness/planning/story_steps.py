@@ -7,23 +7,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
 from harness import plugins
-from harness.model.conditions import TEXTS, needs_node
+from harness.model.conditions import TEXTS, needs_node, needs_partition
 from harness.model.nemesis_ops import AWAIT, HEAL, SLEEP
 from harness.model.stored_names import current_arguments, current_condition, current_op
 from harness.model.story import MARK, STOP_CLIENTS, Step
 from harness.model.suggestions import did_you_mean
 from harness.model.validation import dotted, first_problem, shown
-from nemesis.arguments import Arguments, Node, Seconds
+from nemesis.arguments import PARTITION, Arguments, Node, Seconds
 
 
 class _Condition(Arguments):
     name: str
     node: Node | None = None
+    partition: Annotated[str, PARTITION] | None = None
 
     @model_validator(mode="after")
     def _is_known(self) -> _Condition:
@@ -32,6 +33,8 @@ class _Condition(Arguments):
             raise ValueError(f"expected one of the conditions {', '.join(TEXTS)}, found {shown(self.name)}{hint}")
         if needs_node(self.name) != (self.node is not None):
             raise ValueError(f"condition {self.name}: expected {'a' if needs_node(self.name) else 'no'} node")
+        if needs_partition(self.name) != (self.partition is not None):
+            raise ValueError(f"condition {self.name}: expected {'a' if needs_partition(self.name) else 'no'} partition")
         return self
 
 

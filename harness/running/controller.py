@@ -92,7 +92,7 @@ async def _carry_out(
         await stack.enter_async_context(_running(observer))
         context = nemesis_context(plan, environment, processes, observer.leader)
         context.node_configs = ClusterConfigs(cluster, environment.host, views)
-        access = NodeAccess(views, observer.leader)
+        access = NodeAccess(views, observer.leader, plan.layout)
         context.membership = await stack.enter_async_context(_membership(plan, access))
         if cluster.kind.requests is not None:
             context.requests = await stack.enter_async_context(cluster.kind.requests(access))
@@ -122,7 +122,8 @@ async def _background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 def _observer(cluster: Cluster, environment: Environment, clock: RunClock, recorder: RunProgress) -> Observer:
     files = {node: cluster.files(view) for node, view in environment.views.items()}
-    context = ObserverContext(environment.views, files, clock.now_ns, clock.wall_origin_ns, recorder.observe)
+    layout = cluster.plan.layout
+    context = ObserverContext(environment.views, files, clock.now_ns, clock.wall_origin_ns, recorder.observe, layout)
     return cluster.kind.observe(context)
 
 
@@ -235,7 +236,7 @@ def _access(plan: Plan, environment: Environment, client_id: str) -> ClusterAcce
 
     return ClusterAccess(
         lambda node: connect(node, CONTROLLER_PORT),
-        {node: view.address for node, view in environment.views.items()},
+        {node: environment.views[node].address for node in system.serving(plan.layout, sorted(environment.views))},
         lambda node: connect(node, system.client_port),
     )
 

@@ -19,7 +19,7 @@ def describe(scenario: Scenario) -> str:
         f"{scenario.id}: {scenario.title}",
         "",
         scenario.question,
-        f"Source: {scenario.source}. {scenario.nodes} {_kind(scenario)}, workload {scenario.workload}.",
+        f"Source: {scenario.source}. {_nodes(scenario)}, workload {scenario.workload}.",
         "",
         "Story:",
         *(f"  {number}. {_step(step)}" for number, step in enumerate(scenario.story, 1)),
@@ -34,8 +34,13 @@ def describe(scenario: Scenario) -> str:
     return "\n".join(lines)
 
 
-def _kind(scenario: Scenario) -> str:
-    return "controllers" if scenario.layout == "controllers" else "combined controllers and brokers"
+def _nodes(scenario: Scenario) -> str:
+    kinds = {
+        "controllers": f"{scenario.nodes} controllers",
+        "combined": f"{scenario.nodes} combined controllers and brokers",
+        "zookeeper": f"{scenario.nodes - 1} brokers, and ZooKeeper on n{scenario.nodes}",
+    }
+    return kinds[scenario.layout]
 
 
 def _commands(scenario: Scenario) -> Iterable[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from harness import plugins
 from harness.model import BadInput
 from harness.model.hosts import Host, HostView
+from harness.model.nemesis_ops import AWAIT
 from harness.model.story import CHANGE_VERSION
 from harness.model.systems import ClusterSpec, NodeCommand, NodeFiles, NodeSystem, SystemKind
 from harness.model.transition_rules import TransitionRules, any_of
@@ -125,8 +126,10 @@ def refuse_unavailable_faults(plan: Plan, faults: Sequence[str] = ()) -> None:
         if name in reasons:
             raise BadInput(f"--faults {name}: {reasons[name]}")
     for step in plan.story:
+        if step.f == AWAIT and step.value["condition"]["name"] in reasons:
+            raise BadInput(f"story: {step.f}: {reasons[step.value['condition']['name']]}")
         fault = plugins.actions().get(step.f)
-        reason = fault and (reasons.get(fault.name) or fault.unsupported(system, step.step()))
+        reason = fault and (reasons.get(step.f) or reasons.get(fault.name) or fault.unsupported(system, step.step()))
         if reason:
             raise BadInput(f"story: {step.f}: {reason}")
 

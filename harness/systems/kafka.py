@@ -1,35 +1,45 @@
-"""Real Apache Kafka (KRaft) as a system under test."""
+"""Real Apache Kafka as a system under test: KRaft, and before 4.0 also brokers with ZooKeeper (--layout zookeeper)."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from harness.model import BadInput
+from harness.model.conditions import OF_BROKERS
 from harness.model.faults.membership import Membership
 from harness.model.faults.requests import Requests
+from harness.model.hosts import HostView
 from harness.model.systems import (
     CONTROLLER_PORT,
     ClusterSpec,
     NodeAccess,
     NodeSystem,
+    Observer,
+    ObserverContext,
     ResolvedVersion,
     Switch,
     SystemKind,
 )
 from harness.model.transition_rules import TransitionRules
+from harness.systems import zookeeper
 from harness.systems.kraft import CHECKS, QuorumObserver, cluster_id, connect, register_client, uuid
 from nodes.kafka.artifacts import Library
+from nodes.kafka.broker_requests import BrokerRequests
 from nodes.kafka.configuration import CLIENT_PORT, REPLICATION_PORT, Layout
 from nodes.kafka.membership import KafkaMembership
 from nodes.kafka.requests import KafkaRequests
 from nodes.kafka.system import KafkaSystem
 from nodes.kafka.system import label as kafka_label
 from nodes.kafka.versions import KafkaVersion
+from nodes.kafka.zookeeper import BROKER_PORTS
 from nodes.observe.log_batches import QUORUM_LOG
+from nodes.wire.produce import write_batch
 
 NAME = "kafka"
-NO_BROKERS = "only a cluster whose nodes are brokers too has members that change; use --layout combined"
+NO_BROKERS = "only a cluster with brokers has members that change; use --layout combined or zookeeper"
+NO_PARTITIONS = "only --layout zookeeper observes partitions and ZooKeeper's sessions"
+NO_TOPICS = "only brokers have topics; use --layout combined or zookeeper"
 STATIC_QUORUM = "the voters of a static quorum never change; use --voters N with Kafka 3.9 or later (KIP-853)"
 
 
@@ -45,6 +55,8 @@ def _node(version: str, switches: Mapping[str, str], cluster: ClusterSpec) -> No
         raise BadInput(f"Kafka {parsed}: not on this machine; run splitbrain kafka install {parsed}")
     if cluster.features and not parsed.has_features:
         raise BadInput(f"--feature with Kafka {parsed}: expected 4.0 or later, which has feature levels (KIP-1022)")
+    if Layout(cluster.layout) is Layout.ZOOKEEPER:
+        return zookeeper.system_of(release, switches, cluster)
     oldest = min(map(KafkaVersion.parse, cluster.versions | {version}))
     return KafkaSystem(
         release,
@@ -73,17 +85,41 @@ def _rules(version: str, _switches: Mapping[str, str]) -> TransitionRules:
 
 
 def _unavailable(layout: str, voters: int | None) -> Mapping[str, str]:
-    reasons = {} if layout == Layout.COMBINED.value else {"membership": NO_BROKERS}
+    if Layout(layout) is Layout.ZOOKEEPER:
+        return zookeeper.UNAVAILABLE
+    reasons = dict.fromkeys(OF_BROKERS, NO_PARTITIONS)
+    if Layout(layout) is Layout.CONTROLLERS:
+        reasons |= {"membership": NO_BROKERS, "create_partition": NO_TOPICS, "produce": NO_TOPICS}
     return reasons if voters is not None else {**reasons, "voters": STATIC_QUORUM}
+
+
+def _observe(context: ObserverContext) -> Observer:
+    if Layout(context.layout) is Layout.ZOOKEEPER:
+        return zookeeper.ZooKeeperObserver(context)
+    return QuorumObserver(context)
+
+
+def _ports(layout: str) -> Sequence[int]:
+    ports = {
+        Layout.CONTROLLERS: (CONTROLLER_PORT,),
+        Layout.COMBINED: (CONTROLLER_PORT, CLIENT_PORT, REPLICATION_PORT),
+        Layout.ZOOKEEPER: BROKER_PORTS,
+    }
+    return ports[Layout(layout)]
+
+
+def _serving(layout: str, nodes: Sequence[int]) -> Sequence[int]:
+    return zookeeper.brokers_among(nodes) if Layout(layout) is Layout.ZOOKEEPER else nodes
 
 
 @asynccontextmanager
 async def _membership(access: NodeAccess) -> AsyncIterator[Membership]:
-    addresses = {node: view.address for node, view in access.views.items()}
+    has_quorum, views = Layout(access.layout) is not Layout.ZOOKEEPER, _brokers(access)
     membership = KafkaMembership(
-        addresses,
-        lambda node, client_id, port: connect(access.views[node].bound, port, client_id),
+        {node: view.address for node, view in views.items()},
+        lambda node, client_id, port: connect(views[node].bound, port, client_id),
         access.leader,
+        has_quorum,
     )
     try:
         yield membership
@@ -93,8 +129,17 @@ async def _membership(access: NodeAccess) -> AsyncIterator[Membership]:
 
 @asynccontextmanager
 async def _requests(access: NodeAccess) -> AsyncIterator[Requests]:
+    layout, brokers = Layout(access.layout), _brokers(access)
+    topics = BrokerRequests(
+        () if layout is Layout.CONTROLLERS else brokers,
+        lambda node, client_id: connect(access.views[node].bound, CLIENT_PORT, client_id),
+        access.leader,
+        write_batch,
+    )
     requests = KafkaRequests(
-        access.views, lambda node, client_id: connect(access.views[node].bound, CONTROLLER_PORT, client_id)
+        () if layout is Layout.ZOOKEEPER else access.views,
+        lambda node, client_id: connect(access.views[node].bound, CONTROLLER_PORT, client_id),
+        topics,
     )
     try:
         yield requests
@@ -102,20 +147,23 @@ async def _requests(access: NodeAccess) -> AsyncIterator[Requests]:
         await requests.close()
 
 
+def _brokers(access: NodeAccess) -> Mapping[int, HostView]:
+    return {node: access.views[node] for node in _serving(access.layout, sorted(access.views))}
+
+
 KAFKA = SystemKind(
     name=NAME,
-    summary="real Apache Kafka in KRaft mode; kafka:VERSION, or kafka for the newest 4.x",
+    summary="real Apache Kafka; kafka:VERSION, or kafka for the newest 4.x",
     node=_node,
-    observe=QuorumObserver,
-    ports=lambda layout: (
-        (CONTROLLER_PORT,) if layout == "controllers" else (CONTROLLER_PORT, CLIENT_PORT, REPLICATION_PORT)
-    ),
+    observe=_observe,
+    ports=_ports,
     default_version="newest 4",
     resolve=_resolve,
     label=lambda version, switches: kafka_label(KafkaVersion.parse(version), switches),
     rules=_rules,
     connect=connect,
     client_port=CLIENT_PORT,
+    serving=_serving,
     clients={"register": register_client("any node"), "brokers": CLIENT_PORT},
     checks=CHECKS,
     unavailable=_unavailable,

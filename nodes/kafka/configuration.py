@@ -3,6 +3,7 @@
 Layouts: *controllers* (process.roles=controller, for quorum scenarios) and *combined* (broker and controller in one
 process, with a separate listener for replication, so that a fault can cut replication but not heartbeats). Voters are
 static (kraft.version 0), which every release from 3.3 on supports, or dynamic (KIP-853, kraft.version 1, from 3.9 on).
+Brokers with ZooKeeper instead of a quorum have their own properties (nodes/kafka/zookeeper.py).
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ REPLICATION_PORT = 9094
 
 
 class Layout(Enum):
-    """The roles of every node."""
+    """The roles of the nodes."""
 
     CONTROLLERS = "controllers"
     COMBINED = "combined"
+    ZOOKEEPER = "zookeeper"
+    """Brokers, and ZooKeeper on the last node."""
 
 
 @dataclass(frozen=True, slots=True)

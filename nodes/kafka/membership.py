@@ -3,8 +3,9 @@
 Contains requests and the interpretation of their responses. nemesis.faults.membership decides when to send them, and
 what follows from a view.
 
-Requests go to the active controller. Controllers do not support Metadata, so partitions are requested from the brokers,
-one after another until one responds.
+Requests go to the active controller: to its listener in a quorum, to the controller among the brokers with ZooKeeper,
+where there are no voters. Controllers of a quorum do not support Metadata, so partitions are requested from the
+brokers, one after another until one responds.
 """
 
 from __future__ import annotations
@@ -39,13 +40,20 @@ Connect = Callable[[int, str, int], Connection]
 
 
 class KafkaMembership:
-    """harness.model.faults.membership.Membership of combined nodes."""
+    """harness.model.faults.membership.Membership of combined nodes, or of brokers with ZooKeeper."""
 
-    def __init__(self, addresses: Mapping[int, str], connect: Connect, leader: Callable[[], int | None]) -> None:
-        """addresses are those that nodes use among themselves; leader() returns the leader, or None if unknown."""
+    def __init__(
+        self, addresses: Mapping[int, str], connect: Connect, leader: Callable[[], int | None], has_quorum: bool = True
+    ) -> None:
+        """addresses are those that nodes use among themselves; leader() returns the leader, or None if unknown.
+
+        has_quorum is False for brokers with ZooKeeper, whose leader is the controller.
+        """
         self._addresses = addresses
         self._leader = leader
-        self._controllers = {node: connect(node, "splitbrain-membership", CONTROLLER_PORT) for node in addresses}
+        self._has_quorum = has_quorum
+        port = CONTROLLER_PORT if has_quorum else CLIENT_PORT
+        self._controllers = {node: connect(node, "splitbrain-membership", port) for node in addresses}
         self._brokers = {node: connect(node, "splitbrain-membership", CLIENT_PORT) for node in addresses}
 
     async def close(self) -> None:
@@ -55,14 +63,14 @@ class KafkaMembership:
 
     async def view(self) -> MembershipView:
         """The current membership."""
-        quorum = await self._describe_quorum()
+        voters, observers = await self._voters_and_observers()
         listed = await self._call_leader(LIST_PARTITION_REASSIGNMENTS, {"timeout": TIMEOUT_MS, "topics": None})
         _check("listing reassignments", listed.error_code, listed.error_message)
         moves = {(topic.name, each.partition_index): each for topic in listed.topics for each in topic.partitions}
         partitions = await self._partitions()
         return MembershipView(
-            _ids(quorum.current_voters),
-            _ids(quorum.observers),
+            voters,
+            observers,
             {partition: _with_move(replicas, moves.get(partition)) for partition, replicas in partitions.items()},
         )
 
@@ -109,6 +117,12 @@ class KafkaMembership:
         for each in (each for topic in response.replica_election_results for each in topic.partition_result):
             if each.error_code is not ErrorCode.election_not_needed:
                 _check(f"electing a leader by {how} election", each.error_code, each.error_message)
+
+    async def _voters_and_observers(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        if not self._has_quorum:
+            return (), ()
+        quorum = await self._describe_quorum()
+        return _ids(quorum.current_voters), _ids(quorum.observers)
 
     async def _describe_quorum(self) -> Any:
         topics = [{"topic_name": TOPIC, "partitions": [{"partition_index": 0}]}]

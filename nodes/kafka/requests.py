@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from harness.model import PeerFailure
+from harness.model.faults.membership import Partition
+from harness.model.faults.requests import Acks
 from harness.model.session import Connection
+from nodes.kafka.broker_requests import BrokerRequests
 from nodes.observe.describe_quorum import describe_quorum
 
 CREATE_TOPICS = 19
@@ -20,10 +23,11 @@ Connect = Callable[[int, str], Connection]
 
 
 class KafkaRequests:
-    """harness.model.faults.requests.Requests of controllers."""
+    """harness.model.faults.requests.Requests of controllers, and of brokers."""
 
-    def __init__(self, nodes: Iterable[int], connect: Connect) -> None:
-        nodes = tuple(nodes)
+    def __init__(self, controllers: Iterable[int], connect: Connect, brokers: BrokerRequests) -> None:
+        nodes = tuple(controllers)
+        self._of_brokers = brokers
         self._senders = {node: connect(node, "splitbrain-requests") for node in nodes}
         self._watchers = {node: connect(node, "splitbrain-requests-watch") for node in nodes}
 
@@ -31,6 +35,15 @@ class KafkaRequests:
         """Close every connection; a request that is still unanswered stays so."""
         for connection in (*self._senders.values(), *self._watchers.values()):
             await connection.close()
+        await self._of_brokers.close()
+
+    async def create_partition(self, topic: str, replicas: Sequence[int]) -> None:
+        """Create a topic with one partition that has these replicas."""
+        await self._of_brokers.create_partition(topic, replicas)
+
+    async def produce(self, node: int, partition: Partition, records: int, acks: Acks) -> int:
+        """Write one batch of records to this broker; returns the offset of the first record."""
+        return await self._of_brokers.produce(node, partition, records, acks)
 
     async def create_topic(self, node: int, topic: str, partitions: int, is_answered: bool) -> int:
         """Request a topic with one replica per partition; returns how far the controller's log grew."""

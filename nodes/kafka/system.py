@@ -75,7 +75,7 @@ class KafkaSystem:
     def command(self, host: HostView) -> NodeCommand:
         """The JVM that serves this node, logging to its standard output."""
         heap = f"-Xmx{HEAP_MIB[self.layout]}m"
-        return NodeCommand(self._java(host, "-Xms64m", heap, "kafka.Kafka", str(_properties(host))))
+        return NodeCommand(java(self.release, host, "-Xms64m", heap, "kafka.Kafka", str(properties_file(host))))
 
     def files(self, host: HostView) -> NodeFiles:
         """This node's log and quorum-state."""
@@ -87,11 +87,11 @@ class KafkaSystem:
         view = host.view
         advertises = self.release.version.advertises_controllers
         configuration = NodeConfiguration(self.layout, self.overrides, advertises, self.initial_voters is not None)
-        await host.write(_properties(view), server_properties(configuration, view, hosts))
-        await host.write(_logging(view), LOG4J2 if self.release.version.logs_with_log4j2 else LOG4J)
+        await host.write(properties_file(view), server_properties(configuration, view, hosts))
+        await host.write(logging_file(view), logging_text(self.release))
 
     async def _format(self, host: Host, hosts: Mapping[int, HostView], newcomer: bool) -> None:
-        tool = ["kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(_properties(host.view))]
+        tool = ["kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(properties_file(host.view))]
         if self.metadata_release is not None:
             tool += ["--release-version", f"{self.metadata_release.major}.{self.metadata_release.minor}"]
         for name, level in self.features.items():
@@ -99,11 +99,18 @@ class KafkaSystem:
         if self.initial_voters is not None:
             joins_later = newcomer or host.view.node not in self.initial_voters
             tool += ["--no-initial-controllers"] if joins_later else _first_quorum(self.initial_voters, hosts)
-        await host.run(self._java(host.view, "-Xmx64m", *tool), timeout_seconds=FORMAT_SECONDS)
+        await host.run(java(self.release, host.view, "-Xmx64m", *tool), timeout_seconds=FORMAT_SECONDS)
 
-    def _java(self, host: HostView, *arguments: str) -> list[str]:
-        style = "log4j2.configurationFile=" if self.release.version.logs_with_log4j2 else "log4j.configuration=file:"
-        return ["java", *SMALL_JVM, f"-D{style}{_logging(host)}", "-cp", f"{self.release.jars}/*", *arguments]
+
+def java(release: Release, host: HostView, *arguments: str) -> list[str]:
+    """A JVM on this host with the release's jars, which logs to its standard output."""
+    style = "log4j2.configurationFile=" if release.version.logs_with_log4j2 else "log4j.configuration=file:"
+    return ["java", *SMALL_JVM, f"-D{style}{logging_file(host)}", "-cp", f"{release.jars}/*", *arguments]
+
+
+def logging_text(release: Release) -> str:
+    """The configuration of the logging library that the release needs."""
+    return LOG4J2 if release.version.logs_with_log4j2 else LOG4J
 
 
 def label(version: KafkaVersion, overrides: Mapping[str, str]) -> str:
@@ -120,9 +127,11 @@ def _first_quorum(voters: Mapping[int, str], hosts: Mapping[int, HostView]) -> l
     return ["--initial-controllers", ",".join(voter_list)]
 
 
-def _properties(host: HostView) -> Path:
+def properties_file(host: HostView) -> Path:
+    """The configuration of the node."""
     return host.directory / "server.properties"
 
 
-def _logging(host: HostView) -> Path:
+def logging_file(host: HostView) -> Path:
+    """The configuration of the node's logging library."""
     return host.directory / "log4j.properties"

@@ -64,6 +64,11 @@ class KafkaVersion:
         return self >= KafkaVersion(3, 9, 0)
 
     @property
+    def has_zookeeper(self) -> bool:
+        """Brokers can store their metadata in ZooKeeper, which KIP-500 removed in 4.0."""
+        return self < KafkaVersion(4, 0, 0)
+
+    @property
     def has_features(self) -> bool:
         """KIP-1022, KIP-890: features have levels, set when the storage is formatted."""
         return self >= KafkaVersion(4, 0, 0)

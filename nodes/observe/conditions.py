@@ -92,8 +92,8 @@ OF_NODE: Mapping[str, Callable[[QuorumView, int], bool]] = {
 
 
 def holds(condition: Condition, view: QuorumView) -> bool:
-    """Whether the condition holds."""
+    """Whether the condition holds; False for conditions of brokers, which a quorum does not show."""
     if condition.name in OF_QUORUM:
         return OF_QUORUM[condition.name](view)
     assert condition.node is not None, f"{condition.name} is about a node"
-    return OF_NODE[condition.name](view, condition.node)
+    return condition.name in OF_NODE and OF_NODE[condition.name](view, condition.node)

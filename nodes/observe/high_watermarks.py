@@ -16,7 +16,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from nodes.observe.log_batches import epoch_at, read_checkpoint
+from nodes.observe.log_batches import epoch_at, read_checkpoint, read_offsets
 
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 TopicPartition = tuple[str, int]
@@ -27,17 +27,9 @@ def read_high_watermarks(data: Path) -> dict[TopicPartition, int]:
 
     Empty if the file does not exist, is incomplete or cannot be read.
     """
-    try:
-        version, count, *lines = (data / HIGH_WATERMARKS).read_text(errors="replace").split("\n")
-        rows = [line.split() for line in lines if line]
-        entries = [(topic, int(partition), int(high_watermark)) for topic, partition, high_watermark in rows]
-    except (OSError, ValueError):
-        return {}
-    if (version, count) != ("0", str(len(entries))):
-        return {}
     return {
         (topic, partition): high_watermark
-        for topic, partition, high_watermark in entries
+        for (topic, partition), high_watermark in read_offsets(data / HIGH_WATERMARKS).items()
         if high_watermark > 0 and not topic.startswith("__")
     }
 

@@ -22,6 +22,9 @@ from nodes.observe.control_records import control_records, election_of, voters_o
 from nodes.wire.batches import BatchHead, heads, is_intact
 
 QUORUM_LOG = "__cluster_metadata-0"
+CLEANED = "cleaner-offset-checkpoint"
+"""The file in a data directory that has, for each partition that was compacted, the offset up to which it was."""
+
 _PRODUCER = struct.Struct(">qhi")
 _PRODUCER_FROM = 43
 """The position in a batch's header of the producer's id, epoch and first sequence (KIP-98)."""
@@ -33,12 +36,13 @@ def read_log(node: int, folder: Path) -> Iterator[LoggedBatch]:
     Raises OSError if a file cannot be read.
     """
     epochs = read_checkpoint(folder / "leader-epoch-checkpoint")
+    cleaned_to = read_offsets(folder.parent / CLEANED).get(topic_partition_of(folder))
     damaged: list[LoggedBatch] = []
     for segment in sorted(folder.glob("*.log")):
         data = segment.read_bytes()
         for head in heads(data):
             batch = _logged(node, folder, data, head)
-            batch = replace(batch, checkpoint_epoch=epoch_at(epochs, head.base_offset))
+            batch = replace(batch, checkpoint_epoch=epoch_at(epochs, head.base_offset), cleaned_to=cleaned_to)
             if not batch.intact:
                 damaged.append(batch)
                 continue
@@ -101,6 +105,20 @@ def read_checkpoint(path: Path) -> list[tuple[int, int]] | None:
     except (FileNotFoundError, ValueError):
         return None
     return sorted(entries) if (version, count) == ("0", str(len(entries))) else None
+
+
+def read_offsets(path: Path) -> dict[tuple[str, int], int]:
+    """The offset of each partition in a file of partitions' offsets; empty if it is missing, incomplete or unreadable.
+
+    The file has a version, the number of entries, and one entry per line: topic, partition and offset.
+    """
+    try:
+        version, count, *lines = path.read_text(errors="replace").split("\n")
+        rows = [line.split() for line in lines if line]
+        entries = {(topic, int(partition)): int(offset) for topic, partition, offset in rows}
+    except (OSError, ValueError):
+        return {}
+    return entries if (version, count) == ("0", str(len(entries))) else {}
 
 
 def epoch_at(entries: Sequence[tuple[int, int]] | None, offset: int) -> int | None:

@@ -5,18 +5,26 @@ Pure functions. The format of states depends on the release (`leaderId=3`, `lead
 have is None.
 
     parse_line("[…] INFO [RaftManager id=1] Completed transition to FollowerState(…epoch=2, leaderId=3…) from …")
+
+Two kinds of brokers' lines are parsed too: a controller's election where ZooKeeper elects it, and what a fetcher of a
+user's partition reports, its truncations and the record that it cannot append.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
 from harness.model.quorum_states import State
 from harness.model.records.observation import Kind
 
 _LINE = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] [A-Z]+ \[[A-Za-z]+ (?:id|nodeId)=\d+\] (.*)$")
+_FETCHER_LINE = re.compile(
+    r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] [A-Z]+ \[ReplicaFetcher replicaId=\d+, leaderId=\d+[^]]*\] (.*)$"
+)
 _TRANSITION = re.compile(r"^Completed transition to (?P<target>.*) from (?P<source>null|[A-Z][A-Za-z]*\(.*)$")
 _STATE = re.compile(r"^([A-Z][a-z]+)(?:State)?\(")
 _EPOCH = re.compile(r"\bepoch=(\d+)")
@@ -24,6 +32,10 @@ _LEADER = re.compile(r"\bleader(?:Id)?=(?:OptionalInt\[)?(\d+)")
 _VOTED = re.compile(r"\bvoted(?:Id=|Key=(?:Optional\[)?ReplicaKey\(id=)(\d+)")
 _LOCAL = re.compile(r"\blocal\w*=(?:\w+\(\w+=)*(\d+)")
 _HIGH_WATERMARK = re.compile(r"\bhighWatermark=Optional\[LogOffsetMetadata\(offset=(\d+)")
+_CONTROLLER_ELECTED = re.compile(r"^(\d+) successfully elected as the controller\. Epoch incremented to (\d+) ")
+_FETCH_FAILED = re.compile(
+    r"^Unexpected error occurred while processing data for partition (\S+)-(\d+) at offset (\d+)"
+)
 _LOGGER = re.compile(r" \([a-z][\w.]*\.[A-Z]\w*\)$")
 
 NOTES = (
@@ -39,6 +51,14 @@ NOTES = (
     "Encountered fatal fault",
 )
 """The beginnings of lines that are kept as notes."""
+
+FETCHER_NOTES = re.compile(
+    r"^(Truncating partition (?!__)|Leader or replica is on protocol version .* in (?!__)"
+    r"|Partition (?!__)\S+ marked as failed)"
+)
+"""The beginnings of a fetcher's lines that are kept as notes, of users' partitions only."""
+
+FETCH_FAILED: Final = "fetch-failed"
 
 VOTED_UNTIL_3_8 = "Voted"
 """The name, up to 3.8, of an Unattached state with a vote."""
@@ -61,6 +81,9 @@ class LogEvent:
 
 def parse_line(line: str) -> LogEvent | None:
     """The event in a line; None for a line that is not relevant."""
+    fetcher = _FETCHER_LINE.match(line)
+    if fetcher:
+        return _of_fetcher(_wall_ns(fetcher.group(1)), _LOGGER.sub("", fetcher.group(2)))
     match = _LINE.match(line)
     if not match:
         return None
@@ -70,7 +93,20 @@ def parse_line(line: str) -> LogEvent | None:
         return _transition(_wall_ns(match.group(1)), transition.group("target"), transition.group("source"))
     if text.startswith(NOTES):
         return LogEvent(_wall_ns(match.group(1)), "note", detail=text[:500])
+    elected = _CONTROLLER_ELECTED.match(text)
+    if elected:
+        leader, epoch = map(int, elected.groups())
+        return LogEvent(_wall_ns(match.group(1)), "note", epoch=epoch, leader=leader, detail=text[:500])
     return None
+
+
+def _of_fetcher(wall_ns: int, text: str) -> LogEvent | None:
+    """A fetcher's event: what it could not append, or a note."""
+    failed = _FETCH_FAILED.match(text)
+    if failed and not failed.group(1).startswith("__"):
+        where = {"topic": failed.group(1), "partition": int(failed.group(2)), "offset": int(failed.group(3))}
+        return LogEvent(wall_ns, FETCH_FAILED, detail=json.dumps(where))
+    return LogEvent(wall_ns, "note", detail=text[:500]) if FETCHER_NOTES.match(text) else None
 
 
 def _transition(wall_ns: int, target: str, source: str) -> LogEvent | None:

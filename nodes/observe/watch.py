@@ -59,7 +59,8 @@ class QuorumWatch:
             self._tails[node] = tail
             self._tasks.append(asyncio.create_task(tail.follow()))
             self._tasks.append(asyncio.create_task(self._watch_quorum_state(node, paths)))
-            self._tasks.append(asyncio.create_task(self._watch_high_watermarks(node, paths.data)))
+            marks = watch_high_watermarks(node, paths.data, self._now_ns, self._observe)
+            self._tasks.append(asyncio.create_task(marks))
         for node, connection in connections.items():
             self._tasks.append(asyncio.create_task(self._poll(node, connection)))
 
@@ -106,13 +107,7 @@ class QuorumWatch:
             self._transitions[node] = event
             if event.state == State.CANDIDATE.value and event.epoch is not None:
                 self._stood[node] = event.epoch
-        time_ns = event.wall_ns - self._wall_origin_ns
-        self._observe(
-            Observation(
-                *(time_ns, node, "log", event.kind, event.state, event.previous),
-                *(event.epoch, event.leader, event.voted, event.high_watermark, None, event.detail),
-            )
-        )
+        self._observe(event_observation(node, event, self._wall_origin_ns))
 
     async def _watch_quorum_state(self, node: int, paths: NodeFiles) -> None:
         last: QuorumState | None = None
@@ -128,17 +123,6 @@ class QuorumWatch:
                         voted=current.voted,
                     )
                 )
-            await asyncio.sleep(FILE_SECONDS)
-
-    async def _watch_high_watermarks(self, node: int, data: Path) -> None:
-        last: dict[TopicPartition, int] = {}
-        while True:
-            current = read_high_watermarks(data)
-            for topic_partition, high_watermark in current.items() - last.items():
-                epoch = epoch_below(data, topic_partition, high_watermark)
-                if epoch is not None:
-                    self._observe(_committed(self._now_ns(), node, topic_partition, high_watermark, epoch))
-            last |= current
             await asyncio.sleep(FILE_SECONDS)
 
     async def _poll(self, node: int, connection: Connection) -> None:
@@ -165,6 +149,29 @@ class QuorumWatch:
         if response.error != last_error:
             self._observe(_denial(now_ns, node, response.error))
         return response.error
+
+
+def event_observation(node: int, event: LogEvent, wall_origin_ns: int) -> Observation:
+    """The observation of an event in a node's log, at the run time of its line."""
+    return Observation(
+        *(event.wall_ns - wall_origin_ns, node, "log", event.kind, event.state, event.previous),
+        *(event.epoch, event.leader, event.voted, event.high_watermark, None, event.detail),
+    )
+
+
+async def watch_high_watermarks(
+    node: int, data: Path, now_ns: Callable[[], int], observe: Callable[[Observation], None]
+) -> None:
+    """Report every change of a node's high-watermark checkpoint, until cancelled."""
+    last: dict[TopicPartition, int] = {}
+    while True:
+        current = read_high_watermarks(data)
+        for topic_partition, high_watermark in current.items() - last.items():
+            epoch = epoch_below(data, topic_partition, high_watermark)
+            if epoch is not None:
+                observe(_committed(now_ns(), node, topic_partition, high_watermark, epoch))
+        last |= current
+        await asyncio.sleep(FILE_SECONDS)
 
 
 def _durable(paths: NodeFiles) -> QuorumState | None:

@@ -1,14 +1,22 @@
 """Single client requests to chosen nodes: the capability to send them, and the steps that request them.
 
-A workload's clients choose their nodes themselves. A story may need a request to one node only, e.g. to a leader that
-is cut off.
+A workload's clients choose their nodes themselves, and their libraries make the batches. A story may need a request to
+one node only, e.g. to a leader that is cut off, or a batch of certain offsets on one broker alone.
+
+    create_partition("t", replicas=(2, 1))
+    produce("n1", "t-0", records=11, acks="all")
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Literal, Protocol
 
+from harness.model.faults.membership import Partition
 from harness.model.story import Step, Who
+
+Acks = Literal["leader", "all"]
+"""Who has to have a batch before it is acknowledged: its leader, or all in-sync replicas."""
 
 
 class Requests(Protocol):
@@ -21,6 +29,16 @@ class Requests(Protocol):
         otherwise the records only have to be in the controller's log, committed or not. Raises PeerFailure if not.
         """
 
+    async def create_partition(self, topic: str, replicas: Sequence[int]) -> None:
+        """Create a topic with one partition that has these replicas, the preferred one first. Raises PeerFailure."""
+
+    async def produce(self, node: int, partition: Partition, records: int, acks: Acks) -> int:
+        """Write one batch of this many records to this broker, which has to be the leader.
+
+        Returns the offset of the first record. Raises PeerFailure if the batch is refused, NoAnswer if it may have been
+        written.
+        """
+
 
 def create_topic(who: Who, topic: str, partitions: int, is_answered: bool = True) -> Step:
     """Request a topic from one controller. It appends a record for each partition in one atomic batch.
@@ -28,3 +46,13 @@ def create_topic(who: Who, topic: str, partitions: int, is_answered: bool = True
     If the controller is cut off from its followers, nobody answers: is_answered=False.
     """
     return Step("create_topic", {"who": who, "topic": topic, "partitions": partitions, "is_answered": is_answered})
+
+
+def create_partition(topic: str, replicas: Sequence[int]) -> Step:
+    """Create a topic with one partition that has these replicas, the preferred one first."""
+    return Step("create_partition", {"topic": topic, "replicas": list(replicas)})
+
+
+def produce(who: Who, partition: str, records: int, acks: Acks = "leader") -> Step:
+    """Write one batch of this many records to the broker that leads the partition."""
+    return Step("produce", {"who": who, "partition": partition, "records": records, "acks": acks})

@@ -18,7 +18,8 @@ class LoggedBatch:
     idempotent producer wrote the batch. control marks a control batch. checkpoint_epoch is the epoch of the batch's
     first offset in the node's leader-epoch-checkpoint, -1 if the file has none, None if there is no file. voters is the
     JSON list of voter ids if the batch sets the voters (KIP-853). election is the JSON of a LeaderChange record, if the
-    batch begins a leader's epoch (KIP-595): {"leader": 1, "voters": [1, 2, 3], "granting": [1, 2]}.
+    batch begins a leader's epoch (KIP-595): {"leader": 1, "voters": [1, 2, 3], "granting": [1, 2]}. cleaned_to is the
+    offset below which the node's log cleaner may have removed records of the partition, None if it never ran there.
     """
 
     node: int
@@ -36,3 +37,4 @@ class LoggedBatch:
     checkpoint_epoch: int | None = None
     voters: str | None = None
     election: str | None = None
+    cleaned_to: int | None = None

@@ -3,8 +3,9 @@
 Observations come from nodes' logs and files and from polling the nodes. All systems share one table, so that the same
 checks judge them. A field that a source does not provide is None.
 
-Sources are "log", "quorum-state" (the file), "describe-quorum", "replication-offset-checkpoint" (the file), "status"
-(systems that are polled by a protocol of their own) and "process".
+Sources are "log", "quorum-state" (the file), "describe-quorum", "replication-offset-checkpoint" (the file), "metadata"
+(a broker's answer), "zookeeper" (its sessions), "status" (systems that are polled by a protocol of their own) and
+"process".
 """
 
 from __future__ import annotations
@@ -17,8 +18,13 @@ Kind = Literal[
     "durable",  # quorum-state: the content of the node's file: `epoch`, `leader`, `voted`
     "claim",  # describe-quorum, status: the node answers as the leader of `epoch`, with its `high_watermark`; `detail`
     # is JSON, {"voters": {"1": 12, …}}, the log end offset of each voter as the leader knows it
+    # zookeeper: the broker is the controller of `epoch`
     "denial",  # describe-quorum: the node answers that it is not the leader (`detail` is the error's name)
-    "silence",  # describe-quorum: no answer
+    "silence",  # describe-quorum, metadata: no answer
+    "partition",  # metadata: what the broker knows of a partition; `detail` is JSON, {"topic": "t", "partition": 0,
+    # "leader": 1, "epoch": 3, "in_sync": [1, 2]}, where leader is null for none and epoch the partition's leader epoch
+    "fetch-failed",  # log: the broker could not append what it fetched; `detail` is JSON, {"topic": "t",
+    # "partition": 0, "offset": 16}, where offset is the one that it had fetched from
     "committed",  # replication-offset-checkpoint: a partition is committed up to `high_watermark`, exclusive; `detail`
     # is JSON, {"topic": "log", "partition": 0, "epoch": 3}, where epoch is that of the last committed offset
     "started",  # process: the node's process was started

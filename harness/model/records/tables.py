@@ -60,10 +60,11 @@ BATCHES = pa.schema(
         ("checkpoint_epoch", pa.int32()),
         ("voters", pa.string()),
         ("election", pa.string()),
+        ("cleaned_to", pa.int64()),
     ]
 )
 
-ADDED_LATER = frozenset({"checkpoint_epoch", "voters", "election"})
+ADDED_LATER = frozenset({"checkpoint_epoch", "voters", "election", "cleaned_to"})
 """Columns that runs of earlier releases lack; they are read as null."""
 
 RECORDS = pa.schema(

@@ -5,6 +5,7 @@ They are in one file because the tests of a file run one after another: two clus
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -188,3 +189,30 @@ def test_transactions_of_fenced_producers_have_no_effect(tmp_path: Path) -> None
     fenced = [row for row in ends if row["type"] == "fail" and "_FENCED" in row["error"]]
     assert len(fenced) >= 3, "no producer was fenced"
     assert [row for row in ends if row["type"] == "ok"] == []
+
+
+@on_a_cluster
+def test_unclean_elections_under_kip_101_leave_different_records_at_an_offset(tmp_path: Path) -> None:
+    verdict = run_plan("zookeeper", tmp_path, EXIT_INVALID)
+    (found,) = verdict["findings"]
+    assert (found["name"], found["key"]) == ("diverged-logs", "t-0")
+    assert re.search(r"at offset 0 node 1 has epoch 0 .*, node 2 epoch [1-9]", found["message"])
+    measured = {each["name"]: each["value"] for each in verdict["quantities"]}
+    assert (measured["partitions_compared"], measured["partitions_with_equal_logs"]) == (1, 0)
+    (log,) = tmp_path.glob("2*/nodes/n1/server.log")
+    assert "protocol version where leader epoch is not considered" in log.read_text()
+
+
+@on_a_cluster
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scenario", "broken"),
+    [
+        ("LD-01", {"replication-stuck"}),
+        ("LD-02", {"diverged-logs"}),
+        ("LD-03", {"diverged-logs", "log-hole"}),
+        ("LD-05", {"diverged-logs"}),
+    ],
+)
+def test_kip_279_keeps_logs_equal_that_kip_101_does_not(tmp_path: Path, scenario: str, broken: set[str]) -> None:
+    assert names(reproduced(tmp_path, scenario), "invalid") == broken

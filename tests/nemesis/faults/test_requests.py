@@ -1,4 +1,4 @@
-"""A topic is requested from one chosen controller."""
+"""A topic is requested from one chosen controller, a batch is written to one chosen broker."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import pytest
 
 from harness import plugins
 from harness.model import BadInput, PeerFailure
-from harness.model.faults.requests import create_topic
-from harness.model.story import ALL, LEADER
+from harness.model.faults.requests import create_partition, create_topic, produce
+from harness.model.story import ALL, LEADER, Step
+from harness.planning.story_steps import StoryStep
 from nemesis.faults.requests import FAULT
 from nemesis.session import refuse_unavailable
 
@@ -24,6 +25,13 @@ class FakeRequests:
         self.sent.append((node, topic, partitions, is_answered))
         return partitions + 1
 
+    async def create_partition(self, topic, replicas):
+        self.sent.append((topic, list(replicas)))
+
+    async def produce(self, node, partition, records, acks):
+        self.sent.append((node, partition, records, acks))
+        return 11
+
 
 def inject(context, step):
     value = FAULT.actions[step.f].complete(step.value)
@@ -36,6 +44,45 @@ def test_topic_is_requested_from_the_chosen_node(context, is_answered, outcome):
     done = inject(context, create_topic(LEADER, "burst", 1000, is_answered))
     assert context.requests.sent == [(2, "burst", 1000, is_answered)]
     assert done == {"nodes": [2], "label": f"topic burst {outcome}: n2 appended 1001 records"}
+
+
+def test_partition_is_created_with_its_replicas_in_order(context):
+    context.requests = FakeRequests()
+    done = inject(context, create_partition("t", (2, 1)))
+    assert context.requests.sent == [("t", [2, 1])]
+    assert done == {"nodes": [2, 1], "label": "t-0 created on n2, n1"}
+
+
+@pytest.mark.parametrize(("records", "offsets"), [(1, "offset 11"), (10, "offsets 11 to 20")])
+def test_batch_is_written_to_the_chosen_node(context, records, offsets):
+    context.requests = FakeRequests()
+    done = inject(context, produce("n1", "a-b-3", records, acks="all"))
+    assert context.requests.sent == [(1, ("a-b", 3), records, "all")]
+    assert done == {"nodes": [1], "label": f"n1 wrote {offsets} of a-b-3"}
+
+
+@pytest.mark.parametrize(
+    ("step", "problem"),
+    [
+        (create_partition("t", (1, 1)), "expected different nodes"),
+        (create_partition("t", ()), "at least 1"),
+        (create_partition("t/0", (1,)), "the name of a topic"),
+        (produce("n1", "t", 1), "the name of a partition"),
+        (produce("n1", "t-0", 0), "1 or more"),
+        (Step("produce", {"who": "n1", "partition": "t-0", "acks": "none"}), "leader"),
+    ],
+    ids=["a replica twice", "no replica", "not a topic", "not a partition", "no record", "not acknowledged"],
+)
+def test_arguments_are_refused(step, problem):
+    with pytest.raises(ValueError, match=step.f) as refused:
+        StoryStep.of(step)
+    assert problem in str(refused.value)
+
+
+def test_action_that_a_layout_does_not_support_has_its_reason(context):
+    context.requests, context.unavailable = FakeRequests(), {"produce": "no brokers"}
+    assert FAULT.unavailable(context, "produce") == "no brokers"
+    assert FAULT.unavailable(context, "create_topic") is None
 
 
 def test_role_must_have_one_node(context):

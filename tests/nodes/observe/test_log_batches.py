@@ -180,3 +180,12 @@ def test_batch_has_no_checkpoint_epoch_without_a_valid_checkpoint(partition: Pat
     if content is not None:
         (partition / "leader-epoch-checkpoint").write_text(content)
     assert [batch.checkpoint_epoch for batch in read_log(1, partition)] == [None]
+
+
+def test_batch_has_the_offset_up_to_which_its_broker_compacted_the_partition(partition: Path) -> None:
+    write_segment(partition, 0, FIRST, SECOND)
+    assert [batch.cleaned_to for batch in read_log(1, partition)] == [None, None]
+    (partition.parent / "cleaner-offset-checkpoint").write_text("0\n2\nother 0 9\n__cluster_metadata 0 1\n")
+    assert [batch.cleaned_to for batch in read_log(1, partition)] == [1, 1]
+    (partition.parent / "cleaner-offset-checkpoint").write_text("0\n3\n__cluster_metadata 0 1\n")
+    assert [batch.cleaned_to for batch in read_log(1, partition)] == [None, None]

@@ -135,3 +135,53 @@ IRRELEVANT_LINES = {
 @pytest.mark.parametrize("line", IRRELEVANT_LINES.values(), ids=IRRELEVANT_LINES)
 def test_other_lines_have_no_event(line):
     assert parse_line(line) is None
+
+
+FETCHER = "[ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0]"
+CLASS = "(kafka.server.ReplicaFetcherThread)"
+ELECTED = "3 successfully elected as the controller. Epoch incremented to 7 and epoch zk version is now 7"
+BROKER_LINES = {
+    "a controller's election": (
+        f"INFO [Controller id=3] {ELECTED} (kafka.controller.KafkaController)",
+        ("note", 7, 3, ELECTED),
+    ),
+    "a record that cannot be appended": (
+        f"ERROR {FETCHER} Unexpected error occurred while processing data for partition t-0 at offset 16 {CLASS}",
+        ("fetch-failed", None, None, '{"topic": "t", "partition": 0, "offset": 16}'),
+    ),
+    "a truncation": (
+        f"INFO {FETCHER} Truncating partition a-b-1 with TruncationState(offset=1, completed=true) due to … {CLASS}",
+        ("note", None, None, "Truncating partition a-b-1 with TruncationState(offset=1, completed=true) due to …"),
+    ),
+    "the rule of KIP-101": (
+        f"WARN {FETCHER} Leader or replica is on protocol version where leader epoch is not considered in the "
+        f"OffsetsForLeaderEpoch response. The leader's offset 21 will be used for truncation in t-0. {CLASS}",
+        ("note", None, None, "Leader or replica is on protocol version where leader epoch is not considered in the "
+         "OffsetsForLeaderEpoch response. The leader's offset 21 will be used for truncation in t-0."),
+    ),
+    "a fetcher that has stopped": (
+        f"WARN {FETCHER} Partition t-0 marked as failed {CLASS}",
+        ("note", None, None, "Partition t-0 marked as failed"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "event"), BROKER_LINES.values(), ids=BROKER_LINES)
+def test_lines_of_brokers_are_events(line: str, event: tuple) -> None:
+    parsed = parse_line(f"[2026-11-22 08:36:02,351] {line}")
+    assert parsed is not None
+    assert (parsed.kind, parsed.epoch, parsed.leader, parsed.detail) == event
+    assert parsed.wall_ns == 1_795_336_562_351_000_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INFO {} Truncating partition __consumer_offsets-3 with TruncationState(offset=0, completed=true) due to …",
+        "ERROR {} Unexpected error occurred while processing data for partition __consumer_offsets-3 at offset 5",
+        "WARN {} Partition __consumer_offsets-3 marked as failed",
+        "INFO {} Starting",
+    ],
+)
+def test_lines_about_internal_topics_are_no_events(text: str) -> None:
+    assert parse_line(f"[2026-11-22 08:36:02,351] {text.format(FETCHER)} {CLASS}") is None

@@ -1,0 +1,129 @@
+"""Conditions of brokers with ZooKeeper: the controller, sessions, and partitions as their leader reports them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from harness.model.conditions import (
+    ALL_FOLLOW_LEADER,
+    CAUGHT_UP,
+    LEADER_KNOWN,
+    Condition,
+    all_follow,
+    in_sync,
+    is_candidate,
+    is_not_leader,
+    leads_partition,
+    replication_settled,
+    session_lost,
+)
+from harness.model.story import wait_until
+from harness.planning.story_steps import StoryStep
+from nodes.observe.brokers.conditions import BrokerView, holds
+from nodes.observe.brokers.metadata import BrokerMetadata, PartitionState
+from nodes.observe.brokers.sessions import Sessions
+from nodes.observe.conditions import QuorumView
+from nodes.observe.conditions import holds as holds_in_quorum
+
+OF_PARTITIONS = (leads_partition(1, "t-0"), in_sync(1, "t-0"), replication_settled(1, "t-0"))
+ALL = Sessions(frozenset({1, 2, 3}), 3)
+
+
+def view(sessions: Sessions | None = ALL, controllers: tuple[int | None, ...] = (3, 3, 3)) -> BrokerView:
+    return BrokerView((1, 2, 3), sessions, {node: BrokerMetadata(known) for node, known in enumerate(controllers, 1)})
+
+
+def partition(*states: PartitionState | None) -> BrokerView:
+    """A view in which brokers 1, 2, … answer with these states of t-0, None for one that does not answer."""
+    seen = {node: BrokerMetadata(3, {"t-0": state}) for node, state in enumerate(states, 1) if state is not None}
+    return BrokerView((1, 2, 3), ALL, seen)
+
+
+CONTROLLERS = {
+    # name: the view, and whether a leader is known, all follow it, and another than n1 leads
+    "all know the controller": (view(), True, True, True),
+    "ZooKeeper does not answer": (view(None), False, False, False),
+    "ZooKeeper has no controller": (view(replace(ALL, controller=None)), False, False, False),
+    "the controller does not answer": (replace(view(), metadata={1: BrokerMetadata(3)}), False, False, False),
+    "the controller does not know it yet": (view(controllers=(3, 3, None)), False, False, False),
+    "another broker knows an earlier one": (view(controllers=(2, 3, 3)), True, False, True),
+    "a broker is not registered": (view(Sessions(frozenset({2, 3}), 3)), True, False, True),
+}
+
+
+@pytest.mark.parametrize(("seen", "is_known", "is_followed", "another_leads"), CONTROLLERS.values(), ids=CONTROLLERS)
+def test_conditions_about_the_controller(
+    seen: BrokerView, is_known: bool, is_followed: bool, another_leads: bool
+) -> None:
+    assert holds(LEADER_KNOWN, seen) is is_known
+    assert holds(ALL_FOLLOW_LEADER, seen) is is_followed
+    assert holds(all_follow(3), seen) is is_followed
+    assert holds(is_not_leader(1), seen) is another_leads
+    assert not holds(all_follow(1), seen)
+    assert not holds(is_not_leader(3), seen)
+
+
+def test_session_is_lost_only_if_zookeeper_answers_without_it() -> None:
+    without_2 = view(Sessions(frozenset({1, 3}), 3))
+    assert [holds(session_lost(node), without_2) for node in (1, 2, 3)] == [False, True, False]
+    assert not holds(session_lost(2), view(None))
+
+
+LED_BY_1 = PartitionState(1, 3, (1,))
+BOTH_IN_SYNC = PartitionState(1, 3, (1, 2))
+PARTITIONS = {
+    # name: the view, and whether n1 leads, and whether n1 and n2 are in sync
+    "the leader alone is in sync": (partition(LED_BY_1, LED_BY_1), True, True, False),
+    "the leader's view counts": (partition(BOTH_IN_SYNC, LED_BY_1), True, True, True),
+    "another broker does not know it yet": (partition(LED_BY_1, PartitionState(2, 2, (1, 2))), True, True, False),
+    "another broker knows a later leader": (partition(BOTH_IN_SYNC, PartitionState(2, 4, (2,))), False, False, True),
+    "the leader does not answer": (partition(None, BOTH_IN_SYNC), False, False, False),
+    "there is no leader": (partition(PartitionState(None, 4, (1,)), LED_BY_1), False, False, False),
+    "no broker answers": (partition(), False, False, False),
+}
+
+
+@pytest.mark.parametrize(("seen", "leads", "first_in_sync", "second_in_sync"), PARTITIONS.values(), ids=PARTITIONS)
+def test_conditions_about_a_partition(seen: BrokerView, leads: bool, first_in_sync: bool, second_in_sync: bool) -> None:
+    assert holds(leads_partition(1, "t-0"), seen) is leads
+    assert holds(in_sync(1, "t-0"), seen) is first_in_sync
+    assert holds(in_sync(2, "t-0"), seen) is second_in_sync
+    assert not holds(in_sync(1, "t-1"), seen)
+
+
+def test_replication_is_settled_by_a_failed_fetcher_too() -> None:
+    seen = partition(LED_BY_1, LED_BY_1)
+    assert not holds(replication_settled(2, "t-0"), seen)
+    assert holds(replication_settled(1, "t-0"), seen)
+    failed = replace(seen, failed={2: frozenset({"t-0"})})
+    assert holds(replication_settled(2, "t-0"), failed)
+    assert not holds(replication_settled(2, "t-1"), failed)
+
+
+@pytest.mark.parametrize("condition", [*OF_PARTITIONS, session_lost(2)], ids=str)
+def test_conditions_of_brokers_are_valid_in_a_plan_and_never_hold_in_a_quorum(condition: Condition) -> None:
+    assert StoryStep.of(wait_until(condition)).value["condition"] == condition.to_json()
+    assert Condition.from_json(condition.to_json()) == condition
+    assert not holds_in_quorum(condition, QuorumView((1, 2, 3), {}, {}))
+
+
+@pytest.mark.parametrize("condition", [CAUGHT_UP, is_candidate(1)], ids=str)
+def test_conditions_of_a_quorum_never_hold_among_brokers(condition: Condition) -> None:
+    assert not holds(condition, view())
+
+
+@pytest.mark.parametrize(
+    ("condition", "problem"),
+    [
+        ({"name": "in_sync", "node": 1}, "condition in_sync: expected a partition"),
+        ({"name": "session_lost", "node": 1, "partition": "t-0"}, "condition session_lost: expected no partition"),
+        ({"name": "in_sync", "node": 1, "partition": "t"}, "expected the name of a partition, e.g. t-0"),
+    ],
+    ids=["without a partition", "with one too many", "not a partition"],
+)
+def test_condition_without_its_partition_is_refused(condition: dict, problem: str) -> None:
+    with pytest.raises(ValueError, match="condition") as refused:
+        StoryStep(f="await", value={"condition": condition, "within_seconds": 5})
+    assert problem in str(refused.value)
