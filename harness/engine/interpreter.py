@@ -9,7 +9,8 @@ is updated with both.
   `info`; if a session cannot be opened, the operation is a `fail`.
 - Nemesis operations are recorded as two `info` rows, at invocation and completion; the nemesis keeps its process.
 - When the generator is exhausted or stop is set, open operations have drain_timeout_ms to complete; those still open
-  are then recorded as `info`. The same happens if the generator raises, which is a defect; the error propagates.
+  are then recorded as `info`. A nemesis operation has a deadline of its own, so it has all its time unless stop is
+  set. If the generator raises, which is a defect, open operations are recorded at once, and the error propagates.
 
 Contains this loop. Does not contain sessions (worker.py), the meaning of operations, or storage.
 """
@@ -128,11 +129,14 @@ class _Run:
                 self._dispatch(op)
 
     async def drain(self, timeout_ms: int) -> None:
-        """Wait until no operation is open, at most timeout_ms."""
+        """Wait until no operation is open: for clients at most timeout_ms, for the nemesis until stop is set."""
         deadline_ns = self.clock.now_ns() + timeout_ms * 1_000_000
         self._process_completions()
-        while self.open and self.clock.now_ns() < deadline_ns:
-            await self._wait(deadline_ns)
+        while self.open:
+            is_story = NEMESIS in self.open and not self.stop.is_set()
+            if not is_story and self.clock.now_ns() >= deadline_ns:
+                return
+            await self._wait(None if is_story else deadline_ns)
             self._process_completions()
 
     def abandon(self) -> None:

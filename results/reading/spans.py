@@ -1,7 +1,8 @@
 """The state spans and epoch steps of each node, from observations.
 
 The transitions come from a node's log, its starts and stops from its process. A span begins with a transition and ends
-with the next one, with the end of the process, or with the run.
+with the next one, with the end of the process, or with the run. Nodes of a system without transitions, e.g. brokers
+with ZooKeeper, lead from the first to the last of their claims of an epoch.
 """
 
 from __future__ import annotations
@@ -11,21 +12,39 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from harness.model import Observation
+from harness.model.quorum_states import State
 from harness.model.records.observation import ENDS
 from results.data import DOWN, EpochStep, StateSpan
+
+CLAIMS_APART_NS = 2_000_000_000
+"""Claims that are further apart belong to different spans: a node is polled several times a second."""
 
 
 def state_spans(observations: Iterable[Observation], end_ns: int) -> tuple[StateSpan, ...]:
     """The spans of every node, by node and time; times before the run become 0."""
     by_node: defaultdict[int, list[Observation]] = defaultdict(list)
-    for each in observations:
+    claims: defaultdict[int, list[Observation]] = defaultdict(list)
+    has_transitions = False
+    for each in sorted(observations, key=lambda each: each.time_ns):
         if each.kind in ("transition", "started", *ENDS):
             by_node[each.node].append(each)
-    return tuple(
-        span
-        for node in sorted(by_node)
-        for span in _merged(_spans_of(sorted(by_node[node], key=lambda each: each.time_ns), end_ns))
-    )
+            has_transitions |= each.kind == "transition"
+        elif each.kind == "claim":
+            claims[each.node].append(each)
+    changes = (span for node in sorted(by_node) for span in _merged(_spans_of(by_node[node], end_ns)))
+    led = (span for node in sorted(claims) for span in _merged(_claimed(claims[node])))
+    return tuple(changes) if has_transitions else tuple(sorted((*changes, *led), key=_by_node_and_time))
+
+
+def _by_node_and_time(span: StateSpan) -> tuple[int, int]:
+    return span.node, span.start_ns
+
+
+def _claimed(claims: list[Observation]) -> Iterator[StateSpan]:
+    """A span between each claim and the next one of its epoch, unless they are too far apart."""
+    for claim, following in pairwise(claims):
+        if claim.epoch == following.epoch and following.time_ns - claim.time_ns <= CLAIMS_APART_NS:
+            yield _span(claim, State.LEADER.value, claim.epoch, claim.time_ns, following.time_ns)
 
 
 def _spans_of(changes: list[Observation], end_ns: int) -> Iterator[StateSpan]:

@@ -27,8 +27,9 @@ class BrokerView:
     failed: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
     def controller(self) -> int | None:
-        """The broker that ZooKeeper has as the controller."""
-        return self.sessions.controller if self.sessions is not None else None
+        """The broker that ZooKeeper has as the controller, if it responds: a dead one has its session for a while."""
+        controller = self.sessions.controller if self.sessions is not None else None
+        return controller if controller in self.metadata else None
 
 
 def holds(condition: Condition, view: BrokerView) -> bool:

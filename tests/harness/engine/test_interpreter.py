@@ -76,7 +76,7 @@ def run(
     concurrency: int = 1,
     full_at: int | None = None,
     stop_after_s: float | None = None,
-    with_nemesis: _Session | None = None,
+    with_nemesis: _Session | _SlowNemesis | None = None,
     **options: int,
 ) -> tuple[Tally | Exception, list[Op]]:
     """What interpret returned or raised, and the history."""
@@ -174,6 +174,30 @@ def test_operations_still_open_after_the_drain_timeout_are_info() -> None:
     tally, history = run(writes(1), Service(lambda op: op.info("hang")), drain_timeout_ms=50)
     assert tally == Tally(info=1, abandoned=1)
     assert history[-1].error == "still open when the run ended"
+
+
+@dataclass
+class _SlowNemesis:
+    """Its operations take this long."""
+
+    seconds: float
+
+    async def invoke(self, op: Op) -> Op:
+        await asyncio.sleep(self.seconds)
+        return op.info("late")
+
+
+def test_last_nemesis_operation_has_all_its_time() -> None:
+    wait = nemesis(fixed(Op("invoke", "await")))
+    _, history = run(wait, Service(lambda op: op.ok()), with_nemesis=_SlowNemesis(0.3), drain_timeout_ms=20)
+    assert [op.error for op in history] == [None, "late"]
+
+
+def test_stop_does_not_wait_for_the_last_nemesis_operation() -> None:
+    wait = nemesis(fixed(Op("invoke", "await")))
+    service, slow = Service(lambda op: op.ok()), _SlowNemesis(60)
+    _, history = run(wait, service, with_nemesis=slow, stop_after_s=0.1, drain_timeout_ms=20)
+    assert [op.error for op in history] == [None, "still open when the run ended"]
 
 
 def test_stop_ends_generation_and_drains_open_operations() -> None:

@@ -66,6 +66,32 @@ def test_transitions_to_the_same_state_are_merged_into_one_span() -> None:
     assert state_spans(observations, end_ns=40)[1:] == (StateSpan(1, "Follower", 1, 10, 40),)
 
 
+def claim(time_ns: int, node: int, epoch: int) -> Observation:
+    return Observation(time_ns, node, "zookeeper", "claim", epoch=epoch, leader=node)
+
+
+def test_node_of_a_system_without_transitions_leads_while_it_claims_to() -> None:
+    second = 1_000_000_000
+    observations = [
+        Observation(0, 1, "process", "started"),
+        *(claim(at * second, 1, epoch=1) for at in (1, 2, 3)),
+        Observation(3 * second, 1, "process", "stopped"),
+        *(claim(at * second, 2, epoch=2) for at in (5, 6, 9, 10)),
+    ]
+    spans = state_spans(observations, end_ns=12 * second)
+    assert [(span.node, span.state, span.epoch, span.start_ns // second, span.end_ns // second) for span in spans] == [
+        (1, "Leader", 1, 1, 3),
+        (1, "Down", None, 3, 12),
+        (2, "Leader", 2, 5, 6),
+        (2, "Leader", 2, 9, 10),
+    ]
+
+
+def test_claims_add_nothing_to_transitions() -> None:
+    observations = [transition(10, 1, "Candidate", "Leader", 1), claim(20, 1, 1), claim(30, 1, 1)]
+    assert state_spans(observations, end_ns=40)[-1] == StateSpan(1, "Leader", 1, 10, 40)
+
+
 def test_epoch_steps_come_from_observations_of_any_source() -> None:
     observations = [
         transition(10, 1, "Unattached", "Candidate", 1),
