@@ -142,9 +142,15 @@ def commits(observations: DataFrame, timeline: RunTimeline) -> DataFrame:
 
 
 def recovery(observations: DataFrame, timeline: RunTimeline) -> DataFrame:
-    """The time from the last heal until the high watermark rose, or a leader led if no high watermark was claimed."""
+    """The time from the last heal until the high watermark rose or, if no high watermark was claimed, until a node led
+    or claimed to lead."""
     rose = rises(observations).select("time_ns", fn.lit(True).alias("is_rise"))
-    led = leaderships(observations).select("since_ns", fn.lit(False))
+    without_mark = observations.where("kind = 'claim' and high_watermark is null")
+    led = (
+        leaderships(observations)
+        .select("since_ns", fn.lit(False))
+        .unionAll(without_mark.select("time_ns", fn.lit(False)))
+    )
     is_rise, time_ns = fn.col("is_rise"), fn.col("time_ns")
     back = fn.when(fn.max("is_rise"), timeline.after_heal(fn.when(is_rise, time_ns))).otherwise(
         timeline.after_heal(time_ns)

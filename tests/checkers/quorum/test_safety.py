@@ -203,6 +203,13 @@ def test_a_leader_that_stays_is_not_deposed(measure: Measure) -> None:
     assert (found["leader_deposed"], found["leader_changes"], found["epochs_burned"]) == (0, 0, 0)
 
 
+def test_a_system_without_high_watermarks_has_recovered_when_its_leader_claims_to_lead_again(measure: Measure) -> None:
+    claims = [claim(10, 1, 1), claim(20, 1, 1), claim(45, 1, 1)]
+    found = measure(history(*at(30, *nemesis_op("heal"))), claims)
+    assert (found["recovered"], found["recover_ms"]) == (1, 15)
+    assert measure(history(*at(50, *nemesis_op("heal"))), claims)["recovered"] == 0
+
+
 def test_a_quorum_that_never_commits_again_has_not_recovered(measure: Measure) -> None:
     found = measure(history(*at(30, *nemesis_op("heal"))), ELECTION)
     assert found["recovered"] == 0
