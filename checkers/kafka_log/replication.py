@@ -5,6 +5,7 @@
 
     partitions_compared, partitions_with_equal_logs
                                 users' partitions with several logs, and those whose logs consist of the same batches
+    log_end_max                 the end of the longest log of a user's partition
     truncation_rounds_max       the most answers about leader epochs that a follower needed until it knew where to
                                 truncate a user's partition (KIP-279: one after a clean leader change)
 
@@ -112,7 +113,9 @@ def partitions_compared(batches: DataFrame, check: str) -> DataFrame:
         fn.count("*").alias("partitions_compared"), fn.count_if("is_equal").alias("partitions_with_equal_logs")
     )
     units = dict.fromkeys(("partitions_compared", "partitions_with_equal_logs"), "partitions")
-    return quantities_of(row.where("partitions_compared > 0"), check, units)
+    ends = users.agg((fn.max("last_offset") + 1).alias("log_end_max"))
+    longest = quantities_of(ends, check, {"log_end_max": "offsets"})
+    return quantities_of(row.where("partitions_compared > 0"), check, units).unionAll(longest)
 
 
 def truncation_rounds(observations: DataFrame, check: str) -> DataFrame:

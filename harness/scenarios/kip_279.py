@@ -21,16 +21,21 @@ from harness.model.faults.membership import elect
 from harness.model.faults.requests import create_partition, produce
 from harness.model.faults.rpc import CLOSE, Api, RpcMatch, RpcRule, intercept
 from harness.model.scenario import Expectation, Scenario, Setup, Side, Source, on
-from harness.model.story import DOWN, Step, heal, kill, start, wait_until
+from harness.model.story import DOWN, Step, heal, kill, seconds, sleep, start, wait_until
 
 KIP_279 = Source("KIP-279")
 PROTOCOL_VERSION = "inter.broker.protocol.version"
-KIP_101, KIP_279_PAIR = "1.1", "2.0"
-"""Protocol versions: a leader answers with an offset alone, or with an epoch and an offset."""
+HIGH_WATERMARK, KIP_101, KIP_279_PAIR = "0.10.2", "1.1", "2.0"
+"""Protocol versions: a follower asks nothing, or a leader answers with an offset, or with an epoch and an offset."""
 
 TOPIC, PARTITION = "t", "t-0"
 
 logs_equal = Expectation("the replicas of a partition have equal logs", "partitions_with_equal_logs", 1)
+
+
+def log_end(at_least: int) -> Expectation:
+    """A user's partition has at least this many offsets."""
+    return Expectation(f"a replica has {at_least} records or more", "log_end_max", at_least)
 
 
 def truncation_rounds(at_least: int) -> Expectation:
@@ -213,4 +218,38 @@ LD_13 = Scenario(
     ),
 )
 
-SCENARIOS = (LD_01, LD_02, LD_03, LD_05, LD_07, LD_13)
+OLD_FORMAT = {"log.message.format.version": "0.10.2"}
+"""Brokers of protocol 0.10.2 write messages without leader epochs, so they truncate to the high watermark (KIP-101)."""
+
+# n1 stores no high watermark before it dies, so it starts with 0. It cannot ask or fetch from its leader.
+LD_06 = Scenario(
+    id="LD-06",
+    title="A follower truncates to its high watermark when it starts, and acknowledged records are lost",
+    question="Does n1, which had all 21 records, still have them if its leader dies after n1 was restarted?",
+    source=KIP_279 / "Proposed Changes, Scenario 2",
+    nodes=3,
+    layout="zookeeper",
+    story=(
+        wait_until(ALL_FOLLOW_LEADER),
+        create_partition(TOPIC, (2, 1)),
+        leads(2),
+        wait_until(in_sync(1, PARTITION)),
+        produce("n2", PARTITION, 11, acks="all"),
+        produce("n2", PARTITION, 10, acks="all"),
+        intercept(REPLICATION),
+        *dies(1),
+        start("n1"),
+        wait_until(ALL_FOLLOW_LEADER),
+        leads(2),
+        sleep(seconds(3)),
+        *dies(2),
+        leads(1),
+        produce("n1", PARTITION, 1),
+        heal(),
+        wait_until(replication_settled(2, PARTITION)),
+    ),
+    bad=Side(rule(HIGH_WATERMARK, {**UNCLEAN, **OLD_FORMAT}), never=(log_end(22),)),
+    good=Side(rule(KIP_279_PAIR, UNCLEAN), shows=(log_end(22), logs_equal)),
+)
+
+SCENARIOS = (LD_01, LD_02, LD_03, LD_05, LD_06, LD_07, LD_13)

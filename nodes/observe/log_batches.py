@@ -19,7 +19,7 @@ from pathlib import Path
 
 from harness.model.records.logged_batch import LoggedBatch
 from nodes.observe.control_records import control_records, election_of, voters_of
-from nodes.wire.batches import BatchHead, heads, is_intact
+from nodes.wire.batches import BatchHead, heads_of_any_format, is_intact
 
 QUORUM_LOG = "__cluster_metadata-0"
 CLEANED = "cleaner-offset-checkpoint"
@@ -40,7 +40,7 @@ def read_log(node: int, folder: Path) -> Iterator[LoggedBatch]:
     damaged: list[LoggedBatch] = []
     for segment in sorted(folder.glob("*.log")):
         data = segment.read_bytes()
-        for head in heads(data):
+        for head in heads_of_any_format(data):
             batch = _logged(node, folder, data, head)
             batch = replace(batch, checkpoint_epoch=epoch_at(epochs, head.base_offset), cleaned_to=cleaned_to)
             if not batch.intact:
@@ -67,7 +67,9 @@ def topic_partition_of(folder: Path) -> tuple[str, int]:
 
 
 def producer_of(data: bytes, head: BatchHead) -> tuple[int, int, int]:
-    """The id, epoch and first sequence of the batch's producer."""
+    """The id, epoch and first sequence of the batch's producer; messages before v2 have none."""
+    if head.magic < 2:
+        return -1, -1, -1
     return _PRODUCER.unpack_from(data, head.start + _PRODUCER_FROM)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from harness.model.records.logged_record import LoggedRecord, Marker
 from nodes.observe.log_batches import producer_of, topic_partition_of
-from nodes.wire.batches import BatchHead, Record, heads, is_intact, records
+from nodes.wire.batches import BatchHead, Record, heads_of_any_format, is_intact, records
 
 _CONTROL_KEY = struct.Struct(">hh")
 _MARKERS: dict[int, Marker] = {0: "abort", 1: "commit"}
@@ -30,7 +30,7 @@ def read_records(node: int, folder: Path) -> Iterator[LoggedRecord]:
     topic, partition = topic_partition_of(folder)
     for segment in sorted(folder.glob("*.log")):
         data = segment.read_bytes()
-        for head in heads(data):
+        for head in heads_of_any_format(data):
             if is_intact(data, head):
                 producer_id, epoch, _ = producer_of(data, head)
                 for offset, record in enumerate(records(data, head), head.base_offset):

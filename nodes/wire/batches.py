@@ -1,4 +1,4 @@
-"""Kafka's record batches (format v2), on disk and in Fetch responses.
+"""Kafka's record batches (format v2), on disk and in Fetch responses, and the messages of formats v0 and v1 before it.
 
 Contains pure functions between bytes and batches. Does not contain files, sockets or clocks.
 
@@ -10,14 +10,18 @@ a wrong checksum.
     [head] = heads(data)
     records(data, head)                       # [Record(key=b"k", value=b"v")]
 
-The records of compressed batches are not decoded. Sources: KIP-98 (message format), Kafka's DefaultRecordBatch.
+The records of compressed batches are not decoded. A message of v0 or v1, which brokers write if
+`log.message.format.version` is below 0.11, is a batch of one record without leader epoch and producer; only
+heads_of_any_format reads them. Sources: KIP-98 (message format), KIP-32 (v1), DefaultRecordBatch and LegacyRecord in
+Kafka.
 """
 
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from crc32c import crc32c
 
@@ -27,6 +31,10 @@ from nodes.wire.varints import read_varint, varint
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _CRC_COVERS_FROM = 21
 _LENGTH_COVERS_FROM = 12
+_MESSAGE = struct.Struct(">qiIbb")
+_MESSAGE_CRC_COVERS_FROM = 16
+_TIMESTAMP = struct.Struct(">q")
+_MAGIC_AT = 16
 _CONTROL = 0x20
 _CODEC = 0x07
 
@@ -56,6 +64,7 @@ class BatchHead:
     record_count: int
     start: int
     end: int
+    magic: int = 2
 
 
 def encode_batch(
@@ -74,18 +83,55 @@ def encode_batch(
 def heads(data: bytes) -> Iterator[BatchHead]:
     """The headers of the complete batches at the beginning of data; stops at a torn or invalid batch."""
     start = 0
-    while start + HEADER_BYTES <= len(data):
+    while (head := _batch_at(data, start)) is not None:
+        yield head
+        start = head.end
+
+
+def heads_of_any_format(data: bytes) -> Iterator[BatchHead]:
+    """As heads, with messages of v0 and v1 too.
+
+    A compressed message contains others, of which only the last offset is known. It counts as following what is before.
+    """
+    start = expected = 0
+    while start + _MAGIC_AT < len(data):
+        head = _batch_at(data, start) if data[start + _MAGIC_AT] == 2 else _message_at(data, start)
+        if head is None:
+            return
+        if head.magic < 2 and head.is_compressed:
+            head = replace(head, base_offset=min(expected, head.last_offset))
+        yield head
+        start, expected = head.end, head.last_offset + 1
+
+
+def _batch_at(data: bytes, start: int) -> BatchHead | None:
+    """The head of the complete batch that begins here; None if there is none."""
+    if start + HEADER_BYTES <= len(data):
         base, length, epoch, magic, crc, attributes, last_delta, first_ms, *_, count = _HEADER.unpack_from(data, start)
         end = start + _LENGTH_COVERS_FROM + length
         if magic != 2 or length < HEADER_BYTES - _LENGTH_COVERS_FROM or end > len(data):
-            return
+            return None
         control, compressed = bool(attributes & _CONTROL), bool(attributes & _CODEC)
-        yield BatchHead(base, base + last_delta, epoch, control, compressed, first_ms, crc, count, start, end)
-        start = end
+        return BatchHead(base, base + last_delta, epoch, control, compressed, first_ms, crc, count, start, end)
+    return None
+
+
+def _message_at(data: bytes, start: int) -> BatchHead | None:
+    """The head of the complete message of v0 or v1 that begins here; None if there is none."""
+    if start + _MESSAGE.size > len(data):
+        return None
+    offset, length, crc, magic, attributes = _MESSAGE.unpack_from(data, start)
+    end, content = start + _LENGTH_COVERS_FROM + length, start + _MESSAGE.size
+    if magic not in (0, 1) or end > len(data) or content + magic * _TIMESTAMP.size > end:
+        return None
+    timestamp_ms = _TIMESTAMP.unpack_from(data, content)[0] if magic else -1
+    return BatchHead(offset, offset, -1, False, bool(attributes & _CODEC), timestamp_ms, crc, 1, start, end, magic)
 
 
 def is_intact(data: bytes, head: BatchHead) -> bool:
     """Whether the batch's checksum is right; it does not cover base offset, length and leader epoch."""
+    if head.magic < 2:
+        return zlib.crc32(memoryview(data)[head.start + _MESSAGE_CRC_COVERS_FROM : head.end]) == head.crc
     return crc32c(memoryview(data)[head.start + _CRC_COVERS_FROM : head.end]) == head.crc
 
 
@@ -110,8 +156,8 @@ def records(data: bytes, head: BatchHead) -> list[Record]:
     if head.is_compressed:
         raise PeerFailure(f"reading the batch at offset {head.base_offset}: expected no compression, it is compressed")
     try:
-        return list(_decode_records(data, head))
-    except IndexError as error:
+        return [_message(data, head)] if head.magic < 2 else list(_decode_records(data, head))
+    except (IndexError, struct.error) as error:
         message = f"reading the batch at offset {head.base_offset}: its records are truncated"
         raise PeerFailure(message) from error
 
@@ -127,6 +173,20 @@ def _decode_records(data: bytes, head: BatchHead) -> Iterator[Record]:
         value, _ = _read_bytes(data, position)
         yield Record(key, value)
         position = end
+
+
+def _message(data: bytes, head: BatchHead) -> Record:
+    """The record of a message of v0 or v1: key and value, each after its length in four bytes, -1 for none."""
+    position = head.start + _MESSAGE.size + head.magic * _TIMESTAMP.size
+    fields: list[bytes | None] = []
+    for _ in ("key", "value"):
+        (length,) = struct.unpack_from(">i", data, position)
+        position += 4
+        if position + max(0, length) > head.end:
+            raise IndexError(position)
+        fields.append(data[position : position + length] if length >= 0 else None)
+        position += max(0, length)
+    return Record(*fields)
 
 
 def _encode_record(record: Record, offset_delta: int) -> bytes:

@@ -204,7 +204,8 @@ def test_rules_agree_with_their_twins_on_random_logs(spark: SparkSession) -> Non
     several = [one for one, _ in cases if len({batch.node for batch in one}) > 1]
     measured = {row["name"]: row["value"] for row in rows}
     equal = sum(map(twin.has_equal_logs, several))
-    assert measured == {"partitions_compared": len(several), "partitions_with_equal_logs": equal}
+    end = max(batch.last_offset + 1 for one, _ in cases for batch in one)
+    assert measured == {"partitions_compared": len(several), "partitions_with_equal_logs": equal, "log_end_max": end}
     assert 20 < equal < len(several) - 20
 
 
@@ -215,7 +216,7 @@ def test_check_names_both_and_counts_equal_partitions(judge_run: JudgeRun) -> No
         ("replication-stuck", "t-0", 2, 5)
     ]
     measured = {each.name: each.value for each in results.quantities}
-    assert measured == {"partitions_compared": 2, "partitions_with_equal_logs": 1}
+    assert measured == {"partitions_compared": 2, "partitions_with_equal_logs": 1, "log_end_max": 31}
 
 
 def truncation(node: int, time_ns: int, is_last: bool, partition: str = "t-0", by: str = "leader epoch") -> Observation:
