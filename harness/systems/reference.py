@@ -16,6 +16,7 @@ from nodes.reference.system import ReferenceSystem, check_switches
 NAME = "reference"
 UNAVAILABLE = {
     "membership": "the reference quorum has no brokers; use --system kafka --layout combined",
+    "requests": "the reference quorum has no topics",
     "voters": "the voters of the reference quorum never change; use --system kafka --voters N (KIP-853)",
 }
 

@@ -39,7 +39,8 @@ POINTS = {
     "has recorded": ("history/*.parquet", 2.0),
     "is under faults": ("journal.jsonl", 6.0),
 }
-FAULTS = [name for name in plugins.faults() if name != "membership"]  # it needs Kafka with brokers
+UNAVAILABLE = plugins.system("reference")[0].unavailable("controllers", None)
+FAULTS = [name for name in plugins.faults() if name not in UNAVAILABLE]
 DISK = "ext4" if os.geteuid() == 0 else "tmpfs"
 FLAGS = ["--system", "reference", "--workload", "register", "--faults", ",".join(FAULTS), "--at-once", "2"]
 FLAGS += ["--interval", "1", "--disk", DISK, "--disk-mib", "32"]

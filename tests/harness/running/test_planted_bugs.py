@@ -58,13 +58,14 @@ def findings(*names: str) -> frozenset[str]:
 
 
 # Two leaders append different records at the same offsets of one epoch, so the logs differ (diverged-logs). A record
-# that one of them commits is overwritten or missing on a later leader (the next three); a client no longer reads its
-# acknowledged write (non-linearizable).
+# that one of them commits is overwritten or missing on a later leader (the next three), and a node that would have to
+# truncate it exits (server-exited); a client no longer reads its acknowledged write (non-linearizable).
 OF_TWO_LEADERS = findings(
     "diverged-logs",
     "committed-record-missing",
     "committed-record-not-on-leader",
     "high-watermark-went-back",
+    "server-exited",
     "non-linearizable",
 )
 
@@ -75,20 +76,21 @@ BUGS: Mapping[str, PlantedBug] = {
         expected=findings("vote-forgotten"),
         consequences=findings("vote-changed", "two-leaders-in-one-epoch") | OF_TWO_LEADERS,
     ),
-    # One node of three elects itself and commits alone. The faults decide which consequence a run shows, so any of the
-    # first three is enough. A leader's high watermark is what only its own log holds (high-watermark-without-majority).
-    # If two lead from the start, all nodes never follow one leader, so the wait for that fails (fault-not-effective).
+    # One node of three elects itself, as its LeaderChange record shows, and commits alone. The faults decide which
+    # consequence a run shows, so any of the first four is enough. A leader's high watermark is what only its own log
+    # holds (high-watermark-without-majority). If two lead from the start, all nodes never follow one leader, so the
+    # wait for that fails (fault-not-effective).
     "half-is-a-majority": PlantedBug(
         "--switch reference.mutant=half-is-a-majority --faults partition",
-        expected=findings("two-leaders-in-one-epoch", "non-linearizable", "diverged-logs"),
+        expected=findings("elected-without-majority", "two-leaders-in-one-epoch", "non-linearizable", "diverged-logs"),
         consequences=findings("high-watermark-without-majority") | OF_TWO_LEADERS,
         unknown=findings("fault-not-effective"),
     ),
     # A deposed leader keeps its tail and appends to it. The tail's epoch may be higher than that of what follows
     # (leader-epoch-went-back), and the leader may send a batch that begins inside the tail, which the follower never
     # accepts (follower-stuck). The leader counts the tail as replicated, so it commits records that no majority holds,
-    # and a node without them can be elected (the other four). An epoch still has one leader, and by its own knowledge
-    # a majority reached the high watermark.
+    # and a node without them can be elected (the others; server-exited as above). An epoch still has one leader, and by
+    # its own knowledge a majority reached the high watermark.
     "no-truncation": PlantedBug(
         "--switch reference.mutant=no-truncation --faults partition,kill",
         expected=findings("diverged-logs"),
@@ -98,6 +100,7 @@ BUGS: Mapping[str, PlantedBug] = {
             "committed-record-missing",
             "committed-record-not-on-leader",
             "high-watermark-went-back",
+            "server-exited",
             "non-linearizable",
         ),
     ),
