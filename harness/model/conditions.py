@@ -46,6 +46,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "is_candidate": "{node} is a candidate",
     "lost_election": "{node} follows the winner of an election in which it was a candidate",
     "any_lost_election": "a node follows the winner of an election in which it was a candidate",
+    "has_longest_log": "the log of {node} is longer than that of every other follower",
     "caught_up": "every node that responds has caught up with the leader",
     "leads_partition": "{node} leads {partition}",
     "in_sync": "{node} is in sync in {partition}",
@@ -86,6 +87,11 @@ def is_not_leader(node: int) -> Condition:
 def lost_election(node: int) -> Condition:
     """This node was a Candidate in the epoch in which it follows another node."""
     return Condition("lost_election", node)
+
+
+def has_longest_log(node: int) -> Condition:
+    """The leader knows this voter's log to be longer than those of all other voters but its own."""
+    return Condition("has_longest_log", node)
 
 
 def is_candidate(node: int) -> Condition:

@@ -1,28 +1,30 @@
 """Leadership: a chosen node becomes the leader.
 
 KRaft has no request that transfers leadership, so the choice is made by the logs: while the other voters are cut off
-from the leader, only the chosen node receives the leader's records. Then the leader is cut off too, and no voter with a
-shorter log can win against the chosen one (KIP-595, "Vote"). The links are restored before the action completes. If
-another node won all the same, because no record was appended meanwhile, the action repeats this.
+from the leader, only the chosen node receives the leader's records. Once its log is the longest, the leader is cut off
+too, and no voter with a shorter log can win against the chosen one (KIP-595, "Vote"). The links are restored before the
+action completes. If no record was appended in APPEND_SECONDS, another node may win; then the action repeats this.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import permutations
 from typing import Any
 
 from harness.model import PeerFailure
-from harness.model.hosts import Link, UndoRecord
+from harness.model.hosts import UndoRecord
 from harness.model.plurals import counted
 from harness.model.story import LEAD, ONE, Step, lead
 from nemesis.arguments import OnNodes
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
+from nemesis.faults.partition_shapes import isolation
 
 APPEND_SECONDS = 1.5
-"""How long the chosen node alone receives records: an idle Kafka controller appends one every half second."""
+"""How long to wait until the chosen node's log is the longest: an idle Kafka controller appends every half second."""
 ELECTION_SECONDS = 20.0
 ATTEMPTS_MAX = 6
 POLL_SECONDS = 0.05
@@ -30,7 +32,7 @@ POLL_SECONDS = 0.05
 
 def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
     """The one node of the role, and the links that may be cut."""
-    links = sorted(list(link) for link in _links_among(context) - context.cut_links)
+    links = sorted(list(link) for link in frozenset(permutations(context.nodes, 2)) - context.cut_links)
     return {"nodes": [context.require_one(f, value["who"])], "links": links}
 
 
@@ -54,11 +56,11 @@ async def inject(context: NemesisContext, _f: str, resolved: Resolved) -> dict[s
 
 async def _depose(context: NemesisContext, leader: int, chosen: int) -> None:
     """Cut the leader off, the chosen node last, until another node leads; restore the links that this has cut."""
-    others = frozenset(link for link in _links_among(context) if leader in link and chosen not in link)
     last = frozenset({(leader, chosen), (chosen, leader)})
+    others = isolation(context.nodes, (leader,), "both") - last
     try:
         await context.links.cut(others - context.cut_links)
-        await asyncio.sleep(APPEND_SECONDS)
+        await _holds_within(APPEND_SECONDS, lambda: chosen in context.nodes_where("has_longest_log"))
         await context.links.cut(last - context.cut_links)
         await _leader_other_than(context, leader)
     finally:
@@ -66,17 +68,19 @@ async def _depose(context: NemesisContext, leader: int, chosen: int) -> None:
 
 
 async def _leader_other_than(context: NemesisContext, former: int | None) -> int:
-    deadline = asyncio.get_running_loop().time() + ELECTION_SECONDS
-    while (leader := context.leader()) in (None, former):
+    if not await _holds_within(ELECTION_SECONDS, lambda: context.leader() not in (None, former)):
+        expected = "a leader" if former is None else f"a leader other than n{former}"
+        raise PeerFailure(f"waiting for {expected}: none after {ELECTION_SECONDS:g} s")
+    return context.require_leader()
+
+
+async def _holds_within(seconds: float, is_met: Callable[[], bool]) -> bool:
+    deadline = asyncio.get_running_loop().time() + seconds
+    while not is_met():
         if asyncio.get_running_loop().time() > deadline:
-            raise PeerFailure(f"waiting for a leader other than n{former}: none after {ELECTION_SECONDS:g} s")
+            return False
         await asyncio.sleep(POLL_SECONDS)
-    assert leader is not None
-    return leader
-
-
-def _links_among(context: NemesisContext) -> frozenset[Link]:
-    return frozenset((a, b) for a in context.nodes for b in context.nodes if a != b)
+    return True
 
 
 def sample(_random_source: random.Random, _nodes: int) -> list[Step]:

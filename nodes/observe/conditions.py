@@ -73,6 +73,14 @@ def lost_election(view: QuorumView, node: int) -> bool:
     return last is not None and last.state == State.FOLLOWER.value and last.epoch == view.stood.get(node)
 
 
+def has_longest_log(view: QuorumView, node: int) -> bool:
+    """The leader knows this voter's log to reach further than those of all other voters but its own."""
+    leader = view.leader()
+    ends = dict(view.claims[leader].voters) if leader is not None else {}
+    others = [end for voter, end in ends.items() if voter not in (leader, node)]
+    return node in ends and ends[node] > max(others, default=-1)
+
+
 def any_lost_election(view: QuorumView) -> bool:
     """Some node follows another in the last epoch in which it was a candidate."""
     return any(lost_election(view, node) for node in view.nodes)
@@ -86,6 +94,7 @@ OF_QUORUM: Mapping[str, Callable[[QuorumView], bool]] = {
 OF_NODE: Mapping[str, Callable[[QuorumView, int], bool]] = {
     "all_follow": all_follow,
     "is_not_leader": is_not_leader,
+    "has_longest_log": has_longest_log,
     "is_candidate": is_candidate,
     "lost_election": lost_election,
 }

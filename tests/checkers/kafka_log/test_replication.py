@@ -100,7 +100,7 @@ CASES = {
     "a follower that lags": Case((A, "1:0-10"), {}),
     "a follower that was killed before it truncated": Case((A, "1:0-10 2:11-15"), {}),
     "a failed fetch, and the log was truncated since": Case((A, "1:0-10"), {}, failed=((2, 16),)),
-    "a failed fetch, and a later one elsewhere": Case((A, "1:0-10 2:11-15"), {}, failed=((2, 16), (2, 11))),
+    "a failed fetch, and a later one at another offset": Case((A, "1:0-10 2:11-15"), {}, failed=((2, 16), (2, 11))),
     "a failed fetch at a batch's beginning": Case((A, "1:0-10"), {}, failed=((2, 11),)),
     "a failed fetch of a node without a log": Case((A,), {}, failed=((2, 16),)),
     "two replicas are stuck": Case(

@@ -10,6 +10,7 @@ from harness.model.conditions import (
     ANY_LOST_ELECTION,
     LEADER_KNOWN,
     all_follow,
+    has_longest_log,
     is_candidate,
     is_not_leader,
     lost_election,
@@ -100,11 +101,27 @@ def test_node_is_a_candidate_by_its_last_transition():
 
 
 @pytest.mark.parametrize(
-    "condition", [LEADER_KNOWN, ALL_FOLLOW_LEADER, all_follow(9), is_not_leader(1), is_candidate(3)]
+    "condition", [LEADER_KNOWN, ALL_FOLLOW_LEADER, all_follow(9), is_not_leader(1), has_longest_log(2), is_candidate(3)]
 )
 def test_every_condition_is_valid_in_a_plan(condition):
     assert StoryStep.of(wait_until(condition)).value["condition"] == condition.to_json()
     assert not holds(condition, QuorumView((1, 2, 3), {}, {}))
+
+
+@pytest.mark.parametrize(
+    ("ends", "longest"),
+    [
+        ({1: 7, 2: 5, 3: 9}, [1]),
+        ({1: 7, 2: 7, 3: 9}, []),
+        ({1: -1, 2: 5, 3: 9}, [2]),
+        ({1: 7, 2: -1, 3: 7}, [1]),
+    ],
+    ids=["one is ahead", "two are level", "one never fetched", "one is level with the leader"],
+)
+def test_longest_log_is_judged_by_what_the_leader_knows_of_its_followers(ends, longest):
+    leader = QuorumDescription(None, 3, 2, 5, voters=tuple(ends.items()))
+    view = QuorumView((1, 2, 3), {3: leader}, ALL_FOLLOW_3)
+    assert [node for node in (1, 2) if holds(has_longest_log(node), view)] == longest
 
 
 def test_leader_is_the_claim_with_the_highest_epoch():
