@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
-from harness import plugins
 from harness.environments import Environment, EnvironmentSpec
-from harness.model import BadInput
 from harness.model.hosts import HostKind
 from nodes.clocks.process_clocks import ProcessClocks
 from nodes.hosts.local import LocalHosts
@@ -20,18 +18,7 @@ UNAVAILABLE = {
 
 
 async def provision(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment:
-    """Provision the hosts. Raises BadInput for nodes that do not speak Kafka's protocol, as the proxy does."""
-    system, _ = plugins.system(spec.plan.system)
-    if system.connect is None:
-        raise BadInput(
-            f"--hosts local: the proxy between the nodes forwards Kafka's protocol only, which {system.name} does not "
-            "speak; use --hosts netns"
-        )
-    if spec.plan.layout == "zookeeper":
-        raise BadInput(
-            "--hosts local: the proxy between the nodes forwards Kafka's protocol only, which ZooKeeper does not "
-            "speak; use --hosts netns"
-        )
+    """Provision the hosts."""
     hosts = await stack.enter_async_context(LocalHosts.up(spec.run.path / "nodes", spec.plan.nodes))
     proxy = ProxyLinks.up(hosts.views, spec.ports, spec.plan.seed, spec.recording)
     links = await stack.enter_async_context(proxy)
@@ -46,4 +33,4 @@ async def provision(stack: AsyncExitStack, spec: EnvironmentSpec) -> Environment
     )
 
 
-LOCAL = HostKind("local", provision)
+LOCAL = HostKind("local", provision, proxied=True)

@@ -19,7 +19,7 @@ from harness.environments import Environment, EnvironmentSpec
 from harness.model.hosts import UndoRecord
 from harness.model.systems import NodeSystem
 from harness.planning.plan import Plan
-from harness.planning.preflight import require_inventory
+from harness.planning.preflight import require_hosts
 from harness.recovery.teardown import HOSTS
 from nemesis.journal import UndoJournal
 from nodes.proxy.rpcs import Recording
@@ -35,8 +35,8 @@ def outlives(plan: Plan) -> bool:
 async def provisioned(
     plan: Plan, run: RunDirectory, system: NodeSystem, clock: RunClock, journal: UndoJournal
 ) -> AsyncIterator[Environment]:
-    """Provision the plan's hosts; they are gone at the end of the block. Raises BadInput for a missing inventory."""
-    require_inventory(plan.hosts, plan.inventory, plan.nodes)
+    """Provision the plan's hosts; they are gone at the end of the block. Raises BadInput as require_hosts does."""
+    require_hosts(plan)
     spec = EnvironmentSpec(plan, run, system, Recording(run.rpc_record, clock.monotonic_origin_ns))
     async with AsyncExitStack() as stack:
         if outlives(plan):

@@ -217,6 +217,8 @@ class SystemKind:
       each with the reason, for a layout and a number of initial voters.
     - membership makes the Membership that changes the cluster's members, None if the system has none.
     - requests makes the Requests that sends single requests to chosen nodes, None if the system has none.
+    - foreign names what of a layout does not speak Kafka's protocol, which the proxy of some hosts forwards alone; None
+      if all nodes speak it.
     - switches returns the properties that are worth setting, for `splitbrain switches`.
     - accepts returns whether the system has a property of this name. If not, a scenario's node switches omit it.
     - has_features returns whether a version has feature levels (KIP-1022).
@@ -241,6 +243,7 @@ class SystemKind:
     unavailable: Callable[[str, int | None], Mapping[str, str]] = lambda _layout, _voters: {}
     membership: Callable[[NodeAccess], AbstractAsyncContextManager[Membership]] | None = None
     requests: Callable[[NodeAccess], AbstractAsyncContextManager[Requests]] | None = None
+    foreign: Callable[[str], str | None] = lambda _layout: None
     switches: Callable[[], Iterable[Switch]] = tuple
     accepts: Callable[[str], bool] = lambda _name: True
     has_features: Callable[[str], bool] = lambda _version: False
@@ -249,3 +252,9 @@ class SystemKind:
     def node_label(self, version: str, switches: Mapping[str, str]) -> str:
         """The node's name in reports."""
         return self.label(version, switches) if self.label else plain_label(self.name, version, switches)
+
+    def reasons(self, layout: str, voters: int | None) -> dict[str, str]:
+        """`unavailable`, completed by the capabilities that the system has in no layout."""
+        makers = {"membership": self.membership, "requests": self.requests}
+        missing = {name: f"not supported by --system {self.name}" for name, maker in makers.items() if maker is None}
+        return {**missing, **self.unavailable(layout, voters)}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness import plugins
 from harness.model import BadInput, EnvironmentFailure
+from harness.planning.plan import Plan
 from harness.text_files import read_toml
 from nodes.hosts.sandbox import Privilege, probe
 
@@ -22,6 +23,18 @@ def preflight(hosts: str) -> None:
             raise EnvironmentFailure(f"{error} (or use --hosts local)") from error
     if not shutil.which("java"):
         raise EnvironmentFailure(f"the checks run on Spark, which needs Java: no java on the path; {INSTALL_JAVA}")
+
+
+def require_hosts(plan: Plan) -> None:
+    """Raise BadInput for a plan's hosts as require_inventory does, and for nodes that their proxy cannot serve."""
+    require_inventory(plan.hosts, plan.inventory, plan.nodes)
+    system, _ = plugins.system(plan.system)
+    foreign = system.name if system.connect is None else system.foreign(plan.layout)
+    if plugins.host_kind(plan.hosts).proxied and foreign:
+        raise BadInput(
+            f"--hosts {plan.hosts}: the proxy between the nodes forwards Kafka's protocol only, which {foreign} does "
+            "not speak; use --hosts netns"
+        )
 
 
 def require_inventory(hosts: str, inventory: str | None, nodes: int) -> None:

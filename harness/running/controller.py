@@ -26,7 +26,6 @@ from harness.engine.recorder import Recorder
 from harness.environments import Environment
 from harness.environments.provision import provisioned
 from harness.model import Observation, SplitbrainError
-from harness.model.faults.membership import Membership
 from harness.model.progress import Event, Phase, RunEnded, RunFailed, to_line
 from harness.model.session import Connection, Session
 from harness.model.systems import CONTROLLER_PORT, NodeAccess, NodeSystem, Observer, ObserverContext
@@ -93,8 +92,9 @@ async def _carry_out(
         context = nemesis_context(plan, environment, processes, observer.leader)
         context.node_configs = ClusterConfigs(cluster, environment.host, views)
         access = NodeAccess(views, observer.leader, plan.layout)
-        context.membership = await stack.enter_async_context(_membership(plan, access))
-        if cluster.kind.requests is not None:
+        if cluster.kind.membership and "membership" not in context.unavailable:
+            context.membership = await stack.enter_async_context(cluster.kind.membership(access))
+        if cluster.kind.requests and "requests" not in context.unavailable:
             context.requests = await stack.enter_async_context(cluster.kind.requests(access))
         refuse_unavailable((step.f for step in plan.story), context, plugins.actions())
         context.nodes_where = observer.nodes_where
@@ -158,25 +158,11 @@ async def _running(observer: Observer) -> AsyncIterator[None]:
         await observer.stop()
 
 
-@asynccontextmanager
-async def _membership(plan: Plan, access: NodeAccess) -> AsyncIterator[Membership | None]:
-    """What changes the cluster's members; None where the system or its layout cannot change them."""
-    system, _ = plugins.system(plan.system)
-    if system.membership is None or "membership" in system.unavailable(plan.layout, plan.voters):
-        yield None
-        return
-    async with system.membership(access) as membership:
-        yield membership
-
-
 def nemesis_context(
     plan: Plan, environment: Environment, processes: ServerProcesses, leader: Callable[[], int | None]
 ) -> NemesisContext:
     """The environment as the nemesis sees it."""
     system, _ = plugins.system(plan.system)
-    unavailable = {**environment.unavailable, **system.unavailable(plan.layout, plan.voters)}
-    if system.requests is None:
-        unavailable["requests"] = f"{system.name} has no topics"
     return NemesisContext(
         tuple(range(1, plan.nodes + 1)),
         environment.links,
@@ -188,7 +174,7 @@ def nemesis_context(
         packets=environment.packets,
         disks=environment.disks,
         floor=plan.floor,
-        unavailable=unavailable,
+        unavailable={**environment.unavailable, **system.reasons(plan.layout, plan.voters)},
         metadata_log=system.metadata_log,
     )
 

@@ -17,7 +17,7 @@ from harness.model.scenario import SIDE_NAMES, Scenario, SideName
 from harness.model.systems import Report
 from harness.planning.options import argv_of
 from harness.planning.plan import Plan, ReproductionRequest, StoryStep, checked
-from harness.planning.preflight import preflight, require_inventory
+from harness.planning.preflight import preflight, require_hosts
 from harness.recovery.heal import heal_before_a_run
 from harness.recovery.liveness import own
 from harness.running.controller_process import carry_out, interrupt
@@ -64,7 +64,7 @@ def plans_to_run(scenario: Scenario, request: ReproductionRequest, on_event: OnE
     for plan in plans:
         Cluster(plan)
         refuse_unavailable_faults(plan)
-        require_inventory(plan.hosts, plan.inventory, plan.nodes)
+        require_hosts(plan)
     return plans
 
 

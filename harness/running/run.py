@@ -23,7 +23,7 @@ from harness.model.story import Step, wait_until
 from harness.model.systems import Report
 from harness.planning.options import argv_of
 from harness.planning.plan import NO_FAULTS, Load, Plan, Request, StoryStep
-from harness.planning.preflight import preflight, require_inventory
+from harness.planning.preflight import preflight, require_hosts
 from harness.planning.workloads import checks_of, workload_of
 from harness.recovery.heal import heal_before_a_run
 from harness.running.controller_process import carry_out
@@ -67,7 +67,7 @@ def _settled(request: Request, on_event: OnEvent) -> tuple[Request, Plan]:
     Cluster(plan)
     refuse_unavailable_faults(plan, request.faults if not request.story else ())
     workload_of(plan)
-    require_inventory(plan.hosts, plan.inventory, plan.nodes)
+    require_hosts(plan)
     return resolved, plan
 
 

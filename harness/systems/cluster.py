@@ -121,7 +121,7 @@ def seats_of(plan: Plan) -> dict[int, Seat]:
 def refuse_unavailable_faults(plan: Plan, faults: Sequence[str] = ()) -> None:
     """Raise BadInput for a requested fault, or a step of the story, that the plan's system does not support."""
     system, _ = plugins.system(plan.system)
-    reasons = system.unavailable(plan.layout, plan.voters)
+    reasons = system.reasons(plan.layout, plan.voters)
     for name in faults:
         if name in reasons:
             raise BadInput(f"--faults {name}: {reasons[name]}")

@@ -89,7 +89,7 @@ def _unavailable(layout: str, voters: int | None) -> Mapping[str, str]:
         return zookeeper.UNAVAILABLE
     reasons = dict.fromkeys(OF_BROKERS, NO_PARTITIONS)
     if Layout(layout) is Layout.CONTROLLERS:
-        reasons |= {"membership": NO_BROKERS, "create_partition": NO_TOPICS, "produce": NO_TOPICS}
+        reasons |= {"membership": NO_BROKERS, "requests": NO_TOPICS}
     return reasons if voters is not None else {**reasons, "voters": STATIC_QUORUM}
 
 
@@ -106,6 +106,10 @@ def _ports(layout: str) -> Sequence[int]:
         Layout.ZOOKEEPER: BROKER_PORTS,
     }
     return ports[Layout(layout)]
+
+
+def _foreign(layout: str) -> str | None:
+    return "ZooKeeper" if Layout(layout) is Layout.ZOOKEEPER else None
 
 
 def _serving(layout: str, nodes: Sequence[int]) -> Sequence[int]:
@@ -169,6 +173,7 @@ KAFKA = SystemKind(
     unavailable=_unavailable,
     membership=_membership,
     requests=_requests,
+    foreign=_foreign,
     accepts=lambda name: not name.startswith("reference."),
     has_features=lambda version: KafkaVersion.parse(version).has_features,
     switches=lambda: (

@@ -105,7 +105,6 @@ FAULT = Fault(
         "create_partition": Action(CreatePartition, momentary=True),
         "produce": Action(Produce, momentary=True),
     },
-    unsupported=lambda system, _step: None if system.requests else f"{system.name} has no topics",
     unavailable=lambda context, action: context.why_unavailable("requests") or context.unavailable.get(action),
     resolve=resolve,
     inject=inject,

@@ -39,7 +39,7 @@ POINTS = {
     "has recorded": ("history/*.parquet", 2.0),
     "is under faults": ("journal.jsonl", 6.0),
 }
-UNAVAILABLE = plugins.system("reference")[0].unavailable("controllers", None)
+UNAVAILABLE = plugins.system("reference")[0].reasons("controllers", None)
 FAULTS = [name for name in plugins.faults() if name not in UNAVAILABLE]
 DISK = "ext4" if os.geteuid() == 0 else "tmpfs"
 FLAGS = ["--system", "reference", "--workload", "register", "--faults", ",".join(FAULTS), "--at-once", "2"]

@@ -9,6 +9,8 @@ import pytest
 from harness import plugins
 from harness.model import BadInput
 from harness.model.faults.disks import corrupt_checkpoint, fill_disk, flip_bits, truncate_log
+from harness.model.faults.membership import elect
+from harness.model.faults.requests import create_topic
 from harness.planning.plan import Plan, StoryStep
 from harness.systems.cluster import refuse_unavailable_faults
 from harness.systems.reference import REFERENCE
@@ -38,6 +40,19 @@ def test_damage_to_a_metadata_log_is_refused_if_the_system_has_none(monkeypatch,
     with pytest.raises(BadInput) as refused:
         refuse_unavailable_faults(plan(step))
     assert str(refused.value) == f"story: {step.f}: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("step", "capability"),
+    [(elect(), "membership"), (create_topic("n1", "t", 1), "requests")],
+    ids=["membership", "requests"],
+)
+def test_capability_that_a_system_lacks_is_refused_by_name(monkeypatch, step, capability):
+    bare = replace(REFERENCE, name="plugin", unavailable=lambda _layout, _voters: {})
+    assert getattr(bare, capability) is None
+    monkeypatch.setattr(plugins, "system", lambda _name: (bare, ""))
+    with pytest.raises(BadInput, match=f"^story: {step.f}: not supported by --system plugin$"):
+        refuse_unavailable_faults(plan(step))
 
 
 @pytest.mark.parametrize("step", [step for step, _ in DAMAGE.values()], ids=DAMAGE)

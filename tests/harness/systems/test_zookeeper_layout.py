@@ -14,6 +14,7 @@ from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, intercept
 from harness.model.story import Step, wait_until
 from harness.model.systems import ClusterSpec
 from harness.planning.plan import Plan, StoryStep
+from harness.planning.preflight import require_hosts
 from harness.planning.workloads import workload_of
 from harness.systems import zookeeper
 from harness.systems.cluster import refuse_unavailable_faults
@@ -69,8 +70,23 @@ def test_requests_are_refused_where_their_receivers_are_missing() -> None:
     refuse_unavailable_faults(plan(create_topic("n1", "t", 1), layout="combined"))
     with pytest.raises(BadInput, match="story: create_topic: its effect is the log of a quorum"):
         refuse_unavailable_faults(plan(create_topic("n1", "t", 1)))
-    with pytest.raises(BadInput, match="story: produce: only brokers have topics"):
-        refuse_unavailable_faults(plan(produce("n1", "t-0", 1), layout="controllers"))
+    for step in (produce("n1", "t-0", 1), create_topic("n1", "t", 1)):
+        with pytest.raises(BadInput, match=f"story: {step.f}: only brokers have topics"):
+            refuse_unavailable_faults(plan(step, layout="controllers"))
+
+
+@pytest.mark.parametrize("layout", ["controllers", "combined"])
+def test_proxy_between_local_hosts_serves_the_layouts_with_a_quorum(layout: str) -> None:
+    require_hosts(plan(elect(), layout).model_copy(update={"hosts": "local"}))
+
+
+def test_proxy_between_local_hosts_does_not_serve_zookeeper() -> None:
+    with pytest.raises(BadInput) as refused:
+        require_hosts(plan(elect()).model_copy(update={"hosts": "local"}))
+    assert str(refused.value) == (
+        "--hosts local: the proxy between the nodes forwards Kafka's protocol only, which ZooKeeper does not speak; "
+        "use --hosts netns"
+    )
 
 
 def test_register_has_no_quorum_to_write_to() -> None:

@@ -90,11 +90,6 @@ def test_role_must_have_one_node(context):
         FAULT.resolve(context, "create_topic", {"who": ALL})
 
 
-def test_system_without_topics_is_refused_before_the_run(context):
-    reference, _ = plugins.system("reference")
-    kafka, _ = plugins.system("kafka")
-    step = create_topic(LEADER, "burst", 10)
-    assert FAULT.unsupported(reference, step) == "reference has no topics"
-    assert FAULT.unsupported(kafka, step) is None
+def test_hosts_without_the_capability_are_refused(context):
     with pytest.raises(BadInput, match="story: action create_topic"):
         refuse_unavailable(["create_topic"], context, plugins.actions())
