@@ -19,7 +19,7 @@ from nemesis.journal import UndoJournal
 LEADER_SECONDS = 10.0
 """How long an action on the leader waits until there is one."""
 
-Await = Callable[[Mapping[str, Any], float], Awaitable[bool]]
+Await = Callable[[Condition, float], Awaitable[bool]]
 """Waits until a condition (harness.model.conditions) holds; False if it does not within this many seconds."""
 
 
@@ -79,12 +79,12 @@ class NemesisSession:
         try:
             return fault.resolve(self._context, f, value)
         except NoLeader:
-            await self._until(LEADER_KNOWN.to_json(), LEADER_SECONDS)
+            await self._until(LEADER_KNOWN, LEADER_SECONDS)
             return fault.resolve(self._context, f, value)
 
     async def _await(self, value: Mapping[str, Any]) -> Any:
-        if not await self._until(value["condition"], value["within_seconds"]):
-            condition = Condition.from_json(value["condition"])
+        condition = Condition.from_json(value["condition"])
+        if not await self._until(condition, value["within_seconds"]):
             raise PeerFailure(f"waiting until {condition}: not so within {value['within_seconds']:g} s")
         return value
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from harness.model.conditions import Condition
 from harness.model.faults.membership import Membership
 from harness.model.faults.requests import Requests
 from harness.model.hosts import Host, HostView
@@ -141,7 +142,7 @@ class Observer(Protocol):
     def nodes_where(self, condition: str) -> tuple[int, ...]:
         """The nodes for which a condition of single nodes (harness.model.conditions) holds now."""
 
-    async def until(self, condition: Mapping[str, Any], timeout_seconds: float) -> bool:
+    async def until(self, condition: Condition, timeout_seconds: float) -> bool:
         """Wait until a condition (harness.model.conditions) holds; False if it does not hold in time."""
 
 

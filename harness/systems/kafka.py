@@ -23,7 +23,7 @@ from harness.model.systems import (
 )
 from harness.model.transition_rules import TransitionRules
 from harness.systems import zookeeper
-from harness.systems.kraft import CHECKS, QuorumObserver, cluster_id, connect, register_client, uuid
+from harness.systems.kraft import CHECKS, cluster_id, connect, observe_quorum, register_client, uuid
 from nodes.kafka.artifacts import Library
 from nodes.kafka.broker_requests import BrokerRequests
 from nodes.kafka.configuration import CLIENT_PORT, REPLICATION_PORT, Layout
@@ -95,8 +95,8 @@ def _unavailable(layout: str, voters: int | None) -> Mapping[str, str]:
 
 def _observe(context: ObserverContext) -> Observer:
     if Layout(context.layout) is Layout.ZOOKEEPER:
-        return zookeeper.ZooKeeperObserver(context)
-    return QuorumObserver(context)
+        return zookeeper.observe_brokers(context)
+    return observe_quorum(context)
 
 
 def _ports(layout: str) -> Sequence[int]:

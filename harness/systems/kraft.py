@@ -7,14 +7,10 @@ from __future__ import annotations
 
 import base64
 import random
-from collections.abc import Mapping
-from typing import Any
 
-from harness.model.conditions import Condition
 from harness.model.session import Connection
-from harness.model.systems import CONTROLLER_PORT, ObserverContext
+from harness.model.systems import CONTROLLER_PORT, Observer, ObserverContext
 from nodes.clocks.line_times import LineTimes
-from nodes.observe.conditions import holds
 from nodes.observe.watch import QuorumWatch
 from nodes.wire.connection import WireConnection
 from workloads.register import ReadsAt, RegisterClient, RegisterSession
@@ -27,45 +23,13 @@ def connect(address: str, port: int, client_id: str) -> Connection:
     return WireConnection(address, port, client_id)
 
 
-class QuorumObserver:
-    """harness.model.systems.Observer of a KRaft quorum."""
-
-    def __init__(self, context: ObserverContext) -> None:
-        line_times = LineTimes(context.now_ns, context.observe)
-        self._files = context.files
-        self._connections = {
-            node: connect(view.bound, CONTROLLER_PORT, "splitbrain-watch") for node, view in context.views.items()
-        }
-        self._watch = QuorumWatch(context.now_ns, context.wall_origin_ns, line_times.observe)
-
-    def start(self) -> None:
-        """Begin to watch logs, files and DescribeQuorum."""
-        self._watch.start(self._files, self._connections)
-
-    async def stop(self) -> None:
-        """Stop watching, and read the rest of the logs."""
-        try:
-            await self._watch.stop()
-        finally:
-            for connection in self._connections.values():
-                await connection.close()
-
-    def forget(self, node: int) -> None:
-        """What was last seen of the node no longer holds."""
-        self._watch.forget(node)
-
-    def leader(self) -> int | None:
-        """The node that claims to lead in the highest epoch."""
-        return self._watch.view().leader()
-
-    def nodes_where(self, condition: str) -> tuple[int, ...]:
-        """The nodes for which a condition of single nodes holds now."""
-        view = self._watch.view()
-        return tuple(node for node in view.nodes if holds(Condition(condition, node), view))
-
-    async def until(self, condition: Mapping[str, Any], timeout_seconds: float) -> bool:
-        """Wait until the condition holds; False if it does not in time."""
-        return await self._watch.until(Condition.from_json(condition), timeout_seconds)
+def observe_quorum(context: ObserverContext) -> Observer:
+    """The observer of a KRaft quorum."""
+    connections = {
+        node: connect(view.bound, CONTROLLER_PORT, "splitbrain-watch") for node, view in context.views.items()
+    }
+    record = LineTimes(context.now_ns, context.observe).observe
+    return QuorumWatch(context.now_ns, context.wall_origin_ns, record, context.files, connections)
 
 
 def register_client(reads_at: ReadsAt) -> RegisterClient:

@@ -8,7 +8,7 @@ from harness.model import BadInput
 from harness.model.quorum_states import KIP_595_RULES, KIP_996_RULES
 from harness.model.systems import CONTROLLER_PORT, ClusterSpec, NodeSystem, SystemKind
 from harness.model.transition_rules import TransitionRules
-from harness.systems.kraft import CHECKS, QuorumObserver, cluster_id, connect, register_client
+from harness.systems.kraft import CHECKS, cluster_id, connect, observe_quorum, register_client
 from nodes.observe.log_batches import QUORUM_LOG
 from nodes.reference.properties import switches
 from nodes.reference.system import ReferenceSystem, check_switches
@@ -46,7 +46,7 @@ REFERENCE = SystemKind(
     name=NAME,
     summary="the bundled reference quorum: KIP-595 and KIP-996, every fix a switch",
     node=_node,
-    observe=QuorumObserver,
+    observe=observe_quorum,
     ports=lambda _layout: (CONTROLLER_PORT,),
     label=_label,
     rules=_rules,

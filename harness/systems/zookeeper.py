@@ -6,18 +6,15 @@ Contains what harness/systems/kafka.py needs of this layout: its nodes, its obse
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from harness.model import BadInput
-from harness.model.conditions import Condition
-from harness.model.systems import ClusterSpec, ObserverContext
+from harness.model.systems import ClusterSpec, Observer, ObserverContext
 from harness.systems.kraft import connect
 from nodes.clocks.line_times import LineTimes
 from nodes.kafka.artifacts import Release
 from nodes.kafka.configuration import CLIENT_PORT, Layout
 from nodes.kafka.versions import KafkaVersion
 from nodes.kafka.zookeeper import ZOOKEEPER_PORT, ZooKeeperSystem
-from nodes.observe.brokers.conditions import holds
 from nodes.observe.brokers.watch import BrokerWatch
 
 NAME = Layout.ZOOKEEPER.value
@@ -49,44 +46,11 @@ def brokers_among(nodes: Collection[int]) -> tuple[int, ...]:
     return tuple(sorted(nodes)[:-1])
 
 
-class ZooKeeperObserver:
-    """harness.model.systems.Observer of brokers and ZooKeeper. The leader is the controller."""
-
-    def __init__(self, context: ObserverContext) -> None:
-        line_times = LineTimes(context.now_ns, context.observe)
-        brokers = brokers_among(context.views)
-        self._files = {node: context.files[node] for node in brokers}
-        self._connections = {
-            node: connect(context.views[node].bound, CLIENT_PORT, "splitbrain-watch") for node in brokers
-        }
-        self._zookeeper = (context.views[max(context.views)].bound, ZOOKEEPER_PORT)
-        self._watch = BrokerWatch(context.now_ns, context.wall_origin_ns, line_times.observe)
-
-    def start(self) -> None:
-        """Begin to watch ZooKeeper and the brokers."""
-        self._watch.start(self._files, self._connections, self._zookeeper)
-
-    async def stop(self) -> None:
-        """Stop watching, and read the rest of the logs."""
-        try:
-            await self._watch.stop()
-        finally:
-            for connection in self._connections.values():
-                await connection.close()
-
-    def forget(self, node: int) -> None:
-        """What was last seen of the node no longer holds."""
-        self._watch.forget(node)
-
-    def leader(self) -> int | None:
-        """The controller that ZooKeeper has."""
-        return self._watch.view().controller()
-
-    def nodes_where(self, condition: str) -> tuple[int, ...]:
-        """The nodes for which a condition of single nodes holds now."""
-        view = self._watch.view()
-        return tuple(node for node in view.brokers if holds(Condition(condition, node), view))
-
-    async def until(self, condition: Mapping[str, Any], timeout_seconds: float) -> bool:
-        """Wait until the condition holds; False if it does not in time."""
-        return await self._watch.until(Condition.from_json(condition), timeout_seconds)
+def observe_brokers(context: ObserverContext) -> Observer:
+    """The observer of brokers and ZooKeeper."""
+    brokers = brokers_among(context.views)
+    files = {node: context.files[node] for node in brokers}
+    connections = {node: connect(context.views[node].bound, CLIENT_PORT, "splitbrain-watch") for node in brokers}
+    zookeeper = (context.views[max(context.views)].bound, ZOOKEEPER_PORT)
+    record = LineTimes(context.now_ns, context.observe).observe
+    return BrokerWatch(context.now_ns, context.wall_origin_ns, record, files, connections, zookeeper)

@@ -35,7 +35,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def known():
-    return [LEADER_KNOWN.to_json()]
+    return [LEADER_KNOWN]
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_an_action_on_the_leader_waits_for_one_and_fails_if_there_is_none(run, c
     context.leader = lambda: None
     (failed,) = run(kill(LEADER))
     assert failed.error == "resolving the leader: no node claims to lead"
-    assert known == [LEADER_KNOWN.to_json()]
+    assert known == [LEADER_KNOWN]
 
 
 def test_an_argument_that_a_step_omits_has_its_default(run):

@@ -17,16 +17,16 @@ from nodes.observe.brokers.sessions import Sessions
 class BrokerView:
     """The cluster as last seen.
 
-    brokers are all brokers of the run. sessions are None while ZooKeeper does not answer. metadata has the brokers that
+    nodes are all brokers of the run. sessions are None while ZooKeeper does not answer. metadata has the brokers that
     responded to the last request. failed are, by broker, the partitions in which its fetcher failed since it started.
     """
 
-    brokers: tuple[int, ...]
+    nodes: tuple[int, ...]
     sessions: Sessions | None = None
     metadata: Mapping[int, BrokerMetadata] = field(default_factory=dict)
     failed: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
-    def controller(self) -> int | None:
+    def leader(self) -> int | None:
         """The broker that ZooKeeper has as the controller, if it responds: a dead one has its session for a while."""
         controller = self.sessions.controller if self.sessions is not None else None
         return controller if controller in self.metadata else None
@@ -42,9 +42,9 @@ def holds(condition: Condition, view: BrokerView) -> bool:
     if node is None:
         return False
     if condition.name == "all_follow":
-        return view.controller() == node and _all_follow_leader(view)
+        return view.leader() == node and _all_follow_leader(view)
     if condition.name == "is_not_leader":
-        return _leader_known(view) and view.controller() != node
+        return _leader_known(view) and view.leader() != node
     if condition.name == "session_lost":
         return view.sessions is not None and node not in view.sessions.brokers
     return partition is not None and _holds_of_partition(condition.name, node, partition, view)
@@ -52,16 +52,16 @@ def holds(condition: Condition, view: BrokerView) -> bool:
 
 def _leader_known(view: BrokerView) -> bool:
     """ZooKeeper has a controller, and that broker answers as the controller."""
-    controller = view.controller()
+    controller = view.leader()
     return controller is not None and view.metadata.get(controller, BrokerMetadata()).controller == controller
 
 
 def _all_follow_leader(view: BrokerView) -> bool:
     """Every broker is registered, and answers with the controller that ZooKeeper has."""
-    sessions, controller = view.sessions, view.controller()
-    if sessions is None or controller is None or not sessions.brokers.issuperset(view.brokers):
+    sessions, controller = view.sessions, view.leader()
+    if sessions is None or controller is None or not sessions.brokers.issuperset(view.nodes):
         return False
-    return all(view.metadata.get(broker, BrokerMetadata()).controller == controller for broker in view.brokers)
+    return all(view.metadata.get(broker, BrokerMetadata()).controller == controller for broker in view.nodes)
 
 
 def _holds_of_partition(name: str, node: int, partition: str, view: BrokerView) -> bool:

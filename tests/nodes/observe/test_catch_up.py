@@ -90,7 +90,7 @@ def test_nodes_that_lag_are_named_with_their_offset_and_the_offset_expected() ->
 
 def test_wait_that_times_out_names_the_node_that_lags() -> None:
     async def wait() -> None:
-        watch = QuorumWatch(lambda: 7, 0, lambda _observation: None)
+        watch = QuorumWatch(lambda: 7, 0, lambda _observation: None, {}, {})
         watch._claims, watch._responding = dict(view(10, {1: 12, 2: 12, 3: 5}).claims), set(ALL)
         waiting = asyncio.create_task(watch.until(CAUGHT_UP, 0.2))
         await asyncio.sleep(0)

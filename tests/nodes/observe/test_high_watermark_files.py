@@ -69,8 +69,9 @@ def observations_of(data: Path, *changes: Callable[[], None]) -> list[Observatio
         observed.set()
 
     async def watch() -> None:
-        quorum = QuorumWatch(lambda: 7, 0, observe)
-        quorum.start({2: NodeFiles(data / "server.log", data, data / "__cluster_metadata-0" / "quorum-state")}, {})
+        files = {2: NodeFiles(data / "server.log", data, data / "__cluster_metadata-0" / "quorum-state")}
+        quorum = QuorumWatch(lambda: 7, 0, observe, files, {})
+        quorum.start()
         for change in changes:
             observed.clear()
             change()

@@ -42,14 +42,17 @@ class Leader:
     async def call(self, request: Any, timeout_ms: int) -> Any:  # noqa: ARG002
         return self.response
 
+    async def close(self) -> None:
+        """Nothing is open."""
+
 
 def claimed(ends: dict[int, int]) -> Observation:
     """The first observation of such a node."""
     observations: list[Observation] = []
 
     async def run_watch() -> None:
-        watch = QuorumWatch(lambda: 7, 0, observations.append)
-        watch.start({}, {1: Leader(response_of_leader(ends))})
+        watch = QuorumWatch(lambda: 7, 0, observations.append, {}, {1: Leader(response_of_leader(ends))})
+        watch.start()
         await watch.until(LEADER_KNOWN, 5)
         await watch.stop()
 

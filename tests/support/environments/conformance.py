@@ -55,16 +55,15 @@ async def run_script(plan: Plan, run: RunDirectory) -> dict[str, Any]:
         connections = {
             node: connect(view.bound, CONTROLLER_PORT, "conformance") for node, view in environment.views.items()
         }
-        watch = QuorumWatch(clock.now_ns, clock.wall_origin_ns, observed.append)
-        watch.start({node: system.files(view) for node, view in environment.views.items()}, connections)
+        node_files = {node: system.files(view) for node, view in environment.views.items()}
+        watch = QuorumWatch(clock.now_ns, clock.wall_origin_ns, observed.append, node_files, connections)
+        watch.start()
         try:
             result = await _processes(environment, processes, watch) | await _faults(environment, processes)
             return {**result, "files": files, "events": events, "transitions": _transitions(observed)}
         finally:
             await processes.kill_all()
             await watch.stop()
-            for connection in connections.values():
-                await connection.close()
             await environment.collect()
 
 

@@ -111,14 +111,16 @@ async def running_quorum(directory: Path, recording: Recording | None = None, **
     """A running quorum that has a leader."""
     system = ReferenceSystem({f"reference.{name}": value for name, value in switches.items()}, CLUSTER_ID, seed=1)
     observations: list[Observation] = []
-    watch = QuorumWatch(time.monotonic_ns, time.time_ns() - time.monotonic_ns(), observations.append)
     async with NamespaceHosts.up(directory, 3) as hosts, NamespaceRpcs.up(hosts, recording=recording) as rpcs:
         processes = ChildProcesses(hosts, system, lambda *_: None)
         for view in hosts.views.values():
             await system.prepare(hosts.host(view.node), hosts.views)
             await processes.start(view.node)
         connections = {node: WireConnection(view.address, 9093, "observer") for node, view in hosts.views.items()}
-        watch.start({node: system.files(view) for node, view in hosts.views.items()}, connections)
+        files = {node: system.files(view) for node, view in hosts.views.items()}
+        origin_ns = time.time_ns() - time.monotonic_ns()
+        watch = QuorumWatch(time.monotonic_ns, origin_ns, observations.append, files, connections)
+        watch.start()
         try:
             running = Quorum(hosts, processes, watch, rpcs, observations)
             await running.agreed_leader()
@@ -126,8 +128,6 @@ async def running_quorum(directory: Path, recording: Recording | None = None, **
         finally:
             await processes.kill_all()
             await watch.stop()
-            for connection in connections.values():
-                await connection.close()
 
 
 def held_fetches() -> Mapping[str, Any]:

@@ -38,9 +38,10 @@ async def run(directory: Path, version: str) -> dict[str, object]:
     loop = asyncio.get_running_loop()
     async with NamespaceHosts.up(directory, 3) as hosts:
         await asyncio.gather(*(system.prepare(hosts.host(view.node), hosts.views) for view in hosts.views.values()))
-        watch = QuorumWatch(lambda: int(loop.time() * 1e9), 0, observations.append)
         connections = {node: WireConnection(view.address, 9093, "observer") for node, view in hosts.views.items()}
-        watch.start({node: system.files(view) for node, view in hosts.views.items()}, connections)
+        files = {node: system.files(view) for node, view in hosts.views.items()}
+        watch = QuorumWatch(lambda: int(loop.time() * 1e9), 0, observations.append, files, connections)
+        watch.start()
         processes = ChildProcesses(hosts, system, lambda *_: None)
         try:
             for node in hosts.views:
@@ -49,8 +50,6 @@ async def run(directory: Path, version: str) -> dict[str, object]:
         finally:
             await processes.kill_all()
             await watch.stop()
-            for connection in connections.values():
-                await connection.close()
 
 
 async def _kill_follower_then_leader(watch: QuorumWatch, processes: ChildProcesses) -> dict[str, object]:

@@ -40,6 +40,9 @@ class FakeBroker:
             topics = [SimpleNamespace(name="t", is_internal=False, partitions=[state])]
         return SimpleNamespace(controller_id=self.controller, topics=topics)
 
+    async def close(self) -> None:
+        """Nothing is open."""
+
 
 class Cluster:
     """Brokers 1 and 2, and ZooKeeper, whose ephemeral nodes are by session."""
@@ -49,7 +52,7 @@ class Cluster:
         self.brokers = {1: FakeBroker(), 2: FakeBroker()}
         self.sessions: list[list[str]] = []
         self.seen: list[Observation] = []
-        self.watch = BrokerWatch(lambda: 7, 0, self.seen.append)
+        self.watch: BrokerWatch
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         assert await reader.read(4) == b"dump"
@@ -79,7 +82,9 @@ def watched(folder: Path, story: Callable[[Cluster], Awaitable[None]]) -> Cluste
         server = await asyncio.start_server(cluster.answer, "127.0.0.1", 0)
         files = {node: NodeFiles(folder / f"n{node}.log", folder / f"n{node}") for node in cluster.brokers}
         address, port = server.sockets[0].getsockname()
-        cluster.watch.start(files, cluster.brokers, (address, port))  # type: ignore[arg-type]
+        brokers: Any = cluster.brokers
+        cluster.watch = BrokerWatch(lambda: 7, 0, cluster.seen.append, files, brokers, (address, port))
+        cluster.watch.start()
         try:
             await story(cluster)
         finally:
