@@ -113,12 +113,12 @@ def _reading(file: Path, what: str) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException, ValueError) as error:
-        reason = reason_of(error)
+        reason = damage_of(error)
         raise BadInput(f"{file}: expected a whole Parquet file, but {what} cannot be read: {reason}") from error
 
 
-def reason_of(error: Exception) -> str:
-    """Why a file cannot be read, in one line."""
+def damage_of(error: Exception) -> str:
+    """Why a Parquet file cannot be read, in one line."""
     if isinstance(error, UnicodeDecodeError):
         return "a text in it is not UTF-8"
     return str(error).splitlines()[0]

@@ -42,10 +42,9 @@ class NemesisContext:
     """The run as its nemesis sees it.
 
     leader() is the leader that the quorum names, None while there is none; nodes_where(name) are the nodes for which a
-    condition of single nodes holds. draw(n) is a random number below n, from the
-    plan's seed. A capability is None if these hosts lack it; `unavailable` gives the reason, by the field's name. floor
-    is the number of nodes that faults must leave running. metadata_log is that of the system
-    (harness.model.systems.SystemKind).
+    condition of single nodes holds. draw(n) is a random number below n, from the plan's seed. A capability is None if
+    the hosts or the system lack it; `unavailable` gives the reason, by the field's name. floor is the number of nodes
+    that faults must leave running. metadata_log is that of the system (harness.model.systems.SystemKind).
 
     The rest is what the faults have done so far: cut_off are the nodes that the last partition isolated, cut_links the
     links that are cut, skewed the nodes whose clocks were changed. pending are the membership changes that were

@@ -37,13 +37,15 @@ class Action:
 
     arguments is the type that validates its arguments in plans (nemesis.arguments). ends names the actions whose effect
     this one ends. momentary: the effect does not last, so nothing has to end it. waits: it only waits for a condition.
-    empties_disk: a node's data is gone afterwards. erases_vote: its quorum-state may be gone or damaged.
+    harms_disk: the disk of a node fails, or what is on it is changed. empties_disk: a node's data is gone afterwards.
+    erases_vote: its quorum-state may be gone or damaged.
     """
 
     arguments: Any
     ends: frozenset[str] = frozenset()
     momentary: bool = False
     waits: bool = False
+    harms_disk: bool = False
     empties_disk: bool = False
     erases_vote: bool = False
 
@@ -109,6 +111,7 @@ def nemesis_ops(faults: Iterable[Fault]) -> NemesisOps:
         ends={name: action.ends for name, action in actions.items() if action.ends},
         momentary=frozenset(name for name, action in actions.items() if action.momentary),
         waits=frozenset({AWAIT, *(name for name, action in actions.items() if action.waits)}),
+        harms_disk=frozenset(name for name, action in actions.items() if action.harms_disk),
         empties_disk=frozenset(name for name, action in actions.items() if action.empties_disk),
         erases_vote=frozenset(name for name, action in actions.items() if action.erases_vote),
         faults={name: fault.name for fault in faults for name in fault.actions},

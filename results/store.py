@@ -86,6 +86,14 @@ class RunDirectory:
         return self.path / "observations"
 
     @property
+    def batches(self) -> Path:
+        return self.path / "batches"
+
+    @property
+    def records(self) -> Path:
+        return self.path / "records"
+
+    @property
     def rpc_record(self) -> Path:
         return self.path / "rpcs.jsonl"
 

@@ -66,16 +66,16 @@ def is_done(fs: Iterable[str]) -> Column:
     return is_op & fn.col("error").isNull()
 
 
-def with_disks(rows: DataFrame, history: DataFrame, wipes: Iterable[str], order: str, *ties: str) -> DataFrame:
-    """The rows with `disk`: how often the nemesis had wiped the disk of the row's node before, by these operations.
+def with_disks(rows: DataFrame, history: DataFrame, erasing: Iterable[str], order: str, *ties: str) -> DataFrame:
+    """The rows with `disk`: how many of the operations `erasing` the nemesis had done before on the row's node.
 
     order is a column of the rows and of history; ties are columns of the rows that order those of equal order.
     """
     nodes = fn.from_json(fn.get_json_object("value", "$.nodes"), "array<int>")
-    wiped = history.where(is_done(wipes)).select(fn.explode(nodes).alias("node"), order, fn.lit(1).alias("wiped"))
-    events = rows.withColumn("wiped", fn.lit(0)).unionByName(wiped, allowMissingColumns=True)
+    erasures = history.where(is_done(erasing)).select(fn.explode(nodes).alias("node"), order, fn.lit(1).alias("erased"))
+    events = rows.withColumn("erased", fn.lit(0)).unionByName(erasures, allowMissingColumns=True)
     so_far = Window.partitionBy("node").orderBy(order, *ties).rowsBetween(Window.unboundedPreceding, 0)
-    return events.withColumn("disk", fn.sum("wiped").over(so_far)).where("wiped = 0").drop("wiped")
+    return events.withColumn("disk", fn.sum("erased").over(so_far)).where("erased = 0").drop("erased")
 
 
 def nemesis_ops(history: DataFrame) -> Iterator[Op]:

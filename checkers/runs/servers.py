@@ -11,6 +11,7 @@ findings.
 
 from __future__ import annotations
 
+import signal
 from functools import reduce
 from operator import or_
 
@@ -22,9 +23,13 @@ from checkers.framework.timeline import nemesis_ops
 from harness.model.quorum_states import State
 
 CHECK = "servers"
-DISK_FAULT = "disk"
-FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "exit 143", "exit 130", "exit 129", "connection lost")
-"""How a server ends that something outside the run has ended; Java's exit codes are 128 plus the signal's number."""
+OUTSIDE_SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+FROM_OUTSIDE = (
+    *(each.name for each in OUTSIDE_SIGNALS),
+    *(f"exit {128 + each}" for each in OUTSIDE_SIGNALS),
+    "connection lost",
+)
+"""How a server ends that something outside the run has ended; Java exits with 128 plus the signal's number."""
 
 ANSWERS = ("transition", "claim", "denial")
 
@@ -82,7 +87,7 @@ def after_disk_fault(history: DataFrame, settings: JudgeSettings) -> Column:
     begun_ns = 0
     first_ns: dict[int | None, int] = {}
     for op in nemesis_ops(history):
-        if settings.ops.faults.get(op.f) == DISK_FAULT:
+        if op.f in settings.ops.harms_disk:
             for node in [None] if op.error else op.value.get("nodes", []):
                 first_ns.setdefault(node, begun_ns)
         begun_ns = op.time_ns

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as parquet
 
-from harness.chunks import check_chunk, check_indexes, reason_of
+from harness.chunks import check_chunk, check_indexes, damage_of
 from harness.histories.forms import (
     Malformed,
     Processes,
@@ -217,7 +217,7 @@ def check_parquet(history: ImportedHistory, fs: Sequence[str]) -> None:
                     history.rows += batch.num_rows
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         expected = "expected whole Parquet files, but one cannot be read"
-        raise BadInput(f"{history.path}: {expected}: {reason_of(error)}") from error
+        raise BadInput(f"{history.path}: {expected}: {damage_of(error)}") from error
     if not history.rows:
         raise BadInput(f"{history.path}: expected operations, found none")
 

@@ -59,7 +59,7 @@ def _numbers(run: RunDirectory, clients: pa.Table, fault_actions: int) -> Mappin
         "operation": pc.sum(pc.equal(clients["type"], "invoke")).as_py() or 0,
         "fault action": fault_actions,
         "observation": rows_in(chunk_files(run.observations, OBSERVATIONS)),
-        "record batch": rows_in(chunk_files(run.path / "batches", BATCHES)),
+        "record batch": rows_in(chunk_files(run.batches, BATCHES)),
     }
 
 

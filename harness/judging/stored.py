@@ -9,7 +9,7 @@ from harness import plugins
 from harness.chunks import chunk_files, finished_chunks
 from harness.judging.spark import start_spark
 from harness.model import BadInput
-from harness.model.records.tables import HISTORY, OBSERVATIONS, RPCS
+from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS, RPCS
 from harness.model.systems import Report
 from harness.planning.plan import Plan
 from harness.recovery.heal import heal_before_judging
@@ -78,7 +78,8 @@ def _runs_in(directory: RunDirectory) -> list[RunDirectory]:
 def _refuse_damaged(run: RunDirectory) -> None:
     """Raise BadInput for a run whose plan or tables cannot be read."""
     Plan.read(run.plan)
-    for folder, schema in ((run.history, HISTORY), (run.observations, OBSERVATIONS), (run.rpcs, RPCS)):
+    tables = ((run.history, HISTORY), (run.observations, OBSERVATIONS), (run.rpcs, RPCS))
+    for folder, schema in (*tables, (run.batches, BATCHES), (run.records, RECORDS)):
         chunk_files(folder, schema)
 
 

@@ -30,8 +30,8 @@ def collect_logs(views: Mapping[int, HostView], system: NodeSystem, run: RunDire
     logs = [(node, folder) for node, view in views.items() for folder in partitions_in(system.files(view).data)]
     topics = [(node, folder) for node, folder in logs if folder.name != QUORUM_LOG]
     try:
-        _store(run.path / "batches", BATCHES, (batch for node, log in logs for batch in read_log(node, log)))
-        _store(run.path / "records", RECORDS, (record for node, log in topics for record in read_records(node, log)))
+        _store(run.batches, BATCHES, (batch for node, log in logs for batch in read_log(node, log)))
+        _store(run.records, RECORDS, (record for node, log in topics for record in read_records(node, log)))
     except OSError as error:
         raise EnvironmentFailure(f"{run.path}: cannot store the nodes' logs: {error.strerror}") from error
 

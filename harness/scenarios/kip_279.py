@@ -241,7 +241,7 @@ LD_06 = Scenario(
         start("n1"),
         wait_until(ALL_FOLLOW_LEADER),
         leads(2),
-        sleep(seconds(3)),
+        sleep(seconds(3)),  # n1 truncates to its high watermark, which nothing outside shows
         *dies(2),
         leads(1),
         produce("n1", PARTITION, 1),

@@ -25,7 +25,6 @@ from harness.model.transition_rules import TransitionRules
 from harness.systems import zookeeper
 from harness.systems.kraft import CHECKS, cluster_id, connect, observe_quorum, register_client, uuid
 from nodes.kafka.artifacts import Library
-from nodes.kafka.broker_requests import BrokerRequests
 from nodes.kafka.configuration import CLIENT_PORT, REPLICATION_PORT, Layout
 from nodes.kafka.membership import KafkaMembership
 from nodes.kafka.requests import KafkaRequests
@@ -133,17 +132,13 @@ async def _membership(access: NodeAccess) -> AsyncIterator[Membership]:
 
 @asynccontextmanager
 async def _requests(access: NodeAccess) -> AsyncIterator[Requests]:
-    layout, brokers = Layout(access.layout), _brokers(access)
-    topics = BrokerRequests(
-        () if layout is Layout.CONTROLLERS else brokers,
-        lambda node, client_id: connect(access.views[node].bound, CLIENT_PORT, client_id),
-        access.leader,
-        write_batch,
-    )
+    layout = Layout(access.layout)
     requests = KafkaRequests(
         () if layout is Layout.ZOOKEEPER else access.views,
-        lambda node, client_id: connect(access.views[node].bound, CONTROLLER_PORT, client_id),
-        topics,
+        () if layout is Layout.CONTROLLERS else _brokers(access),
+        lambda node, client_id, port: connect(access.views[node].bound, port, client_id),
+        access.leader,
+        write_batch,
     )
     try:
         yield requests

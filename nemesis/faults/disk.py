@@ -256,7 +256,7 @@ FAULT = Fault(
     name="disk",
     summary="disks are lost, full, read-only, slow, hang or fail, lose unsynced writes, or have damaged files",
     actions={
-        name: Action(arguments, empties_disk=name == "lose_disk", erases_vote=name in ERASE_VOTE)
+        name: Action(arguments, harms_disk=True, empties_disk=name == "lose_disk", erases_vote=name in ERASE_VOTE)
         for name, arguments in ACTIONS.items()
     },
     unsupported=unsupported,

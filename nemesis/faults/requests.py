@@ -65,8 +65,8 @@ def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolv
 async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
     """Send the request; returns the nodes and a label with what it appended."""
     assert context.requests is not None, "unavailable actions are refused before"
-    labels = {"create_topic": _create_topic, "create_partition": _create_partition, "produce": _produce}
-    return {"nodes": resolved["nodes"], "label": await labels[f](context.requests, resolved)}
+    send = {"create_topic": _create_topic, "create_partition": _create_partition, "produce": _produce}
+    return {"nodes": resolved["nodes"], "label": await send[f](context.requests, resolved)}
 
 
 async def _create_topic(requests: Requests, resolved: Resolved) -> str:

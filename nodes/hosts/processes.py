@@ -2,8 +2,8 @@
 
 A server's standard output and error go to `server.log` in its host's directory, appended across restarts. `on_event`
 receives each start and end, so observers know which log lines belong to which incarnation of a node, and whether an end
-was requested. Each kind of host
-launches and signals servers in its own way: as children of the controller (here), in containers, or on other machines.
+was requested. Each kind of host launches and signals servers in its own way: as children of the controller (here), in
+containers, or on other machines.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.model import Verdict
-from harness.model.errors import EXIT_UNKNOWN, EXIT_VALID
+from harness.model.errors import EXIT_UNKNOWN, EXIT_USAGE, EXIT_VALID
 from harness.planning.plan import Plan
 from results.run_verdict import read_verdict
 from tests.support import SUPPORT
@@ -70,3 +70,13 @@ def test_report_of_an_earlier_release_gets_its_headline_and_description_from_the
     report = (stored / "report.html").read_text()
     assert "Anomaly shown, as expected" in report
     assert "register workload on reference (" in report
+
+
+@pytest.mark.parametrize("table", ["batches", "records"])
+def test_run_with_a_damaged_table_of_logs_is_refused_by_name(stored: Path, table: str) -> None:
+    chunk = stored / table / "chunk-000001.parquet"
+    chunk.parent.mkdir(exist_ok=True)
+    chunk.write_text("not Parquet")
+    checked = splitbrain("check", stored)
+    assert checked.code == EXIT_USAGE
+    assert f"{chunk}: expected a whole Parquet file" in checked.messages

@@ -11,7 +11,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from harness.model import PeerFailure
-from nodes.kafka.broker_requests import BrokerRequests
+from nodes.kafka.requests import KafkaRequests
 
 
 class FakeBroker:
@@ -32,9 +32,10 @@ class Cluster:
     def __init__(self, leader: int | None = 2) -> None:
         self.brokers = {1: FakeBroker(), 2: FakeBroker()}
         self.written: list[Any] = []
-        self.requests = BrokerRequests(
+        self.requests = KafkaRequests(
+            [],
             self.brokers,
-            lambda node, _client: self.brokers[node],  # type: ignore[arg-type, return-value]
+            lambda node, *_: self.brokers[node],  # type: ignore[arg-type, return-value]
             lambda: leader,
             self.write,
         )

@@ -12,7 +12,6 @@ from kio.schema.errors import ErrorCode
 from harness.model import PeerFailure
 from harness.model.session import NoAnswer
 from nodes.kafka import requests
-from nodes.kafka.broker_requests import BrokerRequests
 from nodes.kafka.requests import CREATE_TOPICS, KafkaRequests
 from nodes.wire.produce import write_batch
 
@@ -55,8 +54,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def create(controller: FakeController, *, is_answered: bool) -> int:
     async def run() -> int:
-        brokers = BrokerRequests((), lambda _node, _client_id: controller, lambda: None, write_batch)
-        sender = KafkaRequests([1], lambda _node, _client_id: controller, brokers)
+        sender = KafkaRequests([1], [], lambda *_: controller, lambda: None, write_batch)
         try:
             return await sender.create_topic(1, "burst", 1000, is_answered)
         finally:
