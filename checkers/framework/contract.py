@@ -22,6 +22,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from harness.model.measures import Measure
 from harness.model.nemesis_ops import NemesisOps
 from harness.model.quorum_states import KIP_996_RULES
 from harness.model.records.finding import Severity
@@ -32,7 +33,7 @@ FINDING_SCHEMA = from_arrow_schema(FINDINGS)
 QUANTITY_SCHEMA = from_arrow_schema(QUANTITIES)
 
 Semantics = Literal["strict", "knossos"]
-TableName = Literal["history", "observations", "batches", "records"]
+TableName = Literal["history", "observations", "batches", "records", "rpcs"]
 Tables = Mapping[TableName, DataFrame]
 
 
@@ -44,7 +45,7 @@ class JudgeSettings:
     reads a nil as the initial value and a failed compare-and-set as an observation; knossos ignores a nil read and a
     failed compare-and-set. idle: the workload was meant to do nothing. search_steps: how many steps the search may take
     on one key before the result is unknown. initial: the JSON of a model's initial value, None for nil. ops: what the
-    nemesis's operations do.
+    nemesis's operations do. measures: what a scenario measures itself.
     """
 
     rules: TransitionRules = KIP_996_RULES
@@ -54,6 +55,7 @@ class JudgeSettings:
     search_steps: int = 20_000_000
     initial: str | None = None
     ops: NemesisOps = field(default_factory=NemesisOps)
+    measures: tuple[Measure, ...] = ()
 
 
 Judged = Literal["operation", "fault action", "observation", "record batch"]
@@ -100,6 +102,11 @@ def finding(
         fn.lit(1).cast("bigint").alias("count"),
         (nothing if evidence is None else evidence).cast("string").alias("evidence"),
     )
+
+
+def no_findings(history: DataFrame, *_rest: object) -> DataFrame:
+    """The findings of a check that has quantities alone."""
+    return finding(history.limit(0), "", "", fn.lit(""))
 
 
 def quantity(frame: DataFrame, check: str, name: str | Column, value: Column, unit: str | Column) -> DataFrame:

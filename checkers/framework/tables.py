@@ -23,7 +23,7 @@ from checkers.framework.contract import Tables
 from checkers.framework.session import SHUFFLE_PARTITIONS
 from harness.chunks import check_indexes, chunk_files, rows_in
 from harness.model import NEMESIS, BadInput
-from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS
+from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS, RPCS
 from harness.model.stored_names import NEMESIS_OPS
 
 SMALL_ROWS = 200_000
@@ -43,12 +43,14 @@ def open_tables(spark: SparkSession, run_directory: Path) -> Tables:
     observations = chunk_files(run_directory / "observations", OBSERVATIONS)
     batches = chunk_files(run_directory / "batches", BATCHES)
     records = chunk_files(run_directory / "records", RECORDS)
+    rpcs = chunk_files(run_directory / "rpcs", RPCS)
     configure_for(spark, max(map(rows_in, (history, batches, records))))
     return {
         "history": with_current_names(table(spark, history, HISTORY)),
         "observations": table(spark, observations, OBSERVATIONS),
         "batches": table(spark, batches, BATCHES),
         "records": table(spark, records, RECORDS),
+        "rpcs": table(spark, rpcs, RPCS),
     }
 
 

@@ -13,7 +13,7 @@ from harness.commands.options import examples, prints
 from harness.commands.output.console import Output, print_json
 from harness.commands.output.tables import print_table
 from harness.model import BadInput
-from harness.model.scenario import SIDE_NAMES, Scenario
+from harness.model.scenario import Scenario
 from harness.scenarios.description import describe
 
 WhatArgument = Annotated[str, typer.Argument(metavar="[list|show]", autocompletion=completed(lambda: ("list", "show")))]
@@ -37,8 +37,8 @@ def scenarios(output: Output, what: WhatArgument = "list", identifier: IdArgumen
 
 
 def as_json(scenario: Scenario) -> dict[str, object]:
-    """A scenario for programs. state is `complete` if a system has both sides; reason is why a side is missing."""
-    whole = [system for system in scenario.systems if len(scenario.sides_on(system)) == len(SIDE_NAMES)]
+    """A scenario for programs. state is `complete` if a system has all its sides; reason is why a side is missing."""
+    whole = [system for system in scenario.systems if len(scenario.sides_on(system)) == len(scenario.sides)]
     return {
         "id": scenario.id,
         "title": scenario.title,
@@ -52,7 +52,7 @@ def as_json(scenario: Scenario) -> dict[str, object]:
 
 def _missing(scenario: Scenario) -> Iterator[str]:
     for system in plugins.names("systems"):
-        missing = [name for name in SIDE_NAMES if name not in scenario.sides_on(system)]
+        missing = [name for name in scenario.sides if name not in scenario.sides_on(system)]
         if missing:
             yield f"{system} has no {' and no '.join(missing)} side"
 

@@ -80,10 +80,10 @@ class Environment:
 async def namespace_links(
     stack: AsyncExitStack, spec: EnvironmentSpec, hosts: NamespacedHosts
 ) -> tuple[Links, Rpcs | None]:
-    """The links of hosts with network namespaces, and a proxy between them where the story intercepts RPCs."""
+    """The links of hosts with network namespaces, and a proxy between them where RPCs are intercepted or recorded."""
     links = NamespaceLinks(hosts)
     stack.callback(links.close)
-    if not spec.has({INTERCEPT}):
+    if not (spec.has({INTERCEPT}) or spec.plan.record_rpcs):
         return links, None
     clients = spec.intercepts_clients
     proxy = NamespaceRpcs.up(hosts, spec.ports, spec.plan.seed, spec.recording, clients)

@@ -18,7 +18,7 @@ from harness.judging.inputs import inputs_of_run
 from harness.model import Finding, Verdict
 from harness.model.plurals import counted
 from harness.model.records.finding import most_severe_first, verdict_of
-from harness.model.scenario import Expectation, Scenario, SideName
+from harness.model.scenario import Expectation, Scenario, Side, SideName
 from harness.planning.plan import Plan
 from results.data import ReportData, SideData
 from results.files import write_text
@@ -40,12 +40,16 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
     """
     from checkers.framework.contract import JudgeSettings
     from checkers.run_checks import judge
+    from checkers.runs.measures import CHECK as MEASURES_OF_SIDE
+    from checkers.runs.measures import MEASURES
 
     plan = Plan.read(run.plan)
     inputs = inputs_of_run(run, plan)
-    settings = JudgeSettings(node_rules=inputs.rules, idle=inputs.idle, ops=plugins.ops())
+    side = _side_of_plan(plan)
+    measures = side.measures if side else ()
+    settings = JudgeSettings(node_rules=inputs.rules, idle=inputs.idle, ops=plugins.ops(), measures=measures)
     checks = {name: plugins.check(name) for name in inputs.checks}
-    results = judge(run.path, checks, settings, spark)
+    results = judge(run.path, {**checks, **({MEASURES_OF_SIDE: MEASURES} if measures else {})}, settings, spark)
     findings = _in_order(plan, (*results.findings, *_interrupted(run)))
     expectations = _expectations(plan, {quantity.name: quantity.value for quantity in results.quantities}, findings)
     verdict = verdict_of(findings)
@@ -130,7 +134,8 @@ def _read_side(run: RunDirectory, run_verdict: RunVerdict) -> SideData:
 
 def _in_order(plan: Plan, findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The most severe first, and of these, in their order, those that the scenario's side is expected to have."""
-    breaks = plugins.scenario(plan.scenario).side(_side_of(plan.side or "")).breaks if plan.scenario else ()
+    side = _side_of_plan(plan)
+    breaks = side.breaks if side else ()
     rank = {name: number for number, name in enumerate(breaks)}
     return most_severe_first(sorted(findings, key=lambda finding: rank.get(finding.name, len(rank))))
 
@@ -145,13 +150,13 @@ def _interrupted(run: RunDirectory) -> tuple[Finding, ...]:
 def _expectations(
     plan: Plan, measured: Mapping[str, float], findings: Sequence[Finding]
 ) -> tuple[ExpectationResult, ...]:
-    if plan.scenario is None:
+    side = _side_of_plan(plan)
+    if side is None:
         return ()
-    scenario, name = plugins.scenario(plan.scenario), _side_of(plan.side or "")
-    side = scenario.side(name)
+    bad = plugins.scenario(plan.scenario or "").bad
     breaks = [_broken(each, findings) for each in side.breaks]
-    if name == "good":
-        breaks += [_not_broken(each, findings) for each in scenario.bad.breaks if each not in side.breaks]
+    if bad is not None and side is not bad:
+        breaks += [_not_broken(each, findings) for each in bad.breaks if each not in side.breaks]
     shows = [_compare(expectation, measured, True) for expectation in side.shows]
     return (*breaks, *shows, *(_compare(expectation, measured, False) for expectation in side.never))
 
@@ -176,9 +181,9 @@ def _compare(expectation: Expectation, measured: Mapping[str, float], expected: 
 
 def run_headline(plan: Plan, findings: Sequence[Finding], expectations: Sequence[ExpectationResult]) -> str:
     """The headline of a run, by its side of its scenario if it has one."""
-    if plan.scenario is None:
+    side = _side_of_plan(plan)
+    if side is None:
         return headline_of(None, verdict_of(findings), None)
-    side = plugins.scenario(plan.scenario).side(_side_of(plan.side or ""))
     met = [expectation.met for expectation in expectations]
     all_met = False if False in met else None if None in met or not met else True
     return headline_of(plan.side, _verdict_without(side.expected_findings, findings), all_met)
@@ -215,12 +220,17 @@ def reproduction_verdict(scenario: Scenario, sides: Sequence[tuple[str, RunVerdi
     """
     met = [expectation.met for _, run_verdict in sides for expectation in run_verdict.expectations]
     verdicts = {
-        _verdict_without(scenario.side(_side_of(name)).expected_findings, run_verdict.findings)
+        _verdict_without(scenario.sides[_side_of(name)].expected_findings, run_verdict.findings)
         for name, run_verdict in sides
     }
     if Verdict.INVALID in verdicts or False in met:
         return Verdict.INVALID
     return Verdict.UNKNOWN if Verdict.UNKNOWN in verdicts or None in met else Verdict.VALID
+
+
+def _side_of_plan(plan: Plan) -> Side | None:
+    """The side of a scenario that the plan runs; None for a plan without a scenario."""
+    return plugins.scenario(plan.scenario).sides[_side_of(plan.side or "")] if plan.scenario else None
 
 
 def _side_of(run_name: str) -> SideName:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from harness.model.measures import Measure, needs_rpcs
 from harness.model.story import Step
 
 
@@ -32,11 +33,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A quantity is at_least this large; text states what that means."""
+    """A quantity is at_least this large; text states what that means. measure is set if no check measures it."""
 
     text: str
     quantity: str
     at_least: float
+    measure: Measure | None = None
 
     def holds(self, measured: float) -> bool:
         """Whether the measured value reaches the bound."""
@@ -99,19 +101,30 @@ class Side:
         """The findings that do not count against the side."""
         return (*self.breaks, *self.may_break)
 
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What the side measures itself, each once."""
+        measures = (expectation.measure for expectation in (*self.shows, *self.never))
+        return tuple(dict.fromkeys(measure for measure in measures if measure is not None))
+
+    @property
+    def needs_rpcs(self) -> bool:
+        """Whether a measure reads the record of RPCs, so that a proxy has to be between the nodes."""
+        return any(map(needs_rpcs, self.measures))
+
 
 SideName = Literal["bad", "good"]
-SIDE_NAMES: tuple[SideName, ...] = ("bad", "good")
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """A scenario of the catalogue.
 
-    title states the anomaly in one sentence; question is what the two sides answer. nodes is the number of controllers,
-    which are also brokers if the layout is "combined"; if it is "zookeeper", the last node is ZooKeeper and the others
-    are brokers. voters is the number of initial voters of a quorum whose voters change, None for a static one. workload
-    is the name of a workload.
+    title states the anomaly in one sentence; question is what the two sides answer. A scenario has one side alone if
+    the document describes no anomaly, or if nothing prevents it. nodes is the number of controllers, which are also
+    brokers if the layout is "combined"; if it is "zookeeper", the last node is ZooKeeper and the others are brokers.
+    sizes are other numbers of nodes on which the same story can be run. voters is the number of initial voters of a
+    quorum whose voters change, None for a static one. workload is the name of a workload.
     """
 
     id: str
@@ -120,25 +133,28 @@ class Scenario:
     source: Source
     nodes: int
     story: tuple[Step, ...]
-    bad: Side
-    good: Side
+    bad: Side | None = None
+    good: Side | None = None
     workload: str = "idle"
     layout: Literal["controllers", "combined", "zookeeper"] = "controllers"
     voters: int | None = None
+    sizes: tuple[int, ...] = ()
 
-    def side(self, name: SideName) -> Side:
-        """The side with this name."""
-        return self.bad if name == "bad" else self.good
+    @property
+    def sides(self) -> Mapping[SideName, Side]:
+        """The sides that the scenario has, by name."""
+        sides: dict[SideName, Side | None] = {"bad": self.bad, "good": self.good}
+        return {name: side for name, side in sides.items() if side is not None}
 
     def story_of(self, name: SideName) -> tuple[Step, ...]:
         """The story of a side."""
-        return self.side(name).story or self.story
+        return self.sides[name].story or self.story
 
     def sides_on(self, system: str) -> tuple[SideName, ...]:
         """The sides that are available on a system."""
-        return tuple(name for name in SIDE_NAMES if system in self.side(name).setups)
+        return tuple(name for name, side in self.sides.items() if system in side.setups)
 
     @property
     def systems(self) -> tuple[str, ...]:
         """The systems on which either side is available."""
-        return tuple(dict.fromkeys(system for name in SIDE_NAMES for system in self.side(name).setups))
+        return tuple(dict.fromkeys(system for side in self.sides.values() for system in side.setups))

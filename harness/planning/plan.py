@@ -135,6 +135,9 @@ class Load(Target):
     floor: int = Field(
         default=0, ge=0, le=NODES_MAX, description="Number of nodes that kills and pauses leave running."
     )
+    record_rpcs: bool = Field(
+        default=False, description="Put a proxy between the nodes that records each RPC, even without RPC faults."
+    )
 
 
 class Request(Load):
@@ -180,6 +183,9 @@ class ReproductionRequest(Target):
 
     side: Literal["bad", "good", "both"] = Field(default="both", description="Side to run.")
     times: int = Field(default=1, ge=1, le=1000, description="Number of runs of each side.")
+    nodes: int | None = Field(
+        default=None, ge=1, le=NODES_MAX, description="Number of nodes; the scenario's own if not given."
+    )
     seed: int | None = Field(default=None, ge=0, description=SEED)
 
     _system_exists = field_validator("system")(_system_name)

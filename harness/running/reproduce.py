@@ -13,7 +13,7 @@ from harness.judging.runs import judge_reproduction, judge_run
 from harness.judging.spark import SparkAfterLoad
 from harness.model import BadInput
 from harness.model.progress import OnEvent, Phase, RunStarted, phases
-from harness.model.scenario import SIDE_NAMES, Scenario, SideName
+from harness.model.scenario import Scenario, Side, SideName
 from harness.model.systems import Report
 from harness.planning.options import argv_of
 from harness.planning.plan import Plan, ReproductionRequest, StoryStep, checked
@@ -85,8 +85,15 @@ def _run(plan: Plan, reproduction: RunDirectory, on_event: OnEvent) -> RunDirect
     return run
 
 
+def _side(scenario: Scenario, name: SideName) -> Side:
+    if name not in scenario.sides:
+        (other,) = scenario.sides
+        raise BadInput(f"--side {name}: scenario {scenario.id} has a {other} side only")
+    return scenario.sides[name]
+
+
 async def _plans(scenario: Scenario, request: ReproductionRequest, report: Report) -> list[Plan]:
-    sides = [name for name in SIDE_NAMES if request.side in (name, "both")]
+    sides = list(scenario.sides) if request.side == "both" else [request.side]
     return [
         await side_plan(scenario, request, name, number, report) for number in range(request.times) for name in sides
     ]
@@ -96,11 +103,15 @@ async def side_plan(
     scenario: Scenario, request: ReproductionRequest, name: SideName, number: int, report: Report
 ) -> Plan:
     """The plan of one run of a side. Raises BadInput where the side is not available on the system."""
-    side, (system, _) = scenario.side(name), plugins.system(request.system)
+    side, (system, _) = _side(scenario, name), plugins.system(request.system)
     setup = side.setups.get(system.name)
     if setup is None:
         needs = " or ".join(f"--system {each}" for each in side.setups)
         raise BadInput(f"scenario {scenario.id}: its {name} side is not available on {system.name}; it needs {needs}")
+    nodes = scenario.nodes if request.nodes is None else request.nodes
+    if nodes not in (scenario.nodes, *scenario.sizes):
+        sizes = " or ".join(map(str, sorted({scenario.nodes, *scenario.sizes})))
+        raise BadInput(f"--nodes {nodes}: expected {sizes} for scenario {scenario.id}")
     full_name, notes = await resolve_system(request.system, setup.version, report)
     _refuse_low_features(scenario, request, name, full_name)
     versions = {node: f"{system.name}:{version}" for node, version in setup.node_versions.items()}
@@ -119,10 +130,11 @@ async def side_plan(
             "node_switches": {node: _node_switches(request, own) for node, own in side.node_switches.items()},
             "node_systems": {node: (await resolve_system(each, "", report))[0] for node, each in versions.items()},
             "layout": scenario.layout,
-            "nodes": scenario.nodes,
+            "nodes": nodes,
             "voters": scenario.voters,
             "workload": scenario.workload,
             "option": dict(side.workload_options),
+            "record_rpcs": side.needs_rpcs,
             "seed": request.seed + number,
             "story": [StoryStep.of(step) for step in scenario.story_of(name)],
             "versions": notes | our_versions(),
@@ -134,7 +146,7 @@ async def side_plan(
 def _refuse_low_features(scenario: Scenario, request: ReproductionRequest, name: SideName, full_name: str) -> None:
     """Raise BadInput where the requested features, or a release without any, do not reach what the side needs."""
     system, version = plugins.system(full_name)
-    for feature, least in scenario.side(name).needs_features.items():
+    for feature, least in scenario.sides[name].needs_features.items():
         level = request.features.get(feature, "")
         if not system.has_features(version):
             problem = f"--system {full_name}: expected a release that has {feature}"

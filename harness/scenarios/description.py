@@ -9,7 +9,7 @@ from typing import Any
 from harness.model.conditions import Condition
 from harness.model.faults.rpc import INTERCEPT, RpcRule
 from harness.model.nemesis_ops import AWAIT, SLEEP
-from harness.model.scenario import Expectation, Scenario, Setup, Side
+from harness.model.scenario import Expectation, Scenario, Setup, SideName
 from harness.model.story import Step
 
 
@@ -24,10 +24,7 @@ def describe(scenario: Scenario) -> str:
         "Story:",
         *(f"  {number}. {_step(step)}" for number, step in enumerate(scenario.story, 1)),
         "",
-        *_side("Bad", scenario.bad),
-        *_changes(scenario.story, scenario.story_of("bad")),
-        *_side("Good", scenario.good),
-        *_changes(scenario.story, scenario.story_of("good")),
+        *(line for name in scenario.sides for line in _side(scenario, name)),
         "Run it with:",
         *(f"  {command}" for command in _commands(scenario)),
     ]
@@ -51,8 +48,9 @@ def _commands(scenario: Scenario) -> Iterable[str]:
         yield f"splitbrain reproduce {scenario.id} --system {system}{only}"
 
 
-def _side(name: str, side: Side) -> Iterable[str]:
-    yield f"{name} side: {'; '.join(_setup(system, setup) for system, setup in side.setups.items())}"
+def _side(scenario: Scenario, name: SideName) -> Iterable[str]:
+    side = scenario.sides[name]
+    yield f"{name.capitalize()} side: {'; '.join(_setup(system, setup) for system, setup in side.setups.items())}"
     yield from (f"  needs {feature} {least} or higher" for feature, least in side.needs_features.items())
     yield from (f"  the workload runs with {key}={value}" for key, value in side.workload_options.items())
     for node, own in side.node_switches.items():
@@ -61,6 +59,7 @@ def _side(name: str, side: Side) -> Iterable[str]:
     yield from (f"  may have the finding: {name}" for name in side.may_break)
     yield from (f"  must show: {_expectation(expectation)}" for expectation in side.shows)
     yield from (f"  must not show: {_expectation(expectation)}" for expectation in side.never)
+    yield from _changes(scenario.story, scenario.story_of(name))
 
 
 def _changes(story: Sequence[Step], own: Sequence[Step]) -> Iterable[str]:

@@ -5,7 +5,10 @@ Quantities are measured from the beginning of the story, so the first election o
 
 from __future__ import annotations
 
+from harness.model.measures import After, Between, Count, EpochGrowth, Event
+from harness.model.nemesis_ops import HEAL
 from harness.model.scenario import Expectation
+from harness.model.story import STORY_BEGINS
 
 leader_deposed = Expectation("the leader is deposed", "leader_deposed", 1)
 
@@ -47,3 +50,34 @@ def no_leader(at_least_ms: int) -> Expectation:
 def commit_gap(at_least_ms: int) -> Expectation:
     """No high watermark advances for at_least_ms."""
     return Expectation(f"nothing is committed for {at_least_ms / 1000:g} s or longer", "commit_gap_ms", at_least_ms)
+
+
+def happens(event: Event, at_least: int = 1, since: str = STORY_BEGINS, until: str | None = None) -> Expectation:
+    """The event happens at_least times."""
+    count = Count(event, since, until)
+    times = "once" if at_least == 1 else f"{at_least} times"
+    return Expectation(f"{count.name}: {times} or more", count.name, at_least, count)
+
+
+def grows(node: int, at_least: int, since: str = STORY_BEGINS, until: str | None = HEAL) -> Expectation:
+    """The epoch that this node knows grows by at_least, by default until the last heal."""
+    growth = EpochGrowth(node, since, until)
+    return Expectation(f"{growth.name}: {at_least} or more", growth.name, at_least, growth)
+
+
+def later_than(at_least_ms: int, since: str, event: Event) -> Expectation:
+    """The first such event after a mark comes at_least_ms after it."""
+    delay = After(since, event)
+    return Expectation(f"{delay.name}: {at_least_ms} ms or longer", delay.name, at_least_ms, delay)
+
+
+def longest(at_least_ms: int, first: Event, then: Event) -> Expectation:
+    """The longest time from one event to the next of another kind on the same node is at_least_ms."""
+    between = Between(first, then)
+    return Expectation(f"{between.name}: {at_least_ms} ms or longer", between.name, at_least_ms, between)
+
+
+def shortest(at_least_ms: int, first: Event, then: Event) -> Expectation:
+    """The shortest time from one event to the next of another kind on the same node is at_least_ms."""
+    between = Between(first, then, "shortest")
+    return Expectation(f"{between.name}: {at_least_ms} ms or longer", between.name, at_least_ms, between)
