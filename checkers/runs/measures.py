@@ -30,7 +30,7 @@ Times = Mapping[str, int]
 def quantities(history: DataFrame, observations: DataFrame, rpcs: DataFrame, settings: JudgeSettings) -> DataFrame:
     """Every measure for which there is evidence, in one job."""
     times = times_of(history, settings)
-    tables = {"observations": observations, "rpcs": rpcs}
+    tables = {"observations": observations, "rpcs": rpcs.withColumn("node", fn.col("source"))}
     empty = quantity(history.limit(0), CHECK, "", fn.lit(0), "")
     rows = [
         quantity(_value(measure, tables, times), CHECK, measure.name, fn.col("value"), measure.unit)

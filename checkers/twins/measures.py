@@ -40,7 +40,8 @@ def _between(measure: Between, rows: Sequence[Row], start: float, end: float) ->
     for number, row in enumerate(rows):
         if not (_is(measure.first, row) and start < row["time_ns"] <= end):
             continue
-        following = (each for each in rows[number + 1 :] if each["node"] == row["node"] and _is(measure.then, each))
+        node = "node" if measure.first.table == "observations" else "source"
+        following = (each for each in rows[number + 1 :] if each[node] == row[node] and _is(measure.then, each))
         ends = next(following, None)
         if ends is not None:
             lengths.append((ends["time_ns"] - row["time_ns"]) / MS_NS)

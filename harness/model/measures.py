@@ -118,7 +118,7 @@ class After:
 class Between:
     """The time from each event to the next event of another kind on the same node: the longest, or the shortest.
 
-    An event that no other follows is left out.
+    An event that no other follows is left out. The node of an RPC is its source.
     """
 
     first: Event

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from harness.model.conditions import Condition
 from harness.model.quorum_states import State
@@ -61,10 +62,10 @@ def is_not_leader(view: QuorumView, node: int) -> bool:
     return leader_known(view) and view.leader() != node
 
 
-def is_candidate(view: QuorumView, node: int) -> bool:
-    """The last state that this node entered is Candidate."""
+def is_in(state: State, view: QuorumView, node: int) -> bool:
+    """The last state that this node entered is this one."""
     last = view.transitions.get(node)
-    return last is not None and last.state == State.CANDIDATE.value
+    return last is not None and last.state == state.value
 
 
 def lost_election(view: QuorumView, node: int) -> bool:
@@ -95,7 +96,8 @@ OF_NODE: Mapping[str, Callable[[QuorumView, int], bool]] = {
     "all_follow": all_follow,
     "is_not_leader": is_not_leader,
     "has_longest_log": has_longest_log,
-    "is_candidate": is_candidate,
+    "is_prospective": partial(is_in, State.PROSPECTIVE),
+    "is_candidate": partial(is_in, State.CANDIDATE),
     "lost_election": lost_election,
 }
 

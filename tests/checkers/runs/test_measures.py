@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from checkers.framework.contract import JudgeSettings
@@ -91,6 +92,8 @@ CASES: dict[str, tuple[Measure, float | None]] = {
     "longest": (Between(PROSPECTIVE, enters(State.UNATTACHED)), 12),
     "shortest": (Between(enters(State.UNATTACHED), enters(State.PROSPECTIVE), "shortest"), 1),
     "longest until the heal": (Between(enters(State.UNATTACHED), enters(State.PROSPECTIVE), until=HEAL), 7),
+    "pre-vote before vote": (Between(sends(Api.VOTE, pre_vote=True), sends(Api.VOTE, pre_vote=False), "shortest"), 2),
+    "vote before pre-vote": (Between(sends(Api.VOTE, pre_vote=False), sends(Api.VOTE, pre_vote=True)), None),
     "growth of a node's epoch": (EpochGrowth(1), 3),
     "growth until the heal": (EpochGrowth(1, until=HEAL), 1),
     "growth on a node that knew none before": (EpochGrowth(2), 0),
@@ -102,7 +105,8 @@ def measured(
     spark: SparkSession, measures: list[Measure], seen: list[Observation], rpcs: list[RpcRow]
 ) -> dict[str, float]:
     configure_for(spark, rows=1)
-    frame = spark.createDataFrame([astuple(row) for row in rpcs], from_arrow_schema(RPCS))
+    rows = spark.createDataFrame([astuple(row) for row in rpcs], from_arrow_schema(RPCS))
+    frame = rows.withColumn("position", fn.lit(0))
     settings = replace(SETTINGS, measures=tuple(dict.fromkeys(measures)))
     assert MEASURES.quantities is not None
     found = MEASURES.quantities(history_table(spark, list(OPS)), observation_table(spark, seen), frame, settings)

@@ -1,0 +1,115 @@
+"""KIP-595, leader progress timeout: what an old leader does from the loss of its majority until it follows again.
+
+Contains the scenarios about that node. What the others see of it is in kip_595.py.
+"""
+
+from __future__ import annotations
+
+from harness.model.conditions import LEADER_KNOWN, all_follow, is_not_leader
+from harness.model.measures import enters
+from harness.model.quorum_states import State
+from harness.model.scenario import Scenario, Side, on
+from harness.model.story import cut, heal, heal_links, mark, seconds, sleep, wait_until
+from harness.scenarios.expectations import grows, happens, later_than
+from harness.scenarios.kip_595 import KIP_595
+from harness.scenarios.kip_996 import WITHOUT_PRE_VOTE
+from harness.scenarios.kip_996_elections import CATCH_UP, N2_FIRST
+
+N2_RESIGNS = enters(State.RESIGNED, node=2)
+N2_IS_CANDIDATE = enters(State.CANDIDATE, node=2)
+CUT = mark("n2 is cut off")
+LEADER_IS_CUT_OFF = (wait_until(all_follow(2)), CATCH_UP, CUT, cut("n2"))
+PROGRESS_TIMEOUT = KIP_595 / "Leader Progress Timeout"
+
+# Kafka resigns after one and a half fetch timeouts, 3 s. It checks when a fetch could have arrived, a little later.
+LP_02 = Scenario(
+    id="LP-02",
+    title="A leader that a majority no longer fetches from does not react",
+    question="Does n2 resign 3 s after it was cut off: one and a half fetch timeouts?",
+    source=PROGRESS_TIMEOUT,
+    nodes=3,
+    story=(*LEADER_IS_CUT_OFF, sleep(seconds(8)), heal(), wait_until(LEADER_KNOWN), sleep(seconds(2))),
+    bad=Side(
+        on(reference={"reference.check_quorum": "false"}, kafka="3.6.2"),
+        never=(happens(N2_RESIGNS, until="heal"),),
+        node_switches=N2_FIRST,
+    ),
+    good=Side(
+        on(reference={}, kafka="newest 4"),
+        shows=(later_than(2500, CUT.value, N2_RESIGNS),),
+        never=(later_than(4000, CUT.value, N2_RESIGNS),),
+        node_switches=N2_FIRST,
+    ),
+)
+
+LP_03 = Scenario(
+    id="LP-03",
+    title="An old leader that reaches no voter increments its epoch without bound",
+    question="By how much does the epoch of n2 grow while it is cut off for 30 s?",
+    source=PROGRESS_TIMEOUT,
+    nodes=3,
+    story=(*LEADER_IS_CUT_OFF, sleep(seconds(30)), heal(), wait_until(LEADER_KNOWN), sleep(seconds(2))),
+    bad=Side(on(reference=WITHOUT_PRE_VOTE, kafka="3.9.1"), shows=(grows(2, at_least=6),), node_switches=N2_FIRST),
+    good=Side(
+        on(reference={}, kafka="newest 4"),
+        shows=(grows(2, at_least=1),),
+        never=(grows(2, at_least=2),),
+        node_switches=N2_FIRST,
+    ),
+)
+
+LP_04 = Scenario(
+    id="LP-04",
+    title="An old leader does not step down when a response names a leader of a newer epoch",
+    question="How long after its link to the new leader's quorum heals does n2 follow the new leader?",
+    source=PROGRESS_TIMEOUT,
+    nodes=3,
+    story=(
+        *LEADER_IS_CUT_OFF,
+        wait_until(is_not_leader(2)),
+        sleep(seconds(4)),
+        mark("n2 reaches n1 and n3"),
+        heal_links([(1, 2), (2, 1), (3, 2), (2, 3)]),
+        sleep(seconds(4)),
+        heal(),
+        wait_until(LEADER_KNOWN),
+    ),
+    good=Side(
+        on(reference={}, kafka="newest 4"),
+        shows=(happens(enters(State.FOLLOWER, node=2), since="n2 reaches n1 and n3"),),
+        never=(later_than(3000, "n2 reaches n1 and n3", enters(State.FOLLOWER, node=2)),),
+        node_switches=N2_FIRST,
+    ),
+)
+
+LP_06 = Scenario(
+    id="LP-06",
+    title="An old leader that cannot win gives up, or never returns",
+    question="Does n2 keep trying to be elected while it is cut off, and follow the new leader afterwards?",
+    source=PROGRESS_TIMEOUT,
+    nodes=3,
+    story=(
+        *LEADER_IS_CUT_OFF,
+        sleep(seconds(20)),
+        mark("n2 is reachable"),
+        heal(),
+        wait_until(LEADER_KNOWN),
+        sleep(seconds(5)),
+    ),
+    bad=Side(
+        on(reference=WITHOUT_PRE_VOTE, kafka="3.9.1"),
+        shows=(happens(N2_IS_CANDIDATE, at_least=4, until="heal"),),
+        node_switches=N2_FIRST,
+    ),
+    good=Side(
+        on(reference={}, kafka="newest 4"),
+        shows=(
+            happens(enters(State.PROSPECTIVE, node=2), at_least=4, until="heal"),
+            happens(enters(State.FOLLOWER, node=2), since="n2 is reachable"),
+        ),
+        never=(happens(N2_IS_CANDIDATE, until="heal"),),
+        node_switches=N2_FIRST,
+    ),
+)
+
+SCENARIOS = (LP_02, LP_03, LP_04, LP_06)
