@@ -27,23 +27,20 @@ def reproduce(
     dry_run: DryRunOption = False,
 ) -> None:
     """Run scenarios: the anomaly must appear on the bad side and not on the good side."""
-    from harness.running.reproduce import plans_to_run, reproduce_scenario
+    from harness.running.reproduce import plans_to_run, reproduce_scenarios
 
     scenarios = [plugins.scenario(identifier) for identifier in identifiers]
     request = checked(ReproductionRequest, values)
-    verdicts = []
-    for scenario in scenarios:
+    if dry_run:
         with progress(output.verbosity) as on_event:
-            if dry_run:
-                plans = plans_to_run(scenario, request, on_event)
-            else:
-                directory, verdict = reproduce_scenario(scenario, request, store, master, on_event)
-        if dry_run:
-            print("".join(plan.as_json() for plan in plans), end="")
-            continue
+            plans = [plan for each in scenarios for plan in plans_to_run(each, request, on_event)]
+        print("".join(plan.as_json() for plan in plans), end="")
+        return
+    with progress(output.verbosity) as on_event:
+        reproduced = list(reproduce_scenarios(scenarios, request, store, master, on_event))
+    for directory, verdict in reproduced:
         print_verdict(verdict, directory, output)
-        verdicts.append(verdict)
-    raise typer.Exit(exit_code(verdicts))
+    raise typer.Exit(exit_code([verdict for _, verdict in reproduced]))
 
 
 def register(app: typer.Typer) -> None:

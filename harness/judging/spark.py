@@ -17,8 +17,6 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
-from harness.model.progress import Event, OnEvent, Phase
-
 if TYPE_CHECKING:
     from checkers.framework.session import SparkSession
 
@@ -65,28 +63,21 @@ def start_spark(
     return starting
 
 
-class SparkAfterLoad:
-    """Passes a run's events on, and starts Spark when the load is over, so that it does not disturb the nodes.
+class SparkLater:
+    """Starts Spark when it is told to, once; `session` starts it if nothing else has."""
 
-    The final reads, the end of the servers and the collection of their logs go on meanwhile.
-    """
-
-    def __init__(self, master: str | None, on_event: OnEvent) -> None:
+    def __init__(self, master: str | None) -> None:
         self._master = master
-        self._on_event = on_event
         self._starting: Future[SparkSession] | None = None
+        self._lock = threading.Lock()
 
-    def __call__(self, event: Event) -> None:
-        """Pass an event on."""
-        if isinstance(event, Phase) and event.stage in ("final reads", "collection"):
-            self._start()
-        self._on_event(event)
+    def start(self) -> Future[SparkSession]:
+        """Start Spark, or return the start that is under way."""
+        with self._lock:
+            if self._starting is None:
+                self._starting = start_spark(self._master)
+            return self._starting
 
     def session(self) -> SparkSession:
         """Wait for the session. Raises EnvironmentFailure."""
-        return self._start().result()
-
-    def _start(self) -> Future[SparkSession]:
-        if self._starting is None:
-            self._starting = start_spark(self._master)
-        return self._starting
+        return self.start().result()

@@ -124,7 +124,8 @@ class Scenario:
     the document describes no anomaly, or if nothing prevents it. nodes is the number of controllers, which are also
     brokers if the layout is "combined"; if it is "zookeeper", the last node is ZooKeeper and the others are brokers.
     sizes are other numbers of nodes on which the same story can be run. voters is the number of initial voters of a
-    quorum whose voters change, None for a static one. workload is the name of a workload.
+    quorum whose voters change, None for a static one. workload is the name of a workload. alone: a bound is so close to
+    what is measured that no other run may take place on the machine.
     """
 
     id: str
@@ -139,6 +140,7 @@ class Scenario:
     layout: Literal["controllers", "combined", "zookeeper"] = "controllers"
     voters: int | None = None
     sizes: tuple[int, ...] = ()
+    alone: bool = False
 
     @property
     def sides(self) -> Mapping[SideName, Side]:

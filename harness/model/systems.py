@@ -198,6 +198,14 @@ NodeFactory = Callable[[str, Mapping[str, str], ClusterSpec], NodeSystem]
 
 
 @dataclass(frozen=True, slots=True)
+class NodeNeeds:
+    """What a node takes of the machine while a scenario runs: cores, and memory in MiB."""
+
+    cores: float = 0.6
+    memory_mib: float = 700
+
+
+@dataclass(frozen=True, slots=True)
 class SystemKind:
     """A system under test.
 
@@ -220,6 +228,7 @@ class SystemKind:
     - requests makes the Requests that sends single requests to chosen nodes, None if the system has none.
     - foreign names what of a layout does not speak Kafka's protocol, which the proxy of some hosts forwards alone; None
       if all nodes speak it.
+    - node_needs is what a node takes of the machine, from which follows how many runs there may be at a time.
     - switches returns the properties that are worth setting, for `splitbrain switches`.
     - accepts returns whether the system has a property of this name. If not, a scenario's node switches omit it.
     - has_features returns whether a version has feature levels (KIP-1022).
@@ -245,6 +254,7 @@ class SystemKind:
     membership: Callable[[NodeAccess], AbstractAsyncContextManager[Membership]] | None = None
     requests: Callable[[NodeAccess], AbstractAsyncContextManager[Requests]] | None = None
     foreign: Callable[[str], str | None] = lambda _layout: None
+    node_needs: NodeNeeds = NodeNeeds()
     switches: Callable[[], Iterable[Switch]] = tuple
     accepts: Callable[[str], bool] = lambda _name: True
     has_features: Callable[[str], bool] = lambda _version: False

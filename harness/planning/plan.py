@@ -183,6 +183,9 @@ class ReproductionRequest(Target):
 
     side: Literal["bad", "good", "both"] = Field(default="both", description="Side to run.")
     times: int = Field(default=1, ge=1, le=1000, description="Number of runs of each side.")
+    at_once: int | None = Field(
+        default=None, ge=1, le=64, description="Runs at a time; as many as the machine allows if not given."
+    )
     nodes: int | None = Field(
         default=None, ge=1, le=NODES_MAX, description="Number of nodes; the scenario's own if not given."
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,7 +31,11 @@ STOP_SECONDS = 60.0
 CONTROLLER_LOG = "controller.log"
 
 
-def carry_out(plan: Plan, run: RunDirectory, on_event: OnEvent) -> None:
+OnProcess = Callable[[subprocess.Popen[str]], object]
+"""Called with the controller's process when it has started; closing its standard input ends it in good order."""
+
+
+def carry_out(plan: Plan, run: RunDirectory, on_event: OnEvent, on_process: OnProcess = lambda _process: None) -> None:
     """Carry out a plan. The run ends recorded or interrupted.
 
     Raises what the controller failed with, and KeyboardInterrupt once the controller has ended in good order.
@@ -42,7 +46,7 @@ def carry_out(plan: Plan, run: RunDirectory, on_event: OnEvent) -> None:
     run.enter("running", datetime.now(UTC))
     try:
         with watchdog(run) if outlives(plan) else nullcontext():
-            _follow(run, on_event)
+            _follow(run, on_event, on_process)
     except BaseException:
         interrupt(run)
         raise
@@ -61,11 +65,12 @@ def controller_command(plan: Plan, arguments: Sequence[str]) -> list[str]:
     return enclose(argv, Privilege.detect()) if plugins.host_kind(plan.hosts).sandboxed else die_with_parent(argv)
 
 
-def _follow(run: RunDirectory, on_event: OnEvent) -> None:
+def _follow(run: RunDirectory, on_event: OnEvent, on_process: OnProcess) -> None:
     argv = controller_command(Plan.read(run.plan), ["-P", "-m", "harness.running.controller", str(run.path)])
     last: Event | None = None
     with (run.path / CONTROLLER_LOG).open("wb") as log, _controller(argv, log) as controller:
         write_json(run.path / SANDBOX, {"pid": controller.pid, "started_ticks": started_ticks(controller.pid)})
+        on_process(controller)
         assert controller.stdout is not None
         for line in controller.stdout:
             last = from_line(line)

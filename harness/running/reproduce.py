@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness import plugins
 from harness.judging.runs import judge_reproduction, judge_run
-from harness.judging.spark import SparkAfterLoad
+from harness.judging.spark import SparkLater
 from harness.model import BadInput
 from harness.model.progress import OnEvent, Phase, RunStarted, phases
 from harness.model.scenario import Scenario, Side, SideName
@@ -20,42 +23,88 @@ from harness.planning.plan import Plan, ReproductionRequest, StoryStep, checked
 from harness.planning.preflight import preflight, require_hosts
 from harness.recovery.heal import heal_before_a_run
 from harness.recovery.liveness import own
-from harness.running.controller_process import carry_out, interrupt
+from harness.running.at_once import PendingRun, carry_out_all, cost_of, machine
+from harness.running.controller_process import interrupt
 from harness.running.run import new_seed, our_versions, resolve_system, title_of
 from harness.systems.cluster import Cluster, refuse_unavailable_faults
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory, new_run
 
+if TYPE_CHECKING:
+    from checkers.framework.session import SparkSession
 
-def reproduce_scenario(
-    scenario: Scenario, request: ReproductionRequest, store: Path, master: str | None, on_event: OnEvent
-) -> tuple[RunDirectory, RunVerdict]:
-    """Run all sides one after another, then judge them in one Spark session."""
+
+Reproduced = tuple[RunDirectory, RunVerdict]
+
+
+def reproduce_scenarios(
+    scenarios: Sequence[Scenario], request: ReproductionRequest, store: Path, master: str | None, on_event: OnEvent
+) -> Iterator[Reproduced]:
+    """Run all sides of the scenarios, several at a time if the machine allows, then judge them in one Spark session."""
     request = _with_seed(request)
-    plans = plans_to_run(scenario, request, on_event)
+    reproductions = [Reproduction(each, request, plans_to_run(each, request, on_event), store) for each in scenarios]
     preflight(request.hosts)
     for line in heal_before_a_run(store):
         on_event(Phase(line))
-    system, _ = plugins.system(request.system)
-    reproduction = new_run(store, f"{scenario.id}-{system.name}", datetime.now(UTC), "reproduction")
-    own(reproduction)
-    reproduction.enter("running", datetime.now(UTC))
+    later = SparkLater(master)
+    size = machine()
+    runs = [
+        PendingRun(plan, 1.0 if each.scenario.alone else cost_of(plan, size), partial(each.begin, plan, on_event))
+        for each in reproductions
+        for plan in each.plans
+    ]
     try:
-        after_load = SparkAfterLoad(master, on_event)
-        *earlier, last = plans
-        runs = [_run(plan, reproduction, on_event) for plan in earlier]
-        runs.append(_run(last, reproduction, after_load))
+        carry_out_all(runs, request.at_once, on_event, later.start)
     except BaseException:
-        interrupt(reproduction)
+        for each in reproductions:
+            each.interrupt()
         raise
-    reproduction.enter("recorded", datetime.now(UTC))
     on_event(Phase("starting Spark", "checks"))
-    spark = after_load.session()
-    verdicts: dict[str, RunVerdict] = {}
-    for run in runs:
-        on_event(Phase(f"checking {run.name}"))
-        verdicts[run.name] = judge_run(run, spark)
-    return reproduction, judge_reproduction(reproduction, scenario, command_of(scenario, request), verdicts)
+    spark = later.session()
+    for each in reproductions:
+        yield each.judge(spark, on_event)
+
+
+class Reproduction:
+    """A scenario with the plans of its sides; its directory exists from its first run on."""
+
+    def __init__(self, scenario: Scenario, request: ReproductionRequest, plans: Sequence[Plan], store: Path) -> None:
+        self.scenario = scenario
+        self.plans = plans
+        self._command = command_of(scenario, request)
+        self._store = store
+        self._directory: RunDirectory | None = None
+        self._lock = threading.Lock()
+
+    def begin(self, plan: Plan, on_event: OnEvent) -> RunDirectory:
+        """Create the directory of a run, from any thread."""
+        assert plan.side is not None
+        with self._lock:
+            if self._directory is None:
+                system, _ = plugins.system(plan.system)
+                name = f"{self.scenario.id}-{system.name}"
+                self._directory = new_run(self._store, name, datetime.now(UTC), "reproduction")
+                own(self._directory)
+                self._directory.enter("running", datetime.now(UTC))
+            run = self._directory.new_side(plan.side, datetime.now(UTC))
+        on_event(RunStarted(title_of(plan), str(run.path), plan.story_seconds))
+        return run
+
+    def interrupt(self) -> None:
+        """Record that the reproduction was interrupted, if it had begun."""
+        if self._directory is not None:
+            interrupt(self._directory)
+
+    def judge(self, spark: SparkSession, on_event: OnEvent) -> Reproduced:
+        """Judge the runs, then the scenario by them."""
+        directory = self._directory
+        assert directory is not None, "judged after its runs"
+        directory.enter("recorded", datetime.now(UTC))
+        verdicts: dict[str, RunVerdict] = {}
+        for run in directory.sides():
+            on_event(Phase(f"checking {self.scenario.id} {run.name}"))
+            verdicts[run.name] = judge_run(run, spark)
+        return directory, judge_reproduction(directory, self.scenario, self._command, verdicts)
 
 
 def plans_to_run(scenario: Scenario, request: ReproductionRequest, on_event: OnEvent) -> list[Plan]:
@@ -75,14 +124,6 @@ def _with_seed(request: ReproductionRequest) -> ReproductionRequest:
 def command_of(scenario: Scenario, request: ReproductionRequest) -> str:
     """The command that repeats the reproduction."""
     return shlex.join(argv_of("reproduce", request, (scenario.id,)))
-
-
-def _run(plan: Plan, reproduction: RunDirectory, on_event: OnEvent) -> RunDirectory:
-    assert plan.side is not None
-    run = reproduction.new_side(plan.side, datetime.now(UTC))
-    on_event(RunStarted(title_of(plan), str(run.path), plan.story_seconds))
-    carry_out(plan, run, on_event)
-    return run
 
 
 def _side(scenario: Scenario, name: SideName) -> Side:

@@ -15,7 +15,7 @@ import tomli_w
 
 from harness import plugins
 from harness.judging.runs import judge_run
-from harness.judging.spark import SparkAfterLoad
+from harness.judging.spark import SparkLater
 from harness.model.conditions import ALL_FOLLOW_LEADER
 from harness.model.plurals import counted
 from harness.model.progress import OnEvent, Phase, RunStarted, phases
@@ -26,6 +26,7 @@ from harness.planning.plan import NO_FAULTS, Load, Plan, Request, StoryStep
 from harness.planning.preflight import preflight, require_hosts
 from harness.planning.workloads import checks_of, workload_of
 from harness.recovery.heal import heal_before_a_run
+from harness.running.at_once import at_end_of_load
 from harness.running.controller_process import carry_out
 from harness.systems.cluster import Cluster, label_of, refuse_unavailable_faults
 from nemesis.schedule import Mix, random_story
@@ -47,10 +48,10 @@ def run_request(
     run = new_run(store, plan.name, datetime.now(UTC))
     plan = plan.model_copy(update={"command": shlex.join(command_of(resolved, run))})
     on_event(RunStarted(title_of(plan), str(run.path), plan.story_seconds))
-    after_load = SparkAfterLoad(master, on_event)
-    carry_out(plan, run, after_load)
+    later = SparkLater(master)
+    carry_out(plan, run, at_end_of_load(on_event, later.start))
     on_event(Phase("starting Spark", "checks"))
-    spark = after_load.session()
+    spark = later.session()
     on_event(Phase(f"checking: {', '.join(checks_of(plan, workload_of(plan)))}"))
     return run, judge_run(run, spark)
 

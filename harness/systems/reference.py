@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from harness.model import BadInput
 from harness.model.quorum_states import KIP_595_RULES, KIP_996_RULES
-from harness.model.systems import CONTROLLER_PORT, ClusterSpec, NodeSystem, SystemKind
+from harness.model.systems import CONTROLLER_PORT, ClusterSpec, NodeNeeds, NodeSystem, SystemKind
 from harness.model.transition_rules import TransitionRules
 from harness.systems.kraft import CHECKS, cluster_id, connect, observe_quorum, register_client
 from nodes.observe.log_batches import QUORUM_LOG
@@ -47,6 +47,7 @@ REFERENCE = SystemKind(
     summary="the bundled reference quorum: KIP-595 and KIP-996, every fix a switch",
     node=_node,
     observe=observe_quorum,
+    node_needs=NodeNeeds(cores=0.15, memory_mib=80),
     ports=lambda _layout: (CONTROLLER_PORT,),
     label=_label,
     rules=_rules,

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from harness.judging import spark
 from harness.judging.spark import start_spark
-from harness.model.progress import Event, Operations, Phase
 from tests.support.command import environment, processes_naming, wait_until
 
 pytestmark = pytest.mark.spark
@@ -68,18 +67,13 @@ def test_java_that_does_not_start_is_reported_where_the_session_is_needed(tmp_pa
     assert result.stdout.count("\n") == 1
 
 
-def test_spark_starts_once_when_the_load_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_starts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     masters: list[str | None] = []
     session: Future[str] = Future()
     session.set_result("session")
     monkeypatch.setattr(spark, "start_spark", lambda master: masters.append(master) or session)
-    passed_on: list[Event] = []
-    after_load = spark.SparkAfterLoad("local[2]", passed_on.append)
-    for event in (Phase("provisioning 3 hosts", "start"), Phase("faults and load", "story"), Operations(1, 0, 0)):
-        after_load(event)
+    later = spark.SparkLater("local[2]")
     assert masters == []
-    for event in (Phase("final reads", "final reads"), Phase("collecting", "collection")):
-        after_load(event)
-    assert after_load.session() == "session"
+    later.start()
+    assert later.session() == "session"
     assert masters == ["local[2]"]
-    assert len(passed_on) == 5
