@@ -14,7 +14,17 @@ from typing import Any
 from harness.model import BadInput
 from harness.model.suggestions import did_you_mean
 from harness.model.systems import Switch
-from nodes.reference.core.settings import COUNTED, FETCH_TIMEOUT_MS, MUTANTS, READ_MODES, NodeSettings
+from nodes.reference.core.settings import (
+    CANDIDATE_BACKOFFS,
+    COUNTED,
+    FETCH_TIMEOUT_MS,
+    LEADERS_WITHOUT_MAJORITY,
+    MUTANTS,
+    PROSPECTIVE_FOLLOWS,
+    READ_MODES,
+    READINGS,
+    NodeSettings,
+)
 
 DEFAULT_CLUSTER_ID = "c3BsaXRicmFpbnF1b3J1bQ"
 
@@ -31,16 +41,34 @@ _SWITCHES = {
     "pre_vote": "nodes ask for pre-votes before they start an election (KIP-996)",
     "check_quorum": "a leader without fetches from a majority resigns (KIP-595, KAFKA-15489)",
     "follower_denies_pre_vote": "a follower that hears from a leader rejects pre-votes (KIP-996)",
-    "prospective_follows_known_leader": "a Prospective follows its leader again on a message that names it (KIP-996)",
     "new_disk_votes": "a voter that lost its disk votes before it has caught up",
+    "deny_votes_within_fetch_timeout": "a node that hears from its leader rejects standard votes (KIP-996, rejected)",
+    "end_quorum_grants": "a follower that received EndQuorumEpoch grants pre-votes (KAFKA-20895)",
+    "not_leader_names_leader": "the error response to DescribeQuorum names the leader (KIP-595)",
+    "starts_as_prospective": "a voter that restarts with a vote for itself asks for pre-votes first",
 }
-_CHOICES = {"read_mode": READ_MODES, "mutant": MUTANTS, "check_quorum_counts": COUNTED}
-SWITCH_NAMES = (*_SWITCHES, *_CHOICES, "read_lease_ms", "seed")
+_CHOICES = {
+    "read_mode": READ_MODES,
+    "mutant": MUTANTS,
+    "check_quorum_counts": COUNTED,
+    "candidate_backoff": CANDIDATE_BACKOFFS,
+    "prospective_follows": PROSPECTIVE_FOLLOWS,
+    "leader_without_majority": LEADERS_WITHOUT_MAJORITY,
+}
+SWITCH_NAMES = (*_SWITCHES, *_CHOICES, "reading", "read_lease_ms", "seed")
 _CHOICE_MEANINGS = {
     "read_mode": "how the leader answers reads of registers",
     "mutant": "a planted bug; none by default",
     "check_quorum_counts": "what the leader counts as a live follower",
+    "candidate_backoff": "what a rejected Candidate waits for: the rest of its timeout, or as in KIP-996",
+    "prospective_follows": "which messages of its epoch return a Prospective to its leader (KIP-996: any response)",
+    "leader_without_majority": "what a leader does that no majority fetches from; new-election needs pre_vote=false",
 }
+_READING = f"sets {', '.join(READINGS['kip'])}, unless given; by default each has its own default"
+_RENAMED = {
+    "prospective_follows_known_leader": ("prospective_follows", {"true": "any-response", "false": "unknown-leader"}),
+}
+"""Switches of earlier releases, which stored plans name: the current switch, and its value for each old one."""
 _PREFIX = "reference."
 
 
@@ -54,6 +82,7 @@ def switches() -> Iterator[Switch]:
     for name, values in _CHOICES.items():
         default = "" if defaults[name] is None else str(defaults[name])
         yield Switch(f"{_PREFIX}{name}", ", ".join(values), default, _CHOICE_MEANINGS[name])
+    yield Switch(f"{_PREFIX}reading", ", ".join(READINGS), "", _READING)
     lease = "three quarters of the fetch timeout"
     yield Switch(f"{_PREFIX}read_lease_ms", "milliseconds", lease, "how long a lease for reads lasts")
 
@@ -120,11 +149,13 @@ def parse(path: Path, text: str) -> ServerConfig:
     listen = properties.get("listeners", "CONTROLLER://host:port", _listener)
     key = "metadata.log.dir" if "metadata.log.dir" in properties.values else "log.dirs"
     directory = Path(properties.get(key, "a directory", str).split(",")[0])
-    given = _kafka_fields(properties) | _reference_fields(properties)
+    given = dict(_reading(properties)) | _kafka_fields(properties) | _reference_fields(properties)
     seed = given.pop("seed", node_id)
     endpoints = {voter: f"{host}:{port}" for voter, (host, port) in voters.items()}
     cluster_id = properties.values.get("cluster.id", DEFAULT_CLUSTER_ID)
     given.setdefault("read_lease_ms", given.get("fetch_timeout_ms", FETCH_TIMEOUT_MS) * 3 // 4)
+    if given.get("leader_without_majority") == "new-election" and given.get("pre_vote", True):
+        raise properties.unknown(f"{_PREFIX}leader_without_majority", f"{_PREFIX}pre_vote=false with new-election")
     settings = NodeSettings(node_id, tuple(sorted(voters)), cluster_id, endpoints, **given)
     return ServerConfig(settings, listen, voters, directory, seed)
 
@@ -145,9 +176,27 @@ def _kafka_fields(properties: _Properties) -> dict[str, Any]:
     return {field: properties.milliseconds(key) for key, field in _KAFKA_KEYS.items() if key in properties.values}
 
 
+def _reading(properties: _Properties) -> Mapping[str, Any]:
+    """The switches that reference.reading sets."""
+    key = f"{_PREFIX}reading"
+    if key not in properties.values:
+        return {}
+    chosen: Mapping[str, Any] = properties.get(key, f"one of {', '.join(READINGS)}", READINGS.__getitem__)
+    return chosen
+
+
 def _reference_fields(properties: _Properties) -> dict[str, Any]:
-    keys = [key for key in properties.values if key.startswith(_PREFIX)]
-    return {key.removeprefix(_PREFIX): _switch(properties, key) for key in keys}
+    names = [key.removeprefix(_PREFIX) for key in properties.values if key.startswith(_PREFIX)]
+    return dict(_field(properties, name) for name in names if name != "reading")
+
+
+def _field(properties: _Properties, name: str) -> tuple[str, Any]:
+    """The field and its value for a switch; a switch of an earlier release is translated."""
+    key = f"{_PREFIX}{name}"
+    if name not in _RENAMED:
+        return name, _switch(properties, key)
+    field_name, values = _RENAMED[name]
+    return field_name, properties.get(key, f"one of {', '.join(values)}", values.__getitem__)
 
 
 def _switch(properties: _Properties, key: str) -> Any:

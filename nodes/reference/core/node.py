@@ -136,7 +136,7 @@ class Node:
         if self._leadership is not None:
             if self._leadership.has_lost_quorum():
                 self._leadership.note_lost_quorum()
-                self._resign(Cause.CHECK_QUORUM)
+                self._leave_leadership()
             else:
                 self._leadership.advance()
         self._send_requests()
@@ -230,7 +230,10 @@ class Node:
     def _describe(self) -> DescribeQuorumResponse:
         if self._leadership is not None:
             return self._leadership.describe()
-        return DescribeQuorumResponse(ErrorCode.not_leader_or_follower, NO_NODE, 0)
+        leader_id, epoch = NO_NODE, 0
+        if self._settings.not_leader_names_leader and self.leader_id is not None:
+            leader_id, epoch = self.leader_id, self._quorum.epoch
+        return DescribeQuorumResponse(ErrorCode.not_leader_or_follower, leader_id, epoch)
 
     def _answered(self, peer: int, request_id: RequestId, response: Response) -> None:
         if not self._requests.ended(peer, request_id, retry_later=False):
@@ -257,7 +260,7 @@ class Node:
             case Unattached():
                 self._look_for_leader()
             case Follower(leader_id=leader_id):
-                self._send_to([leader_id])
+                self._send_to([voter for voter in self._settings.others if voter == leader_id])
             case Prospective() | Candidate() as state:
                 if self._may_still_win(state):
                     self._send_to(
@@ -308,6 +311,14 @@ class Node:
     def _may_still_win(self, state: VoteSeeker) -> bool:
         is_backing_off = isinstance(state, Candidate) and state.is_backing_off
         return not is_backing_off and len(self._settings.voters) - len(state.rejected) >= self._settings.majority
+
+    def _leave_leadership(self) -> None:
+        """Check Quorum failed: resign, or start an election as KIP-595 says."""
+        if self._settings.leader_without_majority == "new-election":
+            self._elections.begin_election(Cause.CHECK_QUORUM)
+            self._follow_transitions()
+        else:
+            self._resign(Cause.CHECK_QUORUM)
 
     def _resign(self, cause: Cause) -> None:
         assert self._leadership is not None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 ReadMode = Literal["lease", "read-index", "local"]
 Mutant = Literal[
@@ -16,12 +16,40 @@ Mutant = Literal[
     "no-truncation",
     "pre-vote-counted-as-vote",
     "pre-vote-without-fallback",
+    "followers-always-deny-pre-vote",
+    "resigned-keeps-its-epoch",
+    "vote-forgotten-by-follower",
+    "prospective-never-fetches",
 ]
 Counted = Literal["requests", "responses"]
+CandidateBackoff = Literal["remaining", "exponential"]
+ProspectiveFollows = Literal["any-response", "unknown-leader", "begin-quorum"]
+LeaderWithoutMajority = Literal["resigns", "new-election"]
 
 READ_MODES: tuple[str, ...] = get_args(ReadMode)
 MUTANTS: tuple[str, ...] = get_args(Mutant)
 COUNTED: tuple[str, ...] = get_args(Counted)
+CANDIDATE_BACKOFFS: tuple[str, ...] = get_args(CandidateBackoff)
+PROSPECTIVE_FOLLOWS: tuple[str, ...] = get_args(ProspectiveFollows)
+LEADERS_WITHOUT_MAJORITY: tuple[str, ...] = get_args(LeaderWithoutMajority)
+
+READINGS: Mapping[str, Mapping[str, Any]] = {
+    "kip": {
+        "candidate_backoff": "exponential",
+        "check_quorum_counts": "responses",
+        "leader_without_majority": "resigns",
+        "not_leader_names_leader": True,
+        "prospective_follows": "any-response",
+    },
+    "kafka": {
+        "candidate_backoff": "remaining",
+        "check_quorum_counts": "requests",
+        "leader_without_majority": "resigns",
+        "not_leader_names_leader": False,
+        "prospective_follows": "unknown-leader",
+    },
+}
+"""The switches on which KIP-595 and KIP-996 differ from Kafka 4.3.1. Of two KIPs the later counts: a leader resigns."""
 
 FETCH_TIMEOUT_MS = 2000
 """Kafka's default of controller.quorum.fetch.timeout.ms."""
@@ -37,18 +65,39 @@ class NodeSettings:
     voters are the members of the quorum, ordered by id; a node that is not among them is an observer. endpoints
     (host:port by id) are used in log lines only.
 
+    candidate_backoff: what a rejected Candidate waits for before it becomes Prospective. "remaining" is the rest of its
+    election timeout (KAFKA-18345); "exponential" is KIP-996's binary exponential back-off (PV-13). Without Pre-Vote it
+    is always exponential.
+
     check_quorum_counts: what Check Quorum counts as a live follower. "requests" are fetch requests received, as in
     Kafka; "responses" are fetch responses known to have been received by the follower, as KIP-996 says (PV-38).
 
-    prospective_follows_known_leader: a Prospective that knows its leader becomes Follower again on any message of its
-    epoch that names the leader (KIP-996). A granted vote is counted instead, or no failed leader could be replaced. If
-    false, it stays Prospective, as Kafka 4.3.1 does.
+    deny_votes_within_fetch_timeout: KIP-996's rejected alternative to Pre-Vote (PV-31). A node that leads, or fetched
+    from its leader within the fetch timeout, rejects standard votes and keeps its epoch.
+
+    end_quorum_grants: a follower that received EndQuorumEpoch grants pre-votes, though it has fetched (KAFKA-20895,
+    PV-39).
+
+    leader_without_majority: "resigns" after one and a half fetch timeouts (KAFKA-15489, KIP-996), or starts a
+    "new-election" after one, as KIP-595 says (LP-02). The latter is from before KIP-996 and needs pre_vote=False.
 
     new_disk_votes: false is KIP-996's proposal for lost disks (PV-32). A voter that starts with an empty disk grants
     no vote to a log with records until it has caught up with a leader. A restart forgets this.
 
+    not_leader_names_leader: the error response to DescribeQuorum names the leader and its epoch (KIP-595, DQ-01).
+
+    prospective_follows: which messages of its own epoch return a Prospective to its leader (PV-37). "any-response" that
+    names the leader (KIP-996); a granted vote is counted instead, or no failed leader could be replaced.
+    "unknown-leader": any, but only if it knew no leader (Kafka 4.3.1). "begin-quorum": only the leader's own requests
+    and its responses to fetches (KIP-996's rejected first solution).
+
+    starts_as_prospective: a voter that restarts with a vote for itself asks for pre-votes first (PV-41), where Kafka
+    starts it as Candidate.
+
     Mutants, and the scenarios that find them: vote-forgotten-on-restart (PV-15), half-is-a-majority (any scenario with
-    an election), no-truncation (LD-01), pre-vote-counted-as-vote (PV-26), pre-vote-without-fallback (PV-25).
+    an election), no-truncation (LD-01), pre-vote-counted-as-vote (PV-26), pre-vote-without-fallback (PV-25),
+    followers-always-deny-pre-vote (PV-23), resigned-keeps-its-epoch (PV-16), vote-forgotten-by-follower (PV-15),
+    prospective-never-fetches (PV-24).
     """
 
     node_id: int
@@ -59,8 +108,14 @@ class NodeSettings:
     check_quorum: bool = True
     check_quorum_counts: Counted = "requests"
     follower_denies_pre_vote: bool = True
-    prospective_follows_known_leader: bool = True
+    candidate_backoff: CandidateBackoff = "remaining"
+    deny_votes_within_fetch_timeout: bool = False
+    end_quorum_grants: bool = False
+    leader_without_majority: LeaderWithoutMajority = "resigns"
     new_disk_votes: bool = True
+    not_leader_names_leader: bool = False
+    prospective_follows: ProspectiveFollows = "any-response"
+    starts_as_prospective: bool = False
     fetch_timeout_ms: int = FETCH_TIMEOUT_MS
     election_timeout_ms: int = 1000
     election_backoff_max_ms: int = 1000
@@ -72,6 +127,10 @@ class NodeSettings:
     read_mode: ReadMode = "read-index"
     read_lease_ms: int = FETCH_TIMEOUT_MS * 3 // 4
     mutant: Mutant | None = None
+
+    def __post_init__(self) -> None:
+        starts_elections = self.leader_without_majority == "new-election"
+        assert not (starts_elections and self.pre_vote), "with Pre-Vote, only a Prospective becomes Candidate"
 
     @property
     def is_voter(self) -> bool:
@@ -92,7 +151,8 @@ class NodeSettings:
     @property
     def check_quorum_timeout_ms(self) -> int:
         """KAFKA-15489: one and a half fetch timeouts, so that a leader survives one lost round of fetches."""
-        return self.fetch_timeout_ms * 3 // 2
+        halves = 2 if self.leader_without_majority == "new-election" else 3
+        return self.fetch_timeout_ms * halves // 2
 
     @property
     def vote_promise_ms(self) -> int:

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nodes.reference.core.records.metadata import decode_config
+from nodes.reference.core.settings import READINGS
 from nodes.wire.batches import heads, records
 from tests.support.nodes.quorum_simulation import Operation, Simulation, is_ok, value_of
 
@@ -18,6 +19,7 @@ ACTIONS = st.one_of(
     st.tuples(st.sampled_from(["cut", "cut_one_way"]), NODES, NODES),
     st.tuples(st.just("heal")),
 )
+SWITCHES = ["defaults", "lease", "no pre-vote", "reading=kip", "reading=kafka"]
 STEPS = st.lists(st.tuples(ACTIONS, st.integers(1, 4_000)), min_size=1, max_size=12)
 
 
@@ -60,7 +62,7 @@ def stale_reads(quorum: Simulation, writes: list[Operation], reads: list[Operati
 
 
 @pytest.mark.parametrize(
-    "switches", [{}, {"read_mode": "lease"}, {"pre_vote": False}, {"prospective_follows_known_leader": False}], ids=str
+    "switches", [{}, {"read_mode": "lease"}, {"pre_vote": False}, READINGS["kip"], READINGS["kafka"]], ids=SWITCHES
 )
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 1_000), steps=STEPS)

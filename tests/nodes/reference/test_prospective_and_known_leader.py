@@ -1,6 +1,6 @@
 """KIP-996: a Prospective follows again when a message of its epoch names the leader. Kafka 4.3.1 stays Prospective.
 
-The switch prospective_follows_known_leader selects the one or the other.
+The switch prospective_follows selects the one or the other; its third value is in test_policies.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from nodes.reference.core.settings import NodeSettings
 from tests.support.nodes.quorum_simulation import Simulation
 
 EPOCH, LEADER, VOTER = 5, 2, 3
+FOLLOWS = {True: "any-response", False: "unknown-leader"}
 BY_KIP = pytest.mark.parametrize("by_kip", [True, False], ids=["KIP-996", "Kafka 4.3.1"])
 
 
 def prospective(stored: events.Election, by_kip: bool) -> tuple[Node, dict[int, events.Send]]:
     """Node 1 of five, Prospective in EPOCH, and its pre-vote requests by peer."""
-    settings = NodeSettings(1, (1, 2, 3, 4, 5), "test", prospective_follows_known_leader=by_kip)
+    settings = NodeSettings(1, (1, 2, 3, 4, 5), "test", prospective_follows=FOLLOWS[by_kip])
     node = Node(settings, events.Stored(stored), lambda low, _: low, 0)
     node.handle(events.Tick(), 0)
     effects = node.handle(events.Tick(), node.state.deadline_ms)
@@ -102,7 +103,7 @@ def test_prospective_follows_the_leader_of_a_higher_epoch(leader_id: int | None,
 @pytest.mark.parametrize("size", [3, 5])
 @pytest.mark.parametrize("seed", range(5))
 def test_quorum_replaces_a_crashed_leader(seed: int, size: int, by_kip: bool) -> None:
-    quorum = Simulation(seed=seed, size=size, prospective_follows_known_leader=by_kip)
+    quorum = Simulation(seed=seed, size=size, prospective_follows=FOLLOWS[by_kip])
     leader = quorum.elect()
     quorum.run(1_000)
     quorum.crash(leader)
@@ -114,7 +115,7 @@ def test_quorum_replaces_a_crashed_leader(seed: int, size: int, by_kip: bool) ->
 @BY_KIP
 def test_first_rejection_ends_the_pre_votes_by_kip_only(by_kip: bool, seed: int) -> None:
     """The link to the leader is cut, and all rejections but one are delayed: Kafka's Prospective waits for them."""
-    quorum = Simulation(seed=seed, size=5, prospective_follows_known_leader=by_kip)
+    quorum = Simulation(seed=seed, size=5, prospective_follows=FOLLOWS[by_kip])
     leader = quorum.elect()
     quorum.run(1_000)
     follower, fast, *_ = [node for node in quorum.members if node != leader]

@@ -28,7 +28,7 @@ from nodes.reference.core.messages import (
 )
 from nodes.reference.core.roles.log_format import epoch_election
 from nodes.reference.core.roles.state_machine import Quorum
-from nodes.reference.core.roles.states import Candidate, Follower, Prospective, Resigned, Unattached, VoteSeeker
+from nodes.reference.core.roles.states import Candidate, Follower, Leader, Prospective, Resigned, Unattached, VoteSeeker
 
 _BACKOFF_BASE_MS = 100
 _WITHOUT_EPOCH = frozenset(
@@ -49,6 +49,8 @@ class Elections:
         if error is not ErrorCode.none:
             return self._vote_response(error, False)
         if request.replica_epoch > self._quorum.epoch:
+            if self._ignores(request):
+                return VoteResponse(ErrorCode.none, NO_NODE, request.replica_epoch, False)
             self._quorum.move(Cause.HIGHER_EPOCH, request.replica_epoch)
         granted = self._grants(request)
         state = self._quorum.state
@@ -75,7 +77,8 @@ class Elections:
         if isinstance(state, Follower) and state.leader_id == request.leader_id:
             self._quorum.promised_until_ms = self._context.now_ms
             deadline_ms = self._context.now_ms + self._succession_delay_ms(request.successors)
-            self._quorum.update(dataclasses.replace(state, deadline_ms=deadline_ms))
+            has_fetched = state.has_fetched and not self._settings.end_quorum_grants
+            self._quorum.update(dataclasses.replace(state, deadline_ms=deadline_ms, has_fetched=has_fetched))
         return self._epoch_response(ErrorCode.none)
 
     def learn(self, leader_id: int, epoch: int) -> None:
@@ -99,7 +102,7 @@ class Elections:
         if state.leader_id is None:
             return True
         is_prospective = isinstance(state, Prospective) and state.leader_id == leader_id
-        return is_prospective and self._settings.prospective_follows_known_leader
+        return is_prospective and self._settings.prospective_follows != "unknown-leader"
 
     def handle_vote_response(self, voter: int, response: VoteResponse) -> None:
         """Count a vote, unless its election is over."""
@@ -120,7 +123,7 @@ class Elections:
         """Learn the epoch and the leader that a response names; returns whether the rest of it is obsolete."""
         if response.error in _WITHOUT_EPOCH:
             return True
-        if not self._is_grant_of_known_leader(response):
+        if not self._is_grant_of_known_leader(response) and self._may_follow_on(response):
             self.learn(response.leader_id, response.epoch)
         return response.epoch < self._quorum.epoch or response.error is ErrorCode.unknown_leader_epoch
 
@@ -132,6 +135,12 @@ class Elections:
         """
         is_grant = isinstance(response, VoteResponse) and response.granted
         return is_grant and response.epoch == self._quorum.epoch and self._quorum.state.leader_id is not None
+
+    def _may_follow_on(self, response: VoteResponse | EpochResponse | FetchResponse) -> bool:
+        """KIP-996's rejected first solution: in the same epoch, no other node's response returns it to the leader."""
+        is_fetched = isinstance(response, FetchResponse) and response.error is ErrorCode.none
+        is_later = response.epoch > self._quorum.epoch
+        return is_later or is_fetched or self._settings.prospective_follows != "begin-quorum"
 
     def pre_vote_unsupported(self) -> None:
         """A voter has an older release: request standard votes at once, as before KIP-996."""
@@ -161,9 +170,9 @@ class Elections:
         match state:
             case Follower():
                 self._note_fetch_timeout()
-                self._begin_election(Cause.FETCH_TIMEOUT)
+                self.begin_election(Cause.FETCH_TIMEOUT)
             case Unattached():
-                self._begin_election(Cause.ELECTION_TIMEOUT)
+                self.begin_election(Cause.ELECTION_TIMEOUT)
             case Prospective():
                 self._context.note(
                     "Election timed out before receiving sufficient vote responses to become candidate. "
@@ -173,7 +182,7 @@ class Elections:
             case Candidate():
                 self._expire_candidacy(state)
             case Resigned():
-                self._begin_election(Cause.ELECTION_TIMEOUT)
+                self.begin_election(Cause.ELECTION_TIMEOUT)
         return True
 
     def _note_fetch_timeout(self) -> None:
@@ -184,7 +193,8 @@ class Elections:
             )
             self._context.note(new if self._settings.pre_vote else old)
 
-    def _begin_election(self, cause: Cause) -> None:
+    def begin_election(self, cause: Cause) -> None:
+        """Leave the state because of a timeout; the table says for which state and epoch."""
         row = self._quorum.table.target(self._quorum.state.kind, cause)
         assert row is not None
         self._quorum.move(cause, self._quorum.epoch + (1 if row.epoch == "next" else 0))
@@ -204,26 +214,46 @@ class Elections:
                 f"Current epoch election state is {epoch_election(state, self._settings)}."
             )
             self._end_pre_votes(Cause.ELECTION_LOST, Cause.ELECTION_LOST_LEADER_KNOWN)
-        elif not self._settings.pre_vote and not state.is_backing_off:
+        elif self._backs_off_when_rejected and not state.is_backing_off:
             self._back_off(state)
+
+    @property
+    def _backs_off_when_rejected(self) -> bool:
+        return not self._settings.pre_vote or self._settings.candidate_backoff == "exponential"
 
     def _end_pre_votes(self, leader_unknown: Cause, leader_known: Cause) -> None:
         """KIP-996: return to the known leader, if its endpoint is known too; otherwise become Unattached."""
-        can_follow = self._quorum.state.leader_id in self._settings.others
-        self._quorum.move(leader_known if can_follow else leader_unknown, self._quorum.epoch)
+        if self._settings.mutant == "prospective-never-fetches":
+            self._repeat_pre_votes()
+        else:
+            self._quorum.move(leader_known if self._returns_to_leader() else leader_unknown, self._quorum.epoch)
+
+    def _returns_to_leader(self) -> bool:
+        leader_id, settings = self._quorum.state.leader_id, self._settings
+        if settings.mutant == "resigned-keeps-its-epoch" and leader_id == settings.node_id:
+            return True
+        return leader_id in settings.others and settings.prospective_follows != "begin-quorum"
+
+    def _repeat_pre_votes(self) -> None:
+        """The mutant of PV-24: the Prospective waits for its timeout, then asks again, and fetches from nobody."""
+        state, now_ms = self._quorum.state, self._context.now_ms
+        if isinstance(state, Prospective) and now_ms >= state.deadline_ms:
+            deadline_ms, me = now_ms + self._context.draw_election_timeout_ms(), self._settings.node_id
+            again = dataclasses.replace(state, deadline_ms=deadline_ms, granted=frozenset({me}), rejected=frozenset())
+            self._quorum.update(again)
 
     def _expire_candidacy(self, state: Candidate) -> None:
-        """KIP-996: Prospective, after the full timeout even if the election was lost before (KAFKA-18345).
+        """KIP-996: Prospective, after the full timeout or, if the election was lost, after candidate_backoff.
 
         KIP-595: back off, then start another election.
         """
         if self._settings.pre_vote:
             self._context.note("Election was not granted, transitioning to prospective")
             lost = len(self._settings.voters) - len(state.rejected) < self._settings.majority
-            self._begin_election(Cause.ELECTION_LOST if lost else Cause.ELECTION_TIMEOUT)
+            self.begin_election(Cause.ELECTION_LOST if lost else Cause.ELECTION_TIMEOUT)
         elif state.is_backing_off:
             self._context.note("Re-elect as candidate after election backoff has completed")
-            self._begin_election(Cause.ELECTION_TIMEOUT)
+            self.begin_election(Cause.ELECTION_TIMEOUT)
         else:
             self._back_off(state)
 
@@ -233,6 +263,17 @@ class Elections:
         self._context.note(f"Election has timed out, backing off for {backoff_ms}ms before becoming a candidate again")
         deadline_ms = self._context.now_ms + backoff_ms
         self._quorum.update(dataclasses.replace(state, deadline_ms=deadline_ms, is_backing_off=True))
+
+    def _ignores(self, request: VoteRequest) -> bool:
+        """KIP-996's rejected alternative: who leads or hears from its leader keeps its epoch and grants no vote."""
+        if request.pre_vote or not self._settings.deny_votes_within_fetch_timeout:
+            return False
+        match self._quorum.state:
+            case Follower(has_fetched=has_fetched, deadline_ms=deadline_ms):
+                return has_fetched and self._context.now_ms < deadline_ms
+            case Leader():
+                return True
+        return False
 
     def _grants(self, request: VoteRequest) -> bool:
         log, state = self._context.log, self._quorum.state
@@ -253,6 +294,7 @@ class Elections:
         """KIP-996: every node except leaders and followers that have fetched; grants are not binding."""
         match self._quorum.state:
             case Follower(has_fetched=has_fetched):
+                has_fetched = has_fetched or self._settings.mutant == "followers-always-deny-pre-vote"
                 return not (has_fetched and self._settings.follower_denies_pre_vote)
             case Unattached() | Prospective() | Candidate() | Resigned():
                 return True

@@ -9,7 +9,7 @@ fails an assertion. State that must survive a crash is persisted before any mess
 
 from __future__ import annotations
 
-from harness.model.quorum_states import KIP_595, KIP_996, OBSERVER, Cause, State
+from harness.model.quorum_states import KIP_595, KIP_996, OBSERVER, Cause, State, Transition, TransitionTable
 from nodes.reference.core.context import Context
 from nodes.reference.core.events import Election, PersistElection
 from nodes.reference.core.roles.log_format import describe
@@ -21,8 +21,28 @@ from nodes.reference.core.roles.states import (
     QuorumState,
     Resigned,
     Unattached,
+    VoteSeeker,
 )
-from nodes.reference.core.settings import NEVER_MS
+from nodes.reference.core.settings import NEVER_MS, NodeSettings
+
+
+def table_of(settings: NodeSettings) -> TransitionTable:
+    """The table that a node executes; a switch or a mutant replaces one row."""
+    if not settings.is_voter:
+        return OBSERVER
+    if settings.leader_without_majority == "new-election":
+        return _with_row(
+            KIP_595, Transition(State.LEADER, Cause.CHECK_QUORUM, State.CANDIDATE, "next", "KIP-595's text")
+        )
+    if settings.mutant == "resigned-keeps-its-epoch":
+        return _with_row(KIP_996, Transition(State.RESIGNED, Cause.ELECTION_TIMEOUT, State.PROSPECTIVE, "same"))
+    return KIP_996 if settings.pre_vote else KIP_595
+
+
+def _with_row(table: TransitionTable, row: Transition) -> TransitionTable:
+    """The table with this row in place of the one with the same source and cause."""
+    kept = tuple(each for each in table.rows if (each.source, each.cause) != (row.source, row.cause))
+    return TransitionTable(f"{table.name}, {row.source.value} → {row.target.value}", (*kept, row))
 
 
 class Quorum:
@@ -30,7 +50,7 @@ class Quorum:
 
     def __init__(self, context: Context, stored: Election) -> None:
         self._context, self._settings = context, context.settings
-        self.table = (KIP_996 if self._settings.pre_vote else KIP_595) if self._settings.is_voter else OBSERVER
+        self.table = table_of(self._settings)
         self._durable = stored
         # Until this time the node grants no vote and starts no election.
         self.promised_until_ms = self._promise_at_start(stored)
@@ -103,6 +123,8 @@ class Quorum:
         if stored.leader_id in settings.others:
             return self._follower(stored.epoch, stored.leader_id, voted_id)
         if voted_id == settings.node_id and settings.is_voter and stored.leader_id is None:
+            if settings.starts_as_prospective and settings.pre_vote:
+                return Unattached(stored.epoch, None, voted_id, self._context.now_ms, 0)  # and Prospective at once
             return self._candidate(stored.epoch, 1)
         # A leader outside the voters has no known endpoint, so the node must find the leader as Unattached.
         return self._unattached(stored.epoch, stored.leader_id, voted_id)
@@ -117,11 +139,13 @@ class Quorum:
             case State.FOLLOWER:
                 leader_id = left.leader_id if leader_id is None else leader_id
                 assert leader_id is not None, "a follower has a leader"
+                if self._settings.mutant == "vote-forgotten-by-follower":
+                    voted_id = None
                 return self._follower(epoch, leader_id, voted_id)
             case State.PROSPECTIVE:
                 return self._prospective(epoch, left.leader_id, voted_id)
             case State.CANDIDATE:
-                return self._candidate(epoch, left.retries + 1 if isinstance(left, Candidate) else 1)
+                return self._candidate(epoch, left.retries + 1 if isinstance(left, VoteSeeker) else 1)
             case State.LEADER:
                 assert isinstance(left, Candidate), "only a candidate is elected"
                 self.has_new_disk = False
@@ -159,7 +183,8 @@ class Quorum:
     def _prospective(self, epoch: int, leader_id: int | None, voted_id: int | None) -> Prospective:
         timeout_ms, me = self._context.draw_election_timeout_ms(), self._settings.node_id
         deadline_ms = self._context.now_ms + timeout_ms
-        return Prospective(epoch, leader_id, voted_id, deadline_ms, timeout_ms, frozenset({me}))
+        retries = self.state.retries if isinstance(self.state, VoteSeeker) else 0
+        return Prospective(epoch, leader_id, voted_id, deadline_ms, timeout_ms, frozenset({me}), retries)
 
     def _candidate(self, epoch: int, retries: int) -> Candidate:
         timeout_ms, me = self._context.draw_election_timeout_ms(), self._settings.node_id

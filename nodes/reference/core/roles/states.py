@@ -39,7 +39,10 @@ class Follower:
 
 @dataclass(frozen=True, slots=True)
 class Prospective:
-    """Requests pre-votes without raising its epoch. It may still know a leader, and may have voted."""
+    """Requests pre-votes without raising its epoch. It may still know a leader, and may have voted.
+
+    retries counts the candidacies since it last was neither Prospective nor Candidate.
+    """
 
     kind: ClassVar[State] = State.PROSPECTIVE
     epoch: int
@@ -48,12 +51,16 @@ class Prospective:
     deadline_ms: int
     timeout_ms: int
     granted: frozenset[int]
+    retries: int = 0
     rejected: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Requests votes in an epoch it raised, and has voted for itself. retries counts candidacies in a row (KIP-595)."""
+    """Requests votes in an epoch it raised, and has voted for itself. retries counts candidacies in a row.
+
+    Rounds of pre-votes between them do not interrupt the row.
+    """
 
     kind: ClassVar[State] = State.CANDIDATE
     leader_id: ClassVar[None] = None
