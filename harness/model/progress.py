@@ -54,10 +54,14 @@ class NemesisEvent:
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """The quorum's leader and its epoch, as far as known; None while no node claims to lead."""
+    """The quorum's leader and its epoch, as far as known; None while no node claims to lead.
+
+    run names the run, if several take place at a time.
+    """
 
     leader: int | None
     epoch: int | None = None
+    run: str = ""
     kind: Literal["leader"] = "leader"
 
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from harness import plugins
-from harness.model.progress import Event, NemesisEvent, OnEvent, Phase, RunStarted
+from harness.model.progress import Event, Leadership, NemesisEvent, OnEvent, Phase, RunStarted
 from harness.model.systems import NodeNeeds
 from harness.planning.plan import Plan
 from harness.running.controller_process import carry_out
@@ -117,6 +117,8 @@ def labelled(label: str, on_event: OnEvent) -> OnEvent:
             on_event(Phase(f"{label}: {event.text}", "story" if event.stage == "story" else None))
         elif isinstance(event, NemesisEvent):
             on_event(replace(event, text=f"{label}: {event.text}", active=()))
+        elif isinstance(event, Leadership):
+            on_event(replace(event, run=label))
         elif isinstance(event, RunStarted):
             on_event(event)
 

@@ -72,9 +72,10 @@ def nemesis_line(event: NemesisEvent, verbose: bool) -> str | None:
 
 def leader_text(event: Leadership) -> str:
     """The leader and its epoch."""
+    run = f"{event.run}: " if event.run else ""
     if event.leader is None:
-        return "none"
-    return f"n{event.leader}" + ("" if event.epoch is None else f" in epoch {event.epoch}")
+        return f"{run}none"
+    return f"{run}n{event.leader}" + ("" if event.epoch is None else f" in epoch {event.epoch}")
 
 
 def operations_text(event: Operations) -> str:

@@ -167,8 +167,8 @@ def test_killed_reproduction_is_healed_with_its_sides(tmp_path):
     wait_until(lambda: not processes_naming(tmp_path), "no process of the run is left")
     (reproduction,) = runs(tmp_path)
     first, second = (splitbrain("heal", "--store", tmp_path) for _ in range(2))
-    assert {line.partition(":")[0] for line in first.out.splitlines()} == {reproduction.name, "bad-1"}
-    assert [run.status for run in (reproduction, *reproduction.sides())] == ["interrupted", "interrupted"]
+    assert {line.partition(":")[0] for line in first.out.splitlines()} == {reproduction.name, "bad-1", "good-1"}
+    assert [run.status for run in (reproduction, *reproduction.sides())] == ["interrupted"] * 3
     assert second.out == "nothing to heal\n"
 
 

@@ -1,0 +1,115 @@
+"""Several runs at a time: how many, and what is reported of each."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from harness.model.progress import Event, Leadership, NemesisEvent, Operations, Phase, RunStarted
+from harness.model.systems import NodeNeeds
+from harness.planning.plan import Plan
+from harness.running import at_once
+from harness.running.at_once import Capacity, PendingRun, at_end_of_load, carry_out_all, cost_of, labelled
+from results.store import RunDirectory
+
+MACHINE = NodeNeeds(cores=2, memory_mib=10_000)
+
+
+def plan(system: str = "reference", nodes: int = 3) -> Plan:
+    return Plan(name="PV-01", system=system, nodes=nodes, seed=1, story=[])
+
+
+@pytest.mark.parametrize(
+    ("system", "nodes", "machine", "cost"),
+    [
+        ("reference", 3, MACHINE, 3 * 0.15 / 2),
+        ("kafka:4.3.1", 3, MACHINE, 3 * 0.6 / 2),
+        ("kafka:4.3.1", 3, NodeNeeds(cores=64, memory_mib=4200), 3 * 700 / 4200),
+    ],
+    ids=["cores of the reference", "cores of Kafka", "memory"],
+)
+def test_cost_is_the_larger_share_of_cores_and_memory(system: str, nodes: int, machine: NodeNeeds, cost: float) -> None:
+    assert cost_of(plan(system, nodes), machine) == pytest.approx(cost)
+
+
+class Runs:
+    """Runs that wait until they are told to end, and how many there were at a time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, expected: int) -> None:
+        self.path, self.now, self.most, self.failing = tmp_path, 0, 0, False
+        self.lock, self.full = threading.Lock(), threading.Barrier(expected, timeout=10)
+        monkeypatch.setattr(at_once, "carry_out", self.carry_out)
+
+    def carry_out(self, _plan: Plan, _run: RunDirectory, on_event: object, _on_process: object) -> None:
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        self.full.wait()
+        on_event(Phase("final reads", "final reads"))  # type: ignore[operator]
+        on_event(Phase("collecting", "collection"))  # type: ignore[operator]
+        with self.lock:
+            self.now -= 1
+        if self.failing:
+            raise ValueError("no")
+
+    def pending(self, costs: list[float]) -> list[PendingRun]:
+        return [PendingRun(plan(), cost, lambda: RunDirectory(self.path / "bad-1")) for cost in costs]
+
+
+@pytest.mark.parametrize(
+    ("costs", "limit", "expected"),
+    [([0.3] * 6, None, 3), ([0.9] * 3, None, 1), ([2.0] * 2, None, 1), ([0.1] * 4, 2, 2)],
+    ids=["three fit", "one fits", "larger than the machine", "as the user says"],
+)
+def test_as_many_runs_as_fit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, costs: list[float], limit: int | None, expected: int
+) -> None:
+    runs, over = Runs(monkeypatch, tmp_path, expected), []
+    carry_out_all(runs.pending(costs), limit, lambda _event: None, lambda: over.append(runs.now))
+    assert runs.most == expected
+    assert len(over) == 1, "the end of all loads is reported once"
+
+
+def test_failure_of_a_run_is_raised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    runs = Runs(monkeypatch, tmp_path, expected=1)
+    runs.failing = True
+    with pytest.raises(ValueError, match="no"):
+        carry_out_all(runs.pending([1.0, 1.0]), None, lambda _event: None, lambda: None)
+
+
+def test_capacity_is_given_back() -> None:
+    capacity = Capacity(1.0)
+    assert [capacity.take(0.6), capacity.take(0.4)] == [0.6, 0.4]
+    capacity.give_back(0.6)
+    assert capacity.take(0.6) == 0.6
+
+
+def test_events_of_several_runs_name_their_run() -> None:
+    seen: list[Event] = []
+    report = labelled("PV-01 bad-1", seen.append)
+    started = RunStarted("title", "path", 3.0)
+    for event in (
+        started,
+        Phase("collecting", "collection"),
+        NemesisEvent("n1 cut off", True, active=("n1 cut off",)),
+        Leadership(2, 7),
+        Operations(1, 0, 0),
+    ):
+        report(event)
+    assert seen == [
+        started,
+        Phase("PV-01 bad-1: collecting"),
+        NemesisEvent("PV-01 bad-1: n1 cut off", True),
+        Leadership(2, 7, "PV-01 bad-1"),
+    ]
+
+
+def test_end_of_the_load_is_reported_once_and_events_pass() -> None:
+    seen: list[Event | str] = []
+    report = at_end_of_load(seen.append, lambda: seen.append("over"))
+    events = [Phase("load", "story"), Phase("final reads", "final reads"), Phase("collecting", "collection")]
+    for event in events:
+        report(event)
+    assert seen == [events[0], "over", events[1], events[2]]
