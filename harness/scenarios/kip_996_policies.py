@@ -1,0 +1,275 @@
+"""KIP-996, Pre-Vote: what the KIP rejects, its invariants under many faults, and what Kafka does otherwise.
+
+Contains scenarios whose sides differ in a policy of the reference system, and those that judge every transition.
+"""
+
+from __future__ import annotations
+
+from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN, all_follow, is_not_leader, is_prospective
+from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, intercept
+from harness.model.measures import enters
+from harness.model.quorum_states import State
+from harness.model.scenario import Scenario, Side, Source, on
+from harness.model.story import (
+    ALL,
+    FOLLOWERS,
+    LEADER,
+    crash_loop,
+    cut,
+    cut_links,
+    heal,
+    kill,
+    mark,
+    pause,
+    restart,
+    resume,
+    seconds,
+    sleep,
+    stop,
+    wait_until,
+)
+from harness.scenarios.expectations import (
+    commit_gap,
+    epochs_burned,
+    grows,
+    happens,
+    later_than,
+    leader_changes,
+    leader_deposed,
+)
+from harness.scenarios.kip_996 import KIP_996
+from harness.scenarios.kip_996_elections import CATCH_UP, IDLE_INTERVAL, N2_FIRST, drop_votes, first_leader, merged
+from harness.scenarios.kip_996_prospective import N1_N2, WITHOUT_LEADER
+
+MANY_TRANSITIONS = (
+    wait_until(ALL_FOLLOW_LEADER),
+    cut(FOLLOWERS),
+    sleep(seconds(5)),
+    heal(),
+    wait_until(ALL_FOLLOW_LEADER),
+    cut(LEADER),
+    sleep(seconds(7)),
+    heal(),
+    wait_until(ALL_FOLLOW_LEADER),
+    *restart(LEADER),
+    wait_until(ALL_FOLLOW_LEADER),
+    pause(LEADER),
+    sleep(seconds(5)),
+    resume(),
+    wait_until(ALL_FOLLOW_LEADER),
+    kill(LEADER),
+    sleep(seconds(4)),
+    heal(),
+    wait_until(ALL_FOLLOW_LEADER),
+)
+"""Every way in which a node leaves a state, but for the loss of an election."""
+
+PV_05 = Scenario(
+    id="PV-05",
+    title="A transition that is not in the KIP's table",
+    question="Is every transition legal while followers and leaders are cut off, paused, stopped and killed?",
+    source=KIP_996 / "QuorumState changes",
+    nodes=3,
+    story=MANY_TRANSITIONS,
+    bad=Side(on(reference={"reference.mutant": "resigned-keeps-its-epoch"}), breaks=("illegal-transition",)),
+    good=Side(
+        on(reference={}, kafka="newest 4"),
+        shows=(
+            happens(enters(State.CANDIDATE, previous=State.PROSPECTIVE)),
+            happens(enters(State.UNATTACHED, previous=State.RESIGNED)),
+        ),
+        never=(
+            happens(enters(State.CANDIDATE, previous=State.FOLLOWER)),
+            happens(enters(State.CANDIDATE, previous=State.UNATTACHED)),
+        ),
+    ),
+)
+
+PV_34 = Scenario(
+    id="PV-34",
+    title="An invariant of the KIP's TLA+ model is violated under random faults",
+    question="Are there two leaders of an epoch, diverging logs, lost writes, or a node that stays Prospective?",
+    source=KIP_996 / "Test Plan",
+    nodes=3,
+    workload="register",
+    story=(*MANY_TRANSITIONS, sleep(seconds(3))),
+    bad=Side(
+        on(reference={"reference.mutant": "half-is-a-majority"}),
+        breaks=("two-leaders",),
+        story=(
+            wait_until(ALL_FOLLOW_LEADER),
+            *(cut(ALL), sleep(seconds(8)), heal(), wait_until(LEADER_KNOWN), sleep(seconds(2))) * 3,
+        ),
+    ),
+    good=Side(on(reference={}, kafka="newest 4"), shows=(leader_changes(at_least=3),)),
+)
+
+# n1 is Prospective while the others elect a leader. Votes to and from n1 are dropped, so it takes no part in that.
+NO_VOTES_WITH_N1 = (
+    drop_votes("votes of n1", sources=(1,)),
+    drop_votes("votes of the others to n1", sources=(3, 4, 5), targets=(1,)),
+)
+NO_BEGIN_QUORUM = (
+    RpcRule("new leader's requests to n1", RpcMatch((Api.BEGIN_QUORUM_EPOCH,), "request", targets=(1,)), DROP),
+    drop_votes("votes of the others to n1", sources=(3, 4, 5), targets=(1,)),
+    drop_votes("votes of n1 to n3", sources=(1,), targets=(3,), pre_vote=False),
+)
+
+PV_10 = Scenario(
+    id="PV-10",
+    title="A Prospective ignores the leader that others elected meanwhile",
+    question="Does n1 go from Prospective to Follower of the new leader when that leader announces itself?",
+    source=KIP_996 / "New ProspectiveState",
+    nodes=5,
+    story=(
+        wait_until(all_follow(2)),
+        CATCH_UP,
+        cut_links(N1_N2),
+        wait_until(is_prospective(1)),
+        intercept(*NO_VOTES_WITH_N1),
+        mark("n2 is killed"),
+        kill("n2"),
+        wait_until(is_not_leader(2)),
+        sleep(seconds(4)),
+        heal(),
+        wait_until(ALL_FOLLOW_LEADER),
+    ),
+    good=Side(
+        on(reference={}, kafka="newest 4"),
+        shows=(
+            happens(enters(State.FOLLOWER, node=1, previous=State.PROSPECTIVE), since="n2 is killed"),
+            grows(1, at_least=1, since="n2 is killed"),
+        ),
+        never=(
+            happens(enters(State.UNATTACHED, node=1), since="n2 is killed", until="heal"),
+            happens(enters(State.CANDIDATE, node=1)),
+        ),
+        node_switches=first_leader(2, nodes=5, others_ms=2000),
+    ),
+)
+
+ISOLATED_FOLLOWER = (
+    wait_until(all_follow(2)),
+    CATCH_UP,
+    cut("n1"),
+    sleep(seconds(12)),
+    mark("n1 is reachable"),
+    heal(),
+    wait_until(LEADER_KNOWN),
+    sleep(seconds(10)),
+)
+
+PV_31 = Scenario(
+    id="PV-31",
+    title="Voters reject votes within their fetch timeout, and a disruptive server cannot rejoin",
+    question="Does n1 return as a follower in the leader's epoch after 12 s without links?",
+    source=KIP_996 / "Rejected alternatives",
+    nodes=3,
+    story=ISOLATED_FOLLOWER,
+    bad=Side(
+        on(reference={"reference.pre_vote": "false", "reference.deny_votes_within_fetch_timeout": "true"}),
+        shows=(grows(1, at_least=3), happens(enters(State.CANDIDATE, node=1), since="n1 is reachable")),
+        node_switches=N2_FIRST,
+    ),
+    good=Side(
+        on(reference={}),
+        shows=(happens(enters(State.FOLLOWER, node=1), since="n1 is reachable"),),
+        never=(
+            grows(1, at_least=1),
+            later_than(4000, "n1 is reachable", enters(State.FOLLOWER, node=1)),
+            leader_deposed,
+        ),
+        node_switches=N2_FIRST,
+    ),
+)
+
+PV_37 = Scenario(
+    id="PV-37",
+    title="A Prospective that loses its election does not return to the leader that it knows",
+    question="Does n1 follow n2 again when it loses, or only when n2 sends it BeginQuorumEpoch?",
+    source=KIP_996 / "Rejected alternatives",
+    nodes=3,
+    story=WITHOUT_LEADER,
+    bad=Side(
+        on(reference={"reference.prospective_follows": "begin-quorum"}),
+        shows=(happens(enters(State.UNATTACHED, node=1, previous=State.PROSPECTIVE), until="heal"),),
+        node_switches=N2_FIRST,
+    ),
+    good=Side(
+        on(reference={}),
+        shows=(happens(enters(State.FOLLOWER, node=1, previous=State.PROSPECTIVE), until="heal"),),
+        never=(happens(enters(State.UNATTACHED, node=1, previous=State.PROSPECTIVE), until="heal"),),
+        node_switches=N2_FIRST,
+    ),
+)
+
+# Nothing is appended, so all logs are equal, and each follower could be the first of the preferred successors.
+PV_39 = Scenario(
+    id="PV-39",
+    title="The preferred successor of a leader that shuts down loses the election",
+    question="How long after its SIGTERM is n2 replaced: at once, or after a fetch timeout?",
+    source=Source("KAFKA-20895"),
+    nodes=5,
+    story=(
+        wait_until(all_follow(2)),
+        CATCH_UP,
+        mark("n2 is stopped"),
+        stop("n2"),
+        sleep(seconds(6)),
+        heal(),
+        wait_until(LEADER_KNOWN),
+    ),
+    bad=Side(
+        on(reference={}, kafka="4.3.1"),
+        shows=(later_than(700, "n2 is stopped", enters(State.LEADER)),),
+        node_switches=first_leader(2, nodes=5, others_ms=2000),
+    ),
+    good=Side(
+        on(reference={"reference.end_quorum_grants": "true"}),
+        never=(later_than(700, "n2 is stopped", enters(State.LEADER)),),
+        node_switches=first_leader(2, nodes=5, others_ms=2000),
+    ),
+)
+
+KIP_642 = Source("KIP-642")
+
+RA_29 = Scenario(
+    id="RA-29",
+    title="The high watermark of an idle quorum does not advance after an election",
+    question="Does the high watermark rise in the new epoch although no client writes?",
+    source=KIP_642 / "Leader change message",
+    nodes=3,
+    story=(
+        wait_until(all_follow(2)),
+        CATCH_UP,
+        kill("n2"),
+        wait_until(is_not_leader(2)),
+        sleep(seconds(6)),
+        heal(),
+        wait_until(ALL_FOLLOW_LEADER),
+    ),
+    good=Side(
+        on(reference={}, kafka="newest 4"),
+        shows=(leader_deposed,),
+        never=(commit_gap(at_least_ms=8500),),
+        node_switches=merged(N2_FIRST, {node: {IDLE_INTERVAL: "0"} for node in (1, 2, 3)}),
+    ),
+)
+
+RA_31 = Scenario(
+    id="RA-31",
+    title="A crash leaves a torn quorum-state file",
+    question="Does every voter start again with its epoch and its vote after it was killed many times?",
+    source=KIP_642 / "QuorumState",
+    nodes=3,
+    story=(
+        wait_until(ALL_FOLLOW_LEADER),
+        *crash_loop(LEADER, times=3, up_seconds=3),
+        *crash_loop(FOLLOWERS, times=3, up_seconds=2),
+        wait_until(ALL_FOLLOW_LEADER),
+    ),
+    bad=Side(on(reference={"reference.mutant": "vote-forgotten-on-restart"}), breaks=("vote-forgotten",)),
+    good=Side(on(reference={}, kafka="newest 4"), shows=(leader_deposed, epochs_burned(at_least=1))),
+)
+
+SCENARIOS = (PV_05, PV_10, PV_31, PV_34, PV_37, PV_39, RA_29, RA_31)
