@@ -45,6 +45,11 @@ def _per(unit: str) -> Form:
     return lambda value: f"{number_text(value)} per {unit}"
 
 
+def is_time(name: str) -> bool:
+    """Whether a quantity of this name is in milliseconds: by its suffix, or the words of harness.model.measures."""
+    return name.endswith("_ms") or name.startswith(("time to ", "longest time ", "shortest time "))
+
+
 @dataclass(frozen=True, slots=True)
 class Display:
     """How a quantity is shown. detail: only the report shows it, unless the run's scenario expects something of it."""
@@ -125,5 +130,5 @@ def _unknown(quantity: Quantity) -> Display:
 
 def measured_text(name: str, value: float) -> str:
     """A measured quantity of this name in a sentence: `longest commit gap 0.62 s`."""
-    display = DISPLAYS.get(name) or _unknown(Quantity("", name, value, "ms" if name.endswith("_ms") else ""))
+    display = DISPLAYS.get(name) or _unknown(Quantity("", name, value, "ms" if is_time(name) else ""))
     return f"{display.title}: {display.form(value)}"

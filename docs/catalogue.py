@@ -1,0 +1,250 @@
+"""Plays the scenarios of the catalogue, and writes docs/catalogue.md from what was measured.
+
+python docs/catalogue.py play [--system kafka] [--times 3] [--full] [ID …]    what is missing or has changed
+python docs/catalogue.py                                                     rewrite the page
+python docs/catalogue.py --check                                             exit 1 if the page is out of date
+
+Each scenario that was played on a system has a file in docs/catalogue, e.g. PV-01-kafka.json: the commit, the versions,
+and of each side the runs that went as documented, with what was measured next to its bound. A scenario is played again
+if its definition has changed since, or if fewer runs than asked for are stored; an interrupted command goes on there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from harness import plugins
+from harness.commands.output.progress import progress
+from harness.judging.runs import wilson_interval
+from harness.model import BadInput, Verdict
+from harness.model.scenario import Scenario, Side
+from harness.planning.plan import ReproductionRequest
+from harness.running.reproduce import reproduce_scenarios
+from harness.scenarios.planned import FAMILIES, PLANNED
+from results.headline import tone_of
+from results.quantities import duration_text, is_time, number_text
+from results.run_verdict import RunVerdict
+
+DOCS = Path(__file__).parent
+FOLDER = DOCS / "catalogue"
+PAGE = DOCS / "catalogue.md"
+STORE = Path("results/runs")
+BATCH = 6
+"""How many scenarios share a Spark session; what a batch has measured is stored at its end."""
+
+TIMES = {"reference": 3, "kafka": 1}
+TIMES_OF_DEFECTS = 5
+"""How often defects of released Kafka (EX) are played, since they are rare in part."""
+
+Stored = dict[str, Any]
+
+
+def fingerprint(scenario: Scenario) -> str:
+    """Changes whenever the definition of a scenario does."""
+    return hashlib.sha256(repr(scenario).encode()).hexdigest()[:16]
+
+
+def file_of(scenario: Scenario, system: str) -> Path:
+    """Where the results of a scenario on a system are."""
+    return FOLDER / f"{scenario.id}-{system}.json"
+
+
+def stored(scenario: Scenario, system: str) -> Stored | None:
+    """What was measured of a scenario as it is now; None if nothing was."""
+    file = file_of(scenario, system)
+    results: Stored | None = json.loads(file.read_text()) if file.exists() else None
+    return results if results and results["scenario"] == fingerprint(scenario) else None
+
+
+def wanted(scenario: Scenario, system: str, times: int | None) -> int:
+    """How often a scenario is to be played on a system."""
+    if times is not None:
+        return times
+    return TIMES_OF_DEFECTS if system == "kafka" and scenario.id.startswith("EX-") else TIMES.get(system, 1)
+
+
+def is_missing(scenario: Scenario, system: str, times: int | None) -> bool:
+    """Whether the stored results have fewer runs than wanted."""
+    results = stored(scenario, system)
+    return results is None or any(
+        len(side["runs"]) < wanted(scenario, system, times) for side in results["sides"].values()
+    )
+
+
+def play(
+    scenarios: Sequence[Scenario], system: str, times: int | None, store: Path
+) -> Iterator[tuple[Scenario, RunVerdict]]:
+    """Play what is missing on a system, a batch at a time, and store the results of each batch."""
+    missing = [each for each in scenarios if each.sides_on(system) and is_missing(each, system, times)]
+    groups: dict[tuple[int, str], list[Scenario]] = {}
+    for each in missing:
+        sides = each.sides_on(system)
+        side = "both" if len(sides) == len(each.sides) else sides[0]
+        groups.setdefault((wanted(each, system, times), side), []).append(each)
+    for (runs, side), group in groups.items():
+        request = ReproductionRequest(system=system, side=side, times=runs)  # type: ignore[arg-type]
+        for first in range(0, len(group), BATCH):
+            batch = group[first : first + BATCH]
+            with progress() as on_event:
+                for scenario, (_, verdict) in zip(
+                    batch, reproduce_scenarios(batch, request, store, None, on_event), strict=True
+                ):
+                    save(scenario, system, verdict)
+                    yield scenario, verdict
+
+
+def save(scenario: Scenario, system: str, verdict: RunVerdict) -> None:
+    """Store the results of a scenario on a system."""
+    sides = {name: _side(side, name, verdict) for name, side in scenario.sides.items() if system in side.setups}
+    results = {
+        "scenario": fingerprint(scenario),
+        "commit": commit(),
+        "played": f"{datetime.now(UTC):%Y-%m-%d}",
+        "sides": sides,
+    }
+    FOLDER.mkdir(exist_ok=True)
+    file_of(scenario, system).write_text(json.dumps(results, indent=1) + "\n")
+
+
+def commit() -> str:
+    """The commit that is checked out; with a plus sign if files have changed since."""
+    head = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, check=True).stdout
+    changed = subprocess.run(
+        ["git", "status", "--porcelain", "-uno", ":!docs/catalogue*"], capture_output=True, text=True, check=True
+    ).stdout
+    return head.strip() + ("+" if changed.strip() else "")
+
+
+def _side(side: Side, name: str, verdict: RunVerdict) -> Stored:
+    """The runs of a side: how it is called, whether each went as documented, its seconds, and what was measured."""
+    runs = [each for each in verdict.sides if each.name.startswith(f"{name}-")]
+    measured: dict[str, list[float]] = {}
+    for expectation in verdict.expectations:
+        if expectation.quantity and expectation.value is not None and expectation.text.startswith(f"{name}-"):
+            measured.setdefault(expectation.quantity, []).append(round(expectation.value, 3))
+    findings = sorted({finding.name for finding in verdict.findings if finding.name in side.expected_findings})
+    return {
+        "label": next((run.description.system for run in runs if run.description), ""),
+        "runs": [tone_of(run.headline) is Verdict.VALID for run in runs],
+        "seconds": [round(run.description.seconds, 1) for run in runs if run.description],
+        "measured": measured,
+        "findings": findings,
+    }
+
+
+def render() -> str:
+    """The page."""
+    scenarios = plugins.scenarios()
+    rows = {each.id: _running(each) for each in scenarios.values()} | {
+        each.id: f"| {each.id} | {each.title} | not yet: {each.missing} | | |" for each in PLANNED
+    }
+    parts = [_INTRODUCTION.format(running=len(set(rows) - {each.id for each in PLANNED}), all=len(rows))]
+    families = [*FAMILIES, *sorted({name.partition("-")[0] for name in rows} - set(FAMILIES))]
+    for family in families:
+        title = str(FAMILIES[family][1]) if family in FAMILIES else _OTHERS[family]
+        own = [rows[name] for name in sorted(rows) if name.partition("-")[0] == family]
+        parts.append(f"## {family}: {title}\n\n{_HEADER}\n" + "\n".join(own) + "\n")
+    return "\n".join(parts)
+
+
+_INTRODUCTION = """# The catalogue
+
+{running} scenarios run by name, of {all} that are documented. `splitbrain reproduce ID` runs one, and
+`splitbrain scenarios show ID` explains it.
+
+A side is what one configuration, release or planted bug does; the bad side has to show the anomaly, the good side must
+not. Each cell has the configuration, how many of its runs went as documented (with a 95 % interval where there were
+several), and what was measured next to its bound. The last column has the commit and how long a run takes.
+`make scenarios` plays what is missing or has changed, and writes this page.
+"""
+_OTHERS = {"EX": "defects and anomalies found with splitbrain", "KAFKA": "issues of Kafka"}
+_HEADER = "| id | scenario | bad side | good side | played |\n|---|---|---|---|---|"
+
+
+def _running(scenario: Scenario) -> str:
+    cells = [_cell(scenario, name) for name in ("bad", "good")]
+    played = "; ".join(filter(None, (_played(scenario, system) for system in scenario.systems)))
+    return f"| {scenario.id} | {scenario.title} | {cells[0]} | {cells[1]} | {played} |"
+
+
+def _cell(scenario: Scenario, name: str) -> str:
+    side = next((each for key, each in scenario.sides.items() if key == name), None)
+    if side is None:
+        return ""
+    return "<br>".join(_on(scenario, name, side, system) for system in side.setups)
+
+
+def _on(scenario: Scenario, name: str, side: Side, system: str) -> str:
+    results = stored(scenario, system)
+    own = results["sides"].get(name) if results else None
+    if own is None:
+        return f"{system}: not played"
+    count, fitting = len(own["runs"]), sum(own["runs"])
+    interval = ""
+    if count > 1:
+        low, high = wilson_interval(fitting, count)
+        interval = f" ({low:.0%} to {high:.0%})"
+    measured = [*_bounds(side, own["measured"]), *own["findings"]]
+    return f"{own['label']}: {fitting} of {count}{interval}" + "".join(f"; {each}" for each in measured)
+
+
+def _bounds(side: Side, measured: dict[str, list[float]]) -> Iterable[str]:
+    """What was measured, from the lowest to the highest of the runs, next to its bound."""
+    for sign, expectations in (("≥", side.shows), ("<", side.never)):
+        for each in expectations:
+            values = measured.get(each.quantity)
+            if values:
+                text = " to ".join(dict.fromkeys(_text(each.quantity, value) for value in (min(values), max(values))))
+                yield f"{each.quantity} {text} ({sign} {_text(each.quantity, each.at_least)})"
+
+
+def _text(quantity: str, value: float) -> str:
+    return duration_text(value) if is_time(quantity) else number_text(value)
+
+
+def _played(scenario: Scenario, system: str) -> str:
+    results = stored(scenario, system)
+    if results is None:
+        return ""
+    seconds = [each for side in results["sides"].values() for each in side["seconds"]]
+    return f"{system} {results['commit']}, {max(seconds):.0f} s" if seconds else ""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Play, rewrite or check."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="?", choices=("play", "write"), default="write")
+    parser.add_argument("ids", nargs="*", metavar="ID")
+    parser.add_argument("--system", action="append", choices=("reference", "kafka"))
+    parser.add_argument("--times", type=int)
+    parser.add_argument("--store", type=Path, default=STORE)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args(arguments)
+    if options.check:
+        return int(not PAGE.exists() or PAGE.read_text() != render())
+    failed = []
+    if options.what == "play":
+        scenarios = [plugins.scenario(each) for each in options.ids] or list(plugins.scenarios().values())
+        for system in options.system or ("reference", "kafka"):
+            for scenario, verdict in play(scenarios, system, options.times, options.store):
+                print(f"{scenario.id} on {system}: {verdict.summary}", flush=True)
+                failed += [] if verdict.verdict is Verdict.VALID else [scenario.id]
+    PAGE.write_text(render())
+    if failed:
+        print(f"not as documented: {', '.join(failed)}", file=sys.stderr)
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except BadInput as error:
+        sys.exit(f"{error}")
