@@ -1,8 +1,8 @@
 """What the core does, sentence by sentence of KIP-996 and KIP-595, as transcripts that a reviewer of the KIPs can read.
 
 testdata has one file per section. A file is a list of blocks: comments, commands, a line `----`, and everything that
-the nodes then did. A line `# KIP-996, N: …` names the sentence of docs/kip-sentences.md; a line `reset` before the
-commands begins with new nodes. The commands are in transcript_runner's docstring.
+the nodes then did. A comment `# N: …` or `# N, M: …` names sentences of docs/kip-sentences.md; the line `reset` begins
+with new nodes. The commands are in transcript_runner's docstring.
 
     REWRITE_TRANSCRIPTS=1 pytest tests/nodes/reference/test_transcripts.py    rewrites them; read the diff
 """
