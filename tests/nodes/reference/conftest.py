@@ -100,6 +100,13 @@ class Processes:
             await asyncio.sleep(0.02)
         raise AssertionError(f"no leader in {limit_s} s among {among or set(self.running)}")
 
+    async def logged(self, node: int, text: str, limit_s: float = 15) -> None:
+        """Wait until the node's output has this text."""
+        deadline = time.monotonic() + limit_s
+        while text not in self.log(node).read_text():
+            assert time.monotonic() < deadline, f"n{node} did not log {text!r} in {limit_s} s"
+            await asyncio.sleep(0.02)
+
 
 @pytest.fixture(name="processes")
 def running_processes(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Processes]:
