@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -19,7 +20,20 @@ ACTIONS = st.one_of(
     st.tuples(st.sampled_from(["cut", "cut_one_way"]), NODES, NODES),
     st.tuples(st.just("heal")),
 )
-SWITCHES = ["defaults", "lease", "no pre-vote", "reading=kip", "reading=kafka"]
+SWITCHES: dict[str, Mapping[str, Any]] = {
+    "defaults": {},
+    "lease": {"read_mode": "lease"},
+    "no pre-vote": {"pre_vote": False},
+    "reading=kip": READINGS["kip"],
+    "reading=kafka": READINGS["kafka"],
+    "new election": {"pre_vote": False, "leader_without_majority": "new-election"},
+    "votes denied": {"pre_vote": False, "deny_votes_within_fetch_timeout": True},
+    "other policies": {
+        "end_quorum_grants": True,
+        "prospective_follows": "begin-quorum",
+        "starts_as_prospective": True,
+    },
+}
 STEPS = st.lists(st.tuples(ACTIONS, st.integers(1, 4_000)), min_size=1, max_size=12)
 
 
@@ -61,12 +75,10 @@ def stale_reads(quorum: Simulation, writes: list[Operation], reads: list[Operati
     return stale
 
 
-@pytest.mark.parametrize(
-    "switches", [{}, {"read_mode": "lease"}, {"pre_vote": False}, READINGS["kip"], READINGS["kafka"]], ids=SWITCHES
-)
+@pytest.mark.parametrize("switches", SWITCHES.values(), ids=SWITCHES)
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 1_000), steps=STEPS)
-def test_random_faults_break_no_invariant_and_no_read(switches: dict[str, Any], seed: int, steps: list[Any]) -> None:
+def test_random_faults_break_no_invariant_and_no_read(switches: Mapping[str, Any], seed: int, steps: list[Any]) -> None:
     quorum = Simulation(seed=seed, **switches)
     writes: list[Operation] = []
     reads: list[Operation] = []

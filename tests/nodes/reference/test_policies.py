@@ -181,6 +181,22 @@ def test_votes_denied_within_the_fetch_timeout_protect_the_leader_but_not_the_ep
     assert quorum.violations == []
 
 
+def test_denied_votes_do_not_keep_a_raised_epoch_from_the_leader_once_it_is_reachable() -> None:
+    """PV-31: the leader sends BeginQuorumEpoch to a voter that does not fetch, and the error has the raised epoch."""
+    per_node = {1: {"election_timeout_ms": 500}}
+    quorum = Simulation(seed=1, pre_vote=False, deny_votes_within_fetch_timeout=True, per_node=per_node)
+    assert quorum.elect() == 1
+    quorum.run(1_000)
+    quorum.isolate(3)
+    quorum.run(12_000)
+    raised, kept = quorum.epochs()[3], quorum.epochs()[1]
+    assert raised >= kept + 3
+    quorum.heal()
+    quorum.run(5_000)
+    assert min(quorum.epochs().values()) >= raised
+    assert quorum.violations == []
+
+
 @pytest.mark.parametrize("denies", [True, False])
 def test_vote_is_denied_only_until_the_fetch_timeout_expires(denies: bool) -> None:
     """PV-31."""

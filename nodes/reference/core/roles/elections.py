@@ -50,15 +50,19 @@ class Elections:
             return self._vote_response(error, False)
         if request.replica_epoch > self._quorum.epoch:
             if self._ignores(request):
+                self._note_vote(request, False)
                 return VoteResponse(ErrorCode.none, NO_NODE, request.replica_epoch, False)
             self._quorum.move(Cause.HIGHER_EPOCH, request.replica_epoch)
         granted = self._grants(request)
         state = self._quorum.state
         if granted and not request.pre_vote and state.voted_id is None:
             self._quorum.move(Cause.VOTE_GRANTED, self._quorum.epoch, voted_id=request.replica_id)
+        self._note_vote(request, granted)
+        return self._vote_response(ErrorCode.none, granted)
+
+    def _note_vote(self, request: VoteRequest, granted: bool) -> None:
         verdict = "granted" if granted else "rejected"
         self._context.note(f"Vote request {request} with epoch {request.replica_epoch} is {verdict}")
-        return self._vote_response(ErrorCode.none, granted)
 
     def handle_begin_quorum_epoch(self, request: BeginQuorumEpochRequest) -> EpochResponse:
         """Handle BeginQuorumEpoch: follow the new leader."""
