@@ -51,13 +51,24 @@ TEXTS: Final[Mapping[str, str]] = {
     "caught_up": "every node that responds has caught up with the leader",
     "leads_partition": "{node} leads {partition}",
     "in_sync": "{node} is in sync in {partition}",
+    "not_in_sync": "{node} is not in sync in {partition}",
+    "partition_online": "{partition} has a leader",
+    "partition_offline": "{partition} has no leader",
     "replication_settled": "{node} is in sync in {partition}, or its fetcher has failed there",
-    "session_lost": "{node} has lost its ZooKeeper session",
+    "session_lost": "the session of broker {node} has ended",
 }
 """The text of each condition by name. A condition whose text mentions a node or a partition needs one."""
 
-OF_BROKERS: Final = ("leads_partition", "in_sync", "replication_settled", "session_lost")
-"""The conditions that only an observer of brokers and ZooKeeper can evaluate."""
+OF_BROKERS: Final = (
+    "leads_partition",
+    "in_sync",
+    "not_in_sync",
+    "partition_online",
+    "partition_offline",
+    "replication_settled",
+    "session_lost",
+)
+"""The conditions that only an observer of brokers can evaluate."""
 
 LEADER_KNOWN: Final = Condition("leader_known")
 ALL_FOLLOW_LEADER: Final = Condition("all_follow_leader")
@@ -111,8 +122,26 @@ def leads_partition(node: int, partition: str) -> Condition:
 
 
 def in_sync(node: int, partition: str) -> Condition:
-    """The partition's leader reports this broker among the in-sync replicas."""
+    """This broker is among the in-sync replicas, as the partition's leader reports them.
+
+    A partition without a leader keeps those that it had last, or one of them.
+    """
     return Condition("in_sync", node, partition)
+
+
+def not_in_sync(node: int, partition: str) -> Condition:
+    """This broker is not among the in-sync replicas, as the partition's leader reports them."""
+    return Condition("not_in_sync", node, partition)
+
+
+def partition_online(partition: str) -> Condition:
+    """The partition has a leader, and no broker knows a later change of it."""
+    return Condition("partition_online", partition=partition)
+
+
+def partition_offline(partition: str) -> Condition:
+    """The partition has no leader, and no broker knows a later one."""
+    return Condition("partition_offline", partition=partition)
 
 
 def replication_settled(node: int, partition: str) -> Condition:
@@ -121,5 +150,5 @@ def replication_settled(node: int, partition: str) -> Condition:
 
 
 def session_lost(node: int) -> Condition:
-    """ZooKeeper answers, and has no session in which this broker is registered."""
+    """The broker's session has ended: with ZooKeeper it is not registered, with KRaft the controller has fenced it."""
     return Condition("session_lost", node)

@@ -37,7 +37,7 @@ from nodes.wire.produce import write_batch
 
 NAME = "kafka"
 NO_BROKERS = "only a cluster with brokers has members that change; use --layout combined or zookeeper"
-NO_PARTITIONS = "only --layout zookeeper observes partitions and ZooKeeper's sessions"
+NO_PARTITIONS = "only brokers have partitions and sessions; use --layout combined or zookeeper"
 NO_TOPICS = "only brokers have topics; use --layout combined or zookeeper"
 STATIC_QUORUM = "the voters of a static quorum never change; use --voters N with Kafka 3.9 or later (KIP-853)"
 
@@ -86,16 +86,16 @@ def _rules(version: str, _switches: Mapping[str, str]) -> TransitionRules:
 def _unavailable(layout: str, voters: int | None) -> Mapping[str, str]:
     if Layout(layout) is Layout.ZOOKEEPER:
         return zookeeper.UNAVAILABLE
-    reasons = dict.fromkeys(OF_BROKERS, NO_PARTITIONS)
+    reasons: dict[str, str] = {}
     if Layout(layout) is Layout.CONTROLLERS:
-        reasons |= {"membership": NO_BROKERS, "requests": NO_TOPICS}
+        reasons = {**dict.fromkeys(OF_BROKERS, NO_PARTITIONS), "membership": NO_BROKERS, "requests": NO_TOPICS}
     return reasons if voters is not None else {**reasons, "voters": STATIC_QUORUM}
 
 
 def _observe(context: ObserverContext) -> Observer:
     if Layout(context.layout) is Layout.ZOOKEEPER:
         return zookeeper.observe_brokers(context)
-    return observe_quorum(context)
+    return observe_quorum(context, CLIENT_PORT if Layout(context.layout) is Layout.COMBINED else None)
 
 
 def _ports(layout: str) -> Sequence[int]:

@@ -23,13 +23,14 @@ def connect(address: str, port: int, client_id: str) -> Connection:
     return WireConnection(address, port, client_id)
 
 
-def observe_quorum(context: ObserverContext) -> Observer:
-    """The observer of a KRaft quorum."""
-    connections = {
-        node: connect(view.bound, CONTROLLER_PORT, "splitbrain-watch") for node, view in context.views.items()
-    }
+def observe_quorum(context: ObserverContext, broker_port: int | None = None) -> Observer:
+    """The observer of a KRaft quorum, whose nodes are brokers too if these have a port."""
+    controllers, brokers = (
+        {node: connect(view.bound, port, "splitbrain-watch") for node, view in context.views.items() if port}
+        for port in (CONTROLLER_PORT, broker_port)
+    )
     record = LineTimes(context.now_ns, context.observe).observe
-    return QuorumWatch(context.now_ns, context.wall_origin_ns, record, context.files, connections)
+    return QuorumWatch(context.now_ns, context.wall_origin_ns, record, context.files, controllers, brokers)
 
 
 def register_client(reads_at: ReadsAt) -> RegisterClient:

@@ -51,9 +51,9 @@ class ClusterWatch(ABC, Generic[V]):
         wall_origin_ns: int,
         observe: Callable[[Observation], None],
         files: Mapping[int, NodeFiles],
-        connections: Mapping[int, Connection],
+        connections: Iterable[Connection],
     ) -> None:
-        """files and connections are those of the nodes to watch; stop() closes the connections.
+        """files are those of the nodes to watch; stop() closes the connections.
 
         now_ns returns run time; wall_origin_ns is the wall clock at the start of the run, in Unix nanoseconds.
         """
@@ -61,7 +61,7 @@ class ClusterWatch(ABC, Generic[V]):
         self._wall_origin_ns = wall_origin_ns
         self._observe = observe
         self._files = files
-        self._connections = connections
+        self._connections = tuple(connections)
         self._nodes = tuple(files)
         self._tails = {node: LogTail(paths.log, partial(self._report_event, node)) for node, paths in files.items()}
         self._tasks: list[asyncio.Task[None]] = []
@@ -98,7 +98,7 @@ class ClusterWatch(ABC, Generic[V]):
         for task in self._tasks:
             task.cancel()
         results = await asyncio.gather(*self._tasks, return_exceptions=True)
-        for connection in self._connections.values():
+        for connection in self._connections:
             await connection.close()
         for tail in self._tails.values():
             tail.read_new()

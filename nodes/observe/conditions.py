@@ -1,6 +1,6 @@
 """Evaluates the conditions of harness.model.conditions on what a KRaft quorum's nodes last reported.
 
-Each condition is a pure function of the nodes' claims and of the state that each last entered.
+Each condition is a pure function of the nodes' claims, of the states that they last entered, and of brokers' reports.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from functools import partial
 
 from harness.model.conditions import Condition
 from harness.model.quorum_states import State
+from nodes.observe.brokers import partitions
+from nodes.observe.brokers.partitions import PartitionsView
 from nodes.observe.describe_quorum import QuorumDescription
 from nodes.observe.log_lines import LogEvent
 
@@ -19,7 +21,7 @@ from nodes.observe.log_lines import LogEvent
 class QuorumView:
     """The nodes as last seen: claims to lead, last logged transitions, and who responded to the last poll.
 
-    stood maps nodes to the last epoch in which they were candidates.
+    stood maps nodes to the last epoch in which they were candidates. brokers is what those among the nodes reported.
     """
 
     nodes: tuple[int, ...]
@@ -27,6 +29,7 @@ class QuorumView:
     transitions: Mapping[int, LogEvent]
     responding: frozenset[int] = frozenset()
     stood: Mapping[int, int] = field(default_factory=dict)
+    brokers: PartitionsView = field(default_factory=PartitionsView)
 
     def leader(self) -> int | None:
         """The node that claims to lead in the highest epoch."""
@@ -82,6 +85,11 @@ def has_longest_log(view: QuorumView, node: int) -> bool:
     return node in ends and ends[node] > max(others, default=-1)
 
 
+def session_lost(view: QuorumView, node: int) -> bool:
+    """The controller has fenced this broker, as far as the other brokers know."""
+    return partitions.is_fenced(node, view.brokers)
+
+
 def any_lost_election(view: QuorumView) -> bool:
     """Some node follows another in the last epoch in which it was a candidate."""
     return any(lost_election(view, node) for node in view.nodes)
@@ -99,12 +107,15 @@ OF_NODE: Mapping[str, Callable[[QuorumView, int], bool]] = {
     "is_prospective": partial(is_in, State.PROSPECTIVE),
     "is_candidate": partial(is_in, State.CANDIDATE),
     "lost_election": lost_election,
+    "session_lost": session_lost,
 }
 
 
 def holds(condition: Condition, view: QuorumView) -> bool:
-    """Whether the condition holds; False for conditions of brokers, which a quorum does not show."""
+    """Whether the condition holds."""
     if condition.name in OF_QUORUM:
         return OF_QUORUM[condition.name](view)
-    assert condition.node is not None, f"{condition.name} is about a node"
-    return condition.name in OF_NODE and OF_NODE[condition.name](view, condition.node)
+    if condition.name in OF_NODE:
+        assert condition.node is not None, f"{condition.name} is about a node"
+        return OF_NODE[condition.name](view, condition.node)
+    return partitions.holds(condition, view.brokers)

@@ -2,7 +2,7 @@
 
 Beside its log and high watermarks, each node has two watchers: its quorum-state file (on change), and DescribeQuorum
 polls. A claim to lead is reported at each poll, since its high watermark advances; denials and silences are reported
-only when they begin.
+only when they begin. Nodes that are brokers too are also polled for their partitions.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from harness.model.quorum_states import State
 from harness.model.records.observation import Kind
 from harness.model.session import Connection
 from harness.model.systems import NodeFiles
+from nodes.observe.brokers.metadata_watch import MetadataWatch
 from nodes.observe.catch_up import CatchUp
 from nodes.observe.cluster_watch import FILE_SECONDS, POLL_TIMEOUT_MS, ClusterWatch
 from nodes.observe.conditions import QuorumView, holds
@@ -38,8 +39,13 @@ class QuorumWatch(ClusterWatch[QuorumView]):
         observe: Callable[[Observation], None],
         files: Mapping[int, NodeFiles],
         connections: Mapping[int, Connection],
+        brokers: Mapping[int, Connection] | None = None,
     ) -> None:
-        super().__init__(now_ns, wall_origin_ns, observe, files, connections)
+        """Connections are those of the nodes' controllers, brokers those of their brokers, None if they have none."""
+        brokers = brokers or {}
+        super().__init__(now_ns, wall_origin_ns, observe, files, [*connections.values(), *brokers.values()])
+        self._controllers = connections
+        self._brokers = MetadataWatch(now_ns, observe, brokers, POLL_TIMEOUT_MS)
         self._claims: dict[int, QuorumDescription] = {}
         self._transitions: dict[int, LogEvent] = {}
         self._responding: set[int] = set()
@@ -47,7 +53,8 @@ class QuorumWatch(ClusterWatch[QuorumView]):
 
     def view(self) -> QuorumView:
         """The latest view of the quorum."""
-        return QuorumView(self._nodes, self._claims, self._transitions, frozenset(self._responding), self._stood)
+        responding = frozenset(self._responding)
+        return QuorumView(self._nodes, self._claims, self._transitions, responding, self._stood, self._brokers.view())
 
     async def until(self, condition: Condition, timeout_seconds: float) -> bool:
         """Wait until a condition of nodes.observe.conditions holds; returns whether it did in time.
@@ -67,19 +74,22 @@ class QuorumWatch(ClusterWatch[QuorumView]):
     def _watchers(self) -> Iterable[Coroutine[Any, Any, None]]:
         for node, paths in self._files.items():
             yield self._watch_quorum_state(node, paths)
-        for node, connection in self._connections.items():
+        for node, connection in self._controllers.items():
             yield self._poll(node, connection)
+        yield from self._brokers.pollers(self._polled)
 
     def _log_event(self, node: int, event: LogEvent) -> None:
         if event.kind == "transition":
             self._transitions[node] = event
             if event.state == State.CANDIDATE.value and event.epoch is not None:
                 self._stood[node] = event.epoch
+        self._brokers.log_event(node, event)
 
     def _forget(self, node: int) -> None:
         self._claims.pop(node, None)
         self._transitions.pop(node, None)
         self._responding.discard(node)
+        self._brokers.forget(node)
 
     async def _watch_quorum_state(self, node: int, paths: NodeFiles) -> None:
         last: QuorumState | None = None

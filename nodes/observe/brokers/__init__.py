@@ -1,1 +1,1 @@
-"""Observes brokers that store their metadata in ZooKeeper: sessions, the controller, and each broker's partitions."""
+"""Observes brokers: each one's partitions, and with ZooKeeper its sessions and the controller."""

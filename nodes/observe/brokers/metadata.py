@@ -1,6 +1,8 @@
-"""A broker's own view of the cluster, by a Metadata request: the controller, and each partition's leader and replicas.
+"""A broker's own view of the cluster, by a Metadata request: the controller, the live brokers, and each partition's
+leader and replicas.
 
-Brokers learn of changes one after another, so their views differ for a time. A later leader has a higher leader epoch.
+With KRaft the controller that a broker names is any broker, because it forwards requests (KIP-590), and the live
+brokers are those that the controller has not fenced (KIP-631).
 """
 
 from __future__ import annotations
@@ -31,10 +33,12 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class BrokerMetadata:
-    """What one broker answers: the controller that it knows, and the partitions of users' topics by name, e.g. t-0."""
+    """What one broker answers: the controller that it knows, the partitions of users' topics by name, e.g. t-0, and the
+    brokers that it takes for live."""
 
     controller: int | None = None
     partitions: Mapping[str, PartitionState] = field(default_factory=dict)
+    brokers: frozenset[int] = frozenset()
 
 
 async def request_metadata(connection: Connection, timeout_ms: int) -> BrokerMetadata:
@@ -48,7 +52,8 @@ async def request_metadata(connection: Connection, timeout_ms: int) -> BrokerMet
         if not topic.is_internal
         for each in topic.partitions
     }
-    return BrokerMetadata(_known(response.controller_id), partitions)
+    brokers = frozenset(int(broker.node_id) for broker in response.brokers)
+    return BrokerMetadata(_known(response.controller_id), partitions, brokers)
 
 
 def _known(node: int) -> int | None:

@@ -1,8 +1,7 @@
 """Observes brokers and ZooKeeper, in run time.
 
 Every broker is asked for metadata, and its log shows elections of the controller, truncations and failures of its
-fetchers. ZooKeeper is asked for its sessions. A claim to be the
-controller is reported at each answer of ZooKeeper; a partition, a broker that is silent, only on change.
+fetchers. ZooKeeper is asked for its sessions. A claim to be the controller is reported at each answer of ZooKeeper.
 
 The controller's epoch is in its log alone. ZooKeeper may have a new controller before that line is read, so a claim is
 reported only with the highest epoch that any broker has logged.
@@ -10,19 +9,18 @@ reported only with the highest epoch that any broker has logged.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
-from harness.model import Observation, PeerFailure
+from harness.model import Observation
 from harness.model.conditions import Condition
 from harness.model.session import Connection
 from harness.model.systems import NodeFiles
 from nodes.observe.brokers.conditions import BrokerView, holds
-from nodes.observe.brokers.metadata import BrokerMetadata, PartitionState, request_metadata
+from nodes.observe.brokers.metadata_watch import MetadataWatch
 from nodes.observe.brokers.sessions import Sessions, request_sessions
 from nodes.observe.cluster_watch import POLL_TIMEOUT_MS, ClusterWatch
-from nodes.observe.log_lines import FETCH_FAILED, LogEvent
+from nodes.observe.log_lines import LogEvent
 
 
 class BrokerWatch(ClusterWatch[BrokerView]):
@@ -38,37 +36,31 @@ class BrokerWatch(ClusterWatch[BrokerView]):
         zookeeper: tuple[str, int],
     ) -> None:
         """Files and connections are those of the brokers, zookeeper is the address and port of ZooKeeper."""
-        super().__init__(now_ns, wall_origin_ns, observe, files, connections)
+        super().__init__(now_ns, wall_origin_ns, observe, files, connections.values())
         self._zookeeper = zookeeper
         self._sessions: Sessions | None = None
-        self._metadata: dict[int, BrokerMetadata] = {}
-        self._failed: dict[int, frozenset[str]] = {}
+        self._brokers = MetadataWatch(now_ns, observe, connections, POLL_TIMEOUT_MS)
         self._controller_epochs: dict[int, int] = {}
 
     def view(self) -> BrokerView:
         """The latest view of the cluster."""
-        return BrokerView(self._nodes, self._sessions, self._metadata, self._failed)
+        return BrokerView(self._nodes, self._sessions, self._brokers.view())
 
     def _holds(self, condition: Condition, view: BrokerView) -> bool:
         return holds(condition, view)
 
     def _watchers(self) -> Iterable[Coroutine[Any, Any, None]]:
         yield self._poll_zookeeper(*self._zookeeper)
-        for node, connection in self._connections.items():
-            yield self._poll_broker(node, connection)
+        yield from self._brokers.pollers(self._polled)
 
     def _log_event(self, node: int, event: LogEvent) -> None:
         if event.epoch is not None and event.leader == node:
             self._controller_epochs[node] = event.epoch
-        if event.kind == FETCH_FAILED:
-            where = json.loads(event.detail or "{}")
-            failed = self._failed.get(node, frozenset())
-            self._failed[node] = failed | {f"{where['topic']}-{where['partition']}"}
+        self._brokers.log_event(node, event)
 
     def _forget(self, node: int) -> None:
         if node in self._nodes:
-            self._metadata.pop(node, None)
-            self._failed.pop(node, None)
+            self._brokers.forget(node)
         else:
             self._sessions = None
 
@@ -83,33 +75,3 @@ class BrokerWatch(ClusterWatch[BrokerView]):
         if controller in epochs and epochs[controller] == max(epochs.values()):
             epoch = epochs[controller]
             self._observe(Observation(self._now_ns(), controller, "zookeeper", "claim", epoch=epoch, leader=controller))
-
-    async def _poll_broker(self, node: int, connection: Connection) -> None:
-        reported: dict[str, PartitionState] = {}
-        is_silent = False
-        while True:
-            try:
-                seen = self._metadata[node] = await request_metadata(connection, POLL_TIMEOUT_MS)
-                is_silent = False
-                for name, state in seen.partitions.items():
-                    if reported.get(name) != state:
-                        reported[name] = state
-                        self._observe(_partition(self._now_ns(), node, name, state))
-            except PeerFailure:
-                self._metadata.pop(node, None)
-                if not is_silent:
-                    self._observe(Observation(self._now_ns(), node, "metadata", "silence"))
-                is_silent = True
-            await self._polled()
-
-
-def _partition(now_ns: int, node: int, name: str, state: PartitionState) -> Observation:
-    topic, _, number = name.rpartition("-")
-    detail = {
-        "topic": topic,
-        "partition": int(number),
-        "leader": state.leader,
-        "epoch": state.epoch,
-        "in_sync": list(state.in_sync),
-    }
-    return Observation(now_ns, node, "metadata", "partition", detail=json.dumps(detail))

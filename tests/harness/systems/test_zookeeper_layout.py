@@ -59,10 +59,13 @@ def test_layout_has_members_and_replication_faults_but_no_voters() -> None:
 
 
 @pytest.mark.parametrize("condition", [leads_partition(1, "t-0"), session_lost(2)], ids=str)
-def test_conditions_of_brokers_are_refused_in_other_layouts(condition: Condition) -> None:
+def test_conditions_of_brokers_are_refused_without_brokers(condition: Condition) -> None:
     with pytest.raises(BadInput) as refused:
-        refuse_unavailable_faults(plan(wait_until(condition), layout="combined"))
-    assert str(refused.value) == "story: await: only --layout zookeeper observes partitions and ZooKeeper's sessions"
+        refuse_unavailable_faults(plan(wait_until(condition), layout="controllers"))
+    assert str(refused.value) == (
+        "story: await: only brokers have partitions and sessions; use --layout combined or zookeeper"
+    )
+    refuse_unavailable_faults(plan(wait_until(condition), layout="combined"))
 
 
 def test_requests_are_refused_where_their_receivers_are_missing() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from types import SimpleNamespace
 from typing import Any
 
 from kio.schema.describe_quorum.v0 import response as v0
@@ -12,7 +13,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i64
 
 from harness.model import Observation
-from harness.model.conditions import LEADER_KNOWN
+from harness.model.conditions import LEADER_KNOWN, leads_partition, partition_offline
 from nodes.observe.describe_quorum import TOPIC
 from nodes.observe.watch import QuorumWatch
 
@@ -46,6 +47,18 @@ class Leader:
         """Nothing is open."""
 
 
+class Broker(Leader):
+    """A broker that leads t-0."""
+
+    def __init__(self) -> None:
+        state = SimpleNamespace(partition_index=0, leader_id=1, leader_epoch=3, isr_nodes=[1])
+        topic = SimpleNamespace(name="t", is_internal=False, partitions=[state])
+        super().__init__(SimpleNamespace(controller_id=1, topics=[topic], brokers=[SimpleNamespace(node_id=1)]))
+
+    async def call_latest(self, api_key: int, values: Any, timeout_ms: int) -> Any:  # noqa: ARG002
+        return self.response
+
+
 def claimed(ends: dict[int, int]) -> Observation:
     """The first observation of such a node."""
     observations: list[Observation] = []
@@ -64,6 +77,23 @@ def test_claim_has_the_log_end_of_each_voter() -> None:
     claim = claimed({1: 12, 2: 10, 3: -1})
     assert (claim.kind, claim.epoch, claim.high_watermark, claim.log_end_offset) == ("claim", 4, 10, 12)
     assert json.loads(claim.detail or "") == {"voters": {"1": 12, "2": 10, "3": -1}}
+
+
+def test_brokers_of_a_quorum_are_polled_for_their_partitions() -> None:
+    observations: list[Observation] = []
+
+    async def run_watch() -> None:
+        leader: Any = Leader(response_of_leader({1: 12}))
+        watch = QuorumWatch(lambda: 7, 0, observations.append, {}, {1: leader}, {1: Broker()})  # type: ignore[dict-item]
+        watch.start()
+        assert await watch.until(leads_partition(1, "t-0"), 5)
+        watch.forget(1)
+        assert not await watch.until(partition_offline("t-0"), 0)
+        await watch.stop()
+
+    asyncio.run(run_watch())
+    (partition,) = [each for each in observations if each.kind == "partition"]
+    assert json.loads(partition.detail or "") == {"topic": "t", "partition": 0, "leader": 1, "epoch": 3, "in_sync": [1]}
 
 
 def test_claim_without_voters_has_no_detail() -> None:

@@ -29,6 +29,7 @@ class FakeBroker:
     def __init__(self) -> None:
         self.controller = -1
         self.in_sync: list[int] | None = None
+        self.live = [1, 2]
         self.is_silent = False
 
     async def call_latest(self, _api_key: int, _values: Any, _timeout_ms: int) -> Any:
@@ -38,7 +39,8 @@ class FakeBroker:
         if self.in_sync is not None:
             state = SimpleNamespace(partition_index=0, leader_id=1, leader_epoch=3, isr_nodes=self.in_sync)
             topics = [SimpleNamespace(name="t", is_internal=False, partitions=[state])]
-        return SimpleNamespace(controller_id=self.controller, topics=topics)
+        brokers = [SimpleNamespace(node_id=node) for node in self.live]
+        return SimpleNamespace(controller_id=self.controller, topics=topics, brokers=brokers)
 
     async def close(self) -> None:
         """Nothing is open."""

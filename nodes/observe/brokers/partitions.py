@@ -1,0 +1,65 @@
+"""What brokers last reported of their partitions, and the conditions of partitions and brokers that follow from it.
+
+Brokers learn of changes one after another, so their views differ for a time. A change of leader has a new leader epoch,
+one of the in-sync replicas alone does not: those are as the leader reports them, or, of a partition without a leader,
+as in the last leader epoch.
+
+Contains values and pure functions. metadata_watch.py polls the brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from harness.model.conditions import Condition
+from nodes.observe.brokers.metadata import BrokerMetadata, PartitionState
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsView:
+    """The brokers' partitions as last seen.
+
+    metadata has the brokers that responded to the last request. failed are, by broker, the partitions in which its
+    fetcher failed since it started.
+    """
+
+    metadata: Mapping[int, BrokerMetadata] = field(default_factory=dict)
+    failed: Mapping[int, frozenset[str]] = field(default_factory=dict)
+
+    def state(self, partition: str) -> PartitionState | None:
+        """The partition in the last leader epoch that any broker knows, as its leader reports it if it has one.
+
+        None if no broker knows the partition, or its leader does not respond as such.
+        """
+        seen = [
+            (node, known.partitions[partition])
+            for node, known in self.metadata.items()
+            if partition in known.partitions
+        ]
+        last_epoch = max((state.epoch for _, state in seen), default=-1)
+        own = (state for node, state in seen if state.epoch == last_epoch and state.leader in (node, None))
+        return next(own, None)
+
+
+def is_fenced(node: int, view: PartitionsView) -> bool:
+    """A broker responds, and none that responds lists this one among the live brokers."""
+    return bool(view.metadata) and all(node not in known.brokers for known in view.metadata.values())
+
+
+def holds(condition: Condition, view: PartitionsView) -> bool:
+    """Whether a condition of a partition holds; False for other conditions."""
+    state = view.state(condition.partition) if condition.partition is not None else None
+    is_in_sync = state is not None and condition.node in state.in_sync
+    if condition.name == "replication_settled":
+        assert condition.node is not None
+        return is_in_sync or condition.partition in view.failed.get(condition.node, frozenset())
+    if state is None:
+        return False
+    return {
+        "leads_partition": state.leader is not None and state.leader == condition.node,
+        "in_sync": is_in_sync,
+        "not_in_sync": not is_in_sync,
+        "partition_online": state.leader is not None,
+        "partition_offline": state.leader is None,
+    }.get(condition.name, False)
