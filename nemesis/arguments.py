@@ -7,12 +7,19 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from harness.model.story import ROLES
 from harness.model.validation import Matching
 
 NODES_MAX = 9
+
+
+def _all_differ(nodes: list[int]) -> list[int]:
+    if len(set(nodes)) < len(nodes):
+        raise ValueError(f"expected different nodes, found {nodes}")
+    return nodes
+
 
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Node = Annotated[int, Field(ge=1, le=NODES_MAX)]
@@ -20,6 +27,7 @@ Who = Annotated[
     str, Matching(rf"({'|'.join(ROLES)}|n[1-9])", f"one of the roles {', '.join(ROLES)}, or a node, n1 to n9")
 ]
 PARTITION = Matching(r"[A-Za-z0-9._-]{1,200}-[0-9]{1,6}", "the name of a partition, e.g. t-0")
+Replicas = Annotated[list[Node], Field(min_length=1), AfterValidator(_all_differ)]
 Pairs = Annotated[list[tuple[Node, Node]], Field(min_length=1)]
 Direction = Literal["both", "out", "in"]
 Probability = Annotated[float, Field(ge=0, le=1)]

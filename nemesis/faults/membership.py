@@ -1,9 +1,10 @@
 """Membership changes: voters join and leave, partition replicas move, partition leaders are elected.
 
 An election is verified by the action that requests it. A voter change or reassignment takes longer: its action requests
-it, and it is pending until a view of the quorum shows it done. `await_membership`, which healing includes, waits for
-the pending changes and reports the state of each that is not done. A request without a response may have been carried
-out, so its change is pending too, for UNANSWERED_SECONDS.
+it, and it is pending until a view of the quorum shows it done. The reassignment of one named partition is also verified
+to have begun: the new replicas come first in the partition's assignment. `await_membership`, which healing includes,
+waits for the pending changes and reports the state of each that is not done. A request without a response may have been
+carried out, so its change is pending too, for UNANSWERED_SECONDS.
 
 Nothing is undone: voters and replicas stay where they are.
 """
@@ -35,7 +36,8 @@ from harness.model.faults.membership import (
 )
 from harness.model.session import NoAnswer
 from harness.model.story import Step, sleep
-from nemesis.arguments import Arguments, OnNodes, Seconds
+from nemesis.arguments import PARTITION, Arguments, OnNodes, Seconds
+from nemesis.arguments import Replicas as ChosenReplicas
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
 
@@ -56,10 +58,18 @@ class Reassign(Arguments):
     partitions: Annotated[int, Field(ge=1, le=1000)] = 1
 
 
+class ReassignPartition(Arguments):
+    """The partition, and its new replicas, the preferred one first."""
+
+    partition: Annotated[str, PARTITION]
+    replicas: ChosenReplicas
+
+
 class Elect(Arguments):
-    """Which kind of election to request for all partitions."""
+    """Which kind of election to request, and for which partition; all that can be elected if it is None."""
 
     how: Literal["preferred", "unclean"] = "preferred"
+    partition: Annotated[str, PARTITION] | None = None
 
 
 class AwaitMembership(Arguments):
@@ -74,6 +84,8 @@ def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolv
     if "who" in value:
         chosen = context.nodes_in_role(value["who"])
         return {"nodes": [node for node in order if node in chosen]}
+    if f == "reassign_partition":
+        return {**value, "nodes": list(value["replicas"])}
     count = value["partitions"] if f == "reassign" else 0
     return {**value, "order": list(order), "random_numbers": [context.draw(1 << 16) for _ in range(count)]}
 
@@ -89,7 +101,9 @@ async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[st
         return await _await_pending(context, membership, resolved["within_seconds"])
     view = await _view(membership)
     if f == "elect":
-        return await _elect(membership, view, resolved["how"])
+        return await _elect(membership, view, resolved["how"], resolved["partition"])
+    if f == "reassign_partition":
+        return await _reassign_partition(context, membership, resolved)
     changes = _moves(view, resolved) if f == "reassign" else _voter(view, resolved["nodes"], joins=f == "add_voter")
     if not changes:
         return {"label": f"{f}: no node or partition to change"}
@@ -98,30 +112,63 @@ async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[st
     return {"changes": [change.text for change in changes], "label": words}
 
 
-async def _elect(membership: Membership, view: MembershipView, how: Election) -> dict[str, Any]:
+async def _elect(membership: Membership, view: MembershipView, how: Election, name: str | None) -> dict[str, Any]:
     """Request elections of partitions that can be elected, and verify their effect.
 
-    Others are not requested, because Kafka refuses a preferred election of a replica that is not in sync.
+    Others are not requested, because Kafka refuses a preferred election of a replica that is not in sync. Raises
+    PeerFailure if the one named partition is among these.
     """
     partitions = [partition for partition, replicas in sorted(view.partitions.items()) if _can_elect(replicas, how)]
+    if name is not None:
+        chosen = _numbered(name)
+        if chosen not in partitions:
+            found = view.partitions.get(chosen, "no such partition")
+            raise PeerFailure(f"{how} election of {name}: expected one that can be elected, found {found}")
+        partitions = [chosen]
     if partitions:
         await membership.elect(partitions, how)
-        await _verify_elections(membership, partitions, how)
-    return {"label": f"{how} elections"}
+        view = await _verify_elections(membership, partitions, how)
+    led = f" of {name}: n{view.partitions[partitions[0]].leader} leads" if name is not None else "s"
+    return {"label": f"{how} election{led}"}
+
+
+def _numbered(name: str) -> Partition:
+    topic, _, number = name.rpartition("-")
+    return topic, int(number)
+
+
+async def _reassign_partition(context: NemesisContext, membership: Membership, resolved: Resolved) -> dict[str, Any]:
+    """Request the reassignment of one partition. Raises PeerFailure if its assignment does not begin as requested."""
+    move = Reassignment(_numbered(resolved["partition"]), tuple(resolved["replicas"]))
+    await _request(context, membership, [move])
+    deadline = asyncio.get_running_loop().time() + LEADER_SECONDS
+    while True:
+        view = await _view(membership)
+        found = view.partitions.get(move.partition)
+        if found is not None and found.replicas[: len(move.replicas)] == move.replicas:
+            return {"changes": [move.text], "nodes": list(move.replicas), "label": move.text}
+        if asyncio.get_running_loop().time() > deadline:
+            raise PeerFailure(
+                f"verifying that {move.text}: not effective after {LEADER_SECONDS:g} s: {move.state(view)}"
+            )
+        await asyncio.sleep(POLL_SECONDS)
 
 
 def _can_elect(replicas: Replicas, how: Election) -> bool:
     return replicas.leader is None if how == "unclean" else replicas.replicas[0] in replicas.in_sync
 
 
-async def _verify_elections(membership: Membership, partitions: Sequence[Partition], how: Election) -> None:
-    """Poll until the elections have taken effect. Raises PeerFailure that names the partitions where they have not."""
+async def _verify_elections(membership: Membership, partitions: Sequence[Partition], how: Election) -> MembershipView:
+    """Poll until the elections have taken effect, and return the view that shows it.
+
+    Raises PeerFailure that names the partitions where they have not.
+    """
     deadline = asyncio.get_running_loop().time() + LEADER_SECONDS
     while True:
         view = await _view(membership)
         failed = {partition: problem for partition in partitions if (problem := _not_elected(view, partition, how))}
         if not failed:
-            return
+            return view
         if asyncio.get_running_loop().time() > deadline:
             problems = "; ".join(f"{topic}-{number}: {problem}" for (topic, number), problem in failed.items())
             raise PeerFailure(f"verifying {how} elections: not effective after {LEADER_SECONDS:g} s: {problems}")
@@ -248,6 +295,7 @@ FAULT = Fault(
     summary="voters join and leave the quorum, partitions move to other nodes, partition leaders are elected",
     actions={
         "reassign": Action(Reassign, momentary=True),
+        "reassign_partition": Action(ReassignPartition, momentary=True),
         "add_voter": Action(OnNodes, momentary=True),
         "remove_voter": Action(OnNodes, momentary=True),
         "elect": Action(Elect, momentary=True),

@@ -11,12 +11,12 @@ import random
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from harness.model.faults.requests import Acks, Requests, create_topic
 from harness.model.story import LEADER, Step
 from harness.model.validation import Matching
-from nemesis.arguments import PARTITION, Arguments, Node, OnNodes
+from nemesis.arguments import PARTITION, Arguments, OnNodes, Replicas
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
 
@@ -34,17 +34,11 @@ class CreateTopic(OnNodes):
 
 
 class CreatePartition(Arguments):
-    """The topic, and the replicas of its one partition, the preferred one first."""
+    """The topic, the replicas of its one partition, the preferred one first, and the topic's configs."""
 
     topic: Topic
-    replicas: Annotated[list[Node], Field(min_length=1)]
-
-    @field_validator("replicas")
-    @classmethod
-    def _differ(cls, replicas: list[int]) -> list[int]:
-        if len(set(replicas)) < len(replicas):
-            raise ValueError(f"expected different nodes, found {replicas}")
-        return replicas
+    replicas: Replicas
+    configs: Annotated[dict[str, str], Field(default_factory=dict)]
 
 
 class Produce(OnNodes):
@@ -79,7 +73,7 @@ async def _create_topic(requests: Requests, resolved: Resolved) -> str:
 
 async def _create_partition(requests: Requests, resolved: Resolved) -> str:
     topic, replicas = resolved["topic"], resolved["replicas"]
-    await requests.create_partition(topic, replicas)
+    await requests.create_partition(topic, replicas, resolved["configs"])
     return f"{topic}-0 created on {', '.join(f'n{node}' for node in replicas)}"
 
 

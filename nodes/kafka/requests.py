@@ -71,14 +71,15 @@ class KafkaRequests:
             request.cancel()
         return end - before
 
-    async def create_partition(self, topic: str, replicas: Sequence[int]) -> None:
+    async def create_partition(self, topic: str, replicas: Sequence[int], configs: Mapping[str, str]) -> None:
         """Request the topic from the controller, or from the leader's broker, which forwards the request (KIP-590)."""
         leader = self._leader()
         what = f"creating {topic}-0 on {', '.join(f'n{node}' for node in replicas)}"
         if leader is None:
             raise PeerFailure(f"{what}: no node claims to be the leader")
         assignment = {"partition_index": 0, "broker_ids": list(replicas)}
-        await _create(self._broker(leader, what), _topic(topic, assignments=[assignment]), what)
+        new = _topic(topic, assignments=[assignment], configs=configs)
+        await _create(self._broker(leader, what), new, what)
 
     async def produce(self, node: int, partition: Partition, records: int, acks: Acks) -> int:
         """Write one batch to this broker, whose values name it; returns the offset of the first record."""
@@ -109,10 +110,17 @@ class KafkaRequests:
         return described.log_end_offset
 
 
-def _topic(name: str, partitions: int = -1, replicas: int = -1, assignments: Sequence[Any] = ()) -> dict[str, Any]:
+def _topic(
+    name: str,
+    partitions: int = -1,
+    replicas: int = -1,
+    assignments: Sequence[Any] = (),
+    configs: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """A topic of a CreateTopics request. The numbers are -1 where the replicas of each partition are assigned."""
     numbers = {"num_partitions": partitions, "replication_factor": replicas}
-    return {"name": name, **numbers, "assignments": list(assignments), "configs": []}
+    named = [{"name": config, "value": value} for config, value in (configs or {}).items()]
+    return {"name": name, **numbers, "assignments": list(assignments), "configs": named}
 
 
 async def _create(connection: Connection, topic: Mapping[str, Any], what: str) -> None:

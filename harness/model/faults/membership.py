@@ -123,6 +123,14 @@ def reassign(partitions: int = 1) -> Step:
     return Step("reassign", {"partitions": partitions})
 
 
+def reassign_partition(partition: str, replicas: Sequence[int]) -> Step:
+    """Request that a partition have these replicas, the preferred one first; `await_membership` waits for their copies.
+
+    Replicas that are down or lag are no obstacle to the request: Kafka adds the new ones before it removes any.
+    """
+    return Step("reassign_partition", {"partition": partition, "replicas": list(replicas)})
+
+
 def add_voter(who: Who) -> Step:
     """Make an observer a voter: of a role of several nodes, the first that is not one yet."""
     return Step("add_voter", {"who": who})
@@ -133,9 +141,12 @@ def remove_voter(who: Who) -> Step:
     return Step("remove_voter", {"who": who})
 
 
-def elect(how: Election = "preferred") -> Step:
-    """Elect the leaders of partitions: their preferred replicas, or (unclean) any replica where there is no leader."""
-    return Step("elect", {"how": how})
+def elect(how: Election = "preferred", partition: str | None = None) -> Step:
+    """Elect the leaders of all partitions that can be elected, or of one, which must be possible.
+
+    The preferred replicas are elected, or (unclean) any replica where there is no leader.
+    """
+    return Step("elect", {"how": how} if partition is None else {"how": how, "partition": partition})
 
 
 def await_membership(within_seconds: float = MEMBERSHIP_SECONDS) -> Step:

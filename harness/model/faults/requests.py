@@ -9,7 +9,7 @@ one node only, e.g. to a leader that is cut off, or a batch of certain offsets o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 from harness.model.faults.membership import Partition
@@ -29,8 +29,11 @@ class Requests(Protocol):
         otherwise the records only have to be in the controller's log, committed or not. Raises PeerFailure if not.
         """
 
-    async def create_partition(self, topic: str, replicas: Sequence[int]) -> None:
-        """Create a topic with one partition that has these replicas, the preferred one first. Raises PeerFailure."""
+    async def create_partition(self, topic: str, replicas: Sequence[int], configs: Mapping[str, str]) -> None:
+        """Create a topic with these configs and one partition that has these replicas, the preferred one first.
+
+        Raises PeerFailure.
+        """
 
     async def produce(self, node: int, partition: Partition, records: int, acks: Acks) -> int:
         """Write one batch of this many records to this broker, which has to be the leader.
@@ -48,9 +51,10 @@ def create_topic(who: Who, topic: str, partitions: int, is_answered: bool = True
     return Step("create_topic", {"who": who, "topic": topic, "partitions": partitions, "is_answered": is_answered})
 
 
-def create_partition(topic: str, replicas: Sequence[int]) -> Step:
-    """Create a topic with one partition that has these replicas, the preferred one first."""
-    return Step("create_partition", {"topic": topic, "replicas": list(replicas)})
+def create_partition(topic: str, replicas: Sequence[int], configs: Mapping[str, str] | None = None) -> Step:
+    """Create a topic with one partition that has these replicas, the preferred one first. configs have Kafka's names."""
+    value = {"topic": topic, "replicas": list(replicas)}
+    return Step("create_partition", {**value, "configs": dict(configs)} if configs else value)
 
 
 def produce(who: Who, partition: str, records: int, acks: Acks = "leader") -> Step:

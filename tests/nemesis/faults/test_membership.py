@@ -18,6 +18,7 @@ from harness.model.faults.membership import (
     await_membership,
     elect,
     reassign,
+    reassign_partition,
     remove_voter,
 )
 from harness.model.session import NoAnswer
@@ -90,7 +91,8 @@ def quorum(context, monkeypatch):
 
 
 def inject(context, step):
-    return asyncio.run(FAULT.inject(context, step.f, FAULT.resolve(context, step.f, step.value)))
+    value = FAULT.actions[step.f].complete(step.value)
+    return asyncio.run(FAULT.inject(context, step.f, FAULT.resolve(context, step.f, value)))
 
 
 def test_await_membership_and_heal_wait_until_voters_have_left_and_joined(context, quorum):
@@ -204,6 +206,44 @@ def test_unclean_elections_without_effect_are_reported_by_partition(context, quo
     quorum.ignores_elections = True
     with pytest.raises(PeerFailure, match=r"0\.01 s: log-0: expected a leader, found .*, no leader$"):
         inject(context, elect("unclean"))
+
+
+def test_one_partition_is_elected_and_its_leader_reported(context, quorum):
+    quorum.now = with_partitions(quorum, {LOG_0: led(None, in_sync=(2,)), LOG_1: led(None, in_sync=(2,))})
+    assert inject(context, elect("unclean", "log-1"))["label"] == "unclean election of log-1: n1 leads"
+    assert quorum.elections == [([LOG_1], "unclean")]
+
+
+@pytest.mark.parametrize(
+    ("how", "partition", "found"),
+    [
+        ("unclean", "log-0", r"replicas \[1, 2\], in sync \[1, 2\], led by n1"),
+        ("preferred", "log-1", r"replicas \[1, 2\], in sync \[2\], led by n2"),
+        ("preferred", "log-2", "no such partition"),
+    ],
+    ids=["it has a leader", "its preferred replica is not in sync", "unknown"],
+)
+def test_one_partition_that_cannot_be_elected_is_a_failure(context, quorum, how, partition, found):
+    quorum.now = with_partitions(quorum, {LOG_0: led(1), LOG_1: led(2, in_sync=(2,))})
+    with pytest.raises(PeerFailure, match=f"{how} election of {partition}: expected one that .*, found {found}$"):
+        inject(context, elect(how, partition))
+    assert quorum.elections == []
+
+
+def test_one_partition_is_reassigned_and_pending_until_all_its_replicas_are_in_sync(context, quorum):
+    quorum.delay_views = 2
+    done = inject(context, reassign_partition("log-0", (3, 1)))
+    assert done == {"changes": ["log-0 moves to n3, n1"], "nodes": [3, 1], "label": "log-0 moves to n3, n1"}
+    assert context.pending == {"log-0": Reassignment(LOG_0, (3, 1))}
+    inject(context, await_membership(5))
+    assert context.pending == {}
+
+
+def test_reassignment_of_one_partition_without_effect_is_a_failure(context, quorum, monkeypatch):
+    monkeypatch.setattr(membership, "LEADER_SECONDS", 0.01)
+    quorum.delay_views = 1000
+    with pytest.raises(PeerFailure, match=r"log-0 moves to n3, n1: not effective after 0\.01 s: replicas \[1, 2\]"):
+        inject(context, reassign_partition("log-0", (3, 1)))
 
 
 def led(leader, in_sync=(1, 2)):

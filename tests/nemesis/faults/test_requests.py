@@ -25,8 +25,8 @@ class FakeRequests:
         self.sent.append((node, topic, partitions, is_answered))
         return partitions + 1
 
-    async def create_partition(self, topic, replicas):
-        self.sent.append((topic, list(replicas)))
+    async def create_partition(self, topic, replicas, configs):
+        self.sent.append((topic, list(replicas), configs))
 
     async def produce(self, node, partition, records, acks):
         self.sent.append((node, partition, records, acks))
@@ -48,8 +48,8 @@ def test_topic_is_requested_from_the_chosen_node(context, is_answered, outcome):
 
 def test_partition_is_created_with_its_replicas_in_order(context):
     context.requests = FakeRequests()
-    done = inject(context, create_partition("t", (2, 1)))
-    assert context.requests.sent == [("t", [2, 1])]
+    done = inject(context, create_partition("t", (2, 1), {"min.insync.replicas": "1"}))
+    assert context.requests.sent == [("t", [2, 1], {"min.insync.replicas": "1"})]
     assert done == {"nodes": [2, 1], "label": "t-0 created on n2, n1"}
 
 

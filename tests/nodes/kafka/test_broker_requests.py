@@ -50,8 +50,9 @@ class Cluster:
 
 def test_partition_with_its_replicas_is_requested_from_the_leader() -> None:
     cluster = Cluster()
-    asyncio.run(cluster.requests.create_partition("t", (2, 1)))
+    asyncio.run(cluster.requests.create_partition("t", (2, 1), {"min.insync.replicas": "1"}))
     ((api_key, (topic,)),) = cluster.brokers[2].called
+    assert topic["configs"] == [{"name": "min.insync.replicas", "value": "1"}]
     assert api_key == 19
     assert topic["assignments"] == [{"partition_index": 0, "broker_ids": [2, 1]}]
     assert (topic["num_partitions"], topic["replication_factor"]) == (-1, -1)
@@ -62,12 +63,12 @@ def test_partition_that_is_refused_is_a_peer_failure() -> None:
     cluster = Cluster()
     cluster.brokers[2].error = ErrorCode.topic_already_exists
     with pytest.raises(PeerFailure, match=r"creating t-0 on n2, n1: topic_already_exists \(so it is\)"):
-        asyncio.run(cluster.requests.create_partition("t", (2, 1)))
+        asyncio.run(cluster.requests.create_partition("t", (2, 1), {}))
 
 
 def test_partition_needs_a_leader() -> None:
     with pytest.raises(PeerFailure, match="creating t-0 on n1: no node claims to be the leader"):
-        asyncio.run(Cluster(leader=None).requests.create_partition("t", (1,)))
+        asyncio.run(Cluster(leader=None).requests.create_partition("t", (1,), {}))
 
 
 @pytest.mark.parametrize(("acks", "number"), [("leader", 1), ("all", -1)])
