@@ -21,6 +21,9 @@
                                 allows it
     no-batches (unknown)        no log was kept
 
+    committed_offsets_lost      how many offsets below the high watermarks that brokers had stored the latest log of
+                                each user's partition lacks: the size of truncated-below-high-watermark
+
 The version of an offset is its batch: (base offset, last offset, leader epoch, checksum). Followers copy a leader's
 batches whole, so batches are not expanded into records; the checksum does not cover the leader epoch, hence both. If a
 log starts above 0, a snapshot covers the offsets below: they are not compared, and count as held in any version. What a
@@ -39,12 +42,12 @@ Contains rules on logs at rest. Rules on what nodes did while the quorum ran are
 
 from __future__ import annotations
 
-from functools import partial, reduce
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from checkers.framework.contract import Check, JudgeSettings, finding
+from checkers.framework.contract import Check, JudgeSettings, finding, quantities_of
 from checkers.kafka_log import replication
 from checkers.kafka_log.voter_sets import changes_uncommitted, elections, sets_apart
 from checkers.quorum.voters import QUORUM, is_of_quorum, reported_voters, set_of_batch
@@ -301,6 +304,37 @@ def stored_high_watermarks(observations: DataFrame) -> DataFrame:
     return highest.select(*PLACE, "epoch", mark, first.node.alias("broker"), first.time_ns.alias("time_ns"))
 
 
+def committed_offsets_lost(batches: DataFrame, observations: DataFrame) -> DataFrame:
+    """How many offsets below stored high watermarks the latest logs lack in the epoch that they had, or an earlier one;
+    none if no high watermark of a log was stored.
+
+    The latest log is the one that ends in the highest epoch, and the longest of these, as elections compare logs. What
+    it does not cover because it starts later counts as held.
+    """
+    logs = batches.groupBy(*PLACE, "node").agg(
+        fn.max("leader_epoch").alias("epoch"), fn.max("last_offset").alias("last")
+    )
+    latest = logs.groupBy(*PLACE).agg(fn.max(fn.struct("epoch", "last", "node")).alias("of"))
+    of_latest = batches.join(latest.select(*PLACE, fn.col("of.node").alias("node")), on=[*PLACE, "node"], how="inner")
+    stored = stored_high_watermarks(observations).select(*PLACE, "epoch", "high_watermark")
+    held = fn.when(fn.col("leader_epoch") <= fn.col("epoch"), fn.col("last_offset") + 1)
+    covered = (
+        of_latest.join(stored, on=list(PLACE), how="inner")
+        .groupBy(*stored.columns)
+        .agg(fn.greatest(fn.max(held), fn.min("base_offset"), fn.max("cleaned_to")).alias("held_to"))
+    )
+    lost = covered.withColumn("lost", fn.greatest(fn.col("high_watermark") - fn.col("held_to"), fn.lit(0)))
+    row = lost.groupBy(*PLACE).agg(fn.max("lost").alias("lost")).agg(fn.sum("lost").alias("committed_offsets_lost"))
+    known = row.where("committed_offsets_lost is not null")
+    return quantities_of(known, CHECK, {"committed_offsets_lost": "offsets"})
+
+
+def quantities(batches: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
+    """What is measured of users' partitions: their replicas, truncations, and the committed offsets that were lost."""
+    of_replicas = replication.quantities(batches, observations, settings, CHECK)
+    return of_replicas.unionAll(committed_offsets_lost(batches, observations))
+
+
 def corrupt_batches(batches: DataFrame) -> DataFrame:
     """Batches whose bytes do not match the checksum in their header."""
     text = "a stored batch matches its checksum: node %d's at offsets %d to %d, of epoch %d, does not (crc %d)"
@@ -311,7 +345,7 @@ def corrupt_batches(batches: DataFrame) -> DataFrame:
 
 DIVERGENCE = Check(
     findings,
-    partial(replication.quantities, check=CHECK),
+    quantities,
     reads=("batches", "observations"),
     judges="record batch",
 )

@@ -112,6 +112,18 @@ def truncated_below_high_watermark(batches: Sequence[LoggedBatch], seen: Sequenc
     return found
 
 
+def committed_offsets_lost(batches: Sequence[LoggedBatch], seen: Sequence[Observation]) -> int:
+    """How far the latest log ends, in each stored epoch, below the high watermark that was stored: the most of all."""
+    logs = [log_of(node, batches) for node in {batch.node for batch in batches}]
+    latest = max(logs, key=lambda log: (max(one.leader_epoch for one in log), end_of(log), log[0].node), default=[])
+    lost = [0]
+    for one in seen if latest else []:
+        epoch = json.loads(one.detail or "")["epoch"]
+        held = [batch.last_offset + 1 for batch in latest if batch.leader_epoch <= epoch]
+        lost.append((one.high_watermark or 0) - max([start_of(latest), *held]))
+    return max(lost)
+
+
 def corrupt_batches(batches: Sequence[LoggedBatch]) -> list[Found]:
     """Batches that do not match their checksum."""
     return [

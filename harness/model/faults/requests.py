@@ -52,7 +52,7 @@ def create_topic(who: Who, topic: str, partitions: int, is_answered: bool = True
 
 
 def create_partition(topic: str, replicas: Sequence[int], configs: Mapping[str, str] | None = None) -> Step:
-    """Create a topic with one partition that has these replicas, the preferred one first. configs have Kafka's names."""
+    """Create a topic with these configs and one partition that has these replicas, the preferred one first."""
     value = {"topic": topic, "replicas": list(replicas)}
     return Step("create_partition", {**value, "configs": dict(configs)} if configs else value)
 

@@ -209,6 +209,23 @@ def test_a_run_without_batches_is_unknown_to_this_check_only(judge_run: JudgeRun
     assert judge_run(["nemesis"], HEAL, claimed(3)).verdict is Verdict.VALID
 
 
+LOST = {
+    # case: the logs, the stored high watermarks, and how many offsets below them the latest log lacks
+    "nothing": (logs("1:0-9", "1:0-9"), [on_file(1, 10, 1)], 0),
+    "a shorter replica leads": (logs("1:0-49 3:50", "1:0-49 3:50"), [on_file(3, 100, 1), on_file(1, 51, 3)], 50),
+    "an empty replica leads": (logs("3:0", "3:0"), [on_file(3, 100, 1), on_file(3, 90, 1)], 100),
+    "a longer log of an earlier epoch": (logs("1:0-49 3:50", "1:0-99"), [on_file(2, 100, 1)], 50),
+    "retention deleted it": (logs("1:7-9"), [on_file(1, 5, 1)], 0),
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_committed_offsets_are_lost_that_the_latest_log_lacks(name: str, judge_run: JudgeRun) -> None:
+    batches, stored, lost = LOST[name]
+    measured = {each.name: each.value for each in judge_run(["divergence"], HEAL, stored, batches).quantities}
+    assert measured["committed_offsets_lost"] == lost == twin.committed_offsets_lost(batches, stored)
+
+
 def random_logs(source: random.Random, partition: int) -> tuple[list[LoggedBatch], int]:
     """Three nearly equal logs, and a high watermark."""
     truth, offset, epoch = [], 0, 1
@@ -267,7 +284,10 @@ def test_rules_agree_with_their_twins_on_random_logs(spark: SparkSession) -> Non
         divergence.truncated_below_high_watermark(batches, observations),
     ]
     found = [(row["key"], row["name"], numbers(row["message"])) for rule in rules for row in rule.collect()]
+    [lost] = divergence.committed_offsets_lost(batches, observations).collect()
     batches.unpersist()
+    losses = [twin.committed_offsets_lost(one, file) for (one, _), file in zip(cases, files, strict=True)]
+    assert lost["value"] == sum(losses) > 100
     expected = [
         (f"{TOPIC}-{partition}", name, numbers_found)
         for partition, ((one, mark), file) in enumerate(zip(cases, files, strict=True))
