@@ -49,6 +49,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "any_lost_election": "a node follows the winner of an election in which it was a candidate",
     "has_longest_log": "the log of {node} is longer than that of every other follower",
     "caught_up": "every node that responds has caught up with the leader",
+    "brokers_live": "all brokers are live",
     "leads_partition": "{node} leads {partition}",
     "in_sync": "{node} is in sync in {partition}",
     "not_in_sync": "{node} is not in sync in {partition}",
@@ -60,6 +61,7 @@ TEXTS: Final[Mapping[str, str]] = {
 """The text of each condition by name. A condition whose text mentions a node or a partition needs one."""
 
 OF_BROKERS: Final = (
+    "brokers_live",
     "leads_partition",
     "in_sync",
     "not_in_sync",
@@ -73,6 +75,7 @@ OF_BROKERS: Final = (
 LEADER_KNOWN: Final = Condition("leader_known")
 ALL_FOLLOW_LEADER: Final = Condition("all_follow_leader")
 CAUGHT_UP: Final = Condition("caught_up")
+BROKERS_LIVE: Final = Condition("brokers_live")
 ANY_LOST_ELECTION: Final = Condition("any_lost_election")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.model.conditions import (
     ALL_FOLLOW_LEADER,
+    BROKERS_LIVE,
     all_follow,
     in_sync,
     leads_partition,
@@ -92,6 +93,7 @@ def written(replicas: Sequence[int], configs: Mapping[str, str]) -> list[Step]:
         wait_until(ALL_FOLLOW_LEADER),
         lead("n1"),
         wait_until(all_follow(1)),
+        wait_until(BROKERS_LIVE),
         create_partition(TOPIC, replicas, {"min.insync.replicas": "1", **configs}),
         wait_until(leads_partition(4, PARTITION)),
         *(wait_until(in_sync(node, PARTITION)) for node in replicas),

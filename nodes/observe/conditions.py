@@ -90,6 +90,11 @@ def session_lost(view: QuorumView, node: int) -> bool:
     return partitions.is_fenced(node, view.brokers)
 
 
+def brokers_live(view: QuorumView) -> bool:
+    """Every node's broker responds, and takes all for live."""
+    return partitions.all_live(view.nodes, view.brokers)
+
+
 def any_lost_election(view: QuorumView) -> bool:
     """Some node follows another in the last epoch in which it was a candidate."""
     return any(lost_election(view, node) for node in view.nodes)
@@ -99,6 +104,7 @@ OF_QUORUM: Mapping[str, Callable[[QuorumView], bool]] = {
     "leader_known": leader_known,
     "all_follow_leader": all_follow_leader,
     "any_lost_election": any_lost_election,
+    "brokers_live": brokers_live,
 }
 OF_NODE: Mapping[str, Callable[[QuorumView, int], bool]] = {
     "all_follow": all_follow,

@@ -40,6 +40,8 @@ def holds(condition: Condition, view: BrokerView) -> bool:
         return _leader_known(view)
     if condition.name == "all_follow_leader":
         return _all_follow_leader(view)
+    if condition.name == "brokers_live":
+        return partitions.all_live(view.nodes, view.partitions)
     if condition.name == "all_follow":
         return view.leader() == node and _all_follow_leader(view)
     if condition.name == "is_not_leader":

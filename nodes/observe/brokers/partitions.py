@@ -9,7 +9,7 @@ Contains values and pure functions. metadata_watch.py polls the brokers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from harness.model.conditions import Condition
@@ -45,6 +45,11 @@ class PartitionsView:
 def is_fenced(node: int, view: PartitionsView) -> bool:
     """A broker responds, and none that responds lists this one among the live brokers."""
     return bool(view.metadata) and all(node not in known.brokers for known in view.metadata.values())
+
+
+def all_live(nodes: Collection[int], view: PartitionsView) -> bool:
+    """Every broker responds, and takes all for live."""
+    return all(view.metadata.get(node, BrokerMetadata()).brokers.issuperset(nodes) for node in nodes)
 
 
 def holds(condition: Condition, view: PartitionsView) -> bool:

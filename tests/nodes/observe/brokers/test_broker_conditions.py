@@ -8,6 +8,7 @@ import pytest
 
 from harness.model.conditions import (
     ALL_FOLLOW_LEADER,
+    BROKERS_LIVE,
     CAUGHT_UP,
     LEADER_KNOWN,
     Condition,
@@ -139,6 +140,17 @@ def test_partition_is_offline_if_the_last_epoch_has_no_leader(
 def test_conditions_of_partitions_are_the_same_in_a_quorum(condition: Condition) -> None:
     view = partition(BOTH_IN_SYNC)
     assert holds_in_quorum(condition, QuorumView((1, 2, 3), {}, {}, brokers=view.partitions)) is holds(condition, view)
+
+
+def test_brokers_are_live_if_each_takes_all_for_live() -> None:
+    def live(*seen_by: set[int]) -> tuple[bool, bool]:
+        seen = PartitionsView({node: BrokerMetadata(brokers=frozenset(each)) for node, each in enumerate(seen_by, 1)})
+        in_quorum = QuorumView((1, 2), {}, {}, brokers=seen)
+        return holds(BROKERS_LIVE, BrokerView((1, 2), ALL, seen)), holds_in_quorum(BROKERS_LIVE, in_quorum)
+
+    assert live({1, 2}, {1, 2}) == (True, True)
+    assert live({1, 2}, {2}) == (False, False)
+    assert live({1, 2}) == (False, False)
 
 
 def test_session_in_a_quorum_is_lost_if_every_broker_that_answers_takes_it_for_dead() -> None:
