@@ -12,6 +12,7 @@ from harness.model import BadInput, PeerFailure
 from harness.model.faults.disks import Disks
 from harness.model.faults.membership import Change, Membership
 from harness.model.faults.packets import Packets
+from harness.model.faults.probe import Probe
 from harness.model.faults.requests import Requests
 from harness.model.faults.rpc import RpcRule, Rpcs, RuleCount
 from harness.model.hosts import Clocks, Link, Links, Processes
@@ -64,6 +65,7 @@ class NemesisContext:
     disks: Disks | None = None
     membership: Membership | None = None
     requests: Requests | None = None
+    probe: Probe | None = None
     node_configs: NodeConfigs | None = None
     unavailable: Mapping[str, str] = field(default_factory=dict)
     nodes_where: Callable[[str], tuple[int, ...]] = lambda _condition: ()

@@ -80,6 +80,7 @@ class Fault:
     - heal undoes and verifies.
     - sample returns the steps of one random fault sequence, for schedules.
     - trials are step sequences that show the fault within seconds, for `splitbrain faults test`.
+    - checks names the checks that judge every run whose story has an action of this fault.
     - heal_order: faults heal in ascending order. The network comes first, because the rest is verified over it;
       processes come after disks and clocks; membership comes last.
     """
@@ -95,6 +96,7 @@ class Fault:
     undo: Callable[[str, Resolved], UndoRecord | None] = lambda _f, _resolved: None
     heal: Callable[[NemesisContext], Awaitable[Any]] = nothing_to_heal
     trials: tuple[tuple[Step, ...], ...] = ()
+    checks: tuple[str, ...] = ()
     heal_order: int = 50
 
 

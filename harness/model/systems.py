@@ -20,10 +20,12 @@ from typing import Any, Protocol
 
 from harness.model.conditions import Condition
 from harness.model.faults.membership import Membership
+from harness.model.faults.probe import Probe
 from harness.model.faults.requests import Requests
 from harness.model.hosts import Host, HostView
 from harness.model.records.observation import Observation
 from harness.model.session import Connection
+from harness.model.story import Step
 from harness.model.transition_rules import TransitionRules
 
 CONTROLLER_PORT = 9093
@@ -164,11 +166,17 @@ class ObserverContext:
 
 @dataclass(frozen=True, slots=True)
 class NodeAccess:
-    """What a Membership or Requests needs: the hosts, the current leader, and the cluster's layout."""
+    """What a Membership, Requests or Probe needs: the hosts, the current leader, and the cluster's layout.
+
+    files are the nodes' files, version is that of the plan's system, seed is the plan's.
+    """
 
     views: Mapping[int, HostView]
     leader: Callable[[], int | None]
     layout: str = "controllers"
+    files: Mapping[int, NodeFiles] = field(default_factory=dict)
+    version: str = ""
+    seed: int = 0
 
 
 async def no_versions(version: str, report: Report) -> ResolvedVersion:  # noqa: ARG001 - the shape of SystemKind.resolve
@@ -226,6 +234,9 @@ class SystemKind:
       each with the reason, for a layout and a number of initial voters.
     - membership makes the Membership that changes the cluster's members, None if the system has none.
     - requests makes the Requests that sends single requests to chosen nodes, None if the system has none.
+    - probe makes the Probe that asks single nodes and runs the system's tools, None if the system has none.
+    - refuses returns why the system does not support the arguments of a step, from the step, the system's version and
+      the layout; None if it does. It is checked before the run.
     - foreign names what of a layout does not speak Kafka's protocol, which the proxy of some hosts forwards alone; None
       if all nodes speak it.
     - node_needs is what a node takes of the machine, from which follows how many runs there may be at a time.
@@ -253,6 +264,8 @@ class SystemKind:
     unavailable: Callable[[str, int | None], Mapping[str, str]] = lambda _layout, _voters: {}
     membership: Callable[[NodeAccess], AbstractAsyncContextManager[Membership]] | None = None
     requests: Callable[[NodeAccess], AbstractAsyncContextManager[Requests]] | None = None
+    probe: Callable[[NodeAccess], AbstractAsyncContextManager[Probe]] | None = None
+    refuses: Callable[[Step, str, str], str | None] = lambda _step, _version, _layout: None
     foreign: Callable[[str], str | None] = lambda _layout: None
     node_needs: NodeNeeds = NodeNeeds()
     switches: Callable[[], Iterable[Switch]] = tuple
@@ -266,6 +279,6 @@ class SystemKind:
 
     def reasons(self, layout: str, voters: int | None) -> dict[str, str]:
         """`unavailable`, completed by the capabilities that the system has in no layout."""
-        makers = {"membership": self.membership, "requests": self.requests}
+        makers = {"membership": self.membership, "requests": self.requests, "probe": self.probe}
         missing = {name: f"not supported by --system {self.name}" for name, maker in makers.items() if maker is None}
         return {**missing, **self.unavailable(layout, voters)}

@@ -35,10 +35,12 @@ def workload_of(plan: Plan) -> Workload:
 
 
 def checks_of(plan: Plan, workload: Workload) -> tuple[str, ...]:
-    """The checks that judge the plan's run: those of every run, of its workload and of its system."""
+    """The checks that judge the plan's run: those of every run, of its story, of its workload and of its system."""
     system, _ = plugins.system(plan.system)
+    faults = plugins.actions()
+    of_story = [name for step in plan.story if step.f in faults for name in faults[step.f].checks]
     client_checks = () if workload.idle else ("availability",)
-    return tuple(dict.fromkeys(("nemesis", "servers", *workload.checks, *system.checks, *client_checks)))
+    return tuple(dict.fromkeys(("nemesis", "servers", *of_story, *workload.checks, *system.checks, *client_checks)))
 
 
 def generator_of(plan: Plan, workload: Workload) -> Generator:

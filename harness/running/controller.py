@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +26,7 @@ from harness.engine.recorder import Recorder
 from harness.environments import Environment
 from harness.environments.provision import provisioned
 from harness.model import Observation, SplitbrainError
+from harness.model.hosts import HostView
 from harness.model.progress import Event, Phase, RunEnded, RunFailed, to_line
 from harness.model.session import Connection, Session
 from harness.model.systems import CONTROLLER_PORT, NodeAccess, NodeSystem, Observer, ObserverContext
@@ -91,11 +92,13 @@ async def _carry_out(
         await stack.enter_async_context(_running(observer))
         context = nemesis_context(plan, environment, processes, observer.leader)
         context.node_configs = ClusterConfigs(cluster, environment.host, views)
-        access = NodeAccess(views, observer.leader, plan.layout)
+        access = _node_access(cluster, views, observer.leader)
         if cluster.kind.membership and "membership" not in context.unavailable:
             context.membership = await stack.enter_async_context(cluster.kind.membership(access))
         if cluster.kind.requests and "requests" not in context.unavailable:
             context.requests = await stack.enter_async_context(cluster.kind.requests(access))
+        if cluster.kind.probe and "probe" not in context.unavailable:
+            context.probe = await stack.enter_async_context(cluster.kind.probe(access))
         refuse_unavailable((step.f for step in plan.story), context, plugins.actions())
         context.nodes_where = observer.nodes_where
         nemesis = NemesisSession(context, journal, observer.until, plugins.faults())
@@ -125,6 +128,12 @@ def _observer(cluster: Cluster, environment: Environment, clock: RunClock, recor
     layout = cluster.plan.layout
     context = ObserverContext(environment.views, files, clock.now_ns, clock.wall_origin_ns, recorder.observe, layout)
     return cluster.kind.observe(context)
+
+
+def _node_access(cluster: Cluster, views: Mapping[int, HostView], leader: Callable[[], int | None]) -> NodeAccess:
+    plan, files = cluster.plan, {node: cluster.files(view) for node, view in views.items()}
+    _, version = plugins.system(plan.system)
+    return NodeAccess(views, leader, plan.layout, files, version, plan.seed)
 
 
 @asynccontextmanager

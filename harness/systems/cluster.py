@@ -120,7 +120,7 @@ def seats_of(plan: Plan) -> dict[int, Seat]:
 
 def refuse_unavailable_faults(plan: Plan, faults: Sequence[str] = ()) -> None:
     """Raise BadInput for a requested fault, or a step of the story, that the plan's system does not support."""
-    system, _ = plugins.system(plan.system)
+    system, version = plugins.system(plan.system)
     reasons = system.reasons(plan.layout, plan.voters)
     for name in faults:
         if name in reasons:
@@ -129,8 +129,10 @@ def refuse_unavailable_faults(plan: Plan, faults: Sequence[str] = ()) -> None:
         if step.f == AWAIT and step.value["condition"]["name"] in reasons:
             raise BadInput(f"story: {step.f}: {reasons[step.value['condition']['name']]}")
         fault = plugins.actions().get(step.f)
-        reason = fault and (reasons.get(step.f) or reasons.get(fault.name) or fault.unsupported(system, step.step()))
-        if reason:
+        if fault is None:
+            continue
+        of_fault = reasons.get(step.f) or reasons.get(fault.name) or fault.unsupported(system, step.step())
+        if reason := of_fault or system.refuses(step.step(), version, plan.layout):
             raise BadInput(f"story: {step.f}: {reason}")
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from harness.model import BadInput
 from harness.model.conditions import OF_BROKERS
 from harness.model.faults.membership import Membership
+from harness.model.faults.probe import Probe
 from harness.model.faults.requests import Requests
 from harness.model.hosts import HostView
+from harness.model.story import Step
 from harness.model.systems import (
     CONTROLLER_PORT,
     ClusterSpec,
@@ -24,6 +26,7 @@ from harness.model.systems import (
 from harness.model.transition_rules import TransitionRules
 from harness.systems import zookeeper
 from harness.systems.kraft import CHECKS, cluster_id, connect, observe_quorum, register_client, uuid
+from harness.systems.probe import open_probe, why_refused
 from nodes.kafka.artifacts import Library
 from nodes.kafka.configuration import CLIENT_PORT, REPLICATION_PORT, Layout
 from nodes.kafka.membership import KafkaMembership
@@ -146,6 +149,16 @@ async def _requests(access: NodeAccess) -> AsyncIterator[Requests]:
         await requests.close()
 
 
+def _probe(access: NodeAccess) -> AbstractAsyncContextManager[Probe]:
+    layout = Layout(access.layout)
+    brokers = () if layout is Layout.CONTROLLERS else _brokers(access)
+    return open_probe(access, CLIENT_PORT, brokers, access.version, has_quorum=layout is not Layout.ZOOKEEPER)
+
+
+def _refuses(step: Step, version: str, layout: str) -> str | None:
+    return why_refused(step, version, has_brokers=Layout(layout) is not Layout.CONTROLLERS)
+
+
 def _brokers(access: NodeAccess) -> Mapping[int, HostView]:
     return {node: access.views[node] for node in _serving(access.layout, sorted(access.views))}
 
@@ -168,6 +181,8 @@ KAFKA = SystemKind(
     unavailable=_unavailable,
     membership=_membership,
     requests=_requests,
+    probe=_probe,
+    refuses=_refuses,
     foreign=_foreign,
     accepts=lambda name: not name.startswith("reference."),
     has_features=lambda version: KafkaVersion.parse(version).has_features,

@@ -9,11 +9,16 @@ from harness.model.quorum_states import KIP_595_RULES, KIP_996_RULES
 from harness.model.systems import CONTROLLER_PORT, ClusterSpec, NodeNeeds, NodeSystem, SystemKind
 from harness.model.transition_rules import TransitionRules
 from harness.systems.kraft import CHECKS, cluster_id, connect, observe_quorum, register_client
+from harness.systems.probe import open_probe, why_refused
 from nodes.observe.log_batches import QUORUM_LOG
 from nodes.reference.properties import switches
 from nodes.reference.system import ReferenceSystem, check_switches
 
 NAME = "reference"
+NEWEST_TOOLS = ""
+"""The reference quorum has no tools of its own; those of the newest installed Kafka serve it."""
+
+NO_CLIENT_PORT = 0
 UNAVAILABLE = {
     "membership": "the reference quorum has no brokers; use --system kafka --layout combined",
     "requests": "the reference quorum has no topics",
@@ -56,5 +61,7 @@ REFERENCE = SystemKind(
     checks=CHECKS,
     unavailable=lambda _layout, _voters: UNAVAILABLE,
     switches=switches,
+    probe=lambda access: open_probe(access, NO_CLIENT_PORT, (), NEWEST_TOOLS),
+    refuses=lambda step, _version, _layout: why_refused(step, NEWEST_TOOLS, has_brokers=False),
     metadata_log=QUORUM_LOG,
 )

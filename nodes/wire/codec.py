@@ -70,7 +70,8 @@ class UnsupportedVersion(PeerFailure):
 
 
 @functools.cache
-def _module_names() -> Mapping[int, str]:
+def api_names() -> Mapping[int, str]:
+    """kio's name of each API, by its key, e.g. describe_quorum."""
     from kio.schema.index import api_key_map  # a large module: only when the first message is looked up
 
     return api_key_map
@@ -81,7 +82,7 @@ def versions(api_key: int) -> range:
     """The versions of an API that kio supports; empty for an unknown API."""
     from kio.schema.index import schema_name_map
 
-    numbers = schema_name_map.get(_module_names().get(api_key, ""), {})
+    numbers = schema_name_map.get(api_names().get(api_key, ""), {})
     return range(min(numbers), max(numbers) + 1) if numbers else range(0)
 
 
@@ -90,7 +91,7 @@ def message_type(api_key: int, version: int, kind: Kind) -> Any:
     """kio's class of a message. Raises KeyError for an unsupported API or version."""
     if version not in versions(api_key):
         raise KeyError((api_key, version))
-    name = _module_names()[api_key]
+    name = api_names()[api_key]
     module = importlib.import_module(f"kio.schema.{name}.v{version}.{kind}")
     class_name = (name + kind).replace("_", "").lower()
     return next(value for key, value in vars(module).items() if key.lower() == class_name)
