@@ -19,6 +19,7 @@ from harness.model.conditions import (
     is_candidate,
     is_not_leader,
 )
+from harness.model.faults.probe import ask, run_tool
 from harness.model.hosts import Host, HostView, UndoRecord
 from harness.model.scenario import Expectation, Scenario, Setup, Side, Source, on
 from harness.model.session import NoAnswer, NotSent

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness import plugins
+from harness.model.placeholders import NAMES
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("harness", "nemesis", "workloads", "checkers", "nodes", "results")
@@ -25,6 +26,11 @@ A_NAME = re.compile(rf"`((?:{'|'.join(PACKAGES)})(?:\.\w+)+)`")
 def test_what_is_generated_is_what_the_code_says(script: str) -> None:
     checked = subprocess.run([sys.executable, script, "--check"], cwd=ROOT, check=False)
     assert checked.returncode == 0, f"run python {script}"
+
+
+def test_docs_list_every_placeholder() -> None:
+    page = (ROOT / "docs/faults.md").read_text()
+    assert {name for name in NAMES if f"`${name}`" not in page and not re.match(r"n[2-9]_", name)} == set()
 
 
 def test_readme_lists_every_scenario() -> None:

@@ -5,6 +5,7 @@ They are in one file because the tests of a file run one after another: two clus
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -39,9 +40,9 @@ def reproduced(store: Path, scenario: str, *arguments: str) -> dict[str, Any]:
     return verdict
 
 
-def run_plan(plan: str, store: Path, code: int) -> dict[str, Any]:
+def run_plan(plan: str, store: Path, code: int, *arguments: str) -> dict[str, Any]:
     """The verdict on a plan of this folder, whose command must exit with the code."""
-    flags = ["--plan", PLANS / f"{plan}.toml", "--store", store, "--format", "json"]
+    flags = ["--plan", PLANS / f"{plan}.toml", *arguments, "--store", store, "--format", "json"]
     result = splitbrain("run", *flags, timeout_seconds=400)
     assert result.code == code, result
     (verdict,) = json_lines(result)
@@ -216,3 +217,20 @@ def test_unclean_elections_under_kip_101_leave_different_records_at_an_offset(tm
 )
 def test_kip_279_keeps_logs_equal_that_kip_101_does_not(tmp_path: Path, scenario: str, broken: set[str]) -> None:
     assert names(reproduced(tmp_path, scenario), "invalid") == broken
+
+
+@on_a_cluster
+@pytest.mark.parametrize("system", ["reference", "kafka:4.3.1"])
+def test_probes_are_recorded_and_what_differs_is_found(tmp_path: Path, system: str) -> None:
+    verdict = run_plan("probe", tmp_path, EXIT_INVALID, "--system", system)
+    found = {finding["message"] for finding in verdict["findings"] if finding["severity"] == "invalid"}
+    assert len(found) == 2
+    assert all(": wrong: " in message for message in found), found
+    assert names(verdict, "invalid") == {"unexpected-response", "unexpected-output"}
+    rows = parquet.read_table(Path(verdict["run"]) / "history").to_pylist()
+    probes = [json.loads(row["value"]) for row in rows if row["type"] == "info" and row["f"] in ("ask", "run_tool")]
+    assert len(probes) == 8
+    vote, timed_out = probes[0], probes[6]
+    (partition,) = vote["response"]["topics"][0]["partitions"]
+    assert partition["leader_epoch"] == vote["request"]["topics"][0]["partitions"][0]["replica_epoch"] > 0
+    assert (timed_out["exit_code"], timed_out["timed_out"]) == (None, True)
