@@ -24,8 +24,6 @@ from nodes.wire.entities import refuse_expectation, request_of
 CLIENT_ID = "splitbrain-probe"
 NO_BROKERS = "the nodes have no listener for clients; use --system kafka with --layout combined or zookeeper"
 
-Facts = Mapping[str, Any]
-
 
 @asynccontextmanager
 async def open_probe(

@@ -19,8 +19,10 @@ from harness.model import PeerFailure
 from harness.model.expected import Compared, compared, found_at, refuse_malformed
 from harness.model.faults.probe import (
     ASK,
+    ASK_SECONDS,
     RUN_TOOL,
     TIMED_OUT,
+    TOOL_SECONDS,
     ApiRequest,
     ListenerName,
     Probe,
@@ -73,7 +75,7 @@ class Ask(OnNodes):
     expect: dict[str, Annotated[Filled, AfterValidator(refuse_malformed)]] = Field(default_factory=dict)
     listener: ListenerName = "controller"
     is_answered: bool = True
-    within_seconds: Seconds = 10.0
+    within_seconds: Seconds = ASK_SECONDS
     name: Name = ""
 
     @model_validator(mode="after")
@@ -91,7 +93,7 @@ class RunTool(Arguments):
     exit_code: Annotated[int, Field(ge=0, le=255)] | TimedOut = 0
     output: list[Pattern] = Field(default_factory=list)
     no_output: list[Pattern] = Field(default_factory=list)
-    within_seconds: Seconds = 60.0
+    within_seconds: Seconds = TOOL_SECONDS
     name: Name = ""
 
 
@@ -117,9 +119,9 @@ async def _ask(probe: Probe, resolved: Resolved) -> tuple[dict[str, Any], list[C
     facts = await probe.facts(names_in([resolved["values"], resolved["expect"]]), node)
     request = ApiRequest(resolved["api"], resolved["version"], resolved["listener"], fill(resolved["values"], facts))
     name = resolved["name"] or f"{request.api} version {request.version}"
-    done = {"name": f"{name} to n{node}", "api": request.api, "version": request.version, "request": request.values}
     response, failure = await _response(probe, node, request, resolved["within_seconds"])
-    done["response"] = response
+    done: dict[str, Any] = {"name": f"{name} to n{node}", "api": request.api, "version": request.version}
+    done |= {"listener": request.listener, "request": request.values, "response": response}
     if not resolved["is_answered"]:
         found = "a response" if failure is None else str(failure)
         return done, [Compared("answer", "no answer", found, failure is not None)]

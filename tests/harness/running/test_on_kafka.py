@@ -234,3 +234,9 @@ def test_probes_are_recorded_and_what_differs_is_found(tmp_path: Path, system: s
     (partition,) = vote["response"]["topics"][0]["partitions"]
     assert partition["leader_epoch"] == vote["request"]["topics"][0]["partitions"][0]["replica_epoch"] > 0
     assert (timed_out["exit_code"], timed_out["timed_out"]) == (None, True)
+
+
+@on_a_cluster
+@pytest.mark.slow
+def test_brokers_answer_probes_at_their_listener_for_clients(tmp_path: Path) -> None:
+    assert run_plan("probe-brokers", tmp_path, EXIT_VALID)["findings"] == []

@@ -61,6 +61,7 @@ def test_request_is_sent_with_facts_and_its_response_is_recorded(context: Any) -
     done = inject(context, probe, ask(LEADER, Api.VOTE, 2, values, expect, name="a pre-vote"))
     ((node, request, timeout_seconds),) = probe.requested
     assert (node, request.api, request.version, request.listener, timeout_seconds) == (2, "vote", 2, "controller", 10)
+    assert (done["api"], done["version"], done["listener"]) == ("vote", 2, "controller")
     assert request.values == {"cluster_id": "c", "topics": [{"replica_epoch": 8}]} == done["request"]
     assert (done["nodes"], done["response"], done["label"]) == ([2], RESPONSE, "a pre-vote to n2: as expected")
     assert [each["holds"] for each in done["compared"]] == [True, True, True]
