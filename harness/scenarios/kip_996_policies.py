@@ -6,7 +6,7 @@ Contains scenarios whose sides differ in a policy of the reference system, and t
 from __future__ import annotations
 
 from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN, all_follow, is_not_leader, is_prospective
-from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, intercept
+from harness.model.faults.rpc import intercept
 from harness.model.measures import enters
 from harness.model.quorum_states import State
 from harness.model.scenario import Scenario, Side, Source, on
@@ -118,11 +118,6 @@ NO_VOTES_WITH_N1 = (
     drop_votes("votes of n1", sources=(1,)),
     drop_votes("votes of the others to n1", sources=(3, 4, 5), targets=(1,)),
 )
-NO_BEGIN_QUORUM = (
-    RpcRule("new leader's requests to n1", RpcMatch((Api.BEGIN_QUORUM_EPOCH,), "request", targets=(1,)), DROP),
-    drop_votes("votes of the others to n1", sources=(3, 4, 5), targets=(1,)),
-    drop_votes("votes of n1 to n3", sources=(1,), targets=(3,), pre_vote=False),
-)
 
 PV_10 = Scenario(
     id="PV-10",
@@ -133,9 +128,9 @@ PV_10 = Scenario(
     story=(
         wait_until(all_follow(2)),
         CATCH_UP,
+        intercept(*NO_VOTES_WITH_N1),
         cut_links(N1_N2),
         wait_until(is_prospective(1)),
-        intercept(*NO_VOTES_WITH_N1),
         mark("n2 is killed"),
         kill("n2"),
         wait_until(is_not_leader(2)),
