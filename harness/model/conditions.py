@@ -43,6 +43,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "all_follow_leader": "all nodes follow one leader",
     "all_follow": "all nodes follow {node}",
     "is_not_leader": "another node than {node} leads",
+    "is_unattached": "{node} is unattached",
     "is_prospective": "{node} is prospective",
     "is_candidate": "{node} is a candidate",
     "lost_election": "{node} follows the winner of an election in which it was a candidate",
@@ -107,6 +108,11 @@ def lost_election(node: int) -> Condition:
 def has_longest_log(node: int) -> Condition:
     """The leader knows this voter's log to be longer than those of all other voters but its own."""
     return Condition("has_longest_log", node)
+
+
+def is_unattached(node: int) -> Condition:
+    """This node is Unattached."""
+    return Condition("is_unattached", node)
 
 
 def is_prospective(node: int) -> Condition:

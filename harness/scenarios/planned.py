@@ -58,28 +58,13 @@ def _rows(family: str, rows: Mapping[int, tuple[str, str]]) -> tuple[Planned, ..
 PRE_VOTE = _rows(
     "PV",
     {
-        5: ("A transition that is not in the KIP's table", STORY),
-        10: ("A Prospective ignores the leader that others elected meanwhile", STORY),
         13: ("Candidates that lose an election compete again and again", POLICY),
-        14: ("A Prospective votes twice, or for a node with a shorter log", ASK),
-        18: ("An observer campaigns when it loses the quorum", OBSERVERS),
-        19: ("A leader steps down because of a pre-vote request", ASK),
-        20: ("Only one of several pre-vote requests is granted, or a grant is stored", ASK),
-        22: ("A follower grants a pre-vote although it fetches from a healthy leader", ASK),
-        24: ("A removed voter that missed its removal stays Prospective for ever", OBSERVERS),
-        30: ("A removed voter that does not know it is elected", OBSERVERS),
-        31: ("Voters reject votes within their fetch timeout, and a disruptive server cannot rejoin", POLICY),
         33: ("Metrics show states that the log does not", METRICS),
-        34: ("An invariant of the KIP's TLA+ model is violated under random faults", STORY),
-        37: ("A Prospective returns to Follower only on BeginQuorumEpoch", POLICY),
-        39: ("The preferred successor of a leader that shuts down loses the election", POLICY),
-        40: ("A pre-vote of an impossible epoch is accepted", ASK),
     },
 )
 PROGRESS_TIMEOUT = _rows(
     "LP",
     {
-        7: ("A leader that was removed while it was cut off stays leader", OBSERVERS),
         8: ("A follower does not change its role when it appends a change of the voters", OBSERVERS),
         9: (
             "A broker serves metadata of a leader that was cut off for an unbounded time",
@@ -89,15 +74,7 @@ PROGRESS_TIMEOUT = _rows(
 )
 DESCRIBE_QUORUM = _rows(
     "DQ",
-    {
-        1: ("A node that does not lead describes the quorum", ASK),
-        2: ("The description of the quorum differs from what the nodes' logs show", ASK),
-        3: ("A client hangs, or fails for good, if it asks during an election", TOOL),
-        4: ("A client of a quorum without a majority hangs", TOOL),
-        5: ("The status that the tool prints contradicts itself", TOOL),
-        6: ("The replication lag that the tool prints contradicts itself", TOOL),
-        7: ("The tool accepts options that exclude each other", TOOL),
-    },
+    {},
 )
 CLUSTER_ID = _rows("CB", {1: ("Nodes of one quorum have different cluster ids", ASK)})
 DIVERGENCE = _rows(
@@ -114,19 +91,11 @@ DIVERGENCE = _rows(
         16: ("Rejected alternative: the follower sends all its epochs, after unclean elections", PARTITIONS),
         17: ("Rejected alternative: the high watermark is stored at each change of the leader", PARTITIONS),
         18: ("Rejected alternative: the old leader leaves the in-sync replicas", PARTITIONS),
-        19: ("Logs differ after random kills of leaders", KRAFT_PARTITIONS),
-        20: ("OffsetForLeaderEpoch answers a consumer wrongly during a failover", ASK),
-        21: ("Truncation to the high watermark keeps records that the leader does not have", KRAFT_PARTITIONS),
     },
 )
 UNCLEAN_RECOVERY = _rows(
     "UR",
     {
-        1: ("A partition without in-sync replicas gets a leader by itself", KRAFT_PARTITIONS),
-        2: ("An unclean election chooses a replica with a shorter log", KRAFT_PARTITIONS),
-        3: ("An unclean election chooses an empty replica", KRAFT_PARTITIONS),
-        4: ("Records are lost without an operator's decision", KRAFT_PARTITIONS),
-        5: ("A partition stays offline until an in-sync replica returns", KRAFT_PARTITIONS),
         6: ("An operator forces an unclean election", KRAFT_PARTITIONS),
         7: ("The tool prefers a longer log of an older epoch", RECOVERY),
         8: ("The current epoch of a replica hides that its last records are older", RECOVERY),
@@ -137,7 +106,6 @@ UNCLEAN_RECOVERY = _rows(
         13: ("The tool waits for a broker that does not answer", RECOVERY),
         14: ("The tool gives up at the first change of the controller", RECOVERY),
         15: ("Partitions beyond the first 1,000 are left out", RECOVERY),
-        16: ("A designated election replaces a leader that is online", RECOVERY),
         17: ("A node that is no live replica is designated", RECOVERY),
         18: ("A second run of the tool changes the leader again", RECOVERY),
         19: ("A partition that cannot be recovered is not reported", RECOVERY),
@@ -148,7 +116,6 @@ UNCLEAN_RECOVERY = _rows(
         24: ("The test plan of the KIP", RECOVERY),
         25: ("A tool that fails slows the controller", RECOVERY),
         26: ("The controller changes while the tool runs", RECOVERY),
-        27: ("Replicas differ after an unclean election", KRAFT_PARTITIONS),
         28: ("A malformed list of designated leaders elects a wrong one", RECOVERY),
         29: ("The schemas of the RPCs differ from KIP-966", RECOVERY),
         30: ("Rejected alternative: the controller recovers by itself", RECOVERY),
@@ -160,7 +127,6 @@ UNCLEAN_RECOVERY = _rows(
 QUORUM_REASSIGNMENT = _rows(
     "RA",
     {
-        1: ("All voters of a quorum are replaced in one step", MEMBERSHIP),
         2: ("A reassignment waits for a slow replica although another has caught up", REASSIGNMENT),
         3: ("A cancelled reassignment leaves the voters half changed", REASSIGNMENT),
         4: ("Two reassignments interleave", MEMBERSHIP),
@@ -169,17 +135,13 @@ QUORUM_REASSIGNMENT = _rows(
         7: ("A change of the voters is acknowledged, and lost", MEMBERSHIP),
         8: ("A client that gave up assumes that its change failed", MEMBERSHIP),
         9: ("A reassignment removes voters before it has added enough", REASSIGNMENT),
-        10: ("A leader that is removed steps down too early, or exits", MEMBERSHIP),
         11: ("A follower counts votes with the old voters until a change is committed", MEMBERSHIP),
         12: ("A node keeps voters from a record that it has truncated", MEMBERSHIP),
         13: ("A node that crashed during a change starts with wrong voters", MEMBERSHIP),
         14: ("Nodes that disagree on the voters never elect a leader", MEMBERSHIP),
-        15: ("A removed voter campaigns for ever", MEMBERSHIP),
         16: ("A slow observer becomes a voter, and commits stall", MEMBERSHIP),
         17: ("Rejected alternative: an observer decides itself when it has caught up", REASSIGNMENT),
         18: ("A new leader changes the voters before it has committed a record of its own", MEMBERSHIP),
-        19: ("A quorum that grows and shrinks loses availability", MEMBERSHIP),
-        20: ("A voter whose disk is lost cannot be replaced", MEMBERSHIP),
         21: ("Clients are interrupted while a quorum moves to other nodes", ROLES),
         22: ("Voters that all changed their addresses do not find each other", ROLES),
         23: ("A new node whose configuration names old voters does not join", BOOTSTRAP),
@@ -187,16 +149,10 @@ QUORUM_REASSIGNMENT = _rows(
         25: ("A step of the bootstrapping procedure is skipped", BOOTSTRAP),
         26: ("Old gossip about a node's address replaces newer", BOOTSTRAP),
         27: ("A quorum needs its initial configuration for ever", BOOTSTRAP),
-        28: ("A node of another cluster votes", ROLES),
-        29: ("The high watermark of an idle quorum does not advance after an election", STORY),
-        30: ("A quorum of one node cannot grow without a restart", MEMBERSHIP),
-        31: ("A crash leaves a torn quorum-state file", STORY),
         32: ("A leader that was removed while it was cut off stays leader (KIP-642)", REASSIGNMENT),
         33: ("A description of the quorum lacks the target of a reassignment", REASSIGNMENT),
-        34: ("A voter that shuts down shrinks the quorum", MEMBERSHIP),
         35: ("A voter is unregistered while it is still in the quorum", TOOL),
         36: ("A node with a new disk uses the vote of its old one", MEMBERSHIP),
-        37: ("A node joins the voters by itself, again and again", MEMBERSHIP),
     },
 )
 

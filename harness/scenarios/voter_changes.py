@@ -1,7 +1,7 @@
 """Scenarios of quorums whose voters change, on Kafka: what KIP-642 and KIP-996 say, as KIP-853 has implemented it.
 
 n4 and higher are observers until they are added. Whether a node believes that it is a voter shows when it is cut off: a
-voter becomes Prospective, an observer does not.
+voter becomes Prospective, an observer does not: since Kafka 3.9 it stays Follower and fetches from any known voter.
 """
 
 from __future__ import annotations
@@ -69,7 +69,6 @@ PV_18 = Scenario(
     story=(wait_until(ALL_FOLLOW_LEADER), cut("n4"), sleep(seconds(20)), heal(), wait_until(ALL_FOLLOW_LEADER)),
     good=Side(
         on(kafka="newest 4"),
-        shows=(happens(enters(State.UNATTACHED, node=4)), happens(enters(State.FOLLOWER, node=4))),
         never=(*(happens(event) for event in campaigns(4)), leader_deposed, epochs_burned(at_least=1)),
     ),
 )
@@ -249,7 +248,6 @@ RA_15 = Scenario(
     story=(*N1_LEADS, remove_voter("n3"), await_membership(), wait_until(CAUGHT_UP), sleep(seconds(1)), *role_shows(3)),
     good=Side(
         on(kafka="newest 4"),
-        shows=(happens(enters(State.UNATTACHED, node=3), since="the role of n3 shows"),),
         never=(*(happens(event) for event in campaigns(3)), leader_deposed, epochs_burned(at_least=1)),
     ),
 )

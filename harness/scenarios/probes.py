@@ -1,0 +1,385 @@
+"""Scenarios that send single requests to chosen nodes, and compare their responses with what the KIPs say.
+
+The requests are those of a node that takes part in the protocol, but it is the test that sends them: it can ask for a
+vote in an epoch, or with a log, that no healthy node would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.model.conditions import (
+    ALL_FOLLOW_LEADER,
+    BROKERS_LIVE,
+    LEADER_KNOWN,
+    all_follow,
+    is_prospective,
+    is_unattached,
+    leads_partition,
+)
+from harness.model.faults.probe import ask
+from harness.model.faults.requests import create_partition, produce
+from harness.model.faults.rpc import Api
+from harness.model.measures import enters
+from harness.model.quorum_states import State
+from harness.model.scenario import Scenario, Side, Source, on
+from harness.model.story import LEADER, Step, Who, cut, heal, kill, lead, mark, wait_until
+from harness.scenarios.expectations import grows, happens, leader_deposed
+from harness.scenarios.kip_279 import KIP_279
+from harness.scenarios.kip_595 import KIP_595
+from harness.scenarios.kip_996 import KIP_996
+from harness.scenarios.kip_996_elections import CATCH_UP, ELECTION_TIMEOUT, IDLE_INTERVAL, N2_FIRST, merged
+from harness.scenarios.unclean_recovery import UNCLEAN_RECOVERY
+from harness.scenarios.voter_changes import KIP_642
+
+METADATA_TOPIC = "__cluster_metadata"
+PARTITION = "topics.0.partitions.0"
+"""Where a response has the only partition of the quorum."""
+
+OWN = "$own_epoch"
+LONGEST = 1_000_000
+"""An end of a log that is beyond that of every node."""
+
+
+def quorum_request(partition: Mapping[str, Any], cluster_id: str = "$cluster_id") -> dict[str, Any]:
+    """The fields that the quorum's requests share."""
+    topic = {"topic_name": METADATA_TOPIC, "partitions": [{"partition_index": 0, **partition}]}
+    return {"cluster_id": cluster_id, "topics": [topic]}
+
+
+def ask_vote(
+    who: Who,
+    name: str,
+    expect: Mapping[str, Any],
+    *,
+    pre_vote: bool,
+    epoch: str = "$epoch",
+    candidate: int | str = "$other",
+    log: tuple[str | int, str | int] = ("$epoch", LONGEST),
+) -> Step:
+    """A Vote request of a candidate whose log ends at this epoch and offset. expect has fields of the partition."""
+    fields = {"replica_epoch": epoch, "replica_id": candidate, "last_offset_epoch": log[0], "last_offset": log[1]}
+    values = {**quorum_request({**fields, "pre_vote": pre_vote}), "voter_id": "$node"}
+    return ask(who, Api.VOTE, 2, values, {f"{PARTITION}.{field}": value for field, value in expect.items()}, name=name)
+
+
+def pre_vote_of(candidate: int, name: str, expect: Mapping[str, Any], epoch: str = OWN, end: int = LONGEST) -> Step:
+    """A pre-vote that this node asks of n1, with a log that ends in n1's epoch."""
+    return ask_vote("n1", name, expect, pre_vote=True, epoch=epoch, candidate=candidate, log=(OWN, end))
+
+
+def vote_of(candidate: int, name: str, expect: Mapping[str, Any], end: int = LONGEST) -> Step:
+    """A vote that this node asks of n1 in n1's epoch, with a log that ends in the epoch before."""
+    return ask_vote("n1", name, expect, pre_vote=False, epoch=OWN, candidate=candidate, log=("$own_epoch-1", end))
+
+
+GRANTED, DENIED = {"vote_granted": True}, {"vote_granted": False}
+FENCED = {"error_code": "fenced_leader_epoch"}
+GOOD = on(reference={}, kafka="newest 4")
+N2_LEADS = (wait_until(all_follow(2)), CATCH_UP)
+
+PV_19 = Scenario(
+    id="PV-19",
+    title="A leader steps down because of a pre-vote request",
+    question="Does n2 deny pre-votes of its epoch and refuse older ones, and step down only for a later epoch?",
+    source=KIP_996 / "Pre-Vote request handling",
+    nodes=3,
+    story=(
+        *N2_LEADS,
+        ask_vote("n2", "a pre-vote of the leader's epoch", DENIED, pre_vote=True),
+        ask_vote("n2", "a pre-vote of an older epoch", FENCED, pre_vote=True, epoch="$epoch-1", log=(0, 0)),
+        mark("a pre-vote of a later epoch"),
+        ask_vote("n2", "a pre-vote of a later epoch", GRANTED, pre_vote=True, epoch="$epoch+1"),
+        wait_until(LEADER_KNOWN),
+    ),
+    good=Side(
+        GOOD,
+        shows=(happens(enters(State.UNATTACHED, node=2), since="a pre-vote of a later epoch"),),
+        never=(happens(enters(State.UNATTACHED, node=2), until="a pre-vote of a later epoch"),),
+        node_switches=N2_FIRST,
+    ),
+)
+
+PATIENT = merged(N2_FIRST, {1: {ELECTION_TIMEOUT: "6000"}})
+"""n1 stays Prospective for long enough to be asked several times."""
+
+PV_20 = Scenario(
+    id="PV-20",
+    title="Only one of several pre-vote requests is granted, or a grant is stored",
+    question="Does Prospective n1 grant the pre-votes of n2 and of n3, and stay in its epoch?",
+    source=KIP_996 / "Pre-Vote request handling",
+    nodes=3,
+    story=(
+        *N2_LEADS,
+        cut("n1"),
+        wait_until(is_prospective(1)),
+        pre_vote_of(3, "a pre-vote of n3", GRANTED),
+        pre_vote_of(2, "a pre-vote of n2", GRANTED),
+        pre_vote_of(3, "a pre-vote of n3 with a shorter log", DENIED, end=0),
+        heal(),
+        wait_until(ALL_FOLLOW_LEADER),
+    ),
+    good=Side(GOOD, never=(grows(1, at_least=1), leader_deposed), node_switches=PATIENT),
+)
+
+PV_14 = Scenario(
+    id="PV-14",
+    title="A Prospective votes twice, or for a node with a shorter log",
+    question="Does Prospective n1 vote once in an epoch without a leader, and not at all while it knows the leader?",
+    source=KIP_996 / "New ProspectiveState",
+    nodes=3,
+    story=(
+        *N2_LEADS,
+        cut("n1"),
+        wait_until(is_prospective(1)),
+        vote_of(3, "a vote while the leader is known", DENIED),
+        pre_vote_of(3, "a later epoch, without a leader", GRANTED, epoch="$own_epoch+1"),
+        wait_until(is_unattached(1)),
+        wait_until(is_prospective(1)),
+        vote_of(3, "a vote for a shorter log", DENIED, end=0),
+        vote_of(3, "the first vote, for n3", GRANTED),
+        vote_of(3, "the same vote again", GRANTED),
+        vote_of(2, "a vote for n2 in the same epoch", DENIED),
+        heal(),
+        wait_until(ALL_FOLLOW_LEADER),
+    ),
+    good=Side(
+        GOOD,
+        shows=(happens(enters(State.PROSPECTIVE, node=1, voted=3)),),
+        never=(grows(1, at_least=2),),
+        node_switches=PATIENT,
+    ),
+)
+
+PV_22 = Scenario(
+    id="PV-22",
+    title="A follower grants a pre-vote although it fetches from a healthy leader",
+    question="Does n1 deny a pre-vote while it fetches from n2, and grant one while it has never reached its leader?",
+    source=KIP_996 / "Pre-Vote request handling",
+    nodes=3,
+    story=(
+        *N2_LEADS,
+        ask_vote("n1", "a pre-vote while n1 fetches", DENIED, pre_vote=True),
+        cut("n1"),
+        ask(
+            "n1",
+            Api.BEGIN_QUORUM_EPOCH,
+            0,
+            quorum_request({"leader_id": 3, "leader_epoch": "$own_epoch+1"}),
+            {f"{PARTITION}.error_code": "none"},
+            name="n3 leads a later epoch",
+        ),
+        pre_vote_of(2, "a pre-vote before the first fetch", GRANTED),
+        heal(),
+        wait_until(ALL_FOLLOW_LEADER),
+    ),
+    bad=Side(
+        on(reference={"reference.mutant": "followers-always-deny-pre-vote"}),
+        breaks=("unexpected-response",),
+        node_switches=N2_FIRST,
+    ),
+    good=Side(GOOD, node_switches=N2_FIRST),
+)
+
+INVALID = {"error_code": "invalid_request"}
+NEXT = "$epoch+1"
+
+PV_40 = Scenario(
+    id="PV-40",
+    title="A pre-vote of an impossible epoch is accepted",
+    question="Is a request refused whose log ends in a later epoch than it asks for, or, for a vote, in the same?",
+    source=Source("Kafka") / "KafkaRaftClient.handleVoteRequest",
+    nodes=3,
+    story=(
+        *N2_LEADS,
+        ask_vote("n1", "a pre-vote with a log of a later epoch", INVALID, pre_vote=True, log=(NEXT, 0)),
+        ask_vote("n1", "a vote with a log of its own epoch", INVALID, pre_vote=False, epoch=NEXT, log=(NEXT, 0)),
+        ask_vote(LEADER, "a vote with a log of a later epoch", INVALID, pre_vote=False, log=(NEXT, 0)),
+    ),
+    good=Side(GOOD, never=(leader_deposed,), node_switches=N2_FIRST),
+)
+
+DESCRIBE = {"topics": [{"topic_name": METADATA_TOPIC, "partitions": [{"partition_index": 0}]}]}
+
+
+def describes(who: Who, version: int, expect: Mapping[str, Any], name: str) -> Step:
+    """A DescribeQuorum request; expect has fields of the partition."""
+    expected = {f"{PARTITION}.{field}": value for field, value in expect.items()}
+    return ask(who, Api.DESCRIBE_QUORUM, version, DESCRIBE, expected, name=name)
+
+
+VERSIONS = (0, 1)
+OF_LEADER = {"error_code": "none", "leader_id": "$leader", "leader_epoch": "$epoch", "current_voters.length": 3}
+NOT_LEADER = {"error_code": "not_leader_or_follower", "current_voters.length": 0}
+
+DQ_01 = Scenario(
+    id="DQ-01",
+    title="A node that does not lead describes the quorum",
+    question="Does DescribeQuorum end in an error on each node but the leader, in every version?",
+    source=KIP_595 / "DescribeQuorum Request Handling",
+    nodes=3,
+    story=(
+        *N2_LEADS,
+        *(describes(node, version, NOT_LEADER, "who does not lead") for node in ("n1", "n3") for version in VERSIONS),
+        *(describes("n2", version, OF_LEADER, "who leads") for version in VERSIONS),
+    ),
+    good=Side(GOOD, node_switches=N2_FIRST),
+)
+
+QUIET = {node: {IDLE_INTERVAL: "0"} for node in (1, 2, 3)}
+
+DQ_02 = Scenario(
+    id="DQ-02",
+    title="The description of the quorum differs from what the nodes' logs show",
+    question="Does the leader report the end of each voter's log, and a high watermark that a majority has reached?",
+    source=KIP_595 / "DescribeQuorum Request Handling",
+    nodes=3,
+    story=(
+        *N2_LEADS,
+        describes(
+            "n2",
+            1,
+            {
+                "high_watermark": "$log_end",
+                **{f"current_voters.{number}.log_end_offset": "$log_end" for number in range(3)},
+                "observers.length": 0,
+            },
+            "an idle quorum",
+        ),
+        cut("n1"),
+        kill("n3"),
+        describes("n2", 1, {"high_watermark": "$high_watermark", "leader_id": 2}, "a leader without followers"),
+        heal(),
+        wait_until(ALL_FOLLOW_LEADER),
+    ),
+    good=Side(GOOD, node_switches=merged(N2_FIRST, QUIET)),
+)
+
+OTHER_CLUSTER = "bm90LXRoaXMtY2x1c3Rlcg"
+REFUSED = {"error_code": "inconsistent_cluster_id"}
+OLD_VOTE = {"replica_epoch": "$epoch-1", "replica_id": "$other", "last_offset_epoch": 0, "last_offset": 0}
+NEW_VOTE = {**OLD_VOTE, "replica_epoch": NEXT}
+"""A vote that is refused for its epoch, so that it changes nothing."""
+
+RA_28 = Scenario(
+    id="RA-28",
+    title="A node of another cluster votes",
+    question="Are Vote, BeginQuorumEpoch, EndQuorumEpoch and Fetch requests of another cluster refused?",
+    source=KIP_642 / "ClusterId",
+    nodes=3,
+    story=(
+        *N2_LEADS,
+        ask(
+            "n1",
+            Api.VOTE,
+            0,
+            quorum_request(NEW_VOTE, OTHER_CLUSTER),
+            REFUSED,
+            name="a vote",
+        ),
+        ask(
+            "n1",
+            Api.BEGIN_QUORUM_EPOCH,
+            0,
+            quorum_request({"leader_id": 3, "leader_epoch": NEXT}, OTHER_CLUSTER),
+            REFUSED,
+            name="a new leader",
+        ),
+        ask(
+            "n1",
+            Api.END_QUORUM_EPOCH,
+            0,
+            quorum_request({"leader_id": 2, "leader_epoch": "$epoch", "preferred_successors": [1]}, OTHER_CLUSTER),
+            REFUSED,
+            name="the end of an epoch",
+        ),
+    ),
+    good=Side(GOOD, never=(leader_deposed, grows(1, at_least=1, until=None)), node_switches=N2_FIRST),
+)
+
+NODES = ("n1", "n2", "n3")
+SAME_CLUSTER = {"error_code": "none", f"{PARTITION}.error_code": "fenced_leader_epoch"}
+
+CB_01 = Scenario(
+    id="CB-01",
+    title="Nodes of one quorum have different cluster ids",
+    question="Does every node accept requests with the cluster's id, and refuse those with another?",
+    source=KIP_595 / "Cluster Bootstrapping",
+    nodes=3,
+    story=(
+        *N2_LEADS,
+        *(ask(node, Api.VOTE, 0, quorum_request(OLD_VOTE), SAME_CLUSTER, name="the same id") for node in NODES),
+        *(ask(node, Api.VOTE, 0, quorum_request(OLD_VOTE, OTHER_CLUSTER), REFUSED, name="another") for node in NODES),
+    ),
+    good=Side(GOOD, never=(leader_deposed,), node_switches=N2_FIRST),
+)
+
+TOPIC, T_0 = "t", "t-0"
+ALL_BROKERS = (wait_until(ALL_FOLLOW_LEADER), wait_until(BROKERS_LIVE))
+
+
+def end_of(epoch: int, expect: tuple[int, int], name: str) -> Step:
+    """OffsetForLeaderEpoch to n1: the largest epoch up to this one, and the end of its records."""
+    topic = {"topic": TOPIC, "partitions": [{"partition": 0, "current_leader_epoch": -1, "leader_epoch": epoch}]}
+    fields = {"error_code": "none", "leader_epoch": expect[0], "end_offset": expect[1]}
+    expected = {f"topics.0.partitions.0.{field}": value for field, value in fields.items()}
+    values = {"replica_id": -1, "topics": [topic]}
+    return ask("n1", Api.OFFSET_FOR_LEADER_EPOCH, 4, values, expected, listener="client", name=name)
+
+
+LD_20 = Scenario(
+    id="LD-20",
+    title="OffsetForLeaderEpoch answers a consumer wrongly after a failover",
+    question="Where do the records of epoch 0, of epoch 1, and of an epoch that does not exist end?",
+    source=KIP_279 / "Proposed Changes",
+    nodes=3,
+    voters=3,
+    layout="combined",
+    story=(
+        *ALL_BROKERS,
+        lead("n3"),
+        wait_until(all_follow(3)),
+        wait_until(BROKERS_LIVE),
+        create_partition(TOPIC, (2, 1)),
+        wait_until(leads_partition(2, T_0)),
+        produce("n2", T_0, 10, acks="all"),
+        kill("n2"),
+        wait_until(leads_partition(1, T_0)),
+        produce("n1", T_0, 5),
+        end_of(0, (0, 10), "the epoch before the failover"),
+        end_of(1, (1, 15), "the current epoch"),
+        end_of(7, (-1, -1), "an epoch that does not exist"),
+        heal(),
+        wait_until(ALL_FOLLOW_LEADER),
+    ),
+    good=Side(on(kafka="newest 4")),
+)
+
+UR_16 = Scenario(
+    id="UR-16",
+    title="A designated election replaces a leader that is online",
+    question="Is an unclean election of a partition that has a leader refused, and the leader left alone?",
+    source=UNCLEAN_RECOVERY,
+    nodes=3,
+    voters=3,
+    layout="combined",
+    story=(
+        *ALL_BROKERS,
+        create_partition(TOPIC, (2, 1)),
+        wait_until(leads_partition(2, T_0)),
+        ask(
+            LEADER,
+            43,
+            2,
+            {"election_type": 1, "topic_partitions": [{"topic": TOPIC, "partitions": [0]}], "timeout": 10_000},
+            {"replica_election_results.0.partition_result.0.error_code": "election_not_needed"},
+            listener="client",
+            name="an unclean election of an online partition",
+        ),
+        wait_until(leads_partition(2, T_0)),
+    ),
+    good=Side(on(kafka="newest 4")),
+)
+
+SCENARIOS = (PV_14, PV_19, PV_20, PV_22, PV_40, DQ_01, DQ_02, RA_28, CB_01, LD_20, UR_16)
