@@ -225,12 +225,12 @@ PV_39 = Scenario(
     ),
     bad=Side(
         on(reference={}, kafka="4.3.1"),
-        shows=(later_than(700, "n2 is stopped", enters(State.LEADER)),),
+        shows=(later_than(400, "n2 is stopped", enters(State.LEADER)),),
         node_switches=first_leader(2, nodes=5, others_ms=2000),
     ),
     good=Side(
         on(reference={"reference.end_quorum_grants": "true"}),
-        never=(later_than(700, "n2 is stopped", enters(State.LEADER)),),
+        never=(later_than(400, "n2 is stopped", enters(State.LEADER)),),
         node_switches=first_leader(2, nodes=5, others_ms=2000),
     ),
 )
