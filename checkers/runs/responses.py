@@ -39,7 +39,10 @@ def findings(history: DataFrame, _observations: DataFrame, _settings: JudgeSetti
 
 
 def comparisons(history: DataFrame) -> DataFrame:
-    """(index, time_ns, f, node, name, field, expected, found, holds): what probes compared; node is that of an ask."""
+    """(index, time_ns, f, node, name, field, expected, found, holds): what probes compared; node is that of an ask.
+
+    The nemesis's invocations are `info` too; they have no comparisons.
+    """
     done = history.where(is_done(NAMES))
     compared = fn.from_json(fn.get_json_object("value", "$.compared"), COMPARED)
     return done.select(

@@ -31,14 +31,19 @@ def probed(f: str, name: str, *compared: dict[str, Any], nodes: tuple[int, ...] 
     return nemesis_op(f, {"nodes": list(nodes), "name": name, "compared": list(compared), "label": name})
 
 
+def invoked(f: str, name: str) -> Op:
+    """The invocation as runs record it: the nemesis's are `info`, with the step's arguments."""
+    return Op("info", f, NEMESIS, value={"who": "n1", "name": name, "expect": {"error_code": "none"}})
+
+
 def found_in(spark: SparkSession, ops: list[Op]) -> list[Finding]:
     configure_for(spark, rows=1)
     return collected(RESPONSES.findings(history_table(spark, ops), observation_table(spark, []), SETTINGS), 10_000)
 
 
 def test_response_that_differs_is_invalid_with_both_values(spark: SparkSession) -> None:
-    ops = history(*probed("ask", "a pre-vote to n2", HOLDS, DIFFERS, nodes=(2,)))
-    [found] = found_in(spark, ops)
+    _, end = probed("ask", "a pre-vote to n2", HOLDS, DIFFERS, nodes=(2,))
+    [found] = found_in(spark, history(invoked("ask", "a pre-vote"), end))
     assert (found.check, found.name, found.severity) == ("responses", "unexpected-response", "invalid")
     assert (found.node, found.time_ns, found.witnesses) == (2, MS, (1,))
     assert found.message == (
@@ -84,7 +89,8 @@ def test_findings_agree_with_their_twin_on_random_histories(spark: SparkSession)
         start, end = probed(source.choice(["ask", "run_tool", "kill"]), "a probe", *compared, nodes=(1,))
         process = source.choice([NEMESIS, NEMESIS, NEMESIS, 3])
         error = source.choice([None, None, "failed"])
-        return [replace(start, process=process), replace(end, process=process, error=error)]
+        begun = source.choice([start, invoked(start.f, "a probe")])
+        return [replace(begun, process=process), replace(end, process=process, error=error)]
 
     ops = history(*(op for _ in range(150) for op in random_rows()))
     found = [(each.name, each.witnesses[0], each.message.split(": ")[2]) for each in found_in(spark, ops)]
