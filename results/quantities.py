@@ -79,6 +79,7 @@ DISPLAYS: Final[Mapping[str, Display]] = {
     "partitions_with_equal_logs": Display("partitions whose logs are equal", number_text, detail=True),
     "log_end_max": Display("end of the longest log of a user's partition", number_text, detail=True),
     "committed_offsets_lost": Display("committed offsets that were lost", number_text, detail=True),
+    "partition_offline_ms": Display("time that a partition had no leader", duration_text, detail=True),
     "truncation_rounds_max": Display("most answers that a truncation needed", number_text, detail=True),
     "ok_count": Display("operations that succeeded", number_text, detail=True),
     "fail_count": Display("operations that failed", number_text, detail=True),

@@ -8,6 +8,7 @@
     log_end_max                 the end of the longest log of a user's partition
     truncation_rounds_max       the most answers about leader epochs that a follower needed until it knew where to
                                 truncate a user's partition (KIP-279: one after a clean leader change)
+    partition_offline_ms        how long a user's partition had no leader in all, of the partition with the most
 
 These, with `diverged-logs` (checkers/kafka_log/divergence.py), are the ways in which KIP-279's truncation ends.
 
@@ -36,6 +37,11 @@ TRUNCATION = (
 
 OF_FAILED_FETCH = "topic string, partition int, offset bigint"
 """The schema of the detail of an observation of kind `fetch-failed`."""
+
+OF_PARTITION = "topic string, partition int, leader int, epoch int"
+"""The schema of the detail of an observation of kind `partition`, without the in-sync replicas."""
+
+MS_NS = 1_000_000
 
 
 def cleaned_to() -> Column:
@@ -88,8 +94,10 @@ def last_failed_fetches(observations: DataFrame) -> DataFrame:
 
 
 def quantities(batches: DataFrame, observations: DataFrame, settings: JudgeSettings, check: str) -> DataFrame:  # noqa: ARG001
-    """How many partitions have equal logs, and the rounds of truncations; none without a user's partition."""
-    return partitions_compared(batches, check).unionAll(truncation_rounds(observations, check))
+    """How many partitions have equal logs, the rounds of truncations, and the time without a leader; none without a
+    user's partition."""
+    of_logs = partitions_compared(batches, check).unionAll(truncation_rounds(observations, check))
+    return of_logs.unionAll(partition_offline(observations, check))
 
 
 def partitions_compared(batches: DataFrame, check: str) -> DataFrame:
@@ -116,6 +124,23 @@ def partitions_compared(batches: DataFrame, check: str) -> DataFrame:
     ends = users.agg((fn.max("last_offset") + 1).alias("log_end_max"))
     longest = quantities_of(ends, check, {"log_end_max": "offsets"})
     return quantities_of(row.where("partitions_compared > 0"), check, units).unionAll(longest)
+
+
+def partition_offline(observations: DataFrame, check: str) -> DataFrame:
+    """The longest time that a partition had no leader, as far as brokers were told; none if no partition was observed.
+
+    A leader epoch in which no broker knew a leader lasts until a broker knows a later one, or until the run ends.
+    """
+    seen = observations.where(fn.col("kind") == "partition").withColumn("of", fn.from_json("detail", OF_PARTITION))
+    epochs = seen.groupBy("of.topic", "of.partition", "of.epoch").agg(
+        fn.min("time_ns").alias("begin"), fn.count("of.leader").alias("leaders")
+    )
+    ended = epochs.crossJoin(observations.agg(fn.max("time_ns").alias("last")))
+    until = fn.coalesce(fn.lead("begin").over(Window.partitionBy(*PLACE).orderBy("epoch")), fn.col("last"))
+    lasted = fn.when(fn.col("leaders") == 0, fn.greatest(until - fn.col("begin"), fn.lit(0))).otherwise(0)
+    of_each = ended.withColumn("offline", lasted).groupBy(*PLACE).agg((fn.sum("offline") / MS_NS).alias("offline"))
+    row = of_each.agg(fn.max("offline").alias("partition_offline_ms")).where("partition_offline_ms is not null")
+    return quantities_of(row, check, {"partition_offline_ms": "ms"})
 
 
 def truncation_rounds(observations: DataFrame, check: str) -> DataFrame:

@@ -33,6 +33,20 @@ def log_holes(batches: Sequence[LoggedBatch]) -> list[Found]:
     return found
 
 
+def partition_offline_ms(seen: Sequence[Observation]) -> float:
+    """How long one partition had no leader, summed over the epochs without one."""
+    epochs: dict[int, list[Observation]] = {}
+    for one in seen:
+        if one.kind == "partition":
+            epochs.setdefault(json.loads(one.detail or "")["epoch"], []).append(one)
+    offline = 0
+    ends = [min(one.time_ns for one in epochs[epoch]) for epoch in sorted(epochs)][1:]
+    for epoch, end in zip(sorted(epochs), [*ends, max(one.time_ns for one in seen)], strict=True):
+        if all(json.loads(one.detail or "")["leader"] is None for one in epochs[epoch]):
+            offline += max(0, end - min(one.time_ns for one in epochs[epoch]))
+    return offline / 1e6
+
+
 def replication_stuck(batches: Sequence[LoggedBatch], seen: Sequence[Observation]) -> list[Found]:
     """Nodes whose log ends at their last failed fetch, inside another's batch."""
     found: list[Found] = []

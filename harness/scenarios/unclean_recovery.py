@@ -18,6 +18,7 @@ from harness.model.conditions import (
     leads_partition,
     not_in_sync,
     partition_offline,
+    partition_online,
     session_lost,
 )
 from harness.model.faults.membership import await_membership, elect, reassign_partition
@@ -51,6 +52,12 @@ def lost(at_least: int) -> Expectation:
 def log_end(at_least: int) -> Expectation:
     """A user's partition has at least this many offsets."""
     return Expectation(f"a replica has {at_least} records or more", "log_end_max", at_least)
+
+
+def offline(at_least_ms: int) -> Expectation:
+    """A user's partition has no leader for at_least_ms in all."""
+    text = f"a partition has no leader for {at_least_ms / 1000:g} s or longer"
+    return Expectation(text, "partition_offline_ms", at_least_ms)
 
 
 def loses(exactly: int, story: Sequence[Step] = ()) -> Side:
@@ -253,4 +260,36 @@ UR_27 = Scenario(
     ),
 )
 
-SCENARIOS = (UR_01, UR_02, UR_03, UR_04, UR_05, UR_27)
+ELIGIBLE = "eligible.leader.replicas.version"
+
+UR_33 = Scenario(
+    id="UR-33",
+    title="A partition is offline although a live replica has all that is committed",
+    question="Is a replica elected that left the in-sync replicas when they were fewer than min.insync.replicas?",
+    source=Source("KIP-966") / "Eligible Leader Replicas",
+    nodes=4,
+    voters=3,
+    layout="combined",
+    story=(
+        *written((4, 3, 2), {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}),
+        *lags(2, behind=40),
+        mark("n3 leaves the in-sync replicas; what n4 writes alone is not committed"),
+        fetches_nothing(2, 3),
+        produce("n4", PARTITION, 10, acks="leader"),
+        wait_until(not_in_sync(3, PARTITION)),
+        *dies(4),
+        sleep(seconds(8)),
+        heal(),
+        wait_until(partition_online(PARTITION)),
+        *(wait_until(in_sync(node, PARTITION)) for node in (2, 3, 4)),
+    ),
+    bad=Side(on(kafka="4.0.0", kafka_switches=BROKERS), shows=(logs_equal, offline(5000)), never=(lost(1),)),
+    good=Side(
+        on(kafka="newest 4", kafka_switches=BROKERS),
+        shows=(logs_equal,),
+        never=(lost(1), offline(5000)),
+        needs_features={ELIGIBLE: 1},
+    ),
+)
+
+SCENARIOS = (UR_01, UR_02, UR_03, UR_04, UR_05, UR_27, UR_33)

@@ -253,3 +253,34 @@ def test_truncation_took_as_many_answers(name: str, rounds: dict[str, int]) -> N
     seen, most = TRUNCATIONS[name]
     assert rounds.get(name, 0) == most
     assert twin.truncation_rounds_max(seen) == most
+
+
+def led(leader: int | None, epoch: int, seconds: int, node: int = 1) -> Observation:
+    detail = json.dumps({"topic": TOPIC, "partition": 0, "leader": leader, "epoch": epoch, "in_sync": [1]})
+    return Observation(seconds * 10**9, node, "metadata", "partition", detail=detail)
+
+
+OFFLINE = {
+    # case: what brokers reported, and how many seconds the partition had no leader
+    "never": ([led(1, 0, 1), led(2, 1, 5), led(2, 1, 9)], 0),
+    "until it was elected": ([led(1, 0, 1), led(None, 1, 3), led(None, 1, 4, node=2), led(2, 2, 8), led(2, 2, 9)], 5),
+    "twice": ([led(None, 1, 3), led(2, 2, 5), led(None, 3, 6), led(1, 4, 7)], 3),
+    "until the end": ([led(1, 0, 1), led(None, 1, 3), failed_fetch(1, 0, 7 * 10**9, 0)], 4),
+    "not, though one broker does not know the leader": ([led(None, 1, 3), led(1, 1, 4, node=2), led(2, 2, 9)], 0),
+}
+
+
+@pytest.fixture(scope="module")
+def offline(spark: SparkSession) -> dict[str, float]:
+    """The milliseconds of each case, from one Spark job."""
+    frames = [
+        replication.partition_offline(observation_table(spark, seen), "d").withColumn("name", fn.lit(name))
+        for name, (seen, _) in OFFLINE.items()
+    ]
+    return {row["name"]: row["value"] for row in reduce(DataFrame.unionAll, frames).collect()}
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+def test_partition_was_offline(name: str, offline: dict[str, float]) -> None:
+    seen, seconds = OFFLINE[name]
+    assert offline[name] == seconds * 1000 == twin.partition_offline_ms(seen)
