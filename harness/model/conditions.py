@@ -133,7 +133,7 @@ def leads_partition(node: int, partition: str) -> Condition:
 def in_sync(node: int, partition: str) -> Condition:
     """This broker is among the in-sync replicas, as the partition's leader reports them.
 
-    A partition without a leader keeps those that it had last, or one of them.
+    A partition without a leader keeps the last of them, until eligible leader replicas took their place (KIP-966).
     """
     return Condition("in_sync", node, partition)
 

@@ -136,10 +136,8 @@ def all_return(leader: int) -> list[Step]:
 
 STAYS_OFFLINE = (
     wait_until(partition_offline(PARTITION)),
-    wait_until(in_sync(4, PARTITION)),
     sleep(seconds(6)),  # three times the interval of automatic unclean elections
     wait_until(partition_offline(PARTITION), within=1),
-    wait_until(in_sync(4, PARTITION), within=1),
 )
 
 UR_01 = Scenario(
