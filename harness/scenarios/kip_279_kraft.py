@@ -142,8 +142,8 @@ def of_scenario_2(number: int, leaders: int) -> Case:
         question="Does n3 find the end of what it has in common with n4, which knows none of its epochs?",
         section="Motivation, Scenario 2" if leaders == 4 else "Rejected Alternatives, Alternative 2",
         story=unclean_leader_changes(leaders),
-        shows=(log_end(leaders // 2),),
-        never=(log_end(leaders // 2 + 1),),
+        shows=(log_end(leaders // 2), truncation_rounds(leaders // 2)),
+        never=(log_end(leaders // 2 + 1), truncation_rounds(leaders // 2 + 1)),
         switches=NEVER_STORED,
     )
 
@@ -154,8 +154,8 @@ LD_21 = Case(
     question="Does n3, whose high watermark is 2, truncate to 0, or keep the two records that n4 has not?",
     section="Proposed Changes, Scenario 3",
     story=unclean_leader_changes(4),
-    shows=(log_end(2),),
-    never=(log_end(3),),
+    shows=(log_end(2), truncation_rounds(2)),
+    never=(log_end(3), truncation_rounds(3)),
     switches=SOON_STORED,
     breaks=("truncated-below-high-watermark",),
 )
