@@ -81,3 +81,28 @@ def shortest(at_least_ms: int, first: Event, then: Event) -> Expectation:
     """The shortest time from one event to the next of another kind on the same node is at_least_ms."""
     between = Between(first, then, "shortest")
     return Expectation(f"{between.name}: {at_least_ms} ms or longer", between.name, at_least_ms, between)
+
+
+logs_equal = Expectation("the replicas of a partition have equal logs", "partitions_with_equal_logs", 1)
+
+
+def log_end(at_least: int) -> Expectation:
+    """A user's partition has at least this many offsets."""
+    return Expectation(f"a replica has {at_least} records or more", "log_end_max", at_least)
+
+
+def truncation_rounds(at_least: int) -> Expectation:
+    """A follower needs this many answers of its leader until it knows where to truncate."""
+    text = f"a follower needs {at_least} or more answers until it knows where to truncate"
+    return Expectation(text, "truncation_rounds_max", at_least)
+
+
+def committed_lost(at_least: int) -> Expectation:
+    """Committed offsets of a user's partition are not in its latest log."""
+    return Expectation(f"{at_least} or more committed records are lost", "committed_offsets_lost", at_least)
+
+
+def offline(at_least_ms: int) -> Expectation:
+    """A user's partition has no leader for at_least_ms in all."""
+    text = f"a partition has no leader for {at_least_ms / 1000:g} s or longer"
+    return Expectation(text, "partition_offline_ms", at_least_ms)

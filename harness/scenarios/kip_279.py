@@ -13,50 +13,26 @@ from harness.model.conditions import (
     all_follow,
     in_sync,
     is_not_leader,
-    leads_partition,
     replication_settled,
     session_lost,
 )
 from harness.model.faults.membership import elect
 from harness.model.faults.requests import create_partition, produce
 from harness.model.faults.rpc import CLOSE, Api, RpcMatch, RpcRule, intercept
-from harness.model.scenario import Expectation, Scenario, Setup, Side, Source, on
+from harness.model.scenario import Scenario, Setup, Side, Source, on
 from harness.model.story import DOWN, Step, heal, kill, seconds, sleep, start, wait_until
+from harness.scenarios.expectations import log_end, logs_equal, truncation_rounds
+from harness.scenarios.one_partition import PARTITION, TOPIC, dies, leads
 
 KIP_279 = Source("KIP-279")
 PROTOCOL_VERSION = "inter.broker.protocol.version"
 HIGH_WATERMARK, KIP_101, KIP_279_PAIR = "0.10.2", "1.1", "2.0"
 """Protocol versions: a follower asks nothing, or a leader answers with an offset, or with an epoch and an offset."""
 
-TOPIC, PARTITION = "t", "t-0"
-
-logs_equal = Expectation("the replicas of a partition have equal logs", "partitions_with_equal_logs", 1)
-
-
-def log_end(at_least: int) -> Expectation:
-    """A user's partition has at least this many offsets."""
-    return Expectation(f"a replica has {at_least} records or more", "log_end_max", at_least)
-
-
-def truncation_rounds(at_least: int) -> Expectation:
-    """A follower needs this many answers of its leader until it knows where to truncate."""
-    text = f"a follower needs {at_least} or more answers until it knows where to truncate"
-    return Expectation(text, "truncation_rounds_max", at_least)
-
 
 def rule(protocol_version: str, others: Mapping[str, str] | None = None) -> Mapping[str, Setup]:
     """Brokers with the rule of this protocol version, and other properties."""
     return on(kafka="3.9.1", kafka_switches={PROTOCOL_VERSION: protocol_version, **(others or {})})
-
-
-def dies(node: int) -> list[Step]:
-    """Kill the broker, and wait until ZooKeeper has ended its session."""
-    return [kill(f"n{node}"), wait_until(session_lost(node))]
-
-
-def leads(node: int) -> Step:
-    """Wait until the broker leads the partition."""
-    return wait_until(leads_partition(node, PARTITION))
 
 
 # What replicas send each other to copy records and to truncate; the controller's requests pass.

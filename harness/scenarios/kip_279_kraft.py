@@ -13,30 +13,21 @@ from dataclasses import dataclass
 from harness.model.conditions import (
     ALL_FOLLOW_LEADER,
     BROKERS_LIVE,
-    all_follow,
     in_sync,
-    leads_partition,
     replication_settled,
-    session_lost,
 )
 from harness.model.faults.membership import elect
 from harness.model.faults.requests import create_partition, produce
 from harness.model.faults.rpc import CLOSE, Api, RpcMatch, RpcRule, intercept
 from harness.model.scenario import Expectation, Scenario, Side, on
-from harness.model.story import ALL, DOWN, Step, heal, kill, lead, seconds, sleep, start, wait_until
-from harness.scenarios.kip_279 import KIP_279, PARTITION, TOPIC, log_end, logs_equal, truncation_rounds
+from harness.model.story import ALL, DOWN, Step, heal, kill, seconds, sleep, start, wait_until
+from harness.scenarios.expectations import log_end, logs_equal, truncation_rounds
+from harness.scenarios.kip_279 import KIP_279
+from harness.scenarios.one_partition import PARTITION, QUORUM_LED_BY_N1, SHORT_SESSIONS, TOPIC, dies, leads
 
-SESSIONS = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
 NEVER_STORED = {"replica.high.watermark.checkpoint.interval.ms": "600000"}
 """No leader stores its high watermark before it dies: what an unclean election loses is not the question."""
 SOON_STORED = {"replica.high.watermark.checkpoint.interval.ms": "200"}
-
-QUORUM_LED_BY_N1 = (
-    wait_until(ALL_FOLLOW_LEADER),
-    lead("n1"),
-    wait_until(all_follow(1)),
-    wait_until(BROKERS_LIVE),
-)
 
 # Nobody fetches the quorum's log from n3 or n4, since n1 leads.
 REPLICATION = RpcRule(
@@ -44,16 +35,6 @@ REPLICATION = RpcRule(
     RpcMatch((Api.FETCH,), "response", sources=(3, 4), targets=(3, 4)),
     CLOSE,
 )
-
-
-def dies(node: int) -> list[Step]:
-    """Kill the node, and wait until the controller has fenced its broker."""
-    return [kill(f"n{node}"), wait_until(session_lost(node))]
-
-
-def leads(node: int) -> Step:
-    """Wait until the broker leads the partition."""
-    return wait_until(leads_partition(node, PARTITION))
 
 
 def leader_changes_twice(n: int) -> tuple[Step, ...]:
@@ -107,7 +88,7 @@ class Case:
 
     def scenario(self) -> Scenario:
         """The scenario, whose logs are equal in the end."""
-        setups = on(kafka="newest 4", kafka_switches={**SESSIONS, **(self.switches or {})})
+        setups = on(kafka="newest 4", kafka_switches={**SHORT_SESSIONS, **(self.switches or {})})
         return Scenario(
             id=self.id,
             title=self.title,
@@ -179,7 +160,7 @@ LD_19 = Scenario(
         sleep(seconds(5)),
     ),
     good=Side(
-        on(kafka="newest 4", kafka_switches={**SESSIONS, "min.insync.replicas": "1"}),
+        on(kafka="newest 4", kafka_switches={**SHORT_SESSIONS, "min.insync.replicas": "1"}),
         may_break=("lost-write",),
         workload_options={"acks": "1", "idempotence": "false"},
     ),

@@ -11,28 +11,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harness.model.conditions import (
-    ALL_FOLLOW_LEADER,
-    BROKERS_LIVE,
     all_follow,
     in_sync,
-    leads_partition,
     not_in_sync,
     partition_offline,
     partition_online,
-    session_lost,
 )
 from harness.model.faults.membership import await_membership, elect, reassign_partition
 from harness.model.faults.requests import create_partition, produce
 from harness.model.faults.rpc import CLOSE, Api, RpcMatch, RpcRule, intercept
-from harness.model.scenario import Expectation, Scenario, Side, Source, on
-from harness.model.story import Step, heal, kill, lead, mark, seconds, sleep, start, wait_until
+from harness.model.scenario import Scenario, Side, Source, on
+from harness.model.story import Step, heal, mark, seconds, sleep, start, wait_until
+from harness.scenarios.expectations import committed_lost, log_end, logs_equal, offline
+from harness.scenarios.one_partition import PARTITION, QUORUM_LED_BY_N1, SHORT_SESSIONS, TOPIC, dies, leads
 
 UNCLEAN_RECOVERY = Source("Unclean Recovery")
-TOPIC, PARTITION = "t", "t-0"
 
 BROKERS = {
-    "broker.session.timeout.ms": "3000",
-    "broker.heartbeat.interval.ms": "500",
+    **SHORT_SESSIONS,
     "replica.lag.time.max.ms": "2000",
     "replica.high.watermark.checkpoint.interval.ms": "200",
     "unclean.leader.election.interval.ms": "2000",
@@ -41,32 +37,14 @@ BROKERS = {
 
 LOSS = ("truncated-below-high-watermark",)
 
-logs_equal = Expectation("the replicas of a partition have equal logs", "partitions_with_equal_logs", 1)
-
-
-def lost(at_least: int) -> Expectation:
-    """Committed offsets of a user's partition are in no log of a leader any more."""
-    return Expectation(f"{at_least} or more committed records are lost", "committed_offsets_lost", at_least)
-
-
-def log_end(at_least: int) -> Expectation:
-    """A user's partition has at least this many offsets."""
-    return Expectation(f"a replica has {at_least} records or more", "log_end_max", at_least)
-
-
-def offline(at_least_ms: int) -> Expectation:
-    """A user's partition has no leader for at_least_ms in all."""
-    text = f"a partition has no leader for {at_least_ms / 1000:g} s or longer"
-    return Expectation(text, "partition_offline_ms", at_least_ms)
-
 
 def loses(exactly: int, story: Sequence[Step] = ()) -> Side:
     """All replicas are equal in the end, and this many committed records are lost."""
-    is_lost = (lost(exactly),) if exactly else ()
+    is_lost = (committed_lost(exactly),) if exactly else ()
     return Side(
         on(kafka="newest 4", kafka_switches=BROKERS),
         shows=(logs_equal, *is_lost),
-        never=(lost(exactly + 1),),
+        never=(committed_lost(exactly + 1),),
         breaks=LOSS if exactly else (),
         story=tuple(story),
     )
@@ -89,20 +67,12 @@ def lags(*followers: int, behind: int) -> list[Step]:
     return [fetches_nothing(*followers), produce("n4", PARTITION, behind, acks="all"), wait]
 
 
-def dies(node: int) -> list[Step]:
-    """Kill the node, and wait until the controller has fenced its broker."""
-    return [kill(f"n{node}"), wait_until(session_lost(node))]
-
-
 def written(replicas: Sequence[int], configs: Mapping[str, str]) -> list[Step]:
     """n1 leads the quorum, n4 the partition, and all replicas have 50 records."""
     return [
-        wait_until(ALL_FOLLOW_LEADER),
-        lead("n1"),
-        wait_until(all_follow(1)),
-        wait_until(BROKERS_LIVE),
+        *QUORUM_LED_BY_N1,
         create_partition(TOPIC, replicas, {"min.insync.replicas": "1", **configs}),
-        wait_until(leads_partition(4, PARTITION)),
+        leads(4),
         *(wait_until(in_sync(node, PARTITION)) for node in replicas),
         produce("n4", PARTITION, 50, acks="all"),
     ]
@@ -121,7 +91,7 @@ def all_in_sync_die(is_unclean: bool = False) -> list[Step]:
 
 def elected(node: int) -> list[Step]:
     """An operator requests an unclean election, and this node becomes the leader."""
-    return [elect("unclean", PARTITION), wait_until(leads_partition(node, PARTITION))]
+    return [elect("unclean", PARTITION), leads(node)]
 
 
 def all_return(leader: int) -> list[Step]:
@@ -129,7 +99,7 @@ def all_return(leader: int) -> list[Step]:
     followers = [node for node in (3, 4) if node != leader]
     return [
         heal(),
-        wait_until(leads_partition(leader, PARTITION)),
+        leads(leader),
         *(wait_until(in_sync(node, PARTITION)) for node in followers),
     ]
 
@@ -211,7 +181,7 @@ UR_04 = Scenario(
     nodes=4,
     voters=3,
     layout="combined",
-    story=(*all_in_sync_die(is_unclean=True), wait_until(leads_partition(2, PARTITION)), *all_return(2)),
+    story=(*all_in_sync_die(is_unclean=True), leads(2), *all_return(2)),
     bad=loses(50),
     good=loses(0, story=(*all_in_sync_die(), *STAYS_OFFLINE, *all_return(4))),
 )
@@ -252,8 +222,8 @@ UR_27 = Scenario(
     ),
     good=Side(
         on(kafka="newest 4", kafka_switches=BROKERS),
-        shows=(logs_equal, lost(50), log_end(75)),
-        never=(lost(51), log_end(76)),
+        shows=(logs_equal, committed_lost(50), log_end(75)),
+        never=(committed_lost(51), log_end(76)),
         breaks=LOSS,
     ),
 )
@@ -281,11 +251,11 @@ UR_33 = Scenario(
         wait_until(partition_online(PARTITION)),
         *(wait_until(in_sync(node, PARTITION)) for node in (2, 3, 4)),
     ),
-    bad=Side(on(kafka="4.0.0", kafka_switches=BROKERS), shows=(logs_equal, offline(5000)), never=(lost(1),)),
+    bad=Side(on(kafka="4.0.0", kafka_switches=BROKERS), shows=(logs_equal, offline(5000)), never=(committed_lost(1),)),
     good=Side(
         on(kafka="newest 4", kafka_switches=BROKERS),
         shows=(logs_equal,),
-        never=(lost(1), offline(5000)),
+        never=(committed_lost(1), offline(5000)),
         needs_features={ELIGIBLE: 1},
     ),
 )
