@@ -121,7 +121,6 @@ UNCLEAN_RECOVERY = _rows(
         30: ("Rejected alternative: the controller recovers by itself", RECOVERY),
         31: ("The tool sends one request for each partition", RECOVERY),
         32: ("Recovery on Kafka as it is: order the replicas by their logs, then elect", KRAFT_PARTITIONS),
-        33: ("An eligible leader replica that lost records is elected", KRAFT_PARTITIONS),
     },
 )
 QUORUM_REASSIGNMENT = _rows(
