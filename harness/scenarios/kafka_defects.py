@@ -8,6 +8,7 @@ from __future__ import annotations
 from harness.model.conditions import (
     ALL_FOLLOW_LEADER,
     ANY_LOST_ELECTION,
+    BROKERS_LIVE,
     CAUGHT_UP,
     LEADER_KNOWN,
     all_follow,
@@ -51,6 +52,7 @@ _TRUNCATE = (
     wait_until(ALL_FOLLOW_LEADER),
     lead("n1"),
     wait_until(all_follow(1)),
+    wait_until(BROKERS_LIVE),
     mark("n1 is cut off and appends records that are lost"),
     cut_links(_both_ways((1, 2))),  # n2 lags, so that n3 wins the election
     sleep(seconds(1)),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN
+from harness.model.measures import enters
+from harness.model.quorum_states import State
 from harness.model.scenario import Scenario, Side, Source, on
-from harness.model.story import LEADER, cut, heal, seconds, sleep, wait_until
-from harness.scenarios.expectations import epochs_burned, leader_changes, two_leaders
+from harness.model.story import LEADER, cut, heal, mark, seconds, sleep, wait_until
+from harness.scenarios.expectations import epochs_burned, happens, leader_deposed, two_leaders
 
 KIP_595 = Source("KIP-595")
 
@@ -37,15 +39,27 @@ LP_05 = Scenario(
         wait_until(ALL_FOLLOW_LEADER),
         cut(LEADER),
         sleep(seconds(20)),
+        mark("the old leader rejoins"),
         heal(),
         wait_until(LEADER_KNOWN),
         sleep(seconds(5)),
     ),
     bad=Side(
         on(reference={"reference.pre_vote": "false"}, kafka="3.9.1"),
-        shows=(leader_changes(at_least=2), epochs_burned(at_least=6)),
+        shows=(
+            happens(enters(State.LEADER), since="the old leader rejoins"),
+            epochs_burned(at_least=6),
+        ),
     ),
-    good=Side(on(reference={}, kafka="newest 4"), never=(leader_changes(at_least=2), epochs_burned(at_least=6))),
+    good=Side(
+        on(reference={}, kafka="newest 4"),
+        shows=(leader_deposed,),
+        never=(
+            happens(enters(State.LEADER), since="the old leader rejoins"),
+            happens(enters(State.RESIGNED), since="the old leader rejoins"),
+            epochs_burned(at_least=3),
+        ),
+    ),
 )
 
 SCENARIOS = (LP_01, LP_05)

@@ -65,7 +65,7 @@ PV_03 = Scenario(
     source=KIP_996 / "Disruptive server scenarios",
     nodes=3,
     story=(wait_until(ALL_FOLLOW_LEADER), *LATE_FETCH_RESPONSES * 3),
-    bad=Side(on(reference=WITHOUT_PRE_VOTE, kafka="3.9.1"), shows=(epochs_burned(at_least=2),)),
+    bad=Side(on(reference=WITHOUT_PRE_VOTE, kafka="3.9.1"), shows=(epochs_burned(at_least=3),)),
     good=Side(on(reference={}, kafka="newest 4"), never=(leader_deposed, epochs_burned(at_least=1))),
 )
 

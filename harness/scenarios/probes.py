@@ -24,7 +24,7 @@ from harness.model.faults.rpc import Api
 from harness.model.measures import enters
 from harness.model.quorum_states import State
 from harness.model.scenario import Scenario, Side, Source, on
-from harness.model.story import LEADER, Step, Who, cut, heal, kill, lead, mark, wait_until
+from harness.model.story import LEADER, Step, Who, cut, heal, kill, lead, mark, start, wait_until
 from harness.scenarios.expectations import grows, happens, leader_deposed
 from harness.scenarios.kip_279 import KIP_279
 from harness.scenarios.kip_595 import KIP_595
@@ -150,6 +150,33 @@ PV_14 = Scenario(
         never=(grows(1, at_least=2),),
         node_switches=PATIENT,
     ),
+)
+
+PV_15 = Scenario(
+    id="PV-15",
+    title="A voter forgets its vote on restart and may vote twice in one epoch",
+    question="Does n1, which has voted for n3, deny n2 its vote in the same epoch after a restart?",
+    source=KIP_996 / "FollowerState changes",
+    nodes=3,
+    story=(
+        *N2_LEADS,
+        cut("n1"),
+        pre_vote_of(3, "a later epoch, without a leader", GRANTED, epoch="$own_epoch+1"),
+        vote_of(3, "the first vote, for n3", GRANTED),
+        kill("n1"),
+        start("n1"),
+        vote_of(2, "a vote for n2 in the same epoch", DENIED),
+        vote_of(3, "the same vote again", GRANTED),
+        heal(),
+        wait_until(ALL_FOLLOW_LEADER),
+    ),
+    bad=Side(
+        on(reference={"reference.mutant": "vote-forgotten-on-restart"}),
+        breaks=("vote-forgotten", "unexpected-response"),
+        may_break=("vote-changed",),
+        node_switches=PATIENT,
+    ),
+    good=Side(GOOD, node_switches=PATIENT),
 )
 
 PV_22 = Scenario(
@@ -382,4 +409,4 @@ UR_16 = Scenario(
     good=Side(on(kafka="newest 4")),
 )
 
-SCENARIOS = (PV_14, PV_19, PV_20, PV_22, PV_40, DQ_01, DQ_02, RA_28, CB_01, LD_20, UR_16)
+SCENARIOS = (PV_14, PV_15, PV_19, PV_20, PV_22, PV_40, DQ_01, DQ_02, RA_28, CB_01, LD_20, UR_16)
