@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -15,6 +15,7 @@ from harness.commands.output.tables import print_table
 from harness.model import BadInput
 from harness.model.scenario import Scenario
 from harness.scenarios.description import describe
+from harness.scenarios.planned import FAMILIES, PLANNED, Planned
 
 WhatArgument = Annotated[str, typer.Argument(metavar="[list|show]", autocompletion=completed(lambda: ("list", "show")))]
 IdArgument = Annotated[str, typer.Argument(metavar="[ID]", autocompletion=completed(lambda: plugins.scenarios()))]
@@ -22,22 +23,56 @@ IdArgument = Annotated[str, typer.Argument(metavar="[ID]", autocompletion=comple
 
 @prints()
 def scenarios(output: Output, what: WhatArgument = "list", identifier: IdArgument = "") -> None:
-    """List the scenarios, or show one: `scenarios show ID`."""
+    """List the scenarios and what each one needs, or show one: `scenarios show ID`."""
     if what not in ("list", "show"):
         raise BadInput(f"scenarios {what!r}: expected list, or show ID")
-    chosen = [plugins.scenario(identifier)] if what == "show" else list(plugins.scenarios().values())
-    if output.is_json:
-        for each in chosen:
+    if what == "show":
+        _show(identifier, output)
+    elif output.is_json:
+        everything: tuple[Scenario | Planned, ...] = (*plugins.scenarios().values(), *PLANNED)
+        for each in everything:
             print_json(as_json(each))
-    elif what == "show":
-        print(describe(chosen[0]))
     else:
-        rows = [(each.id, each.title, ", ".join(each.systems), str(each.source)) for each in chosen]
-        print_table(("id", "title", "systems", "source"), rows)
+        running = [(each.id, each.title, _state(each), str(each.source)) for each in plugins.scenarios().values()]
+        planned = [(each.id, each.title, f"not yet: {each.missing}", str(each.source)) for each in PLANNED]
+        print_table(("id", "title", "runs on", "source"), sorted(running + planned, key=_by_family))
 
 
-def as_json(scenario: Scenario) -> dict[str, object]:
-    """A scenario for programs. state is `complete` if a system has all its sides; reason is why a side is missing."""
+def _show(identifier: str, output: Output) -> None:
+    planned = next((each for each in PLANNED if each.id == identifier.upper()), None)
+    chosen: Scenario | Planned = planned or plugins.scenario(identifier)
+    if output.is_json:
+        print_json(as_json(chosen))
+    elif isinstance(chosen, Planned):
+        print(f"{chosen.id}: {chosen.title}\n\nSource: {chosen.source}\nIt does not run yet: it {chosen.missing}.")
+    else:
+        print(describe(chosen))
+
+
+def _by_family(row: Sequence[str]) -> tuple[int, str]:
+    family = row[0].partition("-")[0]
+    known = tuple(FAMILIES)
+    return (known.index(family) if family in known else len(known), row[0])
+
+
+def _state(scenario: Scenario) -> str:
+    """The systems on which a scenario runs, with the side where that is one of two."""
+    return ", ".join(_on(scenario, system) for system in scenario.systems)
+
+
+def _on(scenario: Scenario, system: str) -> str:
+    sides = scenario.sides_on(system)
+    return system if len(sides) == len(scenario.sides) else f"{system} ({sides[0]} side)"
+
+
+def as_json(scenario: Scenario | Planned) -> dict[str, object]:
+    """A scenario for programs.
+
+    state is `complete` if a system has all its sides, and `missing` if it cannot be run; reason is why.
+    """
+    if isinstance(scenario, Planned):
+        about = {"id": scenario.id, "title": scenario.title, "source": str(scenario.source), "workload": ""}
+        return {**about, "state": "missing", "systems": {}, "reason": scenario.missing}
     whole = [system for system in scenario.systems if len(scenario.sides_on(system)) == len(scenario.sides)]
     return {
         "id": scenario.id,

@@ -16,17 +16,19 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.model.conditions import Condition
 from harness.model.faults.membership import Membership
-from harness.model.faults.probe import Probe
 from harness.model.faults.requests import Requests
 from harness.model.hosts import Host, HostView
 from harness.model.records.observation import Observation
 from harness.model.session import Connection
 from harness.model.story import Step
 from harness.model.transition_rules import TransitionRules
+
+if TYPE_CHECKING:
+    from harness.model.faults.probe import Probe  # it validates JSON, for which nodes alone do not need the library
 
 CONTROLLER_PORT = 9093
 Report = Callable[[str], None]

@@ -30,7 +30,7 @@ STATUS = (
     r"LeaderEpoch:\s+$epoch$",
     r"HighWatermark:\s+\d+$",
     r"MaxFollowerLag:\s+\d+$",
-    r"MaxFollowerLagTimeMs:\s+\d+$",
+    r"MaxFollowerLagTimeMs:\s+-?\d+$",
     r"CurrentVoters:\s+\[.*1.*2.*3.*\]",
     r"CurrentObservers:\s+\[\]",
 )
@@ -120,7 +120,7 @@ DQ_07 = Scenario(
             TOOL,
             [*QUORUM, "--bootstrap-server", "$controllers", "describe", "--status"],
             exit_code=1,
-            output=["not allowed with|Only one of"],
+            output=[r"not\s+allowed\s+with|Only\s+one\s+of"],
             name="two ways to bootstrap",
         ),
         run_tool(TOOL, [*QUORUM, "add-controller"], exit_code=1, output=["--command-config"], name="no configuration"),

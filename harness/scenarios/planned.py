@@ -76,7 +76,6 @@ DESCRIBE_QUORUM = _rows(
     "DQ",
     {},
 )
-CLUSTER_ID = _rows("CB", {1: ("Nodes of one quorum have different cluster ids", ASK)})
 DIVERGENCE = _rows(
     "LD",
     {
@@ -156,6 +155,6 @@ QUORUM_REASSIGNMENT = _rows(
 )
 
 PLANNED = (
-    *(*PRE_VOTE, *PROGRESS_TIMEOUT, *DESCRIBE_QUORUM, *CLUSTER_ID),
+    *(*PRE_VOTE, *PROGRESS_TIMEOUT, *DESCRIBE_QUORUM),
     *(*DIVERGENCE, *UNCLEAN_RECOVERY, *QUORUM_REASSIGNMENT),
 )
