@@ -1,7 +1,7 @@
 # The README's two commands, `make demo` and `make test`, and what they need.
 # Each does all the set-up by itself; a second call finds it done.
 
-.PHONY: demo test test-all test-docker lint setup lock benchmarks clean
+.PHONY: demo test test-all test-docker scenarios lint setup lock benchmarks clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -40,6 +40,10 @@ $(VENV)/.done: requirements.lock pyproject.toml bootstrap.sh
 lock:
 	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
 	  --extra dev --python-version 3.11 pyproject.toml -o requirements.lock >/dev/null
+
+# Plays every scenario that was not played as it is now, on both systems, and writes docs/catalogue.md.
+scenarios: setup
+	$(BIN)/python docs/catalogue.py play
 
 benchmarks: setup
 	for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done

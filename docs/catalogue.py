@@ -80,7 +80,7 @@ def is_missing(scenario: Scenario, system: str, times: int | None) -> bool:
 
 
 def play(
-    scenarios: Sequence[Scenario], system: str, times: int | None, store: Path
+    scenarios: Sequence[Scenario], system: str, times: int | None, at_once: int | None, store: Path
 ) -> Iterator[tuple[Scenario, RunVerdict]]:
     """Play what is missing on a system, a batch at a time, and store the results of each batch."""
     missing = [each for each in scenarios if each.sides_on(system) and is_missing(each, system, times)]
@@ -90,7 +90,7 @@ def play(
         side = "both" if len(sides) == len(each.sides) else sides[0]
         groups.setdefault((wanted(each, system, times), side), []).append(each)
     for (runs, side), group in groups.items():
-        request = ReproductionRequest(system=system, side=side, times=runs)  # type: ignore[arg-type]
+        request = ReproductionRequest(system=system, side=side, times=runs, at_once=at_once)  # type: ignore[arg-type]
         for first in range(0, len(group), BATCH):
             batch = group[first : first + BATCH]
             with progress() as on_event:
@@ -225,6 +225,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("ids", nargs="*", metavar="ID")
     parser.add_argument("--system", action="append", choices=("reference", "kafka"))
     parser.add_argument("--times", type=int)
+    parser.add_argument("--at-once", type=int, help="runs at a time; as many as the machine allows if not given")
     parser.add_argument("--store", type=Path, default=STORE)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args(arguments)
@@ -234,7 +235,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.what == "play":
         scenarios = [plugins.scenario(each) for each in options.ids] or list(plugins.scenarios().values())
         for system in options.system or ("reference", "kafka"):
-            for scenario, verdict in play(scenarios, system, options.times, options.store):
+            for scenario, verdict in play(scenarios, system, options.times, options.at_once, options.store):
                 print(f"{scenario.id} on {system}: {verdict.summary}", flush=True)
                 failed += [] if verdict.verdict is Verdict.VALID else [scenario.id]
     PAGE.write_text(render())
