@@ -41,6 +41,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "cluster_id": "the cluster's id",
     "controllers": "host:port of every controller, with commas",
     "brokers": "host:port of every broker, with commas",
+    **{f"n{node}_host": f"host of n{node}" for node in range(1, NODES_MAX + 1)},
     **{f"n{node}_controller": f"host:port of controller n{node}" for node in range(1, NODES_MAX + 1)},
     **{f"n{node}_broker": f"host:port of broker n{node}" for node in range(1, NODES_MAX + 1)},
 }

@@ -18,7 +18,7 @@ from harness.model.conditions import (
     is_unattached,
     leads_partition,
 )
-from harness.model.faults.probe import ask
+from harness.model.faults.probe import ask, run_tool
 from harness.model.faults.requests import create_partition, produce
 from harness.model.faults.rpc import Api
 from harness.model.measures import enters
@@ -209,6 +209,41 @@ PV_22 = Scenario(
     good=Side(GOOD, node_switches=N2_FIRST),
 )
 
+JMX = "9999"
+SERVES_METRICS = {"splitbrain.jmx.port": JMX}
+
+
+def metric_is(node: int, state: str) -> Step:
+    """The metric current-state of a node, read by JMX."""
+    url = f"service:jmx:rmi:///jndi/rmi://$n{node}_host:{JMX}/jmxrmi"
+    options = ["--jmx-url", url, "--object-name", "kafka.server:type=raft-metrics", "--attributes", "current-state"]
+    arguments = [*options, "--one-time"]
+    return run_tool("kafka-jmx", arguments, output=[rf",{state}$"], no_output=["voted$"], name=f"n{node} is {state}")
+
+
+PV_33 = Scenario(
+    id="PV-33",
+    title="Metrics show states that the log does not",
+    question="Is current-state prospective while n1 is Prospective, and never 'voted'?",
+    source=KIP_996 / "Public Interfaces",
+    nodes=3,
+    story=(
+        *N2_LEADS,
+        metric_is(2, "leader"),
+        metric_is(1, "follower"),
+        cut("n1"),
+        wait_until(is_prospective(1)),
+        metric_is(1, "prospective"),
+        heal(),
+        wait_until(ALL_FOLLOW_LEADER),
+    ),
+    good=Side(
+        on(kafka="newest 4", kafka_switches=SERVES_METRICS),
+        shows=(happens(enters(State.PROSPECTIVE, node=1)),),
+        node_switches=PATIENT,
+    ),
+)
+
 INVALID = {"error_code": "invalid_request"}
 NEXT = "$epoch+1"
 
@@ -342,6 +377,34 @@ CB_01 = Scenario(
     good=Side(GOOD, never=(leader_deposed,), node_switches=N2_FIRST),
 )
 
+ADD_N9 = {
+    "cluster_id": "$cluster_id",
+    "timeout": 2000,
+    "voter_id": 9,
+    "voter_directory_id": "AAAAAAAAAAAAAAAAAAAACQ",
+    "listeners": [{"name": "CONTROLLER", "host": "localhost", "port": 9093}],
+}
+
+RA_05 = Scenario(
+    id="RA-05",
+    title="A node that does not lead accepts a reassignment",
+    question="Do followers refuse to add a voter, and name no reason but that they do not lead?",
+    source=KIP_642 / "AlterPartitionReassignments",
+    nodes=3,
+    voters=3,
+    layout="combined",
+    story=(
+        wait_until(ALL_FOLLOW_LEADER),
+        lead("n2"),
+        wait_until(all_follow(2)),
+        *(
+            ask(node, "AddRaftVoter", 0, ADD_N9, {"error_code": "not_leader_or_follower"}, name="a new voter")
+            for node in ("n1", "n3")
+        ),
+    ),
+    good=Side(on(kafka="newest 4"), never=(leader_deposed,)),
+)
+
 TOPIC, T_0 = "t", "t-0"
 ALL_BROKERS = (wait_until(ALL_FOLLOW_LEADER), wait_until(BROKERS_LIVE))
 
@@ -409,4 +472,4 @@ UR_16 = Scenario(
     good=Side(on(kafka="newest 4")),
 )
 
-SCENARIOS = (PV_14, PV_15, PV_19, PV_20, PV_22, PV_40, DQ_01, DQ_02, RA_28, CB_01, LD_20, UR_16)
+SCENARIOS = (PV_14, PV_15, PV_19, PV_20, PV_22, PV_33, PV_40, DQ_01, DQ_02, RA_05, RA_28, CB_01, LD_20, UR_16)

@@ -31,7 +31,7 @@ from nodes.kafka.artifacts import Library
 from nodes.kafka.configuration import CLIENT_PORT, REPLICATION_PORT, Layout
 from nodes.kafka.membership import KafkaMembership
 from nodes.kafka.requests import KafkaRequests
-from nodes.kafka.system import KafkaSystem
+from nodes.kafka.system import JMX_PORT, KafkaSystem
 from nodes.kafka.system import label as kafka_label
 from nodes.kafka.versions import KafkaVersion
 from nodes.kafka.zookeeper import BROKER_PORTS
@@ -188,6 +188,7 @@ KAFKA = SystemKind(
     has_features=lambda version: KafkaVersion.parse(version).has_features,
     switches=lambda: (
         Switch("NAME", "as in server.properties", "Kafka's", "any property of Kafka's server.properties"),
+        Switch(JMX_PORT, "a port", "", "the JVM serves its metrics there (JMX), without authentication"),
     ),
     metadata_log=QUORUM_LOG,
 )

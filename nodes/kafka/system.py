@@ -38,6 +38,10 @@ rootLogger.appenderRef.stdout.ref=stdout
 """
 
 
+JMX_PORT = "splitbrain.jmx.port"
+"""A node's property that Kafka does not know: the port on which its JVM serves metrics, without authentication."""
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaSystem:
     """harness.model.systems.NodeSystem of nodes of one release.
@@ -74,8 +78,8 @@ class KafkaSystem:
 
     def command(self, host: HostView) -> NodeCommand:
         """The JVM that serves this node, logging to its standard output."""
-        heap = f"-Xmx{HEAP_MIB[self.layout]}m"
-        return NodeCommand(java(self.release, host, "-Xms64m", heap, "kafka.Kafka", str(properties_file(host))))
+        options = ["-Xms64m", f"-Xmx{HEAP_MIB[self.layout]}m", *jmx_options(host, self.overrides)]
+        return NodeCommand(java(self.release, host, *options, "kafka.Kafka", str(properties_file(host))))
 
     def files(self, host: HostView) -> NodeFiles:
         """This node's log and quorum-state."""
@@ -100,6 +104,16 @@ class KafkaSystem:
             joins_later = newcomer or host.view.node not in self.initial_voters
             tool += ["--no-initial-controllers"] if joins_later else _first_quorum(self.initial_voters, hosts)
         await host.run(java(self.release, host.view, "-Xmx64m", *tool), timeout_seconds=FORMAT_SECONDS)
+
+
+def jmx_options(host: HostView, overrides: Mapping[str, str]) -> list[str]:
+    """What makes the JVM serve its metrics on this port of the host, if the node's properties have JMX_PORT."""
+    port = overrides.get(JMX_PORT)
+    if port is None:
+        return []
+    remote = {"port": port, "rmi.port": port, "authenticate": "false", "ssl": "false", "host": host.bound}
+    options = [f"-Dcom.sun.management.jmxremote.{name}={value}" for name, value in remote.items()]
+    return [*options, f"-Djava.rmi.server.hostname={host.address}"]
 
 
 def java(release: Release, host: HostView, *arguments: str) -> list[str]:

@@ -34,6 +34,7 @@ TOOLS: Final[Mapping[str, str]] = {
     "kafka-features": "FeatureCommand",
     "kafka-get-offsets": "GetOffsetShell",
     "kafka-groups": "GroupsCommand",
+    "kafka-jmx": "JmxTool",
     "kafka-leader-election": "LeaderElectionCommand",
     "kafka-log-dirs": "LogDirsCommand",
     "kafka-metadata-quorum": "MetadataQuorumCommand",

@@ -63,6 +63,8 @@ class ClusterFacts:
             case "brokers":
                 return ",".join(self.brokers.values())
         number, _, kind = name.removeprefix("n").partition("_")
+        if kind == "host":
+            return {**self.brokers, **self.controllers}.get(int(number), "").rpartition(":")[0]
         return {"controller": self.controllers, "broker": self.brokers}[kind].get(int(number))
 
     def _own_epoch(self, node: int | None) -> int | None:

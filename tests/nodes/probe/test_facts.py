@@ -54,8 +54,8 @@ def test_each_placeholder_has_its_fact(tmp_path: Path) -> None:
         "controllers": "10.0.0.1:9093,10.0.0.2:9093,10.0.0.3:9093",
         "brokers": "10.0.0.1:9092",
     }
-    nodes = known(facts(tmp_path), "n3_controller", "n1_broker")
-    assert nodes == {"n3_controller": "10.0.0.3:9093", "n1_broker": "10.0.0.1:9092"}
+    nodes = known(facts(tmp_path), "n3_controller", "n1_broker", "n3_host")
+    assert nodes == {"n3_controller": "10.0.0.3:9093", "n1_broker": "10.0.0.1:9092", "n3_host": "10.0.0.3"}
 
 
 def test_leader_is_not_called_for_other_facts(tmp_path: Path) -> None:
