@@ -185,7 +185,7 @@ def run_headline(plan: Plan, findings: Sequence[Finding], expectations: Sequence
     if side is None:
         return headline_of(None, verdict_of(findings), None)
     met = [expectation.met for expectation in expectations]
-    all_met = False if False in met else None if None in met or not met else True
+    all_met = False if False in met else None if None in met else True
     return headline_of(plan.side, _verdict_without(side.expected_findings, findings), all_met)
 
 
