@@ -123,7 +123,7 @@ DQ_07 = Scenario(
             output=[r"not\s+allowed\s+with|Only\s+one\s+of"],
             name="two ways to bootstrap",
         ),
-        run_tool(TOOL, [*QUORUM, "add-controller"], exit_code=1, output=["configuration file"], name="no configuration"),
+        run_tool(TOOL, [*QUORUM, "add-controller"], exit_code=1, output=["configuration"], name="no configuration"),
     ),
     good=Side(GOOD),
 )
