@@ -161,6 +161,7 @@ UR_03 = Scenario(
         *ONE_LAGS,
         reassign_partition(PARTITION, (1, 4, 3, 2)),
         *elected(1),
+        produce("n1", PARTITION, 1),  # of a partition without any record, nothing is compared
         *all_return(1),
         await_membership(),
     ),
