@@ -132,7 +132,7 @@ def of_scenario_2(number: int, leaders: int) -> Case:
 LD_21 = Case(
     id="LD-21",
     title="A follower truncates below its high watermark where its leader's log differs",
-    question="Does n3, whose high watermark is 2, truncate to 0, or keep the two records that n4 has not?",
+    question="Does n3, which has stored a high watermark above 0, truncate to 0, or keep a record that n4 has not?",
     section="Proposed Changes, Scenario 3",
     story=unclean_leader_changes(4),
     shows=(log_end(2), truncation_rounds(2)),
