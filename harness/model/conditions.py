@@ -50,6 +50,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "any_lost_election": "a node follows the winner of an election in which it was a candidate",
     "has_longest_log": "the log of {node} is longer than that of every other follower",
     "caught_up": "every node that responds has caught up with the leader",
+    "broker_live": "broker {node} is live",
     "brokers_live": "all brokers are live",
     "leads_partition": "{node} leads {partition}",
     "in_sync": "{node} is in sync in {partition}",
@@ -62,6 +63,7 @@ TEXTS: Final[Mapping[str, str]] = {
 """The text of each condition by name. A condition whose text mentions a node or a partition needs one."""
 
 OF_BROKERS: Final = (
+    "broker_live",
     "brokers_live",
     "leads_partition",
     "in_sync",
@@ -156,6 +158,11 @@ def partition_offline(partition: str) -> Condition:
 def replication_settled(node: int, partition: str) -> Condition:
     """This broker is in sync, or has logged since its start that it cannot append what it fetched."""
     return Condition("replication_settled", node, partition)
+
+
+def broker_live(node: int) -> Condition:
+    """The broker responds, and all brokers that respond list it: with KRaft it is not fenced."""
+    return Condition("broker_live", node)
 
 
 def session_lost(node: int) -> Condition:

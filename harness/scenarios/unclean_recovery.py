@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harness.model.conditions import (
-    all_follow,
+    broker_live,
     in_sync,
     not_in_sync,
     partition_offline,
@@ -193,7 +193,7 @@ UR_05 = Scenario(
     story=(
         *all_in_sync_die(),
         start("n3"),
-        wait_until(all_follow(1)),
+        wait_until(broker_live(3)),
         *STAYS_OFFLINE,
         *all_return(4),
     ),

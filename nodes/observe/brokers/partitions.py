@@ -47,13 +47,21 @@ def is_fenced(node: int, view: PartitionsView) -> bool:
     return bool(view.metadata) and all(node not in known.brokers for known in view.metadata.values())
 
 
+def is_live(node: int, view: PartitionsView) -> bool:
+    """This broker responds, and every broker that responds takes it for live."""
+    return node in view.metadata and all(node in known.brokers for known in view.metadata.values())
+
+
 def all_live(nodes: Collection[int], view: PartitionsView) -> bool:
     """Every broker responds, and takes all for live."""
     return all(view.metadata.get(node, BrokerMetadata()).brokers.issuperset(nodes) for node in nodes)
 
 
 def holds(condition: Condition, view: PartitionsView) -> bool:
-    """Whether a condition of a partition holds; False for other conditions."""
+    """Whether a condition of a partition, or that a broker is live, holds; False for other conditions."""
+    if condition.name == "broker_live":
+        assert condition.node is not None
+        return is_live(condition.node, view)
     state = view.state(condition.partition) if condition.partition is not None else None
     is_in_sync = state is not None and condition.node in state.in_sync
     if condition.name == "replication_settled":

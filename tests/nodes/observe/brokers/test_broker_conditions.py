@@ -13,6 +13,7 @@ from harness.model.conditions import (
     LEADER_KNOWN,
     Condition,
     all_follow,
+    broker_live,
     in_sync,
     is_candidate,
     is_not_leader,
@@ -151,6 +152,18 @@ def test_brokers_are_live_if_each_takes_all_for_live() -> None:
     assert live({1, 2}, {1, 2}) == (True, True)
     assert live({1, 2}, {2}) == (False, False)
     assert live({1, 2}) == (False, False)
+
+
+def test_broker_is_live_if_it_answers_and_every_broker_that_answers_takes_it_for_live() -> None:
+    def live(seen_by: dict[int, set[int]]) -> bool:
+        seen = PartitionsView({node: BrokerMetadata(brokers=frozenset(each)) for node, each in seen_by.items()})
+        in_quorum = holds_in_quorum(broker_live(3), QuorumView((1, 2, 3), {}, {}, brokers=seen))
+        assert in_quorum is holds(broker_live(3), BrokerView((1, 2, 3), ALL, seen))
+        return in_quorum
+
+    assert live({1: {1, 3}, 3: {1, 3}})
+    assert not live({1: {1}, 3: {1, 3}})
+    assert not live({1: {1, 3}})
 
 
 def test_session_in_a_quorum_is_lost_if_every_broker_that_answers_takes_it_for_dead() -> None:
