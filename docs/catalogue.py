@@ -228,7 +228,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--at-once", type=int, help="runs at a time; as many as the machine allows if not given")
     parser.add_argument("--store", type=Path, default=STORE)
     parser.add_argument("--check", action="store_true")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     if options.check:
         return int(not PAGE.exists() or PAGE.read_text() != render())
     failed = []

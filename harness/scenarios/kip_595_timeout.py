@@ -5,11 +5,12 @@ Contains the scenarios about that node. What the others see of it is in kip_595.
 
 from __future__ import annotations
 
-from harness.model.conditions import LEADER_KNOWN, all_follow, is_not_leader
-from harness.model.measures import enters
+from harness.model.conditions import ALL_FOLLOW_LEADER, BROKERS_LIVE, LEADER_KNOWN, all_follow, is_not_leader
+from harness.model.faults.requests import create_partition
+from harness.model.measures import Event, enters
 from harness.model.quorum_states import State
 from harness.model.scenario import Scenario, Side, on
-from harness.model.story import cut, heal, heal_links, mark, seconds, sleep, wait_until
+from harness.model.story import cut, cut_links, heal, heal_links, lead, mark, seconds, sleep, wait_until
 from harness.scenarios.expectations import grows, happens, later_than
 from harness.scenarios.kip_595 import KIP_595
 from harness.scenarios.kip_996 import WITHOUT_PRE_VOTE
@@ -112,4 +113,36 @@ LP_06 = Scenario(
     ),
 )
 
-SCENARIOS = (LP_02, LP_03, LP_04, LP_06)
+TOPIC_IS_CREATED = "a topic is created"
+N4_KNOWS = Event("observations", "partitions that n4 reports", (("kind", "partition"), ("node", 4)))
+
+# n4 fetches from n1 until that resigns, although it could reach the other voters.
+LP_09 = Scenario(
+    id="LP-09",
+    title="A broker serves metadata of a leader that was cut off for an unbounded time",
+    question="How long after a topic was created does n4 know it, which fetched from the old leader n1 until then?",
+    source=PROGRESS_TIMEOUT,
+    nodes=4,
+    voters=3,
+    layout="combined",
+    story=(
+        wait_until(ALL_FOLLOW_LEADER),
+        lead("n1"),
+        wait_until(all_follow(1)),
+        wait_until(BROKERS_LIVE),
+        cut_links([(1, 2), (2, 1), (1, 3), (3, 1)]),
+        wait_until(is_not_leader(1)),
+        mark(TOPIC_IS_CREATED),
+        create_partition("t", (2, 3)),
+        sleep(seconds(8)),
+        heal(),
+        wait_until(ALL_FOLLOW_LEADER),
+    ),
+    good=Side(
+        on(kafka="newest 4"),
+        shows=(happens(N4_KNOWS, since=TOPIC_IS_CREATED, until="heal"),),
+        never=(later_than(6000, TOPIC_IS_CREATED, N4_KNOWS),),
+    ),
+)
+
+SCENARIOS = (LP_02, LP_03, LP_04, LP_06, LP_09)

@@ -59,14 +59,12 @@ PRE_VOTE = _rows(
     "PV",
     {
         13: ("Candidates that lose an election compete again and again", POLICY),
-        33: ("Metrics show states that the log does not", METRICS),
     },
 )
 PROGRESS_TIMEOUT = _rows(
     "LP",
     {
         8: ("A follower does not change its role when it appends a change of the voters", OBSERVERS),
-        9: (
             "A broker serves metadata of a leader that was cut off for an unbounded time",
             "needs a workload of topics",
         ),
@@ -79,9 +77,7 @@ DESCRIBE_QUORUM = _rows(
 DIVERGENCE = _rows(
     "LD",
     {
-        4: ("A follower needs two round trips to find where its log diverges", ASK),
         8: ("A follower keeps an offset whose epoch is not the leader's", PARTITIONS),
-        9: ("A clean election needs more than one round trip", PARTITIONS),
         10: ("A leader that knows no epochs cannot answer its follower", PARTITIONS),
         11: ("A follower stays stuck when its request for an epoch's end fails", PARTITIONS),
         12: ("Compaction removes all records of an epoch, and logs diverge", KRAFT_PARTITIONS),
@@ -95,7 +91,6 @@ DIVERGENCE = _rows(
 UNCLEAN_RECOVERY = _rows(
     "UR",
     {
-        6: ("An operator forces an unclean election", KRAFT_PARTITIONS),
         7: ("The tool prefers a longer log of an older epoch", RECOVERY),
         8: ("The current epoch of a replica hides that its last records are older", RECOVERY),
         9: ("The plan for a manual recovery overwrites a file", RECOVERY),
@@ -112,14 +107,12 @@ UNCLEAN_RECOVERY = _rows(
         21: ("A broker that the controller has fenced is elected", RECOVERY),
         22: ("An in-sync replica returns while the tool elects another", RECOVERY),
         23: ("A user without permissions recovers partitions", RECOVERY),
-        24: ("The test plan of the KIP", RECOVERY),
         25: ("A tool that fails slows the controller", RECOVERY),
         26: ("The controller changes while the tool runs", RECOVERY),
         28: ("A malformed list of designated leaders elects a wrong one", RECOVERY),
         29: ("The schemas of the RPCs differ from KIP-966", RECOVERY),
         30: ("Rejected alternative: the controller recovers by itself", RECOVERY),
         31: ("The tool sends one request for each partition", RECOVERY),
-        32: ("Recovery on Kafka as it is: order the replicas by their logs, then elect", KRAFT_PARTITIONS),
     },
 )
 QUORUM_REASSIGNMENT = _rows(
@@ -128,7 +121,6 @@ QUORUM_REASSIGNMENT = _rows(
         2: ("A reassignment waits for a slow replica although another has caught up", REASSIGNMENT),
         3: ("A cancelled reassignment leaves the voters half changed", REASSIGNMENT),
         4: ("Two reassignments interleave", MEMBERSHIP),
-        5: ("A node that does not lead accepts a reassignment", REASSIGNMENT),
         6: ("A repeated request appends a second record", REASSIGNMENT),
         7: ("A change of the voters is acknowledged, and lost", MEMBERSHIP),
         8: ("A client that gave up assumes that its change failed", MEMBERSHIP),

@@ -1,0 +1,84 @@
+"""KIP-279 with KRaft: what a leader answers about the ends of its epochs, and how many rounds clean elections need."""
+
+from __future__ import annotations
+
+from harness.model.conditions import in_sync
+from harness.model.faults.membership import elect
+from harness.model.faults.probe import ask
+from harness.model.faults.requests import create_partition, produce
+from harness.model.faults.rpc import Api
+from harness.model.scenario import Scenario, Side, on
+from harness.model.story import Step, start, wait_until
+from harness.scenarios.expectations import logs_equal, truncation_rounds
+from harness.scenarios.kip_279 import KIP_279
+from harness.scenarios.kip_279_kraft import leader_changes_twice
+from harness.scenarios.one_partition import PARTITION, QUORUM_LED_BY_N1, SHORT_SESSIONS, TOPIC, dies, leads
+
+
+def end_of_epoch(who: str, epoch: int, known: int, end: int, name: str) -> Step:
+    """OffsetForLeaderEpoch: the largest epoch up to this one that the leader knows, and the end of its records."""
+    topic = {"topic": TOPIC, "partitions": [{"partition": 0, "current_leader_epoch": -1, "leader_epoch": epoch}]}
+    fields = {"error_code": "none", "leader_epoch": known, "end_offset": end}
+    expected = {f"topics.0.partitions.0.{field}": value for field, value in fields.items()}
+    values = {"replica_id": -1, "topics": [topic]}
+    return ask(who, Api.OFFSET_FOR_LEADER_EPOCH, 4, values, expected, listener="client", name=name)
+
+
+LD_04 = Scenario(
+    id="LD-04",
+    title="A follower needs two round trips to find where its log diverges",
+    question="Does the leader answer with the largest epoch that it knows, if it does not know the one asked for?",
+    source=KIP_279 / "Proposed Changes, Scenario 1",
+    nodes=4,
+    voters=3,
+    layout="combined",
+    story=(
+        *leader_changes_twice(15),
+        end_of_epoch("n3", 1, known=0, end=21, name="an epoch that n3 does not know"),
+        end_of_epoch("n3", 0, known=0, end=21, name="the epoch before"),
+        end_of_epoch("n3", 2, known=2, end=31, name="its own epoch"),
+    ),
+    good=Side(
+        on(kafka="newest 4", kafka_switches=SHORT_SESSIONS),
+        shows=(logs_equal, truncation_rounds(1)),
+        never=(truncation_rounds(2),),
+    ),
+)
+
+
+def fails_over(old: int, new: int) -> tuple[Step, ...]:
+    """The leader dies, an in-sync replica leads and appends; then the old leader is in sync and preferred again."""
+    return (
+        *dies(old),
+        leads(new),
+        produce(f"n{new}", PARTITION, 5),
+        start(f"n{old}"),
+        wait_until(in_sync(old, PARTITION)),
+        elect("preferred", PARTITION),
+        leads(3),
+        produce("n3", PARTITION, 5, acks="all"),
+        wait_until(in_sync(4, PARTITION)),
+    )
+
+
+LD_09 = Scenario(
+    id="LD-09",
+    title="A clean election needs more than one round trip",
+    question="Do replicas truncate at most once in each clean election and each return to the preferred leader?",
+    source=KIP_279 / "Proposed Changes",
+    nodes=4,
+    voters=3,
+    layout="combined",
+    story=(
+        *QUORUM_LED_BY_N1,
+        create_partition(TOPIC, (3, 4), {"min.insync.replicas": "1"}),
+        leads(3),
+        wait_until(in_sync(4, PARTITION)),
+        produce("n3", PARTITION, 10, acks="all"),
+        *fails_over(3, 4),
+        *fails_over(3, 4),
+    ),
+    good=Side(on(kafka="newest 4", kafka_switches=SHORT_SESSIONS), shows=(logs_equal,), never=(truncation_rounds(2),)),
+)
+
+SCENARIOS = (LD_04, LD_09)
