@@ -65,14 +65,7 @@ PROGRESS_TIMEOUT = _rows(
     "LP",
     {
         8: ("A follower does not change its role when it appends a change of the voters", OBSERVERS),
-            "A broker serves metadata of a leader that was cut off for an unbounded time",
-            "needs a workload of topics",
-        ),
     },
-)
-DESCRIBE_QUORUM = _rows(
-    "DQ",
-    {},
 )
 DIVERGENCE = _rows(
     "LD",
@@ -147,6 +140,6 @@ QUORUM_REASSIGNMENT = _rows(
 )
 
 PLANNED = (
-    *(*PRE_VOTE, *PROGRESS_TIMEOUT, *DESCRIBE_QUORUM),
+    *(*PRE_VOTE, *PROGRESS_TIMEOUT,
     *(*DIVERGENCE, *UNCLEAN_RECOVERY, *QUORUM_REASSIGNMENT),
 )
