@@ -29,12 +29,9 @@ PARTITIONS = "needs partitions and replication in the reference system"
 KRAFT_PARTITIONS = "needs partitions with chosen replicas on Kafka without ZooKeeper"
 RECOVERY = "needs the unclean recovery tool and its RPCs, which no Kafka release has, in the reference system"
 ROLES = "needs roles, listeners and a cluster id for each node"
-ASK = "needs a step that sends one request of chosen values"
 TOOL = "needs a step that runs a command-line tool"
-METRICS = "needs an observer of metrics (JMX)"
 POLICY = "needs a policy of elections that the reference system does not have"
 OBSERVERS = "needs a story with observers of a dynamic quorum"
-STORY = "needs a story"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +136,4 @@ QUORUM_REASSIGNMENT = _rows(
     },
 )
 
-PLANNED = (
-    *(*PRE_VOTE, *PROGRESS_TIMEOUT,
-    *(*DIVERGENCE, *UNCLEAN_RECOVERY, *QUORUM_REASSIGNMENT),
-)
+PLANNED = (*PRE_VOTE, *PROGRESS_TIMEOUT, *DIVERGENCE, *UNCLEAN_RECOVERY, *QUORUM_REASSIGNMENT)
