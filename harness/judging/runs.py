@@ -248,9 +248,8 @@ def _reproduction_summary(verdict: Verdict, sides: Sequence[tuple[RunDirectory, 
         Verdict.INVALID: "Not as documented",
         Verdict.UNKNOWN: "Unknown",
     }
-    return (
-        f"{headlines[verdict]}: {'; '.join(_tally(name, sides) for name in ('bad', 'good') if _runs_of(name, sides))}."
-    )
+    tallies = [_tally(name, sides) for name in ("bad", "good") if _runs_of(name, sides)]
+    return f"{headlines[verdict]}: {'; '.join(tallies)}."
 
 
 def _runs_of(name: str, sides: Sequence[tuple[RunDirectory, RunVerdict]]) -> list[RunVerdict]:
@@ -261,7 +260,7 @@ def _tally(name: str, sides: Sequence[tuple[RunDirectory, RunVerdict]]) -> str:
     """How many runs of a side went as documented, with Wilson's 95 % interval where there are several."""
     runs = _runs_of(name, sides)
     fitting = sum(tone_of(run.headline) is Verdict.VALID for run in runs)
-    shown = "shows the anomaly" if name == "bad" else "does not"
+    shown = "shows the anomaly" if name == "bad" else "does not" if _runs_of("bad", sides) else "is as documented"
     if len(runs) == 1:
         return f"the {name} side {shown if fitting else 'is not as documented'}"
     low, high = wilson_interval(fitting, len(runs))
