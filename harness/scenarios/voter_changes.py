@@ -156,14 +156,14 @@ PV_30 = Scenario(
 )
 
 
-def removed_while_cut_off(wait_seconds: float) -> tuple[Step, ...]:
-    """n1 leads, is cut off, and is removed by the leader that follows it, so long after that leader's election."""
+def removed_while_cut_off(*meanwhile: Step) -> tuple[Step, ...]:
+    """n1 leads, is cut off, and is removed by the leader that follows it, after these steps."""
     return (
         *N1_LEADS,
         mark("n1 is cut off"),
         cut("n1"),
         wait_until(is_not_leader(1)),
-        sleep(seconds(wait_seconds)),
+        *meanwhile,
         remove_voter("n1"),
         await_membership(),
         sleep(seconds(6)),
@@ -190,7 +190,7 @@ LP_07 = Scenario(
     nodes=3,
     voters=3,
     layout="combined",
-    story=removed_while_cut_off(0),
+    story=removed_while_cut_off(),
     bad=Side(
         on(kafka="4.3.1"),
         shows=(*RESIGNS_AND_FOLLOWS, happens(enters(State.PROSPECTIVE, node=1), since="the role of n1 shows")),
@@ -202,7 +202,7 @@ LP_07 = Scenario(
             later_than(4500, "n1 is cut off", enters(State.RESIGNED, node=1)),
             *(happens(event, since="the role of n1 shows") for event in campaigns(1)),
         ),
-        story=removed_while_cut_off(12),
+        story=removed_while_cut_off(sleep(seconds(12))),
     ),
 )
 

@@ -41,6 +41,13 @@ def test_every_documented_scenario_runs_or_says_what_is_missing():
     assert documented <= planned | set(plugins.scenarios())
 
 
+@pytest.mark.parametrize("identifier", plugins.scenarios())
+def test_every_step_of_a_scenario_is_one_of_a_plan(identifier):
+    scenario = plugins.scenarios()[identifier]
+    steps = [StoryStep.of(step) for side in scenario.sides for step in scenario.story_of(side)]
+    assert len(steps) > 1
+
+
 def test_scenario_that_does_not_run_yet_says_why():
     shown = splitbrain("scenarios", "show", PLANNED[0].id)
     assert shown.code == EXIT_VALID
