@@ -17,6 +17,7 @@ from harness.model import BadInput
 from harness.model.errors import EXIT_INVALID, EXIT_USAGE, EXIT_VALID
 from harness.model.story import LEADER, cut, kill
 from harness.planning.plan import Plan, StoryStep
+from harness.scenarios.description import describe
 from harness.scenarios.planned import FAMILIES, PLANNED
 from nodes.reference.system import check_switches
 from results.files import write_text
@@ -66,12 +67,19 @@ def test_scenario_shows_how_the_story_of_a_side_differs() -> None:
 
 
 @pytest.mark.parametrize("identifier", plugins.scenarios())
-def test_scenario_is_shown_with_its_question_and_its_sides(identifier):
-    result, scenario = splitbrain("scenarios", "show", identifier), plugins.scenarios()[identifier]
+def test_scenario_is_described_with_its_question_and_its_sides(identifier):
+    scenario = plugins.scenarios()[identifier]
+    text = describe(scenario)
+    assert scenario.question in text
+    assert ("\nBad side: " in text) is (scenario.bad is not None)
+    assert ("\nGood side: " in text) is (scenario.good is not None)
+    assert all(expectation.text in text for side in scenario.sides.values() for expectation in side.shows)
+
+
+def test_scenario_is_shown_by_its_id_in_any_case():
+    result = splitbrain("scenarios", "show", "pv-01")
     assert result.code == EXIT_VALID
-    assert scenario.question in result.out
-    assert ("\nBad side: " in result.out) is (scenario.bad is not None)
-    assert ("\nGood side: " in result.out) is (scenario.good is not None)
+    assert result.out == describe(plugins.scenario("PV-01")) + "\n"
 
 
 def test_every_scenario_is_listed_for_programs_with_its_sides():
