@@ -61,7 +61,7 @@ def test_scenario_that_does_not_run_yet_says_why():
 def test_scenario_shows_how_the_story_of_a_side_differs() -> None:
     out = splitbrain("scenarios", "show", "EX-02").out
     good = out[out.index("Good side:") :]
-    assert "  after step 14: kill n1\n  after step 14: start n1\n" in good
+    assert "  after step 15: kill n1\n  after step 15: start n1\n" in good
     assert "without step" not in good
     assert "kafka 4.3.1 with controller.quorum.request.timeout.ms=10000" in splitbrain("scenarios", "show", "EX-03").out
 
