@@ -43,6 +43,8 @@ TEXTS: Final[Mapping[str, str]] = {
     "all_follow_leader": "all nodes follow one leader",
     "all_follow": "all nodes follow {node}",
     "is_not_leader": "another node than {node} leads",
+    "responds": "{node} responds",
+    "is_follower": "{node} is a follower",
     "is_unattached": "{node} is unattached",
     "is_prospective": "{node} is prospective",
     "is_candidate": "{node} is a candidate",
@@ -110,6 +112,16 @@ def lost_election(node: int) -> Condition:
 def has_longest_log(node: int) -> Condition:
     """The leader knows this voter's log to be longer than those of all other voters but its own."""
     return Condition("has_longest_log", node)
+
+
+def responds(node: int) -> Condition:
+    """This node has answered the last request of the observer."""
+    return Condition("responds", node)
+
+
+def is_follower(node: int) -> Condition:
+    """This node is a Follower, of any leader."""
+    return Condition("is_follower", node)
 
 
 def is_unattached(node: int) -> Condition:

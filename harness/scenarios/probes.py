@@ -14,13 +14,15 @@ from harness.model.conditions import (
     BROKERS_LIVE,
     LEADER_KNOWN,
     all_follow,
+    is_follower,
     is_prospective,
     is_unattached,
     leads_partition,
+    responds,
 )
 from harness.model.faults.probe import ask, run_tool
 from harness.model.faults.requests import create_partition, produce
-from harness.model.faults.rpc import Api
+from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, intercept
 from harness.model.measures import enters
 from harness.model.quorum_states import State
 from harness.model.scenario import Scenario, Side, Source, on
@@ -29,7 +31,14 @@ from harness.scenarios.expectations import grows, happens, leader_deposed
 from harness.scenarios.kip_279 import KIP_279
 from harness.scenarios.kip_595 import KIP_595
 from harness.scenarios.kip_996 import KIP_996
-from harness.scenarios.kip_996_elections import CATCH_UP, ELECTION_TIMEOUT, IDLE_INTERVAL, N2_FIRST, merged
+from harness.scenarios.kip_996_elections import (
+    CATCH_UP,
+    ELECTION_TIMEOUT,
+    IDLE_INTERVAL,
+    N2_FIRST,
+    drop_votes,
+    merged,
+)
 from harness.scenarios.unclean_recovery import UNCLEAN_RECOVERY
 from harness.scenarios.voter_changes import KIP_642
 
@@ -165,6 +174,7 @@ PV_15 = Scenario(
         vote_of(3, "the first vote, for n3", GRANTED),
         kill("n1"),
         start("n1"),
+        wait_until(responds(1)),
         vote_of(2, "a vote for n2 in the same epoch", DENIED),
         vote_of(3, "the same vote again", GRANTED),
         heal(),
@@ -179,6 +189,12 @@ PV_15 = Scenario(
     good=Side(GOOD, node_switches=PATIENT),
 )
 
+NEVER_FETCHED = (
+    drop_votes("votes of n1", sources=(1,)),
+    RpcRule("fetches of n1 from n3", RpcMatch((Api.FETCH,), "request", (1,), (3,)), DROP),
+)
+"""n3 wins the election, and n1 follows it without a fetch that succeeds."""
+
 PV_22 = Scenario(
     id="PV-22",
     title="A follower grants a pre-vote although it fetches from a healthy leader",
@@ -188,15 +204,10 @@ PV_22 = Scenario(
     story=(
         *N2_LEADS,
         ask_vote("n1", "a pre-vote while n1 fetches", DENIED, pre_vote=True),
-        cut("n1"),
-        ask(
-            "n1",
-            Api.BEGIN_QUORUM_EPOCH,
-            0,
-            quorum_request({"leader_id": 3, "leader_epoch": "$own_epoch+1"}),
-            {f"{PARTITION}.error_code": "none"},
-            name="n3 leads a later epoch",
-        ),
+        intercept(*NEVER_FETCHED),
+        kill("n2"),
+        wait_until(is_prospective(1)),
+        wait_until(is_follower(1)),
         pre_vote_of(2, "a pre-vote before the first fetch", GRANTED),
         heal(),
         wait_until(ALL_FOLLOW_LEADER),
@@ -204,9 +215,9 @@ PV_22 = Scenario(
     bad=Side(
         on(reference={"reference.mutant": "followers-always-deny-pre-vote"}),
         breaks=("unexpected-response",),
-        node_switches=N2_FIRST,
+        node_switches=PATIENT,
     ),
-    good=Side(GOOD, node_switches=N2_FIRST),
+    good=Side(GOOD, node_switches=PATIENT),
 )
 
 JMX = "9999"

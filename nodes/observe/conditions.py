@@ -110,6 +110,8 @@ OF_NODE: Mapping[str, Callable[[QuorumView, int], bool]] = {
     "all_follow": all_follow,
     "is_not_leader": is_not_leader,
     "has_longest_log": has_longest_log,
+    "responds": lambda view, node: node in view.responding,
+    "is_follower": partial(is_in, State.FOLLOWER),
     "is_unattached": partial(is_in, State.UNATTACHED),
     "is_prospective": partial(is_in, State.PROSPECTIVE),
     "is_candidate": partial(is_in, State.CANDIDATE),
