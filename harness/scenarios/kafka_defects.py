@@ -16,12 +16,15 @@ from harness.model.conditions import (
 )
 from harness.model.faults.disks import corrupt_checkpoint
 from harness.model.faults.membership import add_voter, await_membership, remove_voter
+from harness.model.faults.probe import run_tool
 from harness.model.faults.requests import create_topic
 from harness.model.faults.rpc import Api, RpcMatch, RpcRule, delay, intercept
 from harness.model.scenario import Scenario, Side, Source, on
 from harness.model.story import (
     DOWN,
+    LEADER,
     LOST_THE_ELECTION,
+    Step,
     cut,
     cut_links,
     heal,
@@ -216,4 +219,46 @@ EX_04 = Scenario(
     good=Side(on(kafka="3.9.1", kafka_switches=CALM)),
 )
 
-SCENARIOS = (EX_02, EX_03, EX_04)
+LONG_ELECTION = {"controller.quorum.election.timeout.ms": "8000"}
+SLOW_VOTES = RpcRule("votes", RpcMatch((Api.VOTE,), "request", pre_vote=False), delay(3000))
+"""A new leader is elected three seconds after the first candidacy, and until then no node knows one."""
+
+
+def described_while_leaderless(bootstrap: str, addresses: str) -> tuple[Step, ...]:
+    """The leader is killed, and the tool asks for the quorum's status at once."""
+    return (
+        wait_until(ALL_FOLLOW_LEADER),
+        wait_until(BROKERS_LIVE),
+        sleep(seconds(1)),
+        intercept(SLOW_VOTES),
+        kill(LEADER),
+        run_tool(
+            "kafka-metadata-quorum",
+            [bootstrap, addresses, "describe", "--status"],
+            output=[r"LeaderId:\s+\d"],
+            within=90,
+            name="the status during an election",
+        ),
+        heal(),
+        wait_until(ALL_FOLLOW_LEADER),
+    )
+
+
+# KafkaAdminClient$LeastLoadedBrokerOrActiveKController.provide() returns the controller of the last metadata, which is
+# null if DescribeCluster has answered -1. ControllerNodeProvider requests new metadata then; this one does not.
+EX_05 = Scenario(
+    id="EX-05",
+    title="An admin client that asks the controllers during an election hangs until its time-out",
+    question="Does kafka-metadata-quorum describe the quorum if no leader is known for three seconds?",
+    source=Source("KIP-919") / "Admin clients of controllers",
+    nodes=3,
+    layout="combined",
+    story=described_while_leaderless("--bootstrap-controller", "$controllers"),
+    bad=Side(on(kafka="4.3.1", kafka_switches=LONG_ELECTION), breaks=("unexpected-output",)),
+    good=Side(
+        on(kafka="4.3.1", kafka_switches=LONG_ELECTION),
+        story=described_while_leaderless("--bootstrap-server", "$brokers"),
+    ),
+)
+
+SCENARIOS = (EX_02, EX_03, EX_04, EX_05)
