@@ -392,7 +392,7 @@ ADD_N9 = {
     "cluster_id": "$cluster_id",
     "timeout": 2000,
     "voter_id": 9,
-    "voter_directory_id": "AAAAAAAAAAAAAAAAAAAACQ",
+    "voter_directory_id": "00000000-0000-0000-0000-000000000009",
     "listeners": [{"name": "CONTROLLER", "host": "localhost", "port": 9093}],
 }
 
