@@ -38,7 +38,7 @@ from harness.scenarios.expectations import (
     leader_deposed,
 )
 from harness.scenarios.kip_996 import KIP_996
-from harness.scenarios.kip_996_elections import CATCH_UP, IDLE_INTERVAL, N2_FIRST, drop_votes, first_leader, merged
+from harness.scenarios.kip_996_elections import CATCH_UP, IDLE_INTERVAL, N2_FIRST, drop_votes, merged
 from harness.scenarios.kip_996_prospective import N1_N2, WITHOUT_LEADER
 
 MANY_TRANSITIONS = (
@@ -126,6 +126,8 @@ PV_10 = Scenario(
     source=KIP_996 / "New ProspectiveState",
     nodes=5,
     story=(
+        wait_until(ALL_FOLLOW_LEADER),
+        lead("n2"),
         wait_until(all_follow(2)),
         CATCH_UP,
         intercept(*NO_VOTES_WITH_N1),
@@ -148,7 +150,6 @@ PV_10 = Scenario(
             happens(enters(State.UNATTACHED, node=1), since="n2 is killed", until="heal"),
             happens(enters(State.CANDIDATE, node=1)),
         ),
-        node_switches=first_leader(2, nodes=5, others_ms=2000),
     ),
 )
 
@@ -218,6 +219,8 @@ PV_39 = Scenario(
     source=Source("KAFKA-20895"),
     nodes=5,
     story=(
+        wait_until(ALL_FOLLOW_LEADER),
+        lead("n2"),
         wait_until(all_follow(2)),
         CATCH_UP,
         mark(N2_IS_STOPPED),
@@ -229,13 +232,11 @@ PV_39 = Scenario(
     bad=Side(
         on(reference={}, kafka="4.3.1"),
         shows=(DENIED, leader_deposed),
-        node_switches=first_leader(2, nodes=5, others_ms=2000),
     ),
     good=Side(
         on(reference={"reference.end_quorum_grants": "true"}),
         shows=(leader_deposed,),
         never=(DENIED,),
-        node_switches=first_leader(2, nodes=5, others_ms=2000),
     ),
 )
 

@@ -352,7 +352,16 @@ PV_27 = Scenario(
     question="Does n1 become a Candidate once, in one new epoch, if two of five voters do not know Pre-Vote?",
     source=KIP_996 / "Compatibility",
     nodes=5,
-    story=(wait_until(all_follow(2)), CATCH_UP, kill("n2"), sleep(seconds(9)), heal(), wait_until(LEADER_KNOWN)),
+    story=(
+        wait_until(ALL_FOLLOW_LEADER),
+        lead("n2"),
+        wait_until(all_follow(2)),
+        CATCH_UP,
+        kill("n2"),
+        sleep(seconds(9)),
+        heal(),
+        wait_until(LEADER_KNOWN),
+    ),
     good=Side(
         on(reference={}, kafka="newest 4", kafka_nodes={4: "3.9.1", 5: "3.9.1"}),
         shows=(happens(N1_IS_CANDIDATE), happens(enters(State.LEADER, node=1)), grows(1, at_least=1)),
