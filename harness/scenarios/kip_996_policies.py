@@ -19,6 +19,7 @@ from harness.model.story import (
     cut_links,
     heal,
     kill,
+    lead,
     mark,
     pause,
     restart,
