@@ -1,10 +1,11 @@
-"""Whether nodes and Kafka's tools answered as the story expects: every comparison that a probe recorded.
+"""Whether nodes and Kafka's tools answered as the story expects: every comparison that an action recorded.
 
-    unexpected-response     a response, or whether there was one, differs from what an `ask` expects
+    unexpected-response     a response, or whether there was one, differs from what an `ask` or a voter change expects
     unexpected-output       a tool's exit code or output differs from what a `run_tool` expects
 
-Each is invalid: the story expects what a KIP promises. A probe that had nothing to compare, e.g. without an answer
-although one is expected, ended with an error, which the check `nemesis` reports.
+Each is invalid: the story expects what a KIP promises. An action that had nothing to compare, e.g. without an answer
+although one is expected, ended with an error, which the check `nemesis` reports. A voter change that is expected to
+succeed compares nothing.
 """
 
 from __future__ import annotations
@@ -14,18 +15,20 @@ from pyspark.sql import functions as fn
 
 from checkers.framework.contract import Check, JudgeSettings, finding
 from checkers.framework.timeline import is_done
+from harness.model.faults.membership import ADD_VOTER, REMOVE_VOTER
 from harness.model.faults.probe import ASK, RUN_TOOL
 
 CHECK = "responses"
-NAMES = {ASK: "unexpected-response", RUN_TOOL: "unexpected-output"}
-GUARANTEES = {ASK: "a response is as its API promises", RUN_TOOL: "a tool ends as it promises"}
+COMPARING = (ASK, RUN_TOOL, ADD_VOTER, REMOVE_VOTER)
+NAME, GUARANTEE = "unexpected-response", "a response is as its API promises"
+TOOL_NAME, TOOL_GUARANTEE = "unexpected-output", "a tool ends as it promises"
 COMPARED = "array<struct<field string, expected string, found string, holds boolean>>"
 
 
 def findings(history: DataFrame, _observations: DataFrame, _settings: JudgeSettings) -> DataFrame:
     """Every comparison that does not hold."""
     differing = comparisons(history).where("not holds")
-    name, guarantee = (_by_probe(words) for words in (NAMES, GUARANTEES))
+    name, guarantee = _of_tool_or(TOOL_NAME, NAME), _of_tool_or(TOOL_GUARANTEE, GUARANTEE)
     message = fn.format_string("%s: %s: %s: expected %s, found %s", guarantee, "name", "field", "expected", "found")
     return finding(
         differing,
@@ -39,11 +42,11 @@ def findings(history: DataFrame, _observations: DataFrame, _settings: JudgeSetti
 
 
 def comparisons(history: DataFrame) -> DataFrame:
-    """(index, time_ns, f, node, name, field, expected, found, holds): what probes compared; node is that of an ask.
+    """(index, time_ns, f, node, name, field, expected, found, holds): what was compared with a node's answer.
 
     The nemesis's invocations are `info` too; they have no comparisons.
     """
-    done = history.where(is_done(NAMES))
+    done = history.where(is_done(COMPARING))
     compared = fn.from_json(fn.get_json_object("value", "$.compared"), COMPARED)
     return done.select(
         "index",
@@ -55,8 +58,8 @@ def comparisons(history: DataFrame) -> DataFrame:
     )
 
 
-def _by_probe(words: dict[str, str]) -> Column:
-    return fn.when(fn.col("f") == ASK, words[ASK]).otherwise(words[RUN_TOOL])
+def _of_tool_or(of_tool: str, other: str) -> Column:
+    return fn.when(fn.col("f") == RUN_TOOL, of_tool).otherwise(other)
 
 
 RESPONSES = Check(findings)

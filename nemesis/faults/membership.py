@@ -6,6 +6,12 @@ to have begun: the new replicas come first in the partition's assignment. `await
 waits for the pending changes and reports the state of each that is not done. A request without a response may have been
 carried out, so its change is pending too, for UNANSWERED_SECONDS.
 
+A story may expect that a voter change is refused, or that it is appended and not answered. The answer is compared with
+that, and a difference is a finding of the check `responses`. What is pending follows from what happened: an accepted
+change is, also where a refusal was expected, so that a change which is acknowledged and lost shows; a change without an
+answer is for UNANSWERED_SECONDS, after which either outcome is right; a refused change is not, although Kafka may still
+commit one that it refused with REQUEST_TIMED_OUT or NOT_LEADER_OR_FOLLOWER after it was appended.
+
 Nothing is undone: voters and replicas stay where they are.
 """
 
@@ -16,17 +22,22 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from harness.model import PeerFailure
+from harness.model.expected import Compared
 from harness.model.faults.membership import (
+    ADD_VOTER,
     MEMBERSHIP_SECONDS,
+    REMOVE_VOTER,
     Change,
     Election,
     Membership,
     MembershipView,
     Partition,
     Reassignment,
+    Refusal,
+    Refused,
     Replicas,
     VoterChange,
     add_voter,
@@ -41,7 +52,7 @@ from nemesis.arguments import Replicas as ChosenReplicas
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
 
-VOTER_ACTIONS = ("add_voter", "remove_voter")
+VOTER_ACTIONS = (ADD_VOTER, REMOVE_VOTER)
 VOTERS = "voters"
 """The name in NemesisContext.unavailable of the reason why voters cannot change."""
 VOTERS_MIN = 2
@@ -50,6 +61,23 @@ LEADER_SECONDS = 10.0
 """How long to wait for a leader of the quorum, and for the elected leaders of partitions."""
 UNANSWERED_SECONDS = 15.0
 """How long to wait for a change whose request had no response before it counts as not carried out."""
+ANSWER_SECONDS = 0.5
+"""How long a leader that has appended a change must not answer, where no answer is expected."""
+ACCEPTED = "accepted"
+NO_ANSWER = "no answer"
+
+
+class ChangeVoter(OnNodes):
+    """Whose role changes, and whether the request is expected to be refused with an error, or not to be answered."""
+
+    refused: Refusal | None = None
+    is_answered: bool = True
+
+    @model_validator(mode="after")
+    def _expects_one_outcome(self) -> ChangeVoter:
+        if self.refused and not self.is_answered:
+            raise ValueError("refused: expected no error, since no answer is expected (is_answered)")
+        return self
 
 
 class Reassign(Arguments):
@@ -83,7 +111,7 @@ def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolv
     order = context.shuffled()
     if "who" in value:
         chosen = context.nodes_in_role(value["who"])
-        return {"nodes": [node for node in order if node in chosen]}
+        return {**value, "nodes": [node for node in order if node in chosen]}
     if f == "reassign_partition":
         return {**value, "nodes": list(value["replicas"])}
     count = value["partitions"] if f == "reassign" else 0
@@ -99,17 +127,75 @@ async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[st
     assert membership is not None
     if f == "await_membership":
         return await _await_pending(context, membership, resolved["within_seconds"])
-    view = await _view(membership)
+    if f in VOTER_ACTIONS:
+        return await _change_voter(context, membership, f, resolved)
     if f == "elect":
-        return await _elect(membership, view, resolved["how"], resolved["partition"])
+        return await _elect(membership, await _view(membership), resolved["how"], resolved["partition"])
     if f == "reassign_partition":
         return await _reassign_partition(context, membership, resolved)
-    changes = _moves(view, resolved) if f == "reassign" else _voter(view, resolved["nodes"], joins=f == "add_voter")
+    changes = _moves(await _view(membership), resolved)
     if not changes:
-        return {"label": f"{f}: no node or partition to change"}
+        return {"label": f"{f}: no partition to change"}
     await _request(context, membership, changes)
     words = "; ".join(change.text for change in changes)
     return {"changes": [change.text for change in changes], "label": words}
+
+
+async def _change_voter(context: NemesisContext, membership: Membership, f: str, resolved: Resolved) -> dict[str, Any]:
+    """Request one voter change, and compare its answer if a refusal or none is expected.
+
+    Raises PeerFailure if success is expected and the request is refused, or if there is nothing to compare.
+    """
+    refused, is_answered = resolved["refused"], resolved["is_answered"]
+    view = await _view(membership, with_partitions=False)
+    change = _voter(view, resolved["nodes"], f == ADD_VOTER, is_any_possible=refused is not None)
+    if change is None:
+        return {"label": f"{f}: no node to change"}
+    done = {"changes": [change.text], "nodes": [change.node], "name": change.text}
+    if refused is None and is_answered:
+        await _request(context, membership, [change])
+        return {**done, "label": change.text}
+    found = await (_answer if is_answered else _answer_after_append)(context, membership, change)
+    expected = refused or NO_ANSWER
+    compared = Compared("answer", expected, found, found == expected)
+    return {**done, "compared": [compared.to_json()], "label": f"{change.text}: {found}"}
+
+
+async def _answer(context: NemesisContext, membership: Membership, change: VoterChange) -> str:
+    """Request the change; returns the error with which it is refused, or that it is accepted."""
+    try:
+        await _request(context, membership, [change])
+    except Refused as refusal:
+        return refusal.error
+    return ACCEPTED
+
+
+async def _answer_after_append(context: NemesisContext, membership: Membership, change: VoterChange) -> str:
+    """Request the change until the leader has appended it, and the answer that came by then or shortly after.
+
+    Raises PeerFailure if the leader neither appends nor answers in time.
+    """
+    request = asyncio.create_task(_answer(context, membership, change))
+    try:
+        await _until_appended(membership, change, request)
+        await asyncio.wait({request}, timeout=ANSWER_SECONDS)
+        return request.result() if request.done() else NO_ANSWER
+    finally:
+        request.cancel()
+        await asyncio.wait({request})  # it notes that it has no answer
+
+
+async def _until_appended(membership: Membership, change: VoterChange, request: asyncio.Task[str]) -> None:
+    """Wait until the leader's voters are as requested, or the request is answered. Raises PeerFailure if neither."""
+    deadline = asyncio.get_running_loop().time() + LEADER_SECONDS
+    while not request.done():
+        view = await _view(membership, with_partitions=False)
+        if change.is_done(view):
+            return
+        if asyncio.get_running_loop().time() > deadline:
+            waited = f"not appended after {LEADER_SECONDS:g} s"
+            raise PeerFailure(f"requesting that {change.text}: {waited}: {change.state(view)}")
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def _elect(membership: Membership, view: MembershipView, how: Election, name: str | None) -> dict[str, Any]:
@@ -188,12 +274,12 @@ def _not_elected(view: MembershipView, partition: Partition, how: Election) -> s
     return f"expected its preferred replica n{preferred} to lead, found {found}"
 
 
-async def _view(membership: Membership) -> MembershipView:
+async def _view(membership: Membership, with_partitions: bool = True) -> MembershipView:
     """A view, once there is a leader to provide it. Raises PeerFailure if there is none for LEADER_SECONDS."""
     deadline = asyncio.get_running_loop().time() + LEADER_SECONDS
     while True:
         try:
-            return await membership.view()
+            return await membership.view(with_partitions)
         except PeerFailure:
             if asyncio.get_running_loop().time() > deadline:
                 raise
@@ -218,7 +304,7 @@ async def _request(context: NemesisContext, membership: Membership, changes: Seq
         moves = [change for change in changes if isinstance(change, Reassignment)]
         if moves:
             await membership.reassign(moves)
-    except NoAnswer:
+    except (NoAnswer, asyncio.CancelledError):
         context.unanswered |= {_subject(change) for change in changes}
         raise
     except PeerFailure:
@@ -234,10 +320,11 @@ async def _await_pending(context: NemesisContext, membership: Membership, within
     """Poll until all changes are done. Raises PeerFailure with the state of each that is not done in time."""
     start = asyncio.get_running_loop().time()
     requested, dropped, problem = len(context.pending), 0, ""
+    with_partitions = any(isinstance(change, Reassignment) for change in context.pending.values())
     while context.pending:
         elapsed = asyncio.get_running_loop().time() - start
         try:
-            view = await membership.view()
+            view = await membership.view(with_partitions)
         except PeerFailure as error:
             problem = str(error)
         else:
@@ -270,12 +357,18 @@ def _moves(view: MembershipView, resolved: Resolved) -> Sequence[Change]:
     return list(moves.values())
 
 
-def _voter(view: MembershipView, nodes: Sequence[int], joins: bool) -> Sequence[Change]:
-    """The first of these nodes that can join, or can leave without fewer than VOTERS_MIN voters remaining."""
-    if joins:
-        return [VoterChange(node, True) for node in nodes if node in view.observers][:1]
-    can_leave = len(view.voters) > VOTERS_MIN
-    return [VoterChange(node, False) for node in nodes if node in view.voters and can_leave][:1]
+def _voter(view: MembershipView, nodes: Sequence[int], joins: bool, is_any_possible: bool) -> VoterChange | None:
+    """The change of the first of these nodes that can join, or can leave with VOTERS_MIN voters or more remaining.
+
+    is_any_possible: of the first of these nodes, since the change is expected to be refused.
+    """
+    if is_any_possible:
+        can_change = nodes
+    elif joins:
+        can_change = [node for node in nodes if node in view.observers]
+    else:
+        can_change = [node for node in nodes if node in view.voters and len(view.voters) > VOTERS_MIN]
+    return VoterChange(can_change[0], joins) if can_change else None
 
 
 def unavailable(context: NemesisContext, f: str) -> str | None:
@@ -296,8 +389,8 @@ FAULT = Fault(
     actions={
         "reassign": Action(Reassign, momentary=True),
         "reassign_partition": Action(ReassignPartition, momentary=True),
-        "add_voter": Action(OnNodes, momentary=True),
-        "remove_voter": Action(OnNodes, momentary=True),
+        ADD_VOTER: Action(ChangeVoter, momentary=True),
+        REMOVE_VOTER: Action(ChangeVoter, momentary=True),
         "elect": Action(Elect, momentary=True),
         "await_membership": Action(AwaitMembership, waits=True),
     },
@@ -308,4 +401,5 @@ FAULT = Fault(
     sample=sample,
     heal_order=90,
     trials=((remove_voter("n3"), sleep(0.5)), (elect(), sleep(0.2))),
+    checks=("responses",),
 )

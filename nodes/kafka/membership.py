@@ -5,7 +5,8 @@ what follows from a view.
 
 Requests go to the active controller: to its listener in a quorum, to the controller among the brokers with ZooKeeper,
 where there are no voters. Controllers of a quorum do not support Metadata, so partitions are requested from the
-brokers, one after another until one responds.
+brokers, one after another until one responds. Voter changes have connections of their own: Kafka handles a connection's
+requests one after another, and a leader that cannot commit a change does not answer it for a while.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from harness.model import PeerFailure
-from harness.model.faults.membership import Election, MembershipView, Partition, Reassignment, Replicas, VoterChange
+from harness.model.faults.membership import (
+    Election,
+    MembershipView,
+    Partition,
+    Reassignment,
+    Refused,
+    Replicas,
+    VoterChange,
+)
 from harness.model.session import Connection
 from harness.model.systems import CONTROLLER_PORT
 from nodes.kafka.configuration import CLIENT_PORT
@@ -54,16 +63,20 @@ class KafkaMembership:
         self._has_quorum = has_quorum
         port = CONTROLLER_PORT if has_quorum else CLIENT_PORT
         self._controllers = {node: connect(node, "splitbrain-membership", port) for node in addresses}
+        self._changers = {node: connect(node, "splitbrain-voter-changes", port) for node in addresses}
         self._brokers = {node: connect(node, "splitbrain-membership", CLIENT_PORT) for node in addresses}
 
     async def close(self) -> None:
         """Close every connection."""
-        for connection in (*self._controllers.values(), *self._brokers.values()):
-            await connection.close()
+        for connections in (self._controllers, self._changers, self._brokers):
+            for connection in connections.values():
+                await connection.close()
 
-    async def view(self) -> MembershipView:
+    async def view(self, with_partitions: bool = True) -> MembershipView:
         """The current membership."""
         voters, observers = await self._voters_and_observers()
+        if not with_partitions:
+            return MembershipView(voters, observers)
         listed = await self._call_leader(LIST_PARTITION_REASSIGNMENTS, {"timeout": TIMEOUT_MS, "topics": None})
         _check("listing reassignments", listed.error_code, listed.error_message)
         moves = {(topic.name, each.partition_index): each for topic in listed.topics for each in topic.partitions}
@@ -78,11 +91,12 @@ class KafkaMembership:
         """Request that the leader add or remove a voter, with the directory id that the leader knows."""
         quorum = await self._describe_quorum()
         # A node whose disk was replaced is both voter and observer until its old directory is removed as a voter.
-        replicas = quorum.observers if change.joins else quorum.current_voters
-        directories = {state.replica_id: state.replica_directory_id for state in replicas}
+        in_order = (
+            (quorum.current_voters, quorum.observers) if change.joins else (quorum.observers, quorum.current_voters)
+        )
+        directories = {state.replica_id: state.replica_directory_id for states in in_order for state in states}
         if change.node not in directories:
-            kind = "observer" if change.joins else "voter"
-            raise PeerFailure(f"requesting that {change.text}: the leader knows no {kind} n{change.node}")
+            raise PeerFailure(f"requesting that {change.text}: the leader knows no n{change.node}")
         listener = {"name": "CONTROLLER", "host": self._addresses[change.node], "port": CONTROLLER_PORT}
         values = {
             "cluster_id": None,
@@ -91,7 +105,8 @@ class KafkaMembership:
             "voter_directory_id": directories[change.node],
             "listeners": [listener],
         }
-        response = await self._call_leader(ADD_RAFT_VOTER if change.joins else REMOVE_RAFT_VOTER, values)
+        api_key = ADD_RAFT_VOTER if change.joins else REMOVE_RAFT_VOTER
+        response = await self._changers[self._require_leader()].call_latest(api_key, values, TIMEOUT_MS)
         _check(f"requesting that {change.text}", response.error_code, response.error_message)
 
     async def reassign(self, moves: Sequence[Reassignment]) -> None:
@@ -133,10 +148,13 @@ class KafkaMembership:
         return partition
 
     async def _call_leader(self, api_key: int, values: Mapping[str, Any]) -> Any:
+        return await self._controllers[self._require_leader()].call_latest(api_key, values, TIMEOUT_MS)
+
+    def _require_leader(self) -> int:
         leader = self._leader()
         if leader is None:
             raise PeerFailure("calling the active controller: no node claims to be the leader")
-        return await self._controllers[leader].call_latest(api_key, values, TIMEOUT_MS)
+        return leader
 
     async def _partitions(self) -> Mapping[Partition, Replicas]:
         values = {"topics": None, "allow_auto_topic_creation": False, "include_topic_authorized_operations": False}
@@ -174,4 +192,4 @@ def _numbers(nodes: Iterable[Any]) -> tuple[int, ...]:
 
 def _check(what: str, error: ErrorCode, message: str | None) -> None:
     if error is not ErrorCode.none:
-        raise PeerFailure(f"{what}: {error.name}{f' ({message})' if message else ''}")
+        raise Refused(f"{what}: {error.name}{f' ({message})' if message else ''}", error.name.upper())

@@ -10,7 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
+from harness.model.errors import PeerFailure
 from harness.model.story import Step, Who
+
+ADD_VOTER: Final = "add_voter"
+REMOVE_VOTER: Final = "remove_voter"
 
 Partition = tuple[str, int]
 """Topic and partition."""
@@ -19,6 +23,25 @@ Election = Literal["preferred", "unclean"]
 
 MEMBERSHIP_SECONDS: Final = 90.0
 """How long a story waits for requested changes by default."""
+
+Refusal = Literal[
+    "DUPLICATE_VOTER",
+    "INVALID_REQUEST",
+    "INVALID_VOTER_KEY",
+    "NOT_LEADER_OR_FOLLOWER",
+    "REQUEST_TIMED_OUT",
+    "UNSUPPORTED_VERSION",
+    "VOTER_NOT_FOUND",
+]
+"""The errors with which Kafka refuses a voter change (KIP-853, AddRaftVoter and RemoveRaftVoter)."""
+
+
+class Refused(PeerFailure):
+    """A request was answered with this error of Kafka, by its name in upper case."""
+
+    def __init__(self, message: str, error: str) -> None:
+        super().__init__(message)
+        self.error = error
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +128,15 @@ class Membership(Protocol):
     Every call raises PeerFailure with the peer's message if it is refused, and NoAnswer if it may have taken effect.
     """
 
-    async def view(self) -> MembershipView:
-        """The current members. Raises PeerFailure if no node can report them."""
+    async def view(self, with_partitions: bool = True) -> MembershipView:
+        """The current members, as the leader's log has them, committed or not. Raises PeerFailure if no node reports
+        them.
+
+        A leader that cannot commit reports voters and observers, but no partitions.
+        """
 
     async def change_voter(self, change: VoterChange) -> None:
-        """Request that the leader add or remove a voter."""
+        """Request that the leader add or remove a voter. Raises Refused if it answers with an error."""
 
     async def reassign(self, moves: Sequence[Reassignment]) -> None:
         """Request that the active controller reassign partitions."""
@@ -131,14 +158,23 @@ def reassign_partition(partition: str, replicas: Sequence[int]) -> Step:
     return Step("reassign_partition", {"partition": partition, "replicas": list(replicas)})
 
 
-def add_voter(who: Who) -> Step:
-    """Make an observer a voter: of a role of several nodes, the first that is not one yet."""
-    return Step("add_voter", {"who": who})
+def add_voter(who: Who, refused: Refusal | None = None, is_answered: bool = True) -> Step:
+    """Make an observer a voter: of a role of several nodes, the first that is not one yet.
+
+    refused is the error that is expected instead of success, for the first node of the role whatever it is. With
+    is_answered=False the leader is expected to append the change and not to answer, because it cannot commit; the step
+    ends as soon as it has appended. What happens otherwise is a finding of the check `responses`.
+    """
+    return Step(ADD_VOTER, {"who": who, **_expected(refused, is_answered)})
 
 
-def remove_voter(who: Who) -> Step:
-    """Make a voter an observer: of a role of several nodes, the first that is one."""
-    return Step("remove_voter", {"who": who})
+def remove_voter(who: Who, refused: Refusal | None = None, is_answered: bool = True) -> Step:
+    """Make a voter an observer: of a role of several nodes, the first that is one. For the rest see add_voter."""
+    return Step(REMOVE_VOTER, {"who": who, **_expected(refused, is_answered)})
+
+
+def _expected(refused: Refusal | None, is_answered: bool) -> dict[str, str | bool]:
+    return {**({"refused": refused} if refused else {}), **({} if is_answered else {"is_answered": False})}
 
 
 def elect(how: Election = "preferred", partition: str | None = None) -> Step:
