@@ -11,15 +11,17 @@ from collections.abc import Mapping
 from harness.model.conditions import CAUGHT_UP, LEADER_KNOWN, all_follow, is_not_leader
 from harness.model.faults.disks import lose_disk
 from harness.model.faults.membership import add_voter, await_membership, remove_voter
+from harness.model.faults.probe import run_tool
 from harness.model.faults.requests import create_topic
 from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, intercept
 from harness.model.measures import enters, exits, grants, sends
 from harness.model.quorum_states import State
-from harness.model.scenario import Scenario, Side, on
+from harness.model.scenario import Scenario, Side, Source, on
 from harness.model.story import cut, cut_links, heal, heal_links, kill, lead, mark, seconds, sleep, start, wait_until
 from harness.scenarios.expectations import commit_gap, epochs_burned, happens, leader_deposed
 from harness.scenarios.kip_595 import KIP_595
-from harness.scenarios.kip_996_elections import drop_votes
+from harness.scenarios.kip_996 import KIP_996
+from harness.scenarios.kip_996_elections import N2_FIRST, drop_votes
 from harness.scenarios.voter_changes import KIP_642, N1_LEADS, campaigns, role_shows
 
 FETCH_TIMEOUT = "controller.quorum.fetch.timeout.ms"
@@ -370,4 +372,84 @@ RA_36 = Scenario(
     ),
 )
 
-SCENARIOS = (LP_08, RA_04, RA_07, RA_08, RA_11, RA_12, RA_13, RA_14, RA_16, RA_18, RA_36)
+# n2 and n3 commit records that n1 does not have. n3 returns with an empty disk while n2 is partitioned.
+PV_32_DYNAMIC = Scenario(
+    id="PV-32-DYNAMIC",
+    title="A voter with a new directory id elects a lagging voter, and committed records are lost",
+    question="Is n1, which lacks committed records, not elected with n3, whose new disk has a new directory id?",
+    source=KIP_996 / "Covering disk loss scenario in scope",
+    nodes=3,
+    voters=3,
+    story=(
+        wait_until(all_follow(2)),
+        cut("n1"),
+        sleep(seconds(4)),
+        lose_disk("n3", newcomer=True),
+        heal_links(_both_ways((1, 3))),
+        cut_links(_both_ways((2, 3))),
+        mark("n1 and n3 are alone"),
+        start("n3"),
+        sleep(seconds(15)),
+        mark("n2 is back"),
+        heal(),
+        wait_until(LEADER_KNOWN),
+        sleep(seconds(4)),
+    ),
+    good=Side(
+        on(kafka="newest 4"),
+        shows=(
+            happens(enters(State.PROSPECTIVE, node=1), since="n1 and n3 are alone"),
+            happens(enters(State.LEADER, node=2), since="n2 is back"),
+        ),
+        never=(
+            *(happens(enters(State.LEADER, node=node), since="n1 and n3 are alone") for node in (1, 3)),
+            happens(exits()),
+        ),
+        node_switches=N2_FIRST,
+    ),
+)
+
+_REMOVE_N3 = ["--bootstrap-controller", "$controllers", "remove-controller", "--controller-id", "3"]
+
+RA_35 = Scenario(
+    id="RA-35",
+    title="A voter is unregistered while it is still in the quorum",
+    question="Are a removal with a wrong directory id, or without one, and the unregistration of a voter refused?",
+    source=Source("KAFKA-20865"),
+    nodes=3,
+    voters=3,
+    layout="combined",
+    story=(
+        *N1_LEADS,
+        run_tool(
+            "kafka-metadata-quorum",
+            [*_REMOVE_N3, "--controller-directory-id", "AAAAAAAAAAAAAAAAAAAAAQ"],
+            exit_code=1,
+            output=["VoterNotFoundException"],
+            name="a removal with a wrong directory id",
+        ),
+        run_tool(
+            "kafka-metadata-quorum",
+            _REMOVE_N3,
+            exit_code=1,
+            output=[r"--controller-directory-id/-d\s+is\s+required"],
+            name="a removal without a directory id",
+        ),
+        run_tool(
+            "kafka-cluster",
+            ["unregister", "--bootstrap-controller", "$controllers", "--id", "3"],
+            exit_code=1,
+            name="the unregistration of a voter",
+        ),
+        wait_until(CAUGHT_UP),
+        *role_shows(3),
+    ),
+    bad=Side(
+        on(kafka="4.3.1"),
+        shows=(happens(enters(State.PROSPECTIVE, node=3), since="the role of n3 shows"),),
+        never=(happens(exits()),),
+        breaks=("unexpected-output",),
+    ),
+)
+
+SCENARIOS = (LP_08, PV_32_DYNAMIC, RA_04, RA_07, RA_08, RA_11, RA_12, RA_13, RA_14, RA_16, RA_18, RA_35, RA_36)

@@ -57,6 +57,20 @@ def test_tool_that_ends_otherwise_is_invalid_and_has_no_node(spark: SparkSession
     assert found.message == "a tool ends as it promises: kafka-topics --list: exit code: expected 0, found timed out"
 
 
+def test_voter_change_that_is_accepted_instead_of_refused_is_invalid(spark: SparkSession) -> None:
+    accepted = {"field": "answer", "expected": "REQUEST_TIMED_OUT", "found": "accepted", "holds": False}
+    [found] = found_in(spark, history(*probed("add_voter", "n4 becomes a voter", accepted, nodes=(4,))))
+    assert (found.name, found.severity, found.node) == ("unexpected-response", "invalid", 4)
+    assert found.message == (
+        "a response is as its API promises: n4 becomes a voter: answer: expected REQUEST_TIMED_OUT, found accepted"
+    )
+
+
+def test_voter_change_that_is_expected_to_succeed_compares_nothing(spark: SparkSession) -> None:
+    done = {"changes": ["n4 becomes a voter"], "nodes": [4], "label": "n4 becomes a voter"}
+    assert found_in(spark, history(*nemesis_op("add_voter", done))) == []
+
+
 def test_each_field_that_differs_is_a_finding(spark: SparkSession) -> None:
     other = replace_field(DIFFERS, "topics.0.leader_epoch")
     found = found_in(spark, history(*probed("ask", "a vote", DIFFERS, other, nodes=(1,))))
@@ -86,7 +100,7 @@ def test_findings_agree_with_their_twin_on_random_histories(spark: SparkSession)
             {"field": f"field {number}", "expected": "1", "found": "2", "holds": source.random() < 0.5}
             for number in range(source.randrange(4))
         ]
-        start, end = probed(source.choice(["ask", "run_tool", "kill"]), "a probe", *compared, nodes=(1,))
+        start, end = probed(source.choice(["ask", "run_tool", "add_voter", "kill"]), "a probe", *compared, nodes=(1,))
         process = source.choice([NEMESIS, NEMESIS, NEMESIS, 3])
         error = source.choice([None, None, "failed"])
         begun = source.choice([start, invoked(start.f, "a probe")])

@@ -12,6 +12,7 @@ from harness.model import BadInput, PeerFailure
 from harness.model.faults.membership import (
     MembershipView,
     Reassignment,
+    Refused,
     Replicas,
     VoterChange,
     add_voter,
@@ -37,6 +38,7 @@ class FakeQuorum:
         self.later = []
         self.delay_views = 0
         self.fails_with = None
+        self.has_majority = True
         self.elections = []
         self.ignores_elections = False
 
@@ -57,6 +59,8 @@ class FakeQuorum:
         self._respond()
         joined = tuple(sorted({*self.now.voters, change.node} if change.joins else {*self.now.voters} - {change.node}))
         self.later.append(lambda view: replace(view, voters=joined))
+        if not self.has_majority:
+            await asyncio.Event().wait()
 
     async def reassign(self, moves):
         self._respond()
@@ -148,6 +152,83 @@ def test_a_change_without_response_stays_pending_for_a_while_and_then_counts_as_
     monkeypatch.setattr(membership, "UNANSWERED_SECONDS", 0.01)
     assert inject(context, await_membership(5))["label"] == "membership changes done: 0, without response or effect: 1"
     assert (context.pending, context.unanswered) == ({}, set())
+
+
+def answer_of(done):
+    (compared,) = done["compared"]
+    assert compared["field"] == "answer"
+    return compared["expected"], compared["found"], compared["holds"]
+
+
+DUPLICATE = Refused("requesting that n3 becomes a voter: duplicate_voter", "DUPLICATE_VOTER")
+
+
+def test_an_expected_refusal_is_compared_and_not_pending(context, quorum):
+    quorum.fails_with = DUPLICATE
+    done = inject(context, add_voter("n3", refused="DUPLICATE_VOTER"))
+    assert answer_of(done) == ("DUPLICATE_VOTER", "DUPLICATE_VOTER", True)
+    assert (done["nodes"], done["label"]) == ([3], "n3 becomes a voter: DUPLICATE_VOTER")
+    assert context.pending == {}
+
+
+def test_another_error_than_the_expected_one_is_a_difference(context, quorum):
+    quorum.fails_with = Refused("requesting that n4 is no longer a voter: voter_not_found", "VOTER_NOT_FOUND")
+    done = inject(context, remove_voter("n4", refused="REQUEST_TIMED_OUT"))
+    assert answer_of(done) == ("REQUEST_TIMED_OUT", "VOTER_NOT_FOUND", False)
+
+
+def test_an_accepted_change_is_a_difference_and_pending_although_a_refusal_was_expected(context, quorum):
+    assert answer_of(inject(context, add_voter("n4", refused="REQUEST_TIMED_OUT"))) == (
+        "REQUEST_TIMED_OUT",
+        "accepted",
+        False,
+    )
+    assert (context.pending, context.unanswered) == ({"n4": VoterChange(4, True)}, set())
+    inject(context, await_membership(5))
+    assert quorum.now.voters == (1, 2, 3, 4)
+
+
+def test_no_answer_to_an_expected_refusal_is_a_failure(context, quorum):
+    quorum.fails_with = NoAnswer("waiting for 10.77.0.1:9093: timed out")
+    with pytest.raises(NoAnswer):
+        inject(context, add_voter("n4", refused="REQUEST_TIMED_OUT"))
+
+
+def test_a_change_that_is_appended_and_not_answered_is_pending_without_an_answer(context, quorum, monkeypatch):
+    monkeypatch.setattr(membership, "ANSWER_SECONDS", 0.01)
+    quorum.has_majority, quorum.delay_views = False, 3
+    done = inject(context, add_voter("n4", is_answered=False))
+    assert answer_of(done) == ("no answer", "no answer", True)
+    assert quorum.now.voters == (1, 2, 3, 4), "it ends as soon as the leader has appended the change, not before"
+    assert (context.pending, context.unanswered) == ({"n4": VoterChange(4, True)}, {"n4"})
+
+
+@pytest.mark.parametrize(("fails_with", "found"), [(None, "accepted"), (DUPLICATE, "DUPLICATE_VOTER")])
+def test_an_answer_where_none_is_expected_is_a_difference(context, quorum, fails_with, found):
+    quorum.fails_with = fails_with
+    done = inject(context, add_voter("n4", is_answered=False))
+    assert answer_of(done) == ("no answer", found, False)
+    assert context.unanswered == set()
+
+
+def test_a_change_that_is_neither_appended_nor_answered_is_a_failure(context, quorum, monkeypatch):
+    monkeypatch.setattr(membership, "LEADER_SECONDS", 0.01)
+    quorum.has_majority, quorum.delay_views = False, 1000
+    with pytest.raises(PeerFailure, match=r"n4 becomes a voter: not appended after 0\.01 s: voters \[1, 2, 3\]"):
+        inject(context, add_voter("n4", is_answered=False))
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ({"refused": "DUPLICATED"}, "DUPLICATE_VOTER"),
+        ({"refused": "VOTER_NOT_FOUND", "is_answered": False}, "refused: expected no error, since no answer"),
+    ],
+    ids=["unknown error", "an error and no answer"],
+)
+def test_expectations_that_make_no_sense_are_refused(value, problem):
+    with pytest.raises(ValueError, match=problem):
+        FAULT.actions["add_voter"].complete({"who": "n4", **value})
 
 
 def test_a_change_replaces_a_pending_one_of_the_same_voter(context, quorum):
