@@ -373,8 +373,8 @@ RA_36 = Scenario(
 )
 
 # n2 and n3 commit records that n1 does not have. n3 returns with an empty disk while n2 is partitioned.
-PV_32_DYNAMIC = Scenario(
-    id="PV-32-DYNAMIC",
+PV_32K = Scenario(
+    id="PV-32K",
     title="A voter with a new directory id elects a lagging voter, and committed records are lost",
     question="Is n1, which lacks committed records, not elected with n3, whose new disk has a new directory id?",
     source=KIP_996 / "Covering disk loss scenario in scope",
@@ -452,4 +452,4 @@ RA_35 = Scenario(
     ),
 )
 
-SCENARIOS = (LP_08, PV_32_DYNAMIC, RA_04, RA_07, RA_08, RA_11, RA_12, RA_13, RA_14, RA_16, RA_18, RA_35, RA_36)
+SCENARIOS = (LP_08, PV_32K, RA_04, RA_07, RA_08, RA_11, RA_12, RA_13, RA_14, RA_16, RA_18, RA_35, RA_36)
