@@ -1,10 +1,10 @@
 """Membership changes: voters join and leave, partition replicas move, partition leaders are elected.
 
 An election is verified by the action that requests it. A voter change or reassignment takes longer: its action requests
-it, and it is pending until a view of the quorum shows it done. The reassignment of one named partition is also verified
-to have begun: the new replicas come first in the partition's assignment. `await_membership`, which healing includes,
-waits for the pending changes and reports the state of each that is not done. A request without a response may have been
-carried out, so its change is pending too, for UNANSWERED_SECONDS.
+it, and it is pending until the quorum's views show it done and committed. The reassignment of one named partition is
+also verified to have begun: the new replicas come first in the partition's assignment. `await_membership`, which healing
+includes, waits for the pending changes and reports the state of each that is not done. A request without a response may
+have been carried out, so its change is pending too, for UNANSWERED_SECONDS.
 
 A story may expect that a voter change is refused, or that it is appended and not answered. The answer is compared with
 that, and a difference is a finding of the check `responses`. What is pending follows from what happened: an accepted
@@ -321,6 +321,7 @@ async def _await_pending(context: NemesisContext, membership: Membership, within
     start = asyncio.get_running_loop().time()
     requested, dropped, problem = len(context.pending), 0, ""
     with_partitions = any(isinstance(change, Reassignment) for change in context.pending.values())
+    log_ends: dict[str, int] = {}
     while context.pending:
         elapsed = asyncio.get_running_loop().time() - start
         try:
@@ -328,7 +329,7 @@ async def _await_pending(context: NemesisContext, membership: Membership, within
         except PeerFailure as error:
             problem = str(error)
         else:
-            left = {subject: change for subject, change in context.pending.items() if not change.is_done(view)}
+            left = _left(context.pending, view, log_ends)
             problem = "; ".join(f"{change.text}: {change.state(view)}" for change in left.values())
             unanswered = context.unanswered & left.keys() if elapsed > UNANSWERED_SECONDS else set()
             dropped += len(unanswered)
@@ -340,6 +341,23 @@ async def _await_pending(context: NemesisContext, membership: Membership, within
     context.unanswered.clear()
     without_response = f", without response or effect: {dropped}" if dropped else ""
     return {"label": f"membership changes done: {requested - dropped}{without_response}"}
+
+
+def _left(pending: Mapping[str, Change], view: MembershipView, log_ends: dict[str, int]) -> dict[str, Change]:
+    """The changes that are not done, or not committed yet.
+
+    log_ends has the leader's log end when a view first showed a change, by subject; it is updated.
+    """
+    for subject, change in pending.items():
+        if change.is_done(view):
+            log_ends.setdefault(subject, view.log_end)
+        else:
+            log_ends.pop(subject, None)
+    return {
+        subject: change
+        for subject, change in pending.items()
+        if subject not in log_ends or view.high_watermark < log_ends[subject]
+    }
 
 
 def _moves(view: MembershipView, resolved: Resolved) -> Sequence[Change]:

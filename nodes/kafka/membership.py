@@ -74,18 +74,15 @@ class KafkaMembership:
 
     async def view(self, with_partitions: bool = True) -> MembershipView:
         """The current membership."""
-        voters, observers = await self._voters_and_observers()
+        view = await self._quorum_view()
         if not with_partitions:
-            return MembershipView(voters, observers)
+            return view
         listed = await self._call_leader(LIST_PARTITION_REASSIGNMENTS, {"timeout": TIMEOUT_MS, "topics": None})
         _check("listing reassignments", listed.error_code, listed.error_message)
         moves = {(topic.name, each.partition_index): each for topic in listed.topics for each in topic.partitions}
         partitions = await self._partitions()
-        return MembershipView(
-            voters,
-            observers,
-            {partition: _with_move(replicas, moves.get(partition)) for partition, replicas in partitions.items()},
-        )
+        moving = {partition: _with_move(replicas, moves.get(partition)) for partition, replicas in partitions.items()}
+        return replace(view, partitions=moving)
 
     async def change_voter(self, change: VoterChange) -> None:
         """Request that the leader add or remove a voter, with the directory id that the leader knows."""
@@ -133,11 +130,18 @@ class KafkaMembership:
             if each.error_code is not ErrorCode.election_not_needed:
                 _check(f"electing a leader by {how} election", each.error_code, each.error_message)
 
-    async def _voters_and_observers(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    async def _quorum_view(self) -> MembershipView:
         if not self._has_quorum:
-            return (), ()
+            return MembershipView((), ())
         quorum = await self._describe_quorum()
-        return _ids(quorum.current_voters), _ids(quorum.observers)
+        ends = {state.replica_id: state.log_end_offset for state in (*quorum.current_voters, *quorum.observers)}
+        log_end = ends[quorum.leader_id]
+        return MembershipView(
+            _ids(quorum.current_voters),
+            _ids(quorum.observers),
+            log_end=int(log_end),
+            high_watermark=int(quorum.high_watermark),
+        )
 
     async def _describe_quorum(self) -> Any:
         topics = [{"topic_name": TOPIC, "partitions": [{"partition_index": 0}]}]

@@ -67,11 +67,17 @@ class Replicas:
 
 @dataclass(frozen=True, slots=True)
 class MembershipView:
-    """The voters and observers that the quorum's leader reports, and all partitions of users' topics."""
+    """The voters and observers that the quorum's leader reports, and all partitions of users' topics.
+
+    The voters are those of the last record in the leader's log, committed or not. It is committed once a high watermark
+    has reached a log_end of a view with these voters. Both are 0 without a quorum.
+    """
 
     voters: tuple[int, ...]
     observers: tuple[int, ...]
     partitions: Mapping[Partition, Replicas] = field(default_factory=dict)
+    log_end: int = 0
+    high_watermark: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +135,7 @@ class Membership(Protocol):
     """
 
     async def view(self, with_partitions: bool = True) -> MembershipView:
-        """The current members, as the leader's log has them, committed or not. Raises PeerFailure if no node reports
-        them.
+        """The current members. Raises PeerFailure if no node can report them.
 
         A leader that cannot commit reports voters and observers, but no partitions.
         """

@@ -203,6 +203,28 @@ def test_a_change_that_is_appended_and_not_answered_is_pending_without_an_answer
     assert (context.pending, context.unanswered) == ({"n4": VoterChange(4, True)}, {"n4"})
 
 
+def test_await_membership_waits_until_the_high_watermark_passes_the_change(context, quorum, monkeypatch):
+    monkeypatch.setattr(membership, "ANSWER_SECONDS", 0.01)
+    quorum.has_majority = False
+    quorum.now = replace(quorum.now, log_end=70, high_watermark=60)
+    inject(context, add_voter("n4", is_answered=False))
+    quorum.later.append(lambda view: replace(view, high_watermark=69))
+    quorum.later += [lambda view: replace(view, log_end=90)] * 3
+    quorum.later.append(lambda view: replace(view, high_watermark=70))
+    assert inject(context, await_membership(5))["label"] == "membership changes done: 1"
+    assert (quorum.now.high_watermark, context.pending) == (70, {})
+
+
+def test_a_change_that_is_appended_and_truncated_counts_as_not_carried_out(context, quorum, monkeypatch):
+    monkeypatch.setattr(membership, "ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(membership, "UNANSWERED_SECONDS", 0.05)
+    quorum.has_majority = False
+    quorum.now = replace(quorum.now, log_end=70, high_watermark=60)
+    inject(context, add_voter("n4", is_answered=False))
+    quorum.later.append(lambda view: replace(view, voters=(1, 2, 3), high_watermark=80))
+    assert inject(context, await_membership(5))["label"] == "membership changes done: 0, without response or effect: 1"
+
+
 @pytest.mark.parametrize(("fails_with", "found"), [(None, "accepted"), (DUPLICATE, "DUPLICATE_VOTER")])
 def test_an_answer_where_none_is_expected_is_a_difference(context, quorum, fails_with, found):
     quorum.fails_with = fails_with
