@@ -2,9 +2,9 @@
 
 An election is verified by the action that requests it. A voter change or reassignment takes longer: its action requests
 it, and it is pending until the quorum's views show it done and committed. The reassignment of one named partition is
-also verified to have begun: the new replicas come first in the partition's assignment. `await_membership`, which healing
-includes, waits for the pending changes and reports the state of each that is not done. A request without a response may
-have been carried out, so its change is pending too, for UNANSWERED_SECONDS.
+also verified to have begun: the new replicas come first in the partition's assignment. `await_membership`, which
+healing includes, waits for the pending changes and reports the state of each that is not done. A request without a
+response may have been carried out, so its change is pending too, for UNANSWERED_SECONDS.
 
 A story may expect that a voter change is refused, or that it is appended and not answered. The answer is compared with
 that, and a difference is a finding of the check `responses`. What is pending follows from what happened: an accepted
