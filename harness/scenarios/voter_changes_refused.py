@@ -174,6 +174,11 @@ LP_08 = Scenario(
     layout="combined",
     story=(
         *N1_LEADS,
+        mark("n3 is a voter"),
+        cut("n3"),
+        sleep(seconds(5)),
+        heal(),
+        wait_until(CAUGHT_UP),
         cut_links(_both_ways((1, 2))),
         remove_voter("n3", is_answered=False),
         sleep(seconds(1)),
@@ -186,7 +191,7 @@ LP_08 = Scenario(
     ),
     good=Side(
         on(kafka="newest 4"),
-        shows=(happens(enters(State.UNATTACHED, node=3), since="n3 is cut off"),),
+        shows=(happens(enters(State.PROSPECTIVE, node=3), since="n3 is a voter", until="n3 is cut off"),),
         never=(*(happens(event, since="n3 is cut off") for event in campaigns(3)), happens(exits()), leader_deposed),
         node_switches=merged(N1_FIRST_OF_3, patient(1, 2)),
     ),
