@@ -66,6 +66,9 @@ ANSWER_SECONDS = 0.5
 ACCEPTED = "accepted"
 NO_ANSWER = "no answer"
 
+Answer = tuple[str, str | None]
+"""ACCEPTED, NO_ANSWER or the name of an error, and the error's message."""
+
 
 class ChangeVoter(OnNodes):
     """Whose role changes, and whether the request is expected to be refused with an error, or not to be answered."""
@@ -155,22 +158,22 @@ async def _change_voter(context: NemesisContext, membership: Membership, f: str,
     if refused is None and is_answered:
         await _request(context, membership, [change])
         return {**done, "label": change.text}
-    found = await (_answer if is_answered else _answer_after_append)(context, membership, change)
+    found, message = await (_answer if is_answered else _answer_after_append)(context, membership, change)
     expected = refused or NO_ANSWER
     compared = Compared("answer", expected, found, found == expected)
-    return {**done, "compared": [compared.to_json()], "label": f"{change.text}: {found}"}
+    return {**done, "message": message, "compared": [compared.to_json()], "label": f"{change.text}: {found}"}
 
 
-async def _answer(context: NemesisContext, membership: Membership, change: VoterChange) -> str:
+async def _answer(context: NemesisContext, membership: Membership, change: VoterChange) -> Answer:
     """Request the change; returns the error with which it is refused, or that it is accepted."""
     try:
         await _request(context, membership, [change])
     except Refused as refusal:
-        return refusal.error
-    return ACCEPTED
+        return refusal.error, str(refusal)
+    return ACCEPTED, None
 
 
-async def _answer_after_append(context: NemesisContext, membership: Membership, change: VoterChange) -> str:
+async def _answer_after_append(context: NemesisContext, membership: Membership, change: VoterChange) -> Answer:
     """Request the change until the leader has appended it, and the answer that came by then or shortly after.
 
     Raises PeerFailure if the leader neither appends nor answers in time.
@@ -179,13 +182,13 @@ async def _answer_after_append(context: NemesisContext, membership: Membership, 
     try:
         await _until_appended(membership, change, request)
         await asyncio.wait({request}, timeout=ANSWER_SECONDS)
-        return request.result() if request.done() else NO_ANSWER
+        return request.result() if request.done() else (NO_ANSWER, None)
     finally:
         request.cancel()
         await asyncio.wait({request})  # it notes that it has no answer
 
 
-async def _until_appended(membership: Membership, change: VoterChange, request: asyncio.Task[str]) -> None:
+async def _until_appended(membership: Membership, change: VoterChange, request: asyncio.Task[Answer]) -> None:
     """Wait until the leader's voters are as requested, or the request is answered. Raises PeerFailure if neither."""
     deadline = asyncio.get_running_loop().time() + LEADER_SECONDS
     while not request.done():

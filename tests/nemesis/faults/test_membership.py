@@ -168,6 +168,7 @@ def test_an_expected_refusal_is_compared_and_not_pending(context, quorum):
     done = inject(context, add_voter("n3", refused="DUPLICATE_VOTER"))
     assert answer_of(done) == ("DUPLICATE_VOTER", "DUPLICATE_VOTER", True)
     assert (done["nodes"], done["label"]) == ([3], "n3 becomes a voter: DUPLICATE_VOTER")
+    assert done["message"] == str(DUPLICATE)
     assert context.pending == {}
 
 
