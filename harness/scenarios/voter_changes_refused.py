@@ -275,9 +275,9 @@ RA_14 = Scenario(
     layout="combined",
     story=(
         *N1_LEADS,
+        intercept(drop_votes("votes for n2", sources=(2,))),
         cut("n3"),
         *N4_ADDED,
-        intercept(drop_votes("votes for n2", sources=(2,))),
         mark("n1 is lost, and n3 reachable"),
         kill("n1"),
         heal_links(_both_ways((3, 1), (3, 2), (3, 4))),
