@@ -221,7 +221,7 @@ RA_12 = Scenario(
     story=(*N4_APPENDED, *_DEPOSED_AND_ADDED),
     bad=Side(
         on(kafka="4.3.1"),
-        node_switches=N1_FIRST,
+        node_switches=merged(N1_FIRST, patient(1, 2, 3, fetch_timeout_ms=6000)),
         never=tuple(happens(event, since="the role of n4 shows") for event in campaigns(4)),
         breaks=("stale-voters",),
         story=(
@@ -232,7 +232,7 @@ RA_12 = Scenario(
     ),
     good=Side(
         on(kafka="4.3.1"),
-        node_switches=N1_FIRST,
+        node_switches=merged(N1_FIRST, patient(1, 2, 3, fetch_timeout_ms=6000)),
         shows=(happens(enters(State.PROSPECTIVE, node=4), since="the role of n4 shows"),),
         never=(happens(exits()),),
     ),
