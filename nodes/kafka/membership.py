@@ -87,19 +87,13 @@ class KafkaMembership:
     async def change_voter(self, change: VoterChange) -> None:
         """Request that the leader add or remove a voter, with the directory id that the leader knows."""
         quorum = await self._describe_quorum()
-        # A node whose disk was replaced is both voter and observer until its old directory is removed as a voter.
-        in_order = (
-            (quorum.current_voters, quorum.observers) if change.joins else (quorum.observers, quorum.current_voters)
-        )
-        directories = {state.replica_id: state.replica_directory_id for states in in_order for state in states}
-        if change.node not in directories:
-            raise PeerFailure(f"requesting that {change.text}: the leader knows no n{change.node}")
+        replica = _replica_of(change, quorum.current_voters, quorum.observers)
         listener = {"name": "CONTROLLER", "host": self._addresses[change.node], "port": CONTROLLER_PORT}
         values = {
             "cluster_id": None,
             "timeout": TIMEOUT_MS,
             "voter_id": change.node,
-            "voter_directory_id": directories[change.node],
+            "voter_directory_id": replica.replica_directory_id,
             "listeners": [listener],
         }
         api_key = ADD_RAFT_VOTER if change.joins else REMOVE_RAFT_VOTER
@@ -184,6 +178,19 @@ def _with_move(replicas: Replicas, move: Any) -> Replicas:
     if move is None:
         return replicas
     return replace(replicas, adding=_numbers(move.adding_replicas), removing=_numbers(move.removing_replicas))
+
+
+def _replica_of(change: VoterChange, voters: Sequence[Any], observers: Sequence[Any]) -> Any:
+    """The node's replica that joins or leaves, of those in a DescribeQuorum response. Raises PeerFailure without one.
+
+    A node whose disk was replaced has two: the old one is a voter until it is removed, and an observer for some minutes
+    after that. The new one fetches.
+    """
+    known = [state for state in (*voters, *observers) if state.replica_id == change.node]
+    if not known:
+        raise PeerFailure(f"requesting that {change.text}: the leader knows no n{change.node}")
+    leaving = [state for state in voters if state.replica_id == change.node and not change.joins]
+    return leaving[0] if leaving else max(known, key=lambda state: int(state.last_fetch_timestamp))
 
 
 def _ids(states: Iterable[Any]) -> tuple[int, ...]:
