@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.model.conditions import CAUGHT_UP, LEADER_KNOWN, all_follow, is_not_leader
+from harness.model.conditions import BROKERS_LIVE, CAUGHT_UP, LEADER_KNOWN, all_follow, is_not_leader
 from harness.model.faults.disks import lose_disk
 from harness.model.faults.membership import add_voter, await_membership, remove_voter
 from harness.model.faults.probe import run_tool
@@ -225,6 +225,8 @@ RA_12 = Scenario(
         never=tuple(happens(event, since="the role of n4 shows") for event in campaigns(4)),
         breaks=("stale-voters",),
         story=(
+            *N1_LEADS,
+            wait_until(BROKERS_LIVE),
             *N4_APPENDED,
             create_topic("n1", "burst", partitions=1000, is_answered=False),
             *_DEPOSED_AND_ADDED,
