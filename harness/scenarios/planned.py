@@ -22,16 +22,13 @@ FAMILIES: Mapping[str, tuple[int, Source]] = {
 }
 """How many scenarios each document has, by the prefix of their ids, and the document."""
 
-MEMBERSHIP = "needs a story of voter changes on Kafka, and KIP-642's reassignment in the reference system"
 REASSIGNMENT = "needs KIP-642's reassignment, which no Kafka release has, in the reference system"
 BOOTSTRAP = "needs KIP-642's bootstrapping in the reference system"
 PARTITIONS = "needs partitions and replication in the reference system"
 KRAFT_PARTITIONS = "needs partitions with chosen replicas on Kafka without ZooKeeper"
 RECOVERY = "needs the unclean recovery tool and its RPCs, which no Kafka release has, in the reference system"
 ROLES = "needs roles, listeners and a cluster id for each node"
-TOOL = "needs a step that runs a command-line tool"
 POLICY = "needs a policy of elections that the reference system does not have"
-OBSERVERS = "needs a story with observers of a dynamic quorum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +57,7 @@ PRE_VOTE = _rows(
 )
 PROGRESS_TIMEOUT = _rows(
     "LP",
-    {
-        8: ("A follower does not change its role when it appends a change of the voters", OBSERVERS),
-    },
+    {},
 )
 DIVERGENCE = _rows(
     "LD",
@@ -110,18 +105,9 @@ QUORUM_REASSIGNMENT = _rows(
     {
         2: ("A reassignment waits for a slow replica although another has caught up", REASSIGNMENT),
         3: ("A cancelled reassignment leaves the voters half changed", REASSIGNMENT),
-        4: ("Two reassignments interleave", MEMBERSHIP),
         6: ("A repeated request appends a second record", REASSIGNMENT),
-        7: ("A change of the voters is acknowledged, and lost", MEMBERSHIP),
-        8: ("A client that gave up assumes that its change failed", MEMBERSHIP),
         9: ("A reassignment removes voters before it has added enough", REASSIGNMENT),
-        11: ("A follower counts votes with the old voters until a change is committed", MEMBERSHIP),
-        12: ("A node keeps voters from a record that it has truncated", MEMBERSHIP),
-        13: ("A node that crashed during a change starts with wrong voters", MEMBERSHIP),
-        14: ("Nodes that disagree on the voters never elect a leader", MEMBERSHIP),
-        16: ("A slow observer becomes a voter, and commits stall", MEMBERSHIP),
         17: ("Rejected alternative: an observer decides itself when it has caught up", REASSIGNMENT),
-        18: ("A new leader changes the voters before it has committed a record of its own", MEMBERSHIP),
         21: ("Clients are interrupted while a quorum moves to other nodes", ROLES),
         22: ("Voters that all changed their addresses do not find each other", ROLES),
         23: ("A new node whose configuration names old voters does not join", BOOTSTRAP),
@@ -131,8 +117,6 @@ QUORUM_REASSIGNMENT = _rows(
         27: ("A quorum needs its initial configuration for ever", BOOTSTRAP),
         32: ("A leader that was removed while it was cut off stays leader (KIP-642)", REASSIGNMENT),
         33: ("A description of the quorum lacks the target of a reassignment", REASSIGNMENT),
-        35: ("A voter is unregistered while it is still in the quorum", TOOL),
-        36: ("A node with a new disk uses the vote of its old one", MEMBERSHIP),
     },
 )
 
