@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from harness.model.conditions import in_sync
+from harness.model.conditions import in_sync, session_lost
+from harness.model.faults.disks import corrupt_checkpoint
 from harness.model.faults.membership import elect
 from harness.model.faults.probe import ask
 from harness.model.faults.requests import create_partition, produce
 from harness.model.faults.rpc import Api
 from harness.model.scenario import Scenario, Side, on
-from harness.model.story import Step, start, wait_until
+from harness.model.story import Step, mark, start, wait_until
 from harness.scenarios.expectations import logs_equal, truncation_rounds
 from harness.scenarios.kip_279 import KIP_279
 from harness.scenarios.kip_279_kraft import leader_changes_twice
@@ -81,4 +82,35 @@ LD_09 = Scenario(
     good=Side(on(kafka="newest 4", kafka_switches=SHORT_SESSIONS), shows=(logs_equal,), never=(truncation_rounds(2),)),
 )
 
-SCENARIOS = (LD_04, LD_09)
+LD_10 = Scenario(
+    id="LD-10",
+    title="A leader that knows no epochs cannot answer its follower",
+    question="Does n3, whose file of leader epochs is gone, rebuild it from its log, and answer for each epoch?",
+    source=KIP_279 / "Proposed Changes",
+    nodes=4,
+    voters=3,
+    layout="combined",
+    story=(
+        *QUORUM_LED_BY_N1,
+        create_partition(TOPIC, (3, 4), {"min.insync.replicas": "1"}),
+        leads(3),
+        wait_until(in_sync(4, PARTITION)),
+        produce("n3", PARTITION, 10, acks="all"),
+        mark("n3 loses its file of leader epochs"),
+        corrupt_checkpoint("n3", "leader-epoch-checkpoint", "missing", log=PARTITION),
+        wait_until(session_lost(3)),
+        leads(4),
+        produce("n4", PARTITION, 5),
+        start("n3"),
+        wait_until(in_sync(3, PARTITION)),
+        *dies(4),
+        leads(3),
+        produce("n3", PARTITION, 5),
+        end_of_epoch("n3", 0, known=0, end=10, name="the epoch of the lost file"),
+        start("n4"),
+        wait_until(in_sync(4, PARTITION)),
+    ),
+    good=Side(on(kafka="newest 4", kafka_switches=SHORT_SESSIONS), shows=(logs_equal,), never=(truncation_rounds(2),)),
+)
+
+SCENARIOS = (LD_04, LD_09, LD_10)

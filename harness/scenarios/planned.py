@@ -55,15 +55,10 @@ PRE_VOTE = _rows(
         13: ("Candidates that lose an election compete again and again", POLICY),
     },
 )
-PROGRESS_TIMEOUT = _rows(
-    "LP",
-    {},
-)
 DIVERGENCE = _rows(
     "LD",
     {
         8: ("A follower keeps an offset whose epoch is not the leader's", PARTITIONS),
-        10: ("A leader that knows no epochs cannot answer its follower", PARTITIONS),
         11: ("A follower stays stuck when its request for an epoch's end fails", PARTITIONS),
         12: ("Compaction removes all records of an epoch, and logs diverge", KRAFT_PARTITIONS),
         14: ("Rejected alternative: the follower asks for one epoch after another", PARTITIONS),
@@ -120,4 +115,4 @@ QUORUM_REASSIGNMENT = _rows(
     },
 )
 
-PLANNED = (*PRE_VOTE, *PROGRESS_TIMEOUT, *DIVERGENCE, *UNCLEAN_RECOVERY, *QUORUM_REASSIGNMENT)
+PLANNED = (*PRE_VOTE, *DIVERGENCE, *UNCLEAN_RECOVERY, *QUORUM_REASSIGNMENT)

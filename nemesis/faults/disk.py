@@ -84,10 +84,11 @@ class TruncateLog(OnNodes):
 
 
 class CorruptCheckpoint(OnNodes):
-    """Which checkpoint file to damage, and how."""
+    """Which checkpoint file to damage, and how; by default, of the metadata log."""
 
     checkpoint: Checkpoint = "quorum-state"
     damage: Damage = "garbage"
+    log: Below | None = None
 
 
 class FillDisk(OnNodes):
@@ -173,7 +174,7 @@ def _damaged_files(f: str, details: Mapping[str, Any], metadata_log: str | None)
         return {"log": details["log"] or metadata_log}
     if f == "corrupt_checkpoint":
         name = details["checkpoint"]
-        return {"file": name if name == META_PROPERTIES else f"{metadata_log}/{name}"}
+        return {"file": name if name == META_PROPERTIES else f"{details['log'] or metadata_log}/{name}"}
     return {}
 
 

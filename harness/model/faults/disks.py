@@ -81,9 +81,15 @@ def truncate_log(who: Who, last_bytes: int = 0, last_batches: int = 0, log: str 
     return Step("truncate_log", {"who": who, **last, **({"log": log} if log else {})})
 
 
-def corrupt_checkpoint(who: Who, checkpoint: Checkpoint = "quorum-state", damage: Damage = "garbage") -> Step:
-    """Kill the node and fill one of its small files with garbage or zeros, empty it, or delete it (missing)."""
-    return Step("corrupt_checkpoint", {"who": who, "checkpoint": checkpoint, "damage": damage})
+def corrupt_checkpoint(
+    who: Who, checkpoint: Checkpoint = "quorum-state", damage: Damage = "garbage", log: str | None = None
+) -> Step:
+    """Kill the node and fill one of its small files with garbage or zeros, empty it, or delete it (missing).
+
+    log is the folder of the log whose checkpoint it is, e.g. t-0; without one, it is the system's metadata log.
+    """
+    value = {"who": who, "checkpoint": checkpoint, "damage": damage}
+    return Step("corrupt_checkpoint", {**value, **({"log": log} if log else {})})
 
 
 def fill_disk(who: Who, free_bytes: int = 0) -> Step:
