@@ -44,6 +44,7 @@ from harness.scenarios.kip_996_elections import (
     ELECTION_TIMEOUT,
     N2_FIRST,
     VOTES_OF_N1,
+    first_leader,
     merged,
 )
 
@@ -321,6 +322,8 @@ PV_21 = Scenario(
     ),
 )
 
+N1_FIRST = first_leader(1, nodes=3, others_ms=1500)
+
 PV_23 = Scenario(
     id="PV-23",
     title="Two followers deny each other pre-votes because each believes in the old leader",
@@ -328,8 +331,6 @@ PV_23 = Scenario(
     source=KIP_996 / "Why do we need Followers to reject Pre-Vote requests?",
     nodes=3,
     story=(
-        wait_until(ALL_FOLLOW_LEADER),
-        lead("n1"),
         wait_until(all_follow(1)),
         CATCH_UP,
         cut_links([(1, 3), (3, 1)]),
@@ -341,9 +342,11 @@ PV_23 = Scenario(
         sleep(seconds(2)),
     ),
     bad=Side(
-        on(reference={"reference.mutant": "followers-always-deny-pre-vote"}), shows=(commit_gap(at_least_ms=12_000),)
+        on(reference={"reference.mutant": "followers-always-deny-pre-vote"}),
+        shows=(commit_gap(at_least_ms=12_000),),
+        node_switches=N1_FIRST,
     ),
-    good=Side(on(reference={}, kafka="newest 4"), never=(commit_gap(at_least_ms=8000),)),
+    good=Side(on(reference={}, kafka="newest 4"), never=(commit_gap(at_least_ms=8000),), node_switches=N1_FIRST),
 )
 
 PV_27 = Scenario(
@@ -388,7 +391,9 @@ PV_35 = Scenario(
     good=Side(on(reference={}, kafka="newest 4"), never=(leader_deposed, epochs_burned(at_least=1))),
 )
 
-# The leader pauses for less than its own check of the quorum, 15 s; n1 becomes a Candidate in that time and is killed.
+# The leader pauses for less than its own check of the quorum, 15 s; n1 becomes a Candidate in that time and is killed. A
+# start as Prospective (reference.starts_as_prospective) would not help: n1 has incremented its epoch, and a leader steps
+# down on a pre-vote of a later epoch (PV-19).
 PV_41 = Scenario(
     id="PV-41",
     title="A node that was killed as a Candidate deposes a healthy leader when it starts",
@@ -410,12 +415,6 @@ PV_41 = Scenario(
     bad=Side(
         on(reference={}, kafka="newest 4"),
         shows=(happens(starts_as(State.CANDIDATE, node=1)), leader_deposed),
-        node_switches=merged(N2_FIRST, {2: {FETCH_TIMEOUT: "10000"}}),
-    ),
-    good=Side(
-        on(reference={"reference.starts_as_prospective": "true"}),
-        shows=(happens(starts_as(State.PROSPECTIVE, node=1)),),
-        never=(leader_deposed,),
         node_switches=merged(N2_FIRST, {2: {FETCH_TIMEOUT: "10000"}}),
     ),
 )
