@@ -391,9 +391,9 @@ PV_35 = Scenario(
     good=Side(on(reference={}, kafka="newest 4"), never=(leader_deposed, epochs_burned(at_least=1))),
 )
 
-# The leader pauses for less than its own check of the quorum, 15 s; n1 becomes a Candidate in that time and is killed. A
-# start as Prospective (reference.starts_as_prospective) would not help: n1 has incremented its epoch, and a leader steps
-# down on a pre-vote of a later epoch (PV-19).
+# The leader pauses for less than its own check of the quorum, 15 s; n1 becomes a Candidate in that time and is killed.
+# A start as Prospective (reference.starts_as_prospective) would not help: n1 has incremented its epoch, and a leader
+# steps down on a pre-vote of a later epoch (PV-19).
 PV_41 = Scenario(
     id="PV-41",
     title="A node that was killed as a Candidate deposes a healthy leader when it starts",
