@@ -224,6 +224,7 @@ RA_12 = Scenario(
         node_switches=merged(N1_FIRST, patient(1, 2, 3, fetch_timeout_ms=6000)),
         never=tuple(happens(event, since="the role of n4 shows") for event in campaigns(4)),
         breaks=("stale-voters",),
+        may_break=("elected-without-majority",),
         story=(
             *N1_LEADS,
             wait_until(BROKERS_LIVE),
