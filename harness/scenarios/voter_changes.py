@@ -44,6 +44,7 @@ from harness.scenarios.expectations import (
 )
 from harness.scenarios.kip_595 import KIP_595
 from harness.scenarios.kip_996 import KIP_996
+from harness.scenarios.kip_996_elections import first_leader
 
 KIP_642 = Source("KIP-642")
 
@@ -67,6 +68,7 @@ READY = (wait_until(ALL_FOLLOW_LEADER), wait_until(BROKERS_LIVE))
 """A node can be added when it serves requests, a little after it follows the leader."""
 
 N1_LEADS = (*READY, lead("n1"), wait_until(all_follow(1)))
+"""With first_leader(1), n1 leads anyway. A node that was deposed truncates its log, and may keep old voters (EX-02)."""
 
 PV_18 = Scenario(
     id="PV-18",
@@ -115,6 +117,7 @@ PV_24 = Scenario(
             *(happens(event, since="the role of n3 shows") for event in campaigns(3)),
             leader_deposed,
         ),
+        node_switches=first_leader(1, nodes=3),
     ),
 )
 
@@ -194,6 +197,7 @@ LP_07 = Scenario(
     bad=Side(
         on(kafka="4.3.1"),
         shows=(*RESIGNS_AND_FOLLOWS, happens(enters(State.PROSPECTIVE, node=1), since="the role of n1 shows")),
+        node_switches=first_leader(1, nodes=3),
     ),
     good=Side(
         on(kafka="4.3.1"),
@@ -203,6 +207,7 @@ LP_07 = Scenario(
             *(happens(event, since="the role of n1 shows") for event in campaigns(1)),
         ),
         story=removed_while_cut_off(sleep(seconds(12))),
+        node_switches=first_leader(1, nodes=3),
     ),
 )
 
@@ -229,6 +234,7 @@ RA_01 = Scenario(
         on(kafka="newest 4"),
         shows=(leader_changes(at_least=1),),
         never=(happens(exits()), commit_gap(at_least_ms=8000)),
+        node_switches=first_leader(1, nodes=6),
     ),
 )
 
@@ -259,6 +265,7 @@ RA_10 = Scenario(
             commit_gap(at_least_ms=8000),
             *(happens(event, since="the role of n1 shows") for event in campaigns(1)),
         ),
+        node_switches=first_leader(1, nodes=3),
     ),
 )
 
@@ -274,6 +281,7 @@ RA_15 = Scenario(
     good=Side(
         on(kafka="newest 4"),
         never=(*(happens(event) for event in campaigns(3)), leader_deposed, epochs_burned(at_least=1)),
+        node_switches=first_leader(1, nodes=3),
     ),
 )
 
@@ -330,7 +338,11 @@ RA_20 = Scenario(
         wait_until(LEADER_KNOWN),
         sleep(seconds(3)),
     ),
-    good=Side(on(kafka="newest 4"), never=(happens(exits()), commit_gap(at_least_ms=5000), leader_deposed)),
+    good=Side(
+        on(kafka="newest 4"),
+        never=(happens(exits()), commit_gap(at_least_ms=5000), leader_deposed),
+        node_switches=first_leader(1, nodes=4),
+    ),
 )
 
 RA_30 = Scenario(
@@ -383,7 +395,11 @@ RA_34 = Scenario(
         wait_until(LEADER_KNOWN),
         sleep(seconds(3)),
     ),
-    good=Side(on(kafka="newest 4"), never=(happens(exits()), commit_gap(at_least_ms=5000), leader_deposed)),
+    good=Side(
+        on(kafka="newest 4"),
+        never=(happens(exits()), commit_gap(at_least_ms=5000), leader_deposed),
+        node_switches=first_leader(1, nodes=4),
+    ),
 )
 
 AUTO_JOIN = {"controller.quorum.auto.join.enable": "true"}
@@ -414,6 +430,7 @@ RA_37 = Scenario(
             happens(enters(State.PROSPECTIVE, node=4), since="the role of n4 shows"),
             happens(enters(State.PROSPECTIVE, node=4), since="n4 was removed"),
         ),
+        node_switches=first_leader(1, nodes=4),
     ),
 )
 
