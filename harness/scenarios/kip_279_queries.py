@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from harness.model.conditions import in_sync, session_lost
+from harness.model.conditions import ALL_FOLLOW_LEADER, BROKERS_LIVE, all_follow, in_sync, leads_partition, session_lost
 from harness.model.faults.disks import corrupt_checkpoint
 from harness.model.faults.membership import elect
 from harness.model.faults.probe import ask
 from harness.model.faults.requests import create_partition, produce
 from harness.model.faults.rpc import Api
 from harness.model.scenario import Scenario, Side, on
-from harness.model.story import Step, mark, start, wait_until
+from harness.model.story import Step, heal, kill, lead, mark, start, wait_until
 from harness.scenarios.expectations import logs_equal, truncation_rounds
 from harness.scenarios.kip_279 import KIP_279
 from harness.scenarios.kip_279_kraft import leader_changes_twice
@@ -114,4 +114,33 @@ LD_10 = Scenario(
     good=Side(on(kafka="newest 4", kafka_switches=SHORT_SESSIONS), shows=(logs_equal,), never=(truncation_rounds(2),)),
 )
 
-SCENARIOS = (LD_04, LD_09, LD_10)
+LD_20 = Scenario(
+    id="LD-20",
+    title="OffsetForLeaderEpoch answers a consumer wrongly after a failover",
+    question="Where do the records of epoch 0, of epoch 1, and of an epoch that does not exist end?",
+    source=KIP_279 / "Proposed Changes",
+    nodes=3,
+    voters=3,
+    layout="combined",
+    story=(
+        wait_until(ALL_FOLLOW_LEADER),
+        wait_until(BROKERS_LIVE),
+        lead("n3"),
+        wait_until(all_follow(3)),
+        wait_until(BROKERS_LIVE),
+        create_partition(TOPIC, (2, 1)),
+        wait_until(leads_partition(2, PARTITION)),
+        produce("n2", PARTITION, 10, acks="all"),
+        kill("n2"),
+        wait_until(leads_partition(1, PARTITION)),
+        produce("n1", PARTITION, 5),
+        end_of_epoch("n1", 0, known=0, end=10, name="the epoch before the failover"),
+        end_of_epoch("n1", 1, known=1, end=15, name="the current epoch"),
+        end_of_epoch("n1", 7, known=-1, end=-1, name="an epoch that does not exist"),
+        heal(),
+        wait_until(ALL_FOLLOW_LEADER),
+    ),
+    good=Side(on(kafka="newest 4")),
+)
+
+SCENARIOS = (LD_04, LD_09, LD_10, LD_20)

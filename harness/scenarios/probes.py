@@ -11,24 +11,20 @@ from typing import Any
 
 from harness.model.conditions import (
     ALL_FOLLOW_LEADER,
-    BROKERS_LIVE,
     LEADER_KNOWN,
     all_follow,
     is_follower,
     is_prospective,
     is_unattached,
-    leads_partition,
     responds,
 )
 from harness.model.faults.probe import ask, run_tool
-from harness.model.faults.requests import create_partition, produce
 from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, intercept
 from harness.model.measures import enters
 from harness.model.quorum_states import State
 from harness.model.scenario import Scenario, Side, Source, on
 from harness.model.story import LEADER, Step, Who, cut, heal, kill, lead, mark, start, wait_until
 from harness.scenarios.expectations import grows, happens, leader_deposed
-from harness.scenarios.kip_279 import KIP_279
 from harness.scenarios.kip_595 import KIP_595
 from harness.scenarios.kip_996 import KIP_996
 from harness.scenarios.kip_996_elections import (
@@ -39,7 +35,6 @@ from harness.scenarios.kip_996_elections import (
     drop_votes,
     merged,
 )
-from harness.scenarios.unclean_recovery import UNCLEAN_RECOVERY
 from harness.scenarios.voter_changes import KIP_642
 
 METADATA_TOPIC = "__cluster_metadata"
@@ -416,71 +411,17 @@ RA_05 = Scenario(
     good=Side(on(kafka="newest 4"), never=(leader_deposed,)),
 )
 
-TOPIC, T_0 = "t", "t-0"
-ALL_BROKERS = (wait_until(ALL_FOLLOW_LEADER), wait_until(BROKERS_LIVE))
-
-
-def end_of(epoch: int, expect: tuple[int, int], name: str) -> Step:
-    """OffsetForLeaderEpoch to n1: the largest epoch up to this one, and the end of its records."""
-    topic = {"topic": TOPIC, "partitions": [{"partition": 0, "current_leader_epoch": -1, "leader_epoch": epoch}]}
-    fields = {"error_code": "none", "leader_epoch": expect[0], "end_offset": expect[1]}
-    expected = {f"topics.0.partitions.0.{field}": value for field, value in fields.items()}
-    values = {"replica_id": -1, "topics": [topic]}
-    return ask("n1", Api.OFFSET_FOR_LEADER_EPOCH, 4, values, expected, listener="client", name=name)
-
-
-LD_20 = Scenario(
-    id="LD-20",
-    title="OffsetForLeaderEpoch answers a consumer wrongly after a failover",
-    question="Where do the records of epoch 0, of epoch 1, and of an epoch that does not exist end?",
-    source=KIP_279 / "Proposed Changes",
-    nodes=3,
-    voters=3,
-    layout="combined",
-    story=(
-        *ALL_BROKERS,
-        lead("n3"),
-        wait_until(all_follow(3)),
-        wait_until(BROKERS_LIVE),
-        create_partition(TOPIC, (2, 1)),
-        wait_until(leads_partition(2, T_0)),
-        produce("n2", T_0, 10, acks="all"),
-        kill("n2"),
-        wait_until(leads_partition(1, T_0)),
-        produce("n1", T_0, 5),
-        end_of(0, (0, 10), "the epoch before the failover"),
-        end_of(1, (1, 15), "the current epoch"),
-        end_of(7, (-1, -1), "an epoch that does not exist"),
-        heal(),
-        wait_until(ALL_FOLLOW_LEADER),
-    ),
-    good=Side(on(kafka="newest 4")),
+SCENARIOS = (
+    PV_14,
+    PV_15,
+    PV_19,
+    PV_20,
+    PV_22,
+    PV_33,
+    PV_40,
+    DQ_01,
+    DQ_02,
+    RA_05,
+    RA_28,
+    CB_01,
 )
-
-UR_16 = Scenario(
-    id="UR-16",
-    title="A designated election replaces a leader that is online",
-    question="Is an unclean election of a partition that has a leader refused, and the leader left alone?",
-    source=UNCLEAN_RECOVERY,
-    nodes=3,
-    voters=3,
-    layout="combined",
-    story=(
-        *ALL_BROKERS,
-        create_partition(TOPIC, (2, 1)),
-        wait_until(leads_partition(2, T_0)),
-        ask(
-            LEADER,
-            43,
-            2,
-            {"election_type": 1, "topic_partitions": [{"topic": TOPIC, "partitions": [0]}], "timeout": 10_000},
-            {"replica_election_results.0.partition_result.0.error_code": "election_not_needed"},
-            listener="client",
-            name="an unclean election of an online partition",
-        ),
-        wait_until(leads_partition(2, T_0)),
-    ),
-    good=Side(on(kafka="newest 4")),
-)
-
-SCENARIOS = (PV_14, PV_15, PV_19, PV_20, PV_22, PV_33, PV_40, DQ_01, DQ_02, RA_05, RA_28, CB_01, LD_20, UR_16)
