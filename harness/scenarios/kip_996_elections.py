@@ -278,10 +278,12 @@ PV_38 = Scenario(
         sleep(seconds(3)),
     ),
     bad=Side(
-        on(reference={}, kafka="newest 4"), shows=(commit_gap(at_least_ms=20_000),), node_switches=LONG_FETCH_TIMEOUT
+        on(reference={"reference.check_quorum_counts": "requests"}, kafka="newest 4"),
+        shows=(commit_gap(at_least_ms=20_000),),
+        node_switches=LONG_FETCH_TIMEOUT,
     ),
     good=Side(
-        on(reference={"reference.check_quorum_counts": "responses"}),
+        on(reference={}),
         never=(commit_gap(at_least_ms=15_000),),
         node_switches=LONG_FETCH_TIMEOUT,
     ),

@@ -64,7 +64,7 @@ _CHOICE_MEANINGS = {
     "prospective_follows": "which messages of its epoch return a Prospective to its leader (KIP-996: any response)",
     "leader_without_majority": "what a leader does that no majority fetches from; new-election needs pre_vote=false",
 }
-_READING = f"sets {', '.join(READINGS['kip'])}, unless given; by default each has its own default"
+_READING = f"sets {', '.join(READINGS['kip'])}, unless given"
 _RENAMED = {
     "prospective_follows_known_leader": ("prospective_follows", {"true": "any-response", "false": "unknown-leader"}),
 }
@@ -82,7 +82,7 @@ def switches() -> Iterator[Switch]:
     for name, values in _CHOICES.items():
         default = "" if defaults[name] is None else str(defaults[name])
         yield Switch(f"{_PREFIX}{name}", ", ".join(values), default, _CHOICE_MEANINGS[name])
-    yield Switch(f"{_PREFIX}reading", ", ".join(READINGS), "", _READING)
+    yield Switch(f"{_PREFIX}reading", ", ".join(READINGS), "kip", _READING)
     lease = "three quarters of the fetch timeout"
     yield Switch(f"{_PREFIX}read_lease_ms", "milliseconds", lease, "how long a lease for reads lasts")
 

@@ -49,7 +49,10 @@ READINGS: Mapping[str, Mapping[str, Any]] = {
         "prospective_follows": "unknown-leader",
     },
 }
-"""The switches on which KIP-595 and KIP-996 differ from Kafka 4.3.1. Of two KIPs the later counts: a leader resigns."""
+"""The switches on which KIP-595 and KIP-996 differ from Kafka 4.3.1. Of two KIPs the later counts: a leader resigns.
+
+The KIPs' reading is the default.
+"""
 
 FETCH_TIMEOUT_MS = 2000
 """Kafka's default of controller.quorum.fetch.timeout.ms."""
@@ -106,14 +109,14 @@ class NodeSettings:
     endpoints: Mapping[int, str] = field(default_factory=dict)
     pre_vote: bool = True
     check_quorum: bool = True
-    check_quorum_counts: Counted = "requests"
+    check_quorum_counts: Counted = "responses"
     follower_denies_pre_vote: bool = True
-    candidate_backoff: CandidateBackoff = "remaining"
+    candidate_backoff: CandidateBackoff = "exponential"
     deny_votes_within_fetch_timeout: bool = False
     end_quorum_grants: bool = False
     leader_without_majority: LeaderWithoutMajority = "resigns"
     new_disk_votes: bool = True
-    not_leader_names_leader: bool = False
+    not_leader_names_leader: bool = True
     prospective_follows: ProspectiveFollows = "any-response"
     starts_as_prospective: bool = False
     fetch_timeout_ms: int = FETCH_TIMEOUT_MS
