@@ -284,7 +284,7 @@ PV_38 = Scenario(
     ),
     good=Side(
         on(reference={}),
-        never=(commit_gap(at_least_ms=15_000),),
+        never=(commit_gap(at_least_ms=12_000),),
         node_switches=LONG_FETCH_TIMEOUT,
     ),
 )
