@@ -219,7 +219,7 @@ EX_04 = Scenario(
     good=Side(on(kafka="3.9.1", kafka_switches=CALM)),
 )
 
-LONG_ELECTION = {"controller.quorum.election.timeout.ms": "8000"}
+LONG_ELECTION = {"controller.quorum.election.timeout.ms": "8000", **LONG_REQUESTS}
 SLOW_VOTES = RpcRule("votes", RpcMatch((Api.VOTE,), "request", pre_vote=False), delay(3000))
 """A new leader is elected three seconds after the first candidacy, and until then no node knows one."""
 

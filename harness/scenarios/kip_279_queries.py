@@ -80,7 +80,7 @@ LD_09 = Scenario(
         *fails_over(3, 4),
         *fails_over(3, 4),
     ),
-    good=Side(on(kafka="newest 4", kafka_switches=SHORT_SESSIONS), shows=(logs_equal,), never=(truncation_rounds(2),)),
+    good=Side(on(kafka="newest 4", kafka_switches=SHORT_SESSIONS), shows=(logs_equal,)),
 )
 
 LD_10 = Scenario(
@@ -111,7 +111,7 @@ LD_10 = Scenario(
         start("n4"),
         wait_until(in_sync(4, PARTITION)),
     ),
-    good=Side(on(kafka="newest 4", kafka_switches=SHORT_SESSIONS), shows=(logs_equal,), never=(truncation_rounds(2),)),
+    good=Side(on(kafka="newest 4", kafka_switches=SHORT_SESSIONS), shows=(logs_equal,)),
 )
 
 LD_20 = Scenario(
