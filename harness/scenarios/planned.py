@@ -25,10 +25,10 @@ FAMILIES: Mapping[str, tuple[int, Source]] = {
 REASSIGNMENT = "needs KIP-642's reassignment, which no Kafka release has, in the reference system"
 BOOTSTRAP = "needs KIP-642's bootstrapping in the reference system"
 PARTITIONS = "needs partitions and replication in the reference system"
-KRAFT_PARTITIONS = "needs partitions with chosen replicas on Kafka without ZooKeeper"
+COMPACTION = "needs a compacted topic whose log is cleaned during the story"
 RECOVERY = "needs the unclean recovery tool and its RPCs, which no Kafka release has, in the reference system"
 ROLES = "needs roles, listeners and a cluster id for each node"
-POLICY = "needs a policy of elections that the reference system does not have"
+SPLIT_VOTES = "needs a story in which a majority rejects a candidate again and again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def _rows(family: str, rows: Mapping[int, tuple[str, str]]) -> tuple[Planned, ..
 PRE_VOTE = _rows(
     "PV",
     {
-        13: ("Candidates that lose an election compete again and again", POLICY),
+        13: ("Candidates that lose an election compete again and again", SPLIT_VOTES),
     },
 )
 DIVERGENCE = _rows(
@@ -60,7 +60,7 @@ DIVERGENCE = _rows(
     {
         8: ("A follower keeps an offset whose epoch is not the leader's", PARTITIONS),
         11: ("A follower stays stuck when its request for an epoch's end fails", PARTITIONS),
-        12: ("Compaction removes all records of an epoch, and logs diverge", KRAFT_PARTITIONS),
+        12: ("Compaction removes all records of an epoch, and logs diverge", COMPACTION),
         14: ("Rejected alternative: the follower asks for one epoch after another", PARTITIONS),
         15: ("Rejected alternative: the follower sends all its epochs, after a clean election", PARTITIONS),
         16: ("Rejected alternative: the follower sends all its epochs, after unclean elections", PARTITIONS),
