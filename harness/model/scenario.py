@@ -125,7 +125,8 @@ class Scenario:
     brokers if the layout is "combined"; if it is "zookeeper", the last node is ZooKeeper and the others are brokers.
     sizes are other numbers of nodes on which the same story can be run. voters is the number of initial voters of a
     quorum whose voters change, None for a static one. workload is the name of a workload. alone: a bound is so close to
-    what is measured that no other run may take place on the machine.
+    what is measured that no other run may take place on the machine. full is the story for as long as the document
+    asks, if that is longer than a run by default takes.
     """
 
     id: str
@@ -141,6 +142,7 @@ class Scenario:
     voters: int | None = None
     sizes: tuple[int, ...] = ()
     alone: bool = False
+    full: tuple[Step, ...] = field(default=(), repr=False)
 
     @property
     def sides(self) -> Mapping[SideName, Side]:
@@ -148,9 +150,9 @@ class Scenario:
         sides: dict[SideName, Side | None] = {"bad": self.bad, "good": self.good}
         return {name: side for name, side in sides.items() if side is not None}
 
-    def story_of(self, name: SideName) -> tuple[Step, ...]:
-        """The story of a side."""
-        return self.sides[name].story or self.story
+    def story_of(self, name: SideName, is_full: bool = False) -> tuple[Step, ...]:
+        """The story of a side, in its full length if it has one and that is asked for."""
+        return self.sides[name].story or (is_full and self.full) or self.story
 
     def sides_on(self, system: str) -> tuple[SideName, ...]:
         """The sides that are available on a system."""

@@ -189,6 +189,7 @@ class ReproductionRequest(Target):
     nodes: int | None = Field(
         default=None, ge=1, le=NODES_MAX, description="Number of nodes; the scenario's own if not given."
     )
+    full: bool = Field(default=False, description="Run the story for as long as its document asks, where that is long.")
     seed: int | None = Field(default=None, ge=0, description=SEED)
 
     _system_exists = field_validator("system")(_system_name)

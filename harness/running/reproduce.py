@@ -172,7 +172,7 @@ async def side_plan(
             "option": dict(side.workload_options),
             "record_rpcs": side.needs_rpcs,
             "seed": request.seed + number,
-            "story": [StoryStep.of(step) for step in scenario.story_of(name)],
+            "story": [StoryStep.of(step) for step in scenario.story_of(name, request.full)],
             "versions": notes | our_versions(),
             "command": command_of(scenario, request),
         },

@@ -141,6 +141,16 @@ LD_21 = Case(
     breaks=("truncated-below-high-watermark",),
 )
 
+KILLED = ("n1", "n2", "n3", "n1", "n3", "n2", ALL)
+
+
+def kills(nodes: Sequence[str]) -> tuple[Step, ...]:
+    """These nodes are killed and started, one after another, under load."""
+    steps = [(sleep(seconds(3)), kill(who), sleep(seconds(4)), start(DOWN), wait_until(BROKERS_LIVE)) for who in nodes]
+    story = [step for each in steps for step in each]
+    return (wait_until(ALL_FOLLOW_LEADER), wait_until(BROKERS_LIVE), *story, sleep(seconds(5)))
+
+
 LD_19 = Scenario(
     id="LD-19",
     title="Logs match after leaders are killed at random under load with acks=1",
@@ -149,16 +159,8 @@ LD_19 = Scenario(
     nodes=3,
     layout="combined",
     workload="log",
-    story=(
-        wait_until(ALL_FOLLOW_LEADER),
-        wait_until(BROKERS_LIVE),
-        *[
-            step
-            for who in ("n1", "n2", "n3", "n1", "n3", "n2", ALL)
-            for step in (sleep(seconds(3)), kill(who), sleep(seconds(4)), start(DOWN), wait_until(BROKERS_LIVE))
-        ],
-        sleep(seconds(5)),
-    ),
+    story=kills(KILLED),
+    full=kills(KILLED * 20),  # half an hour
     good=Side(
         on(kafka="newest 4", kafka_switches={**SHORT_SESSIONS, "min.insync.replicas": "1"}),
         may_break=("lost-write",),

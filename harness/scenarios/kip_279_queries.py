@@ -62,6 +62,15 @@ def fails_over(old: int, new: int) -> tuple[Step, ...]:
     )
 
 
+PREFERRED_N3 = (
+    *QUORUM_LED_BY_N1,
+    create_partition(TOPIC, (3, 4), {"min.insync.replicas": "1"}),
+    leads(3),
+    wait_until(in_sync(4, PARTITION)),
+    produce("n3", PARTITION, 10, acks="all"),
+)
+FAILS_OVER = fails_over(3, 4)
+
 # In a clean election with KRaft nobody truncates: the new leader has all that the old one had committed.
 LD_09 = Scenario(
     id="LD-09",
@@ -71,15 +80,8 @@ LD_09 = Scenario(
     nodes=4,
     voters=3,
     layout="combined",
-    story=(
-        *QUORUM_LED_BY_N1,
-        create_partition(TOPIC, (3, 4), {"min.insync.replicas": "1"}),
-        leads(3),
-        wait_until(in_sync(4, PARTITION)),
-        produce("n3", PARTITION, 10, acks="all"),
-        *fails_over(3, 4),
-        *fails_over(3, 4),
-    ),
+    story=(*PREFERRED_N3, *FAILS_OVER * 2),
+    full=(*PREFERRED_N3, *FAILS_OVER * 120),  # an hour
     good=Side(on(kafka="newest 4", kafka_switches=SHORT_SESSIONS), shows=(logs_equal,)),
 )
 

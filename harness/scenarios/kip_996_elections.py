@@ -209,6 +209,7 @@ PV_29 = Scenario(
     source=KIP_996 / "Why do we need Followers to reject Pre-Vote requests?",
     nodes=3,
     story=(wait_until(ALL_FOLLOW_LEADER), *FLAPPING_LINK * 3, wait_until(LEADER_KNOWN)),
+    full=(wait_until(ALL_FOLLOW_LEADER), *FLAPPING_LINK * 16, wait_until(LEADER_KNOWN)),  # two minutes
     bad=Side(
         on(reference={"reference.follower_denies_pre_vote": "false"}, kafka="3.9.1"),
         shows=(leader_deposed, leader_changes(at_least=2)),

@@ -388,6 +388,7 @@ PV_35 = Scenario(
     nodes=5,
     sizes=(3, 7),
     story=(wait_until(ALL_FOLLOW_LEADER), *FLAKY_FOLLOWER * 4, wait_until(LEADER_KNOWN)),
+    full=(wait_until(ALL_FOLLOW_LEADER), *FLAKY_FOLLOWER * 86, wait_until(LEADER_KNOWN)),  # ten minutes
     bad=Side(on(reference=WITHOUT_PRE_VOTE, kafka="3.9.1"), shows=(leader_deposed, epochs_burned(at_least=4))),
     good=Side(on(reference={}, kafka="newest 4"), never=(leader_deposed, epochs_burned(at_least=1))),
 )
