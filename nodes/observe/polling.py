@@ -8,10 +8,9 @@ What a node answers is its own view: a deposed leader that still claims to lead 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from harness.model import Observation
 from harness.model.conditions import Condition
@@ -78,12 +77,11 @@ class PollingObserver:
         """The nodes for which a condition of single nodes holds now; none if a status cannot show it."""
         return tuple(node for node in self._context.views if self._holds(Condition(condition, node)))
 
-    async def until(self, condition: Mapping[str, Any], timeout_seconds: float) -> bool:
+    async def until(self, condition: Condition, timeout_seconds: float) -> bool:
         """Wait until the condition holds; False if it does not in time, or if a status cannot show it."""
-        wanted = Condition.from_json(condition)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_seconds), self._changed:
-                await self._changed.wait_for(lambda: self._holds(wanted))
+                await self._changed.wait_for(lambda: self._holds(condition))
                 return True
         return False
 

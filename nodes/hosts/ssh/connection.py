@@ -172,7 +172,7 @@ class SshConnection:
         channel = self.stream(["tar", "--create", "--gzip", "--directory", str(source), "."])
         try:
             with channel.makefile("rb") as pipe, tarfile.open(fileobj=pipe, mode="r|gz") as archive:
-                archive.extractall(target, filter="data")
+                _extract(archive, target)
             # Exit code 1: a file changed while tar read it. A running server's files do.
             self._check_tar(channel, accepted=(0, 1))
         finally:
@@ -233,3 +233,15 @@ class _Refuse(paramiko.MissingHostKeyPolicy):
 def _received(receive: Any) -> Iterator[bytes]:
     while chunk := receive(CHUNK_BYTES):
         yield chunk
+
+
+def _extract(archive: tarfile.TarFile, target: Path) -> None:
+    """Extract files and folders below the target. Raises tarfile.TarError for anything else."""
+    if hasattr(tarfile, "data_filter"):
+        archive.extractall(target, filter="data")
+        return
+    for member in archive:  # Python before 3.11.4, e.g. Debian 12's, has no filters
+        is_below = (target / member.name).resolve().is_relative_to(target.resolve())
+        if not is_below or not (member.isfile() or member.isdir()):
+            raise tarfile.TarError(f"expected files and folders below {target}, found {member.name}")
+        archive.extract(member, target)
