@@ -243,6 +243,8 @@ PV_39 = Scenario(
 
 KIP_642 = Source("KIP-642")
 
+# The high watermark rises with the election, about 3 s after the kill, and not again: without that, the gap would be
+# the whole story.
 RA_29 = Scenario(
     id="RA-29",
     title="The high watermark of an idle quorum does not advance after an election",
@@ -254,14 +256,12 @@ RA_29 = Scenario(
         CATCH_UP,
         kill("n2"),
         wait_until(is_not_leader(2)),
-        sleep(seconds(6)),
-        heal(),
-        wait_until(ALL_FOLLOW_LEADER),
+        sleep(seconds(5)),
     ),
     good=Side(
         on(reference={}, kafka="newest 4"),
         shows=(leader_deposed,),
-        never=(commit_gap(at_least_ms=8500),),
+        never=(commit_gap(at_least_ms=7000),),
         node_switches=merged(N2_FIRST, {node: {IDLE_INTERVAL: "0"} for node in (1, 2, 3)}),
     ),
 )

@@ -122,7 +122,7 @@ PV_42 = Scenario(
         on(reference={}, kafka="newest 4"),
         shows=(
             happens(enters(State.FOLLOWER, node=1, previous=State.PROSPECTIVE), at_least=4),
-            shortest(2000, enters(State.FOLLOWER, node=1), N1_IS_PROSPECTIVE),
+            shortest(1900, enters(State.FOLLOWER, node=1), N1_IS_PROSPECTIVE),  # the fetch timeout is 2 s
         ),
         never=(leader_deposed, epochs_burned(at_least=1)),
         node_switches=N2_FIRST,
@@ -412,7 +412,7 @@ PV_41 = Scenario(
         resume("n2"),
         heal(),
         sleep(seconds(6)),
-        wait_until(all_follow(2)),
+        wait_until(ALL_FOLLOW_LEADER),
     ),
     bad=Side(
         on(reference={}, kafka="newest 4"),
