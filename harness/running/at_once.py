@@ -90,7 +90,8 @@ def carry_out_all(
         try:
             directory = run.begin()
             events = report if is_single else labelled(f"{run.plan.name} {directory.name}", report)
-            carry_out(run.plan, directory, at_end_of_load(events, loads.count), controllers.add)
+            events = at_end_of_load(events, loads.count)
+            carry_out(run.plan, directory, events, controllers.add, lambda: controllers.are_stopped)
         finally:
             capacity.give_back(share)
 
@@ -173,19 +174,19 @@ class _Controllers:
     def __init__(self) -> None:
         self._processes: list[subprocess.Popen[str]] = []
         self._lock = threading.Lock()
-        self._is_stopped = False
+        self.are_stopped = False
 
     def add(self, process: subprocess.Popen[str]) -> None:
         """A controller has started; it ends at once if all are being stopped."""
         with self._lock:
             self._processes.append(process)
-            if self._is_stopped:
+            if self.are_stopped:
                 _end(process)
 
     def stop(self) -> None:
         """End every controller in good order, by closing its standard input. Those that have ended are left alone."""
         with self._lock:
-            self._is_stopped = True
+            self.are_stopped = True
             for process in self._processes:
                 _end(process)
 

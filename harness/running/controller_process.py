@@ -35,8 +35,14 @@ OnProcess = Callable[[subprocess.Popen[str]], object]
 """Called with the controller's process when it has started; closing its standard input ends it in good order."""
 
 
-def carry_out(plan: Plan, run: RunDirectory, on_event: OnEvent, on_process: OnProcess = lambda _process: None) -> None:
-    """Carry out a plan. The run ends recorded or interrupted.
+def carry_out(
+    plan: Plan,
+    run: RunDirectory,
+    on_event: OnEvent,
+    on_process: OnProcess = lambda _process: None,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> None:
+    """Carry out a plan. The run ends recorded or interrupted; is_stopped says whether its controller was told to end.
 
     Raises what the controller failed with, and KeyboardInterrupt once the controller has ended in good order.
     """
@@ -50,7 +56,10 @@ def carry_out(plan: Plan, run: RunDirectory, on_event: OnEvent, on_process: OnPr
     except BaseException:
         interrupt(run)
         raise
-    run.enter("recorded", datetime.now(UTC))
+    if is_stopped():
+        interrupt(run)
+    else:
+        run.enter("recorded", datetime.now(UTC))
 
 
 def interrupt(run: RunDirectory) -> None:

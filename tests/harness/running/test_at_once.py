@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,7 +44,7 @@ class Runs:
         self.lock, self.full = threading.Lock(), threading.Barrier(expected, timeout=10)
         monkeypatch.setattr(at_once, "carry_out", self.carry_out)
 
-    def carry_out(self, _plan: Plan, _run: RunDirectory, on_event: object, _on_process: object) -> None:
+    def carry_out(self, _plan: Plan, _run: RunDirectory, on_event: object, *_: object) -> None:
         with self.lock:
             self.now += 1
             self.most = max(self.most, self.now)
@@ -77,6 +79,27 @@ def test_failure_of_a_run_is_raised(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     runs.failing = True
     with pytest.raises(ValueError, match="no"):
         carry_out_all(runs.pending([1.0, 1.0]), None, lambda _event: None, lambda: None)
+
+
+def test_other_runs_are_told_to_end_when_one_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    failed, stopped = threading.Event(), []
+    process = subprocess.Popen(["cat"], stdin=subprocess.PIPE, text=True)
+
+    def carry_out(one: Plan, _run: RunDirectory, _on_event: object, on_process: Any, is_stopped: Any) -> None:
+        if one.side == "good":
+            failed.set()
+            raise ValueError("no")
+        on_process(process)
+        failed.wait(10)
+        process.wait(10)  # until its standard input is closed
+        stopped.append(is_stopped())
+
+    monkeypatch.setattr(at_once, "carry_out", carry_out)
+    plans = [plan().model_copy(update={"side": side}) for side in ("bad", "good")]
+    runs = [PendingRun(each, 0.1, lambda: RunDirectory(tmp_path / "run")) for each in plans]
+    with pytest.raises(ValueError, match="no"):
+        carry_out_all(runs, 2, lambda _event: None, lambda: None)
+    assert stopped == [True]
 
 
 def test_capacity_is_given_back() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -170,6 +171,17 @@ def test_killed_reproduction_is_healed_with_its_sides(tmp_path):
     assert {line.partition(":")[0] for line in first.out.splitlines()} == {reproduction.name, "bad-1", "good-1"}
     assert [run.status for run in (reproduction, *reproduction.sides())] == ["interrupted"] * 3
     assert second.out == "nothing to heal\n"
+
+
+def test_interrupted_reproduction_has_interrupted_sides(tmp_path):
+    command = start_splitbrain("reproduce", "PV-01", "--store", tmp_path)
+    recorded = ("*/bad-1/history/*.parquet", "*/good-1/history/*.parquet")
+    wait_until(lambda: all(list(tmp_path.glob(each)) for each in recorded), "both sides have begun", command=command)
+    command.send_signal(signal.SIGINT)
+    command.wait(60)
+    (reproduction,) = runs(tmp_path)
+    assert [run.status for run in (reproduction, *reproduction.sides())] == ["interrupted"] * 3
+    assert splitbrain("heal", "--store", tmp_path).out == "nothing to heal\n"
 
 
 @pytest.mark.spark
