@@ -141,7 +141,7 @@ class Scenario:
     layout: Literal["controllers", "combined", "zookeeper"] = "controllers"
     voters: int | None = None
     sizes: tuple[int, ...] = ()
-    alone: bool = False
+    alone: bool = field(default=False, repr=False)
     full: tuple[Step, ...] = field(default=(), repr=False)
 
     @property

@@ -12,10 +12,12 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from harness import plugins
 from harness.model.progress import Event, Leadership, NemesisEvent, OnEvent, Phase, RunStarted
@@ -30,34 +32,11 @@ MEMORY_SHARE = 0.7
 
 @dataclass(frozen=True, slots=True)
 class PendingRun:
-    """A run that has not begun: its plan, the place that it needs, and the function that creates its directory."""
+    """A run that has not begun: its plan, and what creates its directory. alone: no other may take place."""
 
     plan: Plan
-    cost: float
-    begin: Callable[[], RunDirectory]
-
-
-@dataclass(slots=True)
-class Capacity:
-    """Lets runs begin while the sum of their costs is at most `total`. A run that costs more runs alone."""
-
-    total: float
-    used: float = 0.0
-    changed: threading.Condition = field(default_factory=threading.Condition)
-
-    def take(self, cost: float) -> float:
-        """Wait until there is place; returns what was taken."""
-        share = min(cost, self.total)
-        with self.changed:
-            self.changed.wait_for(lambda: self.used + share <= self.total + 1e-9)
-            self.used += share
-        return share
-
-    def give_back(self, share: float) -> None:
-        """End of a run that took this share."""
-        with self.changed:
-            self.used -= share
-            self.changed.notify_all()
+    begin: Callable[[OnEvent], RunDirectory]
+    alone: bool = False
 
 
 def cost_of(plan: Plan, machine: NodeNeeds) -> float:
@@ -68,7 +47,8 @@ def cost_of(plan: Plan, machine: NodeNeeds) -> float:
 
 def machine() -> NodeNeeds:
     """The cores that this process may use, and the memory that nodes may take of what is available."""
-    available_mib = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+    fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+    available_mib = int(fields["MemAvailable"].removesuffix("kB")) / 1024
     return NodeNeeds(len(os.sched_getaffinity(0)), max(1, MEMORY_SHARE * available_mib))
 
 
@@ -80,34 +60,37 @@ def carry_out_all(
     after_loads is called when the load of every run is over. Raises what the first run failed with that failed, after
     all others have ended.
     """
-    capacity = Capacity(1.0 if at_once is None else float(at_once))
-    controllers = _Controllers()
-    is_single = len(runs) == 1 or at_once == 1 or all(run.cost > capacity.total / 2 for run in runs)
-    report = on_event if is_single else _Serialized(on_event)
-    loads = _Countdown(len(runs), after_loads)
+    capacity = 1.0 if at_once is None else float(at_once)
+    waiting = deque((run, _share(run, at_once, capacity)) for run in runs)
+    is_single = all(share > capacity / 2 for _, share in waiting) or len(runs) == 1
+    report = on_event if is_single else _one_at_a_time(on_event)
+    controllers, loads = _Controllers(), _Countdown(len(runs), after_loads)
 
-    def one(run: PendingRun, share: float) -> None:
-        try:
-            directory = run.begin()
-            events = report if is_single else labelled(f"{run.plan.name} {directory.name}", report)
-            events = at_end_of_load(events, loads.count)
-            carry_out(run.plan, directory, events, controllers.add, lambda: controllers.are_stopped)
-        finally:
-            capacity.give_back(share)
+    def carry_out_one(run: PendingRun) -> None:
+        directory = run.begin(report)
+        events = report if is_single else labelled(f"{run.plan.name} {directory.name}", report)
+        events = at_end_of_load(events, loads.count)
+        carry_out(run.plan, directory, events, controllers.add, lambda: controllers.are_stopped)
 
+    running: dict[Future[None], float] = {}
     with ThreadPoolExecutor(max_workers=len(runs)) as pool:
-        futures: list[Future[None]] = []
         try:
-            for run in runs:
-                share = capacity.take(run.cost if at_once is None else 1.0)
-                if any(future.done() and future.exception() for future in futures):
-                    break
-                futures.append(pool.submit(one, run, share))
-            wait(futures, return_when=FIRST_EXCEPTION)
+            while waiting or running:
+                while waiting and sum(running.values()) + waiting[0][1] <= capacity + 1e-9:
+                    run, share = waiting.popleft()
+                    running[pool.submit(carry_out_one, run)] = share
+                for ended in wait(running, return_when=FIRST_COMPLETED).done:
+                    del running[ended]
+                    ended.result()
         finally:
             controllers.stop()  # those that still run: after an interrupt, or if another run failed
-    for future in futures:
-        future.result()
+
+
+def _share(run: PendingRun, at_once: int | None, capacity: float) -> float:
+    """How much of the capacity a run takes: a share of the machine, or one of `at_once`."""
+    if run.alone:
+        return capacity
+    return min(capacity, cost_of(run.plan, machine()) if at_once is None else 1.0)
 
 
 def labelled(label: str, on_event: OnEvent) -> OnEvent:
@@ -156,16 +139,15 @@ class _Countdown:
             self._then()
 
 
-class _Serialized:
-    """Passes events of several threads on, one at a time."""
+def _one_at_a_time(on_event: OnEvent) -> OnEvent:
+    """Report events of several threads one at a time."""
+    lock = threading.Lock()
 
-    def __init__(self, on_event: OnEvent) -> None:
-        self._on_event = on_event
-        self._lock = threading.Lock()
+    def report(event: Event) -> None:
+        with lock:
+            on_event(event)
 
-    def __call__(self, event: Event) -> None:
-        with self._lock:
-            self._on_event(event)
+    return report
 
 
 class _Controllers:

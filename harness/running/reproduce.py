@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness import plugins
 from harness.judging.runs import judge_reproduction, judge_run
@@ -22,12 +23,15 @@ from harness.planning.plan import Plan, ReproductionRequest, StoryStep, checked
 from harness.planning.preflight import preflight, require_hosts
 from harness.recovery.heal import heal_before_a_run
 from harness.recovery.liveness import own
-from harness.running.at_once import PendingRun, carry_out_all, cost_of, machine
+from harness.running.at_once import PendingRun, carry_out_all
 from harness.running.controller_process import interrupt
 from harness.running.run import new_seed, our_versions, resolve_system, title_of
 from harness.systems.cluster import Cluster, refuse_unavailable_faults
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory, new_run
+
+if TYPE_CHECKING:
+    from checkers.framework.session import SparkSession
 
 Reproduced = tuple[RunDirectory, RunVerdict]
 
@@ -42,9 +46,8 @@ def reproduce_scenarios(
     for line in heal_before_a_run(store):
         on_event(Phase(line))
     later = SparkLater(master)
-    size = machine()
     runs = [
-        PendingRun(plan, 1.0 if each.scenario.alone else cost_of(plan, size), partial(each.begin, plan, on_event))
+        PendingRun(plan, partial(each.begin, plan), each.scenario.alone)
         for each in reproductions
         for plan in each.plans
     ]
@@ -55,9 +58,9 @@ def reproduce_scenarios(
             each.interrupt()
         raise
     on_event(Phase("starting Spark", "checks"))
-    later.session()
+    spark = later.session()
     for each in reproductions:
-        yield each.judge(later, on_event)
+        yield each.judge(spark, on_event)
 
 
 class Reproduction:
@@ -90,7 +93,7 @@ class Reproduction:
         if self._directory is not None:
             interrupt(self._directory)
 
-    def judge(self, later: SparkLater, on_event: OnEvent) -> Reproduced:
+    def judge(self, spark: SparkSession, on_event: OnEvent) -> Reproduced:
         """Judge the runs, then the scenario by them."""
         directory = self._directory
         assert directory is not None, "judged after its runs"
@@ -98,7 +101,7 @@ class Reproduction:
         verdicts: dict[str, RunVerdict] = {}
         for run in directory.sides():
             on_event(Phase(f"checking {self.scenario.id} {run.name}"))
-            verdicts[run.name] = judge_run(run, later.session())
+            verdicts[run.name] = judge_run(run, spark)
         return directory, judge_reproduction(directory, self.scenario, self._command, verdicts)
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from harness.model.progress import Event, Leadership, NemesisEvent, Operations, Phase, RunStarted
+from harness.model.progress import Event, Leadership, NemesisEvent, OnEvent, Operations, Phase, RunStarted
 from harness.model.systems import NodeNeeds
 from harness.planning.plan import Plan
 from harness.running import at_once
-from harness.running.at_once import Capacity, PendingRun, at_end_of_load, carry_out_all, cost_of, labelled
+from harness.running.at_once import PendingRun, at_end_of_load, carry_out_all, cost_of, labelled
 from results.store import RunDirectory
 
 MACHINE = NodeNeeds(cores=2, memory_mib=10_000)
@@ -40,9 +40,10 @@ class Runs:
     """Runs that wait until they are told to end, and how many there were at a time."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, expected: int) -> None:
-        self.path, self.now, self.most, self.failing = tmp_path, 0, 0, False
+        self.path, self.now, self.most = tmp_path, 0, 0
         self.lock, self.full = threading.Lock(), threading.Barrier(expected, timeout=10)
         monkeypatch.setattr(at_once, "carry_out", self.carry_out)
+        monkeypatch.setattr(at_once, "cost_of", lambda plan, _machine: plan.nodes / 6)
 
     def carry_out(self, _plan: Plan, _run: RunDirectory, on_event: object, *_: object) -> None:
         with self.lock:
@@ -53,60 +54,64 @@ class Runs:
         on_event(Phase("collecting", "collection"))  # type: ignore[operator]
         with self.lock:
             self.now -= 1
-        if self.failing:
-            raise ValueError("no")
 
-    def pending(self, costs: list[float]) -> list[PendingRun]:
-        return [PendingRun(plan(), cost, lambda: RunDirectory(self.path / "bad-1")) for cost in costs]
+    def pending(self, nodes: list[int], alone: bool) -> list[PendingRun]:
+        return [PendingRun(plan(nodes=each), lambda _: RunDirectory(self.path / "bad-1"), alone) for each in nodes]
 
 
 @pytest.mark.parametrize(
-    ("costs", "limit", "expected"),
-    [([0.3] * 6, None, 3), ([0.9] * 3, None, 1), ([2.0] * 2, None, 1), ([0.1] * 4, 2, 2)],
-    ids=["three fit", "one fits", "larger than the machine", "as the user says"],
+    ("nodes", "alone", "limit", "expected"),
+    [
+        ([2] * 6, False, None, 3),
+        ([5] * 3, False, None, 1),
+        ([7] * 2, False, None, 1),
+        ([1] * 4, False, 2, 2),
+        ([1] * 2, True, None, 1),
+        ([1] * 2, True, 2, 1),
+    ],
+    ids=[
+        "three fit",
+        "one fits",
+        "larger than the machine",
+        "as the user says",
+        "alone",
+        "alone whatever the user says",
+    ],
 )
 def test_as_many_runs_as_fit(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, costs: list[float], limit: int | None, expected: int
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, nodes: list[int], alone: bool, limit: int | None, expected: int
 ) -> None:
     runs, over = Runs(monkeypatch, tmp_path, expected), []
-    carry_out_all(runs.pending(costs), limit, lambda _event: None, lambda: over.append(runs.now))
+    carry_out_all(runs.pending(nodes, alone), limit, lambda _event: None, lambda: over.append(runs.now))
     assert runs.most == expected
     assert len(over) == 1, "the end of all loads is reported once"
 
 
-def test_failure_of_a_run_is_raised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    runs = Runs(monkeypatch, tmp_path, expected=1)
-    runs.failing = True
-    with pytest.raises(ValueError, match="no"):
-        carry_out_all(runs.pending([1.0, 1.0]), None, lambda _event: None, lambda: None)
-
-
 def test_other_runs_are_told_to_end_when_one_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    failed, stopped = threading.Event(), []
+    failed, stopped, begun = threading.Event(), [], []
     process = subprocess.Popen(["cat"], stdin=subprocess.PIPE, text=True)
 
     def carry_out(one: Plan, _run: RunDirectory, _on_event: object, on_process: Any, is_stopped: Any) -> None:
         if one.side == "good":
             failed.set()
-            raise ValueError("no")
+            raise ValueError("the first failure")
         on_process(process)
         failed.wait(10)
         process.wait(10)  # until its standard input is closed
         stopped.append(is_stopped())
+        raise ValueError("ended early")
 
     monkeypatch.setattr(at_once, "carry_out", carry_out)
-    plans = [plan().model_copy(update={"side": side}) for side in ("bad", "good")]
-    runs = [PendingRun(each, 0.1, lambda: RunDirectory(tmp_path / "run")) for each in plans]
-    with pytest.raises(ValueError, match="no"):
-        carry_out_all(runs, 2, lambda _event: None, lambda: None)
+
+    def begin(_report: OnEvent) -> RunDirectory:
+        begun.append(1)
+        return RunDirectory(tmp_path / "run")
+
+    plans = [plan().model_copy(update={"side": side}) for side in ("bad", "good", "bad")]
+    with pytest.raises(ValueError, match="the first failure"):
+        carry_out_all([PendingRun(each, begin) for each in plans], 2, lambda _event: None, lambda: None)
     assert stopped == [True]
-
-
-def test_capacity_is_given_back() -> None:
-    capacity = Capacity(1.0)
-    assert [capacity.take(0.6), capacity.take(0.4)] == [0.6, 0.4]
-    capacity.give_back(0.6)
-    assert capacity.take(0.6) == 0.6
+    assert len(begun) == 2, "no run begins after the failure"
 
 
 def test_events_of_several_runs_name_their_run() -> None:
