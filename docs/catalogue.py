@@ -16,7 +16,8 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -47,9 +48,30 @@ TIMES_OF_DEFECTS = 5
 Stored = dict[str, Any]
 
 
-def fingerprint(scenario: Scenario) -> str:
-    """Changes whenever the definition of a scenario does."""
-    return hashlib.sha256(repr(scenario).encode()).hexdigest()[:16]
+def fingerprint(scenario: Scenario, system: str) -> str:
+    """Changes whenever what is played or expected of a scenario on a system does; its wording does not count."""
+    sides = {
+        name: replace(side, setups={system: side.setups[system]}) if system in side.setups else None
+        for name, side in scenario.sides.items()
+    }
+    return hashlib.sha256(repr(_essence(replace(scenario, **sides))).encode()).hexdigest()[:16]
+
+
+WORDING = {"id", "title", "question", "source", "text", "alone", "full"}
+"""The fields of scenarios, sides and expectations that change neither a run nor its verdict."""
+
+
+def _essence(value: Any) -> Any:
+    """A value without its wording, and without what is at its default, so that a new field changes no fingerprint."""
+    if is_dataclass(value):
+        own = ((each, getattr(value, each.name)) for each in fields(value) if each.name not in WORDING)
+        set_here = {
+            each.name: _essence(found) for each, found in own if found != each.default and found not in ((), {})
+        }
+        return type(value).__name__, set_here
+    if isinstance(value, Mapping):
+        return {key: _essence(each) for key, each in value.items()}
+    return tuple(map(_essence, value)) if isinstance(value, tuple) else value
 
 
 def file_of(scenario: Scenario, system: str) -> Path:
@@ -61,7 +83,7 @@ def stored(scenario: Scenario, system: str) -> Stored | None:
     """What was measured of a scenario as it is now; None if nothing was."""
     file = file_of(scenario, system)
     results: Stored | None = json.loads(file.read_text()) if file.exists() else None
-    return results if results and results["scenario"] == fingerprint(scenario) else None
+    return results if results and results["scenario"] == fingerprint(scenario, system) else None
 
 
 def wanted(scenario: Scenario, system: str, times: int | None) -> int:
@@ -105,7 +127,7 @@ def save(scenario: Scenario, system: str, verdict: RunVerdict) -> None:
     """Store the results of a scenario on a system."""
     sides = {name: _side(side, name, verdict) for name, side in scenario.sides.items() if system in side.setups}
     results = {
-        "scenario": fingerprint(scenario),
+        "scenario": fingerprint(scenario, system),
         "commit": commit(),
         "played": f"{datetime.now(UTC):%Y-%m-%d}",
         "sides": sides,
@@ -144,9 +166,9 @@ def render() -> str:
     """The page."""
     scenarios = plugins.scenarios()
     rows = {each.id: _running(each) for each in scenarios.values()} | {
-        each.id: f"| {each.id} | {each.title} | not yet: {each.missing} | | |" for each in PLANNED
+        each.id: f"| {each.id} | {each.title} | not yet: {each.missing} | | |" for each in PLANNED.values()
     }
-    parts = [_INTRODUCTION.format(running=len(set(rows) - {each.id for each in PLANNED}), all=len(rows))]
+    parts = [_INTRODUCTION.format(running=len(set(rows) - set(PLANNED)), all=len(rows))]
     families = [*FAMILIES, *sorted({name.partition("-")[0] for name in rows} - set(FAMILIES))]
     for family in families:
         title = str(FAMILIES[family][1]) if family in FAMILIES else _OTHERS[family]

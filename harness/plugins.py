@@ -146,7 +146,7 @@ def scenarios() -> Mapping[str, Scenario]:
 def scenario(identifier: str) -> Scenario:
     """The scenario of that id, in upper or lower case. Raises BadInput naming the known ones."""
     found = scenarios().get(identifier.upper())
-    planned = next((each for each in PLANNED if each.id == identifier.upper()), None)
+    planned = PLANNED.get(identifier.upper())
     if planned:
         raise BadInput(f"scenario {planned.id}: does not run yet: it {planned.missing}")
     if found is None:

@@ -6,12 +6,14 @@ import pkgutil
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness import plugins
 from harness.model.placeholders import NAMES
+from harness.model.scenario import on
 from harness.scenarios.planned import FAMILIES, PLANNED
 
 ROOT = Path(__file__).parent.parent
@@ -38,7 +40,7 @@ def test_readme_names_scenarios_of_the_catalogue_only() -> None:
     readme = (ROOT / "README.md").read_text()
     named = set(re.findall(r"\b(?:PV|LP|DQ|CB|LD|UR|RA|EX|KAFKA)-\d+\b", readme))
     documents = {str(source) for _, source in FAMILIES.values()}
-    assert named - documents <= set(plugins.scenarios()) | {each.id for each in PLANNED}
+    assert named - documents <= set(plugins.scenarios()) | set(PLANNED)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -58,3 +60,21 @@ def test_files_named_in_docs_and_code_exist() -> None:
 def test_python_names_in_docs_exist(page: Path) -> None:
     for name in set(A_NAME.findall(page.read_text())):
         pkgutil.resolve_name(name)
+
+
+def test_results_of_a_scenario_outlive_its_wording_but_not_its_bounds() -> None:
+    sys.path.insert(0, str(ROOT / "docs"))
+    from catalogue import fingerprint
+
+    scenario = plugins.scenario("PV-01")
+    assert scenario.bad is not None
+    (shown, *others) = scenario.bad.shows
+    stricter = replace(scenario.bad, shows=(replace(shown, at_least=shown.at_least + 1), *others))
+    reworded = replace(scenario.bad, shows=(replace(shown, text="other words"), *others))
+    on_another_release = replace(scenario.bad, setups=on(reference={}, kafka="3.9.0"))
+    same = fingerprint(scenario, "reference")
+    assert fingerprint(replace(scenario, title="Other words", bad=reworded), "reference") == same
+    assert fingerprint(replace(scenario, bad=stricter), "reference") != same
+    assert fingerprint(replace(scenario, story=scenario.story[:-1]), "reference") != same
+    assert fingerprint(replace(scenario, bad=on_another_release), "kafka") != fingerprint(scenario, "kafka")
+    assert fingerprint(replace(scenario, bad=None), "reference") != same

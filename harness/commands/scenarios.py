@@ -29,18 +29,17 @@ def scenarios(output: Output, what: WhatArgument = "list", identifier: IdArgumen
     if what == "show":
         _show(identifier, output)
     elif output.is_json:
-        everything: tuple[Scenario | Planned, ...] = (*plugins.scenarios().values(), *PLANNED)
+        everything: tuple[Scenario | Planned, ...] = (*plugins.scenarios().values(), *PLANNED.values())
         for each in everything:
             print_json(as_json(each))
     else:
         running = [(each.id, each.title, _state(each), str(each.source)) for each in plugins.scenarios().values()]
-        planned = [(each.id, each.title, f"not yet: {each.missing}", str(each.source)) for each in PLANNED]
+        planned = [(each.id, each.title, f"not yet: {each.missing}", str(each.source)) for each in PLANNED.values()]
         print_table(("id", "title", "runs on", "source"), sorted(running + planned, key=_by_family))
 
 
 def _show(identifier: str, output: Output) -> None:
-    planned = next((each for each in PLANNED if each.id == identifier.upper()), None)
-    chosen: Scenario | Planned = planned or plugins.scenario(identifier)
+    chosen: Scenario | Planned = PLANNED.get(identifier.upper()) or plugins.scenario(identifier)
     if output.is_json:
         print_json(as_json(chosen))
     elif isinstance(chosen, Planned):

@@ -18,7 +18,7 @@ from harness.judging.inputs import inputs_of_run
 from harness.model import Finding, Verdict
 from harness.model.plurals import counted
 from harness.model.records.finding import most_severe_first, verdict_of
-from harness.model.scenario import Expectation, Scenario, Side, SideName
+from harness.model.scenario import Expectation, Scenario, Side
 from harness.planning.plan import Plan
 from results.data import ReportData, SideData
 from results.files import write_text
@@ -220,7 +220,7 @@ def reproduction_verdict(scenario: Scenario, sides: Sequence[tuple[str, RunVerdi
     """
     met = [expectation.met for _, run_verdict in sides for expectation in run_verdict.expectations]
     verdicts = {
-        _verdict_without(scenario.sides[_side_of(name)].expected_findings, run_verdict.findings)
+        _verdict_without(scenario.side(_side_of(name)).expected_findings, run_verdict.findings)
         for name, run_verdict in sides
     }
     if Verdict.INVALID in verdicts or False in met:
@@ -230,11 +230,12 @@ def reproduction_verdict(scenario: Scenario, sides: Sequence[tuple[str, RunVerdi
 
 def _side_of_plan(plan: Plan) -> Side | None:
     """The side of a scenario that the plan runs; None for a plan without a scenario."""
-    return plugins.scenario(plan.scenario).sides[_side_of(plan.side or "")] if plan.scenario else None
+    return plugins.scenario(plan.scenario).side(plan.side or "") if plan.scenario else None
 
 
-def _side_of(run_name: str) -> SideName:
-    return "bad" if run_name.startswith("bad") else "good"
+def _side_of(run_name: str) -> str:
+    """The side that a run of a reproduction plays: `bad` of `bad-1`."""
+    return run_name.rpartition("-")[0]
 
 
 def _verdict_without(names: Sequence[str], findings: Sequence[Finding]) -> Verdict:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from harness.model.errors import BadInput
 from harness.model.measures import Measure, needs_rpcs
 from harness.model.story import Step
 
@@ -150,9 +151,16 @@ class Scenario:
         sides: dict[SideName, Side | None] = {"bad": self.bad, "good": self.good}
         return {name: side for name, side in sides.items() if side is not None}
 
+    def side(self, name: str) -> Side:
+        """A side by its name. Raises BadInput where the scenario does not have it."""
+        found = next((side for own, side in self.sides.items() if own == name), None)
+        if found is None:
+            raise BadInput(f"scenario {self.id}: expected its {' or '.join(self.sides)} side, found {name or 'none'}")
+        return found
+
     def story_of(self, name: SideName, is_full: bool = False) -> tuple[Step, ...]:
         """The story of a side, in its full length if it has one and that is asked for."""
-        return self.sides[name].story or (is_full and self.full) or self.story
+        return self.side(name).story or (is_full and self.full) or self.story
 
     def sides_on(self, system: str) -> tuple[SideName, ...]:
         """The sides that are available on a system."""

@@ -16,7 +16,7 @@ from harness.judging.runs import judge_reproduction, judge_run
 from harness.judging.spark import SparkLater
 from harness.model import BadInput
 from harness.model.progress import OnEvent, Phase, RunStarted, phases
-from harness.model.scenario import Scenario, Side, SideName
+from harness.model.scenario import Scenario, SideName
 from harness.model.systems import Report
 from harness.planning.options import argv_of
 from harness.planning.plan import Plan, ReproductionRequest, StoryStep, checked
@@ -124,13 +124,6 @@ def command_of(scenario: Scenario, request: ReproductionRequest) -> str:
     return shlex.join(argv_of("reproduce", request, (scenario.id,)))
 
 
-def _side(scenario: Scenario, name: SideName) -> Side:
-    if name not in scenario.sides:
-        (other,) = scenario.sides
-        raise BadInput(f"--side {name}: scenario {scenario.id} has a {other} side only")
-    return scenario.sides[name]
-
-
 async def _plans(scenario: Scenario, request: ReproductionRequest, report: Report) -> list[Plan]:
     sides = list(scenario.sides) if request.side == "both" else [request.side]
     return [
@@ -142,7 +135,7 @@ async def side_plan(
     scenario: Scenario, request: ReproductionRequest, name: SideName, number: int, report: Report
 ) -> Plan:
     """The plan of one run of a side. Raises BadInput where the side is not available on the system."""
-    side, (system, _) = _side(scenario, name), plugins.system(request.system)
+    side, (system, _) = scenario.side(name), plugins.system(request.system)
     setup = side.setups.get(system.name)
     if setup is None:
         needs = " or ".join(f"--system {each}" for each in side.setups)
@@ -185,7 +178,7 @@ async def side_plan(
 def _refuse_low_features(scenario: Scenario, request: ReproductionRequest, name: SideName, full_name: str) -> None:
     """Raise BadInput where the requested features, or a release without any, do not reach what the side needs."""
     system, version = plugins.system(full_name)
-    for feature, least in scenario.sides[name].needs_features.items():
+    for feature, least in scenario.side(name).needs_features.items():
         level = request.features.get(feature, "")
         if not system.has_features(version):
             problem = f"--system {full_name}: expected a release that has {feature}"

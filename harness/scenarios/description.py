@@ -49,7 +49,7 @@ def _commands(scenario: Scenario) -> Iterable[str]:
 
 
 def _side(scenario: Scenario, name: SideName) -> Iterable[str]:
-    side = scenario.sides[name]
+    side = scenario.side(name)
     yield f"{name.capitalize()} side: {'; '.join(_setup(system, setup) for system, setup in side.setups.items())}"
     yield from (f"  needs {feature} {least} or higher" for feature, least in side.needs_features.items())
     yield from (f"  the workload runs with {key}={value}" for key, value in side.workload_options.items())

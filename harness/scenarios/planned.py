@@ -115,4 +115,7 @@ QUORUM_REASSIGNMENT = _rows(
     },
 )
 
-PLANNED = (*PRE_VOTE, *DIVERGENCE, *UNCLEAN_RECOVERY, *QUORUM_REASSIGNMENT)
+PLANNED: Mapping[str, Planned] = {
+    each.id: each for each in (*PRE_VOTE, *DIVERGENCE, *UNCLEAN_RECOVERY, *QUORUM_REASSIGNMENT)
+}
+"""The documented scenarios that cannot be run yet, by id."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.judging.runs import run_headline
 from harness.model import BadInput
 from harness.model.scenario import Scenario, Side, SideName, Source, on
 from harness.planning.plan import Plan, ReproductionRequest
@@ -132,3 +134,14 @@ def test_side_without_a_setup_for_the_system_names_systems_that_have_one() -> No
 def test_systems_without_features_refuse_them(system: str) -> None:
     with pytest.raises(BadInput, match="--feature"):
         Cluster(Plan(name="older", system=system, seed=1, story=[], features={"transaction.version": "1"}))
+
+
+def test_side_that_the_scenario_does_not_have_is_refused() -> None:
+    with pytest.raises(BadInput, match="^scenario PV-00: expected its bad side, found good$"):
+        side_plan_of(replace(SCENARIO, good=None), "reference", "good")
+
+
+def test_stored_run_of_a_side_that_the_scenario_lost_is_refused() -> None:
+    stored = side_plan_of(SCENARIO, "reference").model_copy(update={"scenario": "PV-41", "side": "good"})
+    with pytest.raises(BadInput, match="^scenario PV-41: expected its bad side, found good$"):
+        run_headline(stored, [], [])
