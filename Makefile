@@ -41,7 +41,7 @@ lock:
 	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
 	  --extra dev --python-version 3.11 pyproject.toml -o requirements.lock >/dev/null
 
-# Plays every scenario that was not played as it is now, on both systems, and writes docs/catalogue.md.
+# Plays every scenario that was not played as it is now, on both systems and on older releases, and writes docs/catalogue.md.
 scenarios: setup
 	$(BIN)/python docs/catalogue.py play
 

@@ -1,12 +1,14 @@
 """Plays the scenarios of the catalogue, and writes docs/catalogue.md from what was measured.
 
-python docs/catalogue.py play [--system kafka] [--times 3] [--full] [ID …]    what is missing or has changed
-python docs/catalogue.py                                                     rewrite the page
-python docs/catalogue.py --check                                             exit 1 if the page is out of date
+python docs/catalogue.py play [--way kafka] [--times 3] [ID …]    what is missing or has changed
+python docs/catalogue.py                                          rewrite the page
+python docs/catalogue.py --check                                  exit 1 if the page is out of date
 
-Each scenario that was played on a system has a file in docs/catalogue, e.g. PV-01-kafka.json: the commit, the versions,
-and of each side the runs that went as documented, with what was measured next to its bound. A scenario is played again
-if its definition has changed since, or if fewer runs than asked for are stored; an interrupted command goes on there.
+Scenarios are played in several ways, WAYS: on the reference system, on Kafka by the releases that the sides name, on
+other releases, and with Kafka's reading of the KIPs. Each scenario that was played one way has a file in
+docs/catalogue, e.g. PV-01-kafka.json: the commit, and of each side the version, the runs that went as documented, and
+what was measured next to its bound. A scenario is played again if its definition has changed since, or if fewer runs
+than asked for are stored; an interrupted command goes on there.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ from harness import plugins
 from harness.commands.output.progress import progress
 from harness.judging.runs import wilson_interval
 from harness.model import BadInput, Verdict
-from harness.model.scenario import Scenario, Side
+from harness.model.scenario import Scenario, Side, SideName
 from harness.planning.plan import ReproductionRequest
 from harness.running.reproduce import reproduce_scenarios
 from harness.scenarios.planned import FAMILIES, PLANNED
@@ -41,20 +43,62 @@ STORE = Path("results/runs")
 BATCH = 6
 """How many scenarios share a Spark session; what a batch has measured is stored at its end."""
 
-TIMES = {"reference": 3, "kafka": 1}
 TIMES_OF_DEFECTS = 5
 """How often defects of released Kafka (EX) are played, since they are rare in part."""
+NEWEST = "newest 4"
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to play scenarios: system and switches as on the command line, how often, and which scenarios and sides.
+
+    families are prefixes of ids, all if empty. releases are those that a side may name; a way with a release of its own
+    plays the sides that need the newest one, to see whether they hold on an older one too.
+    """
+
+    name: str
+    system: str
+    times: int = 1
+    switches: Mapping[str, str] = field(default_factory=dict)
+    families: tuple[str, ...] = ()
+    releases: tuple[str, ...] = ()
+
+    def sides(self, scenario: Scenario) -> dict[SideName, Side]:
+        """The sides of a scenario that are played this way, each with the setup of this way's system alone."""
+        system = self.system.partition(":")[0]
+        if self.families and scenario.id.partition("-")[0] not in self.families:
+            return {}
+        return {
+            name: replace(side, setups={system: side.setups[system]})
+            for name, side in scenario.sides.items()
+            if system in side.setups and (not self.releases or side.setups[system].version in self.releases)
+        }
+
+    def wanted(self, scenario: Scenario) -> int:
+        """How often a scenario is played."""
+        return TIMES_OF_DEFECTS if self.name == "kafka" and scenario.id.startswith("EX-") else self.times
+
+
+WAYS = {
+    way.name: way
+    for way in (
+        Way("reference", "reference", times=3),
+        Way("kafka", "kafka"),
+        Way("kafka-4.0.0", "kafka:4.0.0", families=("PV",), releases=(NEWEST,)),
+        Way("kafka-3.9.1", "kafka:3.9.1", families=("LP",), releases=(NEWEST,)),
+        Way("kafka-3.7.2", "kafka:3.7.2", families=("LP",), releases=(NEWEST,)),
+        Way("kafka-reading", "reference", switches={"reference.reading": "kafka"}),
+    )
+}
 
 Stored = dict[str, Any]
 
 
-def fingerprint(scenario: Scenario, system: str) -> str:
-    """Changes whenever what is played or expected of a scenario on a system does; its wording does not count."""
-    sides = {
-        name: replace(side, setups={system: side.setups[system]}) if system in side.setups else None
-        for name, side in scenario.sides.items()
-    }
-    return hashlib.sha256(repr(_essence(replace(scenario, **sides))).encode()).hexdigest()[:16]
+def fingerprint(scenario: Scenario, way: Way) -> str:
+    """Changes whenever what is played or expected of a scenario this way does; its wording does not count."""
+    sides = way.sides(scenario)
+    played = replace(scenario, bad=sides.get("bad"), good=sides.get("good"))
+    return hashlib.sha256(repr(_essence(played)).encode()).hexdigest()[:16]
 
 
 WORDING = {"id", "title", "question", "source", "text", "alone", "full"}
@@ -74,66 +118,65 @@ def _essence(value: Any) -> Any:
     return tuple(map(_essence, value)) if isinstance(value, tuple) else value
 
 
-def file_of(scenario: Scenario, system: str) -> Path:
-    """Where the results of a scenario on a system are."""
-    return FOLDER / f"{scenario.id}-{system}.json"
+def file_of(scenario: Scenario, way: Way) -> Path:
+    """Where the results of a scenario are."""
+    return FOLDER / f"{scenario.id}-{way.name}.json"
 
 
-def stored(scenario: Scenario, system: str) -> Stored | None:
+def stored(scenario: Scenario, way: Way) -> Stored | None:
     """What was measured of a scenario as it is now; None if nothing was."""
-    file = file_of(scenario, system)
+    file = file_of(scenario, way)
     results: Stored | None = json.loads(file.read_text()) if file.exists() else None
-    return results if results and results["scenario"] == fingerprint(scenario, system) else None
+    return results if results and results["scenario"] == fingerprint(scenario, way) else None
 
 
-def wanted(scenario: Scenario, system: str, times: int | None) -> int:
-    """How often a scenario is to be played on a system."""
-    if times is not None:
-        return times
-    return TIMES_OF_DEFECTS if system == "kafka" and scenario.id.startswith("EX-") else TIMES.get(system, 1)
-
-
-def is_missing(scenario: Scenario, system: str, times: int | None) -> bool:
+def is_missing(scenario: Scenario, way: Way, times: int | None) -> bool:
     """Whether the stored results have fewer runs than wanted."""
-    results = stored(scenario, system)
+    results = stored(scenario, way)
     return results is None or any(
-        len(side["runs"]) < wanted(scenario, system, times) for side in results["sides"].values()
+        len(side["runs"]) < (times or way.wanted(scenario)) for side in results["sides"].values()
     )
 
 
 def play(
-    scenarios: Sequence[Scenario], system: str, times: int | None, at_once: int | None, store: Path
+    scenarios: Sequence[Scenario], way: Way, times: int | None, at_once: int | None, store: Path
 ) -> Iterator[tuple[Scenario, RunVerdict]]:
-    """Play what is missing on a system, a batch at a time, and store the results of each batch."""
-    missing = [each for each in scenarios if each.sides_on(system) and is_missing(each, system, times)]
+    """Play what is missing, a batch at a time, and store the results of each batch."""
+    missing = [each for each in scenarios if way.sides(each) and is_missing(each, way, times)]
     groups: dict[tuple[int, str], list[Scenario]] = {}
     for each in missing:
-        sides = each.sides_on(system)
+        sides = list(way.sides(each))
         side = "both" if len(sides) == len(each.sides) else sides[0]
-        groups.setdefault((wanted(each, system, times), side), []).append(each)
+        groups.setdefault((times or way.wanted(each), side), []).append(each)
     for (runs, side), group in groups.items():
-        request = ReproductionRequest(system=system, side=side, times=runs, at_once=at_once)  # type: ignore[arg-type]
         for first in range(0, len(group), BATCH):
             batch = group[first : first + BATCH]
+            request = ReproductionRequest(
+                system=way.system,
+                side=side,
+                switch=way.switches,
+                times=runs,
+                at_once=at_once,  # type: ignore[arg-type]
+            )
             with progress() as on_event:
                 for scenario, (_, verdict) in zip(
                     batch, reproduce_scenarios(batch, request, store, None, on_event), strict=True
                 ):
-                    save(scenario, system, verdict)
+                    save(scenario, way, verdict)
                     yield scenario, verdict
 
 
-def save(scenario: Scenario, system: str, verdict: RunVerdict) -> None:
-    """Store the results of a scenario on a system."""
-    sides = {name: _side(side, name, verdict) for name, side in scenario.sides.items() if system in side.setups}
+def save(scenario: Scenario, way: Way, verdict: RunVerdict) -> None:
+    """Store the results of a scenario."""
+    sides = {name: _side(side, name, verdict) for name, side in way.sides(scenario).items()}
     results = {
-        "scenario": fingerprint(scenario, system),
+        "scenario": fingerprint(scenario, way),
         "commit": commit(),
         "played": f"{datetime.now(UTC):%Y-%m-%d}",
         "sides": sides,
     }
     FOLDER.mkdir(exist_ok=True)
-    file_of(scenario, system).write_text(json.dumps(results, indent=1) + "\n")
+    file_of(scenario, way).write_text(json.dumps(results, indent=1) + "\n")
 
 
 def commit() -> str:
@@ -184,7 +227,11 @@ _INTRODUCTION = """# The catalogue
 
 A side is what one configuration, release or planted bug does; the bad side has to show the anomaly, the good side must
 not. Each cell has the configuration, how many of its runs went as documented (with a 95 % interval where there were
-several), and what was measured next to its bound. The last column has the commit and how long a run takes.
+several), and what was measured next to its bound. The last column has the commit and how long a run takes: on the
+reference system, on Kafka, and for the other ways to play a row. `kafka-4.0.0`, `-3.9.1` and `-3.7.2` are sides that
+need the newest release, tried on an older one. `kafka-reading` is the reference system with `reference.reading=kafka`,
+which does what Kafka does where it differs from the KIPs ([where](findings/kips.md)); rows that show such a difference
+do not go as documented there.
 `make scenarios` plays what is missing or has changed, and writes this page.
 """
 _OTHERS = {"EX": "defects and anomalies found with splitbrain", "KAFKA": "issues of Kafka"}
@@ -193,22 +240,20 @@ _HEADER = "| id | scenario | bad side | good side | played |\n|---|---|---|---|-
 
 def _running(scenario: Scenario) -> str:
     cells = [_cell(scenario, name) for name in ("bad", "good")]
-    played = "; ".join(filter(None, (_played(scenario, system) for system in scenario.systems)))
+    played = "; ".join(filter(None, (_played(scenario, way) for way in WAYS.values())))
     return f"| {scenario.id} | {scenario.title} | {cells[0]} | {cells[1]} | {played} |"
 
 
-def _cell(scenario: Scenario, name: str) -> str:
-    side = next((each for key, each in scenario.sides.items() if key == name), None)
-    if side is None:
-        return ""
-    return "<br>".join(_on(scenario, name, side, system) for system in side.setups)
+def _cell(scenario: Scenario, name: SideName) -> str:
+    sides = ((way, way.sides(scenario).get(name)) for way in WAYS.values())
+    return "<br>".join(_result(scenario, name, side, way) for way, side in sides if side)
 
 
-def _on(scenario: Scenario, name: str, side: Side, system: str) -> str:
-    results = stored(scenario, system)
+def _result(scenario: Scenario, name: SideName, side: Side, way: Way) -> str:
+    results = stored(scenario, way)
     own = results["sides"].get(name) if results else None
     if own is None:
-        return f"{system}: not played"
+        return f"{way.name}: not played"
     count, fitting = len(own["runs"]), sum(own["runs"])
     interval = ""
     if count > 1:
@@ -232,12 +277,12 @@ def _text(quantity: str, value: float) -> str:
     return duration_text(value) if is_time(quantity) else number_text(value)
 
 
-def _played(scenario: Scenario, system: str) -> str:
-    results = stored(scenario, system)
+def _played(scenario: Scenario, way: Way) -> str:
+    results = stored(scenario, way) if way.sides(scenario) else None
     if results is None:
         return ""
     seconds = [each for side in results["sides"].values() for each in side["seconds"]]
-    return f"{system} {results['commit']}, {max(seconds):.0f} s" if seconds else ""
+    return f"{way.name} {results['commit']}, {max(seconds):.0f} s" if seconds else ""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -245,7 +290,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="?", choices=("play", "write"), default="write")
     parser.add_argument("ids", nargs="*", metavar="ID")
-    parser.add_argument("--system", action="append", choices=("reference", "kafka"))
+    parser.add_argument("--way", action="append", choices=tuple(WAYS), help="all of them if not given")
     parser.add_argument("--times", type=int)
     parser.add_argument("--at-once", type=int, help="runs at a time; as many as the machine allows if not given")
     parser.add_argument("--store", type=Path, default=STORE)
@@ -256,9 +301,9 @@ def main(arguments: Sequence[str]) -> int:
     failed = []
     if options.what == "play":
         scenarios = [plugins.scenario(each) for each in options.ids] or list(plugins.scenarios().values())
-        for system in options.system or ("reference", "kafka"):
-            for scenario, verdict in play(scenarios, system, options.times, options.at_once, options.store):
-                print(f"{scenario.id} on {system}: {verdict.summary}", flush=True)
+        for way in map(WAYS.__getitem__, options.way or WAYS):
+            for scenario, verdict in play(scenarios, way, options.times, options.at_once, options.store):
+                print(f"{scenario.id}, {way.name}: {verdict.summary}", flush=True)
                 failed += [] if verdict.verdict is Verdict.VALID else [scenario.id]
     PAGE.write_text(render())
     if failed:

@@ -64,7 +64,7 @@ def test_python_names_in_docs_exist(page: Path) -> None:
 
 def test_results_of_a_scenario_outlive_its_wording_but_not_its_bounds() -> None:
     sys.path.insert(0, str(ROOT / "docs"))
-    from catalogue import fingerprint
+    from catalogue import WAYS, fingerprint
 
     scenario = plugins.scenario("PV-01")
     assert scenario.bad is not None
@@ -72,9 +72,9 @@ def test_results_of_a_scenario_outlive_its_wording_but_not_its_bounds() -> None:
     stricter = replace(scenario.bad, shows=(replace(shown, at_least=shown.at_least + 1), *others))
     reworded = replace(scenario.bad, shows=(replace(shown, text="other words"), *others))
     on_another_release = replace(scenario.bad, setups=on(reference={}, kafka="3.9.0"))
-    same = fingerprint(scenario, "reference")
-    assert fingerprint(replace(scenario, title="Other words", bad=reworded), "reference") == same
-    assert fingerprint(replace(scenario, bad=stricter), "reference") != same
-    assert fingerprint(replace(scenario, story=scenario.story[:-1]), "reference") != same
-    assert fingerprint(replace(scenario, bad=on_another_release), "kafka") != fingerprint(scenario, "kafka")
-    assert fingerprint(replace(scenario, bad=None), "reference") != same
+    same = fingerprint(scenario, WAYS["reference"])
+    assert fingerprint(replace(scenario, title="Other words", bad=reworded), WAYS["reference"]) == same
+    assert fingerprint(replace(scenario, bad=stricter), WAYS["reference"]) != same
+    assert fingerprint(replace(scenario, story=scenario.story[:-1]), WAYS["reference"]) != same
+    assert fingerprint(replace(scenario, bad=on_another_release), WAYS["kafka"]) != fingerprint(scenario, WAYS["kafka"])
+    assert fingerprint(replace(scenario, bad=None), WAYS["reference"]) != same
