@@ -60,6 +60,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "partition_online": "{partition} has a leader",
     "partition_offline": "{partition} has no leader",
     "replication_settled": "{node} is in sync in {partition}, or its fetcher has failed there",
+    "stored_high_watermark": "{node} has stored a high watermark of {partition}",
     "session_lost": "the session of broker {node} has ended",
 }
 """The text of each condition by name. A condition whose text mentions a node or a partition needs one."""
@@ -73,6 +74,7 @@ OF_BROKERS: Final = (
     "partition_online",
     "partition_offline",
     "replication_settled",
+    "stored_high_watermark",
     "session_lost",
 )
 """The conditions that only an observer of brokers can evaluate."""
@@ -170,6 +172,11 @@ def partition_offline(partition: str) -> Condition:
 def replication_settled(node: int, partition: str) -> Condition:
     """This broker is in sync, or has logged since its start that it cannot append what it fetched."""
     return Condition("replication_settled", node, partition)
+
+
+def stored_high_watermark(node: int, partition: str) -> Condition:
+    """This broker's high-watermark checkpoint has the partition, with an offset above 0."""
+    return Condition("stored_high_watermark", node, partition)
 
 
 def broker_live(node: int) -> Condition:

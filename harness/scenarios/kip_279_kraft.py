@@ -15,6 +15,7 @@ from harness.model.conditions import (
     BROKERS_LIVE,
     in_sync,
     replication_settled,
+    stored_high_watermark,
 )
 from harness.model.faults.membership import elect
 from harness.model.faults.requests import create_partition, produce
@@ -61,11 +62,14 @@ def leader_changes_twice(n: int) -> tuple[Step, ...]:
     )
 
 
-def unclean_leader_changes(leaders: int) -> tuple[Step, ...]:
-    """n3 and n4 lead in turn, this many times in all, each while the other is down. Then n3 follows n4."""
+def unclean_leader_changes(leaders: int, after_first: tuple[Step, ...] = ()) -> tuple[Step, ...]:
+    """n3 and n4 lead in turn, this many times in all, each while the other is down. Then n3 follows n4.
+
+    after_first are steps after n3's first record.
+    """
     configs = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
     story = [*QUORUM_LED_BY_N1, create_partition(TOPIC, (3, 4), configs), leads(3), *dies(4), leads(3)]
-    story.append(produce("n3", PARTITION, 1))
+    story += [produce("n3", PARTITION, 1), *after_first]
     for turn in range(1, leaders):
         node, other = (4, 3) if turn % 2 else (3, 4)
         story += [*dies(other), start(f"n{node}"), leads(node), produce(f"n{node}", PARTITION, 1)]
@@ -134,7 +138,7 @@ LD_21 = Case(
     title="A follower truncates below its high watermark where its leader's log differs",
     question="Does n3, which has stored a high watermark above 0, truncate to 0, or keep a record that n4 has not?",
     section="Proposed Changes, Scenario 3",
-    story=unclean_leader_changes(4),
+    story=unclean_leader_changes(4, after_first=(wait_until(stored_high_watermark(3, PARTITION)),)),
     shows=(log_end(2), truncation_rounds(2)),
     never=(log_end(3), truncation_rounds(3)),
     switches=SOON_STORED,

@@ -64,6 +64,8 @@ class ClusterWatch(ABC, Generic[V]):
         self._connections = tuple(connections)
         self._nodes = tuple(files)
         self._tails = {node: LogTail(paths.log, partial(self._report_event, node)) for node, paths in files.items()}
+        self._stored: dict[int, frozenset[str]] = {}
+        """Of each node, the partitions of which it has stored a high watermark."""
         self._tasks: list[asyncio.Task[None]] = []
         self._changed = asyncio.Condition()
 
@@ -153,6 +155,7 @@ class ClusterWatch(ABC, Generic[V]):
         last: dict[TopicPartition, int] = {}
         while True:
             current = read_high_watermarks(data)
+            self._stored[node] = frozenset(f"{topic}-{partition}" for topic, partition in current)
             for topic_partition, high_watermark in current.items() - last.items():
                 epoch = epoch_below(data, topic_partition, high_watermark)
                 if epoch is not None:

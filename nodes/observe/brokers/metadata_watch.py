@@ -6,7 +6,7 @@ A partition is reported when a broker's view of it changes, a broker that is sil
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any
 
 from harness.model import Observation, PeerFailure
@@ -34,9 +34,9 @@ class MetadataWatch:
         self._metadata: dict[int, BrokerMetadata] = {}
         self._failed: dict[int, frozenset[str]] = {}
 
-    def view(self) -> PartitionsView:
-        """The brokers' partitions as last seen."""
-        return PartitionsView(self._metadata, self._failed)
+    def view(self, stored: Mapping[int, Collection[str]]) -> PartitionsView:
+        """The brokers' partitions as last seen; stored are those of which a broker has stored a high watermark."""
+        return PartitionsView(self._metadata, self._failed, stored)
 
     def pollers(self, polled: Callable[[], Awaitable[None]]) -> Iterable[Coroutine[Any, Any, None]]:
         """One for each broker; polled() returns when the next poll is due."""

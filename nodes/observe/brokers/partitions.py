@@ -21,11 +21,12 @@ class PartitionsView:
     """The brokers' partitions as last seen.
 
     metadata has the brokers that responded to the last request. failed are, by broker, the partitions in which its
-    fetcher failed since it started.
+    fetcher failed since it started; stored are, by broker, those whose high watermark is in its checkpoint.
     """
 
     metadata: Mapping[int, BrokerMetadata] = field(default_factory=dict)
     failed: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    stored: Mapping[int, Collection[str]] = field(default_factory=dict)
 
     def state(self, partition: str) -> PartitionState | None:
         """The partition in the last leader epoch that any broker knows, as its leader reports it if it has one.
@@ -62,6 +63,9 @@ def holds(condition: Condition, view: PartitionsView) -> bool:
     if condition.name == "broker_live":
         assert condition.node is not None
         return is_live(condition.node, view)
+    if condition.name == "stored_high_watermark":
+        assert condition.node is not None
+        return condition.partition in view.stored.get(condition.node, ())
     state = view.state(condition.partition) if condition.partition is not None else None
     is_in_sync = state is not None and condition.node in state.in_sync
     if condition.name == "replication_settled":

@@ -23,6 +23,7 @@ from harness.model.conditions import (
     partition_online,
     replication_settled,
     session_lost,
+    stored_high_watermark,
 )
 from harness.model.story import wait_until
 from harness.planning.story_steps import StoryStep
@@ -40,6 +41,7 @@ OF_PARTITIONS = (
     partition_online("t-0"),
     partition_offline("t-0"),
     replication_settled(1, "t-0"),
+    stored_high_watermark(1, "t-0"),
 )
 ALL = Sessions(frozenset({1, 2, 3}), 3)
 

@@ -10,7 +10,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from harness.model import Observation, PeerFailure
-from harness.model.conditions import LEADER_KNOWN, in_sync, is_not_leader, replication_settled, session_lost
+from harness.model.conditions import (
+    LEADER_KNOWN,
+    in_sync,
+    is_not_leader,
+    replication_settled,
+    session_lost,
+    stored_high_watermark,
+)
 from harness.model.systems import NodeFiles
 from nodes.observe.brokers.watch import BrokerWatch
 
@@ -165,3 +172,16 @@ def test_failed_fetcher_is_forgotten_when_its_broker_starts_again(tmp_path: Path
     seen = watched(tmp_path, story).seen
     (failed,) = [one for one in seen if one.kind == "fetch-failed"]
     assert (failed.node, json.loads(failed.detail or "")["offset"]) == (2, 16)
+
+
+def test_stored_high_watermark_is_in_the_checkpoint_of_the_broker(tmp_path: Path) -> None:
+    async def story(cluster: Cluster) -> None:
+        checkpoint = tmp_path / "n2" / "replication-offset-checkpoint"
+        checkpoint.parent.mkdir()
+        checkpoint.write_text("0\n1\nt 0 0\n")
+        assert not await cluster.watch.until(stored_high_watermark(2, "t-0"), 0.5)
+        checkpoint.write_text("0\n1\nt 0 1\n")
+        assert await cluster.watch.until(stored_high_watermark(2, "t-0"), SOON)
+        assert not await cluster.watch.until(stored_high_watermark(1, "t-0"), 0.3)
+
+    watched(tmp_path, story)
