@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from harness.model.faults.probe import Probe  # it validates JSON, for which nodes alone do not need the library
 
 CONTROLLER_PORT = 9093
+CLUSTER_ID = "splitbrain.cluster.id"
+"""The property that gives a node another cluster id than the rest of the cluster has."""
 Report = Callable[[str], None]
 """Receives one line of progress."""
 
@@ -109,15 +111,21 @@ class ClusterSpec:
     layout is "controllers", "combined" (controllers that are also brokers) or "zookeeper" (brokers, and ZooKeeper on
     the last node). voters is the number of initial voters in a quorum with dynamic voters, None in a static one.
     features are the feature levels that the cluster is formatted with (KIP-1022). versions are the versions of all
-    nodes that run the same system.
+    nodes that run the same system. switches are each node's properties at the beginning of the run.
     """
 
     nodes: int
-    seed: int
+    seed: int = 0
     layout: str = "controllers"
     voters: int | None = None
     features: Mapping[str, str] = field(default_factory=dict)
     versions: frozenset[str] = frozenset()
+    switches: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The numbers of the nodes, in order."""
+        return range(1, self.nodes + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,33 +160,31 @@ class Observer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ObserverContext:
-    """What an observer needs: the hosts, their files, the run's clock, and the function that records an observation.
+    """What an observer needs: the cluster, its hosts and files, the run's clock, and what records an observation.
 
-    now_ns returns run time; wall_origin_ns is the wall clock time at which the run began, in Unix nanoseconds. layout
-    is that of the cluster (ClusterSpec).
+    now_ns returns run time; wall_origin_ns is the wall clock time at which the run began, in Unix nanoseconds.
     """
 
+    cluster: ClusterSpec
     views: Mapping[int, HostView]
     files: Mapping[int, NodeFiles]
     now_ns: Callable[[], int]
     wall_origin_ns: int
     observe: Callable[[Observation], None]
-    layout: str = "controllers"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeAccess:
-    """What a Membership, Requests or Probe needs: the hosts, the current leader, and the cluster's layout.
+    """What a Membership, Requests or Probe needs: the cluster, its hosts and files, and the current leader.
 
-    files are the nodes' files, version is that of the plan's system, seed is the plan's.
+    version is that of the plan's system.
     """
 
+    cluster: ClusterSpec
     views: Mapping[int, HostView]
     leader: Callable[[], int | None]
-    layout: str = "controllers"
     files: Mapping[int, NodeFiles] = field(default_factory=dict)
     version: str = ""
-    seed: int = 0
 
 
 async def no_versions(version: str, report: Report) -> ResolvedVersion:  # noqa: ARG001 - the shape of SystemKind.resolve
@@ -229,7 +235,7 @@ class SystemKind:
     - ports returns the TCP ports that nodes and clients use in a layout; the proxy covers these.
     - connect opens a connection that speaks the system's protocol, from address, port and client id.
     - client_port is the port that connect uses for clients.
-    - serving returns the nodes that serve clients, of all nodes of a layout; all of them by default.
+    - serving returns the nodes that serve clients; all of them by default.
     - clients maps workload names to what these workloads need from this system, e.g. workloads.register.RegisterClient.
     - checks names the checks that judge every run of this system, in addition to those of the workload.
     - unavailable returns the faults, capabilities, kinds of change and conditions that the system does not support,
@@ -260,7 +266,7 @@ class SystemKind:
     rules: Callable[[str, Mapping[str, str]], TransitionRules | None] = lambda _version, _switches: None
     connect: Callable[[str, int, str], Connection] | None = None
     client_port: int = 0
-    serving: Callable[[str, Sequence[int]], Sequence[int]] = lambda _layout, nodes: nodes
+    serving: Callable[[ClusterSpec], Sequence[int]] = lambda cluster: cluster.numbers
     clients: Mapping[str, Any] = field(default_factory=dict)
     checks: tuple[str, ...] = ()
     unavailable: Callable[[str, int | None], Mapping[str, str]] = lambda _layout, _voters: {}

@@ -122,7 +122,7 @@ class Load(Target):
         default=None,
         ge=1,
         le=NODES_MAX,
-        description="Number of initial voters, for a dynamic quorum (Kafka).",
+        description="Number of nodes that are voters; the others observe. Kafka's voters can change then (KIP-853).",
     )
     workload: WorkloadName = Field(default="idle", description="Workload that clients run.")
     workload_options: dict[str, str] = Field(

@@ -106,7 +106,7 @@ async def _carry_out(
         for node in views:
             await processes.start(node)
         async with _background(recorder.report_regularly(observer.leader)):
-            await _interpret(plan, environment, nemesis, clock, recorder, stop)
+            await _interpret(cluster, environment, nemesis, clock, recorder, stop)
         recorder.report_operations()
         report(Phase("stopping the servers and collecting their logs", "collection"))
 
@@ -125,15 +125,15 @@ async def _background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 def _observer(cluster: Cluster, environment: Environment, clock: RunClock, recorder: RunProgress) -> Observer:
     files = {node: cluster.files(view) for node, view in environment.views.items()}
-    layout = cluster.plan.layout
-    context = ObserverContext(environment.views, files, clock.now_ns, clock.wall_origin_ns, recorder.observe, layout)
-    return cluster.kind.observe(context)
+    return cluster.kind.observe(
+        ObserverContext(cluster.spec, environment.views, files, clock.now_ns, clock.wall_origin_ns, recorder.observe)
+    )
 
 
 def _node_access(cluster: Cluster, views: Mapping[int, HostView], leader: Callable[[], int | None]) -> NodeAccess:
-    plan, files = cluster.plan, {node: cluster.files(view) for node, view in views.items()}
-    _, version = plugins.system(plan.system)
-    return NodeAccess(views, leader, plan.layout, files, version, plan.seed)
+    files = {node: cluster.files(view) for node, view in views.items()}
+    _, version = plugins.system(cluster.plan.system)
+    return NodeAccess(cluster.spec, views, leader, files, version)
 
 
 @asynccontextmanager
@@ -189,7 +189,7 @@ def nemesis_context(
 
 
 async def _interpret(
-    plan: Plan,
+    cluster: Cluster,
     environment: Environment,
     nemesis: NemesisSession,
     clock: RunClock,
@@ -197,16 +197,17 @@ async def _interpret(
     stop: asyncio.Event,
 ) -> None:
     """Run the plan's generator; the faults are healed in any case."""
+    plan = cluster.plan
     workload = workload_of(plan)
 
     async def open_session(process: int) -> Session:
         assert workload.make_session is not None
-        return workload.make_session(_access(plan, environment, f"splitbrain-{process}"), process)
+        return workload.make_session(_access(cluster, environment, f"splitbrain-{process}"), process)
 
     try:
         if workload.prepare is not None:
             report(Phase(f"preparing the workload {workload.name}"))
-            await workload.prepare(_access(plan, environment, "splitbrain-prepare"))
+            await workload.prepare(_access(cluster, environment, "splitbrain-prepare"))
         report(Phase("waiting for the cluster"))
         await interpret(
             generator_of(plan, workload),
@@ -221,9 +222,9 @@ async def _interpret(
         await nemesis.close()
 
 
-def _access(plan: Plan, environment: Environment, client_id: str) -> ClusterAccess:
+def _access(cluster: Cluster, environment: Environment, client_id: str) -> ClusterAccess:
     """The addresses and connections by which a workload's client reaches the nodes."""
-    system, _ = plugins.system(plan.system)
+    system = cluster.kind
 
     def connect(node: int, port: int) -> Connection:
         assert system.connect is not None, f"{system.name} has no connections of its own; its workloads dial addresses"
@@ -231,7 +232,7 @@ def _access(plan: Plan, environment: Environment, client_id: str) -> ClusterAcce
 
     return ClusterAccess(
         lambda node: connect(node, CONTROLLER_PORT),
-        {node: environment.views[node].address for node in system.serving(plan.layout, sorted(environment.views))},
+        {node: environment.views[node].address for node in system.serving(cluster.spec)},
         lambda node: connect(node, system.client_port),
     )
 

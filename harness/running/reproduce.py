@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import shlex
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness import plugins
 from harness.judging.runs import judge_reproduction, judge_run
@@ -29,9 +28,6 @@ from harness.running.run import new_seed, our_versions, resolve_system, title_of
 from harness.systems.cluster import Cluster, refuse_unavailable_faults
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory, new_run
-
-if TYPE_CHECKING:
-    from checkers.framework.session import SparkSession
 
 Reproduced = tuple[RunDirectory, RunVerdict]
 
@@ -58,9 +54,9 @@ def reproduce_scenarios(
             each.interrupt()
         raise
     on_event(Phase("starting Spark", "checks"))
-    spark = later.session()
+    judge = partial(judge_run, spark=later.session())
     for each in reproductions:
-        yield each.judge(spark, on_event)
+        yield each.judge(judge, on_event)
 
 
 class Reproduction:
@@ -93,7 +89,7 @@ class Reproduction:
         if self._directory is not None:
             interrupt(self._directory)
 
-    def judge(self, spark: SparkSession, on_event: OnEvent) -> Reproduced:
+    def judge(self, judge: Callable[[RunDirectory], RunVerdict], on_event: OnEvent) -> Reproduced:
         """Judge the runs, then the scenario by them."""
         directory = self._directory
         assert directory is not None, "judged after its runs"
@@ -101,7 +97,7 @@ class Reproduction:
         verdicts: dict[str, RunVerdict] = {}
         for run in directory.sides():
             on_event(Phase(f"checking {self.scenario.id} {run.name}"))
-            verdicts[run.name] = judge_run(run, spark)
+            verdicts[run.name] = judge(run)
         return directory, judge_reproduction(directory, self.scenario, self._command, verdicts)
 
 

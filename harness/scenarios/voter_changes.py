@@ -417,6 +417,7 @@ RA_37 = Scenario(
         sleep(seconds(10)),
         *role_shows(4),
         remove_voter("n4"),
+        await_membership(),
         sleep(seconds(15)),
         mark("n4 was removed"),
         cut("n4"),

@@ -52,18 +52,25 @@ class Cluster:
         systems = (*self.initial.values(), *self._later)
         return tuple(dict.fromkeys(path for system in systems for path in system.reads))
 
+    @property
+    def spec(self) -> ClusterSpec:
+        """The cluster as the system of most nodes sees it."""
+        return self._spec_of(self.kind)
+
     def node_system(
         self, node: int, switches: Mapping[str, str] | None = None, system: str | None = None
     ) -> NodeSystem:
         """A node's system with these switches besides its own, or of another release. Raises BadInput."""
-        seats = seats_of(self.plan)
-        kind, version, own = seats[node]
+        kind, version, own = seats_of(self.plan)[node]
         if system is not None:
             kind, version = plugins.system(system)
-        versions = frozenset(each for other, each, _ in seats.values() if other is kind)
-        plan = self.plan
-        spec = ClusterSpec(plan.nodes, plan.seed, plan.layout, plan.voters, plan.features, versions)
-        return kind.node(version, {**own, **(switches or {})}, spec)
+        return kind.node(version, {**own, **(switches or {})}, self._spec_of(kind))
+
+    def _spec_of(self, kind: SystemKind) -> ClusterSpec:
+        plan, seats = self.plan, seats_of(self.plan)
+        versions = frozenset(version for other, version, _ in seats.values() if other is kind)
+        switches = {node: own for node, (_, _, own) in seats.items()}
+        return ClusterSpec(plan.nodes, plan.seed, plan.layout, plan.voters, plan.features, versions, switches)
 
     async def prepare(self, host: Host, hosts: Mapping[int, HostView], newcomer: bool = False) -> None:
         """Write the node's configuration and format its storage."""

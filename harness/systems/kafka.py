@@ -10,9 +10,9 @@ from harness.model.conditions import OF_BROKERS
 from harness.model.faults.membership import Membership
 from harness.model.faults.probe import Probe
 from harness.model.faults.requests import Requests
-from harness.model.hosts import HostView
 from harness.model.story import Step
 from harness.model.systems import (
+    CLUSTER_ID,
     CONTROLLER_PORT,
     ClusterSpec,
     NodeAccess,
@@ -28,10 +28,19 @@ from harness.systems import zookeeper
 from harness.systems.kraft import CHECKS, cluster_id, connect, observe_quorum, register_client, uuid
 from harness.systems.probe import open_probe, why_refused
 from nodes.kafka.artifacts import Library
-from nodes.kafka.configuration import CLIENT_PORT, REPLICATION_PORT, Layout
+from nodes.kafka.configuration import (
+    CLIENT_PORT,
+    CONTROLLER_PORT_PROPERTY,
+    FORMAT,
+    JMX_PORT,
+    REPLICATION_PORT,
+    Layout,
+    controller_port,
+    roles_of,
+)
 from nodes.kafka.membership import KafkaMembership
 from nodes.kafka.requests import KafkaRequests
-from nodes.kafka.system import JMX_PORT, KafkaSystem
+from nodes.kafka.system import FORMATS, KafkaSystem
 from nodes.kafka.system import label as kafka_label
 from nodes.kafka.versions import KafkaVersion
 from nodes.kafka.zookeeper import BROKER_PORTS
@@ -59,16 +68,43 @@ def _node(version: str, switches: Mapping[str, str], cluster: ClusterSpec) -> No
         raise BadInput(f"--feature with Kafka {parsed}: expected 4.0 or later, which has feature levels (KIP-1022)")
     if Layout(cluster.layout) is Layout.ZOOKEEPER:
         return zookeeper.system_of(release, switches, cluster)
+    _check_format(switches, cluster, parsed)
     oldest = min(map(KafkaVersion.parse, cluster.versions | {version}))
     return KafkaSystem(
         release,
-        Layout(cluster.layout),
+        roles_of(Layout(cluster.layout), switches),
+        _controllers(cluster),
         cluster_id(cluster.seed),
         overrides=switches,
         features=cluster.features,
         metadata_release=oldest if oldest < parsed else None,
         initial_voters=_initial_voters(cluster, parsed),
     )
+
+
+def _controllers(cluster: ClusterSpec) -> dict[int, int]:
+    """The port of each controller of a quorum; none with ZooKeeper."""
+    layout = Layout(cluster.layout)
+    if layout is Layout.ZOOKEEPER:
+        return {}
+    own = {node: cluster.switches.get(node, {}) for node in cluster.numbers}
+    return {node: controller_port(each) for node, each in own.items() if roles_of(layout, each).are_controller}
+
+
+def _brokers(cluster: ClusterSpec) -> Sequence[int]:
+    """The nodes that serve clients."""
+    layout = Layout(cluster.layout)
+    if layout is Layout.ZOOKEEPER:
+        return zookeeper.brokers_among(cluster.numbers)
+    return [node for node in cluster.numbers if roles_of(layout, cluster.switches.get(node, {})).are_broker]
+
+
+def _check_format(switches: Mapping[str, str], cluster: ClusterSpec, version: KafkaVersion) -> None:
+    given = switches.get(FORMAT)
+    if given is not None and given not in FORMATS:
+        raise BadInput(f"{FORMAT}={given}: expected {', '.join(FORMATS)}")
+    if given is not None and (cluster.voters is None or not version.has_dynamic_quorum):
+        raise BadInput(f"{FORMAT}={given}: expected a quorum with dynamic voters (--voters N, KIP-853)")
 
 
 def _initial_voters(cluster: ClusterSpec, version: KafkaVersion) -> dict[int, str] | None:
@@ -79,7 +115,13 @@ def _initial_voters(cluster: ClusterSpec, version: KafkaVersion) -> dict[int, st
         raise BadInput(f"--voters {cluster.voters}: expected at most the number of nodes, {cluster.nodes}")
     if not version.has_dynamic_quorum:
         raise BadInput(f"--voters {cluster.voters}: expected Kafka 3.9 or later, whose voters can change (KIP-853)")
-    return {node: uuid(f"directory {cluster.seed} {node}") for node in range(1, cluster.voters + 1)}
+    initial, controllers = range(1, cluster.voters + 1), _controllers(cluster)
+    for node in initial:
+        if node not in controllers:
+            raise BadInput(
+                f"--voters {cluster.voters}: expected n{node} to be a controller, its process.roles is broker"
+            )
+    return {node: uuid(f"directory {cluster.seed} {node}") for node in initial}
 
 
 def _rules(version: str, _switches: Mapping[str, str]) -> TransitionRules:
@@ -96,9 +138,10 @@ def _unavailable(layout: str, voters: int | None) -> Mapping[str, str]:
 
 
 def _observe(context: ObserverContext) -> Observer:
-    if Layout(context.layout) is Layout.ZOOKEEPER:
+    cluster = context.cluster
+    if Layout(cluster.layout) is Layout.ZOOKEEPER:
         return zookeeper.observe_brokers(context)
-    return observe_quorum(context, CLIENT_PORT if Layout(context.layout) is Layout.COMBINED else None)
+    return observe_quorum(context, _controllers(cluster), dict.fromkeys(_brokers(cluster), CLIENT_PORT))
 
 
 def _ports(layout: str) -> Sequence[int]:
@@ -114,18 +157,15 @@ def _foreign(layout: str) -> str | None:
     return "ZooKeeper" if Layout(layout) is Layout.ZOOKEEPER else None
 
 
-def _serving(layout: str, nodes: Sequence[int]) -> Sequence[int]:
-    return zookeeper.brokers_among(nodes) if Layout(layout) is Layout.ZOOKEEPER else nodes
-
-
 @asynccontextmanager
 async def _membership(access: NodeAccess) -> AsyncIterator[Membership]:
-    has_quorum, views = Layout(access.layout) is not Layout.ZOOKEEPER, _brokers(access)
+    views = access.views
     membership = KafkaMembership(
         {node: view.address for node, view in views.items()},
+        _controllers(access.cluster),
+        _brokers(access.cluster),
         lambda node, client_id, port: connect(views[node].bound, port, client_id),
         access.leader,
-        has_quorum,
     )
     try:
         yield membership
@@ -135,10 +175,9 @@ async def _membership(access: NodeAccess) -> AsyncIterator[Membership]:
 
 @asynccontextmanager
 async def _requests(access: NodeAccess) -> AsyncIterator[Requests]:
-    layout = Layout(access.layout)
     requests = KafkaRequests(
-        () if layout is Layout.ZOOKEEPER else access.views,
-        () if layout is Layout.CONTROLLERS else _brokers(access),
+        _controllers(access.cluster),
+        _brokers(access.cluster),
         lambda node, client_id, port: connect(access.views[node].bound, port, client_id),
         access.leader,
         write_batch,
@@ -150,17 +189,12 @@ async def _requests(access: NodeAccess) -> AsyncIterator[Requests]:
 
 
 def _probe(access: NodeAccess) -> AbstractAsyncContextManager[Probe]:
-    layout = Layout(access.layout)
-    brokers = () if layout is Layout.CONTROLLERS else _brokers(access)
-    return open_probe(access, CLIENT_PORT, brokers, access.version, has_quorum=layout is not Layout.ZOOKEEPER)
+    cluster = access.cluster
+    return open_probe(access, _controllers(cluster), CLIENT_PORT, _brokers(cluster), access.version)
 
 
 def _refuses(step: Step, version: str, layout: str) -> str | None:
     return why_refused(step, version, has_brokers=Layout(layout) is not Layout.CONTROLLERS)
-
-
-def _brokers(access: NodeAccess) -> Mapping[int, HostView]:
-    return {node: access.views[node] for node in _serving(access.layout, sorted(access.views))}
 
 
 KAFKA = SystemKind(
@@ -175,7 +209,7 @@ KAFKA = SystemKind(
     rules=_rules,
     connect=connect,
     client_port=CLIENT_PORT,
-    serving=_serving,
+    serving=_brokers,
     clients={"register": register_client("any node"), "brokers": CLIENT_PORT},
     checks=CHECKS,
     unavailable=_unavailable,
@@ -189,6 +223,9 @@ KAFKA = SystemKind(
     switches=lambda: (
         Switch("NAME", "as in server.properties", "Kafka's", "any property of Kafka's server.properties"),
         Switch(JMX_PORT, "a port", "", "the JVM serves its metrics there (JMX), without authentication"),
+        Switch(CONTROLLER_PORT_PROPERTY, "a port", str(CONTROLLER_PORT), "the node's listener for other controllers"),
+        Switch(CLUSTER_ID, "a cluster id", "", "what the node is formatted for, if not the cluster's id"),
+        Switch(FORMAT, ", ".join(FORMATS), "", "how the node is formatted, in a quorum with dynamic voters"),
     ),
     metadata_log=QUORUM_LOG,
 )

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import base64
 import random
+from collections.abc import Mapping
 
 from harness.model.session import Connection
-from harness.model.systems import CONTROLLER_PORT, Observer, ObserverContext
+from harness.model.systems import CONTROLLER_PORT, ClusterSpec, Observer, ObserverContext
 from nodes.clocks.line_times import LineTimes
 from nodes.observe.watch import QuorumWatch
 from nodes.wire.connection import WireConnection
@@ -23,14 +24,23 @@ def connect(address: str, port: int, client_id: str) -> Connection:
     return WireConnection(address, port, client_id)
 
 
-def observe_quorum(context: ObserverContext, broker_port: int | None = None) -> Observer:
-    """The observer of a KRaft quorum, whose nodes are brokers too if these have a port."""
-    controllers, brokers = (
-        {node: connect(view.bound, port, "splitbrain-watch") for node, view in context.views.items() if port}
-        for port in (CONTROLLER_PORT, broker_port)
+def observe_quorum(
+    context: ObserverContext, controllers: Mapping[int, int] | None = None, brokers: Mapping[int, int] | None = None
+) -> Observer:
+    """The observer of a KRaft quorum. controllers and brokers are the ports of nodes with these roles; if not given,
+    all nodes are controllers on CONTROLLER_PORT, and none is a broker."""
+    ports = (controller_ports(context.cluster) if controllers is None else controllers, brokers or {})
+    of_controllers, of_brokers = (
+        {node: connect(context.views[node].bound, port, "splitbrain-watch") for node, port in each.items()}
+        for each in ports
     )
     record = LineTimes(context.now_ns, context.observe).observe
-    return QuorumWatch(context.now_ns, context.wall_origin_ns, record, context.files, controllers, brokers)
+    return QuorumWatch(context.now_ns, context.wall_origin_ns, record, context.files, of_controllers, of_brokers)
+
+
+def controller_ports(cluster: ClusterSpec) -> dict[int, int]:
+    """The port of each node of a cluster whose nodes are all controllers."""
+    return dict.fromkeys(cluster.numbers, CONTROLLER_PORT)
 
 
 def register_client(reads_at: ReadsAt) -> RegisterClient:

@@ -27,23 +27,26 @@ NO_BROKERS = "the nodes have no listener for clients; use --system kafka with --
 
 @asynccontextmanager
 async def open_probe(
-    access: NodeAccess, client_port: int, brokers: Collection[int], tools_version: str, has_quorum: bool = True
+    access: NodeAccess, controllers: Mapping[int, int], client_port: int, brokers: Collection[int], tools_version: str
 ) -> AsyncIterator[Probe]:
-    """The probe of a running cluster. tools_version is that of the tools, "" for the newest installed."""
+    """The probe of a running cluster. controllers are the ports of its controllers, none if it is no quorum.
+
+    tools_version is that of the tools, "" for the newest installed.
+    """
     views = access.views
-    ports = {"controller": CONTROLLER_PORT, "client": client_port}
+    ports = {"controller": controllers, "client": dict.fromkeys(views, client_port)}
     states = {node: files.quorum_state for node, files in access.files.items()}
     facts = ClusterFacts(
-        {node: connect(view.bound, CONTROLLER_PORT, CLIENT_ID) for node, view in views.items()},
+        {node: connect(views[node].bound, port, CLIENT_ID) for node, port in controllers.items()},
         access.leader,
-        {node: f"{view.address}:{CONTROLLER_PORT}" for node, view in views.items()} if has_quorum else {},
+        {node: f"{views[node].address}:{port}" for node, port in controllers.items()},
         {node: f"{views[node].address}:{client_port}" for node in brokers},
         {node: path for node, path in states.items() if path is not None},
-        cluster_id(access.seed) if has_quorum else None,
+        cluster_id(access.cluster.seed) if controllers else None,
     )
     probe = NodeProbe(
         facts,
-        lambda node, listener: connect(views[node].bound, ports[listener], CLIENT_ID),
+        lambda node, listener: connect(views[node].bound, ports[listener].get(node, CONTROLLER_PORT), CLIENT_ID),
         lambda tool, arguments: tool_command(tools_release(tools_version), tool, arguments),
     )
     try:

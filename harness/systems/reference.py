@@ -8,7 +8,7 @@ from harness.model import BadInput
 from harness.model.quorum_states import KIP_595_RULES, KIP_996_RULES
 from harness.model.systems import CONTROLLER_PORT, ClusterSpec, NodeNeeds, NodeSystem, SystemKind
 from harness.model.transition_rules import TransitionRules
-from harness.systems.kraft import CHECKS, cluster_id, connect, observe_quorum, register_client
+from harness.systems.kraft import CHECKS, cluster_id, connect, controller_ports, observe_quorum, register_client
 from harness.systems.probe import open_probe, why_refused
 from nodes.observe.log_batches import QUORUM_LOG
 from nodes.reference.properties import switches
@@ -32,11 +32,11 @@ def _node(version: str, switches: Mapping[str, str], cluster: ClusterSpec) -> No
     check_switches(switches)
     if cluster.layout != "controllers":
         raise BadInput(f"--layout {cluster.layout}: expected controllers, the reference quorum has no brokers")
-    if cluster.voters is not None:
-        raise BadInput(f"--voters {cluster.voters}: not supported by the reference system, whose voters never change")
+    if cluster.voters is not None and cluster.voters > cluster.nodes:
+        raise BadInput(f"--voters {cluster.voters}: expected at most the number of nodes, {cluster.nodes}")
     if cluster.features:
         raise BadInput(f"--feature {', '.join(cluster.features)}: not supported by the reference system")
-    return ReferenceSystem(switches, cluster_id(cluster.seed), cluster.seed)
+    return ReferenceSystem(switches, cluster_id(cluster.seed), cluster.seed, cluster.voters)
 
 
 def _rules(_version: str, switches: Mapping[str, str]) -> TransitionRules:
@@ -61,7 +61,7 @@ REFERENCE = SystemKind(
     checks=CHECKS,
     unavailable=lambda _layout, _voters: UNAVAILABLE,
     switches=switches,
-    probe=lambda access: open_probe(access, NO_CLIENT_PORT, (), NEWEST_TOOLS),
+    probe=lambda access: open_probe(access, controller_ports(access.cluster), NO_CLIENT_PORT, (), NEWEST_TOOLS),
     refuses=lambda step, _version, _layout: why_refused(step, NEWEST_TOOLS, has_brokers=False),
     metadata_log=QUORUM_LOG,
 )

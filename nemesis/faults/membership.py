@@ -156,12 +156,30 @@ async def _change_voter(context: NemesisContext, membership: Membership, f: str,
         return {"label": f"{f}: no node to change"}
     done = {"changes": [change.text], "nodes": [change.node], "name": change.text}
     if refused is None and is_answered:
-        await _request(context, membership, [change])
+        await _request_again_if_timed_out(context, membership, change)
         return {**done, "label": change.text}
     found, message = await (_answer if is_answered else _answer_after_append)(context, membership, change)
     expected = refused or NO_ANSWER
     compared = Compared("answer", expected, found, found == expected)
     return {**done, "message": message, "compared": [compared.to_json()], "label": f"{change.text}: {found}"}
+
+
+async def _request_again_if_timed_out(context: NemesisContext, membership: Membership, change: VoterChange) -> None:
+    """Request a change; again if the answer is REQUEST_TIMED_OUT, as Kafka's admin client does for LEADER_SECONDS.
+
+    A leader answers so at once while it has no connection to a new voter that has just started.
+    """
+    deadline = asyncio.get_running_loop().time() + LEADER_SECONDS
+    while True:
+        try:
+            return await _request(context, membership, [change])
+        except Refused as refusal:
+            if refusal.error != "REQUEST_TIMED_OUT" or asyncio.get_running_loop().time() > deadline:
+                raise
+        await asyncio.sleep(POLL_SECONDS)
+        if change.is_done(await _view(membership, with_partitions=False)):  # it was appended nevertheless
+            context.pending[_subject(change)] = change
+            return None
 
 
 async def _answer(context: NemesisContext, membership: Membership, change: VoterChange) -> Answer:

@@ -1,7 +1,8 @@
 """The server.properties of a node, as text.
 
 Layouts: *controllers* (process.roles=controller, for quorum scenarios) and *combined* (broker and controller in one
-process, with a separate listener for replication, so that a fault can cut replication but not heartbeats). Voters are
+process, with a separate listener for replication, so that a fault can cut replication but not heartbeats). A node may
+have roles of its own: a broker or a controller alone in a combined layout, for instance. Voters are
 static (kraft.version 0), which every release from 3.3 on supports, or dynamic (KIP-853, kraft.version 1, from 3.9 on).
 Brokers with ZooKeeper instead of a quorum have their own properties (nodes/kafka/zookeeper.py).
 """
@@ -12,15 +13,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from harness.model import BadInput
 from harness.model.hosts import HostView
-from harness.model.systems import CONTROLLER_PORT
+from harness.model.systems import CLUSTER_ID, CONTROLLER_PORT
 
 CLIENT_PORT = 9092
 REPLICATION_PORT = 9094
+CONTROLLER = "CONTROLLER"
+"""The name of the listener for other nodes of the quorum."""
+
+JMX_PORT = "splitbrain.jmx.port"
+CONTROLLER_PORT_PROPERTY = "splitbrain.controller.port"
+FORMAT = "splitbrain.format"
+OWN_PROPERTIES = (JMX_PORT, CONTROLLER_PORT_PROPERTY, CLUSTER_ID, FORMAT)
+"""Properties of a node that Kafka does not know: the port of its JVM's metrics, the port of its controller listener,
+the id of the cluster that it is formatted for, and how it is formatted (nodes.kafka.system.FORMATS)."""
 
 
 class Layout(Enum):
-    """The roles of the nodes."""
+    """What the nodes are, unless their own process.roles says otherwise."""
 
     CONTROLLERS = "controllers"
     COMBINED = "combined"
@@ -28,34 +39,82 @@ class Layout(Enum):
     """Brokers, and ZooKeeper on the last node."""
 
 
+class Roles(Enum):
+    """process.roles of a node."""
+
+    CONTROLLER = "controller"
+    BROKER = "broker"
+    COMBINED = "broker,controller"
+
+    @property
+    def are_controller(self) -> bool:
+        """Whether the node is a controller, which can be a voter."""
+        return self is not Roles.BROKER
+
+    @property
+    def are_broker(self) -> bool:
+        """Whether the node serves clients."""
+        return self is not Roles.CONTROLLER
+
+
+OF_LAYOUT = {Layout.CONTROLLERS: Roles.CONTROLLER, Layout.COMBINED: Roles.COMBINED}
+
+
+def roles_of(layout: Layout, switches: Mapping[str, str]) -> Roles:
+    """A node's roles: its own process.roles, or those of its layout. Raises BadInput for roles that do not exist."""
+    own = switches.get("process.roles")
+    if own is None:
+        return OF_LAYOUT[layout]
+    try:
+        return Roles(",".join(sorted(name.strip() for name in own.split(","))))
+    except ValueError:
+        expected = "expected controller, broker, or broker,controller"
+        raise BadInput(f"process.roles={own}: {expected}") from None
+
+
+def controller_port(switches: Mapping[str, str]) -> int:
+    """The port of a node's controller listener. Raises BadInput."""
+    given = switches.get(CONTROLLER_PORT_PROPERTY, str(CONTROLLER_PORT))
+    if not given.isdecimal() or not 1024 <= int(given) <= 65_535:
+        raise BadInput(f"{CONTROLLER_PORT_PROPERTY}={given}: expected a port, 1024 to 65535")
+    return int(given)
+
+
 @dataclass(frozen=True, slots=True)
 class NodeConfiguration:
     """The configuration of one node. overrides are properties by Kafka's names; they override all others.
 
-    If a node binds another address than its peers use, its controller listener is advertised too, on releases that
-    support it (from 3.9 on, where peers learn controllers' endpoints from each other).
+    controllers are the ports of all nodes that are controllers. If a node binds another address than its peers use, its
+    controller listener is advertised too, on releases that support it (from 3.9 on, where peers learn controllers'
+    endpoints from each other).
     """
 
-    layout: Layout
+    roles: Roles
+    controllers: Mapping[int, int]
     overrides: Mapping[str, str] = field(default_factory=dict)
     advertises_controllers: bool = True
     dynamic_quorum: bool = False
 
 
-def voters(hosts: Mapping[int, HostView]) -> str:
-    """controller.quorum.voters for these hosts, e.g. 1@10.77.0.1:9093,2@10.77.0.2:9093."""
-    return ",".join(f"{node}@{host.address}:{CONTROLLER_PORT}" for node, host in sorted(hosts.items()))
+def endpoints(hosts: Mapping[int, HostView], controllers: Mapping[int, int]) -> dict[int, str]:
+    """host:port of each controller."""
+    return {node: f"{hosts[node].address}:{port}" for node, port in sorted(controllers.items())}
 
 
-def bootstrap_servers(hosts: Mapping[int, HostView]) -> str:
-    """controller.quorum.bootstrap.servers for these hosts: the addresses at which a node looks for the leader."""
-    return ",".join(f"{host.address}:{CONTROLLER_PORT}" for _, host in sorted(hosts.items()))
+def voters(hosts: Mapping[int, HostView], controllers: Mapping[int, int]) -> str:
+    """controller.quorum.voters, e.g. 1@10.77.0.1:9093,2@10.77.0.2:9093."""
+    return ",".join(f"{node}@{endpoint}" for node, endpoint in endpoints(hosts, controllers).items())
+
+
+def bootstrap_servers(hosts: Mapping[int, HostView], controllers: Mapping[int, int]) -> str:
+    """controller.quorum.bootstrap.servers: the addresses at which a node looks for the leader."""
+    return ",".join(endpoints(hosts, controllers).values())
 
 
 def _quorum(configuration: NodeConfiguration, hosts: Mapping[int, HostView]) -> dict[str, str]:
     if configuration.dynamic_quorum:
-        return {"controller.quorum.bootstrap.servers": bootstrap_servers(hosts)}
-    return {"controller.quorum.voters": voters(hosts)}
+        return {"controller.quorum.bootstrap.servers": bootstrap_servers(hosts, configuration.controllers)}
+    return {"controller.quorum.voters": voters(hosts, configuration.controllers)}
 
 
 def server_properties(configuration: NodeConfiguration, host: HostView, hosts: Mapping[int, HostView]) -> str:
@@ -68,36 +127,40 @@ def server_properties(configuration: NodeConfiguration, host: HostView, hosts: M
         "num.network.threads": "2",
         "num.io.threads": "2",
     }
-    if configuration.layout is Layout.CONTROLLERS:
-        properties |= _controller(host)
-    else:
-        properties |= _combined(host, len(hosts))
-    if host.listens and configuration.advertises_controllers:
-        advertised = [properties["advertised.listeners"]] if "advertised.listeners" in properties else []
-        advertised.append(f"CONTROLLER://{host.address}:{CONTROLLER_PORT}")
-        properties["advertised.listeners"] = ",".join(advertised)
-    return "".join(f"{name}={value}\n" for name, value in {**properties, **configuration.overrides}.items())
-
-
-def _controller(host: HostView) -> dict[str, str]:
-    return {
-        "process.roles": "controller",
-        "listeners": f"CONTROLLER://{host.bound}:{CONTROLLER_PORT}",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
+    roles = configuration.roles
+    listeners = _listeners(configuration, host.bound)
+    advertised = _listeners(configuration, host.address)
+    if not (host.listens and configuration.advertises_controllers):
+        advertised.pop(CONTROLLER, None)
+    properties |= {
+        "process.roles": roles.value,
+        "listeners": _joined(listeners),
+        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in {**listeners, CONTROLLER: ""}),
     }
+    if advertised:
+        properties["advertised.listeners"] = _joined(advertised)
+    if roles.are_broker:
+        properties |= _broker(len(hosts))
+    set_here = {name: value for name, value in configuration.overrides.items() if name not in OWN_PROPERTIES}
+    return "".join(f"{name}={value}\n" for name, value in {**properties, **set_here}.items())
 
 
-def _combined(host: HostView, nodes: int) -> dict[str, str]:
-    ports = {"PLAINTEXT": CLIENT_PORT, "REPLICATION": REPLICATION_PORT}
-    advertised = ",".join(f"{name}://{host.address}:{port}" for name, port in ports.items())
-    bound = ",".join(f"{name}://{host.bound}:{port}" for name, port in ports.items())
+def _listeners(configuration: NodeConfiguration, address: str) -> dict[str, str]:
+    """The node's listeners by name, at this address."""
+    ports = {"PLAINTEXT": CLIENT_PORT, "REPLICATION": REPLICATION_PORT} if configuration.roles.are_broker else {}
+    if configuration.roles.are_controller:
+        ports[CONTROLLER] = controller_port(configuration.overrides)
+    return {name: f"{address}:{port}" for name, port in ports.items()}
+
+
+def _joined(listeners: Mapping[str, str]) -> str:
+    return ",".join(f"{name}://{endpoint}" for name, endpoint in listeners.items())
+
+
+def _broker(nodes: int) -> dict[str, str]:
     replicas = min(3, nodes)
     return {
-        "process.roles": "broker,controller",
-        "listeners": f"{bound},CONTROLLER://{host.bound}:{CONTROLLER_PORT}",
-        "advertised.listeners": advertised,
         "inter.broker.listener.name": "REPLICATION",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,REPLICATION:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "default.replication.factor": str(replicas),
         "min.insync.replicas": str(min(2, nodes)),
         "offsets.topic.replication.factor": str(replicas),

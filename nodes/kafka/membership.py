@@ -29,7 +29,6 @@ from harness.model.faults.membership import (
     VoterChange,
 )
 from harness.model.session import Connection
-from harness.model.systems import CONTROLLER_PORT
 from nodes.kafka.configuration import CLIENT_PORT
 from nodes.observe.describe_quorum import TOPIC
 
@@ -49,22 +48,26 @@ Connect = Callable[[int, str, int], Connection]
 
 
 class KafkaMembership:
-    """harness.model.faults.membership.Membership of combined nodes, or of brokers with ZooKeeper."""
+    """harness.model.faults.membership.Membership of a quorum with brokers, or of brokers with ZooKeeper."""
 
     def __init__(
-        self, addresses: Mapping[int, str], connect: Connect, leader: Callable[[], int | None], has_quorum: bool = True
+        self,
+        addresses: Mapping[int, str],
+        controllers: Mapping[int, int],
+        brokers: Iterable[int],
+        connect: Connect,
+        leader: Callable[[], int | None],
     ) -> None:
-        """addresses are those that nodes use among themselves; leader() returns the leader, or None if unknown.
-
-        has_quorum is False for brokers with ZooKeeper, whose leader is the controller.
+        """addresses are those that nodes use among themselves; controllers are the ports of a quorum's controllers,
+        none with ZooKeeper, whose controller is a broker. leader() returns the leader, or None if unknown.
         """
         self._addresses = addresses
+        self._ports = controllers
         self._leader = leader
-        self._has_quorum = has_quorum
-        port = CONTROLLER_PORT if has_quorum else CLIENT_PORT
-        self._controllers = {node: connect(node, "splitbrain-membership", port) for node in addresses}
-        self._changers = {node: connect(node, "splitbrain-voter-changes", port) for node in addresses}
-        self._brokers = {node: connect(node, "splitbrain-membership", CLIENT_PORT) for node in addresses}
+        self._brokers = {node: connect(node, "splitbrain-membership", CLIENT_PORT) for node in brokers}
+        ports = controllers or dict.fromkeys(self._brokers, CLIENT_PORT)
+        self._controllers = {node: connect(node, "splitbrain-membership", port) for node, port in ports.items()}
+        self._changers = {node: connect(node, "splitbrain-voter-changes", port) for node, port in ports.items()}
 
     async def close(self) -> None:
         """Close every connection."""
@@ -88,7 +91,7 @@ class KafkaMembership:
         """Request that the leader add or remove a voter, with the directory id that the leader knows."""
         quorum = await self._describe_quorum()
         replica = _replica_of(change, quorum.current_voters, quorum.observers)
-        listener = {"name": "CONTROLLER", "host": self._addresses[change.node], "port": CONTROLLER_PORT}
+        listener = {"name": "CONTROLLER", "host": self._addresses[change.node], "port": self._ports[change.node]}
         values = {
             "cluster_id": None,
             "timeout": TIMEOUT_MS,
@@ -125,7 +128,7 @@ class KafkaMembership:
                 _check(f"electing a leader by {how} election", each.error_code, each.error_message)
 
     async def _quorum_view(self) -> MembershipView:
-        if not self._has_quorum:
+        if not self._ports:
             return MembershipView((), ())
         quorum = await self._describe_quorum()
         ends = {state.replica_id: state.log_end_offset for state in (*quorum.current_voters, *quorum.observers)}

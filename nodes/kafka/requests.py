@@ -13,7 +13,6 @@ from harness.model import PeerFailure
 from harness.model.faults.membership import Partition
 from harness.model.faults.requests import Acks
 from harness.model.session import Connection
-from harness.model.systems import CONTROLLER_PORT
 from nodes.kafka.configuration import CLIENT_PORT
 from nodes.observe.describe_quorum import describe_quorum
 
@@ -37,16 +36,15 @@ class KafkaRequests:
 
     def __init__(
         self,
-        controllers: Iterable[int],
+        controllers: Mapping[int, int],
         brokers: Iterable[int],
         connect: Connect,
         leader: Callable[[], int | None],
         write: WriteBatch,
     ) -> None:
         """leader() returns the quorum's leader, or the controller with ZooKeeper; None if unknown."""
-        nodes = tuple(controllers)
-        self._controllers = {node: connect(node, "splitbrain-requests", CONTROLLER_PORT) for node in nodes}
-        self._watchers = {node: connect(node, "splitbrain-requests-watch", CONTROLLER_PORT) for node in nodes}
+        self._controllers = {node: connect(node, "splitbrain-requests", port) for node, port in controllers.items()}
+        self._watchers = {node: connect(node, "splitbrain-requests-watch", port) for node, port in controllers.items()}
         self._brokers = {node: connect(node, "splitbrain-requests", CLIENT_PORT) for node in brokers}
         self._leader = leader
         self._write = write

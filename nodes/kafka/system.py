@@ -1,6 +1,6 @@
 """What a node of real Apache Kafka runs: formats its storage and returns the command that serves it.
 
-    system = KafkaSystem(release, Layout.CONTROLLERS, cluster_id)
+    system = KafkaSystem(release, Roles.CONTROLLER, {1: 9093, 2: 9093, 3: 9093}, cluster_id)
     await system.prepare(host, hosts.views)
 
 Does not start servers: nodes.hosts.processes does, for every system.
@@ -13,12 +13,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.model.hosts import Host, HostView
-from harness.model.systems import CONTROLLER_PORT, NodeCommand, NodeFiles
+from harness.model.systems import CLUSTER_ID, NodeCommand, NodeFiles
 from nodes.kafka.artifacts import Release
-from nodes.kafka.configuration import Layout, NodeConfiguration, server_properties
+from nodes.kafka.configuration import (
+    FORMAT,
+    JMX_PORT,
+    NodeConfiguration,
+    Roles,
+    controller_port,
+    endpoints,
+    server_properties,
+)
 from nodes.kafka.versions import KafkaVersion
 
-HEAP_MIB = {Layout.CONTROLLERS: 128, Layout.COMBINED: 256}
+HEAP_MIB = {Roles.CONTROLLER: 128, Roles.BROKER: 256, Roles.COMBINED: 256}
 SMALL_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "-XX:-UsePerfData", "-Duser.timezone=UTC")
 FORMAT_SECONDS = 120.0
 
@@ -37,24 +45,30 @@ rootLogger.level=INFO
 rootLogger.appenderRef.stdout.ref=stdout
 """
 
-
-JMX_PORT = "splitbrain.jmx.port"
-"""A node's property that Kafka does not know: the port on which its JVM serves metrics, without authentication."""
+FORMATS: Mapping[str, Sequence[str]] = {
+    "initial-controllers": (),
+    "no-initial-controllers": ("--no-initial-controllers",),
+    "standalone": ("--standalone",),
+}
+"""How a node of a quorum with dynamic voters can be formatted (KIP-853), and the storage tool's flags: as one of the
+initial voters, as an observer, or as the only voter of a cluster of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaSystem:
     """harness.model.systems.NodeSystem of nodes of one release.
 
-    overrides are properties. metadata_release is the release of the oldest node, if that is another: a node beside
-    older ones is formatted for their release, so that they can read its records. features are levels that the cluster
-    is formatted with, if not those of the release (KIP-1022). initial_voters are those of a quorum with dynamic voters
-    (KIP-853), each with its directory id; the other nodes are observers that may join. Without them, all nodes are
-    voters of a static quorum.
+    controllers are the ports of all nodes that are controllers. overrides are properties of this node.
+    metadata_release is the release of the oldest node, if that is another: a node beside older ones is formatted for
+    their release, so that they can read its records. features are levels that the cluster is formatted with, if not
+    those of the release (KIP-1022). initial_voters are those of a quorum with dynamic voters (KIP-853), each with its
+    directory id; the other nodes are observers that may join. Without them, all controllers are voters of a static
+    quorum.
     """
 
     release: Release
-    layout: Layout
+    roles: Roles
+    controllers: Mapping[int, int]
     cluster_id: str
     overrides: Mapping[str, str] = field(default_factory=dict)
     features: Mapping[str, str] = field(default_factory=dict)
@@ -78,7 +92,7 @@ class KafkaSystem:
 
     def command(self, host: HostView) -> NodeCommand:
         """The JVM that serves this node, logging to its standard output."""
-        options = ["-Xms64m", f"-Xmx{HEAP_MIB[self.layout]}m", *jmx_options(host, self.overrides)]
+        options = ["-Xms64m", f"-Xmx{HEAP_MIB[self.roles]}m", *jmx_options(host, self.overrides)]
         return NodeCommand(java(self.release, host, *options, "kafka.Kafka", str(properties_file(host))))
 
     def files(self, host: HostView) -> NodeFiles:
@@ -89,20 +103,24 @@ class KafkaSystem:
     async def configure(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         """Write the node's configuration."""
         view = host.view
-        advertises = self.release.version.advertises_controllers
-        configuration = NodeConfiguration(self.layout, self.overrides, advertises, self.initial_voters is not None)
+        advertises, is_dynamic = self.release.version.advertises_controllers, self.initial_voters is not None
+        own = {view.node: controller_port(self.overrides)} if self.roles.are_controller else {}
+        controllers = {**self.controllers, **own}
+        configuration = NodeConfiguration(self.roles, controllers, self.overrides, advertises, is_dynamic)
         await host.write(properties_file(view), server_properties(configuration, view, hosts))
         await host.write(logging_file(view), logging_text(self.release))
 
     async def _format(self, host: Host, hosts: Mapping[int, HostView], newcomer: bool) -> None:
-        tool = ["kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(properties_file(host.view))]
+        own_cluster = self.overrides.get(CLUSTER_ID, self.cluster_id)
+        tool = ["kafka.tools.StorageTool", "format", "-t", own_cluster, "-c", str(properties_file(host.view))]
         if self.metadata_release is not None:
             tool += ["--release-version", f"{self.metadata_release.major}.{self.metadata_release.minor}"]
         for name, level in self.features.items():
             tool += ["--feature", f"{name}={level}"]
         if self.initial_voters is not None:
             joins_later = newcomer or host.view.node not in self.initial_voters
-            tool += ["--no-initial-controllers"] if joins_later else _first_quorum(self.initial_voters, hosts)
+            given = self.overrides.get(FORMAT, "no-initial-controllers" if joins_later else "initial-controllers")
+            tool += FORMATS[given] or _first_quorum(self.initial_voters, hosts, self.controllers)
         await host.run(java(self.release, host.view, "-Xmx64m", *tool), timeout_seconds=FORMAT_SECONDS)
 
 
@@ -133,11 +151,12 @@ def label(version: KafkaVersion, overrides: Mapping[str, str]) -> str:
     return f"kafka:{version} ({shown})" if shown else f"kafka:{version}"
 
 
-def _first_quorum(voters: Mapping[int, str], hosts: Mapping[int, HostView]) -> list[str]:
+def _first_quorum(
+    voters: Mapping[int, str], hosts: Mapping[int, HostView], controllers: Mapping[int, int]
+) -> list[str]:
     """The storage tool's arguments for an initial voter of a quorum with dynamic voters."""
-    voter_list = (
-        f"{voter}@{hosts[voter].address}:{CONTROLLER_PORT}:{directory}" for voter, directory in voters.items()
-    )
+    reached = endpoints(hosts, controllers)
+    voter_list = (f"{voter}@{reached[voter]}:{directory}" for voter, directory in voters.items())
     return ["--initial-controllers", ",".join(voter_list)]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.model import BadInput
 from harness.model.suggestions import did_you_mean
-from harness.model.systems import Switch
+from harness.model.systems import CLUSTER_ID, Switch
 from nodes.reference.core.settings import (
     CANDIDATE_BACKOFFS,
     COUNTED,
@@ -85,6 +85,7 @@ def switches() -> Iterator[Switch]:
     yield Switch(f"{_PREFIX}reading", ", ".join(READINGS), "kip", _READING)
     lease = "three quarters of the fetch timeout"
     yield Switch(f"{_PREFIX}read_lease_ms", "milliseconds", lease, "how long a lease for reads lasts")
+    yield Switch(CLUSTER_ID, "a cluster id", "", "the node's own, if not the cluster's")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ def refuse_unused(place: Path, keys: Iterable[str]) -> None:
     """Raise BadInput for a key that changes nothing: one that is neither a switch nor a Kafka key that is used here."""
     names = [f"{_PREFIX}{name}" for name in SWITCH_NAMES]
     for key in keys:
-        if not key.startswith(_PREFIX) and key not in _KAFKA_KEYS:
+        if not key.startswith(_PREFIX) and key not in _KAFKA_KEYS and key != CLUSTER_ID:
             hint = did_you_mean(key, _KAFKA_KEYS) or did_you_mean(f"{_PREFIX}{key}", names)
             raise BadInput(f"{place}: {key}: expected {_PREFIX}NAME, or one of {', '.join(_KAFKA_KEYS)}{hint}")
 

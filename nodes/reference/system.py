@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.model.hosts import Host, HostView
-from harness.model.systems import CONTROLLER_PORT, NodeCommand, NodeFiles
+from harness.model.systems import CLUSTER_ID, CONTROLLER_PORT, NodeCommand, NodeFiles
 from nodes.reference.properties import DEFAULT_CLUSTER_ID, parse, refuse_unused
 
 SWITCHES = Path("--switch")
@@ -20,11 +20,15 @@ SWITCHES = Path("--switch")
 
 @dataclass(frozen=True, slots=True)
 class ReferenceSystem:
-    """harness.model.systems.NodeSystem of reference nodes. switches are properties that differ from their defaults."""
+    """harness.model.systems.NodeSystem of reference nodes. switches are properties that differ from their defaults.
+
+    voters is the number of voters, of the first nodes; the others are observers. All nodes are voters if it is None.
+    """
 
     switches: Mapping[str, str]
     cluster_id: str
     seed: int
+    voters: int | None = None
 
     @property
     def label(self) -> str:
@@ -33,12 +37,12 @@ class ReferenceSystem:
         return f"reference ({shown})" if shown else "reference"
 
     async def prepare(self, host: Host, hosts: Mapping[int, HostView], newcomer: bool = False) -> None:  # noqa: ARG002
-        """Write the node's properties. A node creates its log directory itself, and the voters never change."""
+        """Write the node's properties. A node creates its log directory itself."""
         await self.configure(host, hosts)
 
     async def configure(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         """Write the node's properties."""
-        voters = ",".join(f"{node}@{each.address}:{CONTROLLER_PORT}" for node, each in sorted(hosts.items()))
+        voters = ",".join(f"{node}@{hosts[node].address}:{CONTROLLER_PORT}" for node in sorted(hosts)[: self.voters])
         text = _server_properties(host.view, voters, self.cluster_id, self.seed, self.switches)
         await host.write(_properties(host.view), text)
 
@@ -69,12 +73,12 @@ def _server_properties(host: HostView, voters: str, cluster_id: str, seed: int, 
     properties = {
         "process.roles": "controller",
         "node.id": str(host.node),
-        "cluster.id": cluster_id,
+        "cluster.id": switches.get(CLUSTER_ID, cluster_id),
         "controller.quorum.voters": voters,
         "listeners": f"CONTROLLER://{host.bound}:{CONTROLLER_PORT}",
         "log.dirs": str(host.directory / "data"),
         "reference.seed": str(seed + host.node),
-        **switches,
+        **{name: value for name, value in switches.items() if name != CLUSTER_ID},
     }
     return "".join(f"{name}={value}\n" for name, value in properties.items())
 

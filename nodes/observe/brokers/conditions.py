@@ -41,7 +41,7 @@ def holds(condition: Condition, view: BrokerView) -> bool:
     if condition.name == "all_follow_leader":
         return _all_follow_leader(view)
     if condition.name == "brokers_live":
-        return partitions.all_live(view.nodes, view.partitions)
+        return partitions.all_live(view.partitions)
     if condition.name == "all_follow":
         return view.leader() == node and _all_follow_leader(view)
     if condition.name == "is_not_leader":

@@ -36,7 +36,7 @@ class MetadataWatch:
 
     def view(self, stored: Mapping[int, Collection[str]]) -> PartitionsView:
         """The brokers' partitions as last seen; stored are those of which a broker has stored a high watermark."""
-        return PartitionsView(self._metadata, self._failed, stored)
+        return PartitionsView(self._metadata, tuple(self._connections), self._failed, stored)
 
     def pollers(self, polled: Callable[[], Awaitable[None]]) -> Iterable[Coroutine[Any, Any, None]]:
         """One for each broker; polled() returns when the next poll is due."""

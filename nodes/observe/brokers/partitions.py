@@ -20,11 +20,12 @@ from nodes.observe.brokers.metadata import BrokerMetadata, PartitionState
 class PartitionsView:
     """The brokers' partitions as last seen.
 
-    metadata has the brokers that responded to the last request. failed are, by broker, the partitions in which its
-    fetcher failed since it started; stored are, by broker, those whose high watermark is in its checkpoint.
+    nodes are the brokers. metadata has those that responded to the last request. failed are, by broker, the partitions
+    in which its fetcher failed since it started; stored are, by broker, those with a high watermark in its checkpoint.
     """
 
     metadata: Mapping[int, BrokerMetadata] = field(default_factory=dict)
+    nodes: Collection[int] = ()
     failed: Mapping[int, frozenset[str]] = field(default_factory=dict)
     stored: Mapping[int, Collection[str]] = field(default_factory=dict)
 
@@ -53,9 +54,10 @@ def is_live(node: int, view: PartitionsView) -> bool:
     return node in view.metadata and all(node in known.brokers for known in view.metadata.values())
 
 
-def all_live(nodes: Collection[int], view: PartitionsView) -> bool:
-    """Every broker responds, and takes all for live."""
-    return all(view.metadata.get(node, BrokerMetadata()).brokers.issuperset(nodes) for node in nodes)
+def all_live(view: PartitionsView) -> bool:
+    """There are brokers; every one responds, and takes all for live."""
+    nodes = view.nodes
+    return bool(nodes) and all(view.metadata.get(node, BrokerMetadata()).brokers.issuperset(nodes) for node in nodes)
 
 
 def holds(condition: Condition, view: PartitionsView) -> bool:

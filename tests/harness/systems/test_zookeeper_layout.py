@@ -98,8 +98,8 @@ def test_register_has_no_quorum_to_write_to() -> None:
 
 
 def test_clients_are_served_by_brokers_only() -> None:
-    assert list(KAFKA.serving("zookeeper", [1, 2, 3])) == [1, 2]
-    assert list(KAFKA.serving("combined", [1, 2, 3])) == [1, 2, 3]
+    assert list(KAFKA.serving(ClusterSpec(3, layout="zookeeper"))) == [1, 2]
+    assert list(KAFKA.serving(ClusterSpec(3, layout="combined"))) == [1, 2, 3]
     for workload in ("log", "transactions"):
         assert not workload_of(plan(elect()).model_copy(update={"workload": workload})).idle
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from dataclasses import replace
 
 import pytest
@@ -38,6 +39,7 @@ class FakeQuorum:
         self.later = []
         self.delay_views = 0
         self.fails_with = None
+        self.failures_left = sys.maxsize
         self.has_majority = True
         self.elections = []
         self.ignores_elections = False
@@ -72,7 +74,8 @@ class FakeQuorum:
             )
 
     def _respond(self):
-        if self.fails_with is not None:
+        if self.fails_with is not None and self.failures_left:
+            self.failures_left -= 1
             raise self.fails_with
 
 
@@ -139,6 +142,31 @@ def test_a_refused_change_is_not_pending(context, quorum):
     quorum.fails_with = PeerFailure("requesting that n3 is no longer a voter: INVALID_REQUEST")
     with pytest.raises(PeerFailure, match="INVALID_REQUEST"):
         inject(context, remove_voter("n3"))
+    assert context.pending == {}
+
+
+TIMED_OUT = Refused("requesting that n4 becomes a voter: request_timed_out", "REQUEST_TIMED_OUT")
+
+
+def test_a_change_that_timed_out_is_requested_again(context, quorum):
+    quorum.fails_with, quorum.failures_left = TIMED_OUT, 3
+    assert inject(context, add_voter("n4"))["changes"] == ["n4 becomes a voter"]
+    inject(context, await_membership(5))
+    assert quorum.now.voters == (1, 2, 3, 4)
+
+
+def test_a_change_that_timed_out_and_was_appended_is_pending(context, quorum):
+    quorum.fails_with, quorum.delay_views = TIMED_OUT, 1
+    quorum.later.append(lambda view: replace(view, voters=(1, 2, 3, 4)))
+    assert inject(context, add_voter("n4"))["changes"] == ["n4 becomes a voter"]
+    assert context.pending == {"n4": VoterChange(4, True)}
+
+
+def test_a_change_that_always_times_out_fails(context, quorum, monkeypatch):
+    monkeypatch.setattr(membership, "LEADER_SECONDS", 0.02)
+    quorum.fails_with = TIMED_OUT
+    with pytest.raises(Refused):
+        inject(context, add_voter("n4"))
     assert context.pending == {}
 
 

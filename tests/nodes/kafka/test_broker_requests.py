@@ -33,7 +33,7 @@ class Cluster:
         self.brokers = {1: FakeBroker(), 2: FakeBroker()}
         self.written: list[Any] = []
         self.requests = KafkaRequests(
-            [],
+            {},
             self.brokers,
             lambda node, *_: self.brokers[node],  # type: ignore[arg-type, return-value]
             lambda: leader,

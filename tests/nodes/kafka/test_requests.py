@@ -54,7 +54,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def create(controller: FakeController, *, is_answered: bool) -> int:
     async def run() -> int:
-        sender = KafkaRequests([1], [], lambda *_: controller, lambda: None, write_batch)
+        sender = KafkaRequests({1: 9093}, [], lambda *_: controller, lambda: None, write_batch)
         try:
             return await sender.create_topic(1, "burst", 1000, is_answered)
         finally:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from harness.model.hosts import HostView
+from harness.model.systems import CLUSTER_ID
 from nodes.kafka.artifacts import Release
-from nodes.kafka.configuration import Layout
+from nodes.kafka.configuration import FORMAT, Roles
 from nodes.kafka.system import KafkaSystem
 from nodes.kafka.versions import KafkaVersion
 
@@ -42,13 +43,13 @@ class FakeHost:
 
 
 def format_flags(tmp_path: Path, newcomer: bool = False, **options: Any) -> list[str]:
-    """The storage tool's arguments for n1 of 4.3.1, without the configuration file."""
+    """The storage tool's arguments for n1 of 4.3.1: the cluster id, the configuration file, and others."""
     release = Release(KafkaVersion(4, 3, 1), tmp_path, "installed")
     host = FakeHost()
-    system = KafkaSystem(release, Layout.CONTROLLERS, "9QAAAAAAAAAAAAAAAAAAAA", **options)
+    system = KafkaSystem(release, Roles.CONTROLLER, {1: 9093}, "9QAAAAAAAAAAAAAAAAAAAA", **options)
     asyncio.run(system.prepare(host, {1: VIEW}, newcomer))
     (argv,) = host.commands
-    return list(argv[argv.index("-c") + 2 :])
+    return list(argv[argv.index("format") + 1 :])
 
 
 @pytest.mark.parametrize(
@@ -59,15 +60,21 @@ def format_flags(tmp_path: Path, newcomer: bool = False, **options: Any) -> list
 def test_storage_is_formatted_for_the_oldest_release_of_the_quorum(
     metadata_release: KafkaVersion | None, flags: list[str], tmp_path: Path
 ) -> None:
-    assert format_flags(tmp_path, metadata_release=metadata_release) == flags
+    assert format_flags(tmp_path, metadata_release=metadata_release)[4:] == flags
 
 
 def test_storage_is_formatted_with_feature_levels(tmp_path: Path) -> None:
-    assert format_flags(tmp_path, features={"transaction.version": "1"}) == ["--feature", "transaction.version=1"]
+    assert format_flags(tmp_path, features={"transaction.version": "1"})[4:] == ["--feature", "transaction.version=1"]
 
 
 def test_initial_voter_is_formatted_as_one_and_its_replacement_is_not(tmp_path: Path) -> None:
     voters = {1: "AAAAAAAAAAAAAAAAAAAAAA"}
     flags = ["--initial-controllers", "1@10.77.0.1:9093:AAAAAAAAAAAAAAAAAAAAAA"]
-    assert format_flags(tmp_path, initial_voters=voters) == flags
-    assert format_flags(tmp_path, initial_voters=voters, newcomer=True) == ["--no-initial-controllers"]
+    assert format_flags(tmp_path, initial_voters=voters)[4:] == flags
+    assert format_flags(tmp_path, initial_voters=voters, newcomer=True)[4:] == ["--no-initial-controllers"]
+
+
+def test_node_is_formatted_for_a_cluster_of_its_own_if_its_properties_say_so(tmp_path: Path) -> None:
+    own = {FORMAT: "standalone", CLUSTER_ID: "AgAAAAAAAAAAAAAAAAAAAA"}
+    flags = format_flags(tmp_path, initial_voters={2: "AAAAAAAAAAAAAAAAAAAAAA"}, overrides=own)
+    assert flags == ["-t", "AgAAAAAAAAAAAAAAAAAAAA", "-c", "/runs/n1/server.properties", "--standalone"]

@@ -147,8 +147,9 @@ def test_conditions_of_partitions_are_the_same_in_a_quorum(condition: Condition)
 
 def test_brokers_are_live_if_each_takes_all_for_live() -> None:
     def live(*seen_by: set[int]) -> tuple[bool, bool]:
-        seen = PartitionsView({node: BrokerMetadata(brokers=frozenset(each)) for node, each in enumerate(seen_by, 1)})
-        in_quorum = QuorumView((1, 2), {}, {}, brokers=seen)
+        metadata = {node: BrokerMetadata(brokers=frozenset(each)) for node, each in enumerate(seen_by, 1)}
+        seen = PartitionsView(metadata, nodes=(1, 2))
+        in_quorum = QuorumView((1, 2, 3), {}, {}, brokers=seen)
         return holds(BROKERS_LIVE, BrokerView((1, 2), ALL, seen)), holds_in_quorum(BROKERS_LIVE, in_quorum)
 
     assert live({1, 2}, {1, 2}) == (True, True)
