@@ -88,9 +88,10 @@ OFFSETS = r"\s+\S+\s+\d+\s+"
 DQ_06 = Scenario(
     id="DQ-06",
     title="The replication lag that the tool prints contradicts itself",
-    question="Does the leader lag by 0, and a voter that is down by more?",
+    question="Does the leader lag by 0, a voter that is down by more, and do observers have their own status?",
     source=KIP_595 / "Tooling Support",
-    nodes=3,
+    nodes=5,
+    voters=3,
     story=(
         wait_until(all_follow(2)),
         CATCH_UP,
@@ -103,6 +104,7 @@ DQ_06 = Scenario(
                 rf"^2{OFFSETS}0\s+.*Leader",
                 rf"^1{OFFSETS}[0-2]\s+.*Follower",
                 rf"^3{OFFSETS}([3-9]|\d\d+)\s+.*Follower",
+                *(rf"^{observer}{OFFSETS}[0-2]\s+.*Observer" for observer in (4, 5)),
             ],
             name="the replication",
         ),

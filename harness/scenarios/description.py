@@ -63,9 +63,14 @@ def _side(scenario: Scenario, name: SideName) -> Iterable[str]:
 
 
 def _changes(story: Sequence[Step], own: Sequence[Step]) -> Iterable[str]:
-    """The steps that a side's own story leaves out, and those that it has in addition."""
+    """The steps that a side's own story leaves out, and those that it has besides; all of them if few are the same."""
     before, after = [[_step(step) for step in each] for each in (story, own)]
-    for kind, first, end, own_first, own_end in SequenceMatcher(a=before, b=after, autojunk=False).get_opcodes():
+    matcher = SequenceMatcher(a=before, b=after, autojunk=False)
+    if matcher.ratio() < LIKENESS_MIN:
+        yield "  its own story:"
+        yield from (f"    {number}. {text}" for number, text in enumerate(after, start=1))
+        return
+    for kind, first, end, own_first, own_end in matcher.get_opcodes():
         if kind != "equal":
             yield from (f"  without step {number + 1}: {before[number]}" for number in range(first, end))
             yield from (f"  after step {end}: {text}" for text in after[own_first:own_end])
@@ -99,6 +104,8 @@ def _step(step: Step) -> str:
     return f"{step.f.replace('_', ' ')} {_arguments(step.value)}".strip()
 
 
+LIKENESS_MIN = 0.6
+"""Of two stories, below which the second is shown whole: twice the common steps, divided by the steps of both."""
 _DIRECTIONS = {"both": "both directions", "out": "only what it sends", "in": "only what it receives"}
 
 

@@ -52,6 +52,12 @@ def commit_gap(at_least_ms: int) -> Expectation:
     return Expectation(f"nothing is committed for {at_least_ms / 1000:g} s or longer", "commit_gap_ms", at_least_ms)
 
 
+def unavailable(at_least_ms: int) -> Expectation:
+    """No operation of any client succeeds for at_least_ms."""
+    text = f"no operation succeeds for {at_least_ms / 1000:g} s or longer"
+    return Expectation(text, "unavailable_ms_max", at_least_ms)
+
+
 def happens(event: Event, at_least: int = 1, since: str = STORY_BEGINS, until: str | None = None) -> Expectation:
     """The event happens at_least times."""
     count = Count(event, since, until)

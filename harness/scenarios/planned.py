@@ -27,7 +27,6 @@ BOOTSTRAP = "needs KIP-642's bootstrapping in the reference system"
 PARTITIONS = "needs partitions and replication in the reference system"
 COMPACTION = "needs a compacted topic whose log is cleaned during the story"
 RECOVERY = "needs the unclean recovery tool and its RPCs, which no Kafka release has, in the reference system"
-ROLES = "needs roles, listeners and a cluster id for each node"
 SPLIT_VOTES = "needs a story in which a majority rejects a candidate again and again"
 
 
@@ -103,10 +102,7 @@ QUORUM_REASSIGNMENT = _rows(
         6: ("A repeated request appends a second record", REASSIGNMENT),
         9: ("A reassignment removes voters before it has added enough", REASSIGNMENT),
         17: ("Rejected alternative: an observer decides itself when it has caught up", REASSIGNMENT),
-        21: ("Clients are interrupted while a quorum moves to other nodes", ROLES),
-        22: ("Voters that all changed their addresses do not find each other", ROLES),
         23: ("A new node whose configuration names old voters does not join", BOOTSTRAP),
-        24: ("A fresh node that is cut off forms a quorum of its own", ROLES),
         25: ("A step of the bootstrapping procedure is skipped", BOOTSTRAP),
         26: ("Old gossip about a node's address replaces newer", BOOTSTRAP),
         27: ("A quorum needs its initial configuration for ever", BOOTSTRAP),

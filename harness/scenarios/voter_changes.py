@@ -73,15 +73,26 @@ N1_LEADS = (*READY, lead("n1"), wait_until(all_follow(1)))
 PV_18 = Scenario(
     id="PV-18",
     title="An observer campaigns when it loses the quorum",
-    question="Does observer n4 stay out of elections while it is cut off for 20 s?",
+    question="Do a controller and a broker that are no voters stay out of elections while they are cut off for 20 s?",
     source=KIP_996 / "Observers",
-    nodes=4,
+    nodes=5,
     voters=3,
-    layout="combined",
-    story=(wait_until(ALL_FOLLOW_LEADER), cut("n4"), sleep(seconds(20)), heal(), wait_until(ALL_FOLLOW_LEADER)),
+    story=(
+        wait_until(ALL_FOLLOW_LEADER),
+        cut("n4"),
+        cut("n5"),
+        sleep(seconds(20)),
+        heal(),
+        wait_until(ALL_FOLLOW_LEADER),
+    ),
     good=Side(
-        on(kafka="newest 4"),
-        never=(*(happens(event) for event in campaigns(4)), leader_deposed, epochs_burned(at_least=1)),
+        on(reference={}, kafka="newest 4"),
+        never=(
+            *(happens(event) for node in (4, 5) for event in campaigns(node)),
+            leader_deposed,
+            epochs_burned(at_least=1),
+        ),
+        node_switches={5: {"process.roles": "broker"}},
     ),
 )
 

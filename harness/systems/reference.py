@@ -11,7 +11,7 @@ from harness.model.transition_rules import TransitionRules
 from harness.systems.kraft import CHECKS, cluster_id, connect, controller_ports, observe_quorum, register_client
 from harness.systems.probe import open_probe, why_refused
 from nodes.observe.log_batches import QUORUM_LOG
-from nodes.reference.properties import switches
+from nodes.reference.properties import is_used, switches
 from nodes.reference.system import ReferenceSystem, check_switches
 
 NAME = "reference"
@@ -59,6 +59,7 @@ REFERENCE = SystemKind(
     connect=connect,
     clients={"register": register_client("leader")},
     checks=CHECKS,
+    accepts=is_used,
     unavailable=lambda _layout, _voters: UNAVAILABLE,
     switches=switches,
     probe=lambda access: open_probe(access, controller_ports(access.cluster), NO_CLIENT_PORT, (), NEWEST_TOOLS),

@@ -2,7 +2,7 @@
 
 Nodes of a quorum differ during a rolling upgrade, and after a user's mistake: one node with a fetch timeout that is too
 low (KIP-996, motivation). Healing stops the changed nodes, restores their original configuration and release, and
-starts them.
+starts them; a node that does not stop is killed.
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ async def heal(context: NemesisContext) -> None:
     if context.node_configs is None:
         return
     for node in context.node_configs.changed:
-        await _stop(context, node)
+        try:
+            await _stop(context, node)
+        except PeerFailure:  # a broker that reaches no controller waits for it for minutes before it stops
+            await context.processes.kill(node)
         await context.node_configs.restore(node)
         await _start(context, node, "heal")
 

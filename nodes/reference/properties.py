@@ -133,11 +133,16 @@ def load(path: Path) -> ServerConfig:
     return parse(path, text)
 
 
+def is_used(key: str) -> bool:
+    """Whether a property changes anything: it is a switch, or a Kafka key that is used here."""
+    return key.startswith(_PREFIX) or key in _KAFKA_KEYS or key == CLUSTER_ID
+
+
 def refuse_unused(place: Path, keys: Iterable[str]) -> None:
     """Raise BadInput for a key that changes nothing: one that is neither a switch nor a Kafka key that is used here."""
     names = [f"{_PREFIX}{name}" for name in SWITCH_NAMES]
     for key in keys:
-        if not key.startswith(_PREFIX) and key not in _KAFKA_KEYS and key != CLUSTER_ID:
+        if not is_used(key):
             hint = did_you_mean(key, _KAFKA_KEYS) or did_you_mean(f"{_PREFIX}{key}", names)
             raise BadInput(f"{place}: {key}: expected {_PREFIX}NAME, or one of {', '.join(_KAFKA_KEYS)}{hint}")
 

@@ -102,3 +102,16 @@ def test_a_release_that_is_not_installed_is_bad_input(context, node_configs):
 def test_invalid_names_and_values_are_refused(step):
     with pytest.raises(ValidationError):
         FAULT.actions[step.f].complete(step.value)
+
+
+def test_healing_kills_a_node_that_does_not_stop(context, node_configs, monkeypatch):
+    inject(context, configure(LEADER, TOO_SHORT))
+
+    async def stop(node):
+        raise PeerFailure(f"ending n{node} with SIGTERM: still running after 30 s")
+
+    monkeypatch.setattr(context.processes, "stop", stop)
+    context.processes.actions.clear()
+    asyncio.run(FAULT.heal(context))
+    assert node_configs.now == {}
+    assert context.processes.actions == [("kill", 2), ("start", 2)]

@@ -1,0 +1,141 @@
+"""Scenarios of nodes that differ in how they are deployed: their roles, their listeners, and how they were formatted.
+
+KIP-642 describes a bootstrap without configured voters. Kafka has KIP-853 in its place; the scenarios play the same
+situations with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.model.conditions import (
+    ALL_FOLLOW_LEADER,
+    BROKERS_LIVE,
+    LEADER_KNOWN,
+    is_follower,
+    is_not_leader,
+)
+from harness.model.faults.membership import add_voter, await_membership, remove_voter
+from harness.model.measures import enters, exits
+from harness.model.quorum_states import State
+from harness.model.scenario import Scenario, Side, on
+from harness.model.story import ALL, configure, cut, heal, kill, mark, seconds, sleep, stop, wait_until
+from harness.scenarios.expectations import commit_gap, happens, leader_changes, unavailable
+from harness.scenarios.kip_996_elections import first_leader, merged
+from harness.scenarios.voter_changes import KIP_642, N1_LEADS, READY, replaced
+
+DEDICATED = (1, 2, 3)
+COMBINED = (4, 5, 6)
+
+
+def roles(nodes: tuple[int, ...], names: str) -> Mapping[int, Mapping[str, str]]:
+    """These nodes have roles of their own, as in process.roles."""
+    return {node: {"process.roles": names} for node in nodes}
+
+
+RA_21 = Scenario(
+    id="RA-21",
+    title="Clients are interrupted while a quorum moves from dedicated controllers to combined nodes",
+    question="Do clients of n4 to n6 keep writing while these become voters in place of n1 to n3, which then stop?",
+    source=KIP_642 / "Motivation",
+    nodes=6,
+    voters=3,
+    layout="combined",
+    workload="log",
+    story=(
+        *N1_LEADS,
+        *replaced("n2", "n4"),
+        *replaced("n3", "n5"),
+        add_voter("n6"),
+        await_membership(),
+        remove_voter("n1"),
+        await_membership(),
+        wait_until(is_not_leader(1)),
+        *(stop(f"n{node}") for node in DEDICATED),
+        sleep(seconds(5)),
+    ),
+    good=Side(
+        on(kafka="newest 4"),
+        shows=(leader_changes(at_least=1),),
+        never=(happens(exits()), commit_gap(at_least_ms=8000), unavailable(at_least_ms=5000)),
+        node_switches=merged(roles(DEDICATED, "controller"), first_leader(1, nodes=6)),
+    ),
+)
+
+OTHER_PORT = {"splitbrain.controller.port": "9095"}
+PORTS_CHANGED = mark("all ports have changed")
+PORTS_RETURN = mark("the ports are as before")
+
+# A voter tells the leader its new endpoint within a fetch timeout, 2 s by default (UpdateRaftVoter, KIP-853).
+RA_22 = Scenario(
+    id="RA-22",
+    title="Voters that all changed their addresses do not find each other",
+    question="Is a leader elected if the ports of all controllers change, all at once or one node after another?",
+    source=KIP_642 / "Bootstrapping",
+    nodes=3,
+    voters=3,
+    layout="combined",
+    story=(
+        *READY,
+        kill(ALL),
+        *(configure(f"n{node}", OTHER_PORT) for node in (1, 2, 3)),
+        PORTS_CHANGED,
+        sleep(seconds(15)),
+        PORTS_RETURN,
+        heal(),
+        wait_until(LEADER_KNOWN),
+    ),
+    bad=Side(
+        on(kafka="newest 4"),
+        shows=(happens(enters(State.PROSPECTIVE), at_least=3, since=PORTS_CHANGED.value, until=PORTS_RETURN.value),),
+        never=(happens(enters(State.LEADER), since=PORTS_CHANGED.value, until=PORTS_RETURN.value),),
+    ),
+    good=Side(
+        on(kafka="newest 4"),
+        story=(
+            *N1_LEADS,
+            *(
+                step
+                for node in (2, 3, 1)
+                for step in (
+                    configure(f"n{node}", OTHER_PORT),
+                    wait_until(is_follower(node)),
+                    wait_until(BROKERS_LIVE),
+                    sleep(seconds(4)),
+                )
+            ),
+            PORTS_CHANGED,
+            kill("n2"),
+            kill("n3"),
+            configure("n2", OTHER_PORT),
+            configure("n3", OTHER_PORT),
+            wait_until(BROKERS_LIVE),
+        ),
+        shows=(happens(enters(State.LEADER), since=PORTS_CHANGED.value),),
+        node_switches=first_leader(1, nodes=3),
+    ),
+)
+
+OTHER_CLUSTER = {"splitbrain.format": "standalone", "splitbrain.cluster.id": "bm90LXRoaXMtY2x1c3Rlcg"}
+
+RA_24 = Scenario(
+    id="RA-24",
+    title="A fresh node that is cut off forms a quorum of its own",
+    question="Does n4 wait for the quorum that its configuration names, or does it lead a second cluster?",
+    source=KIP_642 / "Bootstrapping",
+    nodes=4,
+    voters=3,
+    story=(wait_until(ALL_FOLLOW_LEADER), cut("n4"), sleep(seconds(8)), heal(), wait_until(ALL_FOLLOW_LEADER)),
+    bad=Side(
+        on(kafka="newest 4"),
+        breaks=("two-leaders-in-one-epoch", "diverged-logs"),
+        node_switches={4: OTHER_CLUSTER},
+        story=(wait_until(LEADER_KNOWN), cut("n4"), sleep(seconds(8)), heal(), sleep(seconds(4))),
+    ),
+    good=Side(
+        on(kafka="newest 4"),
+        never=(happens(enters(State.LEADER, node=4)), happens(enters(State.CANDIDATE, node=4))),
+    ),
+)
+
+SCENARIOS = (RA_21, RA_22, RA_24)
