@@ -20,18 +20,15 @@ Connect = Callable[[int], Connection]
 class ClusterAccess:
     """How a workload reaches the nodes.
 
-    connect opens one of our connections to the controllers' listener, connect_client to the brokers' listener.
-    addresses are for client libraries that open connections themselves.
+    connect opens one of our connections to a controller's listener, connect_client to a broker's. controllers are the
+    nodes that have the first, in order; addresses, of the nodes that have the second, are for client libraries that
+    open connections themselves.
     """
 
     connect: Connect
+    controllers: Sequence[int]
     addresses: Mapping[int, str]
     connect_client: Connect
-
-    @property
-    def nodes(self) -> Sequence[int]:
-        """The nodes' numbers, in order."""
-        return sorted(self.addresses)
 
 
 MakeSession = Callable[[ClusterAccess, int], Session]

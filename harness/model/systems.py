@@ -235,7 +235,8 @@ class SystemKind:
     - ports returns the TCP ports that nodes and clients use in a layout; the proxy covers these.
     - connect opens a connection that speaks the system's protocol, from address, port and client id.
     - client_port is the port that connect uses for clients.
-    - serving returns the nodes that serve clients; all of them by default.
+    - serving returns the nodes with a listener for clients, controllers those with one for controllers; all nodes by
+      default.
     - clients maps workload names to what these workloads need from this system, e.g. workloads.register.RegisterClient.
     - checks names the checks that judge every run of this system, in addition to those of the workload.
     - unavailable returns the faults, capabilities, kinds of change and conditions that the system does not support,
@@ -267,6 +268,7 @@ class SystemKind:
     connect: Callable[[str, int, str], Connection] | None = None
     client_port: int = 0
     serving: Callable[[ClusterSpec], Sequence[int]] = lambda cluster: cluster.numbers
+    controllers: Callable[[ClusterSpec], Sequence[int]] = lambda cluster: cluster.numbers
     clients: Mapping[str, Any] = field(default_factory=dict)
     checks: tuple[str, ...] = ()
     unavailable: Callable[[str, int | None], Mapping[str, str]] = lambda _layout, _voters: {}

@@ -232,6 +232,7 @@ def _access(cluster: Cluster, environment: Environment, client_id: str) -> Clust
 
     return ClusterAccess(
         lambda node: connect(node, CONTROLLER_PORT),
+        system.controllers(cluster.spec),
         {node: environment.views[node].address for node in system.serving(cluster.spec)},
         lambda node: connect(node, system.client_port),
     )

@@ -210,6 +210,7 @@ KAFKA = SystemKind(
     connect=connect,
     client_port=CLIENT_PORT,
     serving=_brokers,
+    controllers=lambda cluster: sorted(_controllers(cluster)),
     clients={"register": register_client("any node"), "brokers": CLIENT_PORT},
     checks=CHECKS,
     unavailable=_unavailable,

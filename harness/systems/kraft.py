@@ -46,7 +46,7 @@ def controller_ports(cluster: ClusterSpec) -> dict[int, int]:
 def register_client(reads_at: ReadsAt) -> RegisterClient:
     """Registers in the quorum's metadata. Reads at the leader are linearizable; those at any node promise less."""
     return RegisterClient(
-        lambda access, process: RegisterSession(access.nodes, access.connect, process, reads_at),
+        lambda access, process: RegisterSession(access.controllers, access.connect, process, reads_at),
         check="register" if reads_at == "leader" else "promised-reads",
     )
 

@@ -104,5 +104,13 @@ def test_clients_are_served_by_brokers_only() -> None:
         assert not workload_of(plan(elect()).model_copy(update={"workload": workload})).idle
 
 
+def test_nodes_with_roles_of_their_own_serve_what_these_serve() -> None:
+    own = {1: {"process.roles": "controller"}, 2: {"process.roles": "broker"}}
+    combined = ClusterSpec(3, layout="combined", switches=own)
+    assert (list(KAFKA.serving(combined)), list(KAFKA.controllers(combined))) == ([2, 3], [1, 3])
+    controllers = ClusterSpec(3)
+    assert (list(KAFKA.serving(controllers)), list(KAFKA.controllers(controllers))) == ([], [1, 2, 3])
+
+
 def test_ports_of_the_layout_are_those_of_brokers() -> None:
     assert KAFKA.ports("zookeeper") == (9092, 9094, 9095)
