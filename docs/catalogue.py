@@ -46,27 +46,29 @@ BATCH = 6
 TIMES_OF_DEFECTS = 5
 """How often defects of released Kafka (EX) are played, since they are rare in part."""
 NEWEST = "newest 4"
+CHECK_QUORUM = ("LP-01", "LP-02", "LP-04", "LP-09")
+"""Rows about Check Quorum, which Kafka has since 3.7. The other rows of this section name 3.9.1 for their bad side."""
 
 
 @dataclass(frozen=True)
 class Way:
     """A way to play scenarios: system and switches as on the command line, how often, and which scenarios and sides.
 
-    families are prefixes of ids, all if empty. releases are those that a side may name; a way with a release of its own
-    plays the sides that need the newest one, to see whether they hold on an older one too.
+    rows are ids or their beginnings, all if empty. releases are those that a side may name; a way with a release of its
+    own plays the sides that name another one, to see whether they hold on this one too.
     """
 
     name: str
     system: str
     times: int = 1
     switches: Mapping[str, str] = field(default_factory=dict)
-    families: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()
 
     def sides(self, scenario: Scenario) -> dict[SideName, Side]:
         """The sides of a scenario that are played this way, each with the setup of this way's system alone."""
         system = self.system.partition(":")[0]
-        if self.families and scenario.id.partition("-")[0] not in self.families:
+        if self.rows and not scenario.id.startswith(self.rows):
             return {}
         return {
             name: replace(side, setups={system: side.setups[system]})
@@ -84,9 +86,10 @@ WAYS = {
     for way in (
         Way("reference", "reference", times=3),
         Way("kafka", "kafka"),
-        Way("kafka-4.0.0", "kafka:4.0.0", families=("PV",), releases=(NEWEST,)),
-        Way("kafka-3.9.1", "kafka:3.9.1", families=("LP",), releases=(NEWEST,)),
-        Way("kafka-3.7.2", "kafka:3.7.2", families=("LP",), releases=(NEWEST,)),
+        Way("kafka-4.0.0", "kafka:4.0.0", rows=("PV-",), releases=(NEWEST,)),
+        Way("kafka-3.9.1", "kafka:3.9.1", rows=CHECK_QUORUM, releases=(NEWEST,)),
+        Way("kafka-3.9.0", "kafka:3.9.0", rows=("PV-13",), releases=("3.9.1",)),
+        Way("kafka-3.7.2", "kafka:3.7.2", rows=CHECK_QUORUM, releases=(NEWEST,)),
         Way("kafka-reading", "reference", switches={"reference.reading": "kafka"}),
     )
 }
@@ -228,10 +231,10 @@ _INTRODUCTION = """# The catalogue
 A side is what one configuration, release or planted bug does; the bad side has to show the anomaly, the good side must
 not. Each cell has the configuration, how many of its runs went as documented (with a 95 % interval where there were
 several), and what was measured next to its bound. The last column has the commit and how long a run takes: on the
-reference system, on Kafka, and for the other ways to play a row. `kafka-4.0.0`, `-3.9.1` and `-3.7.2` are sides that
-need the newest release, tried on an older one. `kafka-reading` is the reference system with `reference.reading=kafka`,
-which does what Kafka does where it differs from the KIPs ([where](findings/kips.md)); rows that show such a difference
-do not go as documented there.
+reference system, on Kafka, and for the other ways to play a row. `kafka-4.0.0`, `-3.9.1`, `-3.9.0` and `-3.7.2` are
+sides that need the newest release, tried on an older one. `kafka-reading` is the reference system with
+`reference.reading=kafka`, which does what Kafka does where it differs from the KIPs ([where](findings/kips.md)); rows
+that show such a difference do not go as documented there.
 `make scenarios` plays what is missing or has changed, and writes this page.
 """
 _OTHERS = {"EX": "defects and anomalies found with splitbrain", "KAFKA": "issues of Kafka"}

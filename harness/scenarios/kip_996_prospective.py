@@ -378,6 +378,47 @@ PV_27 = Scenario(
     ),
 )
 
+REACHES_VOTERS = mark("n1 reaches n3, n4 and n5")
+CANDIDATE_AGAIN = "reference.candidate_backoff"
+MANY_REJECT_N1 = merged(
+    {node: {ELECTION_TIMEOUT: {1: "2500", 2: "500"}.get(node, "9000")} for node in range(1, 6)},
+    {node: {FETCH_TIMEOUT: "30000"} for node in (3, 4, 5)},
+    {node: {"reference.pre_vote": "false"} for node in (2, 3, 4, 5)},
+)
+
+# A voter rejects n1, whose log is shorter. Only voters without Pre-Vote let it become a Candidate. They would campaign
+# after their own election timeout, 9 s or more.
+PV_13 = Scenario(
+    id="PV-13",
+    title="Candidates that lose an election compete again and again",
+    question="How often is n1 a Candidate within 8 s if a majority rejects it each time?",
+    source=KIP_996 / "CandidateState",
+    nodes=5,
+    story=(
+        wait_until(all_follow(2)),
+        CATCH_UP,
+        cut("n1"),
+        sleep(seconds(4)),
+        kill("n2"),
+        REACHES_VOTERS,
+        heal_links([link for other in (3, 4, 5) for link in ((1, other), (other, 1))]),
+        sleep(seconds(8)),
+        heal(),
+        wait_until(LEADER_KNOWN),
+    ),
+    bad=Side(
+        on(reference={CANDIDATE_AGAIN: "exponential"}, kafka="3.9.1"),
+        shows=(happens(N1_IS_CANDIDATE, at_least=7, since=REACHES_VOTERS.value, until="heal"),),
+        node_switches=MANY_REJECT_N1,
+    ),
+    good=Side(
+        on(reference={CANDIDATE_AGAIN: "remaining"}, kafka="3.9.1", kafka_nodes={1: "newest 4"}),
+        shows=(happens(N1_IS_CANDIDATE, at_least=2, since=REACHES_VOTERS.value, until="heal"),),
+        never=(happens(N1_IS_CANDIDATE, at_least=7, since=REACHES_VOTERS.value, until="heal"),),
+        node_switches=MANY_REJECT_N1,
+    ),
+)
+
 FLAKY_FOLLOWER = (cut(one(FOLLOWERS)), sleep(seconds(5)), heal(), sleep(seconds(2)))
 
 PV_35 = Scenario(
@@ -421,4 +462,4 @@ PV_41 = Scenario(
     ),
 )
 
-SCENARIOS = (PV_06, PV_07, PV_08, PV_09, PV_12, PV_16, PV_17, PV_21, PV_23, PV_27, PV_35, PV_36, PV_41, PV_42)
+SCENARIOS = (PV_06, PV_07, PV_08, PV_09, PV_12, PV_13, PV_16, PV_17, PV_21, PV_23, PV_27, PV_35, PV_36, PV_41, PV_42)

@@ -27,7 +27,6 @@ BOOTSTRAP = "needs KIP-642's bootstrapping in the reference system"
 PARTITIONS = "needs partitions and replication in the reference system"
 COMPACTION = "needs a compacted topic whose log is cleaned during the story"
 RECOVERY = "needs the unclean recovery tool and its RPCs, which no Kafka release has, in the reference system"
-SPLIT_VOTES = "needs a story in which a majority rejects a candidate again and again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +47,6 @@ def _rows(family: str, rows: Mapping[int, tuple[str, str]]) -> tuple[Planned, ..
     return tuple(Planned(f"{family}-{number:02d}", title, missing) for number, (title, missing) in rows.items())
 
 
-PRE_VOTE = _rows(
-    "PV",
-    {
-        13: ("Candidates that lose an election compete again and again", SPLIT_VOTES),
-    },
-)
 DIVERGENCE = _rows(
     "LD",
     {
@@ -111,7 +104,5 @@ QUORUM_REASSIGNMENT = _rows(
     },
 )
 
-PLANNED: Mapping[str, Planned] = {
-    each.id: each for each in (*PRE_VOTE, *DIVERGENCE, *UNCLEAN_RECOVERY, *QUORUM_REASSIGNMENT)
-}
+PLANNED: Mapping[str, Planned] = {each.id: each for each in (*DIVERGENCE, *UNCLEAN_RECOVERY, *QUORUM_REASSIGNMENT)}
 """The documented scenarios that cannot be run yet, by id."""
