@@ -15,11 +15,13 @@ from harness.model.conditions import (
     is_follower,
     is_not_leader,
 )
+from harness.model.faults.disks import lose_disk
 from harness.model.faults.membership import add_voter, await_membership, remove_voter
+from harness.model.faults.probe import run_tool
 from harness.model.measures import enters, exits
 from harness.model.quorum_states import State
 from harness.model.scenario import Scenario, Side, on
-from harness.model.story import ALL, configure, cut, heal, kill, mark, seconds, sleep, stop, wait_until
+from harness.model.story import ALL, Step, configure, cut, heal, kill, mark, seconds, sleep, start, stop, wait_until
 from harness.scenarios.expectations import commit_gap, happens, leader_changes, unavailable
 from harness.scenarios.kip_996_elections import first_leader, merged
 from harness.scenarios.voter_changes import KIP_642, N1_LEADS, READY, replaced
@@ -138,4 +140,102 @@ RA_24 = Scenario(
     ),
 )
 
-SCENARIOS = (RA_21, RA_22, RA_24)
+VOTERS_MOVED = mark("n2 and n3 are the voters")
+N1_RETURNS = mark("n1 returns, if it was stopped")
+
+
+def voters_move(*then: Step) -> tuple[Step, ...]:
+    """The quorum moves from n1 to n2 and n3 while n4 is down; then n4 starts with an empty disk."""
+    return (
+        *READY,
+        lose_disk("n4", newcomer=True),
+        add_voter("n2"),
+        await_membership(),
+        add_voter("n3"),
+        await_membership(),
+        remove_voter("n1"),
+        await_membership(),
+        wait_until(is_not_leader(1)),
+        *then,
+        VOTERS_MOVED,
+        start("n4"),
+        sleep(seconds(10)),
+        N1_RETURNS,
+        heal(),
+        wait_until(ALL_FOLLOW_LEADER),
+    )
+
+
+# n4 asks n1, an observer, which names the leader.
+FOUND_BY_N1 = {4: {"splitbrain.bootstrap.nodes": "1"}}
+
+RA_23 = Scenario(
+    id="RA-23",
+    title="A new node whose configuration names old voters does not join",
+    question="Does n4, which looks for the quorum at n1 alone, find it after n1 has left the voters?",
+    source=KIP_642 / "Bootstrapping",
+    nodes=4,
+    voters=1,
+    layout="combined",
+    story=voters_move(stop("n1")),
+    bad=Side(
+        on(kafka="newest 4"),
+        never=(happens(enters(State.FOLLOWER, node=4), since=VOTERS_MOVED.value, until=N1_RETURNS.value),),
+        node_switches=FOUND_BY_N1,
+    ),
+    good=Side(
+        on(kafka="newest 4"),
+        story=voters_move(),
+        shows=(happens(enters(State.FOLLOWER, node=4), since=VOTERS_MOVED.value, until=N1_RETURNS.value),),
+        node_switches=FOUND_BY_N1,
+    ),
+)
+
+WITHOUT_VOTERS = {"splitbrain.bootstrap.nodes": "1,2,3"}
+UPGRADE = run_tool(
+    "kafka-features",
+    ["--bootstrap-controller", "$controllers", "upgrade", "--feature", "kraft.version=1"],
+    output=["was upgraded to 1"],
+    name="a quorum whose voters can change",
+)
+CONFIGURED_ALONE = mark("no configuration names voters")
+CONFIGURED_AS_BEFORE = mark("the configuration is as before")
+
+
+def voters_leave_the_configuration(*first: Step) -> tuple[Step, ...]:
+    """All nodes are restarted without controller.quorum.voters, with the addresses of n1, n2 and n3 only."""
+    return (
+        wait_until(ALL_FOLLOW_LEADER),
+        *first,
+        kill(ALL),
+        CONFIGURED_ALONE,
+        *(configure(f"n{node}", WITHOUT_VOTERS) for node in (1, 2, 3)),
+        sleep(seconds(12)),
+        CONFIGURED_AS_BEFORE,
+        heal(),
+        wait_until(LEADER_KNOWN),
+    )
+
+
+# Kafka stores the voters in the log only after the upgrade to kraft.version 1, which a static quorum has since 4.1. A
+# leader refuses it until every voter has told it that it supports the version, which takes a fetch timeout or two.
+RA_27 = Scenario(
+    id="RA-27",
+    title="A quorum needs its initial configuration for ever",
+    question="Is a leader elected after all nodes have restarted without controller.quorum.voters?",
+    source=KIP_642 / "Bootstrapping",
+    nodes=3,
+    story=voters_leave_the_configuration(),
+    bad=Side(
+        on(kafka="newest 4"),
+        never=(happens(enters(State.LEADER), since=CONFIGURED_ALONE.value, until=CONFIGURED_AS_BEFORE.value),),
+        may_break=("server-cannot-start",),  # a leader that was killed is not in the empty set of voters
+    ),
+    good=Side(
+        on(kafka="newest 4"),
+        story=voters_leave_the_configuration(sleep(seconds(6)), UPGRADE),
+        shows=(happens(enters(State.LEADER), since=CONFIGURED_ALONE.value, until=CONFIGURED_AS_BEFORE.value),),
+    ),
+)
+
+SCENARIOS = (RA_21, RA_22, RA_23, RA_24, RA_27)

@@ -29,12 +29,14 @@ from harness.systems.kraft import CHECKS, cluster_id, connect, observe_quorum, r
 from harness.systems.probe import open_probe, why_refused
 from nodes.kafka.artifacts import Library
 from nodes.kafka.configuration import (
+    BOOTSTRAP_NODES,
     CLIENT_PORT,
     CONTROLLER_PORT_PROPERTY,
     FORMAT,
     JMX_PORT,
     REPLICATION_PORT,
     Layout,
+    bootstrap_nodes,
     controller_port,
     roles_of,
 )
@@ -69,6 +71,7 @@ def _node(version: str, switches: Mapping[str, str], cluster: ClusterSpec) -> No
     if Layout(cluster.layout) is Layout.ZOOKEEPER:
         return zookeeper.system_of(release, switches, cluster)
     _check_format(switches, cluster, parsed)
+    bootstrap_nodes(switches, _controllers(cluster))
     oldest = min(map(KafkaVersion.parse, cluster.versions | {version}))
     return KafkaSystem(
         release,
@@ -226,6 +229,7 @@ KAFKA = SystemKind(
         Switch(JMX_PORT, "a port", "", "the JVM serves its metrics there (JMX), without authentication"),
         Switch(CONTROLLER_PORT_PROPERTY, "a port", str(CONTROLLER_PORT), "the node's listener for other controllers"),
         Switch(CLUSTER_ID, "a cluster id", "", "what the node is formatted for, if not the cluster's id"),
+        Switch(BOOTSTRAP_NODES, "1,2,…", "", "the nodes that the node's controller.quorum.bootstrap.servers names"),
         Switch(FORMAT, ", ".join(FORMATS), "", "how the node is formatted, in a quorum with dynamic voters"),
     ),
     metadata_log=QUORUM_LOG,

@@ -25,9 +25,11 @@ CONTROLLER = "CONTROLLER"
 JMX_PORT = "splitbrain.jmx.port"
 CONTROLLER_PORT_PROPERTY = "splitbrain.controller.port"
 FORMAT = "splitbrain.format"
-OWN_PROPERTIES = (JMX_PORT, CONTROLLER_PORT_PROPERTY, CLUSTER_ID, FORMAT)
+BOOTSTRAP_NODES = "splitbrain.bootstrap.nodes"
+OWN_PROPERTIES = (JMX_PORT, CONTROLLER_PORT_PROPERTY, CLUSTER_ID, FORMAT, BOOTSTRAP_NODES)
 """Properties of a node that Kafka does not know: the port of its JVM's metrics, the port of its controller listener,
-the id of the cluster that it is formatted for, and how it is formatted (nodes.kafka.system.FORMATS)."""
+the id of the cluster that it is formatted for, how it is formatted (nodes.kafka.system.FORMATS), and the nodes that its
+controller.quorum.bootstrap.servers names."""
 
 
 class Layout(Enum):
@@ -111,9 +113,23 @@ def bootstrap_servers(hosts: Mapping[int, HostView], controllers: Mapping[int, i
     return ",".join(endpoints(hosts, controllers).values())
 
 
+def bootstrap_nodes(switches: Mapping[str, str], controllers: Mapping[int, int]) -> dict[int, int]:
+    """The controllers that a node's BOOTSTRAP_NODES names, e.g. 1,2; all without the property. Raises BadInput."""
+    given = switches.get(BOOTSTRAP_NODES)
+    if given is None:
+        return dict(controllers)
+    try:
+        return {node: controllers[node] for node in map(int, given.split(","))}
+    except (ValueError, KeyError):
+        expected = ",".join(map(str, controllers))
+        raise BadInput(f"{BOOTSTRAP_NODES}={given}: expected numbers of controllers, among {expected}") from None
+
+
 def _quorum(configuration: NodeConfiguration, hosts: Mapping[int, HostView]) -> dict[str, str]:
-    if configuration.dynamic_quorum:
-        return {"controller.quorum.bootstrap.servers": bootstrap_servers(hosts, configuration.controllers)}
+    """How the node finds the quorum. One whose property names nodes has no list of voters, even in a static quorum."""
+    if configuration.dynamic_quorum or BOOTSTRAP_NODES in configuration.overrides:
+        named = bootstrap_nodes(configuration.overrides, configuration.controllers)
+        return {"controller.quorum.bootstrap.servers": bootstrap_servers(hosts, named)}
     return {"controller.quorum.voters": voters(hosts, configuration.controllers)}
 
 

@@ -9,10 +9,12 @@ import pytest
 from harness.model import BadInput
 from harness.model.hosts import HostView
 from nodes.kafka.configuration import (
+    BOOTSTRAP_NODES,
     CONTROLLER_PORT_PROPERTY,
     Layout,
     NodeConfiguration,
     Roles,
+    bootstrap_nodes,
     controller_port,
     roles_of,
     server_properties,
@@ -111,3 +113,15 @@ def test_roles_are_those_of_the_layout_or_of_the_node() -> None:
 def test_port_that_is_none_is_refused(port: str) -> None:
     with pytest.raises(BadInput, match=f"{CONTROLLER_PORT_PROPERTY}={port}: expected a port, 1024 to 65535"):
         controller_port({CONTROLLER_PORT_PROPERTY: port})
+
+
+def test_node_looks_for_the_quorum_at_the_nodes_that_its_property_names() -> None:
+    properties = properties_of(NodeConfiguration(Roles.CONTROLLER, PORTS, {BOOTSTRAP_NODES: "3,1"}))
+    assert properties["controller.quorum.bootstrap.servers"] == "10.77.0.1:9093,10.77.0.3:9093"
+    assert "controller.quorum.voters" not in properties
+
+
+@pytest.mark.parametrize("given", ["4", "n1", ""])
+def test_node_that_is_no_controller_is_not_looked_for(given: str) -> None:
+    with pytest.raises(BadInput, match=f"{BOOTSTRAP_NODES}={given}: expected numbers of controllers, among"):
+        bootstrap_nodes({BOOTSTRAP_NODES: given}, PORTS)
