@@ -395,6 +395,8 @@ PV_13 = Scenario(
     source=KIP_996 / "CandidateState",
     nodes=5,
     story=(
+        wait_until(ALL_FOLLOW_LEADER),
+        lead("n2"),
         wait_until(all_follow(2)),
         CATCH_UP,
         cut("n1"),
