@@ -47,7 +47,7 @@ TIMES_OF_DEFECTS = 5
 """How often defects of released Kafka (EX) are played, since they are rare in part."""
 NEWEST = "newest 4"
 CHECK_QUORUM = ("LP-01", "LP-02", "LP-04")
-"""Rows about Check Quorum, which Kafka has since 3.7. The others of this document name 3.9.1, or need dynamic voters."""
+"""Rows about Check Quorum, which Kafka has since 3.7. Others of this document name 3.9.1, or need dynamic voters."""
 
 
 @dataclass(frozen=True)
