@@ -135,7 +135,7 @@ def _read_side(run: RunDirectory, run_verdict: RunVerdict) -> SideData:
 def _in_order(plan: Plan, findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The most severe first, and of these, in their order, those that the scenario's side is expected to have."""
     side = _side_of_plan(plan)
-    breaks = side.breaks if side else ()
+    breaks = side.expected_findings if side else ()
     rank = {name: number for number, name in enumerate(breaks)}
     return most_severe_first(sorted(findings, key=lambda finding: rank.get(finding.name, len(rank))))
 
@@ -161,14 +161,20 @@ def _expectations(
     return (*breaks, *shows, *(_compare(expectation, measured, False) for expectation in side.never))
 
 
-def _broken(name: str, findings: Sequence[Finding]) -> ExpectationResult:
-    count = sum(finding.count for finding in findings if finding.name == name)
-    return ExpectationResult(f"a guarantee is broken: {name}", counted(count, "finding"), count > 0)
+def _broken(names: str, findings: Sequence[Finding]) -> ExpectationResult:
+    """Whether there is a finding of one of the names, which a bar separates."""
+    count = sum(finding.count for finding in findings if finding.name in names.split("|"))
+    return ExpectationResult(f"a guarantee is broken: {_either(names)}", counted(count, "finding"), count > 0)
 
 
-def _not_broken(name: str, findings: Sequence[Finding]) -> ExpectationResult:
-    count = sum(finding.count for finding in findings if finding.name == name and finding.severity == "invalid")
-    return ExpectationResult(f"not: a guarantee is broken: {name}", counted(count, "finding"), count == 0)
+def _not_broken(names: str, findings: Sequence[Finding]) -> ExpectationResult:
+    invalid = (finding for finding in findings if finding.severity == "invalid" and finding.name in names.split("|"))
+    count = sum(finding.count for finding in invalid)
+    return ExpectationResult(f"not: a guarantee is broken: {_either(names)}", counted(count, "finding"), count == 0)
+
+
+def _either(names: str) -> str:
+    return names.replace("|", " or ")
 
 
 def _compare(expectation: Expectation, measured: Mapping[str, float], expected: bool) -> ExpectationResult:

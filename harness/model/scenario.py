@@ -83,8 +83,9 @@ class Side:
     setups maps the name of each system that supports this side to its setup. shows are the expectations that must hold,
     never those that must not. node_switches maps nodes to properties of their own; a system ignores properties that it
     does not have. needs_features maps Kafka's features (KIP-1022) to the lowest level that the side supports. breaks
-    names the findings that must appear, may_break those that may follow from them. workload_options are options of the
-    workload. story is the side's own, if it differs from the scenario's.
+    names the findings that must appear, may_break those that may follow from them. Of findings joined by a bar, e.g.
+    "lost-write|non-linearizable", one must appear: a system's registers are judged by what it promises.
+    workload_options are options of the workload. story is the side's own, if it differs from the scenario's.
     """
 
     setups: Mapping[str, Setup]
@@ -100,7 +101,7 @@ class Side:
     @property
     def expected_findings(self) -> tuple[str, ...]:
         """The findings that do not count against the side."""
-        return (*self.breaks, *self.may_break)
+        return (*(name for group in self.breaks for name in group.split("|")), *self.may_break)
 
     @property
     def measures(self) -> tuple[Measure, ...]:

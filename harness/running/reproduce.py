@@ -121,7 +121,12 @@ def command_of(scenario: Scenario, request: ReproductionRequest) -> str:
 
 
 async def _plans(scenario: Scenario, request: ReproductionRequest, report: Report) -> list[Plan]:
-    sides = list(scenario.sides) if request.side == "both" else [request.side]
+    """The plans of the requested side, or of both; if the system has only one of them, of that one."""
+    sides: Sequence[SideName] = tuple(scenario.sides) if request.side == "both" else (request.side,)
+    if request.side == "both" and (available := scenario.sides_on(plugins.system(request.system)[0].name)):
+        for name in [each for each in sides if each not in available]:
+            report(_not_available(scenario, name, request.system))
+        sides = available
     return [
         await side_plan(scenario, request, name, number, report) for number in range(request.times) for name in sides
     ]
@@ -134,8 +139,7 @@ async def side_plan(
     side, (system, _) = scenario.side(name), plugins.system(request.system)
     setup = side.setups.get(system.name)
     if setup is None:
-        needs = " or ".join(f"--system {each}" for each in side.setups)
-        raise BadInput(f"scenario {scenario.id}: its {name} side is not available on {system.name}; it needs {needs}")
+        raise BadInput(_not_available(scenario, name, system.name))
     nodes = scenario.nodes if request.nodes is None else request.nodes
     if nodes not in (scenario.nodes, *scenario.sizes):
         sizes = " or ".join(map(str, sorted({scenario.nodes, *scenario.sizes})))
@@ -169,6 +173,11 @@ async def side_plan(
             "command": command_of(scenario, request),
         },
     )
+
+
+def _not_available(scenario: Scenario, name: SideName, system: str) -> str:
+    needs = " or ".join(f"--system {each}" for each in scenario.side(name).setups)
+    return f"scenario {scenario.id}: its {name} side is not available on {system}; it needs {needs}"
 
 
 def _refuse_low_features(scenario: Scenario, request: ReproductionRequest, name: SideName, full_name: str) -> None:

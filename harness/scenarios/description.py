@@ -55,7 +55,7 @@ def _side(scenario: Scenario, name: SideName) -> Iterable[str]:
     yield from (f"  the workload runs with {key}={value}" for key, value in side.workload_options.items())
     for node, own in side.node_switches.items():
         yield f"  n{node} runs with {', '.join(f'{key}={value}' for key, value in own.items())}"
-    yield from (f"  must have the finding: {name}" for name in side.breaks)
+    yield from (f"  must have the finding: {name.replace('|', ' or ')}" for name in side.breaks)
     yield from (f"  may have the finding: {name}" for name in side.may_break)
     yield from (f"  must show: {_expectation(expectation)}" for expectation in side.shows)
     yield from (f"  must not show: {_expectation(expectation)}" for expectation in side.never)

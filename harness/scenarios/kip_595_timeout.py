@@ -116,14 +116,15 @@ LP_06 = Scenario(
 TOPIC_IS_CREATED = "a topic is created"
 N4_KNOWS = Event("observations", "partitions that n4 reports", (("kind", "partition"), ("node", 4)))
 
-# n4 fetches from n1 until that resigns, although it could reach the other voters.
+N4_IS_A_BROKER = {4: {"process.roles": "broker"}}
+
+# n4 fetches from n1 until that resigns, although it could reach the other voters. Kafka 3.6 leaders never resign.
 LP_09 = Scenario(
     id="LP-09",
     title="A broker serves metadata of a leader that was cut off for an unbounded time",
     question="How long after a topic was created does n4 know it, which fetched from the old leader n1 until then?",
     source=PROGRESS_TIMEOUT,
     nodes=4,
-    voters=3,
     layout="combined",
     story=(
         wait_until(ALL_FOLLOW_LEADER),
@@ -138,10 +139,16 @@ LP_09 = Scenario(
         heal(),
         wait_until(ALL_FOLLOW_LEADER),
     ),
+    bad=Side(
+        on(kafka="3.6.2"),
+        never=(happens(N4_KNOWS, since=TOPIC_IS_CREATED, until="heal"),),
+        node_switches=N4_IS_A_BROKER,
+    ),
     good=Side(
         on(kafka="newest 4"),
         shows=(happens(N4_KNOWS, since=TOPIC_IS_CREATED, until="heal"),),
         never=(later_than(6000, TOPIC_IS_CREATED, N4_KNOWS),),
+        node_switches=N4_IS_A_BROKER,
     ),
 )
 

@@ -132,6 +132,8 @@ PV_24 = Scenario(
     ),
 )
 
+# n1 has never led, or it could have truncated its log and keep its old voters (EX-02). n2 waits until none of its
+# requests to n1 is open, or n1's late response could end it (EX-03).
 PV_30 = Scenario(
     id="PV-30",
     title="A removed voter that does not know it is elected",
@@ -148,6 +150,7 @@ PV_30 = Scenario(
         sleep(seconds(1)),
         remove_voter("n1"),
         await_membership(),
+        sleep(seconds(3)),
         pause("n2"),
         mark("n1 campaigns"),
         heal(),
@@ -166,6 +169,7 @@ PV_30 = Scenario(
             happens(enters(State.LEADER, node=1)),
             *(happens(event, since="the role of n1 shows") for event in campaigns(1)),
         ),
+        node_switches=first_leader(2, nodes=3),
     ),
 )
 

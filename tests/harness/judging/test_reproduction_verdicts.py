@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from harness.judging.runs import reproduction_verdict, run_headline, run_summary
+from harness.judging.runs import _broken, _not_broken, reproduction_verdict, run_headline, run_summary
 from harness.model import Finding, Verdict
 from harness.model.records.finding import most_severe_first, verdict_of
 from harness.model.scenario import Scenario, Side, Source
@@ -15,7 +15,7 @@ from results.run_verdict import ExpectationResult, RunVerdict
 
 SCENARIO = Scenario(
     *("PV-00", "A title", "A question?", Source("KIP-996"), 3, ()),
-    bad=Side({}, breaks=("lost-write",), may_break=("server-exited",)),
+    bad=Side({}, breaks=("lost-write|non-linearizable",), may_break=("server-exited",)),
     good=Side({}),
 )
 
@@ -31,6 +31,7 @@ def run_verdict(found: Mapping[str, str], met: bool | None = True) -> RunVerdict
 LOST = {"lost-write": "invalid"}
 CASES = {
     "the bad side has the required finding": (run_verdict(LOST), run_verdict({}), Verdict.VALID),
+    "the bad side has its alternative": (run_verdict({"non-linearizable": "invalid"}), run_verdict({}), Verdict.VALID),
     "the good side has it too": (run_verdict(LOST), run_verdict(LOST), Verdict.INVALID),
     "the bad side has another finding": (run_verdict(LOST | {"torn": "invalid"}), run_verdict({}), Verdict.INVALID),
     "the bad side has a finding that may follow": (
@@ -52,6 +53,16 @@ CASES = {
 @pytest.mark.parametrize(("bad", "good", "verdict"), CASES.values(), ids=CASES)
 def test_reproduction_verdict_follows_from_both_sides(bad: RunVerdict, good: RunVerdict, verdict: Verdict) -> None:
     assert reproduction_verdict(SCENARIO, [("bad-1", bad), ("good-1", good)]) is verdict
+
+
+@pytest.mark.parametrize(("name", "is_broken"), [("lost-write", True), ("non-linearizable", True), ("torn", False)])
+def test_one_of_the_findings_that_a_bar_joins_has_to_appear(name: str, is_broken: bool) -> None:
+    found = [Finding("a check", name, "invalid", "a message", count=2)]
+    names = "lost-write|non-linearizable"
+    counted = "2 findings" if is_broken else "0 findings"
+    text = "a guarantee is broken: lost-write or non-linearizable"
+    assert _broken(names, found) == ExpectationResult(text, counted, is_broken)
+    assert _not_broken(names, found) == ExpectationResult(f"not: {text}", counted, not is_broken)
 
 
 def test_findings_are_sorted_by_severity() -> None:

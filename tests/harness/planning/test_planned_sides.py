@@ -15,7 +15,7 @@ from harness.judging.runs import run_headline
 from harness.model import BadInput
 from harness.model.scenario import Scenario, Side, SideName, Source, on
 from harness.planning.plan import Plan, ReproductionRequest
-from harness.running.reproduce import command_of, side_plan
+from harness.running.reproduce import _plans, command_of, side_plan
 from harness.systems.cluster import Cluster
 from nodes.kafka.artifacts import Library, Release
 from nodes.kafka.system import KafkaSystem
@@ -53,7 +53,7 @@ def side_plan_of(of: Scenario, system: str, name: SideName = "bad", **values: An
 def test_reference_nodes_have_the_switches_of_the_side_and_of_the_node() -> None:
     planned = side_plan_of(SCENARIO, "reference")
     assert planned.switches == {"reference.check_quorum": "false"}
-    assert (planned.node_switches, planned.node_systems) == (NODE_SWITCHES, {})
+    assert (planned.node_switches, planned.node_systems) == ({2: {"reference.pre_vote": "false"}}, {})
 
 
 def test_kafka_nodes_have_only_kafka_properties_and_their_own_versions() -> None:
@@ -128,6 +128,17 @@ def test_side_runs_at_the_feature_level_that_it_needs_or_above(features: Mapping
 def test_side_without_a_setup_for_the_system_names_systems_that_have_one() -> None:
     with pytest.raises(BadInput, match="its bad side is not available on reference; it needs --system kafka"):
         side_plan_of(NEEDS_LEVEL_2, "reference")
+
+
+def test_side_that_the_system_does_not_have_is_left_out_unless_it_is_requested() -> None:
+    reported: list[str] = []
+    one_sided = scenario(Side(on(kafka="3.9.1")), SIDE)
+    request = ReproductionRequest(system="reference", seed=7, times=2)
+    plans = asyncio.run(_plans(one_sided, request, reported.append))
+    assert [plan.side for plan in plans] == ["good", "good"]
+    assert reported == ["scenario PV-00: its bad side is not available on reference; it needs --system kafka"]
+    with pytest.raises(BadInput, match="its bad side is not available on reference"):
+        asyncio.run(_plans(one_sided, request.model_copy(update={"side": "bad"}), reported.append))
 
 
 @pytest.mark.parametrize("system", ["reference", "kafka:3.9.1"])
