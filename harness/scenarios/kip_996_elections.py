@@ -26,6 +26,7 @@ from harness.model.story import (
     seconds,
     sleep,
     start,
+    stop_clients,
     wait_until,
 )
 from harness.scenarios.expectations import (
@@ -236,6 +237,7 @@ PV_32 = Scenario(
         wait_until(all_follow(2)),
         cut("n1"),
         sleep(seconds(4)),
+        stop_clients(),  # what they wrote last is on n2 and n3 alone
         lose_disk("n3"),
         heal_links([(1, 3), (3, 1)]),
         cut_links([(2, 3), (3, 2)]),
