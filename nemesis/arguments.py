@@ -23,8 +23,15 @@ def _all_differ(nodes: list[int]) -> list[int]:
 
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Node = Annotated[int, Field(ge=1, le=NODES_MAX)]
+CHOSEN = r"[a-z][a-z0-9_]{0,30}"
+"""A name that a story gives to nodes."""
+
 Who = Annotated[
-    str, Matching(rf"({'|'.join(ROLES)}|n[1-9])", f"one of the roles {', '.join(ROLES)}, or a node, n1 to n9")
+    str,
+    Matching(
+        rf"({'|'.join(ROLES)}|n[1-9]|\${CHOSEN})",
+        f"one of the roles {', '.join(ROLES)}, a node, n1 to n9, or a name that was chosen, e.g. $victim",
+    ),
 ]
 PARTITION = Matching(r"[A-Za-z0-9._-]{1,200}-[0-9]{1,6}", "the name of a partition, e.g. t-0")
 Replicas = Annotated[list[Node], Field(min_length=1), AfterValidator(_all_differ)]

@@ -47,11 +47,11 @@ class NemesisContext:
     the hosts or the system lack it; `unavailable` gives the reason, by the field's name. floor is the number of nodes
     that faults must leave running. metadata_log is that of the system (harness.model.systems.SystemKind).
 
-    The rest is what the faults have done so far: cut_off are the nodes that the last partition isolated, cut_links the
-    links that are cut, skewed the nodes whose clocks were changed. pending are the membership changes that were
-    requested and are not done yet, by voter or partition; unanswered are those of them whose request got no response.
-    rpc_rules are the RPC rules in place, rpc_counts the final counters of rules that were replaced or removed since the
-    last heal, None if lost.
+    The rest is what the story has done so far: chosen are the nodes that it has named, cut_off those that the last
+    partition isolated, cut_links the links that are cut, skewed the nodes whose clocks were changed. pending are the
+    membership changes that were requested and are not done yet, by voter or partition; unanswered are those of them
+    whose request got no response. rpc_rules are the RPC rules in place, rpc_counts the final counters of rules that
+    were replaced or removed since the last heal, None if lost.
     """
 
     nodes: tuple[int, ...]
@@ -74,6 +74,7 @@ class NemesisContext:
     cut_off: tuple[int, ...] = ()
     cut_links: frozenset[Link] = frozenset()
     skewed: tuple[int, ...] = ()
+    chosen: dict[str, tuple[int, ...]] = field(default_factory=dict)
     pending: dict[str, Change] = field(default_factory=dict)
     unanswered: set[str] = field(default_factory=set)
     rpc_rules: tuple[RpcRule, ...] = ()
@@ -81,6 +82,8 @@ class NemesisContext:
 
     def nodes_in_role(self, who: Who) -> tuple[int, ...]:
         """The nodes that have a role now. Raises PeerFailure if none has it, BadInput for an unknown role."""
+        if who.startswith("$"):
+            return self._chosen(who)
         if who in (CUT_OFF, SKEWED):
             return self.cut_off if who == CUT_OFF else self.skewed
         if who in (DOWN, PAUSED):
@@ -141,6 +144,12 @@ class NemesisContext:
         if not others:
             raise PeerFailure(f"resolving a follower: no node runs besides the leader, n{leader}")
         return others[self.draw(len(others))]
+
+    def _chosen(self, who: Who) -> tuple[int, ...]:
+        name = who.removeprefix("$")
+        if name not in self.chosen:
+            raise BadInput(f"node {who!r}: no earlier step of the story has chosen nodes by this name")
+        return self.chosen[name]
 
     def _in_state(self, state: str) -> tuple[int, ...]:
         return tuple(node for node in self.nodes if self.processes.state(node) == state)

@@ -22,7 +22,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from harness.model.hosts import UndoRecord
-from harness.model.nemesis_ops import AWAIT, NemesisOps
+from harness.model.nemesis_ops import AWAIT, CHOOSE, NemesisOps
 from harness.model.story import Step
 from harness.model.systems import SystemKind
 from nemesis.context import NemesisContext
@@ -112,7 +112,7 @@ def nemesis_ops(faults: Iterable[Fault]) -> NemesisOps:
     return NemesisOps(
         ends={name: action.ends for name, action in actions.items() if action.ends},
         momentary=frozenset(name for name, action in actions.items() if action.momentary),
-        waits=frozenset({AWAIT, *(name for name, action in actions.items() if action.waits)}),
+        waits=frozenset({AWAIT, CHOOSE, *(name for name, action in actions.items() if action.waits)}),
         harms_disk=frozenset(name for name, action in actions.items() if action.harms_disk),
         empties_disk=frozenset(name for name, action in actions.items() if action.empties_disk),
         erases_vote=frozenset(name for name, action in actions.items() if action.erases_vote),

@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.model import BadInput, EnvironmentFailure, Op, PeerFailure, SplitbrainError
 from harness.model.conditions import LEADER_KNOWN, Condition
-from harness.model.nemesis_ops import AWAIT, HEAL
+from harness.model.nemesis_ops import AWAIT, CHOOSE, HEAL
 from nemesis.context import NemesisContext, NoLeader
 from nemesis.fault import Fault, Resolved, by_action
 from nemesis.journal import UndoJournal
@@ -62,6 +62,8 @@ class NemesisSession:
             return await self._await(value)
         if f == HEAL:
             return await self._heal()
+        if f == CHOOSE:
+            return await self._choose(value)
         fault = self._by_action.get(f)
         if fault is None:
             raise BadInput(f"action {f!r}: expected await, heal, {', '.join(self._by_action)}")
@@ -87,6 +89,19 @@ class NemesisSession:
         if not await self._until(condition, value["within_seconds"]):
             raise PeerFailure(f"waiting until {condition}: not so within {value['within_seconds']:g} s")
         return value
+
+    async def _choose(self, value: Mapping[str, Any]) -> Any:
+        """Name the nodes of a role. If it is the leader's while there is none, wait for the next leader."""
+        try:
+            nodes = self._context.nodes_in_role(value["who"])
+        except NoLeader:
+            await self._until(LEADER_KNOWN, LEADER_SECONDS)
+            nodes = self._context.nodes_in_role(value["who"])
+        self._context.chosen[value["name"]] = nodes
+        return {
+            "nodes": list(nodes),
+            "label": f"${value['name']}: {', '.join(f'n{node}' for node in nodes) or 'no node'}",
+        }
 
     async def _heal(self) -> dict[str, Any]:
         """Heal each fault in heal order, even if others fail.

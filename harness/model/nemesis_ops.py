@@ -18,6 +18,9 @@ HEAL: Final = "heal"
 AWAIT: Final = "await"
 """Waits for a condition of the cluster."""
 
+CHOOSE: Final = "choose"
+"""Gives the nodes of a role a name."""
+
 SLEEP: Final = "sleep"
 """Lets time pass. It is not recorded in the history."""
 
@@ -27,14 +30,15 @@ class NemesisOps:
     """The nemesis operations of a run.
 
     ends maps an operation to the operations whose effect it ends; HEAL, which ends all, is not in it. momentary are
-    operations without a lasting effect, e.g. membership changes and elections. waits only wait for a condition.
+    operations without a lasting effect, e.g. membership changes and elections. waits only wait for a condition,
+    or choose nodes.
     harms_disk are all operations on disks, empties_disk those that leave a node without its data, erases_vote those
     that damage what it has stored of its epoch and vote. faults maps an operation to its fault's name.
     """
 
     ends: Mapping[str, frozenset[str]] = field(default_factory=dict)
     momentary: frozenset[str] = frozenset()
-    waits: frozenset[str] = frozenset({AWAIT})
+    waits: frozenset[str] = frozenset({AWAIT, CHOOSE})
     harms_disk: frozenset[str] = frozenset()
     empties_disk: frozenset[str] = frozenset()
     erases_vote: frozenset[str] = frozenset()

@@ -9,7 +9,8 @@ nodes by role; the role is resolved when the step runs:
 - `one`, `minority`, `majority`, `all`: that many of the running nodes;
 - `cut off`, `down`, `paused`, `skewed`: the nodes that are partitioned, stopped, paused or have moved clocks;
 - `lost the election`: the nodes that follow the winner of an election in which they were candidates;
-- `n3`: node 3.
+- `n3`: node 3;
+- `$victim`: the nodes that an earlier step has chosen by this name (choose).
 
 Contains steps and roles. Does not contain conditions (harness.model.conditions), the steps of RPC, packet and disk
 faults (harness.model.faults), or how a step is executed (nemesis).
@@ -23,7 +24,7 @@ from typing import Any, Final, Literal, get_args
 
 from harness.model.conditions import Condition
 from harness.model.hosts import Clock
-from harness.model.nemesis_ops import AWAIT, HEAL, SLEEP
+from harness.model.nemesis_ops import AWAIT, CHOOSE, HEAL, SLEEP
 
 LEAD: Final = "lead"
 MARK: Final = "mark"
@@ -33,7 +34,7 @@ CHANGE_VERSION: Final = "change_version"
 STOP_CLIENTS: Final = "stop_clients"
 
 Who = str
-"""Selects nodes: one of ROLES, or n1, n2, …"""
+"""Selects nodes: one of ROLES, n1, n2, …, or a name that was chosen, e.g. $victim."""
 
 Direction = Literal["both", "out", "in"]
 
@@ -82,6 +83,11 @@ def sleep(duration_seconds: float) -> Step:
 def one(who: Who) -> Who:
     """One node of the role; roles such as `follower` select one node already."""
     return who
+
+
+def choose(name: str, who: Who) -> Step:
+    """Give the nodes that have a role now a name, e.g. victim; later steps select them by it: cut("$victim")."""
+    return Step(CHOOSE, {"name": name, "who": who})
 
 
 def cut(who: Who, direction: Direction = "both") -> Step:

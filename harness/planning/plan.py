@@ -31,7 +31,7 @@ from harness.model.faults.disks import FileSystem
 from harness.model.nemesis_ops import SLEEP
 from harness.model.suggestions import did_you_mean
 from harness.model.validation import Matching, dotted, first_problem, one_of, plain, shown
-from harness.planning.story_steps import StoryStep
+from harness.planning.story_steps import StoryStep, names_are_chosen
 from harness.text_files import read_json, read_toml
 from nemesis.arguments import NODES_MAX
 
@@ -159,6 +159,7 @@ class Request(Load):
     story: list[StoryStep] = Field(default=[], description="Steps in place of random faults (plan files only).")
 
     _system_exists = field_validator("system")(_system_name)
+    _names_are_chosen = field_validator("story")(names_are_chosen)
 
     @field_validator("faults")
     @classmethod

@@ -13,12 +13,12 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_
 
 from harness import plugins
 from harness.model.conditions import TEXTS, needs_node, needs_partition
-from harness.model.nemesis_ops import AWAIT, HEAL, SLEEP
+from harness.model.nemesis_ops import AWAIT, CHOOSE, HEAL, SLEEP
 from harness.model.stored_names import current_arguments, current_condition, current_op
 from harness.model.story import MARK, STOP_CLIENTS, Step
 from harness.model.suggestions import did_you_mean
-from harness.model.validation import dotted, first_problem, shown
-from nemesis.arguments import PARTITION, Arguments, Node, Seconds
+from harness.model.validation import Matching, dotted, first_problem, shown
+from nemesis.arguments import CHOSEN, PARTITION, Arguments, Node, Seconds, Who
 
 
 class _Condition(Arguments):
@@ -43,7 +43,12 @@ class _Await(Arguments):
     within_seconds: Seconds
 
 
-OWN_STEPS: dict[str, Any] = {AWAIT: _Await, SLEEP: Seconds, HEAL: None, MARK: str, STOP_CLIENTS: None}
+class _Choose(Arguments):
+    name: Annotated[str, Matching(CHOSEN, "a name of lower-case letters, digits and underscores, e.g. victim")]
+    who: Who
+
+
+OWN_STEPS: dict[str, Any] = {AWAIT: _Await, CHOOSE: _Choose, SLEEP: Seconds, HEAL: None, MARK: str, STOP_CLIENTS: None}
 """The steps that belong to no fault, each with the type of its arguments."""
 
 
@@ -99,3 +104,16 @@ class StoryStep(BaseModel):
             where = dotted(dict.fromkeys((self.f, *problem.path)))  # a shape is named by its first key
             raise ValueError(f"{where}: {problem}") from error
         return self
+
+
+def names_are_chosen(story: list[StoryStep]) -> list[StoryStep]:
+    """The story. Raises ValueError for a step on nodes by a name that no earlier step has chosen."""
+    chosen: set[str] = set()
+    for number, step in enumerate(story):
+        value = step.value if isinstance(step.value, dict) else {}
+        who = value.get("who", "")
+        if who.startswith("$") and who.removeprefix("$") not in chosen:
+            raise ValueError(f"{number}: {step.f}.who: expected a name that an earlier step has chosen, found {who}")
+        if step.f == CHOOSE:
+            chosen.add(value["name"])
+    return story

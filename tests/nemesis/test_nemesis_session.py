@@ -14,6 +14,7 @@ from harness.model.story import (
     FOLLOWERS,
     LEADER,
     Step,
+    choose,
     cut,
     cut_links,
     heal,
@@ -149,6 +150,23 @@ def test_an_action_on_the_leader_waits_for_one_and_fails_if_there_is_none(run, c
 def test_an_argument_that_a_step_omits_has_its_default(run):
     (done,) = run(Step("cut", {"who": "n1"}))
     assert done.value["label"] == "n1 cut off"
+
+
+def test_nodes_that_were_chosen_keep_their_name_when_their_role_changes(run, context):
+    chosen, paused, *_ = run(choose("victim", LEADER), pause("$victim"))
+    assert chosen.value == {"nodes": [2], "label": "$victim: n2"}
+    assert paused.value["nodes"] == [2]
+    context.leader = lambda: 1
+    killed, missing = run(kill("$victim"), kill("$other"))
+    assert killed.value["nodes"] == [2]
+    assert missing.error == "node '$other': no earlier step of the story has chosen nodes by this name"
+
+
+def test_a_choice_of_the_leader_waits_for_one(run, context, known):
+    known.clear()
+    context.leader = lambda: None
+    (done,) = run(choose("victim", LEADER))
+    assert done.error == "resolving the leader: no node claims to lead"
 
 
 def test_an_unknown_action_is_an_error_that_names_the_known_ones(run):

@@ -15,6 +15,10 @@ PLANS = {
         'story = [{f = "heal", how = "well"}]',
         "story.0.how: expected one of the keys f",
     ),
+    "a name of nodes that was not chosen": (
+        'story = [{f = "kill", value = {who = "$victim"}}]',
+        "story: 0: kill.who: expected a name that an earlier step has chosen, found $victim",
+    ),
     "a wrong type": ('nodes = "three"', "nodes: expected a whole number, found 'three'"),
     "out of range": ("nodes = 40", "nodes: expected 9 or less, found 40"),
     "a zero time limit": ("time_limit = 0", "time_limit: expected more than 0, found 0"),
@@ -30,7 +34,7 @@ PLANS = {
         "faults.0: expected one of change, clock, ",
     ),
     "a path as name": ('name = "../../etc"', "name: expected a name of up to 61 letters, digits,"),
-    "an unknown step": ('story = [{f = "dance"}]', "story.0: step 'dance': expected one of await, sleep, heal"),
+    "an unknown step": ('story = [{f = "dance"}]', "story.0: step 'dance': expected one of await, choose, sleep, heal"),
     "a sleep without a duration": ('story = [{f = "sleep"}]', "story.0: sleep: expected a number, found nothing"),
     "a sleep with a string": ('story = [{f = "sleep", value = "5"}]', "story.0: sleep: expected a number, found '5'"),
     "an unknown condition": (
