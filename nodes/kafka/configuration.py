@@ -19,6 +19,8 @@ from harness.model.systems import CLUSTER_ID, CONTROLLER_PORT
 
 CLIENT_PORT = 9092
 REPLICATION_PORT = 9094
+SMALL_BUFFERS = {"log.cleaner.dedupe.buffer.size": str(16 << 20)}
+"""A broker's log cleaner takes 128 MiB by default when it starts, half of a small heap (nodes.kafka.system.HEAP_MIB)."""
 CONTROLLER = "CONTROLLER"
 """The name of the listener for other nodes of the quorum."""
 
@@ -184,4 +186,5 @@ def _broker(nodes: int) -> dict[str, str]:
         "transaction.state.log.min.isr": str(min(2, nodes)),
         "group.initial.rebalance.delay.ms": "0",
         "auto.leader.rebalance.enable": "false",
+        **SMALL_BUFFERS,
     }

@@ -23,7 +23,7 @@ from typing import Final
 from harness.model.hosts import Host, HostView
 from harness.model.systems import NodeCommand, NodeFiles
 from nodes.kafka.artifacts import Release
-from nodes.kafka.configuration import CLIENT_PORT, REPLICATION_PORT
+from nodes.kafka.configuration import CLIENT_PORT, REPLICATION_PORT, SMALL_BUFFERS
 from nodes.kafka.system import java, label, logging_file, logging_text, properties_file
 
 ZOOKEEPER_PORT: Final = 2181
@@ -126,6 +126,7 @@ def broker_properties(
         "transaction.state.log.min.isr": str(min(2, brokers)),
         "group.initial.rebalance.delay.ms": "0",
         "auto.leader.rebalance.enable": "false",
+        **SMALL_BUFFERS,
     }
     return _text({**properties, **overrides})
 

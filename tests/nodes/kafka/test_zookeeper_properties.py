@@ -32,6 +32,7 @@ transaction.state.log.replication.factor=2
 transaction.state.log.min.isr=2
 group.initial.rebalance.delay.ms=0
 auto.leader.rebalance.enable=false
+log.cleaner.dedupe.buffer.size=16777216
 """
 
 ZOOKEEPER = """\
