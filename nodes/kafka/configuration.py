@@ -20,7 +20,7 @@ from harness.model.systems import CLUSTER_ID, CONTROLLER_PORT
 CLIENT_PORT = 9092
 REPLICATION_PORT = 9094
 SMALL_BUFFERS = {"log.cleaner.dedupe.buffer.size": str(16 << 20)}
-"""A broker's log cleaner takes 128 MiB by default when it starts, half of a small heap (nodes.kafka.system.HEAP_MIB)."""
+"""A broker's log cleaner takes 128 MiB by default when it starts, half of the heap (nodes.kafka.system.HEAP_MIB)."""
 CONTROLLER = "CONTROLLER"
 """The name of the listener for other nodes of the quorum."""
 
