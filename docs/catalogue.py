@@ -40,7 +40,7 @@ DOCS = Path(__file__).parent
 FOLDER = DOCS / "catalogue"
 PAGE = DOCS / "catalogue.md"
 STORE = Path("results/runs")
-BATCH = 6
+BATCH = 24
 """How many scenarios share a Spark session; what a batch has measured is stored at its end."""
 
 TIMES_OF_DEFECTS = 5
