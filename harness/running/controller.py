@@ -92,13 +92,7 @@ async def _carry_out(
         await stack.enter_async_context(_running(observer))
         context = nemesis_context(plan, environment, processes, observer.leader)
         context.node_configs = ClusterConfigs(cluster, environment.host, views)
-        access = _node_access(cluster, views, observer.leader)
-        if cluster.kind.membership and "membership" not in context.unavailable:
-            context.membership = await stack.enter_async_context(cluster.kind.membership(access))
-        if cluster.kind.requests and "requests" not in context.unavailable:
-            context.requests = await stack.enter_async_context(cluster.kind.requests(access))
-        if cluster.kind.probe and "probe" not in context.unavailable:
-            context.probe = await stack.enter_async_context(cluster.kind.probe(access))
+        await stack.enter_async_context(capabilities_of_system(context, cluster, views))
         refuse_unavailable((step.f for step in plan.story), context, plugins.actions())
         context.nodes_where = observer.nodes_where
         nemesis = NemesisSession(context, journal, observer.until, plugins.faults())
@@ -130,10 +124,22 @@ def _observer(cluster: Cluster, environment: Environment, clock: RunClock, recor
     )
 
 
-def _node_access(cluster: Cluster, views: Mapping[int, HostView], leader: Callable[[], int | None]) -> NodeAccess:
+@asynccontextmanager
+async def capabilities_of_system(
+    context: NemesisContext, cluster: Cluster, views: Mapping[int, HostView]
+) -> AsyncIterator[None]:
+    """Give the nemesis what the plan's system offers, until the end of the block. It connects at first use."""
     files = {node: cluster.files(view) for node, view in views.items()}
-    _, version = plugins.system(cluster.plan.system)
-    return NodeAccess(cluster.spec, views, leader, files, version)
+    system, version = plugins.system(cluster.plan.system)
+    access = NodeAccess(cluster.spec, views, context.leader, files, version)
+    async with AsyncExitStack() as stack:
+        if system.membership and "membership" not in context.unavailable:
+            context.membership = await stack.enter_async_context(system.membership(access))
+        if system.requests and "requests" not in context.unavailable:
+            context.requests = await stack.enter_async_context(system.requests(access))
+        if system.probe and "probe" not in context.unavailable:
+            context.probe = await stack.enter_async_context(system.probe(access))
+        yield
 
 
 @asynccontextmanager

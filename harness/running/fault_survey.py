@@ -17,7 +17,7 @@ from harness.engine.clock import RunClock
 from harness.environments.provision import provisioned
 from harness.model import SplitbrainError
 from harness.planning.plan import Plan
-from harness.running.controller import nemesis_context
+from harness.running.controller import capabilities_of_system, nemesis_context
 from harness.systems.cluster import Cluster, ClusterConfigs
 from nemesis.journal import UndoJournal
 from results.store import RunDirectory
@@ -42,7 +42,8 @@ async def reasons_on(plan: Plan, run: RunDirectory) -> dict[str, str | None]:
         processes = environment.processes(cluster, lambda *_: None)
         context = nemesis_context(plan, environment, processes, lambda: None)
         context.node_configs = ClusterConfigs(cluster, environment.host, environment.views)
-        return {action: fault.unavailable(context, action) for action, fault in plugins.actions().items()}
+        async with capabilities_of_system(context, cluster, environment.views):
+            return {action: fault.unavailable(context, action) for action, fault in plugins.actions().items()}
 
 
 if __name__ == "__main__":

@@ -213,3 +213,10 @@ def test_doctor_shows_a_fix_for_everything_that_does_not_work():
     assert [each["name"] for each in found if not each["works"] and not each["fix"]] == []
     failed = [each for each in found if each["needed"] and not each["works"]]
     assert result.code == (EXIT_INVALID if failed else EXIT_VALID)
+
+
+@pytest.mark.netns
+def test_fault_is_available_if_the_hosts_or_the_system_have_what_it_needs() -> None:
+    listed = {each["fault"]: each["here"] for each in json_lines(splitbrain("faults", "--hosts", "netns", "--json"))}
+    assert {name for name, here in listed.items() if here == "available"} >= {"partition", "kill", "probe"}
+    assert listed["requests"] == "the reference quorum has no topics"
