@@ -22,6 +22,11 @@ widen_path()
 LONGEST_FIRST = ("kafka", "netns")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option of the tests that compare traces."""
+    parser.addoption("--rewrite", action="store_true", help="rewrite the transcripts with what the nodes do now")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files that start servers first, so that no worker waits for another's last file."""
     ranks: dict[Path, int] = {}

@@ -4,12 +4,11 @@ testdata has one file per section. A file is a list of blocks: comments, command
 the nodes then did. A comment `# N: …` or `# N, M: …` names sentences of docs/kip-sentences.md; the line `reset` begins
 with new nodes. The commands are in transcript_runner's docstring.
 
-    REWRITE_TRANSCRIPTS=1 pytest tests/nodes/reference/test_transcripts.py    rewrites them; read the diff
+    pytest tests/nodes/reference/test_transcripts.py --rewrite    rewrites them; read the diff
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,9 +44,9 @@ def replay(text: str) -> str:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_nodes_do_what_the_transcript_says(path: Path) -> None:
+def test_nodes_do_what_the_transcript_says(path: Path, request: pytest.FixtureRequest) -> None:
     replayed = replay(path.read_text())
-    if os.environ.get("REWRITE_TRANSCRIPTS"):
+    if request.config.getoption("--rewrite"):
         path.write_text(replayed)
         pytest.skip(f"rewrote {path.name}")
     assert replayed == path.read_text()
