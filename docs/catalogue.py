@@ -48,6 +48,8 @@ TIMES_OF_DEFECTS = 5
 NEWEST = "newest 4"
 CHECK_QUORUM = ("LP-01", "LP-02", "LP-04")
 """Rows about Check Quorum, which Kafka has since 3.7. Others of this document name 3.9.1, or need dynamic voters."""
+DEFECTS = ("EX-02", "EX-03", "EX-04")
+"""Defects that older releases have too; the last one is not in 3.9."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,8 @@ WAYS = {
         Way("kafka-3.9.1", "kafka:3.9.1", rows=CHECK_QUORUM, releases=(NEWEST,)),
         Way("kafka-3.9.0", "kafka:3.9.0", rows=("PV-13",), releases=("3.9.1",)),
         Way("kafka-3.7.2", "kafka:3.7.2", rows=CHECK_QUORUM, releases=(NEWEST,)),
+        Way("defects-4.0.0", "kafka:4.0.0", times=TIMES_OF_DEFECTS, rows=DEFECTS, releases=("4.3.1",)),
+        Way("defects-3.9.1", "kafka:3.9.1", times=TIMES_OF_DEFECTS, rows=DEFECTS[:2], releases=("4.3.1",)),
         Way("kafka-reading", "reference", switches={"reference.reading": "kafka"}),
     )
 }
@@ -232,7 +236,8 @@ A side is what one configuration, release or planted bug does; the bad side has 
 not. Each cell has the configuration, how many of its runs went as documented (with a 95 % interval where there were
 several), and what was measured next to its bound. The last column has the commit and how long a run takes: on the
 reference system, on Kafka, and for the other ways to play a row. `kafka-4.0.0`, `-3.9.1`, `-3.9.0` and `-3.7.2` are
-sides that need the newest release, tried on an older one. `kafka-reading` is the reference system with
+sides that need the newest release, tried on an older one; `defects-4.0.0` and `-3.9.1` are defects of 4.3.1 that these
+releases have too. `kafka-reading` is the reference system with
 `reference.reading=kafka`, which does what Kafka does where it differs from the KIPs ([where](findings/kips.md)); rows
 that show such a difference do not go as documented there.
 `make scenarios` plays what is missing or has changed, and writes this page.
