@@ -78,3 +78,25 @@ def test_results_of_a_scenario_outlive_its_wording_but_not_its_bounds() -> None:
     assert fingerprint(replace(scenario, story=scenario.story[:-1]), WAYS["reference"]) != same
     assert fingerprint(replace(scenario, bad=on_another_release), WAYS["kafka"]) != fingerprint(scenario, WAYS["kafka"])
     assert fingerprint(replace(scenario, bad=None), WAYS["reference"]) != same
+
+
+@pytest.mark.parametrize(
+    ("way", "scenario", "sides"),
+    [
+        ("reference", "PV-01", ["bad", "good"]),
+        ("kafka", "PV-32", ["bad"]),
+        ("kafka-4.0.0", "PV-01", ["good"]),
+        ("kafka-4.0.0", "LP-02", []),
+        ("kafka-3.9.1", "LP-02", ["good"]),
+        ("defects-4.0.0", "EX-04", ["bad"]),
+        ("defects-3.9.1", "EX-04", []),
+        ("kafka-reading", "LD-01", []),
+    ],
+)
+def test_a_way_to_play_has_the_sides_that_name_its_releases(way: str, scenario: str, sides: list[str]) -> None:
+    sys.path.insert(0, str(ROOT / "docs"))
+    from catalogue import WAYS
+
+    played = WAYS[way].sides(plugins.scenario(scenario))
+    assert list(played) == sides
+    assert {system for side in played.values() for system in side.setups} <= {WAYS[way].system.partition(":")[0]}
