@@ -120,5 +120,7 @@ def _arguments(value: Any) -> str:
 
 
 def _argument(name: str, content: Any) -> str:
+    if isinstance(content, dict):
+        content = [f"{key}={each}" for key, each in content.items()]
     text = ", ".join(map(str, content)) if isinstance(content, list) else str(content)
     return text if name == "who" else f"{name.replace('_', ' ')} {text}"
