@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
 from harness.model.conditions import Condition
+from harness.model.faults.probe import ASK, RUN_TOOL
 from harness.model.faults.rpc import INTERCEPT, RpcRule
 from harness.model.nemesis_ops import AWAIT, SLEEP
 from harness.model.scenario import Expectation, Scenario, Setup, SideName
@@ -101,9 +102,58 @@ def _step(step: Step) -> str:
         return f"cut all links except {pairs}, where n{step.value['leader_as']} is the leader"
     if step.f in ("cut", "heal_links") and "links" in step.value:
         return f"{step.f.removesuffix('_links')} links {', '.join(f'{a}>{b}' for a, b in step.value['links'])}"
+    if step.f == ASK:
+        return _ask(step.value)
+    if step.f == RUN_TOOL:
+        return _tool(step.value)
     return f"{step.f.replace('_', ' ')} {_arguments(step.value)}".strip()
 
 
+def _ask(value: Mapping[str, Any]) -> str:
+    """A request with its fields, without the tables around them, and what is expected of the response."""
+    title = f"ask {value['who']} for {value['api']}, version {value['version']}{_named(value)}"
+    fields = ", ".join(f"{name}={text}" for name, text in _leaves(value["values"]))
+    if not value["is_answered"]:
+        expected = "no response"
+    else:
+        paths = ((path.replace(_PARTITION, "partition."), each) for path, each in value["expect"].items())
+        expected = ", ".join(f"{path} {_expected(each)}" for path, each in paths) or "a response"
+    return f"{title}, with {fields}; expect {expected}" if fields else f"{title}; expect {expected}"
+
+
+def _tool(value: Mapping[str, Any]) -> str:
+    """A tool's command line, and how it is expected to end."""
+    expected = [f"exit code {value['exit_code']}"]
+    expected += [f"output like {pattern}" for pattern in value["output"]]
+    expected += [f"no output like {pattern}" for pattern in value["no_output"]]
+    command = " ".join((value["tool"], *value["arguments"]))
+    return f"run {command}{_named(value)}; expect {', '.join(expected)}"
+
+
+def _named(value: Mapping[str, Any]) -> str:
+    return f" ({value['name']})" if value["name"] else ""
+
+
+def _leaves(value: Any, name: str = "") -> Iterable[tuple[str, Any]]:
+    """The fields of nested tables and lists that are neither, by name."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _leaves(each, key)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _leaves(each, name)
+    else:
+        yield name, value
+
+
+def _expected(value: Any) -> str:
+    """An expected value in words, e.g. `one of 3, 4` or `3`."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key.replace('_', ' ')} {_expected(each)}" for key, each in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+_PARTITION = "topics.0.partitions.0."
 LIKENESS_MIN = 0.6
 """Of two stories, below which the second is shown whole: twice the common steps, divided by the steps of both."""
 _DIRECTIONS = {"both": "both directions", "out": "only what it sends", "in": "only what it receives"}

@@ -220,3 +220,17 @@ def test_fault_is_available_if_the_hosts_or_the_system_have_what_it_needs() -> N
     listed = {each["fault"]: each["here"] for each in json_lines(splitbrain("faults", "--hosts", "netns", "--json"))}
     assert {name for name, here in listed.items() if here == "available"} >= {"partition", "kill", "probe"}
     assert listed["requests"] == "the reference quorum has no topics"
+
+
+def test_request_and_tool_are_described_by_what_they_send_and_what_is_expected() -> None:
+    shown = describe(plugins.scenario("PV-22")), describe(plugins.scenario("DQ-05"))
+    assert "ask n1 for vote, version 2 (a pre-vote while n1 fetches), with cluster_id=$cluster_id" in shown[0]
+    assert "pre_vote=True, voter_id=$node; expect partition.vote_granted False\n" in shown[0]
+    assert "run kafka-metadata-quorum --bootstrap-controller $controllers describe --status (the status)" in shown[1]
+    assert "; expect exit code 0, output like LeaderId:" in shown[1]
+    assert "{" not in shown[0] + shown[1]
+
+
+def test_story_of_a_side_that_differs_much_is_shown_whole() -> None:
+    shown = describe(plugins.scenario("RA-22"))
+    assert "  its own story:\n    1. wait until all nodes follow one leader\n" in shown
