@@ -29,6 +29,7 @@ LP_02 = Scenario(
     question="Does n2 resign 3 s after it was cut off: one and a half fetch timeouts?",
     source=PROGRESS_TIMEOUT,
     nodes=3,
+    alone=True,
     story=(*LEADER_IS_CUT_OFF, sleep(seconds(8)), heal(), wait_until(LEADER_KNOWN), sleep(seconds(2))),
     bad=Side(
         on(reference={"reference.check_quorum": "false"}, kafka="3.6.2"),

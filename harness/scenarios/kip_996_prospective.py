@@ -220,6 +220,7 @@ PV_12 = Scenario(
     question="Is each further attempt of n1 preceded by pre-votes, and does it come without an exponential back-off?",
     source=KIP_996 / "CandidateState changes",
     nodes=3,
+    alone=True,
     story=(
         wait_until(all_follow(2)),
         CATCH_UP,
