@@ -121,7 +121,7 @@ def late_end(options: Mapping[str, str]) -> Workload:
         if client == CLIENTS[0]:
             return _session(cluster, RdkafkaProducer(cluster.addresses, name, 2 * PATIENCE_SECONDS), PATIENCE_SECONDS)
         return _session(
-            cluster, BumpingProducer(cluster.connect_client, min(cluster.addresses), name), PATIENCE_SECONDS
+            cluster, BumpingProducer(cluster.connect_client, cluster.nodes[0], name), PATIENCE_SECONDS
         )
 
     return _workload("kafka-17754", f"a delayed EndTxn of {client}", make_session, LATE_END)

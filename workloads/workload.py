@@ -30,6 +30,11 @@ class ClusterAccess:
     addresses: Mapping[int, str]
     connect_client: Connect
 
+    @property
+    def nodes(self) -> Sequence[int]:
+        """The nodes that serve clients, in order."""
+        return sorted(self.addresses)
+
 
 MakeSession = Callable[[ClusterAccess, int], Session]
 """Makes a session, from the access to the nodes and the number of the session's process."""
