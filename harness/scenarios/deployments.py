@@ -22,7 +22,7 @@ from harness.model.scenario import Scenario, Side, on
 from harness.model.story import ALL, Step, configure, cut, heal, kill, mark, seconds, sleep, start, stop, wait_until
 from harness.scenarios.expectations import commit_gap, happens, leader_changes, unavailable
 from harness.scenarios.kip_996_elections import first_leader, merged
-from harness.scenarios.voter_changes import KIP_642, N1_LEADS, READY, replaced
+from harness.scenarios.voter_changes import KIP_642, N1_LEADS, QUORUM_MOVES, READY
 
 DEDICATED = {node: {"process.roles": "controller"} for node in (1, 2, 3)}
 
@@ -36,14 +36,7 @@ RA_21 = Scenario(
     layout="combined",
     workload="log",
     story=(
-        *N1_LEADS,
-        *replaced("n2", "n4"),
-        *replaced("n3", "n5"),
-        add_voter("n6"),
-        await_membership(),
-        remove_voter("n1"),
-        await_membership(),
-        wait_until(is_not_leader(1)),
+        *QUORUM_MOVES,
         *(stop(f"n{node}") for node in DEDICATED),
         sleep(seconds(5)),
     ),

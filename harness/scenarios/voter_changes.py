@@ -226,6 +226,18 @@ LP_07 = Scenario(
     ),
 )
 
+QUORUM_MOVES = (
+    *N1_LEADS,
+    *replaced("n2", "n4"),
+    *replaced("n3", "n5"),
+    add_voter("n6"),
+    await_membership(),
+    remove_voter("n1"),
+    await_membership(),
+    wait_until(is_not_leader(1)),
+)
+"""The voters n1 to n3 are replaced by n4 to n6, one after another; n1, the leader, is the last to leave."""
+
 RA_01 = Scenario(
     id="RA-01",
     title="All voters of a quorum are replaced",
@@ -235,14 +247,7 @@ RA_01 = Scenario(
     voters=3,
     layout="combined",
     story=(
-        *N1_LEADS,
-        *replaced("n2", "n4"),
-        *replaced("n3", "n5"),
-        add_voter("n6"),
-        await_membership(),
-        remove_voter("n1"),
-        await_membership(),
-        wait_until(is_not_leader(1)),
+        *QUORUM_MOVES,
         sleep(seconds(5)),
     ),
     good=Side(
