@@ -120,9 +120,7 @@ def late_end(options: Mapping[str, str]) -> Workload:
         name = f"splitbrain-{process}"
         if client == CLIENTS[0]:
             return _session(cluster, RdkafkaProducer(cluster.addresses, name, 2 * PATIENCE_SECONDS), PATIENCE_SECONDS)
-        return _session(
-            cluster, BumpingProducer(cluster.connect_client, cluster.nodes[0], name), PATIENCE_SECONDS
-        )
+        return _session(cluster, BumpingProducer(cluster.connect_client, cluster.nodes[0], name), PATIENCE_SECONDS)
 
     return _workload("kafka-17754", f"a delayed EndTxn of {client}", make_session, LATE_END)
 
