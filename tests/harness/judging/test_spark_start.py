@@ -42,6 +42,19 @@ def test_a_process_that_exits_meanwhile_leaves_nothing(tmp_path: Path, after_sec
     assert list(temporary.glob("[!h]*")) == []  # Java keeps an empty hsperfdata
 
 
+UP = """
+from harness.judging.spark import start_spark
+start_spark(meanwhile=()).result()
+"""
+
+
+def test_java_that_is_up_removes_its_directory_when_it_ends(tmp_path: Path) -> None:
+    temporary = tmp_path / "with a space"
+    temporary.mkdir()
+    subprocess.run([sys.executable, "-c", UP], env=environment(TMPDIR=str(temporary)), check=True)
+    wait_until(lambda: list(temporary.iterdir()) == [], "Java has ended", timeout_seconds=10)
+
+
 def test_a_running_session_is_the_result(spark: SparkSession) -> None:
     assert start_spark().result(60).sparkContext.applicationId == spark.sparkContext.applicationId
 
