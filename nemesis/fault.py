@@ -111,8 +111,8 @@ def nemesis_ops(faults: Iterable[Fault]) -> NemesisOps:
     actions = {name: action for fault in faults for name, action in fault.actions.items()}
     return NemesisOps(
         ends={name: action.ends for name, action in actions.items() if action.ends},
-        momentary=frozenset(name for name, action in actions.items() if action.momentary),
-        waits=frozenset({AWAIT, CHOOSE, *(name for name, action in actions.items() if action.waits)}),
+        momentary=frozenset({CHOOSE, *(name for name, action in actions.items() if action.momentary)}),
+        waits=frozenset({AWAIT, *(name for name, action in actions.items() if action.waits)}),
         harms_disk=frozenset(name for name, action in actions.items() if action.harms_disk),
         empties_disk=frozenset(name for name, action in actions.items() if action.empties_disk),
         erases_vote=frozenset(name for name, action in actions.items() if action.erases_vote),

@@ -7,14 +7,16 @@ effect is not verified completes with an error in the history, and the run's ver
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.model import BadInput, EnvironmentFailure, Op, PeerFailure, SplitbrainError
 from harness.model.conditions import LEADER_KNOWN, Condition
 from harness.model.nemesis_ops import AWAIT, CHOOSE, HEAL
 from nemesis.context import NemesisContext, NoLeader
-from nemesis.fault import Fault, Resolved, by_action
+from nemesis.fault import Fault, by_action
 from nemesis.journal import UndoJournal
+
+T = TypeVar("T")
 
 LEADER_SECONDS = 10.0
 """How long an action on the leader waits until there is one."""
@@ -70,19 +72,20 @@ class NemesisSession:
         reason = fault.unavailable(self._context, f)
         if reason:
             raise EnvironmentFailure(f"{f}: {reason}")
-        resolved = await self._resolve_roles(fault, f, fault.actions[f].complete(value))
+        arguments = fault.actions[f].complete(value)
+        resolved = await self._with_leader(lambda: fault.resolve(self._context, f, arguments))
         undo = fault.undo(f, resolved)
         if undo:
             self._open_faults.append(self._journal.record(undo))
         return await fault.inject(self._context, f, resolved)
 
-    async def _resolve_roles(self, fault: Fault, f: str, value: Any) -> Resolved:
-        """The resolved arguments; if they refer to the leader while there is none, wait for the next leader."""
+    async def _with_leader(self, resolve: Callable[[], T]) -> T:
+        """What resolve returns; if it needs the leader while there is none, wait for the next leader."""
         try:
-            return fault.resolve(self._context, f, value)
+            return resolve()
         except NoLeader:
             await self._until(LEADER_KNOWN, LEADER_SECONDS)
-            return fault.resolve(self._context, f, value)
+            return resolve()
 
     async def _await(self, value: Mapping[str, Any]) -> Any:
         condition = Condition.from_json(value["condition"])
@@ -91,17 +94,11 @@ class NemesisSession:
         return value
 
     async def _choose(self, value: Mapping[str, Any]) -> Any:
-        """Name the nodes of a role. If it is the leader's while there is none, wait for the next leader."""
-        try:
-            nodes = self._context.nodes_in_role(value["who"])
-        except NoLeader:
-            await self._until(LEADER_KNOWN, LEADER_SECONDS)
-            nodes = self._context.nodes_in_role(value["who"])
+        """Name the nodes of a role."""
+        nodes = await self._with_leader(lambda: self._context.nodes_in_role(value["who"]))
         self._context.chosen[value["name"]] = nodes
-        return {
-            "nodes": list(nodes),
-            "label": f"${value['name']}: {', '.join(f'n{node}' for node in nodes) or 'no node'}",
-        }
+        named = ", ".join(f"n{node}" for node in nodes) or "no node"
+        return {"nodes": list(nodes), "label": f"${value['name']}: {named}"}
 
     async def _heal(self) -> dict[str, Any]:
         """Heal each fault in heal order, even if others fail.

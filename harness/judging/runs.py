@@ -18,7 +18,7 @@ from harness.judging.inputs import inputs_of_run
 from harness.model import Finding, Verdict
 from harness.model.plurals import counted
 from harness.model.records.finding import most_severe_first, verdict_of
-from harness.model.scenario import Expectation, Scenario, Side
+from harness.model.scenario import Expectation, Scenario, Side, alternatives
 from harness.planning.plan import Plan
 from results.data import ReportData, SideData
 from results.files import write_text
@@ -162,19 +162,19 @@ def _expectations(
 
 
 def _broken(names: str, findings: Sequence[Finding]) -> ExpectationResult:
-    """Whether there is a finding of one of the names, which a bar separates."""
-    count = sum(finding.count for finding in findings if finding.name in names.split("|"))
+    """Whether there is a finding of one of the names."""
+    count = sum(finding.count for finding in findings if finding.name in alternatives(names))
     return ExpectationResult(f"a guarantee is broken: {_either(names)}", counted(count, "finding"), count > 0)
 
 
 def _not_broken(names: str, findings: Sequence[Finding]) -> ExpectationResult:
-    invalid = (finding for finding in findings if finding.severity == "invalid" and finding.name in names.split("|"))
-    count = sum(finding.count for finding in invalid)
+    named = (finding for finding in findings if finding.name in alternatives(names))
+    count = sum(finding.count for finding in named if finding.severity == "invalid")
     return ExpectationResult(f"not: a guarantee is broken: {_either(names)}", counted(count, "finding"), count == 0)
 
 
 def _either(names: str) -> str:
-    return names.replace("|", " or ")
+    return " or ".join(alternatives(names))
 
 
 def _compare(expectation: Expectation, measured: Mapping[str, float], expected: bool) -> ExpectationResult:

@@ -30,15 +30,14 @@ class NemesisOps:
     """The nemesis operations of a run.
 
     ends maps an operation to the operations whose effect it ends; HEAL, which ends all, is not in it. momentary are
-    operations without a lasting effect, e.g. membership changes and elections. waits only wait for a condition,
-    or choose nodes.
+    operations without a lasting effect, e.g. membership changes and elections. waits only wait for a condition.
     harms_disk are all operations on disks, empties_disk those that leave a node without its data, erases_vote those
     that damage what it has stored of its epoch and vote. faults maps an operation to its fault's name.
     """
 
     ends: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    momentary: frozenset[str] = frozenset()
-    waits: frozenset[str] = frozenset({AWAIT, CHOOSE})
+    momentary: frozenset[str] = frozenset({CHOOSE})
+    waits: frozenset[str] = frozenset({AWAIT})
     harms_disk: frozenset[str] = frozenset()
     empties_disk: frozenset[str] = frozenset()
     erases_vote: frozenset[str] = frozenset()

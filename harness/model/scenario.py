@@ -76,6 +76,11 @@ def on(
     return setups
 
 
+def alternatives(breaks: str) -> tuple[str, ...]:
+    """The findings that an entry of Side.breaks names, of which one must appear."""
+    return tuple(breaks.split("|"))
+
+
 @dataclass(frozen=True, slots=True)
 class Side:
     """One side of a scenario.
@@ -101,7 +106,7 @@ class Side:
     @property
     def expected_findings(self) -> tuple[str, ...]:
         """The findings that do not count against the side."""
-        return (*(name for group in self.breaks for name in group.split("|")), *self.may_break)
+        return (*(name for each in self.breaks for name in alternatives(each)), *self.may_break)
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -125,10 +130,10 @@ class Scenario:
     title states the anomaly in one sentence; question is what the two sides answer. A scenario has one side alone if
     the document describes no anomaly, or if nothing prevents it. nodes is the number of controllers, which are also
     brokers if the layout is "combined"; if it is "zookeeper", the last node is ZooKeeper and the others are brokers.
-    sizes are other numbers of nodes on which the same story can be run. voters is the number of initial voters of a
-    quorum whose voters change, None for a static one. workload is the name of a workload. alone: a bound is so close to
-    what is measured that no other run may take place on the machine. full is the story for as long as the document
-    asks, if that is longer than a run by default takes.
+    sizes are other numbers of nodes on which the same story can be run. voters is the number of nodes that are voters
+    at first, where the others are observers; None if all are. Kafka's voters can change then (KIP-853). workload is the
+    name of a workload. alone: a bound is so close to what is measured that no other run may take place on the machine.
+    full is the story for as long as the document asks, if that is longer than a run by default takes.
     """
 
     id: str
@@ -143,8 +148,8 @@ class Scenario:
     layout: Literal["controllers", "combined", "zookeeper"] = "controllers"
     voters: int | None = None
     sizes: tuple[int, ...] = ()
-    alone: bool = field(default=False, repr=False)
-    full: tuple[Step, ...] = field(default=(), repr=False)
+    alone: bool = False
+    full: tuple[Step, ...] = ()
 
     @property
     def sides(self) -> Mapping[SideName, Side]:

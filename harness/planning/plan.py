@@ -31,7 +31,7 @@ from harness.model.faults.disks import FileSystem
 from harness.model.nemesis_ops import SLEEP
 from harness.model.suggestions import did_you_mean
 from harness.model.validation import Matching, dotted, first_problem, one_of, plain, shown
-from harness.planning.story_steps import StoryStep, names_are_chosen
+from harness.planning.story_steps import Story
 from harness.text_files import read_json, read_toml
 from nemesis.arguments import NODES_MAX
 
@@ -156,10 +156,9 @@ class Request(Load):
     time_limit_seconds: float = Field(
         default=60.0, gt=0, le=86_400, alias="time_limit", description="Duration of faults and load in seconds."
     )
-    story: list[StoryStep] = Field(default=[], description="Steps in place of random faults (plan files only).")
+    story: Story = Field(default=[], description="Steps in place of random faults (plan files only).")
 
     _system_exists = field_validator("system")(_system_name)
-    _names_are_chosen = field_validator("story")(names_are_chosen)
 
     @field_validator("faults")
     @classmethod
@@ -205,7 +204,7 @@ class Plan(Load):
 
     name: str
     seed: int = Field(ge=0)
-    story: list[StoryStep]
+    story: Story
     node_switches: dict[int, dict[str, str]] = {}
     node_systems: dict[int, str] = {}
     scenario: str | None = None

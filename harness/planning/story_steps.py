@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
 from harness import plugins
 from harness.model.conditions import TEXTS, needs_node, needs_partition
@@ -106,7 +106,7 @@ class StoryStep(BaseModel):
         return self
 
 
-def names_are_chosen(story: list[StoryStep]) -> list[StoryStep]:
+def _names_are_chosen(story: list[StoryStep]) -> list[StoryStep]:
     """The story. Raises ValueError for a step on nodes by a name that no earlier step has chosen."""
     chosen: set[str] = set()
     for number, step in enumerate(story):
@@ -117,3 +117,7 @@ def names_are_chosen(story: list[StoryStep]) -> list[StoryStep]:
         if step.f == CHOOSE:
             chosen.add(value["name"])
     return story
+
+
+Story = Annotated[list[StoryStep], AfterValidator(_names_are_chosen)]
+"""The steps of a plan, in order."""

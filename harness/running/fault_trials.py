@@ -23,8 +23,9 @@ from harness.model import NEMESIS, Op
 from harness.model.conditions import ALL_FOLLOW_LEADER
 from harness.model.progress import OnEvent, Phase, RunStarted
 from harness.model.story import MARK, STORY_BEGINS, Step, heal, mark, wait_until
-from harness.planning.plan import Plan, StoryStep, checked
+from harness.planning.plan import Plan, checked
 from harness.planning.preflight import require_inventory
+from harness.planning.story_steps import StoryStep
 from harness.running.controller_process import carry_out, controller_command
 from nemesis.fault import Fault
 from results.files import write_text

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from harness.engine.recorder import Recorder
 from harness.model import NEMESIS, Observation, Op
 from harness.model.conditions import Condition
-from harness.model.nemesis_ops import AWAIT, CHOOSE, NemesisOps
+from harness.model.nemesis_ops import AWAIT, NemesisOps
 from harness.model.progress import Leadership, NemesisEvent, OnEvent, Operations, Phase
 from harness.model.quorum_states import State
 from harness.model.records.fault_intervals import fault_intervals, label_of
@@ -90,7 +90,7 @@ class RunProgress:
         """An operation is two rows; the nemesis has one at a time."""
         self._nemesis_ops.append(op)
         self._is_open = not self._is_open
-        is_wait, active = op.f in self._ops.waits - {CHOOSE}, self._active(op.time_ns)
+        is_wait, active = op.f in self._ops.waits, self._active(op.time_ns)
         self._on_event(NemesisEvent(_text(op), not self._is_open, is_wait, op.error, active))
 
     def _active(self, now_ns: int) -> tuple[str, ...]:

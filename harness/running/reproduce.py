@@ -18,8 +18,9 @@ from harness.model.progress import OnEvent, Phase, RunStarted, phases
 from harness.model.scenario import Scenario, SideName
 from harness.model.systems import Report
 from harness.planning.options import argv_of
-from harness.planning.plan import Plan, ReproductionRequest, StoryStep, checked
+from harness.planning.plan import Plan, ReproductionRequest, checked
 from harness.planning.preflight import preflight, require_hosts
+from harness.planning.story_steps import StoryStep
 from harness.recovery.heal import heal_before_a_run
 from harness.recovery.liveness import own
 from harness.running.at_once import PendingRun, carry_out_all

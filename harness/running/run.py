@@ -22,8 +22,9 @@ from harness.model.progress import OnEvent, Phase, RunStarted, phases
 from harness.model.story import Step, wait_until
 from harness.model.systems import Report
 from harness.planning.options import argv_of
-from harness.planning.plan import NO_FAULTS, Load, Plan, Request, StoryStep
+from harness.planning.plan import NO_FAULTS, Load, Plan, Request
 from harness.planning.preflight import preflight, require_hosts
+from harness.planning.story_steps import StoryStep
 from harness.planning.workloads import checks_of, workload_of
 from harness.recovery.heal import heal_before_a_run
 from harness.running.at_once import at_end_of_load

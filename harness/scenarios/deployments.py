@@ -15,13 +15,29 @@ from harness.model.conditions import (
 )
 from harness.model.faults.disks import lose_disk
 from harness.model.faults.membership import add_voter, await_membership, remove_voter
-from harness.model.faults.probe import run_tool
+from harness.model.faults.probe import ask, run_tool
+from harness.model.faults.rpc import Api
 from harness.model.measures import enters, exits
 from harness.model.quorum_states import State
 from harness.model.scenario import Scenario, Side, on
-from harness.model.story import ALL, Step, configure, cut, heal, kill, mark, seconds, sleep, start, stop, wait_until
+from harness.model.story import (
+    ALL,
+    LEADER,
+    Step,
+    configure,
+    cut,
+    heal,
+    kill,
+    mark,
+    seconds,
+    sleep,
+    start,
+    stop,
+    wait_until,
+)
 from harness.scenarios.expectations import commit_gap, happens, leader_changes, unavailable
 from harness.scenarios.kip_996_elections import first_leader, merged
+from harness.scenarios.probes import DESCRIBE
 from harness.scenarios.voter_changes import KIP_642, N1_LEADS, QUORUM_MOVES, READY
 
 DEDICATED = {node: {"process.roles": "controller"} for node in (1, 2, 3)}
@@ -52,7 +68,14 @@ OTHER_PORT = {"splitbrain.controller.port": "9095"}
 PORTS_CHANGED = mark("all ports have changed")
 PORTS_RETURN = mark("the ports are as before")
 
-# A voter tells the leader its new endpoint within a fetch timeout, 2 s by default (UpdateRaftVoter, KIP-853).
+
+def leader_knows_port(node: int) -> Step:
+    """Ask the leader until it knows the new port of a voter, which tells it with UpdateRaftVoter (KIP-853)."""
+    port = {f"nodes.{node - 1}.listeners.0.port": int(OTHER_PORT["splitbrain.controller.port"])}
+    name = f"the port of n{node}"
+    return ask(LEADER, Api.DESCRIBE_QUORUM, 2, DESCRIBE, port, within=30, until_expected=True, name=name)
+
+
 RA_22 = Scenario(
     id="RA-22",
     title="Voters that all changed their addresses do not find each other",
@@ -87,7 +110,7 @@ RA_22 = Scenario(
                     configure(f"n{node}", OTHER_PORT),
                     wait_until(is_follower(node)),
                     wait_until(BROKERS_LIVE),
-                    sleep(seconds(4)),
+                    leader_knows_port(node),
                 )
             ),
             PORTS_CHANGED,
@@ -125,6 +148,7 @@ RA_24 = Scenario(
 
 VOTERS_MOVED = mark("n2 and n3 are the voters")
 N1_RETURNS = mark("n1 returns, if it was stopped")
+N4_JOINS = happens(enters(State.FOLLOWER, node=4), since=VOTERS_MOVED.value, until=N1_RETURNS.value)
 
 
 def voters_move(*then: Step) -> tuple[Step, ...]:
@@ -163,13 +187,13 @@ RA_23 = Scenario(
     story=voters_move(stop("n1")),
     bad=Side(
         on(kafka="newest 4"),
-        never=(happens(enters(State.FOLLOWER, node=4), since=VOTERS_MOVED.value, until=N1_RETURNS.value),),
+        never=(N4_JOINS,),
         node_switches=FOUND_BY_N1,
     ),
     good=Side(
         on(kafka="newest 4"),
         story=voters_move(),
-        shows=(happens(enters(State.FOLLOWER, node=4), since=VOTERS_MOVED.value, until=N1_RETURNS.value),),
+        shows=(N4_JOINS,),
         node_switches=FOUND_BY_N1,
     ),
 )
@@ -179,10 +203,12 @@ UPGRADE = run_tool(
     "kafka-features",
     ["--bootstrap-controller", "$controllers", "upgrade", "--feature", "kraft.version=1"],
     output=["was upgraded to 1"],
+    until_expected=True,
     name="a quorum whose voters can change",
 )
 CONFIGURED_ALONE = mark("no configuration names voters")
 CONFIGURED_AS_BEFORE = mark("the configuration is as before")
+ELECTED_ALONE = happens(enters(State.LEADER), since=CONFIGURED_ALONE.value, until=CONFIGURED_AS_BEFORE.value)
 
 
 def voters_leave_the_configuration(*first: Step) -> tuple[Step, ...]:
@@ -201,7 +227,7 @@ def voters_leave_the_configuration(*first: Step) -> tuple[Step, ...]:
 
 
 # Kafka stores the voters in the log only after the upgrade to kraft.version 1, which a static quorum has since 4.1. A
-# leader refuses it until every voter has told it that it supports the version, which takes a fetch timeout or two.
+# leader refuses it until every voter has told it that it supports the version, so the tool is run again until then.
 RA_27 = Scenario(
     id="RA-27",
     title="A quorum needs its initial configuration for ever",
@@ -211,13 +237,13 @@ RA_27 = Scenario(
     story=voters_leave_the_configuration(),
     bad=Side(
         on(kafka="newest 4"),
-        never=(happens(enters(State.LEADER), since=CONFIGURED_ALONE.value, until=CONFIGURED_AS_BEFORE.value),),
+        never=(ELECTED_ALONE,),
         may_break=("server-cannot-start",),  # a leader that was killed is not in the empty set of voters
     ),
     good=Side(
         on(kafka="newest 4"),
-        story=voters_leave_the_configuration(sleep(seconds(6)), UPGRADE),
-        shows=(happens(enters(State.LEADER), since=CONFIGURED_ALONE.value, until=CONFIGURED_AS_BEFORE.value),),
+        story=voters_leave_the_configuration(UPGRADE),
+        shows=(ELECTED_ALONE,),
     ),
 )
 

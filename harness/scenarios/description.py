@@ -10,7 +10,7 @@ from harness.model.conditions import Condition
 from harness.model.faults.probe import ASK, RUN_TOOL
 from harness.model.faults.rpc import INTERCEPT, RpcRule
 from harness.model.nemesis_ops import AWAIT, SLEEP
-from harness.model.scenario import Expectation, Scenario, Setup, SideName
+from harness.model.scenario import Expectation, Scenario, Setup, SideName, alternatives
 from harness.model.story import Step
 
 
@@ -56,7 +56,7 @@ def _side(scenario: Scenario, name: SideName) -> Iterable[str]:
     yield from (f"  the workload runs with {key}={value}" for key, value in side.workload_options.items())
     for node, own in side.node_switches.items():
         yield f"  n{node} runs with {', '.join(f'{key}={value}' for key, value in own.items())}"
-    yield from (f"  must have the finding: {name.replace('|', ' or ')}" for name in side.breaks)
+    yield from (f"  must have the finding: {' or '.join(alternatives(each))}" for each in side.breaks)
     yield from (f"  may have the finding: {name}" for name in side.may_break)
     yield from (f"  must show: {_expectation(expectation)}" for expectation in side.shows)
     yield from (f"  must not show: {_expectation(expectation)}" for expectation in side.never)

@@ -21,6 +21,7 @@ from harness.model.story import (
     heal,
     heal_links,
     kill,
+    lead,
     mark,
     only_links,
     seconds,
@@ -67,6 +68,8 @@ def drop_votes(name: str, sources: Iterable[int], targets: Iterable[int] = (), p
 
 CATCH_UP = sleep(seconds(1))
 """A new follower needs time to replicate the log; until then it gets no votes."""
+
+N2_IS_MADE_LEADER = (wait_until(ALL_FOLLOW_LEADER), lead("n2"), wait_until(all_follow(2)), CATCH_UP)
 
 # n1 receives no votes, so that there is time to partition it while it is a Candidate; n3 does not compete with it.
 VOTES_OF_N1 = drop_votes("votes of n1", sources=(1,), pre_vote=False)

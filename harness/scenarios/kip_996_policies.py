@@ -19,7 +19,6 @@ from harness.model.story import (
     cut_links,
     heal,
     kill,
-    lead,
     mark,
     pause,
     restart,
@@ -39,7 +38,7 @@ from harness.scenarios.expectations import (
     leader_deposed,
 )
 from harness.scenarios.kip_996 import KIP_996
-from harness.scenarios.kip_996_elections import CATCH_UP, IDLE_INTERVAL, N2_FIRST, drop_votes, merged
+from harness.scenarios.kip_996_elections import CATCH_UP, IDLE_INTERVAL, N2_FIRST, N2_IS_MADE_LEADER, drop_votes, merged
 from harness.scenarios.kip_996_prospective import N1_N2, WITHOUT_LEADER
 
 MANY_TRANSITIONS = (
@@ -127,10 +126,7 @@ PV_10 = Scenario(
     source=KIP_996 / "New ProspectiveState",
     nodes=5,
     story=(
-        wait_until(ALL_FOLLOW_LEADER),
-        lead("n2"),
-        wait_until(all_follow(2)),
-        CATCH_UP,
+        *N2_IS_MADE_LEADER,
         intercept(*NO_VOTES_WITH_N1),
         cut_links(N1_N2),
         wait_until(is_prospective(1)),
@@ -220,10 +216,7 @@ PV_39 = Scenario(
     source=Source("KAFKA-20895"),
     nodes=5,
     story=(
-        wait_until(ALL_FOLLOW_LEADER),
-        lead("n2"),
-        wait_until(all_follow(2)),
-        CATCH_UP,
+        *N2_IS_MADE_LEADER,
         mark(N2_IS_STOPPED),
         stop("n2"),
         sleep(seconds(6)),

@@ -7,6 +7,7 @@ that no node has, a placeholder without a value, no answer although one is expec
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import re
@@ -44,6 +45,9 @@ OUTPUT_CHARACTERS_MAX = 20_000
 """How much of a tool's output the history keeps: its end."""
 
 SHOWN_CHARACTERS_MAX = 500
+AGAIN_SECONDS = 0.2
+"""The pause before a probe that is repeated until it ends as expected."""
+
 TOOL_NAMES = tuple(name for name in NAMES if name not in OF_NODE)
 METADATA = {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]}
 
@@ -76,6 +80,7 @@ class Ask(OnNodes):
     listener: ListenerName = "controller"
     is_answered: bool = True
     within_seconds: Seconds = ASK_SECONDS
+    until_expected: bool = False
     name: Name = ""
 
     @model_validator(mode="after")
@@ -94,6 +99,7 @@ class RunTool(Arguments):
     output: list[Pattern] = Field(default_factory=list)
     no_output: list[Pattern] = Field(default_factory=list)
     within_seconds: Seconds = TOOL_SECONDS
+    until_expected: bool = False
     name: Name = ""
 
 
@@ -105,10 +111,19 @@ def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolv
 
 
 async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
-    """Carry out the probe; returns what was sent and received, and each comparison."""
+    """Carry out the probe; returns what was sent and received, and each comparison.
+
+    With until_expected it is carried out again until everything agrees, or the time is over; the last one is recorded.
+    """
     assert context.probe is not None, "unavailable actions are refused before"
-    done, comparisons = await {ASK: _ask, RUN_TOOL: _run_tool}[f](context.probe, resolved)
-    differing = [each.field for each in comparisons if not each.holds]
+    now = asyncio.get_running_loop().time
+    deadline = now() + resolved["within_seconds"]
+    while True:
+        done, comparisons = await {ASK: _ask, RUN_TOOL: _run_tool}[f](context.probe, resolved)
+        differing = [each.field for each in comparisons if not each.holds]
+        if not differing or not resolved["until_expected"] or now() > deadline:
+            break
+        await asyncio.sleep(AGAIN_SECONDS)
     outcome = f"not as expected: {', '.join(differing)}" if differing else "as expected"
     recorded = [each.to_json() for each in comparisons]
     return {"nodes": resolved["nodes"], **done, "compared": recorded, "label": f"{done['name']}: {outcome}"}

@@ -77,6 +77,7 @@ def ask(
     listener: ListenerName = "controller",
     is_answered: bool = True,
     within: float = ASK_SECONDS,
+    until_expected: bool = False,
     name: str = "",
 ) -> Step:
     """Send one request to one node and compare its response.
@@ -84,10 +85,12 @@ def ask(
     api is one of Api, a key, or a name such as "FetchSnapshot". values are the request's fields by the names of the
     library kio, times in milliseconds. expect maps paths of the response to what is expected there
     (harness.model.expected), error codes by name. With is_answered=False no answer is expected within the time.
+    With until_expected the request is sent again until the response is as expected, for as long as within.
     """
     value = {"who": who, "api": api.name.lower() if isinstance(api, Api) else api, "version": version}
     expected = {"expect": dict(expect or {}), "is_answered": is_answered, "within_seconds": within, "name": name}
-    return Step(ASK, {**value, "listener": listener, "values": dict(values), **expected})
+    again = {"until_expected": True} if until_expected else {}
+    return Step(ASK, {**value, "listener": listener, "values": dict(values), **expected, **again})
 
 
 def run_tool(
@@ -98,15 +101,17 @@ def run_tool(
     output: Sequence[str] = (),
     no_output: Sequence[str] = (),
     within: float = TOOL_SECONDS,
+    until_expected: bool = False,
     name: str = "",
 ) -> Step:
     """Run one of Kafka's command-line tools and compare how it ends.
 
     tool is named as in Kafka's bin folder, without `.sh`. output and no_output are regular expressions, which the
     output (standard output and error together) contains, or does not. exit_code "timed out": the tool is still running
-    after this many seconds, and is killed.
+    after this many seconds, and is killed. With until_expected it is run again until it ends as expected, and not begun
+    again after this many seconds.
     """
     expected = {"exit_code": exit_code, "output": list(output), "no_output": list(no_output)}
-    return Step(
-        RUN_TOOL, {"tool": tool, "arguments": list(arguments), **expected, "within_seconds": within, "name": name}
-    )
+    value = {"tool": tool, "arguments": list(arguments), **expected, "within_seconds": within, "name": name}
+    again = {"until_expected": True} if until_expected else {}
+    return Step(RUN_TOOL, {**value, **again})

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from harness.model.nemesis_ops import HEAL, NemesisOps
+from harness.model.nemesis_ops import CHOOSE, HEAL, NemesisOps
 from harness.model.records.op import NEMESIS, Op
 from harness.model.story import FINAL_READS, MARK, STORY_BEGINS
 
@@ -118,7 +118,7 @@ def injections(history: Iterable[Op], ops: NemesisOps) -> tuple[Injections, ...]
     verified: Counter[str] = Counter()
     invocation: Op | None = None
     for op in history:
-        if op.process != NEMESIS or op.f == MARK or op.f in ops.waits | ops.heals:
+        if op.process != NEMESIS or op.f in (MARK, CHOOSE) or op.f in ops.waits | ops.heals:
             continue
         fault = ops.faults.get(op.f, op.f)
         if invocation is None or invocation.f != op.f:

@@ -16,7 +16,8 @@ from harness.commands.output.tables import table
 from harness.model import BadInput
 from harness.model.errors import EXIT_INVALID, EXIT_USAGE, EXIT_VALID
 from harness.model.story import LEADER, cut, kill
-from harness.planning.plan import Plan, StoryStep
+from harness.planning.plan import Plan
+from harness.planning.story_steps import StoryStep
 from harness.scenarios.description import describe
 from harness.scenarios.planned import FAMILIES, PLANNED
 from nodes.reference.system import check_switches

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from harness.model.conditions import ALL_FOLLOW_LEADER
 from harness.model.story import FINAL_READS, Step, lead, sleep, stop_clients, wait_until
-from harness.planning.plan import Plan, StoryStep
+from harness.planning.plan import Plan
+from harness.planning.story_steps import StoryStep
 from harness.planning.workloads import generator_of, workload_of
 from tests.support.engine_simulation import simulate
 

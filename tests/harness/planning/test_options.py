@@ -19,7 +19,8 @@ from harness.model import BadInput
 from harness.model.conditions import LEADER_KNOWN
 from harness.model.story import cut, sleep, wait_until
 from harness.planning.options import argv_of, takes
-from harness.planning.plan import ReproductionRequest, Request, StoryStep, checked, read_request
+from harness.planning.plan import ReproductionRequest, Request, checked, read_request
+from harness.planning.story_steps import StoryStep
 from harness.running.run import command_of
 from results.store import RunDirectory
 

@@ -11,7 +11,8 @@ from harness.model import BadInput
 from harness.model.faults.disks import corrupt_checkpoint, fill_disk, flip_bits, truncate_log
 from harness.model.faults.membership import elect
 from harness.model.faults.requests import create_topic
-from harness.planning.plan import Plan, StoryStep
+from harness.planning.plan import Plan
+from harness.planning.story_steps import StoryStep
 from harness.systems.cluster import refuse_unavailable_faults
 from harness.systems.reference import REFERENCE
 

@@ -13,8 +13,9 @@ from harness.model.faults.requests import create_topic, produce
 from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, intercept
 from harness.model.story import Step, wait_until
 from harness.model.systems import ClusterSpec
-from harness.planning.plan import Plan, StoryStep
+from harness.planning.plan import Plan
 from harness.planning.preflight import require_hosts
+from harness.planning.story_steps import StoryStep
 from harness.planning.workloads import workload_of
 from harness.systems import zookeeper
 from harness.systems.cluster import refuse_unavailable_faults

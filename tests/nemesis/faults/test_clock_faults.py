@@ -12,7 +12,8 @@ from harness import plugins
 from harness.model import NEMESIS, BadInput, Op
 from harness.model.hosts import Clock, ClockReading
 from harness.model.story import FOLLOWERS, LEADER, SKEWED, Step, cut, drift, heal, kill, reset_clock, skew, strobe
-from harness.planning.plan import Plan, StoryStep
+from harness.planning.plan import Plan
+from harness.planning.story_steps import StoryStep
 from harness.systems.cluster import refuse_unavailable_faults
 from nemesis.journal import UndoJournal, pending
 from nemesis.session import NemesisSession

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import chain, repeat
 from typing import Any
 
 import pytest
@@ -65,6 +66,20 @@ def test_request_is_sent_with_facts_and_its_response_is_recorded(context: Any) -
     assert request.values == {"cluster_id": "c", "topics": [{"replica_epoch": 8}]} == done["request"]
     assert (done["nodes"], done["response"], done["label"]) == ([2], RESPONSE, "a pre-vote to n2: as expected")
     assert [each["holds"] for each in done["compared"]] == [True, True, True]
+
+
+@pytest.mark.parametrize(("epochs", "found"), [([5, 6, 7, 8], []), ([5, 6], ["6"])])
+def test_request_is_repeated_until_its_response_is_as_expected(
+    context: Any, epochs: list[int], found: list[str]
+) -> None:
+    following = chain(epochs, repeat(epochs[-1]))
+
+    class Advancing(FakeProbe):
+        async def ask(self, *_: Any) -> Any:
+            return {"leader_epoch": next(following)}
+
+    step = ask("n1", "Vote", 2, {}, {"leader_epoch": 7}, within=0.5, until_expected=True)
+    assert [each for *_, each in differing(inject(context, Advancing(), step))] == found
 
 
 def test_each_field_that_differs_is_recorded_with_both_values(context: Any) -> None:

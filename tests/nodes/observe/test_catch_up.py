@@ -10,7 +10,8 @@ import pytest
 from harness.model import PeerFailure
 from harness.model.conditions import CAUGHT_UP
 from harness.model.story import FINAL_READS, heal
-from harness.planning.plan import Plan, StoryStep
+from harness.planning.plan import Plan
+from harness.planning.story_steps import StoryStep
 from harness.planning.workloads import generator_of, workload_of
 from nodes.observe.catch_up import CatchUp
 from nodes.observe.conditions import QuorumView
