@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from kio.schema.describe_configs.v4 import request as read_request
+from kio.schema.describe_configs.v4.response import DescribeConfigsResult
 from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import request as write_request
 from kio.static.primitive import i8
@@ -79,7 +80,7 @@ class RegisterSession:
 
     async def _write(self, op: Op) -> Op:
         assert op.node is not None
-        response = await self._connection(op.node).call(_write_request(op), TIMEOUT_MS)
+        response = await self._connection(op.node).call(self._write_request(op), TIMEOUT_MS)
         result = response.responses[0]
         if result.error_code is ErrorCode.none:
             return op.ok()
@@ -87,12 +88,21 @@ class RegisterSession:
 
     async def _read(self, op: Op) -> Op:
         assert op.node is not None
-        response = await self._connection(op.node).call(_read_request(op), TIMEOUT_MS)
-        result = response.results[0]
-        if result.error_code is not ErrorCode.none:
-            return self._rejected(op, result.error_code, result.error_message or "")
-        text = next((config.value for config in result.configs if config.name == CONFIG), None)
-        return op.ok(json.loads(text) if text else None)
+        response = await self._connection(op.node).call(self._read_request(op), TIMEOUT_MS)
+        refused = next((each for each in response.results if each.error_code is not ErrorCode.none), None)
+        if refused is not None:
+            return self._rejected(op, refused.error_code, refused.error_message or "")
+        return op.ok(self._returned([_value_of(each) for each in response.results]))
+
+    def _write_request(self, op: Op) -> write_request.IncrementalAlterConfigsRequest:
+        return write_of(str(op.key), op.value)
+
+    def _read_request(self, op: Op) -> read_request.DescribeConfigsRequest:
+        return read_of([str(op.key)])
+
+    def _returned(self, values: Sequence[Any]) -> Any:
+        """What a read returns, by the values of the resources that its request named; None for one without a value."""
+        return values[0]
 
     def _rejected(self, op: Op, error: ErrorCode, message: str) -> Op:
         """The end of an op after an error response. NOT_CONTROLLER with the active controller's id had no effect.
@@ -121,21 +131,27 @@ class RegisterSession:
         return self._connections[node]
 
 
-def _write_request(op: Op) -> write_request.IncrementalAlterConfigsRequest:
-    config = write_request.AlterableConfig(name=CONFIG, config_operation=SET, value=json.dumps(op.value))
-    resource = write_request.AlterConfigsResource(
-        resource_type=CLIENT_METRICS, resource_name=str(op.key), configs=(config,)
-    )
+def write_of(name: str, value: Any) -> write_request.IncrementalAlterConfigsRequest:
+    """A request that sets a resource's value."""
+    config = write_request.AlterableConfig(name=CONFIG, config_operation=SET, value=json.dumps(value))
+    resource = write_request.AlterConfigsResource(resource_type=CLIENT_METRICS, resource_name=name, configs=(config,))
     return write_request.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
 
 
-def _read_request(op: Op) -> read_request.DescribeConfigsRequest:
-    resource = read_request.DescribeConfigsResource(
-        resource_type=CLIENT_METRICS, resource_name=str(op.key), configuration_keys=(CONFIG,)
+def read_of(names: Iterable[str]) -> read_request.DescribeConfigsRequest:
+    """A request for the values of resources; the response has them in the same order."""
+    resources = tuple(
+        read_request.DescribeConfigsResource(
+            resource_type=CLIENT_METRICS, resource_name=name, configuration_keys=(CONFIG,)
+        )
+        for name in names
     )
-    return read_request.DescribeConfigsRequest(
-        resources=(resource,), include_synonyms=False, include_documentation=False
-    )
+    return read_request.DescribeConfigsRequest(resources=resources, include_synonyms=False, include_documentation=False)
+
+
+def _value_of(result: DescribeConfigsResult) -> Any:
+    text = next((config.value for config in result.configs if config.name == CONFIG), None)
+    return json.loads(text) if text else None
 
 
 @dataclass(frozen=True, slots=True)

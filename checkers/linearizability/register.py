@@ -21,15 +21,15 @@ CHECK = "register"
 def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
     """Every key without a valid order, and whether anything was read."""
     broken = linearizability.findings(history, REGISTER, CHECK, settings)
-    return broken.unionAll(no_progress(history, settings))
+    return broken.unionAll(no_progress(history, CHECK, settings))
 
 
-def no_progress(history: DataFrame, settings: JudgeSettings) -> DataFrame:
+def no_progress(history: DataFrame, check: str, settings: JudgeSettings) -> DataFrame:
     """One unknown if a workload that should read never did: such a run proves nothing."""
     reads = history.where((fn.col("process") >= 0) & (fn.col("f") == "read") & (fn.col("type") == "ok"))
     # One read is enough, and avoids reading a large history again.
     none = reads.limit(1).agg(fn.count("*").alias("reads")).where((fn.col("reads") == 0) & fn.lit(not settings.idle))
-    return finding(none, CHECK, "no-progress", fn.lit("no read of a register ever returned"), severity="unknown")
+    return finding(none, check, "no-progress", fn.lit("no read ever returned"), severity="unknown")
 
 
 REGISTER_CHECK = Check(findings, judges="operation")

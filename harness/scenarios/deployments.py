@@ -69,6 +69,11 @@ PORTS_CHANGED = mark("all ports have changed")
 PORTS_RETURN = mark("the ports are as before")
 
 
+def changes_port(node: int) -> tuple[Step, ...]:
+    """A node restarts with another port."""
+    return (configure(f"n{node}", OTHER_PORT), wait_until(is_follower(node)), wait_until(BROKERS_LIVE))
+
+
 def leader_knows_port(node: int) -> Step:
     """Ask the leader until it knows the new port of a voter, which tells it with UpdateRaftVoter (KIP-853)."""
     port = {f"nodes.{node - 1}.listeners.0.port": int(OTHER_PORT["splitbrain.controller.port"])}
@@ -103,16 +108,11 @@ RA_22 = Scenario(
         on(kafka="newest 4"),
         story=(
             *N1_LEADS,
-            *(
-                step
-                for node in (2, 3, 1)
-                for step in (
-                    configure(f"n{node}", OTHER_PORT),
-                    wait_until(is_follower(node)),
-                    wait_until(BROKERS_LIVE),
-                    leader_knows_port(node),
-                )
-            ),
+            *changes_port(2),
+            leader_knows_port(2),
+            *changes_port(3),
+            leader_knows_port(3),
+            *changes_port(1),
             PORTS_CHANGED,
             kill("n2"),
             kill("n3"),

@@ -123,6 +123,19 @@ def test_local_reads_are_stale() -> None:
     assert stale_reads(read_mode="local") > 0
 
 
+def test_reads_of_an_idle_quorum_do_not_wait_for_the_next_record() -> None:
+    """The followers' fetches are parked, or on their way back to the leader, when a read arrives."""
+    quorum = Simulation(seed=1)
+    leader = quorum.elect()
+    quorum.run(1_000)
+    for gap_ms in range(12):
+        quorum.run(gap_ms)
+        read = quorum.read(leader, "key")
+        quorum.run(100)
+        assert read.completed_ms is not None
+        assert read.completed_ms - read.invoked_ms < 50
+
+
 @pytest.mark.parametrize(("mode", "is_immediate"), [("lease", True), ("read-index", False)])
 def test_lease_read_is_immediate_and_read_index_takes_a_round_trip(mode: str, is_immediate: bool) -> None:
     quorum = Simulation(seed=1, read_mode=mode)

@@ -119,11 +119,8 @@ class Leadership:
         self._flush_ms = min(self._flush_ms, self._context.now_ms + self._settings.append_linger_ms)
 
     def read(self, request_id: RequestId, request: ReadRequest) -> None:
-        """Handle a read; without a valid lease, parked fetches are answered so that the followers fetch again."""
+        """Handle a read; the response follows when it is known that no other node led when it arrived."""
         self._reads.append(_Read(request_id, request.resources, self._context.turn))
-        if not self._holds_lease():
-            for parked in self._take_parked():
-                self._respond(parked, b"")
 
     def advance(self) -> None:
         """Do what is due after an event: append, commit, respond."""
@@ -240,11 +237,12 @@ class Leadership:
         return parked
 
     def _answer_fetch(self, parked: _ParkedFetch) -> bool:
-        """Respond if there is new data or a new high watermark, or the wait time is over; returns whether it did."""
-        request = parked.request
+        """Respond if there is new data or a new high watermark, if a read waits for the follower to fetch again, or if
+        the wait time is over; returns whether it did."""
+        request, progress = parked.request, self._progress(parked.request.replica_id)
         data = self._context.log.read(request.fetch_offset, request.max_bytes)
-        has_news = bool(data) or self.high_watermark > self._progress(request.replica_id).sent_high_watermark
-        if has_news or self._context.now_ms >= parked.deadline_ms:
+        has_news = bool(data) or self.high_watermark > progress.sent_high_watermark
+        if has_news or self._confirms_a_read(progress) or self._context.now_ms >= parked.deadline_ms:
             self._respond(parked, data)
             return True
         return False
@@ -257,6 +255,10 @@ class Leadership:
 
     def _fetch_response(self, data: bytes) -> FetchResponse:
         return FetchResponse(ErrorCode.none, self._settings.node_id, self._state.epoch, self.high_watermark, data=data)
+
+    def _confirms_a_read(self, progress: Progress) -> bool:
+        """Whether a read waits for a response that the follower confirms by fetching again, and none is on its way."""
+        return bool(self._reads) and self._reads[-1].turn > progress.sent_turn and not self._holds_lease()
 
     def _answer_reads(self) -> None:
         if not self._reads or self.high_watermark < 0:

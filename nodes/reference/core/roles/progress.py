@@ -23,10 +23,10 @@ class Progress:
     last_fetch_ms: int = NEVER_BEFORE_MS
     last_caught_up_ms: int = NEVER_BEFORE_MS  # the latest time at which it had all records that the leader had then
     sent_high_watermark: int = -1  # in the latest response
+    sent_turn: int = -1  # the turn of the event in which the leader sent it
     confirmed_ms: int = NEVER_BEFORE_MS  # when the leader sent the latest response known to have been received
     confirmed_turn: int = -1  # the turn of the event in which the leader sent that response
     _sent_ms: int = NEVER_BEFORE_MS
-    _sent_turn: int = -1
     _sent_on: int = -1
     _leader_end_at_fetch: int = 0
 
@@ -34,7 +34,7 @@ class Progress:
         """Record a valid fetch; returns whether it confirms that the previous response was received."""
         confirms = connection == self._sent_on
         if confirms:
-            self.confirmed_ms, self.confirmed_turn = self._sent_ms, self._sent_turn
+            self.confirmed_ms, self.confirmed_turn = self._sent_ms, self.sent_turn
         if end_offset >= leader_end_offset:
             self.last_caught_up_ms = now_ms
         elif end_offset >= self._leader_end_at_fetch and self.last_fetch_ms > NEVER_BEFORE_MS:
@@ -45,7 +45,7 @@ class Progress:
 
     def responded(self, connection: int, high_watermark: int, now_ms: int, turn: int) -> None:
         """Record a successful response."""
-        self._sent_on, self._sent_ms, self._sent_turn = connection, now_ms, turn
+        self._sent_on, self._sent_ms, self.sent_turn = connection, now_ms, turn
         self.sent_high_watermark = high_watermark
 
 
