@@ -75,6 +75,11 @@ def wait_until(condition: Condition, within: float = AWAIT_SECONDS) -> Step:
     return Step(AWAIT, {"condition": condition.to_json(), "within_seconds": within})
 
 
+def when(condition: Condition, within: float) -> Step:
+    """Go on as soon as a condition holds, or after this many seconds if it does not."""
+    return Step(AWAIT, {"condition": condition.to_json(), "within_seconds": within, "is_required": False})
+
+
 def sleep(duration_seconds: float) -> Step:
     """Wait; active faults stay in place."""
     return Step(SLEEP, duration_seconds)

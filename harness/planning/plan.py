@@ -49,8 +49,8 @@ def _absolute(path: str) -> str:
     return str(Path(path).absolute())
 
 
-def _system_name(name: str) -> str:
-    """Refuses what cannot be a system; harness.plugins.system says whether a system of the name is installed."""
+def system_name(name: str) -> str:
+    """The name. Raises ValueError for what cannot be a system; harness.plugins.system says whether it is installed."""
     family, colon, version = name.partition(":")
     known = plugins.names("systems")
     if not colon and family not in known:
@@ -158,7 +158,7 @@ class Request(Load):
     )
     story: Story = Field(default=[], description="Steps in place of random faults (plan files only).")
 
-    _system_exists = field_validator("system")(_system_name)
+    _system_exists = field_validator("system")(system_name)
 
     @field_validator("faults")
     @classmethod
@@ -192,7 +192,7 @@ class ReproductionRequest(Target):
     full: bool = Field(default=False, description="Run the story for as long as its document asks, where that is long.")
     seed: int | None = Field(default=None, ge=0, description=SEED)
 
-    _system_exists = field_validator("system")(_system_name)
+    _system_exists = field_validator("system")(system_name)
 
 
 class Plan(Load):

@@ -41,6 +41,7 @@ class _Condition(Arguments):
 class _Await(Arguments):
     condition: _Condition
     within_seconds: Seconds
+    is_required: bool = True
 
 
 class _Choose(Arguments):

@@ -90,7 +90,8 @@ def _expectation(expectation: Expectation) -> str:
 
 def _step(step: Step) -> str:
     if step.f == AWAIT:
-        return f"wait until {Condition.from_json(step.value['condition'])}"
+        most = "" if step.value.get("is_required", True) else f", {step.value['within_seconds']:g} s at most"
+        return f"wait until {Condition.from_json(step.value['condition'])}{most}"
     if step.f == SLEEP:
         return f"wait {step.value:g} s"
     if step.f == INTERCEPT:

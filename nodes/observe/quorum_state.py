@@ -23,11 +23,16 @@ class QuorumState:
 
 
 def read_quorum_state(path: Path) -> QuorumState | None:
-    """The file's content; None if there is no file. Raises PeerFailure if it is not a valid quorum-state."""
+    """The file's content; None if there is no file.
+
+    Raises PeerFailure if it is not a valid quorum-state, or if its disk fails.
+    """
     try:
         text = path.read_text(errors="replace")
     except FileNotFoundError:
         return None
+    except OSError as error:  # e.g. a file system that was shut down to lose what was not synced
+        raise PeerFailure(f"reading {path}: {error.strerror}") from error
     try:
         fields = json.loads(text)
         return QuorumState(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
+
 import pytest
 
 from harness.model import PeerFailure
@@ -38,6 +41,15 @@ def test_both_versions_of_quorum_state_are_read(tmp_path, text, expected):
     path = tmp_path / "quorum-state"
     path.write_text(text)
     assert read_quorum_state(path) == expected
+
+
+def test_quorum_state_on_a_disk_that_fails_is_a_failure_of_the_node(tmp_path, monkeypatch):
+    def fails(*_arguments, **_options):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(Path, "read_text", fails)
+    with pytest.raises(PeerFailure, match="quorum-state: Input/output error"):
+        read_quorum_state(tmp_path / "quorum-state")
 
 
 def test_missing_quorum_state_is_none(tmp_path):

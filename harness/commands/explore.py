@@ -1,0 +1,58 @@
+"""`splitbrain explore`: random runs, one after another, until one shows a broken guarantee."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+
+from harness.commands.options import STORE, MasterOption, StoreOption, examples, prints
+from harness.commands.output.console import Output, exit_code, print_json, print_verdict
+from harness.commands.output.progress import progress
+from harness.exploration.request import ExplorationRequest
+from harness.model import Verdict
+from harness.model.plurals import counted
+from harness.planning.options import takes
+from harness.planning.plan import checked
+from results.run_verdict import RunVerdict
+from results.store import RunDirectory
+
+
+@takes(ExplorationRequest)
+@prints(progress=True)
+def explore(values: Mapping[str, Any], output: Output, store: StoreOption = STORE, master: MasterOption = None) -> None:
+    """Draw runs at random and check them, until one shows a broken guarantee or the time is over."""
+    from harness.exploration.explore import explore as explored
+
+    request = checked(ExplorationRequest, values)
+    verdicts: list[RunVerdict] = []
+    with progress(output.verbosity) as on_event:
+        for directory, verdict in explored(request, store, master, on_event):
+            verdicts.append(verdict)
+            if output.is_json or verdict.verdict is Verdict.INVALID:
+                print_verdict(verdict, directory, output)
+            else:
+                print(_line(directory, verdict), flush=True)
+    if output.is_json:
+        print_json({"runs": len(verdicts), **_tally(verdicts)})
+    else:
+        tally = ", ".join(f"{number} {name}" for name, number in _tally(verdicts).items())
+        print(f"{counted(len(verdicts), 'run')}: {tally}")
+    raise typer.Exit(exit_code(verdicts))
+
+
+def _line(directory: RunDirectory, verdict: RunVerdict) -> str:
+    return f"{verdict.verdict.value}: {verdict.summary} {directory.path}"
+
+
+def _tally(verdicts: list[RunVerdict]) -> dict[str, int]:
+    counts = Counter(verdict.verdict for verdict in verdicts)
+    return {verdict.value: counts[verdict] for verdict in Verdict if counts[verdict]}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    commands = ("splitbrain explore", "splitbrain explore --system kafka:4.3.1 --time-limit 2700 --keep-going true")
+    app.command("explore", epilog=examples(*commands))(explore)

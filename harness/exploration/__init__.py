@@ -1,0 +1,1 @@
+"""Random exploration: runs whose schedule, load and settings are drawn, one after another, until one shows a bug."""

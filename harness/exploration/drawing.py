@@ -1,0 +1,189 @@
+"""Draws the runs of an exploration: nodes and their settings, workload and load, which kinds of faults, and the story.
+
+    request = drawn(ExplorationRequest(system="reference"), seed=7, available=plugins.actions())
+
+Each run has some kinds of faults only (swarm testing: Groce et al., ISSTA 2012), so that some runs are all about one.
+Its story begins with one of the moves that every exploration must have, by its seed, so that as many runs with
+consecutive seeds have all of them. The others (nemesis.moves) follow in random order, none again before every other was
+dealt. The same seed gives the same run.
+
+Contains the draws. Does not contain the moves, or carrying a run out.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from typing import Final
+
+from harness import plugins
+from harness.exploration.request import ExplorationRequest
+from harness.model import BadInput
+from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN
+from harness.model.faults.disks import FileSystem
+from harness.model.nemesis_ops import SLEEP
+from harness.model.story import ALL, Step, heal, kill, mark, sleep, start, wait_until
+from harness.planning.plan import Request
+from harness.planning.story_steps import StoryStep
+from nemesis.moves import MOVES, Draw, Timeouts
+
+KIND_SHARE: Final = 0.5
+"""The share of runs that have a kind of fault."""
+OFTEN: Final = ("partition", "kill")
+"""The kinds that most moves need."""
+OFTEN_SHARE: Final = 0.8
+ESSENTIAL: Final = (
+    "leader cut off",
+    "leader does not send",
+    "leader does not receive",
+    "stale follower",
+    "uncommitted tail",
+    "all restart",
+    "power failure of all",
+    "hub",
+    "votes are held",
+    "fault at an event",
+)
+"""The moves with which stories begin, in turn: cuts in each direction, double faults, restarts, lost writes, events."""
+CALM_SECONDS: Final = (0.1, 2.0)
+"""The pause after a move is healed, in which the cluster recovers, or does not quite."""
+HEAL_SECONDS: Final = 0.3
+"""About how long healing takes."""
+SAMPLES: Final = 30
+"""How many draws of a move show all that it can do."""
+SETTLE_SECONDS: Final = 4.0
+"""The pause at the end of a story: followers that were left behind truncate, catch up, or do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """What is drawn for a system.
+
+    fetch_ms and election_ms are the quorum's timeouts, rates are client operations per second. switches maps others to
+    the values of which one is drawn, the default first.
+    """
+
+    fetch_ms: Sequence[int]
+    election_ms: Sequence[int]
+    nodes: Sequence[int]
+    rates: Sequence[int]
+    workloads: Sequence[str]
+    switches: Mapping[str, Sequence[str]]
+
+
+RANGES: Final[Mapping[str, Ranges]] = {
+    "reference": Ranges(
+        fetch_ms=(500, 1000, 2000),
+        election_ms=(300, 600, 1000),
+        nodes=(3, 3, 5),
+        rates=(100, 300, 600),
+        workloads=("set", "register"),
+        switches={
+            "controller.quorum.append.linger.ms": ("0", "25"),
+            "controller.quorum.request.timeout.ms": ("2000", "500"),
+            "metadata.max.idle.interval.ms": ("500", "0"),
+            "reference.read_mode": ("read-index", "read-index", "lease"),
+        },
+    ),
+    "kafka": Ranges(
+        fetch_ms=(1000, 2000),
+        election_ms=(500, 1000),
+        nodes=(3,),
+        rates=(50, 200),
+        workloads=("set", "register"),
+        switches={
+            "controller.quorum.append.linger.ms": ("25", "0"),
+            "controller.quorum.request.timeout.ms": ("2000", "1000"),
+        },
+    ),
+}
+"""The ranges of each system; of another, those of Kafka."""
+
+
+def drawn(request: ExplorationRequest, seed: int, available: Collection[str]) -> Request:
+    """The run of this seed. available are the actions that are possible here; a move that needs others is not drawn."""
+    choice = random.Random(f"exploration {seed}")
+    ranges = RANGES.get(request.system.partition(":")[0], RANGES["kafka"])
+    fetch_ms, election_ms = choice.choice(ranges.fetch_ms), choice.choice(ranges.election_ms)
+    nodes = choice.choice(ranges.nodes)
+    draw = Draw(choice, nodes, Timeouts(fetch_ms / 1000, election_ms / 1000))
+    switches = {
+        "controller.quorum.fetch.timeout.ms": str(fetch_ms),
+        "controller.quorum.election.timeout.ms": str(election_ms),
+        **{name: value for name, values in ranges.switches.items() if (value := choice.choice(values)) != values[0]},
+    }
+    possible = [name for name in MOVES if actions_of(name, nodes) <= set(available)]
+    first = _first(seed, possible)
+    story = _story(draw, first, _moves(choice, possible, first, nodes), request.run_seconds)
+    return Request(
+        name="explore",
+        system=request.system,
+        switch={**switches, **request.switches},
+        feature=request.features,
+        hosts=request.hosts,
+        inventory=request.inventory,
+        disk=_disk(story),
+        nodes=nodes,
+        workload=choice.choice(ranges.workloads),
+        rate=float(choice.choice(ranges.rates)),
+        seed=seed,
+        story=[StoryStep.of(step) for step in story],
+    )
+
+
+def _first(seed: int, possible: Collection[str]) -> str:
+    """The move with which the run of this seed begins. Raises BadInput if no move is possible."""
+    essential = [name for name in ESSENTIAL if name in possible] or sorted(possible)
+    if not essential:
+        raise BadInput("explore: none of its faults is available here; see splitbrain faults")
+    return essential[seed % len(essential)]
+
+
+def _moves(choice: random.Random, possible: Collection[str], first: str, nodes: int) -> list[str]:
+    """The moves of a run: those whose kinds of faults were all drawn. The kinds of the first one are."""
+    kinds_of = {name: kinds_of_move(name, nodes) for name in possible}
+    kinds = sorted(frozenset().union(*kinds_of.values()) - kinds_of[first])
+    left_out = {kind for kind in kinds if choice.random() > (OFTEN_SHARE if kind in OFTEN else KIND_SHARE)}
+    return [name for name, kinds in kinds_of.items() if not kinds & left_out]
+
+
+@cache
+def actions_of(move: str, nodes: int) -> frozenset[str]:
+    """The faults' actions that a move may have, as SAMPLES draws of it show."""
+    draw = Draw(random.Random(0), nodes, Timeouts(1, 1))
+    return frozenset(step.f for _ in range(SAMPLES) for step in MOVES[move](draw)) & set(plugins.actions())
+
+
+def kinds_of_move(move: str, nodes: int) -> frozenset[str]:
+    """The kinds of faults that a move injects; an action that ends another, such as a start, is none."""
+    faults = plugins.actions()
+    actions = actions_of(move, nodes)
+    return frozenset(faults[name].name for name in actions if not faults[name].actions[name].ends)
+
+
+def _story(draw: Draw, first: str, moves: Sequence[str], seconds: float) -> list[Step]:
+    """Moves, each healed, for about this many seconds; and an end in which the cluster can settle."""
+    story: list[Step] = [wait_until(ALL_FOLLOW_LEADER)]
+    elapsed, dealt = 0.0, chain([first], _dealt(draw.random, moves))
+    while elapsed < seconds:
+        name = next(dealt)
+        calm = sleep(round(draw.random.uniform(*CALM_SECONDS), 2))
+        steps = [mark(name), *MOVES[name](draw), heal(), calm]
+        story += steps
+        elapsed += HEAL_SECONDS + sum(step.value for step in steps if step.f == SLEEP)
+    last = [kill(ALL), start()] if "all restart" in moves else []
+    return [*story, *last, wait_until(LEADER_KNOWN), sleep(SETTLE_SECONDS)]
+
+
+def _dealt(choice: random.Random, cards: Sequence[str]) -> Iterator[str]:
+    """The cards in random order, again and again."""
+    while True:
+        yield from choice.sample(cards, len(cards))
+
+
+def _disk(story: Sequence[Step]) -> FileSystem:
+    """What the story needs: only a disk of its own can lose what was not synced."""
+    return "ext4" if any(step.f == "lose_unsynced" for step in story) else "directory"

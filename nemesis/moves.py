@@ -1,0 +1,325 @@
+"""Moves: short sequences of faults in the order in which bugs of consensus show themselves, with times drawn around the
+system's own timeouts.
+
+    draw = Draw(random.Random(7), nodes=3, timeouts=Timeouts(fetch_seconds=2, election_seconds=1))
+    MOVES["stale follower"](draw)
+
+A move leaves its faults in place; the schedule heals them (harness.exploration). Its roles and times are drawn, so the
+same move is another sequence each time. A move waits for an event for a limited time, and goes on.
+
+Contains the moves. Does not contain which of them a run has, or in which order.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations, permutations
+
+from harness.model.conditions import LEADER_KNOWN, is_candidate, is_follower, is_prospective
+from harness.model.faults.disks import lose_unsynced, slow_disk
+from harness.model.faults.rpc import (
+    CLOSE,
+    DROP,
+    DUPLICATE,
+    HOLD,
+    HOLD_AND_LOSE,
+    Api,
+    RpcMatch,
+    RpcRule,
+    delay,
+    intercept,
+)
+from harness.model.faults.rpc import (
+    Direction as Way,
+)
+from harness.model.hosts import Link
+from harness.model.story import (
+    ALL,
+    FOLLOWERS,
+    LEADER,
+    MAJORITY,
+    ONE,
+    Direction,
+    Step,
+    configure,
+    cut,
+    cut_links,
+    heal_links,
+    kill,
+    lead,
+    only_links,
+    partition,
+    pause,
+    resume,
+    sleep,
+    start,
+    stop,
+    when,
+)
+
+DIRECTIONS: tuple[Direction, ...] = ("both", "out", "in")
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """The system's own timeouts, which decide what a fault of a certain length does."""
+
+    fetch_seconds: float
+    election_seconds: float
+
+    @property
+    def replacement_seconds(self) -> float:
+        """How long it takes at most until a leader that is cut off is replaced, if the first election succeeds."""
+        return self.fetch_seconds + 2 * self.election_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """The random choices of a schedule; nodes is the number of nodes."""
+
+    random: random.Random
+    nodes: int
+    timeouts: Timeouts
+    _numbers: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_numbers", tuple(range(1, self.nodes + 1)))
+
+    def moment(self) -> Step:
+        """A pause that is short beside every timeout."""
+        return self._sleep(0.02, 0.5)
+
+    def around_a_timeout(self) -> Step:
+        """A pause below the fetch timeout, about as long, or beyond it."""
+        return sleep(_rounded(self.timeouts.fetch_seconds * self.random.choice([0.4, 0.8, 1.0, 1.2, 1.6])))
+
+    def until_replaced(self) -> Step:
+        """A pause in which a leader that is gone is replaced, and the new one works for some time."""
+        return sleep(_rounded(self.timeouts.replacement_seconds * self.random.uniform(1.0, 1.6)))
+
+    def node(self) -> int:
+        """One of the nodes."""
+        return self.random.choice(self._numbers)
+
+    def links_of(self, node: int) -> list[Link]:
+        """The links between a node and all others."""
+        return [link for link in permutations(self._numbers, 2) if node in link]
+
+    def all_links(self) -> list[Link]:
+        """Every link."""
+        return list(permutations(self._numbers, 2))
+
+    def links_without(self, hub: int) -> list[Link]:
+        """The links between nodes other than this one."""
+        return [link for link in permutations(self._numbers, 2) if hub not in link]
+
+    def leader_links(self) -> list[tuple[int, int]]:
+        """A star around node 1, for the leader, without one of its followers; the followers reach each other."""
+        lost = self.random.choice(self._numbers[1:])
+        return [pair for pair in combinations(self._numbers, 2) if pair != (1, lost)]
+
+    def _sleep(self, least: float, most: float) -> Step:
+        return sleep(_rounded(self.timeouts.fetch_seconds * self.random.uniform(least, most)))
+
+
+def _rounded(seconds: float) -> float:
+    return round(seconds, 2)
+
+
+Move = Callable[[Draw], list[Step]]
+"""Draws the steps of a move."""
+
+
+def _leader_cut_off(direction: Direction) -> Move:
+    return lambda draw: [cut(LEADER, direction), draw.until_replaced()]
+
+
+def _follower_cut_off(draw: Draw) -> list[Step]:
+    return [cut(FOLLOWERS, draw.random.choice(DIRECTIONS)), draw.around_a_timeout()]
+
+
+def _shape(draw: Draw) -> list[Step]:
+    """Of three nodes a ring and a bridge cut nothing that other moves do not; halves are one node and the others."""
+    shapes = ("halves", "random halves", "minority", *(("majorities ring", "bridge") if draw.nodes > 3 else ()))
+    direction = draw.random.choice(DIRECTIONS)
+    return [partition(draw.random.choice(shapes), direction), draw.until_replaced()]
+
+
+def _leader_loses_a_follower(draw: Draw) -> list[Step]:
+    return [only_links(draw.leader_links(), leader_as=1), draw.until_replaced()]
+
+
+def _flapping_node(draw: Draw) -> list[Step]:
+    node = draw.node()
+    flap = [cut(f"n{node}"), draw.around_a_timeout(), heal_links(draw.links_of(node)), draw.moment()]
+    return flap * draw.random.randint(2, 3)
+
+
+def _hub(draw: Draw) -> list[Step]:
+    """All others reach only one node, which restarts again and again: it votes, and is asked again."""
+    hub = draw.node()
+    restart = [kill(f"n{hub}"), start(f"n{hub}"), draw.around_a_timeout()]
+    return [cut_links(draw.links_without(hub)), draw.around_a_timeout(), *restart * draw.random.randint(2, 4)]
+
+
+def _stale_follower(draw: Draw) -> list[Step]:
+    """A node falls behind; the leader dies as it returns."""
+    node = draw.node()
+    behind = [cut(f"n{node}"), draw.around_a_timeout()]
+    return [*behind, kill(LEADER), heal_links(draw.links_of(node)), draw.until_replaced()]
+
+
+def _uncommitted_tail(draw: Draw) -> list[Step]:
+    """A leader appends alone, another one commits and dies, and the first returns: Raft's figure 8."""
+    alone = [cut(LEADER), draw.until_replaced(), kill(LEADER), heal_links(draw.all_links())]
+    return [*alone, draw.until_replaced(), start(), draw.moment()]
+
+
+def _restart(who: str) -> Move:
+    return lambda draw: [kill(who), draw.random.choice([draw.moment, draw.around_a_timeout])(), start(), draw.moment()]
+
+
+def _all_restart(draw: Draw) -> list[Step]:
+    return [kill(ALL), draw.moment(), start(), draw.moment()]
+
+
+def _leaders_die(draw: Draw) -> list[Step]:
+    """Each new leader dies soon after its election, while a majority is left."""
+    deaths = [kill(LEADER), draw.until_replaced(), start(), when(LEADER_KNOWN, 2), draw.moment()]
+    return deaths * draw.random.randint(2, 3)
+
+
+def _leader_stops(draw: Draw) -> list[Step]:
+    """A leader ends in good order and returns."""
+    return [stop(LEADER), draw.moment(), start(), draw.moment()]
+
+
+def _pause(who: str) -> Move:
+    return lambda draw: [pause(who), draw.random.choice([draw.around_a_timeout, draw.until_replaced])(), resume()]
+
+
+def _paused_leader_returns(draw: Draw) -> list[Step]:
+    """A paused leader returns when its successor has died."""
+    return [pause(LEADER), draw.until_replaced(), kill(LEADER), resume(), draw.moment(), start(), draw.moment()]
+
+
+def _power_failure(who: str) -> Move:
+    return lambda draw: [lose_unsynced(who), draw.moment(), start(), draw.moment()]
+
+
+def _power_failure_of_a_voter(draw: Draw) -> list[Step]:
+    """A node votes, and loses what it did not sync."""
+    node = draw.node()
+    fails = [when(is_follower(node), draw.timeouts.replacement_seconds), lose_unsynced(f"n{node}"), start(f"n{node}")]
+    return [kill(LEADER), *fails, draw.until_replaced(), start()]
+
+
+def _slow_disk(draw: Draw) -> list[Step]:
+    slow = slow_disk(draw.random.choice([LEADER, FOLLOWERS]), draw.random.choice([20.0, 100.0, 400.0]))
+    return [slow, draw.around_a_timeout(), kill(LEADER), draw.moment()]
+
+
+def _votes_are_held(draw: Draw) -> list[Step]:
+    """Votes are on their way for as long as an election takes: the candidate dies, or a voter does."""
+    node = draw.node()
+    held = RpcRule(
+        "votes", RpcMatch((Api.VOTE,), "response", pre_vote=False), draw.random.choice([HOLD, HOLD_AND_LOSE])
+    )
+    event = draw.random.choice([is_candidate, is_prospective, is_follower])(node)
+    fault = draw.random.choice([[kill(f"n{node}"), start(f"n{node}")], [pause(f"n{node}"), draw.moment(), resume()]])
+    return [intercept(held), cut(LEADER), when(event, draw.timeouts.replacement_seconds), *fault, draw.moment()]
+
+
+def _votes_are_lost(draw: Draw) -> list[Step]:
+    pre_vote = draw.random.choice([None, False])
+    share = draw.random.choice([0.5, 1.0])
+    rule = RpcRule("votes", RpcMatch((Api.VOTE,), "response", pre_vote=pre_vote, probability=share), DROP)
+    return [intercept(rule), kill(LEADER), draw.until_replaced()]
+
+
+def _new_leader_is_not_announced(draw: Draw) -> list[Step]:
+    rule = RpcRule("announcements", RpcMatch((Api.BEGIN_QUORUM_EPOCH,), "request"), DROP)
+    return [intercept(rule), kill(LEADER), draw.until_replaced(), start(), draw.moment()]
+
+
+def _fetches_are_disturbed(draw: Draw) -> list[Step]:
+    direction: Way = draw.random.choice(["request", "response"])
+    late = delay(int(1000 * draw.timeouts.fetch_seconds * draw.random.choice([0.1, 0.6, 1.2])))
+    action = draw.random.choice([DROP, CLOSE, late])
+    rule = RpcRule(
+        "fetches", RpcMatch((Api.FETCH,), direction, probability=draw.random.choice([0.1, 0.5, 1.0])), action
+    )
+    return [intercept(rule), draw.until_replaced()]
+
+
+def _requests_are_duplicated(draw: Draw) -> list[Step]:
+    twice = RpcRule("duplicates", RpcMatch((Api.FETCH, Api.VOTE, Api.BEGIN_QUORUM_EPOCH), "request"), DUPLICATE)
+    return [intercept(twice), kill(LEADER), draw.until_replaced(), start(), draw.moment()]
+
+
+def _appended_and_not_committed(draw: Draw) -> list[Step]:
+    """The followers have the leader's records, and cannot say so before it dies."""
+    held = RpcRule("fetches", RpcMatch((Api.FETCH,), "request"), draw.random.choice([HOLD, HOLD_AND_LOSE]))
+    return [intercept(held), draw.moment(), draw.random.choice([kill, pause])(LEADER), draw.until_replaced()]
+
+
+def _fault_at_an_event(draw: Draw) -> list[Step]:
+    """A node is cut off, killed or paused when it becomes a candidate, asks for pre-votes, or follows."""
+    node, patience = draw.node(), draw.timeouts.replacement_seconds
+    event = draw.random.choice([is_candidate, is_prospective, is_follower])(node)
+    gone, fault = draw.random.choice([(kill, cut), (kill, kill), (cut, kill), (cut, pause)])
+    return [gone(LEADER), when(event, patience), fault(f"n{node}"), draw.until_replaced(), start(), draw.moment()]
+
+
+def _another_leader(draw: Draw) -> list[Step]:
+    return [lead(ONE), draw.moment()]
+
+
+def _other_timeouts(draw: Draw) -> list[Step]:
+    """A node whose timeouts differ from those of the others."""
+    factor = draw.random.choice([0.3, 3])
+    timeout = draw.random.choice(["fetch", "election"])
+    seconds = draw.timeouts.fetch_seconds if timeout == "fetch" else draw.timeouts.election_seconds
+    name = f"controller.quorum.{timeout}.timeout.ms"
+    return [
+        configure(draw.random.choice([LEADER, FOLLOWERS]), {name: str(int(1000 * factor * seconds))}),
+        draw.moment(),
+    ]
+
+
+MOVES: Mapping[str, Move] = {
+    "leader cut off": _leader_cut_off("both"),
+    "leader does not send": _leader_cut_off("out"),
+    "leader does not receive": _leader_cut_off("in"),
+    "follower cut off": _follower_cut_off,
+    "shape": _shape,
+    "leader loses a follower": _leader_loses_a_follower,
+    "flapping node": _flapping_node,
+    "hub": _hub,
+    "stale follower": _stale_follower,
+    "uncommitted tail": _uncommitted_tail,
+    "leader restarts": _restart(LEADER),
+    "follower restarts": _restart(FOLLOWERS),
+    "majority restarts": _restart(MAJORITY),
+    "all restart": _all_restart,
+    "leaders die": _leaders_die,
+    "leader stops": _leader_stops,
+    "leader paused": _pause(LEADER),
+    "follower paused": _pause(FOLLOWERS),
+    "paused leader returns": _paused_leader_returns,
+    "power failure of the leader": _power_failure(LEADER),
+    "power failure of all": _power_failure(ALL),
+    "power failure of a voter": _power_failure_of_a_voter,
+    "slow disk": _slow_disk,
+    "votes are held": _votes_are_held,
+    "votes are lost": _votes_are_lost,
+    "new leader is not announced": _new_leader_is_not_announced,
+    "fetches are disturbed": _fetches_are_disturbed,
+    "requests are duplicated": _requests_are_duplicated,
+    "appended and not committed": _appended_and_not_committed,
+    "fault at an event": _fault_at_an_event,
+    "another leader": _another_leader,
+    "other timeouts": _other_timeouts,
+}

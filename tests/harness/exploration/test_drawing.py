@@ -1,0 +1,81 @@
+"""What an exploration draws: the same run for the same seed, every essential situation in ten runs, swarms of kinds."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness import plugins
+from harness.exploration.drawing import ESSENTIAL, drawn, kinds_of_move
+from harness.exploration.request import ExplorationRequest
+from harness.model import BadInput
+from harness.model.nemesis_ops import SLEEP
+from harness.model.story import MARK
+from harness.planning.plan import Request
+
+REQUEST = ExplorationRequest(system="reference")
+ALL = frozenset(plugins.actions())
+
+
+def moves_of(run: Request) -> list[str]:
+    """The moves of a run's story, in order."""
+    return [step.value for step in run.story if step.f == MARK]
+
+
+def test_seed_determines_the_run() -> None:
+    assert drawn(REQUEST, 5, ALL) == drawn(REQUEST, 5, ALL)
+    assert drawn(REQUEST, 5, ALL) != drawn(REQUEST, 6, ALL)
+
+
+@pytest.mark.parametrize("seed", [0, 7, 1234])
+def test_any_ten_runs_have_every_essential_move(seed: int) -> None:
+    firsts = [moves_of(drawn(REQUEST, seed + number, ALL))[0] for number in range(10)]
+    assert sorted(firsts) == sorted(ESSENTIAL)
+
+
+def test_move_is_dealt_again_only_after_all_others() -> None:
+    for seed in range(10):
+        _, *dealt = moves_of(drawn(REQUEST.model_copy(update={"run_seconds": 200}), seed, ALL))
+        rounds = len(set(dealt))
+        assert len(dealt) > rounds, "the story is long enough for a second round"
+        assert sorted(dealt[:rounds]) == sorted(set(dealt))
+
+
+def test_runs_differ_in_their_kinds_of_faults() -> None:
+    """Swarm testing: few kinds in some runs, many in others, and each kind in some and not in others."""
+    runs = [moves_of(drawn(REQUEST, seed, ALL)) for seed in range(60)]
+    kinds = [frozenset().union(*(kinds_of_move(name, 3) for name in moves)) for moves in runs]
+    assert min(map(len, kinds)) <= 2
+    assert max(map(len, kinds)) >= 5
+    for kind in frozenset().union(*kinds):
+        assert 0 < sum(kind in each for each in kinds) < len(kinds)
+
+
+def test_story_lasts_about_as_long_as_requested() -> None:
+    for seed in range(20):
+        pauses = sum(step.value for step in drawn(REQUEST, seed, ALL).story if step.f == SLEEP)
+        assert 0.6 * REQUEST.run_seconds < pauses < 2.5 * REQUEST.run_seconds
+
+
+def test_disk_that_can_lose_writes_is_used_where_the_story_needs_it() -> None:
+    for seed in range(30):
+        run = drawn(REQUEST, seed, ALL)
+        loses = any(step.f == "lose_unsynced" for step in run.story)
+        assert run.disk == ("ext4" if loses else "directory")
+
+
+def test_move_with_an_unavailable_action_is_not_drawn() -> None:
+    for seed in range(20):
+        run = drawn(REQUEST, seed, ALL - {"lose_unsynced", "rpc"})
+        assert {step.f for step in run.story}.isdisjoint({"lose_unsynced", "rpc"})
+
+
+def test_without_any_fault_nothing_can_be_explored() -> None:
+    with pytest.raises(BadInput, match="none of its faults is available here"):
+        drawn(REQUEST, 1, ())
+
+
+def test_switches_of_the_user_override_those_that_are_drawn() -> None:
+    switches = {"reference.mutant": "no-truncation", "reference.read_mode": "local"}
+    request = REQUEST.model_copy(update={"switches": switches})
+    for seed in range(5):
+        assert drawn(request, seed, ALL).switches.items() >= request.switches.items()
