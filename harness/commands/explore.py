@@ -54,5 +54,5 @@ def _tally(verdicts: list[RunVerdict]) -> dict[str, int]:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    commands = ("splitbrain explore", "splitbrain explore --system kafka:4.3.1 --time-limit 2700 --keep-going true")
+    commands = ("splitbrain explore", "splitbrain explore --system kafka:4.3.1 --time-limit 2700 --keep-going")
     app.command("explore", epilog=examples(*commands))(explore)

@@ -7,8 +7,8 @@
     argv_of("run", request)        # ["splitbrain", "run", "--workload", "register", …]
 
 A flag is a field's alias with dashes. Its form follows from the field's type: a mapping is NAME=VALUE and can be
-repeated, a list is separated by commas, anything else is one value. Values are checked by the model alone, so that a
-flag and a plan file are refused in the same words.
+repeated, a list is separated by commas, a Boolean has no value, anything else is one value. Values are checked by the
+model alone, so that a flag and a plan file are refused in the same words.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ from harness.model import BadInput
 from harness.model.validation import shown
 from harness.planning.plan import flag_of as flag_of_key
 
-Form = Literal["value", "pairs", "list"]
+Form = Literal["value", "pairs", "list", "switch"]
 
 
 def form_of(field: FieldInfo) -> Form:
     """How a field's flag is written."""
     origins = {get_origin(field.annotation), *(get_origin(each) for each in get_args(field.annotation))}
+    if field.annotation is bool:
+        return "switch"
     if dict in origins:
         return "pairs"
     return "list" if list in origins else "value"
@@ -105,6 +107,8 @@ def argv_of(command: str, request: BaseModel, arguments: Sequence[str] = (), but
 
 
 def _flag_words(flag: str, form: Form, value: Any) -> list[str]:
+    if form == "switch":
+        return [flag]
     if form == "pairs":
         return [word for key, each in value.items() for word in (flag, f"{key}={_word(each)}")]
     return [flag, ",".join(map(_word, value)) if form == "list" else _word(value)]
@@ -116,8 +120,8 @@ def _word(value: Any) -> str:
 
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     form = form_of(field)
-    kind: Any = list[str] | None if form == "pairs" else str | None
-    metavar = {"pairs": "NAME=VALUE", "list": "NAME,…", "value": _scalar(field)}[form]
+    kind: Any = {"pairs": list[str], "switch": bool}.get(form, str) | None
+    metavar = {"pairs": "NAME=VALUE", "list": "NAME,…", "value": _scalar(field)}.get(form)
     choices = _choices(field)
     option = typer.Option(
         flag_of(name, field),
@@ -148,7 +152,7 @@ def _help(field: FieldInfo) -> str:
     parts = [field.description or ""]
     if choices:
         parts.append(f"One of {', '.join(choices)}.")
-    if default not in (None, {}, []):
+    if default not in (None, {}, []) and default is not False:
         shown = (
             ",".join(default)
             if isinstance(default, list)

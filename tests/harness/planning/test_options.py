@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from harness import plugins
+from harness.exploration.request import ExplorationRequest
 from harness.model import BadInput
 from harness.model.conditions import LEADER_KNOWN
 from harness.model.story import cut, sleep, wait_until
@@ -69,6 +70,7 @@ REQUESTS = st.builds(
     at_once=st.integers(1, 8),
     interval_seconds=st.floats(0.1, 86_400),
     time_limit_seconds=st.floats(0.001, 86_400),
+    record_rpcs=st.booleans(),
 )
 REPRODUCTIONS = st.builds(
     ReproductionRequest,
@@ -79,6 +81,19 @@ REPRODUCTIONS = st.builds(
     features=FEATURES,
     hosts=st.sampled_from(plugins.names("hosts")),
     inventory=optional(PATHS),
+    at_once=optional(st.integers(1, 64)),
+    nodes=optional(st.integers(1, 9)),
+    full=st.booleans(),
+    seed=optional(st.integers(0, 2**31)),
+)
+EXPLORATIONS = st.builds(
+    ExplorationRequest,
+    system=st.sampled_from(["reference", "kafka:4.3.1"]),
+    switches=PAIRS,
+    time_limit_seconds=st.floats(0.001, 86_400),
+    run_seconds=st.floats(5, 3_600),
+    at_once=optional(st.integers(1, 64)),
+    keep_going=st.booleans(),
     seed=optional(st.integers(0, 2**31)),
 )
 
@@ -107,6 +122,11 @@ def test_command_that_repeats_a_run_makes_the_same_request(request: Request) -> 
 @given(REPRODUCTIONS)
 def test_command_that_repeats_a_reproduction_makes_the_same_request(request: ReproductionRequest) -> None:
     assert parsed(ReproductionRequest, shlex.join(argv_of("reproduce", request))) == request
+
+
+@given(EXPLORATIONS)
+def test_flags_of_an_exploration_make_its_request(request: ExplorationRequest) -> None:
+    assert parsed(ExplorationRequest, shlex.join(argv_of("explore", request))) == request
 
 
 @given(REQUESTS)
