@@ -21,7 +21,7 @@ from harness.model import BadInput, EnvironmentFailure
 from nodes.reference.core.events import Election, Stored
 from nodes.reference.core.messages import NO_NODE
 from nodes.reference.core.settings import NodeSettings
-from nodes.wire.batches import intact_length
+from nodes.wire.batches import heads, intact_heads, intact_length
 
 
 class Disk:
@@ -42,11 +42,18 @@ class Disk:
     def load(self) -> Stored:
         """The state of the last run; truncates a torn tail of the log first."""
         data = b"".join(iter(lambda: os.read(self._log, 1 << 20), b""))
-        intact_bytes = intact_length(data)
-        if intact_bytes < len(data):
+        intact_bytes = self._bytes_to_keep(data)
+        if intact_bytes < len(data) and not self._settings.has("torn-tail-kept"):
             self._note(f"Truncated {len(data) - intact_bytes} bytes of a torn tail of the log")
             self.truncate(intact_bytes)
         return Stored(self._load_election(), data[:intact_bytes])
+
+    def _bytes_to_keep(self, data: bytes) -> int:
+        if self._settings.has("checksums-not-verified"):
+            return max((head.end for head in heads(data)), default=0)
+        if self._settings.has("restart-loses-last-batch"):
+            return max((head.start for head in intact_heads(data)), default=0)
+        return intact_length(data)
 
     def append(self, data: bytes) -> None:
         """Append batches to the log durably."""
@@ -54,7 +61,8 @@ class Disk:
         view = memoryview(data)
         while view:
             view = view[os.write(self._log, view) :]
-        os.fdatasync(self._log)
+        if not self._settings.has("log-not-synced"):
+            os.fdatasync(self._log)
 
     def truncate(self, end_bytes: int) -> None:
         """Truncate the log durably."""
@@ -72,7 +80,8 @@ class Disk:
             "currentVoters": [{"voterId": voter} for voter in self._settings.voters],
             "data_version": 0,
         }
-        _write_durably(self._quorum_state, json.dumps(content, separators=(",", ":")))
+        is_synced = not self._settings.has("quorum-state-not-synced")
+        _replace(self._quorum_state, json.dumps(content, separators=(",", ":")), is_synced)
 
     def close(self) -> None:
         """Close the log file."""
@@ -103,7 +112,7 @@ def _check_meta(path: Path, settings: NodeSettings) -> None:
             "node.id": str(settings.node_id),
             "directory.id": directory_id,
         }
-        _write_durably(path, "".join(f"{key}={value}\n" for key, value in pairs.items()))
+        _replace(path, "".join(f"{key}={value}\n" for key, value in pairs.items()))
         return
     stored = dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
     for key, configured in (("cluster.id", settings.cluster_id), ("node.id", str(settings.node_id))):
@@ -111,16 +120,19 @@ def _check_meta(path: Path, settings: NodeSettings) -> None:
             raise BadInput(f"{path}: {key}: expected {configured}, as configured, found {stored.get(key)!r}")
 
 
-def _write_durably(path: Path, text: str) -> None:
+def _replace(path: Path, text: str, is_synced: bool = True) -> None:
+    """Replace a file atomically, and durably unless a mutant forgets that."""
     temporary = path.with_name(path.name + ".tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:
         os.write(descriptor, text.encode())
-        os.fsync(descriptor)
+        if is_synced:
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
     temporary.rename(path)
-    _sync_directory(path.parent)
+    if is_synced:
+        _sync_directory(path.parent)
 
 
 def _sync_directory(path: Path) -> None:

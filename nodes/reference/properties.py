@@ -14,12 +14,12 @@ from typing import Any
 from harness.model import BadInput
 from harness.model.suggestions import did_you_mean
 from harness.model.systems import CLUSTER_ID, Switch
+from nodes.reference.core.mutants import MUTANTS
 from nodes.reference.core.settings import (
     CANDIDATE_BACKOFFS,
     COUNTED,
     FETCH_TIMEOUT_MS,
     LEADERS_WITHOUT_MAJORITY,
-    MUTANTS,
     PROSPECTIVE_FOLLOWS,
     READ_MODES,
     READINGS,
@@ -49,7 +49,7 @@ _SWITCHES = {
 }
 _CHOICES = {
     "read_mode": READ_MODES,
-    "mutant": MUTANTS,
+    "mutant": tuple(MUTANTS),
     "check_quorum_counts": COUNTED,
     "candidate_backoff": CANDIDATE_BACKOFFS,
     "prospective_follows": PROSPECTIVE_FOLLOWS,

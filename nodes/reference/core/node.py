@@ -47,7 +47,7 @@ from nodes.reference.core.messages import (
 from nodes.reference.core.records.log import Log
 from nodes.reference.core.roles.elections import Elections
 from nodes.reference.core.roles.following import Following
-from nodes.reference.core.roles.leadership import NO_CONTROLLER, Leadership
+from nodes.reference.core.roles.leadership import NO_CONTROLLER, Leadership, active_controller
 from nodes.reference.core.roles.requests import Requests
 from nodes.reference.core.roles.state_machine import Quorum
 from nodes.reference.core.roles.states import (
@@ -79,6 +79,16 @@ class Node:
         self._requesting_state = self._quorum.state  # the state that sent the pending requests
         self._begin_ms = now_ms  # when BeginQuorumEpoch is next due
         self._halt_ms = NEVER_MS  # when a graceful shutdown stops waiting for acknowledgements
+        self._trust_log()
+
+    def _trust_log(self) -> None:
+        """Of two mutants. Without them, only a leader's high watermark tells what of the log is committed."""
+        log, registers = self._context.log, self._context.registers
+        if self._settings.has("log-end-committed-on-restart"):
+            log.high_watermark = log.end_offset
+            registers.advance(log, log.end_offset)
+        if self._settings.has("log-not-replayed-on-restart"):
+            registers.applied_offset = log.end_offset
 
     @property
     def state(self) -> QuorumState:
@@ -158,7 +168,7 @@ class Node:
     def _is_left(self, earlier: QuorumState) -> bool:
         """Whether responses to requests of that state are obsolete now; the mutant of PV-26 keeps its pre-votes."""
         state = self._quorum.state
-        if self._settings.mutant == "pre-vote-counted-as-vote" and isinstance(state, Candidate):
+        if self._settings.has("pre-vote-counted-as-vote") and isinstance(state, Candidate):
             return not isinstance(earlier, VoteSeeker)
         return (state.kind, state.epoch, state.leader_id) != (earlier.kind, earlier.epoch, earlier.leader_id)
 
@@ -213,7 +223,7 @@ class Node:
             self._leadership.write(request_id, request)
 
     def _read_arrived(self, request_id: RequestId, request: ReadRequest) -> None:
-        if self._settings.read_mode == "local":
+        if self._settings.read_mode == "local" or self._reads_when_resigned():
             values = self._context.registers.read(request.resources)
             self._reply(request_id, ReadResponse(ErrorCode.none, values=values))
         elif self._leadership is None:
@@ -221,11 +231,12 @@ class Node:
         else:
             self._leadership.read(request_id, request)
 
+    def _reads_when_resigned(self) -> bool:
+        return self._settings.has("resigned-leader-answers-reads") and isinstance(self._quorum.state, Resigned)
+
     def _not_controller_reason(self) -> str:
         """Kafka's ControllerExceptions: clients tell by the text whether a write was rejected or may have started."""
-        return (
-            NO_CONTROLLER if self.leader_id is None else f"The active controller appears to be node {self.leader_id}."
-        )
+        return NO_CONTROLLER if self.leader_id is None else active_controller(self.leader_id)
 
     def _describe(self) -> DescribeQuorumResponse:
         if self._leadership is not None:

@@ -1,6 +1,6 @@
-"""The settings of a node: Kafka's timeouts, switches for the KIPs' fixes, and mutants.
+"""The settings of a node: Kafka's timeouts, switches for the KIPs' fixes, and the chosen mutant.
 
-Contains plain values and what can be computed from them alone.
+Contains plain values and what can be computed from them alone. What each mutant breaks is in mutants.
 """
 
 from __future__ import annotations
@@ -9,25 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from nodes.reference.core.mutants import Mutant
+
 ReadMode = Literal["lease", "read-index", "local"]
-Mutant = Literal[
-    "vote-forgotten-on-restart",
-    "half-is-a-majority",
-    "no-truncation",
-    "pre-vote-counted-as-vote",
-    "pre-vote-without-fallback",
-    "followers-always-deny-pre-vote",
-    "resigned-keeps-its-epoch",
-    "vote-forgotten-by-follower",
-    "prospective-never-fetches",
-]
 Counted = Literal["requests", "responses"]
 CandidateBackoff = Literal["remaining", "exponential"]
 ProspectiveFollows = Literal["any-response", "unknown-leader", "begin-quorum"]
 LeaderWithoutMajority = Literal["resigns", "new-election"]
 
 READ_MODES: tuple[str, ...] = get_args(ReadMode)
-MUTANTS: tuple[str, ...] = get_args(Mutant)
 COUNTED: tuple[str, ...] = get_args(Counted)
 CANDIDATE_BACKOFFS: tuple[str, ...] = get_args(CandidateBackoff)
 PROSPECTIVE_FOLLOWS: tuple[str, ...] = get_args(ProspectiveFollows)
@@ -97,10 +87,7 @@ class NodeSettings:
     starts_as_prospective: a voter that restarts with a vote for itself asks for pre-votes first (PV-41), where Kafka
     starts it as Candidate.
 
-    Mutants, and the scenarios that find them: vote-forgotten-on-restart (PV-15), half-is-a-majority (any scenario with
-    an election), no-truncation (LD-01), pre-vote-counted-as-vote (PV-26), pre-vote-without-fallback (PV-25),
-    followers-always-deny-pre-vote (PV-23), resigned-keeps-its-epoch (PV-16), vote-forgotten-by-follower (PV-15),
-    prospective-never-fetches (PV-24).
+    mutant: a planted bug, one of MUTANTS; none by default.
     """
 
     node_id: int
@@ -135,10 +122,19 @@ class NodeSettings:
         starts_elections = self.leader_without_majority == "new-election"
         assert not (starts_elections and self.pre_vote), "with Pre-Vote, only a Prospective becomes Candidate"
 
+    def has(self, mutant: Mutant) -> bool:
+        """Whether this mutant is chosen."""
+        return self.mutant == mutant
+
     @property
     def is_voter(self) -> bool:
         """Whether this node may vote and lead."""
         return self.node_id in self.voters
+
+    @property
+    def may_campaign(self) -> bool:
+        """Whether this node starts elections."""
+        return self.is_voter or self.has("observer-campaigns")
 
     @property
     def others(self) -> tuple[int, ...]:
@@ -149,7 +145,7 @@ class NodeSettings:
     def majority(self) -> int:
         """How many voters are a majority."""
         half = len(self.voters) // 2
-        return half if self.mutant == "half-is-a-majority" else half + 1
+        return half if self.has("half-is-a-majority") else half + 1
 
     @property
     def check_quorum_timeout_ms(self) -> int:

@@ -17,6 +17,7 @@ from kio.schema.errors import ErrorCode
 
 from harness.model.quorum_states import Cause
 from nodes.reference.core.context import Context
+from nodes.reference.core.events import TruncateLog
 from nodes.reference.core.messages import (
     NO_NODE,
     BeginQuorumEpochRequest,
@@ -55,7 +56,7 @@ class Elections:
             self._quorum.move(Cause.HIGHER_EPOCH, request.replica_epoch)
         granted = self._grants(request)
         state = self._quorum.state
-        if granted and not request.pre_vote and state.voted_id is None:
+        if granted and not request.pre_vote and state.voted_id != request.replica_id:
             self._quorum.move(Cause.VOTE_GRANTED, self._quorum.epoch, voted_id=request.replica_id)
         self._note_vote(request, granted)
         return self._vote_response(ErrorCode.none, granted)
@@ -112,12 +113,12 @@ class Elections:
         """Count a vote, unless its election is over."""
         if response.error is ErrorCode.unsupported_version:
             self.pre_vote_unsupported()
-        late = self._settings.mutant == "pre-vote-counted-as-vote" and isinstance(self._quorum.state, Candidate)
+        late = self._settings.has("pre-vote-counted-as-vote") and isinstance(self._quorum.state, Candidate)
         if self.learn_from_response(response) and not late:
             return
         state = self._quorum.state
         if response.error is ErrorCode.none and isinstance(state, VoteSeeker):
-            if response.granted:
+            if response.granted or self._settings.has("rejected-vote-counted"):
                 self._quorum.update(dataclasses.replace(state, granted=state.granted | {voter}))
             else:
                 self._quorum.update(dataclasses.replace(state, rejected=state.rejected | {voter}))
@@ -148,7 +149,7 @@ class Elections:
 
     def pre_vote_unsupported(self) -> None:
         """A voter has an older release: request standard votes at once, as before KIP-996."""
-        if isinstance(self._quorum.state, Prospective) and self._settings.mutant != "pre-vote-without-fallback":
+        if isinstance(self._quorum.state, Prospective) and not self._settings.has("pre-vote-without-fallback"):
             self._context.note(
                 f"Prospective received unsupported version error in vote response in epoch {self._quorum.epoch}, "
                 "transitioning to Candidate state immediately since at least one voter doesn't support PreVote."
@@ -172,6 +173,9 @@ class Elections:
         if self._context.now_ms < state.deadline_ms:
             return False
         match state:
+            case Follower() if self._settings.has("fetch-timeout-ignored"):
+                deadline_ms = self._context.now_ms + self._settings.fetch_timeout_ms
+                self._quorum.update(dataclasses.replace(state, deadline_ms=deadline_ms))
             case Follower():
                 self._note_fetch_timeout()
                 self.begin_election(Cause.FETCH_TIMEOUT)
@@ -206,10 +210,23 @@ class Elections:
 
     def _win(self, state: VoteSeeker) -> None:
         if isinstance(state, Prospective):
-            self._quorum.move(Cause.MAJORITY_OF_PRE_VOTES, state.epoch + 1)
+            self._quorum.move(Cause.MAJORITY_OF_PRE_VOTES, self._candidacy_epoch(state))
             self.count_votes()
         else:
+            if self._settings.has("new-leader-discards-uncommitted"):
+                self._discard_uncommitted()
             self._quorum.move(Cause.MAJORITY_OF_VOTES, state.epoch)
+
+    def _candidacy_epoch(self, state: Prospective) -> int:
+        """The next epoch; with the mutant, that of the candidacy before if there was one in this epoch."""
+        is_retry = state.voted_id == self._settings.node_id
+        return state.epoch if is_retry and self._settings.has("candidate-retries-in-its-epoch") else state.epoch + 1
+
+    def _discard_uncommitted(self) -> None:
+        """Of new-leader-discards-uncommitted. A node that has just restarted knows no high watermark and keeps all."""
+        log = self._context.log
+        if 0 <= log.high_watermark < log.end_offset:
+            self._context.emit(TruncateLog(log.truncate(log.high_watermark)))
 
     def _lose(self, state: VoteSeeker) -> None:
         if isinstance(state, Prospective):
@@ -227,14 +244,14 @@ class Elections:
 
     def _end_pre_votes(self, leader_unknown: Cause, leader_known: Cause) -> None:
         """KIP-996: return to the known leader, if its endpoint is known too; otherwise become Unattached."""
-        if self._settings.mutant == "prospective-never-fetches":
+        if self._settings.has("prospective-never-fetches"):
             self._repeat_pre_votes()
         else:
             self._quorum.move(leader_known if self._returns_to_leader() else leader_unknown, self._quorum.epoch)
 
     def _returns_to_leader(self) -> bool:
         leader_id, settings = self._quorum.state.leader_id, self._settings
-        if settings.mutant == "resigned-keeps-its-epoch" and leader_id == settings.node_id:
+        if settings.has("resigned-keeps-its-epoch") and leader_id == settings.node_id:
             return True
         return leader_id in settings.others and settings.prospective_follows != "begin-quorum"
 
@@ -280,25 +297,37 @@ class Elections:
         return False
 
     def _grants(self, request: VoteRequest) -> bool:
-        log, state = self._context.log, self._quorum.state
-        is_up_to_date = (request.last_epoch, request.end_offset) >= (log.last_epoch, log.end_offset)
+        state = self._quorum.state
         if self._quorum.has_new_disk and request.end_offset > 0 and not self._settings.new_disk_votes:
             return False
         if request.pre_vote:
-            return is_up_to_date and self._may_grant_pre_vote()
+            return self._is_up_to_date(request) and self._may_grant_pre_vote()
         if self._context.now_ms < self._quorum.promised_until_ms or not self._settings.is_voter:
             return False
         if not isinstance(state, Unattached | Prospective):
             return False
-        if state.voted_id is not None:
+        if state.voted_id is not None and not self._settings.has("second-vote-in-an-epoch"):
             return state.voted_id == request.replica_id
-        return state.leader_id is None and is_up_to_date
+        return state.leader_id is None and self._is_up_to_date(request)
+
+    def _is_up_to_date(self, request: VoteRequest) -> bool:
+        """Whether the sender's log is at least as up to date as this node's (Raft, 5.4.1)."""
+        log, settings = self._context.log, self._settings
+        if settings.has("vote-ignores-log"):
+            return True
+        if settings.has("vote-compares-length-only"):
+            return request.end_offset >= log.end_offset
+        if settings.has("vote-compares-epoch-only"):
+            return request.last_epoch >= log.last_epoch
+        if settings.has("vote-compares-committed-only"):
+            return request.end_offset >= log.high_watermark
+        return (request.last_epoch, request.end_offset) >= (log.last_epoch, log.end_offset)
 
     def _may_grant_pre_vote(self) -> bool:
         """KIP-996: every node except leaders and followers that have fetched; grants are not binding."""
         match self._quorum.state:
             case Follower(has_fetched=has_fetched):
-                has_fetched = has_fetched or self._settings.mutant == "followers-always-deny-pre-vote"
+                has_fetched = has_fetched or self._settings.has("followers-always-deny-pre-vote")
                 return not (has_fetched and self._settings.follower_denies_pre_vote)
             case Unattached() | Prospective() | Candidate() | Resigned():
                 return True

@@ -29,7 +29,7 @@ class Following:
     def request(self) -> FetchRequest:
         """The next fetch."""
         log, settings = self._context.log, self._settings
-        last_fetched_epoch = self._quorum.epoch if settings.mutant == "no-truncation" else log.last_epoch
+        last_fetched_epoch = self._quorum.epoch if settings.has("no-truncation") else log.last_epoch
         return FetchRequest(
             settings.cluster_id,
             settings.node_id,
@@ -45,7 +45,7 @@ class Following:
         state = self._quorum.state
         if response.error is not ErrorCode.none or not isinstance(state, Follower):
             return False
-        if response.diverging is not None and self._settings.mutant != "no-truncation":
+        if response.diverging is not None and not self._settings.has("no-truncation"):
             self._truncate(response.diverging, state.leader_id)
         elif not self._append(response.data):
             return False
@@ -72,6 +72,8 @@ class Following:
     def _truncate(self, diverging: EpochEnd, leader_id: int) -> None:
         log = self._context.log
         offset = log.truncation_offset(diverging)
+        if self._settings.has("truncation-off-by-one"):
+            offset = max(0, offset - 1)
         if offset < log.high_watermark:
             failure = f"The leader requested truncation to offset {offset}, which is below the current high watermark"
             self._context.emit(Halt(f"{failure} {log.high_watermark}"))
@@ -81,7 +83,8 @@ class Following:
 
     def _commit(self, leader_high_watermark: int) -> None:
         log = self._context.log
-        high_watermark = min(leader_high_watermark, log.end_offset)
+        is_beyond_log = self._settings.has("high-watermark-beyond-log")
+        high_watermark = leader_high_watermark if is_beyond_log else min(leader_high_watermark, log.end_offset)
         if high_watermark > log.high_watermark:
             if log.high_watermark < 0:
                 text = f"High watermark set to LogOffsetMetadata(offset={high_watermark}, metadata=Optional.empty)"

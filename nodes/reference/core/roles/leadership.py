@@ -29,9 +29,11 @@ from kio.schema.errors import ErrorCode
 from nodes.reference.core.context import Context
 from nodes.reference.core.events import AppendLog, Arrived, Reply, RequestId
 from nodes.reference.core.messages import (
+    NO_NODE,
     AlterRequest,
     AlterResponse,
     DescribeQuorumResponse,
+    EpochEnd,
     FetchRequest,
     FetchResponse,
     ReadRequest,
@@ -47,6 +49,11 @@ from nodes.wire.batches import Record, encode_batch
 
 NO_CONTROLLER = "No controller appears to be active."
 _OBSERVER_SESSION_MS = 300_000
+
+
+def active_controller(leader_id: int) -> str:
+    """The message of an error by which clients tell that a request was rejected, and so had no effect."""
+    return f"The active controller appears to be node {leader_id}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +103,7 @@ class Leadership:
     def fetch(self, arrived: Arrived, request: FetchRequest) -> None:
         """Handle a fetch of this epoch: record the replica's progress, and respond now or when there is new data."""
         log = self._context.log
-        diverging = log.divergence(request.fetch_offset, request.last_fetched_epoch)
+        diverging = self._divergence(request)
         if diverging is not None:
             response = self._fetch_response(b"")
             self._reply(
@@ -112,6 +119,13 @@ class Leadership:
         parked = _ParkedFetch(arrived, request, self._context.now_ms + request.max_wait_ms)
         if not self._answer_fetch(parked):
             self._parked.append(parked)
+
+    def _divergence(self, request: FetchRequest) -> EpochEnd | None:
+        log = self._context.log
+        if self._settings.has("divergence-ignores-epochs"):
+            is_longer = request.fetch_offset > log.end_offset
+            return EpochEnd(request.last_fetched_epoch, log.end_offset) if is_longer else None
+        return log.divergence(request.fetch_offset, request.last_fetched_epoch)
 
     def write(self, request_id: RequestId, request: AlterRequest) -> None:
         """Handle a write; the response follows when it is committed, or when leadership ends."""
@@ -152,11 +166,22 @@ class Leadership:
         """Leadership ends: respond to all pending requests; fetches get the given response."""
         for parked in self._take_parked():
             self._reply(parked.arrived.request_id, response)
-        requests = [request_id for request_id, _ in self._lingering] + [write.request_id for write in self._writes]
-        for request_id in requests:
+        for request_id, _ in self._lingering:
             self._reply(request_id, AlterResponse(ErrorCode.not_controller, NO_CONTROLLER))
+        for write in self._writes:
+            self._reply(write.request_id, self._outcome_at_end(response.leader_id))
         for read in self._reads:
-            self._reply(read.request_id, ReadResponse(ErrorCode.not_controller, NO_CONTROLLER))
+            if self._settings.has("pending-reads-answered"):
+                self._answer_read(read)
+            else:
+                self._reply(read.request_id, ReadResponse(ErrorCode.not_controller, NO_CONTROLLER))
+
+    def _outcome_at_end(self, leader_id: int) -> AlterResponse:
+        """The outcome of an appended write is unknown; with a mutant, it is an acknowledgement or a rejection."""
+        if self._settings.has("pending-writes-acknowledged"):
+            return AlterResponse(ErrorCode.none)
+        is_rejected = leader_id != NO_NODE and self._settings.has("pending-writes-rejected")
+        return AlterResponse(ErrorCode.not_controller, active_controller(leader_id) if is_rejected else NO_CONTROLLER)
 
     def successors(self) -> tuple[int, ...]:
         """The other voters, by descending log end."""
@@ -209,20 +234,50 @@ class Leadership:
             self._writes.append(_Write(request_id, end_offset))
         # One batch, and so one flush to disk, for all writes; each is acknowledged once the whole batch is committed.
         self._append([record for _, records in lingering for record in records])
+        if self._settings.has("acknowledged-when-appended"):
+            self._acknowledge_up_to(end_offset)
+        if self._settings.has("uncommitted-records-visible"):
+            self._context.registers.advance(self._context.log, end_offset)
 
     def _advance_high_watermark(self) -> None:
         """KIP-595: the log end of a majority, once it covers a record of the leader's epoch (Raft, figure 8)."""
         log = self._context.log
-        ends = [log.end_offset, *(progress.end_offset for progress in self._voters.values())]
-        reached = reached_by_majority(ends, self._settings.majority)
-        if reached <= max(self._state.start_offset, self.high_watermark):
+        reached = reached_by_majority(self._log_ends(), self._commit_majority)
+        start_offset = 0 if self._settings.has("earlier-epoch-commits-by-counting") else self._state.start_offset
+        if reached <= max(start_offset, self.high_watermark):
             return
         if self.high_watermark < 0:
             self._note_first_high_watermark(reached)
         self.high_watermark = reached
         log.high_watermark = max(log.high_watermark, reached)
         self._context.registers.advance(log, log.high_watermark)
-        while self._writes and self._writes[0].end_offset <= reached:
+        self._acknowledge_up_to(reached + 1 if self._settings.has("acknowledged-one-record-early") else reached)
+
+    def _log_ends(self) -> list[int]:
+        """Where the voters' logs end, as far as the leader knows."""
+        settings, own_end = self._settings, self._context.log.end_offset
+        ends = [progress.end_offset for progress in self._voters.values()]
+        if settings.has("leader-commits-alone"):
+            return [own_end for _ in settings.voters]
+        if settings.has("observer-counts-for-commit"):
+            ends += [progress.end_offset for progress in self._observers.values()]
+        if settings.has("leader-not-counted-for-commit") and ends:
+            return ends
+        return [own_end, *ends]
+
+    @property
+    def _commit_majority(self) -> int:
+        """How many logs must hold a record for it to be committed."""
+        settings = self._settings
+        if settings.has("one-follower-commits"):
+            return min(2, settings.majority)
+        if settings.has("quorum-shrinks-to-live-voters"):
+            silent = self.silent_voters(self._context.now_ms - settings.fetch_timeout_ms // 2)
+            return (len(settings.voters) - len(silent)) // 2 + 1
+        return settings.majority
+
+    def _acknowledge_up_to(self, end_offset: int) -> None:
+        while self._writes and self._writes[0].end_offset <= end_offset:
             self._reply(self._writes.popleft().request_id, AlterResponse(ErrorCode.none))
 
     def _note_first_high_watermark(self, offset: int) -> None:
@@ -251,10 +306,14 @@ class Leadership:
         context = self._context
         progress = self._progress(parked.request.replica_id)
         progress.responded(parked.arrived.connection, self.high_watermark, context.now_ms, context.turn)
+        if data and self._settings.has("sent-counts-as-replicated"):
+            progress.end_offset = context.log.end_offset
         self._reply(parked.arrived.request_id, self._fetch_response(data))
 
     def _fetch_response(self, data: bytes) -> FetchResponse:
-        return FetchResponse(ErrorCode.none, self._settings.node_id, self._state.epoch, self.high_watermark, data=data)
+        is_uncommitted = self._settings.has("uncommitted-high-watermark-sent")
+        high_watermark = self._context.log.end_offset if is_uncommitted else self.high_watermark
+        return FetchResponse(ErrorCode.none, self._settings.node_id, self._state.epoch, high_watermark, data=data)
 
     def _confirms_a_read(self, progress: Progress) -> bool:
         """Whether a read waits for a response that the follower confirms by fetching again, and none is on its way."""
@@ -263,12 +322,16 @@ class Leadership:
     def _answer_reads(self) -> None:
         if not self._reads or self.high_watermark < 0:
             return
-        proven_turn = self._context.turn if self._holds_lease() else self._confirmed_turn()
+        is_proven = self._holds_lease() or self._settings.has("reads-unconfirmed")
+        proven_turn = self._context.turn if is_proven else self._confirmed_turn()
         for read in self._reads:
             if read.turn <= proven_turn:
-                values = self._context.registers.read(read.resources)
-                self._reply(read.request_id, ReadResponse(ErrorCode.none, values=values))
+                self._answer_read(read)
         self._reads = [read for read in self._reads if read.turn > proven_turn]
+
+    def _answer_read(self, read: _Read) -> None:
+        values = self._context.registers.read(read.resources)
+        self._reply(read.request_id, ReadResponse(ErrorCode.none, values=values))
 
     def _holds_lease(self) -> bool:
         if self._settings.read_mode != "lease":
@@ -282,13 +345,17 @@ class Leadership:
     def _confirmed_turn(self) -> int:
         """The latest turn at which a majority is known to have been in this epoch still."""
         turns = [self._context.turn, *(progress.confirmed_turn for progress in self._voters.values())]
-        return reached_by_majority(turns, self._settings.majority)
+        majority = self._settings.majority
+        if self._settings.has("read-confirmed-by-one-follower"):
+            majority = min(2, majority)
+        return reached_by_majority(turns, majority)
 
     def _count_for_check_quorum(self, replica_id: int) -> None:
         if replica_id not in self._voters:
             return
         self._fetched_since.add(replica_id)
-        if len(self._fetched_since) >= self._settings.majority - 1:
+        is_one_enough = self._settings.has("check-quorum-counts-one-follower")
+        if is_one_enough or len(self._fetched_since) >= self._settings.majority - 1:
             self._fetched_since.clear()
             self._check_quorum_ms = self._context.now_ms + self._settings.check_quorum_timeout_ms
 

@@ -28,13 +28,17 @@ from nodes.reference.core.settings import NEVER_MS, NodeSettings
 
 def table_of(settings: NodeSettings) -> TransitionTable:
     """The table that a node executes; a switch or a mutant replaces one row."""
-    if not settings.is_voter:
+    if not settings.may_campaign:
         return OBSERVER
     if settings.leader_without_majority == "new-election":
         return _with_row(
             KIP_595, Transition(State.LEADER, Cause.CHECK_QUORUM, State.CANDIDATE, "next", "KIP-595's text")
         )
-    if settings.mutant == "resigned-keeps-its-epoch":
+    if settings.has("candidate-retries-in-its-epoch"):
+        return _with_row(
+            KIP_996, Transition(State.PROSPECTIVE, Cause.MAJORITY_OF_PRE_VOTES, State.CANDIDATE, "same or higher")
+        )
+    if settings.has("resigned-keeps-its-epoch"):
         return _with_row(KIP_996, Transition(State.RESIGNED, Cause.ELECTION_TIMEOUT, State.PROSPECTIVE, "same"))
     return KIP_996 if settings.pre_vote else KIP_595
 
@@ -91,7 +95,8 @@ class Quorum:
             self._context.note(
                 f"Attempting durable transition to {self._describe(entered)} from {before}", "QuorumState"
             )
-            self._context.emit(PersistElection(election))
+            if entered.leader_id is not None or not self._settings.has("election-not-persisted"):
+                self._context.emit(PersistElection(election))
             self._durable = election
         self.state = entered
         self._context.note(f"Completed transition to {self._describe(entered)} from {before}", "QuorumState")
@@ -113,12 +118,15 @@ class Quorum:
         keeps the vote and starts Unattached, where Kafka 4.3.1 ends with an IllegalArgumentException of CandidateState.
         """
         settings, log_epoch = self._settings, self._context.log.last_epoch
-        voted_id = None if settings.mutant == "vote-forgotten-on-restart" else stored.voted_id
+        voted_id = None if settings.has("vote-forgotten-on-restart") else stored.voted_id
         if stored.epoch < log_epoch:
             return self._unattached(log_epoch, None, None)
         if stored.leader_id == settings.node_id:
             if not settings.is_voter:
                 return self._unattached(stored.epoch + 1, None, None)
+            if settings.has("leader-resumes-after-restart"):
+                me, start_offset = settings.node_id, self._context.log.end_offset
+                return Leader(stored.epoch, me, voted_id, start_offset, frozenset({me}))
             return self._resigned(stored.epoch, voted_id)
         if stored.leader_id in settings.others:
             return self._follower(stored.epoch, stored.leader_id, voted_id)
@@ -131,18 +139,21 @@ class Quorum:
 
     def _entered(self, target: State, epoch: int, leader_id: int | None, voted_id: int | None) -> QuorumState:
         """The state to enter. Leader and vote are kept within an epoch (KIP-996, "FollowerState changes")."""
-        left, same_epoch = self.state, epoch == self.epoch
-        voted_id = left.voted_id if voted_id is None and same_epoch else voted_id
+        left = self.state
+        keeps_vote = epoch == self.epoch or self._settings.has("vote-kept-in-next-epoch")
+        voted_id = left.voted_id if voted_id is None and keeps_vote else voted_id
         match target:
             case State.UNATTACHED:
                 return self._unattached(epoch, None, voted_id, left)
             case State.FOLLOWER:
                 leader_id = left.leader_id if leader_id is None else leader_id
                 assert leader_id is not None, "a follower has a leader"
-                if self._settings.mutant == "vote-forgotten-by-follower":
+                if self._settings.has("vote-forgotten-by-follower"):
                     voted_id = None
                 return self._follower(epoch, leader_id, voted_id)
             case State.PROSPECTIVE:
+                if self._settings.has("vote-forgotten-by-prospective"):
+                    voted_id = None
                 return self._prospective(epoch, left.leader_id, voted_id)
             case State.CANDIDATE:
                 return self._candidate(epoch, left.retries + 1 if isinstance(left, VoteSeeker) else 1)
@@ -156,7 +167,7 @@ class Quorum:
     def _unattached(
         self, epoch: int, leader_id: int | None, voted_id: int | None, left: QuorumState | None = None
     ) -> Unattached:
-        if not self._settings.is_voter:
+        if not self._settings.may_campaign:
             return Unattached(epoch, leader_id, voted_id, NEVER_MS, NEVER_MS)
         if left is not None and self._keeps_timer(left, voted_id):
             timeout_ms = max(0, left.deadline_ms - self._context.now_ms)
@@ -188,7 +199,8 @@ class Quorum:
 
     def _candidate(self, epoch: int, retries: int) -> Candidate:
         timeout_ms, me = self._context.draw_election_timeout_ms(), self._settings.node_id
-        return Candidate(epoch, me, self._context.now_ms + timeout_ms, timeout_ms, retries, frozenset({me}))
+        granted = frozenset() if self._settings.has("own-vote-not-counted") else frozenset({me})
+        return Candidate(epoch, me, self._context.now_ms + timeout_ms, timeout_ms, retries, granted)
 
     def _resigned(self, epoch: int, voted_id: int | None, successors: tuple[int, ...] = ()) -> Resigned:
         timeout_ms, settings = self._context.draw_election_timeout_ms(), self._settings
