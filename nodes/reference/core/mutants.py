@@ -163,7 +163,7 @@ MUTANTS: Mapping[Mutant, MutantInfo] = {
     ),
     "leader-resumes-after-restart": MutantInfo(
         "A leader that restarts leads its epoch again, without an election.",
-        "KIP-595: a restarted leader resigns",
+        "Kafka's QuorumState.initialize: a restarted leader starts as Resigned",
     ),
     "observer-campaigns": MutantInfo(
         "An observer whose fetch timeout expires starts an election and may win it.",

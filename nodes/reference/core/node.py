@@ -82,7 +82,7 @@ class Node:
         self._trust_log()
 
     def _trust_log(self) -> None:
-        """Of two mutants. Without them, only a leader's high watermark tells what of the log is committed."""
+        """Two mutants of a restart. Without them, nothing of the log counts as committed until a leader says so."""
         log, registers = self._context.log, self._context.registers
         if self._settings.has("log-end-committed-on-restart"):
             log.high_watermark = log.end_offset
