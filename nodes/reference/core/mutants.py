@@ -146,7 +146,7 @@ MUTANTS: Mapping[Mutant, MutantInfo] = {
         "Raft, 5.2: a candidate votes for itself",
     ),
     "candidate-retries-in-its-epoch": MutantInfo(
-        "A Candidate that was not elected asks again in the same epoch, so a split vote is final.",
+        "With Pre-Vote, a Candidate that was not elected asks again in the same epoch, so a split vote is final.",
         "Raft, 5.2: a new election has a new term",
     ),
     "vote-kept-in-next-epoch": MutantInfo(

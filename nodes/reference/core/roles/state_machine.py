@@ -34,7 +34,7 @@ def table_of(settings: NodeSettings) -> TransitionTable:
         return _with_row(
             KIP_595, Transition(State.LEADER, Cause.CHECK_QUORUM, State.CANDIDATE, "next", "KIP-595's text")
         )
-    if settings.has("candidate-retries-in-its-epoch"):
+    if settings.pre_vote and settings.has("candidate-retries-in-its-epoch"):
         return _with_row(
             KIP_996, Transition(State.PROSPECTIVE, Cause.MAJORITY_OF_PRE_VOTES, State.CANDIDATE, "same or higher")
         )
