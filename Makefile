@@ -1,7 +1,7 @@
 # The README's two commands, `make demo` and `make test`, and what they need.
 # Each does all the set-up by itself; a second call finds it done.
 
-.PHONY: demo test test-all test-docker scenarios lint setup lock benchmarks clean
+.PHONY: demo test test-all test-docker scenarios detection lint setup lock benchmarks clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -44,6 +44,10 @@ lock:
 # Plays every scenario that was not played as it is now, on both systems and on older releases, and writes docs/catalogue.md.
 scenarios: setup
 	$(BIN)/python docs/catalogue.py play
+
+# Explores each mutant of the reference system that was not explored yet, and writes docs/detection.md.
+detection: setup
+	$(BIN)/python benchmarks/detection.py
 
 benchmarks: setup
 	for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done

@@ -62,13 +62,14 @@ SETTLE_SECONDS: Final = 4.0
 class Ranges:
     """What is drawn for a system.
 
-    fetch_ms and election_ms are the quorum's timeouts, rates are client operations per second. switches maps others to
-    the values of which one is drawn, the default first.
+    fetch_ms and election_ms are the quorum's timeouts, rates are client operations per second. quorums are pairs of the
+    number of nodes and the number of voters, None for all. switches maps others to the values of which one is drawn,
+    the default first.
     """
 
     fetch_ms: Sequence[int]
     election_ms: Sequence[int]
-    nodes: Sequence[int]
+    quorums: Sequence[tuple[int, int | None]]
     rates: Sequence[int]
     workloads: Sequence[str]
     switches: Mapping[str, Sequence[str]]
@@ -78,7 +79,7 @@ RANGES: Final[Mapping[str, Ranges]] = {
     "reference": Ranges(
         fetch_ms=(500, 1000, 2000),
         election_ms=(300, 600, 1000),
-        nodes=(3, 3, 5),
+        quorums=((3, None), (3, None), (4, 3), (5, None)),
         rates=(100, 300, 600),
         workloads=("set", "register"),
         switches={
@@ -91,7 +92,7 @@ RANGES: Final[Mapping[str, Ranges]] = {
     "kafka": Ranges(
         fetch_ms=(1000, 2000),
         election_ms=(500, 1000),
-        nodes=(3,),
+        quorums=((3, None),),
         rates=(50, 200),
         workloads=("set", "register"),
         switches={
@@ -108,7 +109,7 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str]) ->
     choice = random.Random(f"exploration {seed}")
     ranges = RANGES.get(request.system.partition(":")[0], RANGES["kafka"])
     fetch_ms, election_ms = choice.choice(ranges.fetch_ms), choice.choice(ranges.election_ms)
-    nodes = choice.choice(ranges.nodes)
+    nodes, voters = choice.choice(ranges.quorums)
     draw = Draw(choice, nodes, Timeouts(fetch_ms / 1000, election_ms / 1000))
     switches = {
         "controller.quorum.fetch.timeout.ms": str(fetch_ms),
@@ -127,6 +128,7 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str]) ->
         inventory=request.inventory,
         disk=_disk(story),
         nodes=nodes,
+        voters=voters,
         workload=choice.choice(ranges.workloads),
         rate=float(choice.choice(ranges.rates)),
         seed=seed,
