@@ -26,6 +26,7 @@ from harness.model.faults.rpc import (
     HOLD,
     HOLD_AND_LOSE,
     Api,
+    RpcAction,
     RpcMatch,
     RpcRule,
     delay,
@@ -221,12 +222,16 @@ def _slow_disk(draw: Draw) -> list[Step]:
     return [slow, draw.around_a_timeout(), kill(LEADER), draw.moment()]
 
 
+def _rule(name: str, match: RpcMatch, action: RpcAction) -> RpcRule:
+    """A rule that may find nothing to act on: whether there is an election is up to the cluster."""
+    return RpcRule(name, match, action, may_be_idle=True)
+
+
 def _votes_are_held(draw: Draw) -> list[Step]:
     """Votes are on their way for as long as an election takes: the candidate dies, or a voter does."""
     node = draw.node()
-    held = RpcRule(
-        "votes", RpcMatch((Api.VOTE,), "response", pre_vote=False), draw.random.choice([HOLD, HOLD_AND_LOSE])
-    )
+    hold = draw.random.choice([HOLD, HOLD_AND_LOSE])
+    held = _rule("votes", RpcMatch((Api.VOTE,), "response", pre_vote=False), hold)
     event = draw.random.choice([is_candidate, is_prospective, is_follower])(node)
     fault = draw.random.choice([[kill(f"n{node}"), start(f"n{node}")], [pause(f"n{node}"), draw.moment(), resume()]])
     return [intercept(held), cut(LEADER), when(event, draw.timeouts.replacement_seconds), *fault, draw.moment()]
@@ -235,12 +240,12 @@ def _votes_are_held(draw: Draw) -> list[Step]:
 def _votes_are_lost(draw: Draw) -> list[Step]:
     pre_vote = draw.random.choice([None, False])
     share = draw.random.choice([0.5, 1.0])
-    rule = RpcRule("votes", RpcMatch((Api.VOTE,), "response", pre_vote=pre_vote, probability=share), DROP)
+    rule = _rule("votes", RpcMatch((Api.VOTE,), "response", pre_vote=pre_vote, probability=share), DROP)
     return [intercept(rule), kill(LEADER), draw.until_replaced()]
 
 
 def _new_leader_is_not_announced(draw: Draw) -> list[Step]:
-    rule = RpcRule("announcements", RpcMatch((Api.BEGIN_QUORUM_EPOCH,), "request"), DROP)
+    rule = _rule("announcements", RpcMatch((Api.BEGIN_QUORUM_EPOCH,), "request"), DROP)
     return [intercept(rule), kill(LEADER), draw.until_replaced(), start(), draw.moment()]
 
 
@@ -248,20 +253,19 @@ def _fetches_are_disturbed(draw: Draw) -> list[Step]:
     direction: Way = draw.random.choice(["request", "response"])
     late = delay(int(1000 * draw.timeouts.fetch_seconds * draw.random.choice([0.1, 0.6, 1.2])))
     action = draw.random.choice([DROP, CLOSE, late])
-    rule = RpcRule(
-        "fetches", RpcMatch((Api.FETCH,), direction, probability=draw.random.choice([0.1, 0.5, 1.0])), action
-    )
+    share = draw.random.choice([0.1, 0.5, 1.0])
+    rule = _rule("fetches", RpcMatch((Api.FETCH,), direction, probability=share), action)
     return [intercept(rule), draw.until_replaced()]
 
 
 def _requests_are_duplicated(draw: Draw) -> list[Step]:
-    twice = RpcRule("duplicates", RpcMatch((Api.FETCH, Api.VOTE, Api.BEGIN_QUORUM_EPOCH), "request"), DUPLICATE)
+    twice = _rule("duplicates", RpcMatch((Api.FETCH, Api.VOTE, Api.BEGIN_QUORUM_EPOCH), "request"), DUPLICATE)
     return [intercept(twice), kill(LEADER), draw.until_replaced(), start(), draw.moment()]
 
 
 def _appended_and_not_committed(draw: Draw) -> list[Step]:
     """The followers have the leader's records, and cannot say so before it dies."""
-    held = RpcRule("fetches", RpcMatch((Api.FETCH,), "request"), draw.random.choice([HOLD, HOLD_AND_LOSE]))
+    held = _rule("fetches", RpcMatch((Api.FETCH,), "request"), draw.random.choice([HOLD, HOLD_AND_LOSE]))
     return [intercept(held), draw.moment(), draw.random.choice([kill, pause])(LEADER), draw.until_replaced()]
 
 
@@ -283,10 +287,8 @@ def _other_timeouts(draw: Draw) -> list[Step]:
     timeout = draw.random.choice(["fetch", "election"])
     seconds = draw.timeouts.fetch_seconds if timeout == "fetch" else draw.timeouts.election_seconds
     name = f"controller.quorum.{timeout}.timeout.ms"
-    return [
-        configure(draw.random.choice([LEADER, FOLLOWERS]), {name: str(int(1000 * factor * seconds))}),
-        draw.moment(),
-    ]
+    node = draw.random.choice([LEADER, FOLLOWERS])
+    return [configure(node, {name: str(int(1000 * factor * seconds))}), draw.moment()]
 
 
 MOVES: Mapping[str, Move] = {

@@ -11,9 +11,10 @@ import asyncio
 import shlex
 import time
 from collections.abc import Collection, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,7 +27,7 @@ from harness.model.progress import OnEvent, Phase, RunStarted, phases
 from harness.planning.plan import Plan, Request
 from harness.planning.preflight import preflight, require_hosts
 from harness.recovery.heal import heal_before_a_run
-from harness.running.at_once import PendingRun, carry_out_all, cost_of, machine
+from harness.running.at_once import PendingRun, carried_out
 from harness.running.fault_trials import TrialEnvironment, survey
 from harness.running.run import command_of, new_seed, plan_of, resolve_system, title_of
 from harness.systems.cluster import Cluster, refuse_unavailable_faults
@@ -39,7 +40,8 @@ def explore(
 ) -> Iterator[tuple[RunDirectory, RunVerdict]]:
     """The runs with their verdicts, as they are checked, until one is invalid or the time is over.
 
-    The last runs may end after the time limit. Raises BadInput for what the system or the hosts do not support.
+    Runs that have begun when the time is over are completed; those that take place when one is invalid are interrupted.
+    Raises BadInput for what the system or the hosts do not support.
     """
     deadline = time.monotonic() + request.time_limit_seconds
     request, versions = _resolved(request, on_event)
@@ -49,43 +51,32 @@ def explore(
         on_event(Phase(line))
     on_event(Phase("finding out which faults are available"))
     available = _available(request)
-    later, seeds = SparkLater(master), count(request.seed)
-    is_over = False
-    while not is_over:
-        runs = [_Run(drawn(request, next(seeds), available), versions, store)]
-        at_once = request.at_once or max(1, int(1 / cost_of(runs[0].plan, machine())))
-        runs += [_Run(drawn(request, next(seeds), available), versions, store) for _ in range(at_once - 1)]
-        carry_out_all([run.pending() for run in runs], request.at_once, on_event, later.start)
-        for run in runs:
-            on_event(Phase(f"checking {run.directory.name}"))
-            verdict = judge_run(run.directory, later.session())
-            is_over |= verdict.verdict is Verdict.INVALID and not request.keep_going
-            yield run.directory, verdict
-        is_over |= time.monotonic() > deadline
+    later = SparkLater(master)
+    seeds = takewhile(lambda _: time.monotonic() < deadline, count(request.seed))
+    runs = (_pending(drawn(request, seed, available), versions, store) for seed in seeds)
+    with closing(carried_out(runs, request.at_once, on_event, later.start)) as carrying:
+        for directory in carrying:
+            on_event(Phase(f"checking {directory.name}"))
+            verdict = judge_run(directory, later.session())
+            yield directory, verdict
+            if verdict.verdict is Verdict.INVALID and not request.keep_going:
+                return
 
 
-class _Run:
-    """One drawn run; its directory exists once it has begun."""
-
-    def __init__(self, request: Request, versions: dict[str, str], store: Path) -> None:
-        self._request, self._store = request, store
-        self.plan = plan_of(request, versions)
-        Cluster(self.plan)
-        refuse_unavailable_faults(self.plan)
-        require_hosts(self.plan)
-        self.directory: RunDirectory
-
-    def pending(self) -> PendingRun:
-        """The run as carry_out_all takes it."""
-        self.directory = new_run(self._store, self.plan.name, datetime.now(UTC))
-        command = shlex.join(command_of(self._request, self.directory))
-        self.plan = self.plan.model_copy(update={"command": command})
-        return PendingRun(self.plan, partial(_begin, self.plan, self.directory))
+def _pending(request: Request, versions: dict[str, str], store: Path) -> PendingRun:
+    """A drawn run. Raises BadInput for what the system or the hosts do not support."""
+    plan = plan_of(request, versions)
+    Cluster(plan)
+    refuse_unavailable_faults(plan)
+    require_hosts(plan)
+    return PendingRun(plan, partial(_begin, plan, request, store))
 
 
-def _begin(plan: Plan, directory: RunDirectory, on_event: OnEvent) -> RunDirectory:
+def _begin(plan: Plan, request: Request, store: Path, on_event: OnEvent) -> tuple[RunDirectory, Plan]:
+    """The directory of a run that begins, and its plan with the command that repeats it from there."""
+    directory = new_run(store, plan.name, datetime.now(UTC))
     on_event(RunStarted(title_of(plan), str(directory.path), plan.story_seconds))
-    return directory
+    return directory, plan.model_copy(update={"command": shlex.join(command_of(request, directory))})
 
 
 def _resolved(request: ExplorationRequest, on_event: OnEvent) -> tuple[ExplorationRequest, dict[str, str]]:

@@ -1,6 +1,7 @@
 """Carries out several runs at a time, each by a controller of its own, as cores and memory allow.
 
     carry_out_all(runs, None, on_event, after_loads=start_spark)
+    for directory in carried_out(runs, None, on_event): ...     # each as soon as it has ended
 
 An interrupt, and the failure of a run, end all controllers in good order; what they recorded stays.
 
@@ -12,8 +13,7 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -26,16 +26,20 @@ from harness.planning.plan import Plan
 from harness.running.controller_process import carry_out
 from results.store import RunDirectory
 
+AT_ONCE_MAX = 64
 MEMORY_SHARE = 0.7
 """The share of the available memory that nodes may take; Spark and the page cache take the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingRun:
-    """A run that has not begun: its plan, and what creates its directory. alone: no other may take place."""
+    """A run that has not begun: its plan, and what creates its directory. alone: no other may take place.
+
+    begin returns the directory, and the plan as it is carried out there.
+    """
 
     plan: Plan
-    begin: Callable[[OnEvent], RunDirectory]
+    begin: Callable[[OnEvent], tuple[RunDirectory, Plan]]
     alone: bool = False
 
 
@@ -60,37 +64,74 @@ def carry_out_all(
     after_loads is called when the load of every run is over. Raises what the first run failed with that failed, after
     all others have ended.
     """
-    capacity = 1.0 if at_once is None else float(at_once)
-    waiting = deque((run, _share(run, at_once, capacity)) for run in runs)
-    is_single = all(share > capacity / 2 for _, share in waiting) or len(runs) == 1
+    capacity = Capacity.of(at_once)
+    is_single = all(capacity.share_of(run) > capacity.total / 2 for run in runs) or len(runs) == 1
+    loads = _Countdown(len(runs), after_loads)
+    for _ in carried_out(runs, at_once, on_event, loads.count, is_single):
+        pass
+
+
+def carried_out(
+    runs: Iterable[PendingRun],
+    at_once: int | None,
+    on_event: OnEvent,
+    after_load: Callable[[], object] = lambda: None,
+    is_single: bool = False,
+) -> Generator[RunDirectory, None, None]:
+    """Carry out the runs in order, several at a time, and yield the directory of each when it has ended.
+
+    runs are taken when there is room for the next one. after_load is called at the end of each run's load. is_single:
+    only one takes place at a time, so its events need no label. Closing the iterator ends the runs that take place.
+    """
+    capacity, controllers = Capacity.of(at_once), _Controllers()
     report = on_event if is_single else _one_at_a_time(on_event)
-    controllers, loads = _Controllers(), _Countdown(len(runs), after_loads)
 
-    def carry_out_one(run: PendingRun) -> None:
-        directory = run.begin(report)
-        events = report if is_single else labelled(f"{run.plan.name} {directory.name}", report)
-        events = at_end_of_load(events, loads.count)
-        carry_out(run.plan, directory, events, controllers.add, lambda: controllers.are_stopped)
+    def carry_out_one(run: PendingRun) -> RunDirectory:
+        directory, plan = run.begin(report)
+        events = report if is_single else labelled(f"{plan.name} {directory.name}", report)
+        events = at_end_of_load(events, after_load)
+        carry_out(plan, directory, events, controllers.add, lambda: controllers.are_stopped)
+        return directory
 
-    running: dict[Future[None], float] = {}
-    with ThreadPoolExecutor(max_workers=len(runs)) as pool:
+    waiting = iter(runs)
+    following = next(waiting, None)
+    running: dict[Future[RunDirectory], float] = {}
+    with ThreadPoolExecutor(max_workers=AT_ONCE_MAX) as pool:
         try:
-            while waiting or running:
-                while waiting and sum(running.values()) + waiting[0][1] <= capacity + 1e-9:
-                    run, share = waiting.popleft()
-                    running[pool.submit(carry_out_one, run)] = share
-                for ended in wait(running, return_when=FIRST_COMPLETED).done:
-                    del running[ended]
-                    ended.result()
+            while following is not None or running:
+                while following is not None and capacity.has_room_for(following, running.values()):
+                    running[pool.submit(carry_out_one, following)] = capacity.share_of(following)
+                    following = next(waiting, None)
+                ended = wait(running, return_when=FIRST_COMPLETED).done
+                for run in ended:
+                    del running[run]
+                for run in ended:
+                    yield run.result()
         finally:
             controllers.stop()  # those that still run: after an interrupt, or if another run failed
 
 
-def _share(run: PendingRun, at_once: int | None, capacity: float) -> float:
-    """How much of the capacity a run takes: a share of the machine, or one of `at_once`."""
-    if run.alone:
-        return capacity
-    return min(capacity, cost_of(run.plan, machine()) if at_once is None else 1.0)
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What the runs share: a number of runs, or this machine if none is given."""
+
+    total: float
+    machine: NodeNeeds | None
+
+    @staticmethod
+    def of(at_once: int | None) -> Capacity:
+        """Room for this many runs; for as many as the machine has, as it is now, if not given."""
+        return Capacity(1.0, machine()) if at_once is None else Capacity(at_once, None)
+
+    def share_of(self, run: PendingRun) -> float:
+        """How much a run takes."""
+        if run.alone:
+            return self.total
+        return min(self.total, 1.0 if self.machine is None else cost_of(run.plan, self.machine))
+
+    def has_room_for(self, run: PendingRun, taken: Iterable[float]) -> bool:
+        """Whether a run fits beside others."""
+        return sum(taken) + self.share_of(run) <= self.total + 1e-9
 
 
 def labelled(label: str, on_event: OnEvent) -> OnEvent:

@@ -71,8 +71,8 @@ class Reproduction:
         self._directory: RunDirectory | None = None
         self._lock = threading.Lock()
 
-    def begin(self, plan: Plan, on_event: OnEvent) -> RunDirectory:
-        """Create the directory of a run, from any thread."""
+    def begin(self, plan: Plan, on_event: OnEvent) -> tuple[RunDirectory, Plan]:
+        """Create the directory of a run, from any thread; returns it with the plan."""
         assert plan.side is not None
         with self._lock:
             if self._directory is None:
@@ -83,7 +83,7 @@ class Reproduction:
                 self._directory.enter("running", datetime.now(UTC))
             run = self._directory.new_side(plan.side, datetime.now(UTC))
         on_event(RunStarted(title_of(plan), str(run.path), plan.story_seconds))
-        return run
+        return run, plan
 
     def interrupt(self) -> None:
         """Record that the reproduction was interrupted, if it had begun."""

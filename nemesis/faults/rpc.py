@@ -95,7 +95,7 @@ async def heal(context: NemesisContext) -> dict[str, Any]:
 
     Returns the final counters of all rules since the last heal, by name; different rules of one name are numbered, as
     in `a`, `a (2)`. Raises PeerFailure if a link still leads to a proxy that is gone, if a rule never acted and so
-    tested nothing, or if its counter is lost and so nobody knows.
+    tested nothing although it had to, or if its counter is lost and so nobody knows.
     """
     rpcs = context.rpcs
     if rpcs is None:
@@ -105,10 +105,11 @@ async def heal(context: NemesisContext) -> dict[str, Any]:
     barred = sorted(f"n{a}>n{b}" for (a, b), way in ways.items() if way == "no proxy")
     if barred:
         raise PeerFailure(f"verifying that no RPC rule is left: {', '.join(barred)} still lead to a proxy that is gone")
-    counts = _by_name(context.rpc_counts)
+    counts, rules = _by_name(context.rpc_counts), tuple(context.rpc_counts)
     context.rpc_counts = {}
     known = {name: count for name, count in counts.items() if count is not None}
-    idle = sorted(name for name, count in known.items() if not count.acted)
+    must_act = {name for name, rule in zip(counts, rules, strict=True) if not rule.may_be_idle}
+    idle = sorted(name for name, count in known.items() if not count.acted and name in must_act)
     lost = sorted(counts.keys() - known.keys())
     problems = [f"{', '.join(idle)} never had a message to act on"] if idle else []
     problems += [f"the counters of {', '.join(lost)} are lost with the proxy's process"] if lost else []

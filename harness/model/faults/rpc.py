@@ -116,13 +116,17 @@ def answer(error_code: int) -> RpcAction:
 
 @dataclass(frozen=True, slots=True)
 class RpcRule:
-    """A named match and action. Raises BadInput if the combination is invalid."""
+    """A named match and action. Raises BadInput if the combination is invalid.
+
+    may_be_idle: the rule may end without having acted; of another rule that is a fault without effect.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     name: str
     match: RpcMatch
     action: RpcAction
+    may_be_idle: bool = False
 
     def __post_init__(self) -> None:
         problem = next((expected for holds, expected in _requirements(self.match, self.action) if not holds), None)

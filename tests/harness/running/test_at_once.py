@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import threading
+from collections.abc import Iterator
+from functools import partial
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ from harness.model.progress import Event, Leadership, NemesisEvent, OnEvent, Ope
 from harness.model.systems import NodeNeeds
 from harness.planning.plan import Plan
 from harness.running import at_once
-from harness.running.at_once import PendingRun, at_end_of_load, carry_out_all, cost_of, labelled
+from harness.running.at_once import PendingRun, at_end_of_load, carried_out, carry_out_all, cost_of, labelled
 from results.store import RunDirectory
 
 MACHINE = NodeNeeds(cores=2, memory_mib=10_000)
@@ -56,7 +59,8 @@ class Runs:
             self.now -= 1
 
     def pending(self, nodes: list[int], alone: bool) -> list[PendingRun]:
-        return [PendingRun(plan(nodes=each), lambda _: RunDirectory(self.path / "bad-1"), alone) for each in nodes]
+        plans, directory = [plan(nodes=each) for each in nodes], RunDirectory(self.path / "bad-1")
+        return [PendingRun(each, lambda _, begun=each: (directory, begun), alone) for each in plans]
 
 
 @pytest.mark.parametrize(
@@ -103,15 +107,41 @@ def test_other_runs_are_told_to_end_when_one_fails(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(at_once, "carry_out", carry_out)
 
-    def begin(_report: OnEvent) -> RunDirectory:
+    def begin(one: Plan, _report: OnEvent) -> tuple[RunDirectory, Plan]:
         begun.append(1)
-        return RunDirectory(tmp_path / "run")
+        return RunDirectory(tmp_path / "run"), one
 
     plans = [plan().model_copy(update={"side": side}) for side in ("bad", "good", "bad")]
     with pytest.raises(ValueError, match="the first failure"):
-        carry_out_all([PendingRun(each, begin) for each in plans], 2, lambda _event: None, lambda: None)
+        carry_out_all([PendingRun(each, partial(begin, each)) for each in plans], 2, lambda _event: None, lambda: None)
     assert stopped == [True]
     assert len(begun) == 2, "no run begins after the failure"
+
+
+def test_runs_are_taken_when_there_is_room_and_end_with_the_iterator(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    taken: list[int] = []
+    stopped = threading.Event()
+
+    def carry_out(one: Plan, _run: RunDirectory, _on_event: object, _on_process: object, is_stopped: Any) -> None:
+        while one.seed > 2 and not is_stopped():
+            stopped.wait(0.01)
+
+    def begin(one: Plan, _report: OnEvent) -> tuple[RunDirectory, Plan]:
+        return RunDirectory(tmp_path / str(one.seed)), one
+
+    def pending() -> Iterator[PendingRun]:
+        for seed in count(1):
+            taken.append(seed)
+            one = plan().model_copy(update={"seed": seed})
+            yield PendingRun(one, partial(begin, one))
+
+    monkeypatch.setattr(at_once, "carry_out", carry_out)
+    carrying = carried_out(pending(), 2, lambda _event: None)
+    assert sorted(each.name for each in islice(carrying, 2)) == ["1", "2"]
+    assert len(taken) <= 5, "no run is taken long before there is room for it"
+    carrying.close()  # runs 3 and 4 end, which would take place for ever
 
 
 def test_events_of_several_runs_name_their_run() -> None:
