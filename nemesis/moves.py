@@ -41,6 +41,7 @@ from harness.model.story import (
     FOLLOWERS,
     LEADER,
     MAJORITY,
+    MINORITY,
     ONE,
     Direction,
     Step,
@@ -60,6 +61,8 @@ from harness.model.story import (
     when,
 )
 
+LIVENESS_SECONDS = 17.0
+"""Longer than the check `liveness` gives a majority to elect a leader, and to commit."""
 DIRECTIONS: tuple[Direction, ...] = ("both", "out", "in")
 
 
@@ -192,6 +195,11 @@ def _leaders_die(draw: Draw) -> list[Step]:
     return deaths * draw.random.randint(2, 3)
 
 
+def _majority_is_left(draw: Draw) -> list[Step]:
+    """A minority is down for long enough that the others must have a leader that commits."""
+    return [draw.random.choice([kill(LEADER), pause(LEADER), kill(MINORITY)]), sleep(LIVENESS_SECONDS)]
+
+
 def _leader_stops(draw: Draw) -> list[Step]:
     """A leader ends in good order and returns."""
     return [stop(LEADER), draw.moment(), start(), draw.moment()]
@@ -307,6 +315,7 @@ MOVES: Mapping[str, Move] = {
     "majority restarts": _restart(MAJORITY),
     "all restart": _all_restart,
     "leaders die": _leaders_die,
+    "majority is left": _majority_is_left,
     "leader stops": _leader_stops,
     "leader paused": _pause(LEADER),
     "follower paused": _pause(FOLLOWERS),

@@ -12,10 +12,10 @@ from harness.commands.options import STORE, DryRunOption, MasterOption, StoreOpt
 from harness.commands.output.console import Output, exit_code, print_verdict
 from harness.commands.output.progress import progress
 from harness.planning.options import takes
-from harness.planning.plan import Request, checked, read_request
+from harness.planning.plan import PLAN_FILE_ONLY, Request, checked, read_request
 
 
-@takes(Request, but=("story",))
+@takes(Request, but=PLAN_FILE_ONLY)
 @prints(progress=True)
 def run(
     values: Mapping[str, Any],

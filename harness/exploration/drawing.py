@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 from typing import Final
@@ -45,13 +45,18 @@ ESSENTIAL: Final = (
     "power failure of all",
     "hub",
     "votes are held",
-    "fault at an event",
+    "majority is left",
 )
-"""The moves with which stories begin, in turn: cuts in each direction, double faults, restarts, lost writes, events."""
+"""The moves with which stories begin, in turn: cuts in each direction, double faults, restarts, lost writes, an event,
+and what only shows if nothing else happens."""
+UPGRADE_SHARE: Final = 0.15
+"""The share of runs in which some nodes are of an earlier release, where the system has one."""
 CALM_SECONDS: Final = (0.1, 2.0)
 """The pause after a move is healed, in which the cluster recovers, or does not quite."""
 HEAL_SECONDS: Final = 0.3
 """About how long healing takes."""
+ELECTION_SECONDS_MAX: Final = 20.0
+"""How long a story waits for the last leader: longer than the check `liveness` gives the quorum."""
 SAMPLES: Final = 30
 """How many draws of a move show all that it can do."""
 SETTLE_SECONDS: Final = 4.0
@@ -64,7 +69,7 @@ class Ranges:
 
     fetch_ms and election_ms are the quorum's timeouts, rates are client operations per second. quorums are pairs of the
     number of nodes and the number of voters, None for all. switches maps others to the values of which one is drawn,
-    the default first.
+    the default first. earlier are the switches of a node of an earlier release; in some runs a few nodes have them.
     """
 
     fetch_ms: Sequence[int]
@@ -73,6 +78,7 @@ class Ranges:
     rates: Sequence[int]
     workloads: Sequence[str]
     switches: Mapping[str, Sequence[str]]
+    earlier: Mapping[str, str] = field(default_factory=dict)
 
 
 RANGES: Final[Mapping[str, Ranges]] = {
@@ -88,6 +94,7 @@ RANGES: Final[Mapping[str, Ranges]] = {
             "metadata.max.idle.interval.ms": ("500", "0"),
             "reference.read_mode": ("read-index", "read-index", "lease"),
         },
+        earlier={"reference.pre_vote": "false"},
     ),
     "kafka": Ranges(
         fetch_ms=(1000, 2000),
@@ -131,9 +138,17 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str]) ->
         voters=voters,
         workload=choice.choice(ranges.workloads),
         rate=float(choice.choice(ranges.rates)),
+        node_switches=_node_switches(choice, nodes, ranges.earlier),
         seed=seed,
         story=[StoryStep.of(step) for step in story],
     )
+
+
+def _node_switches(choice: random.Random, nodes: int, earlier: Mapping[str, str]) -> dict[int, dict[str, str]]:
+    """The switches of single nodes: in a rolling upgrade, some are of an earlier release."""
+    is_upgrade = bool(earlier) and choice.random() < UPGRADE_SHARE
+    older = choice.sample(range(1, nodes + 1), choice.randint(1, nodes - 1)) if is_upgrade else []
+    return {node: dict(earlier) for node in sorted(older)}
 
 
 def _first(seed: int, possible: Collection[str]) -> str:
@@ -177,7 +192,7 @@ def _story(draw: Draw, first: str, moves: Sequence[str], seconds: float) -> list
         story += steps
         elapsed += HEAL_SECONDS + sum(step.value for step in steps if step.f == SLEEP)
     last = [kill(ALL), start()] if "all restart" in moves else []
-    return [*story, *last, wait_until(LEADER_KNOWN), sleep(SETTLE_SECONDS)]
+    return [*story, *last, wait_until(LEADER_KNOWN, ELECTION_SECONDS_MAX), sleep(SETTLE_SECONDS)]
 
 
 def _dealt(choice: random.Random, cards: Sequence[str]) -> Iterator[str]:

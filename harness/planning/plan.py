@@ -76,6 +76,8 @@ Weight = Annotated[float, Field(gt=0, le=1000)]
 
 PLAN_BYTES_MAX = 64 << 20
 """Of a stored plan, which has the story that a schedule drew."""
+PLAN_FILE_ONLY = ("story", "node_switches")
+"""The fields of a request that only a plan file can have."""
 SEED = "Seed of every random choice; drawn if not given."
 
 
@@ -134,6 +136,9 @@ class Load(Target):
     )
     floor: int = Field(
         default=0, ge=0, le=NODES_MAX, description="Number of nodes that kills and pauses leave running."
+    )
+    node_switches: dict[Annotated[int, Field(ge=1, le=NODES_MAX)], dict[str, str]] = Field(
+        default={}, description="NAME=VALUE for single nodes, by number (plan files only)."
     )
     record_rpcs: bool = Field(
         default=False, description="Put a proxy between the nodes that records each RPC, even without RPC faults."
@@ -198,14 +203,13 @@ class ReproductionRequest(Target):
 class Plan(Load):
     """A run as it is carried out.
 
-    node_switches are those of single nodes; node_systems names the nodes that run another system than the plan's.
+    node_systems names the nodes that run another system than the plan's.
     scenario and side name the scenario that the run belongs to, if any. command repeats the run.
     """
 
     name: str
     seed: int = Field(ge=0)
     story: Story
-    node_switches: dict[int, dict[str, str]] = {}
     node_systems: dict[int, str] = {}
     scenario: str | None = None
     side: str | None = None

@@ -22,7 +22,7 @@ from harness.model.progress import OnEvent, Phase, RunStarted, phases
 from harness.model.story import Step, wait_until
 from harness.model.systems import Report
 from harness.planning.options import argv_of
-from harness.planning.plan import NO_FAULTS, Load, Plan, Request
+from harness.planning.plan import NO_FAULTS, PLAN_FILE_ONLY, Load, Plan, Request
 from harness.planning.preflight import preflight, require_hosts
 from harness.planning.story_steps import StoryStep
 from harness.planning.workloads import checks_of, workload_of
@@ -117,9 +117,9 @@ def _sampled_story(request: Request, seed: int) -> list[Step]:
 
 
 def command_of(request: Request, run: RunDirectory) -> Sequence[str]:
-    """The command that repeats the run. A request with a story is stored in the run's directory as TOML, and named."""
-    if not request.story:
-        return argv_of("run", request, but=("story",))
+    """The command that repeats the run. A request that flags cannot make is stored in the run's directory as TOML."""
+    if not any(getattr(request, name) for name in PLAN_FILE_ONLY):
+        return argv_of("run", request, but=PLAN_FILE_ONLY)
     path = run.path / REQUEST_FILE
     write_text(path, tomli_w.dumps(request.model_dump(mode="json", by_alias=True, exclude_none=True)))
     return ["splitbrain", "run", "--plan", str(path)]

@@ -20,7 +20,7 @@ from harness.model import BadInput
 from harness.model.conditions import LEADER_KNOWN
 from harness.model.story import cut, sleep, wait_until
 from harness.planning.options import argv_of, takes
-from harness.planning.plan import ReproductionRequest, Request, checked, read_request
+from harness.planning.plan import PLAN_FILE_ONLY, ReproductionRequest, Request, checked, read_request
 from harness.planning.story_steps import StoryStep
 from harness.running.run import command_of
 from results.store import RunDirectory
@@ -115,8 +115,8 @@ def parsed(model: type[Model], command: str, but: tuple[str, ...] = ()) -> Model
 
 @given(REQUESTS)
 def test_command_that_repeats_a_run_makes_the_same_request(request: Request) -> None:
-    command = shlex.join(argv_of("run", request, but=("story",)))
-    assert parsed(Request, command, ("story",)) == request
+    command = shlex.join(argv_of("run", request, but=PLAN_FILE_ONLY))
+    assert parsed(Request, command, PLAN_FILE_ONLY) == request
 
 
 @given(REPRODUCTIONS)
@@ -140,7 +140,7 @@ def test_request_written_as_a_plan_file_is_read_back(
 
 def test_run_with_a_story_stores_its_request_for_the_command_that_repeats_it(tmp_path: Path) -> None:
     story = [StoryStep.of(step) for step in (wait_until(LEADER_KNOWN), cut("leader"), sleep(2))]
-    request = Request(story=story, seed=4, switches={"a": "b c"})
+    request = Request(story=story, seed=4, switches={"a": "b c"}, node_switches={2: {"d": "e"}})
     run = RunDirectory(tmp_path / "a run")
     run.path.mkdir()
     *command, path = command_of(request, run)

@@ -1,0 +1,179 @@
+"""The quorum's liveness: what a majority of voters achieves while it runs and nothing disturbs it (Raft, 5.4 and 9.3).
+
+    no-leader-elected    a majority that runs and reaches itself elects a leader within LIMIT_NS
+    nothing-committed    its leader commits what it has appended within LIMIT_NS
+
+A span is calm if no fault is in place but dead or paused processes, and these are fewer than half of the voters. Each
+start, end, pause or resumption of a process, and each operation of the nemesis, begins another span: the quorum has
+LIMIT_NS from then on. LIMIT_NS is several times what an election takes with Kafka's default timeouts.
+
+Nothing is said about quorums whose voters changed, since it is not recorded who was a voter when.
+
+Contains rules about what has to happen. What must never happen is in checkers/quorum/safety.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as fn
+
+from checkers.framework.contract import Check, JudgeSettings, finding
+from checkers.framework.timeline import nemesis_ops
+from checkers.quorum.voters import electorate
+from harness.model import Op
+from harness.model.nemesis_ops import HEAL, NemesisOps
+from harness.model.quorum_states import State
+from harness.model.records.observation import ENDS
+from harness.model.story import MARK
+
+CHECK: Final = "liveness"
+LIMIT_NS: Final = 15_000_000_000
+SECOND_NS: Final = 1_000_000_000
+OF_PROCESSES: Final = ("kill", "stop", "start")
+"""The operations whose effect the record of processes shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A calm time, and the voters that run in it."""
+
+    begin_ns: int
+    end_ns: int
+    voters: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessEvent:
+    """The start or the end of a node's process."""
+
+    time_ns: int
+    node: int
+    is_start: bool
+
+
+@dataclass(slots=True)
+class _Disturbances:
+    """What is in place at a time: an operation that is under way, faults by name, and nodes that do not run."""
+
+    under_way: str | None = None
+    faults: set[str] = field(default_factory=set)
+    down: set[int] = field(default_factory=set)
+    paused: set[int] = field(default_factory=set)
+
+    def nemesis(self, op: Op, ops: NemesisOps) -> None:
+        """An operation begins or ends."""
+        if self.under_way != op.f:
+            self.under_way = op.f
+            return
+        self.under_way = None
+        nodes = set(op.value.get("nodes", ())) if isinstance(op.value, dict) else set()
+        if op.f == HEAL and op.error is None:
+            self.faults.clear()
+            self.paused.clear()
+        elif op.f == "pause":
+            self.paused |= nodes
+        elif op.f == "resume":
+            self.paused -= nodes
+        elif op.f not in (*OF_PROCESSES, HEAL, *ops.momentary, *ops.heals):
+            self.faults.add(op.f)
+
+    def process(self, event: ProcessEvent) -> None:
+        """A process starts or ends."""
+        (self.down.discard if event.is_start else self.down.add)(event.node)
+
+    def running(self, voters: Sequence[int]) -> tuple[int, ...]:
+        """The voters that run, if they are a majority and nothing else is in place; else none."""
+        left = tuple(voter for voter in voters if voter not in self.down | self.paused)
+        is_calm = self.under_way is None and not self.faults
+        return left if is_calm and 2 * len(left) > len(voters) else ()
+
+
+def findings(history: DataFrame, observations: DataFrame, batches: DataFrame, settings: JudgeSettings) -> DataFrame:
+    """The calm spans in which the quorum did nothing for too long."""
+    none = finding(history.limit(0), CHECK, "", fn.lit(""))
+    who = electorate(batches, observations)
+    if set(who.joins) != who.constant:
+        return none
+    nodes = [row.node for row in observations.select("node").distinct().collect()]
+    voters = sorted(who.constant or nodes)
+    processes = [
+        ProcessEvent(row.time_ns, row.node, row.kind == "started")
+        for row in observations.where(fn.col("kind").isin("started", *ENDS)).orderBy("time_ns", "position").collect()
+    ]
+    end_ns = observations.agg(fn.max("time_ns")).first()
+    calm = calm_spans(nemesis_ops(history), processes, voters, (end_ns and end_ns[0]) or 0, settings.ops)
+    spans = [each for each in calm if each.end_ns - each.begin_ns > LIMIT_NS]
+    if not spans:
+        return none
+    rows = [(each.begin_ns, each.end_ns, ", ".join(map(str, each.voters))) for each in spans]
+    frame = observations.sparkSession.createDataFrame(rows, "begin_ns bigint, end_ns bigint, voters string")
+    return no_leader(observations, frame).unionAll(nothing_committed(observations, frame))
+
+
+def calm_spans(
+    operations: Iterable[Op], processes: Sequence[ProcessEvent], voters: Sequence[int], end_ns: int, ops: NemesisOps
+) -> Iterator[Span]:
+    """The calm spans until end_ns, in order. A node does not run before its first start."""
+    of_nemesis = [op for op in operations if op.f != MARK and op.f not in ops.waits]
+    events: list[tuple[int, Op | ProcessEvent]] = [(op.time_ns, op) for op in of_nemesis]
+    events += [(event.time_ns, event) for event in processes]
+    state, begin_ns = _Disturbances(down=set(voters)), 0
+    for time_ns, event in sorted(events, key=lambda each: each[0]):
+        if (running := state.running(voters)) and time_ns > begin_ns:
+            yield Span(begin_ns, time_ns, running)
+        if isinstance(event, ProcessEvent):
+            state.process(event)
+        else:
+            state.nemesis(event, ops)
+        begin_ns = time_ns
+    if (running := state.running(voters)) and end_ns > begin_ns:
+        yield Span(begin_ns, end_ns, running)
+
+
+def no_leader(observations: DataFrame, spans: DataFrame) -> DataFrame:
+    """Spans with LIMIT_NS in which no node claimed to lead or became a leader."""
+    entered = (fn.col("kind") == "transition") & (fn.col("state") == State.LEADER.value)
+    signs = observations.where((fn.col("kind") == "claim") | entered).select("time_ns")
+    text = "a majority of the voters elects a leader: for %d s none led, while voters %s ran and reached each other"
+    return _found(gaps(signs, spans), "no-leader-elected", text)
+
+
+def nothing_committed(observations: DataFrame, spans: DataFrame) -> DataFrame:
+    """Spans with LIMIT_NS in which leaders had appended records and none of their high watermarks rose."""
+    claims = observations.where("kind = 'claim' and log_end_offset >= 0")
+    committed = fn.coalesce("high_watermark", fn.lit(-1))
+    before = Window.orderBy("time_ns", "position").rowsBetween(Window.unboundedPreceding, -1)
+    known = claims.withColumn("committed", committed).withColumn("highest", fn.max("committed").over(before))
+    rises = known.where("highest is null or committed > highest or log_end_offset <= committed").select("time_ns")
+    long = gaps(rises, spans)
+    pending = known.where("log_end_offset > committed").select(fn.col("time_ns").alias("claimed_ns"))
+    inside = (fn.col("claimed_ns") >= fn.col("from_ns")) & (fn.col("claimed_ns") <= fn.col("to_ns"))
+    stalled = long.join(fn.broadcast(pending), on=inside, how="inner").groupBy("from_ns", "to_ns", "voters")
+    lasting = stalled.agg((fn.max("claimed_ns") - fn.min("claimed_ns")).alias("lasted")).where(
+        fn.col("lasted") > LIMIT_NS - SECOND_NS
+    )
+    text = "a leader commits what it has appended: for %d s nothing was committed, while voters %s ran"
+    return _found(lasting, "nothing-committed", text)
+
+
+def gaps(signs: DataFrame, spans: DataFrame) -> DataFrame:
+    """(from_ns, to_ns, voters): the times longer than LIMIT_NS in the spans without a sign (time_ns)."""
+    inside = (fn.col("time_ns") >= fn.col("begin_ns")) & (fn.col("time_ns") <= fn.col("end_ns"))
+    seen = fn.broadcast(spans).join(signs, on=inside, how="inner").select("begin_ns", "end_ns", "voters", "time_ns")
+    ends = spans.select("begin_ns", "end_ns", "voters", fn.col("end_ns").alias("time_ns"))
+    last = fn.lag("time_ns").over(Window.partitionBy("begin_ns").orderBy("time_ns"))
+    spaced = seen.unionAll(ends).withColumn("from_ns", fn.coalesce(last, fn.col("begin_ns")))
+    long = spaced.where(fn.col("time_ns") - fn.col("from_ns") > LIMIT_NS)
+    return long.select("from_ns", fn.col("time_ns").alias("to_ns"), "voters")
+
+
+def _found(times: DataFrame, name: str, text: str) -> DataFrame:
+    seconds = ((fn.col("to_ns") - fn.col("from_ns")) / SECOND_NS).cast("int")
+    return finding(times, CHECK, name, fn.format_string(text, seconds, "voters"), time_ns=fn.col("from_ns"))
+
+
+LIVENESS = Check(findings, reads=("history", "observations", "batches"), judges="observation")

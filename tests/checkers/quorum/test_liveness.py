@@ -1,0 +1,149 @@
+"""Calm spans of a run, and what a quorum must achieve in them; the spans agree with a plain twin on random runs."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from checkers.framework.tables import configure_for
+from checkers.quorum.liveness import LIMIT_NS, ProcessEvent, Span, calm_spans, gaps, nothing_committed
+from checkers.twins import liveness as twins
+from harness import plugins
+from harness.model import NEMESIS, Finding, Observation, Op
+from tests.support.checks.on_spark import collected_by_case, observation_table
+from tests.support.checks.run_types import FindInRun
+from tests.support.checks.small_histories import history
+
+S = 1_000_000_000
+VOTERS = (1, 2, 3)
+STARTED = [ProcessEvent(0, node, True) for node in VOTERS]
+
+
+def done(second: float, f: str, *nodes: int, error: str | None = None) -> list[Op]:
+    """An operation of the nemesis that lasts 0.1 s."""
+    value = {"nodes": list(nodes)}
+    return [
+        Op("info", f, NEMESIS, value=value, time_ns=round((second - 0.1) * S)),
+        Op("info", f, NEMESIS, value=value, time_ns=round(second * S), error=error),
+    ]
+
+
+def spans(operations: Sequence[Op], processes: Sequence[ProcessEvent] = (), end: float = 60) -> list[tuple[Any, ...]]:
+    """The calm spans in seconds, with the voters that run."""
+    found = calm_spans(operations, [*STARTED, *processes], VOTERS, round(end * S), plugins.ops())
+    return [(each.begin_ns / S, each.end_ns / S, each.voters) for each in found]
+
+
+def test_time_without_faults_is_calm() -> None:
+    assert spans([]) == [(0, 60, VOTERS)]
+
+
+def test_fault_other_than_a_dead_process_ends_a_span_until_all_is_healed() -> None:
+    cut = done(10, "cut", 1)
+    assert spans(cut) == [(0, 9.9, VOTERS)]
+    assert spans([*cut, *done(20, "heal")]) == [(0, 9.9, VOTERS), (20, 60, VOTERS)]
+    assert spans([*cut, *done(20, "heal", error="a link is still cut")]) == [(0, 9.9, VOTERS)]
+
+
+def test_minority_may_be_dead_or_paused() -> None:
+    assert spans([], [ProcessEvent(10 * S, 1, False)]) == [(0, 10, VOTERS), (10, 60, (2, 3))]
+    assert spans([], [ProcessEvent(10 * S, node, False) for node in (1, 2)]) == [(0, 10, VOTERS)]
+    paused = spans([*done(10, "pause", 2), *done(20, "resume", 2)])
+    assert paused == [(0, 9.9, VOTERS), (10, 19.9, (1, 3)), (20, 60, VOTERS)]
+
+
+def test_momentary_operation_only_divides_a_span() -> None:
+    assert spans(done(10, "lead", 2)) == [(0, 9.9, VOTERS), (10, 60, VOTERS)]
+
+
+def random_run(source: random.Random) -> tuple[list[Op], list[ProcessEvent], int]:
+    fs = ("cut", "heal", "pause", "resume", "lead", "kill", "start", "skew")
+    second, operations, processes = 0.0, [], []
+    for _ in range(source.randint(0, 12)):
+        second += source.uniform(0.2, 20)
+        if source.random() < 0.5:
+            operations += done(second, source.choice(fs), *source.sample(VOTERS, source.randint(0, 2)))
+        else:
+            processes.append(ProcessEvent(round(second * S), source.choice(VOTERS), source.random() < 0.5))
+    return operations, processes, round((second + source.uniform(0, 20)) * S)
+
+
+def test_calm_spans_agree_with_their_twin_on_random_runs() -> None:
+    for seed in range(300):
+        operations, processes, end_ns = random_run(random.Random(seed))
+        found = list(calm_spans(operations, [*STARTED, *processes], VOTERS, end_ns, plugins.ops()))
+        expected = twins.calm_moments(operations, [*STARTED, *processes], VOTERS, end_ns)
+        assert [(each.begin_ns, each.end_ns, each.voters) for each in found] == expected, seed
+
+
+def claim(second: float, node: int, mark: int, end: int) -> Observation:
+    return Observation(
+        round(second * S), node, "describe-quorum", "claim",
+        epoch=1, leader=node, high_watermark=mark, log_end_offset=end,
+        detail=json.dumps({"voters": dict.fromkeys(VOTERS, end)}),
+    )  # fmt: skip
+
+
+def started() -> list[Observation]:
+    return [Observation(0, node, "process", "started") for node in VOTERS]
+
+
+def test_majority_that_elects_no_leader_is_found(find_in_run: FindInRun) -> None:
+    seen = [*started(), *(claim(second, 1, second, second) for second in range(20))]
+    seen += [Observation(20 * S, 1, "process", "stopped"), Observation(50 * S, 2, "log", "note", detail="the end")]
+    [found] = find_in_run("liveness", history(), seen)
+    assert (found.name, found.severity, found.time_ns) == ("no-leader-elected", "invalid", 20 * S)
+    assert "for 30 s none led, while voters 2, 3 ran and reached each other" in found.message
+
+
+def test_leader_in_time_is_right(find_in_run: FindInRun) -> None:
+    seen = [*started(), Observation(14 * S, 2, "log", "transition", state="Leader", epoch=2)]
+    seen += [claim(second, 2, second, second) for second in range(15, 40)]
+    assert find_in_run("liveness", history(), seen) == []
+
+
+def test_nothing_is_said_while_a_fault_is_in_place(find_in_run: FindInRun) -> None:
+    seen = [*started(), *(claim(second, 1, second, second) for second in range(10)), claim(60, 1, 10, 10)]
+    assert find_in_run("liveness", history(*done(10, "cut", 1)), seen) == []
+
+
+COMMITS = {
+    "nothing": ([claim(second, 1, 5, 9) for second in range(30)], ["nothing-committed"]),
+    "all that was appended": ([claim(second, 1, 5, 5) for second in range(30)], []),
+    "more and more": ([claim(second, 1, second, 99) for second in range(30)], []),
+    "nothing, for a short time": ([claim(second, 1, 5, 9) for second in range(12)], []),
+    "nothing before its first commit": ([claim(second, 1, -1, 9) for second in range(30)], ["nothing-committed"]),
+}
+
+
+@pytest.fixture(scope="module")
+def commits_found(spark: SparkSession) -> dict[str, list[Finding]]:
+    configure_for(spark, rows=1)
+    span = spark.createDataFrame([(0, 30 * S, "1, 2, 3")], "begin_ns bigint, end_ns bigint, voters string")
+    return collected_by_case(
+        {name: nothing_committed(observation_table(spark, seen), span) for name, (seen, _) in COMMITS.items()}
+    )
+
+
+@pytest.mark.parametrize("name", COMMITS)
+def test_leader_commits(name: str, commits_found: dict[str, list[Finding]]) -> None:
+    assert [each.name for each in commits_found[name]] == COMMITS[name][1]
+
+
+def test_gaps_agree_with_their_twin_on_random_signs(spark: SparkSession) -> None:
+    source = random.Random(4)
+    own = sorted(source.sample(range(0, 4000, 20), 60))
+    calm = [Span(begin * S, end * S, VOTERS) for begin, end in zip(own[::2], own[1::2], strict=True)]
+    signs = sorted(source.randint(0, 4000) * S for _ in range(150))
+    configure_for(spark, rows=len(signs))
+    columns = "begin_ns long, end_ns long, voters string"
+    frame = spark.createDataFrame([(each.begin_ns, each.end_ns, "") for each in calm], columns)
+    found = gaps(spark.createDataFrame([(each,) for each in signs], "time_ns long"), frame).collect()
+    expected = twins.gaps(signs, calm, LIMIT_NS)
+    assert sorted((row.from_ns, row.to_ns) for row in found) == expected
+    assert len(expected) > 8
