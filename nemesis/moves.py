@@ -200,6 +200,14 @@ def _majority_is_left(draw: Draw) -> list[Step]:
     return [draw.random.choice([kill(LEADER), pause(LEADER), kill(MINORITY)]), sleep(LIVENESS_SECONDS)]
 
 
+def _leader_in_a_minority(draw: Draw) -> list[Step]:
+    """The leader keeps a minority of the nodes for long enough that it must resign."""
+    kept = range(1, (draw.nodes - 1) // 2 + 1)
+    others = range(len(kept) + 1, draw.nodes + 1)
+    links = [*combinations(kept, 2), *combinations(others, 2)]
+    return [only_links(links, leader_as=1), sleep(LIVENESS_SECONDS)]
+
+
 def _leader_stops(draw: Draw) -> list[Step]:
     """A leader ends in good order and returns."""
     return [stop(LEADER), draw.moment(), start(), draw.moment()]
@@ -316,6 +324,7 @@ MOVES: Mapping[str, Move] = {
     "all restart": _all_restart,
     "leaders die": _leaders_die,
     "majority is left": _majority_is_left,
+    "leader in a minority": _leader_in_a_minority,
     "leader stops": _leader_stops,
     "leader paused": _pause(LEADER),
     "follower paused": _pause(FOLLOWERS),

@@ -2,6 +2,7 @@
 
     no-leader-elected    a majority that runs and reaches itself elects a leader within LIMIT_NS
     nothing-committed    its leader commits what it has appended within LIMIT_NS
+    leader-not-resigned  a leader that another one has replaced resigns within RESIGN_NS (Check Quorum, KAFKA-15489)
 
 A span is calm if no fault is in place but dead or paused processes, and these are fewer than half of the voters. Each
 start, end, pause or resumption of a process, and each operation of the nemesis, begins another span: the quorum has
@@ -23,6 +24,7 @@ from pyspark.sql import functions as fn
 
 from checkers.framework.contract import Check, JudgeSettings, finding
 from checkers.framework.timeline import nemesis_ops
+from checkers.quorum.safety import leaderships
 from checkers.quorum.voters import electorate
 from harness.model import Op
 from harness.model.nemesis_ops import HEAL, NemesisOps
@@ -32,6 +34,8 @@ from harness.model.story import MARK
 
 CHECK: Final = "liveness"
 LIMIT_NS: Final = 15_000_000_000
+RESIGN_NS: Final = 10_000_000_000
+"""Check Quorum takes one and a half fetch timeouts, 3 s by default."""
 SECOND_NS: Final = 1_000_000_000
 OF_PROCESSES: Final = ("kill", "stop", "start")
 """The operations whose effect the record of processes shows."""
@@ -94,10 +98,10 @@ class _Disturbances:
 
 def findings(history: DataFrame, observations: DataFrame, batches: DataFrame, settings: JudgeSettings) -> DataFrame:
     """The calm spans in which the quorum did nothing for too long."""
-    none = finding(history.limit(0), CHECK, "", fn.lit(""))
+    deposed = leader_not_resigned(observations)
     who = electorate(batches, observations)
     if set(who.joins) != who.constant:
-        return none
+        return deposed
     nodes = [row.node for row in observations.select("node").distinct().collect()]
     voters = sorted(who.constant or nodes)
     processes = [
@@ -108,10 +112,10 @@ def findings(history: DataFrame, observations: DataFrame, batches: DataFrame, se
     calm = calm_spans(nemesis_ops(history), processes, voters, (end_ns and end_ns[0]) or 0, settings.ops)
     spans = [each for each in calm if each.end_ns - each.begin_ns > LIMIT_NS]
     if not spans:
-        return none
+        return deposed
     rows = [(each.begin_ns, each.end_ns, ", ".join(map(str, each.voters))) for each in spans]
     frame = observations.sparkSession.createDataFrame(rows, "begin_ns bigint, end_ns bigint, voters string")
-    return no_leader(observations, frame).unionAll(nothing_committed(observations, frame))
+    return deposed.unionAll(no_leader(observations, frame)).unionAll(nothing_committed(observations, frame))
 
 
 def calm_spans(
@@ -158,6 +162,26 @@ def nothing_committed(observations: DataFrame, spans: DataFrame) -> DataFrame:
     )
     text = "a leader commits what it has appended: for %d s nothing was committed, while voters %s ran"
     return _found(lasting, "nothing-committed", text)
+
+
+def leader_not_resigned(observations: DataFrame) -> DataFrame:
+    """Leaders that went on claiming their epoch for RESIGN_NS after a node had become the leader of a later one.
+
+    The time counts from the leader's first claim after that: one that was paused, and resigns when it runs again, does
+    not go on.
+    """
+    later = Window.orderBy("epoch").rowsBetween(1, Window.unboundedFollowing)
+    epochs = leaderships(observations).groupBy("epoch").agg(fn.min("since_ns").alias("since_ns"))
+    replaced = epochs.select("epoch", fn.min("since_ns").over(later).alias("replaced_ns"))
+    claims = observations.where(fn.col("kind") == "claim").select("node", "epoch", "time_ns")
+    late = claims.join(replaced, on="epoch", how="inner").where("time_ns > replaced_ns").groupBy("node", "epoch")
+    lasted = late.agg(fn.min("time_ns").alias("from_ns"), (fn.max("time_ns") - fn.min("time_ns")).alias("lasted"))
+    text = "a leader without a majority resigns: node %d claimed to lead epoch %d for %d s after it had been replaced"
+    seconds = (fn.col("lasted") / SECOND_NS).cast("int")
+    message = fn.format_string(text, "node", "epoch", seconds)
+    on_and_on = lasted.where(fn.col("lasted") > RESIGN_NS)
+    name = "leader-not-resigned"
+    return finding(on_and_on, CHECK, name, message, node=fn.col("node"), time_ns=fn.col("from_ns"))
 
 
 def gaps(signs: DataFrame, spans: DataFrame) -> DataFrame:

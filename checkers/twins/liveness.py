@@ -4,9 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Protocol
 
-from checkers.quorum.liveness import ProcessEvent, Span
 from harness.model import Op
+
+
+class ProcessEvent(Protocol):
+    """The start or the end of a node's process."""
+
+    @property
+    def time_ns(self) -> int: ...
+    @property
+    def node(self) -> int: ...
+    @property
+    def is_start(self) -> bool: ...
+
+
+class Span(Protocol):
+    """A calm time."""
+
+    @property
+    def begin_ns(self) -> int: ...
+    @property
+    def end_ns(self) -> int: ...
+
 
 MOMENTARY = ("lead",)
 """Of the operations that the tests draw, those without a lasting effect."""

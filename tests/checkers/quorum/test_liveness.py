@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -102,7 +103,7 @@ def test_majority_that_elects_no_leader_is_found(find_in_run: FindInRun) -> None
 
 
 def test_leader_in_time_is_right(find_in_run: FindInRun) -> None:
-    seen = [*started(), Observation(14 * S, 2, "log", "transition", state="Leader", epoch=2)]
+    seen = [*started(), Observation(14 * S, 2, "log", "transition", state="Leader", epoch=1)]
     seen += [claim(second, 2, second, second) for second in range(15, 40)]
     assert find_in_run("liveness", history(), seen) == []
 
@@ -110,6 +111,24 @@ def test_leader_in_time_is_right(find_in_run: FindInRun) -> None:
 def test_nothing_is_said_while_a_fault_is_in_place(find_in_run: FindInRun) -> None:
     seen = [*started(), *(claim(second, 1, second, second) for second in range(10)), claim(60, 1, 10, 10)]
     assert find_in_run("liveness", history(*done(10, "cut", 1)), seen) == []
+
+
+def of_epoch(seen: Observation, epoch: int) -> Observation:
+    return replace(seen, epoch=epoch)
+
+
+def test_leader_that_was_replaced_and_goes_on_is_found(find_in_run: FindInRun) -> None:
+    old = [claim(second, 1, 5, 5) for second in range(30)]
+    new = [of_epoch(claim(second, 2, 6, 6), 2) for second in range(12, 30)]
+    [found] = find_in_run("liveness", history(*done(5, "cut", 1)), [*started(), *old, *new])
+    assert (found.name, found.node, found.time_ns) == ("leader-not-resigned", 1, 13 * S)
+    assert "node 1 claimed to lead epoch 1 for 16 s after it had been replaced" in found.message
+
+
+def test_leader_that_was_paused_may_claim_once_more(find_in_run: FindInRun) -> None:
+    old = [claim(second, 1, 5, 5) for second in (*range(8), 40)]
+    new = [of_epoch(claim(second, 2, 6, 6), 2) for second in range(12, 41)]
+    assert find_in_run("liveness", history(*done(8, "pause", 1)), [*started(), *old, *new]) == []
 
 
 COMMITS = {
