@@ -16,7 +16,6 @@ import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import chain
 from typing import Final
 
 from harness import plugins
@@ -25,8 +24,9 @@ from harness.model import BadInput
 from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN
 from harness.model.faults.disks import FileSystem
 from harness.model.nemesis_ops import SLEEP
-from harness.model.story import ALL, Step, heal, kill, mark, sleep, start, wait_until
-from harness.planning.plan import Request
+from harness.model.plurals import counted
+from harness.model.story import ALL, MARK, Step, heal, kill, mark, sleep, start, wait_until
+from harness.planning.plan import Plan, Request
 from harness.planning.story_steps import StoryStep
 from nemesis.moves import MOVES, Draw, Timeouts
 
@@ -144,6 +144,16 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str]) ->
     )
 
 
+def described(plan: Plan) -> str:
+    """What was drawn for a run, in one line."""
+    moves = ", ".join(str(step.value) for step in plan.story if step.f == MARK)
+    settings = ", ".join(f"{name}={value}" for name, value in plan.switches.items())
+    older = f", n{', n'.join(map(str, plan.node_switches))} of an earlier release" if plan.node_switches else ""
+    voters = f" ({plan.voters} voters)" if plan.voters else ""
+    load = f"{plan.workload} at {plan.rate_per_second:g}/s"
+    return f"seed {plan.seed}, {counted(plan.nodes, 'node')}{voters}{older}, {load}, {settings}: {moves}"
+
+
 def _node_switches(choice: random.Random, nodes: int, earlier: Mapping[str, str]) -> dict[int, dict[str, str]]:
     """The switches of single nodes: in a rolling upgrade, some are of an earlier release."""
     is_upgrade = bool(earlier) and choice.random() < UPGRADE_SHARE
@@ -184,7 +194,7 @@ def kinds_of_move(move: str, nodes: int) -> frozenset[str]:
 def _story(draw: Draw, first: str, moves: Sequence[str], seconds: float) -> list[Step]:
     """Moves, each healed, for about this many seconds; and an end in which the cluster can settle."""
     story: list[Step] = [wait_until(ALL_FOLLOW_LEADER)]
-    elapsed, dealt = 0.0, chain([first], _dealt(draw.random, moves))
+    elapsed, dealt = 0.0, _dealt(draw.random, first, moves)
     while elapsed < seconds:
         name = next(dealt)
         calm = sleep(round(draw.random.uniform(*CALM_SECONDS), 2))
@@ -195,8 +205,10 @@ def _story(draw: Draw, first: str, moves: Sequence[str], seconds: float) -> list
     return [*story, *last, wait_until(LEADER_KNOWN, ELECTION_SECONDS_MAX), sleep(SETTLE_SECONDS)]
 
 
-def _dealt(choice: random.Random, cards: Sequence[str]) -> Iterator[str]:
-    """The cards in random order, again and again."""
+def _dealt(choice: random.Random, first: str, cards: Sequence[str]) -> Iterator[str]:
+    """The first card and then the others in random order; then all of them, again and again."""
+    yield first
+    yield from choice.sample([card for card in cards if card != first], len(cards) - 1)
     while True:
         yield from choice.sample(cards, len(cards))
 

@@ -18,7 +18,7 @@ from itertools import count, takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from harness.exploration.drawing import drawn
+from harness.exploration.drawing import described, drawn
 from harness.exploration.request import ExplorationRequest
 from harness.judging.runs import judge_run
 from harness.judging.spark import SparkLater
@@ -29,7 +29,7 @@ from harness.planning.preflight import preflight, require_hosts
 from harness.recovery.heal import heal_before_a_run
 from harness.running.at_once import PendingRun, carried_out
 from harness.running.fault_trials import TrialEnvironment, survey
-from harness.running.run import command_of, new_seed, plan_of, resolve_system, title_of
+from harness.running.run import command_of, new_seed, plan_of, resolve_system
 from harness.systems.cluster import Cluster, refuse_unavailable_faults
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory, new_run
@@ -75,7 +75,7 @@ def _pending(request: Request, versions: dict[str, str], store: Path) -> Pending
 def _begin(plan: Plan, request: Request, store: Path, on_event: OnEvent) -> tuple[RunDirectory, Plan]:
     """The directory of a run that begins, and its plan with the command that repeats it from there."""
     directory = new_run(store, plan.name, datetime.now(UTC))
-    on_event(RunStarted(title_of(plan), str(directory.path), plan.story_seconds))
+    on_event(RunStarted(described(plan), str(directory.path), plan.story_seconds))
     return directory, plan.model_copy(update={"command": shlex.join(command_of(request, directory))})
 
 

@@ -1,0 +1,109 @@
+"""The loop of an exploration: when it ends, and what it leaves; and three planted bugs that it finds."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.exploration import explore as exploring
+from harness.exploration.explore import explore
+from harness.exploration.request import ExplorationRequest
+from harness.model import Verdict
+from harness.model.errors import EXIT_INVALID
+from harness.planning.plan import Plan, read_request
+from harness.running.at_once import PendingRun
+from results.files import write_text
+from results.run_verdict import RunVerdict
+from results.store import RunDirectory
+from tests.support.command import json_lines, splitbrain
+
+
+class Exploration:
+    """Runs whose verdicts are known by their seeds; each takes ten seconds."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, invalid: tuple[int, ...]) -> None:
+        self.invalid, self.now, self.closed = invalid, 0.0, False
+        monkeypatch.setattr(exploring, "carried_out", self.carried_out)
+        monkeypatch.setattr(exploring, "judge_run", lambda run, _spark: self.judged(run))
+        monkeypatch.setattr(exploring, "_available", lambda _request: {"cut", "kill", "start", "heal_links"})
+        monkeypatch.setattr(exploring.SparkLater, "session", lambda _self: None)
+        monkeypatch.setattr(exploring.time, "monotonic", lambda: self.now)
+
+    def carried_out(self, runs: Iterable[PendingRun], *_: Any) -> Iterator[RunDirectory]:
+        try:
+            for run in runs:
+                directory, plan = run.begin(lambda _event: None)
+                write_text(directory.plan, plan.as_json())
+                self.now += 10
+                yield directory
+        finally:
+            self.closed = True
+
+    def judged(self, run: RunDirectory) -> RunVerdict:
+        seed = Plan.read(run.plan).seed
+        verdict = Verdict.INVALID if seed in self.invalid else Verdict.VALID
+        return RunVerdict(str(seed), verdict, "", (), (), (), (), {}, "")
+
+
+def explored(store: Path, **values: Any) -> list[tuple[int, Verdict]]:
+    """The seeds of the runs and their verdicts."""
+    request = ExplorationRequest(system="reference", seed=7, **values)
+    return [(int(each.name), each.verdict) for _, each in explore(request, store, None, lambda _event: None)]
+
+
+def test_exploration_ends_with_the_first_invalid_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    runs = Exploration(monkeypatch, invalid=(9, 10))
+    assert explored(tmp_path) == [(7, Verdict.VALID), (8, Verdict.VALID), (9, Verdict.INVALID)]
+    assert runs.closed
+
+
+def test_exploration_goes_on_until_the_time_is_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    Exploration(monkeypatch, invalid=(8,))
+    runs = explored(tmp_path, time_limit_seconds=45, keep_going=True)
+    assert runs == [(seed, Verdict.INVALID if seed == 8 else Verdict.VALID) for seed in range(7, 12)]
+
+
+def test_run_names_the_command_that_repeats_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    Exploration(monkeypatch, invalid=(7,))
+    explored(tmp_path)
+    (directory,) = [path for path in tmp_path.iterdir() if not path.is_symlink()]
+    plan = Plan.read(directory / "plan.json")
+    *command, path = shlex.split(plan.command)
+    assert command == ["splitbrain", "run", "--plan"]
+    repeated = read_request(Path(path), {})
+    assert (repeated.story, repeated.switches, repeated.seed) == (plan.story, plan.switches, plan.seed)
+
+
+PLANTED = {"acknowledged-when-appended": 0, "log-not-replayed-on-restart": 5, "fetch-timeout-ignored": 9}
+"""Planted bugs, each with a seed whose first run shows it."""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, list[dict[str, Any]]]]:
+    """The exit code and the verdicts of each exploration; they take place at the same time."""
+
+    def explore_one(mutant: str) -> tuple[int, list[dict[str, Any]]]:
+        flags = ["--switch", f"reference.mutant={mutant}", "--seed", str(PLANTED[mutant]), "--at-once", "1"]
+        store = tmp_path_factory.mktemp(mutant)
+        result = splitbrain("explore", *flags, "--run-seconds", "12", "--json", "--store", store, timeout_seconds=400)
+        return result.code, json_lines(result)
+
+    with ThreadPoolExecutor(len(PLANTED)) as pool:
+        return dict(zip(PLANTED, pool.map(explore_one, PLANTED), strict=True))
+
+
+@pytest.mark.netns
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("mutant", PLANTED)
+def test_planted_bug_is_found_in_the_first_run(mutant: str, found: dict[str, tuple[int, list[dict[str, Any]]]]) -> None:
+    code, (first, *_, tally) = found[mutant]
+    assert code == EXIT_INVALID
+    assert first["verdict"] == "invalid"
+    assert (tally["runs"], tally["invalid"]) == (1, 1)
+    assert tally["coverage"]["transitions"]["Candidate > Leader"] >= 1
