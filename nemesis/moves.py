@@ -16,6 +16,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
+from typing import Literal
 
 from harness.model.conditions import LEADER_KNOWN, is_candidate, is_follower, is_prospective
 from harness.model.faults.disks import lose_unsynced, slow_disk
@@ -31,9 +32,6 @@ from harness.model.faults.rpc import (
     RpcRule,
     delay,
     intercept,
-)
-from harness.model.faults.rpc import (
-    Direction as Way,
 )
 from harness.model.hosts import Link
 from harness.model.story import (
@@ -266,7 +264,7 @@ def _new_leader_is_not_announced(draw: Draw) -> list[Step]:
 
 
 def _fetches_are_disturbed(draw: Draw) -> list[Step]:
-    direction: Way = draw.random.choice(["request", "response"])
+    direction: Literal["request", "response"] = draw.random.choice(["request", "response"])
     late = delay(int(1000 * draw.timeouts.fetch_seconds * draw.random.choice([0.1, 0.6, 1.2])))
     action = draw.random.choice([DROP, CLOSE, late])
     share = draw.random.choice([0.1, 0.5, 1.0])
