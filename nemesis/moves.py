@@ -20,6 +20,7 @@ from typing import Literal
 
 from harness.model.conditions import LEADER_KNOWN, is_candidate, is_follower, is_prospective
 from harness.model.faults.disks import lose_unsynced, slow_disk
+from harness.model.faults.membership import add_voter, remove_voter
 from harness.model.faults.rpc import (
     CLOSE,
     DROP,
@@ -43,6 +44,7 @@ from harness.model.story import (
     ONE,
     Direction,
     Step,
+    choose,
     configure,
     cut,
     cut_links,
@@ -305,6 +307,22 @@ def _other_timeouts(draw: Draw) -> list[Step]:
     return [configure(node, {name: str(int(1000 * factor * seconds))}), draw.moment()]
 
 
+def _voter_leaves_and_returns(draw: Draw) -> list[Step]:
+    return [remove_voter(draw.random.choice([FOLLOWERS, LEADER])), draw.around_a_timeout(), add_voter(ALL)]
+
+
+def _paused_voter_is_removed(draw: Draw) -> list[Step]:
+    away = [choose("voter", FOLLOWERS), pause("$voter"), draw.around_a_timeout()]
+    return [*away, remove_voter("$voter"), resume(), draw.until_replaced(), add_voter(ALL)]
+
+
+def _voter_is_replaced_after_a_truncation(draw: Draw) -> list[Step]:
+    """A leader appends alone and truncates when it returns; then another voter leaves."""
+    truncates = [cut(LEADER), draw.until_replaced(), heal_links(draw.all_links()), draw.moment()]
+    replaced = [remove_voter(FOLLOWERS), draw.moment(), add_voter(ALL), draw.moment()]
+    return [*truncates, *replaced, cut(LEADER), draw.until_replaced()]
+
+
 MOVES: Mapping[str, Move] = {
     "leader cut off": _leader_cut_off("both"),
     "leader does not send": _leader_cut_off("out"),
@@ -340,4 +358,7 @@ MOVES: Mapping[str, Move] = {
     "fault at an event": _fault_at_an_event,
     "another leader": _another_leader,
     "other timeouts": _other_timeouts,
+    "voter leaves and returns": _voter_leaves_and_returns,
+    "paused voter is removed": _paused_voter_is_removed,
+    "voter is replaced after a truncation": _voter_is_replaced_after_a_truncation,
 }

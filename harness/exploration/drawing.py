@@ -16,7 +16,7 @@ import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Final
+from typing import Final, Literal
 
 from harness import plugins
 from harness.exploration.request import ExplorationRequest
@@ -28,6 +28,7 @@ from harness.model.plurals import counted
 from harness.model.story import ALL, MARK, Step, heal, kill, mark, sleep, start, wait_until
 from harness.planning.plan import Plan, Request
 from harness.planning.story_steps import StoryStep
+from nemesis.faults.membership import VOTER_ACTIONS, VOTERS
 from nemesis.moves import MOVES, Draw, Timeouts
 
 KIND_SHARE: Final = 0.5
@@ -69,7 +70,8 @@ class Ranges:
 
     fetch_ms and election_ms are the quorum's timeouts, rates are client operations per second. quorums are pairs of the
     number of nodes and the number of voters, None for all. switches maps others to the values of which one is drawn,
-    the default first. earlier are the switches of a node of an earlier release; in some runs a few nodes have them.
+    the default first. layout is what the nodes are (harness.planning.plan.Load). earlier are the switches of a node of
+    an earlier release; in some runs a few nodes have them.
     """
 
     fetch_ms: Sequence[int]
@@ -78,6 +80,7 @@ class Ranges:
     rates: Sequence[int]
     workloads: Sequence[str]
     switches: Mapping[str, Sequence[str]]
+    layout: Literal["controllers", "combined"] = "controllers"
     earlier: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -99,20 +102,22 @@ RANGES: Final[Mapping[str, Ranges]] = {
     "kafka": Ranges(
         fetch_ms=(1000, 2000),
         election_ms=(500, 1000),
-        quorums=((3, None),),
+        quorums=((3, None), (4, 3)),
         rates=(50, 200),
         workloads=("set", "register"),
         switches={
             "controller.quorum.append.linger.ms": ("25", "0"),
             "controller.quorum.request.timeout.ms": ("2000", "1000"),
         },
+        layout="combined",
     ),
 }
 """The ranges of each system; of another, those of Kafka."""
 
 
 def drawn(request: ExplorationRequest, seed: int, available: Collection[str]) -> Request:
-    """The run of this seed. available are the actions that are possible here; a move that needs others is not drawn."""
+    """The run of this seed. available are the actions that the hosts allow; a move that needs others is not drawn, nor
+    one that the system does not support."""
     choice = random.Random(f"exploration {seed}")
     ranges = RANGES.get(request.system.partition(":")[0], RANGES["kafka"])
     fetch_ms, election_ms = choice.choice(ranges.fetch_ms), choice.choice(ranges.election_ms)
@@ -123,7 +128,13 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str]) ->
         "controller.quorum.election.timeout.ms": str(election_ms),
         **{name: value for name, values in ranges.switches.items() if (value := choice.choice(values)) != values[0]},
     }
-    possible = [name for name in MOVES if actions_of(name, nodes) <= set(available)]
+    system, _ = plugins.system(request.system)
+    refused = system.reasons(ranges.layout, voters)
+    possible = [
+        name
+        for name in MOVES
+        if actions_of(name, nodes) <= set(available) and refused.keys().isdisjoint(_needs_of(name, nodes))
+    ]
     first = _first(seed, possible)
     story = _story(draw, first, _moves(choice, possible, first, nodes), request.run_seconds)
     return Request(
@@ -134,6 +145,7 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str]) ->
         hosts=request.hosts,
         inventory=request.inventory,
         disk=_disk(story),
+        layout=ranges.layout,
         nodes=nodes,
         voters=voters,
         workload=choice.choice(ranges.workloads),
@@ -189,6 +201,12 @@ def kinds_of_move(move: str, nodes: int) -> frozenset[str]:
     faults = plugins.actions()
     actions = actions_of(move, nodes)
     return frozenset(faults[name].name for name in actions if not faults[name].actions[name].ends)
+
+
+def _needs_of(move: str, nodes: int) -> frozenset[str]:
+    """What a system must support for a move: its actions, their kinds, and voters that change."""
+    actions = actions_of(move, nodes)
+    return actions | kinds_of_move(move, nodes) | ({VOTERS} if not actions.isdisjoint(VOTER_ACTIONS) else set())
 
 
 def _story(draw: Draw, first: str, moves: Sequence[str], seconds: float) -> list[Step]:

@@ -18,6 +18,7 @@ from itertools import count, takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from harness import plugins
 from harness.exploration.drawing import described, drawn
 from harness.exploration.request import ExplorationRequest
 from harness.judging.runs import judge_run
@@ -87,11 +88,17 @@ def _resolved(request: ExplorationRequest, on_event: OnEvent) -> tuple[Explorati
 
 
 def _available(request: ExplorationRequest) -> Collection[str]:
-    """The actions that are possible here, on a disk that can lose what was not synced if the hosts have one."""
+    """The actions that are possible on these hosts, on a disk that can lose what was not synced if they have one.
+
+    The survey runs the reference system; what that system alone does not support counts as possible.
+    """
+    reference, _ = plugins.system("reference")
+    faults = plugins.actions()
+    unsupported = reference.reasons("controllers", None)
     for disk in ("ext4", "directory"):
         with TemporaryDirectory(prefix="splitbrain-survey-") as store:
             reasons = survey(TrialEnvironment(request.hosts, disk, request.inventory), Path(store))
         available = {action for action, reason in reasons.items() if reason is None}
         if available:
             break
-    return available
+    return available | {name for name in reasons if not {name, faults[name].name}.isdisjoint(unsupported)}

@@ -69,6 +69,14 @@ def test_move_with_an_unavailable_action_is_not_drawn() -> None:
         assert {step.f for step in run.story}.isdisjoint({"lose_unsynced", "rpc"})
 
 
+def test_voters_change_only_where_the_system_supports_it() -> None:
+    """Kafka's voters can change if some nodes are no voters at first; those of the reference system never do."""
+    requests = [ExplorationRequest(system=system, run_seconds=300) for system in ("reference", "kafka:4.3.1")]
+    runs = [drawn(request, seed, ALL) for request in requests for seed in range(12)]
+    changed = {(run.system, run.voters) for run in runs if any(step.f == "remove_voter" for step in run.story)}
+    assert changed == {("kafka:4.3.1", 3)}
+
+
 def test_without_any_fault_nothing_can_be_explored() -> None:
     with pytest.raises(BadInput, match="none of its faults is available here"):
         drawn(REQUEST, 1, ())
