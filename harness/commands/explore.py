@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import typer
@@ -45,7 +44,7 @@ def explore(values: Mapping[str, Any], output: Output, store: StoreOption = STOR
             else:
                 print(f"{verdict.verdict.value}: {described(plan)}", flush=True)
     if output.is_json:
-        print_json({"runs": len(verdicts), **_tally(verdicts), "coverage": asdict(reached)})
+        print_json({"runs": len(verdicts), **_tally(verdicts), "coverage": reached.to_json()})
     else:
         tally = ", ".join(f"{number} {name}" for name, number in _tally(verdicts).items())
         print(f"{counted(len(verdicts), 'run')}: {tally}", *in_words(reached, rules), sep="\n")

@@ -57,6 +57,12 @@ class Coverage:
             self.rpcs + other.rpcs,
         )
 
+    def to_json(self) -> dict[str, Any]:
+        """The counts as a JSON object."""
+        counts = {"transitions": self.transitions, "faults": self.faults, "rpcs": self.rpcs}
+        numbers = {"runs": self.runs, "elections": self.elections, "epochs": self.epochs}
+        return {**numbers, **{name: dict(sorted(each.items())) for name, each in counts.items()}}
+
 
 def coverage_of(run: RunDirectory) -> Coverage:
     """What a stored run reached. Raises BadInput for a damaged table."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import astuple, replace
 from pathlib import Path
 
@@ -61,6 +62,11 @@ def test_coverage_of_a_run(tmp_path: Path) -> None:
     assert reached.transitions["Candidate > Leader"] == 2
     assert reached.faults == {"cut of a Leader": 1, "kill of a Follower": 1, "pause of a Leader": 1}
     assert reached.rpcs == {"drop VOTE response": 1, "hold FETCH response": 1}
+
+
+def test_coverage_is_stored_as_json(tmp_path: Path) -> None:
+    stored_counts = json.loads(json.dumps(coverage_of(stored(tmp_path)).to_json()))
+    assert (stored_counts["elections"], stored_counts["rpcs"]["drop VOTE response"]) == (2, 1)
 
 
 def test_coverage_of_several_runs_names_what_is_missing(tmp_path: Path) -> None:
