@@ -40,7 +40,8 @@ def checks_of(plan: Plan, workload: Workload) -> tuple[str, ...]:
     faults = plugins.actions()
     of_story = [name for step in plan.story if step.f in faults for name in faults[step.f].checks]
     client_checks = () if workload.idle else ("availability",)
-    return tuple(dict.fromkeys(("nemesis", "servers", *of_story, *workload.checks, *system.checks, *client_checks)))
+    of_system = (*system.checks, *(() if plan.scenario else system.timed_checks))
+    return tuple(dict.fromkeys(("nemesis", "servers", *of_story, *workload.checks, *of_system, *client_checks)))
 
 
 def generator_of(plan: Plan, workload: Workload) -> Generator:
