@@ -122,7 +122,7 @@ def watched(argv: Sequence[str]) -> Outcome:
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            verdict = json.loads(line)
+            verdict = parsed_line(argv, line)
             if "verdict" not in verdict or found_after is not None:
                 continue
             runs += 1
@@ -134,6 +134,15 @@ def watched(argv: Sequence[str]) -> Outcome:
         raise SystemExit(f"{shlex.join(argv)}: exit {process.returncode}")
     seconds = time.monotonic() - began if found_after is None else found_after
     return {"findings": findings, "seconds": round(seconds, 1), "runs": runs, "commit": commit()}
+
+
+def parsed_line(argv: Sequence[str], line: str) -> dict[str, Any]:
+    """A verdict, or the tally at the end. Ends the benchmark for anything else."""
+    try:
+        content: dict[str, Any] = json.loads(line)
+    except ValueError:
+        raise SystemExit(f"{shlex.join(argv)}: expected a line of JSON, found {line!r}") from None
+    return content
 
 
 def commit() -> str:

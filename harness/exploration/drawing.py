@@ -52,6 +52,8 @@ ESSENTIAL: Final = (
 and what only shows if nothing else happens."""
 UPGRADE_SHARE: Final = 0.15
 """The share of runs in which some nodes are of an earlier release, where the system has one."""
+LOAD_SECONDS: Final = 1.5
+"""The load before the first fault, which has something to lose."""
 CALM_SECONDS: Final = (0.1, 2.0)
 """The pause after a move is healed, in which the cluster recovers, or does not quite."""
 HEAL_SECONDS: Final = 0.3
@@ -211,7 +213,7 @@ def _needs_of(move: str, nodes: int) -> frozenset[str]:
 
 def _story(draw: Draw, first: str, moves: Sequence[str], seconds: float) -> list[Step]:
     """Moves, each healed, for about this many seconds; and an end in which the cluster can settle."""
-    story: list[Step] = [wait_until(ALL_FOLLOW_LEADER)]
+    story: list[Step] = [wait_until(ALL_FOLLOW_LEADER), sleep(LOAD_SECONDS)]
     elapsed, dealt = 0.0, _dealt(draw.random, first, moves)
     while elapsed < seconds:
         name = next(dealt)
