@@ -71,8 +71,9 @@ def table(spark: SparkSession, files: list[Path], schema: pa.Schema) -> DataFram
     table = spark.read.schema(columns).parquet(*map(str, files))
     rows = table.select("*", fn.struct("_metadata.file_name", "_metadata.row_index").alias("position"))
     # One partition satisfies every grouping and order, so a small run needs no shuffle; and it is read once. Spark
-    # frees the checkpoint with the table. A cached table would have Java code generated for each of its readers.
-    return rows.coalesce(1).localCheckpoint(eager=False) if is_small(files) else rows
+    # frees the checkpoint with the table. A cached table would have Java code generated for each of its readers. A lazy
+    # checkpoint can stop Spark for ever: the jobs of two checks that read the table first wait for each other's locks.
+    return rows.coalesce(1).localCheckpoint() if is_small(files) else rows
 
 
 def is_small(files: list[Path]) -> bool:
