@@ -237,9 +237,9 @@ not. Each cell has the configuration, how many of its runs went as documented (w
 several), and what was measured next to its bound. The last column has the commit and how long a run takes: on the
 reference system, on Kafka, and for the other ways to play a row. `kafka-4.0.0`, `-3.9.1`, `-3.9.0` and `-3.7.2` are
 sides that need the newest release, tried on an older one; `defects-4.0.0` and `-3.9.1` are defects of 4.3.1 that these
-releases have too. `kafka-reading` is the reference system with
-`reference.reading=kafka`, which does what Kafka does where it differs from the KIPs ([where](findings/kips.md)); rows
-that show such a difference do not go as documented there.
+releases have too. `kafka-reading` is the reference system with `reference.reading=kafka`, which does what Kafka does
+where it differs from the KIPs ([where](findings/kips.md)); rows that show such a difference do not go as documented
+there.
 `make scenarios` plays what is missing or has changed, and writes this page.
 """
 _OTHERS = {"EX": "defects and anomalies found with splitbrain", "KAFKA": "issues of Kafka"}
