@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import Literal
 
@@ -86,10 +86,10 @@ class Draw:
     random: random.Random
     nodes: int
     timeouts: Timeouts
-    _numbers: tuple[int, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_numbers", tuple(range(1, self.nodes + 1)))
+    @property
+    def _numbers(self) -> range:
+        return range(1, self.nodes + 1)
 
     def moment(self) -> Step:
         """A pause that is short beside every timeout."""

@@ -2,7 +2,7 @@
 
 An element is a CLIENT_METRICS resource of its own, written and read like a register (workloads.register). The set has
 KEYS parts, each a key of the history: element n belongs to part n modulo KEYS. A read asks for all elements of a part
-that any client has begun to add, and returns those that exist.
+that any client has begun to add, and returns those that exist; of a part without any, it asks for one that never does.
 """
 
 from __future__ import annotations
@@ -55,18 +55,16 @@ class SetSession(RegisterSession):
         self._elements = elements
 
     async def invoke(self, op: Op) -> Op:
-        """Send one request; a read of a part without elements is answered without one."""
+        """Send one request."""
         if op.f == "add":
             self._elements.begin(str(op.key), op.value)
-        elif not self._elements.of(str(op.key)):
-            return op.ok([])
         return await super().invoke(op)
 
     def _write_request(self, op: Op) -> IncrementalAlterConfigsRequest:
         return write_of(f"e{op.value}", op.value)
 
     def _read_request(self, op: Op) -> DescribeConfigsRequest:
-        return read_of(f"e{element}" for element in self._elements.of(str(op.key)))
+        return read_of([f"e{element}" for element in self._elements.of(str(op.key))] or [str(op.key)])
 
     def _returned(self, values: Sequence[Any]) -> Any:
         return [value for value in values if value is not None]

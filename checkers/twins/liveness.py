@@ -39,7 +39,7 @@ def calm_moments(
     """(begin, end, the voters that run) of each calm time between two events."""
     times = sorted({0, end_ns, *(op.time_ns for op in operations), *(event.time_ns for event in processes)})
     found = []
-    for begin, end in pairwise([time for time in times if time <= max(end_ns, *times)]):
+    for begin, end in pairwise(times):
         before = [op for op in operations if op.time_ns <= begin]
         running = running_at(begin, processes, voters) - paused_by(before)
         is_calm = len(before) % 2 == 0 and not faults_of(before)

@@ -11,14 +11,12 @@ import typer
 from harness.commands.options import STORE, MasterOption, StoreOption, examples, prints
 from harness.commands.output.console import Output, exit_code, print_json, print_verdict
 from harness.commands.output.progress import progress
-from harness.exploration.coverage import Coverage, coverage_of
-from harness.exploration.coverage import described as in_words
+from harness.exploration.coverage import Coverage, coverage_of, lines_of
 from harness.exploration.drawing import described
 from harness.exploration.request import ExplorationRequest
 from harness.judging.inputs import inputs_of_run
 from harness.model import Verdict
 from harness.model.plurals import counted
-from harness.model.quorum_states import KIP_996_RULES
 from harness.planning.options import takes
 from harness.planning.plan import Plan, checked
 from results.run_verdict import RunVerdict
@@ -32,13 +30,12 @@ def explore(values: Mapping[str, Any], output: Output, store: StoreOption = STOR
 
     request = checked(ExplorationRequest, values)
     verdicts: list[RunVerdict] = []
-    reached, rules = Coverage(), KIP_996_RULES
+    reached = Coverage()
     with progress(output.verbosity) as on_event:
         for directory, verdict in explored(request, store, master, on_event):
             verdicts.append(verdict)
             plan = Plan.read(directory.plan)
-            reached += coverage_of(directory)
-            rules = inputs_of_run(directory, plan).rules.get(1, rules)
+            reached += coverage_of(directory, inputs_of_run(directory, plan).rules.values())
             if output.is_json or verdict.verdict is Verdict.INVALID:
                 print_verdict(verdict, directory, output)
             else:
@@ -47,7 +44,7 @@ def explore(values: Mapping[str, Any], output: Output, store: StoreOption = STOR
         print_json({"runs": len(verdicts), **_tally(verdicts), "coverage": reached.to_json()})
     else:
         tally = ", ".join(f"{number} {name}" for name, number in _tally(verdicts).items())
-        print(f"{counted(len(verdicts), 'run')}: {tally}", *in_words(reached, rules), sep="\n")
+        print(f"{counted(len(verdicts), 'run')}: {tally}", *lines_of(reached), sep="\n")
     raise typer.Exit(exit_code(verdicts))
 
 

@@ -1,7 +1,7 @@
 """What runs reached: transitions of nodes, the states in which faults met them, disturbed RPCs, elections.
 
-    coverage = sum(map(coverage_of, runs), Coverage())
-    for line in described(coverage, rules): ...
+    coverage = sum((coverage_of(run, rules) for run in runs), Coverage())
+    for line in lines_of(coverage): ...
 
 Contains the counts and their text. What a run draws does not depend on them.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -36,8 +36,8 @@ SHOWN_MAX: Final = 8
 class Coverage:
     """Counts over a number of runs.
 
-    transitions: "Follower > Prospective"; faults: "kill of a Leader", by the state that the node had entered last;
-    rpcs: "drop VOTE response".
+    transitions: "Follower > Prospective"; possible are those that the rules of some node allow. faults: "kill of a
+    Leader", by the state that the node had entered last; rpcs: "drop VOTE response".
     """
 
     runs: int = 0
@@ -46,6 +46,7 @@ class Coverage:
     transitions: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     rpcs: Counter[str] = field(default_factory=Counter)
+    possible: frozenset[str] = frozenset()
 
     def __add__(self, other: Coverage) -> Coverage:
         return Coverage(
@@ -55,6 +56,7 @@ class Coverage:
             self.transitions + other.transitions,
             self.faults + other.faults,
             self.rpcs + other.rpcs,
+            self.possible | other.possible,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -64,8 +66,8 @@ class Coverage:
         return {**numbers, **{name: dict(sorted(each.items())) for name, each in counts.items()}}
 
 
-def coverage_of(run: RunDirectory) -> Coverage:
-    """What a stored run reached. Raises BadInput for a damaged table."""
+def coverage_of(run: RunDirectory, rules: Collection[TransitionRules]) -> Coverage:
+    """What a stored run reached; rules are those that its nodes follow. Raises BadInput for a damaged table."""
     observations = read_table(run.observations, OBSERVATIONS)
     entered = observations.filter(pc.equal(observations["kind"], "transition")).sort_by("time_ns").to_pylist()
     led = [row for row in entered if row["state"] == State.LEADER.value]
@@ -76,21 +78,21 @@ def coverage_of(run: RunDirectory) -> Coverage:
         Counter(f"{row['previous']} > {row['state']}" for row in entered if row["previous"]),
         Counter(_faults(run, entered)),
         Counter(_disturbed(run)),
+        frozenset(f"{step.source} > {step.target}" for each in rules for step in each.steps),
     )
 
 
-def described(coverage: Coverage, rules: TransitionRules) -> Iterator[str]:
+def lines_of(coverage: Coverage) -> Iterator[str]:
     """What was reached and what was not, a line for each kind."""
-    steps = {f"{step.source} > {step.target}" for step in rules.steps}
     met = {f"{fault} of a {state.value}" for fault in ON_NODES for state in State}
     yield f"{coverage.elections} elections, {coverage.epochs} epochs"
-    yield _line("transitions", steps, coverage.transitions)
+    yield _line("transitions", coverage.possible, coverage.transitions)
     yield _line("faults by the state that they met", met, coverage.faults)
     yield f"RPCs disturbed: {', '.join(f'{name} {count}' for name, count in sorted(coverage.rpcs.items())) or 'none'}"
 
 
-def _line(what: str, possible: set[str], reached: Mapping[str, int]) -> str:
-    missing = sorted(possible - reached.keys())
+def _line(what: str, possible: Collection[str], reached: Mapping[str, int]) -> str:
+    missing = sorted(set(possible) - reached.keys())
     more = f" and {len(missing) - SHOWN_MAX} more" if len(missing) > SHOWN_MAX else ""
     names = f"; not yet {', '.join(missing[:SHOWN_MAX])}{more}" if missing else ""
     return f"{what}: {len(possible) - len(missing)} of {len(possible)}{names}"

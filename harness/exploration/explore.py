@@ -39,7 +39,7 @@ from results.store import RunDirectory, new_run
 def explore(
     request: ExplorationRequest, store: Path, master: str | None, on_event: OnEvent
 ) -> Iterator[tuple[RunDirectory, RunVerdict]]:
-    """The runs with their verdicts, as they are checked, until one is invalid or the time is over.
+    """The runs with their verdicts, as they are checked, until one is invalid or the time is over; at least one.
 
     Runs that have begun when the time is over are completed; those that take place when one is invalid are interrupted.
     Raises BadInput for what the system or the hosts do not support.
@@ -53,7 +53,7 @@ def explore(
     on_event(Phase("finding out which faults are available"))
     available = _available(request)
     later = SparkLater(master)
-    seeds = takewhile(lambda _: time.monotonic() < deadline, count(request.seed))
+    seeds = takewhile(lambda seed: seed == request.seed or time.monotonic() < deadline, count(request.seed))
     runs = (_pending(drawn(request, seed, available), versions, store) for seed in seeds)
     with closing(carried_out(runs, request.at_once, on_event, later.start)) as carrying:
         for directory in carrying:

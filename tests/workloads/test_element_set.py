@@ -61,10 +61,11 @@ def test_read_returns_the_elements_of_its_part_that_exist() -> None:
     assert done == Op("ok", "read", 4, "s1", [1, 1 + 2 * KEYS], node=1)
 
 
-def test_read_of_a_part_without_elements_sends_nothing() -> None:
+def test_read_of_a_part_without_elements_needs_a_node_too() -> None:
+    """Otherwise a run whose nodes never answer would have reads that returned."""
     node = FakeNode()
-    assert invoked(node, READ) == [Op("ok", "read", 4, "s1", [])]
-    assert node.asked == []
+    assert invoked(node, READ) == [Op("ok", "read", 4, "s1", [], node=1)]
+    assert node.asked == [["s1"]]
 
 
 def test_every_number_is_added_once_to_a_part_that_is_read_at_the_end() -> None:

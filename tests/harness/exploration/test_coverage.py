@@ -7,7 +7,7 @@ from dataclasses import astuple, replace
 from pathlib import Path
 
 from harness.engine.records import history_row, observation_row, write_chunk
-from harness.exploration.coverage import Coverage, coverage_of, described
+from harness.exploration.coverage import Coverage, coverage_of, lines_of
 from harness.model import NEMESIS, Observation, Op
 from harness.model.faults.rpc import RpcRow
 from harness.model.quorum_states import KIP_996_RULES
@@ -56,7 +56,7 @@ def stored(path: Path) -> RunDirectory:
 
 
 def test_coverage_of_a_run(tmp_path: Path) -> None:
-    reached = coverage_of(stored(tmp_path))
+    reached = coverage_of(stored(tmp_path), [KIP_996_RULES])
     assert (reached.runs, reached.elections, reached.epochs) == (1, 2, 3)
     assert reached.transitions["Unattached > Prospective"] == 1
     assert reached.transitions["Candidate > Leader"] == 2
@@ -65,13 +65,13 @@ def test_coverage_of_a_run(tmp_path: Path) -> None:
 
 
 def test_coverage_is_stored_as_json(tmp_path: Path) -> None:
-    stored_counts = json.loads(json.dumps(coverage_of(stored(tmp_path)).to_json()))
+    stored_counts = json.loads(json.dumps(coverage_of(stored(tmp_path), [KIP_996_RULES]).to_json()))
     assert (stored_counts["elections"], stored_counts["rpcs"]["drop VOTE response"]) == (2, 1)
 
 
 def test_coverage_of_several_runs_names_what_is_missing(tmp_path: Path) -> None:
-    one = coverage_of(stored(tmp_path))
-    counts, transitions, faults, rpcs = described(one + one + Coverage(), KIP_996_RULES)
+    one = coverage_of(stored(tmp_path), [KIP_996_RULES])
+    counts, transitions, faults, rpcs = lines_of(one + one + Coverage())
     assert counts == "4 elections, 6 epochs"
     assert transitions.startswith("transitions: 4 of ")
     assert "Candidate > Follower" in transitions

@@ -68,6 +68,11 @@ def test_exploration_goes_on_until_the_time_is_over(monkeypatch: pytest.MonkeyPa
     assert runs == [(seed, Verdict.INVALID if seed == 8 else Verdict.VALID) for seed in range(7, 12)]
 
 
+def test_exploration_has_a_run_however_short_the_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    Exploration(monkeypatch, invalid=())
+    assert explored(tmp_path, time_limit_seconds=1e-9) == [(7, Verdict.VALID)]
+
+
 def test_run_names_the_command_that_repeats_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     Exploration(monkeypatch, invalid=(7,))
     explored(tmp_path)

@@ -1,4 +1,7 @@
-"""What each mutant breaks, and that the same story is right without it. The first nine mutants are tested elsewhere."""
+"""What each mutant breaks, and that the same story is right without it.
+
+The first nine are in test_policies.py, test_kip_996_scenarios.py and test_replication.py.
+"""
 
 from __future__ import annotations
 
