@@ -24,6 +24,7 @@ from harness.model.story import (
     start,
     stop,
     wait_until,
+    when,
 )
 from nemesis.journal import UndoJournal, pending
 from nemesis.session import NemesisSession
@@ -134,6 +135,12 @@ def test_a_condition_that_does_not_hold_in_time_is_an_error(run, known):
     known.clear()
     (failed,) = run(wait_until(LEADER_KNOWN, within=7))
     assert failed.error == "waiting until a leader is known: not so within 7 s"
+
+
+def test_story_goes_on_without_an_event_that_does_not_happen_in_time(run, known):
+    known.clear()
+    (done,) = run(when(LEADER_KNOWN, 7))
+    assert (done.error, done.value["label"]) == (None, "not within 7 s: a leader is known")
 
 
 def test_an_action_on_the_leader_waits_for_one_and_fails_if_there_is_none(run, context, known):

@@ -179,6 +179,11 @@ def test_heal_survives_a_lost_proxy_and_fails_if_a_link_still_leads_to_it(
         heal(rpcs, context)
 
 
+def test_a_rule_that_may_be_idle_need_not_act(rpcs: FakeRpcs, context: NemesisContext) -> None:
+    inject(rpcs, context, replace(HELD_FETCHES, may_be_idle=True))
+    assert heal(rpcs, context) == {"counts": {"held-fetches": {"matched": 0, "acted": 0}}}
+
+
 def test_a_replaced_rule_that_never_acted_is_reported_by_heal(rpcs: FakeRpcs, context: NemesisContext) -> None:
     inject(rpcs, context, HELD_FETCHES)
     inject(rpcs, context, NO_PRE_VOTE)

@@ -1,6 +1,6 @@
 """What each mutant breaks, and that the same story is right without it.
 
-The first nine are in test_policies.py, test_kip_996_scenarios.py and test_replication.py.
+The first nine are in test_elections.py, test_kip_996_scenarios.py, test_policies.py and test_replication.py.
 """
 
 from __future__ import annotations
@@ -17,17 +17,12 @@ from harness.model.quorum_states import State
 from nodes.reference.core.events import Election
 from nodes.reference.core.messages import DescribeQuorumRequest, FetchRequest, VoteRequest
 from nodes.reference.core.mutants import MUTANTS, Mutant
-from nodes.wire.batches import Record, encode_batch
+from tests.support.nodes.mutant_cases import log_of, with_and_without
 from tests.support.nodes.quorum_simulation import Operation, Simulation, is_ok, value_of
 
 SOURCES = Path(__file__).parents[3] / "nodes" / "reference"
 IN_TWO_FILES = {"pre-vote-counted-as-vote", "resigned-keeps-its-epoch", "candidate-retries-in-its-epoch"}
 """The mutants that need a row of the transition table or a request of their own besides their branch."""
-
-
-def with_and_without(mutant: Mutant) -> pytest.MarkDecorator:
-    """The test runs without a mutant and with this one."""
-    return pytest.mark.parametrize("mutant", [None, mutant])
 
 
 def test_every_mutant_has_a_branch_in_one_file() -> None:
@@ -48,13 +43,6 @@ def test_every_mutant_is_described_once() -> None:
 def test_every_mutant_has_a_test() -> None:
     tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
     assert [name for name in MUTANTS if f'"{name}"' not in tests] == []
-
-
-def log_of(*epochs: int) -> bytes:
-    """A log with one batch of one record for each of these epochs."""
-    return b"".join(
-        encode_batch([Record(None, b"value")], offset, epoch, timestamp_ms=0) for offset, epoch in enumerate(epochs)
-    )
 
 
 def with_disks(logs: dict[int, bytes], epoch: int, **switches: Any) -> Simulation:

@@ -12,19 +12,7 @@ from nodes.reference.core.events import Election
 from nodes.reference.core.mutants import Mutant
 from nodes.reference.core.settings import NodeSettings
 from nodes.reference.disk import Disk
-from nodes.wire.batches import Record, encode_batch
-
-
-def with_and_without(mutant: Mutant) -> pytest.MarkDecorator:
-    """The test runs without a mutant and with this one."""
-    return pytest.mark.parametrize("mutant", [None, mutant])
-
-
-def log_of(*epochs: int) -> bytes:
-    """A log with one batch of one record for each of these epochs."""
-    return b"".join(
-        encode_batch([Record(None, b"value")], offset, epoch, timestamp_ms=0) for offset, epoch in enumerate(epochs)
-    )
+from tests.support.nodes.mutant_cases import log_of, with_and_without
 
 
 def disk(directory: Path, mutant: str | None) -> Disk:
