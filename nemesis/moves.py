@@ -13,12 +13,20 @@ Contains the moves. Does not contain which of them a run has, or in which order.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations, permutations
 from typing import Literal
 
-from harness.model.conditions import LEADER_KNOWN, is_candidate, is_follower, is_prospective
+from harness.model.conditions import (
+    LEADER_KNOWN,
+    Condition,
+    is_candidate,
+    is_follower,
+    is_leader,
+    is_prospective,
+    is_unattached,
+)
 from harness.model.faults.disks import lose_unsynced, slow_disk
 from harness.model.faults.membership import add_voter, remove_voter
 from harness.model.faults.rpc import (
@@ -35,6 +43,7 @@ from harness.model.faults.rpc import (
     intercept,
 )
 from harness.model.hosts import Link
+from harness.model.quorum_states import State
 from harness.model.story import (
     ALL,
     FOLLOWERS,
@@ -64,6 +73,16 @@ from harness.model.story import (
 LIVENESS_SECONDS = 17.0
 """Longer than the check `liveness` gives a majority to elect a leader, and to commit."""
 DIRECTIONS: tuple[Direction, ...] = ("both", "out", "in")
+EVENTS: Mapping[State, Callable[[int], Condition]] = {
+    State.CANDIDATE: is_candidate,
+    State.PROSPECTIVE: is_prospective,
+    State.FOLLOWER: is_follower,
+    State.LEADER: is_leader,
+    State.UNATTACHED: is_unattached,
+}
+FAULTS: Mapping[str, Callable[[str], Step]] = {"kill": kill, "cut": cut, "pause": pause}
+AT_EVENTS = {f"{f} of a {state.value}": (FAULTS[f], EVENTS[state]) for f in FAULTS for state in EVENTS}
+"""Faults of a node that enters a state, by the names under which coverage counts them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +100,15 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """The random choices of a schedule; nodes is the number of nodes."""
+    """The random choices of a schedule; nodes is the number of nodes.
+
+    reached counts what earlier runs have reached, by the names of harness.exploration.coverage.
+    """
 
     random: random.Random
     nodes: int
     timeouts: Timeouts
+    reached: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def _numbers(self) -> range:
@@ -106,6 +129,10 @@ class Draw:
     def node(self) -> int:
         """One of the nodes."""
         return self.random.choice(self._numbers)
+
+    def rare(self, names: Sequence[str]) -> str:
+        """One of these, those that earlier runs have rarely reached more often."""
+        return self.random.choices(names, [1 / (1 + self.reached.get(name, 0)) for name in names])[0]
 
     def links_of(self, node: int) -> list[Link]:
         """The links between a node and all others."""
@@ -286,11 +313,12 @@ def _appended_and_not_committed(draw: Draw) -> list[Step]:
 
 
 def _fault_at_an_event(draw: Draw) -> list[Step]:
-    """A node is cut off, killed or paused when it becomes a candidate, asks for pre-votes, or follows."""
+    """The leader is gone, and a node is cut off, killed or paused as soon as it enters a state."""
     node, patience = draw.node(), draw.timeouts.replacement_seconds
-    event = draw.random.choice([is_candidate, is_prospective, is_follower])(node)
-    gone, fault = draw.random.choice([(kill, cut), (kill, kill), (cut, kill), (cut, pause)])
-    return [gone(LEADER), when(event, patience), fault(f"n{node}"), draw.until_replaced(), start(), draw.moment()]
+    fault, event = AT_EVENTS[draw.rare(list(AT_EVENTS))]
+    gone = draw.random.choice([kill, cut])
+    steps = [gone(LEADER), when(event(node), patience), fault(f"n{node}")]
+    return [*steps, draw.until_replaced(), start(), draw.moment()]
 
 
 def _another_leader(draw: Draw) -> list[Step]:

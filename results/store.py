@@ -98,6 +98,10 @@ class RunDirectory:
         return self.path / "rpcs.jsonl"
 
     @property
+    def coverage(self) -> Path:
+        return self.path / "coverage.json"
+
+    @property
     def rpcs(self) -> Path:
         return self.path / "rpcs"
 

@@ -1,11 +1,11 @@
 """Draws the runs of an exploration: nodes and their settings, workload and load, which kinds of faults, and the story.
 
-    request = drawn(ExplorationRequest(system="reference"), seed=7, available=plugins.actions())
+    request = drawn(ExplorationRequest(system="reference"), seed=7, available=plugins.actions(), reached=Coverage())
 
 Each run has some kinds of faults only (swarm testing: Groce et al., ISSTA 2012), so that some runs are all about one.
 Its story begins with one of the moves that every exploration must have, by its seed, so that as many runs with
 consecutive seeds have all of them. The others (nemesis.moves) follow in random order, none again before every other was
-dealt. The same seed gives the same run.
+dealt; moves and faults that earlier runs rarely had come more often. The same seed and coverage give the same run.
 
 Contains the draws. Does not contain the moves, or carrying a run out.
 """
@@ -19,6 +19,7 @@ from functools import cache
 from typing import Final, Literal
 
 from harness import plugins
+from harness.exploration.coverage import Coverage
 from harness.exploration.request import ExplorationRequest
 from harness.model import BadInput
 from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN
@@ -117,14 +118,14 @@ RANGES: Final[Mapping[str, Ranges]] = {
 """The ranges of each system; of another, those of Kafka."""
 
 
-def drawn(request: ExplorationRequest, seed: int, available: Collection[str]) -> Request:
+def drawn(request: ExplorationRequest, seed: int, available: Collection[str], reached: Coverage) -> Request:
     """The run of this seed. available are the actions that the hosts allow; a move that needs others is not drawn, nor
-    one that the system does not support."""
+    one that the system does not support. reached is what earlier runs have reached."""
     choice = random.Random(f"exploration {seed}")
     ranges = RANGES.get(request.system.partition(":")[0], RANGES["kafka"])
     fetch_ms, election_ms = choice.choice(ranges.fetch_ms), choice.choice(ranges.election_ms)
     nodes, voters = choice.choice(ranges.quorums)
-    draw = Draw(choice, nodes, Timeouts(fetch_ms / 1000, election_ms / 1000))
+    draw = Draw(choice, nodes, Timeouts(fetch_ms / 1000, election_ms / 1000), reached.faults)
     switches = {
         "controller.quorum.fetch.timeout.ms": str(fetch_ms),
         "controller.quorum.election.timeout.ms": str(election_ms),
@@ -138,7 +139,9 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str]) ->
         if actions_of(name, nodes) <= set(available) and refused.keys().isdisjoint(_needs_of(name, nodes))
     ]
     first = _first(seed, possible)
-    story = _story(draw, first, _moves(choice, possible, first, nodes), request.run_seconds)
+    moves = _moves(choice, possible, first, nodes)
+    last = [kill(ALL), start()] if "all restart" in moves else []
+    story = _story(draw, _dealt(choice, first, moves, reached.moves), request.run_seconds, last)
     return Request(
         name="explore",
         system=request.system,
@@ -160,12 +163,16 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str]) ->
 
 def described(plan: Plan) -> str:
     """What was drawn for a run, in one line."""
-    moves = ", ".join(str(step.value) for step in plan.story if step.f == MARK)
+    moves = [str(step.value) for step in plan.story if step.f == MARK]
     settings = ", ".join(f"{name}={value}" for name, value in plan.switches.items())
     older = f", n{', n'.join(map(str, plan.node_switches))} of an earlier release" if plan.node_switches else ""
     voters = f" ({plan.voters} voters)" if plan.voters else ""
+    nodes = f"{counted(plan.nodes, 'node')}{voters}{older}"
     load = f"{plan.workload} at {plan.rate_per_second:g}/s"
-    return f"seed {plan.seed}, {counted(plan.nodes, 'node')}{voters}{older}, {load}, {settings}: {moves}"
+    reached = Coverage.from_json(plan.drawn_from, "plan") if plan.drawn_from else Coverage()
+    new = ", ".join(name for name in dict.fromkeys(moves) if reached.runs and name not in reached.moves)
+    first_time = f" (no earlier run had {new})" if new else ""
+    return f"seed {plan.seed}, {nodes}, {load}, {settings}: {', '.join(moves)}{first_time}"
 
 
 def _node_switches(choice: random.Random, nodes: int, earlier: Mapping[str, str]) -> dict[int, dict[str, str]]:
@@ -211,26 +218,29 @@ def _needs_of(move: str, nodes: int) -> frozenset[str]:
     return actions | kinds_of_move(move, nodes) | ({VOTERS} if not actions.isdisjoint(VOTER_ACTIONS) else set())
 
 
-def _story(draw: Draw, first: str, moves: Sequence[str], seconds: float) -> list[Step]:
+def _story(draw: Draw, dealt: Iterator[str], seconds: float, last: Sequence[Step]) -> list[Step]:
     """Moves, each healed, for about this many seconds; and an end in which the cluster can settle."""
     story: list[Step] = [wait_until(ALL_FOLLOW_LEADER), sleep(LOAD_SECONDS)]
-    elapsed, dealt = 0.0, _dealt(draw.random, first, moves)
+    elapsed = 0.0
     while elapsed < seconds:
         name = next(dealt)
         calm = sleep(round(draw.random.uniform(*CALM_SECONDS), 2))
         steps = [mark(name), *MOVES[name](draw), heal(), calm]
         story += steps
         elapsed += HEAL_SECONDS + sum(step.value for step in steps if step.f == SLEEP)
-    last = [kill(ALL), start()] if "all restart" in moves else []
     return [*story, *last, wait_until(LEADER_KNOWN, ELECTION_SECONDS_MAX), sleep(SETTLE_SECONDS)]
 
 
-def _dealt(choice: random.Random, first: str, cards: Sequence[str]) -> Iterator[str]:
-    """The first card and then the others in random order; then all of them, again and again."""
+def _dealt(choice: random.Random, first: str, names: Sequence[str], reached: Mapping[str, int]) -> Iterator[str]:
+    """The first name and then the others in random order, then all of them, again and again.
+
+    Names that were rarely reached tend to come earlier: a weighted order (Efraimidis and Spirakis, 2006).
+    """
     yield first
-    yield from choice.sample([card for card in cards if card != first], len(cards) - 1)
+    left = [name for name in names if name != first]
     while True:
-        yield from choice.sample(cards, len(cards))
+        yield from sorted(left, key=lambda name: choice.expovariate(1 / (1 + reached.get(name, 0))))
+        left = list(names)
 
 
 def _disk(story: Sequence[Step]) -> FileSystem:

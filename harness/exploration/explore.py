@@ -1,6 +1,7 @@
 """Explores a system: draws runs, carries them out several at a time, and checks them, until one breaks a guarantee.
 
-Each run is stored like any other, with the command that repeats it.
+Each run is stored like any other, with the command that repeats it. A run is drawn by what the checked runs of its
+store have reached; those of the same exploration count as soon as they are checked.
 
 Contains the loop. Does not contain what a run is (harness.exploration.drawing).
 """
@@ -19,7 +20,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from harness import plugins
+from harness.exploration.coverage import Coverage
 from harness.exploration.drawing import described, drawn
+from harness.exploration.reached import coverage_of, coverage_of_store
 from harness.exploration.request import ExplorationRequest
 from harness.judging.runs import judge_run
 from harness.judging.spark import SparkLater
@@ -38,8 +41,8 @@ from results.store import RunDirectory, new_run
 
 def explore(
     request: ExplorationRequest, store: Path, master: str | None, on_event: OnEvent
-) -> Iterator[tuple[RunDirectory, RunVerdict]]:
-    """The runs with their verdicts, as they are checked, until one is invalid or the time is over; at least one.
+) -> Iterator[tuple[RunDirectory, RunVerdict, Coverage]]:
+    """The runs with verdict and coverage, as they are checked, until one is invalid or the time is over; at least one.
 
     Runs that have begun when the time is over are completed; those that take place when one is invalid are interrupted.
     Raises BadInput for what the system or the hosts do not support.
@@ -53,20 +56,23 @@ def explore(
     on_event(Phase("finding out which faults are available"))
     available = _available(request)
     later = SparkLater(master)
+    reached = coverage_of_store(store, request.system)
     seeds = takewhile(lambda seed: seed == request.seed or time.monotonic() < deadline, count(request.seed))
-    runs = (_pending(drawn(request, seed, available), versions, store) for seed in seeds)
+    runs = (_pending(drawn(request, seed, available, reached), reached, versions, store) for seed in seeds)
     with closing(carried_out(runs, request.at_once, on_event, later.start)) as carrying:
         for directory in carrying:
             on_event(Phase(f"checking {directory.name}"))
             verdict = judge_run(directory, later.session())
-            yield directory, verdict
+            coverage = coverage_of(directory)
+            reached += coverage
+            yield directory, verdict, coverage
             if verdict.verdict is Verdict.INVALID and not request.keep_going:
                 return
 
 
-def _pending(request: Request, versions: dict[str, str], store: Path) -> PendingRun:
-    """A drawn run. Raises BadInput for what the system or the hosts do not support."""
-    plan = plan_of(request, versions)
+def _pending(request: Request, reached: Coverage, versions: dict[str, str], store: Path) -> PendingRun:
+    """A run that was drawn from this coverage. Raises BadInput for what the system or the hosts do not support."""
+    plan = plan_of(request, versions).model_copy(update={"drawn_from": reached.to_json()})
     Cluster(plan)
     refuse_unavailable_faults(plan)
     require_hosts(plan)

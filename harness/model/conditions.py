@@ -48,6 +48,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "is_unattached": "{node} is unattached",
     "is_prospective": "{node} is prospective",
     "is_candidate": "{node} is a candidate",
+    "is_leader": "{node} has become a leader",
     "lost_election": "{node} follows the winner of an election in which it was a candidate",
     "any_lost_election": "a node follows the winner of an election in which it was a candidate",
     "has_longest_log": "the log of {node} is longer than that of every other follower",
@@ -139,6 +140,11 @@ def is_prospective(node: int) -> Condition:
 def is_candidate(node: int) -> Condition:
     """This node is a Candidate."""
     return Condition("is_candidate", node)
+
+
+def is_leader(node: int) -> Condition:
+    """This node is a Leader, though others may not know it yet."""
+    return Condition("is_leader", node)
 
 
 def leads_partition(node: int, partition: str) -> Condition:

@@ -204,7 +204,8 @@ class Plan(Load):
     """A run as it is carried out.
 
     node_systems names the nodes that run another system than the plan's.
-    scenario and side name the scenario that the run belongs to, if any. command repeats the run.
+    scenario and side name the scenario that the run belongs to, if any. command repeats the run. drawn_from is the
+    coverage of the runs before it from which an exploration drew it (harness.exploration.coverage).
     """
 
     name: str
@@ -215,6 +216,7 @@ class Plan(Load):
     side: str | None = None
     versions: dict[str, str] = {}
     command: str = ""
+    drawn_from: dict[str, Any] = {}
 
     @staticmethod
     def read(path: Path) -> Plan:

@@ -14,10 +14,11 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from queue import SimpleQueue
 
 from harness import plugins
 from harness.model.progress import Event, Leadership, NemesisEvent, OnEvent, Phase, RunStarted
@@ -27,6 +28,8 @@ from harness.running.controller_process import carry_out
 from results.store import RunDirectory
 
 AT_ONCE_MAX = 64
+UNREAD_MAX = 4
+"""So many runs may have ended that were not taken yet; more would be outdated results, on disks that fill."""
 MEMORY_SHARE = 0.7
 """The share of the available memory that nodes may take; Spark and the page cache take the rest."""
 
@@ -80,8 +83,9 @@ def carried_out(
 ) -> Generator[RunDirectory, None, None]:
     """Carry out the runs in order, several at a time, and yield the directory of each when it has ended.
 
-    runs are taken when there is room for the next one. after_load is called at the end of each run's load. is_single:
-    only one takes place at a time, so its events need no label. Closing the iterator ends the runs that take place.
+    runs are taken when there is room for the next one, also while the caller is busy with a directory, but no longer
+    when UNREAD_MAX directories wait for it. after_load is called at the end of each run's load. is_single: only one
+    takes place at a time, so its events need no label. Closing the iterator ends the runs that take place.
     """
     capacity, controllers = Capacity.of(at_once), _Controllers()
     report = on_event if is_single else _one_at_a_time(on_event)
@@ -93,22 +97,74 @@ def carried_out(
         carry_out(plan, directory, events, controllers.add, lambda: controllers.are_stopped)
         return directory
 
-    waiting = iter(runs)
-    following = next(waiting, None)
-    running: dict[Future[RunDirectory], float] = {}
     with ThreadPoolExecutor(max_workers=AT_ONCE_MAX) as pool:
+        line = _Line(runs, capacity, lambda run: pool.submit(carry_out_one, run))
         try:
-            while following is not None or running:
-                while following is not None and capacity.has_room_for(following, running.values()):
-                    running[pool.submit(carry_out_one, following)] = capacity.share_of(following)
-                    following = next(waiting, None)
-                ended = wait(running, return_when=FIRST_COMPLETED).done
-                for run in ended:
-                    del running[run]
-                for run in ended:
-                    yield run.result()
+            while (run := line.next_ended()) is not None:
+                yield run.result()
         finally:
+            line.close()
             controllers.stop()  # those that still run: after an interrupt, or if another run failed
+
+
+class _Line:
+    """Runs that wait, take place and have ended: each begins as soon as there is room for it, from any thread."""
+
+    def __init__(
+        self, runs: Iterable[PendingRun], capacity: Capacity, begin: Callable[[PendingRun], Future[RunDirectory]]
+    ) -> None:
+        self._waiting = iter(runs)
+        self._capacity, self._begin = capacity, begin
+        self._following = next(self._waiting, None)
+        self._running: dict[Future[RunDirectory], float] = {}
+        self._ended: SimpleQueue[Future[RunDirectory]] = SimpleQueue()
+        self._lock = threading.RLock()
+        self._is_open = True
+
+    def next_ended(self) -> Future[RunDirectory] | None:
+        """Wait for the next run that ends; None after the last."""
+        with self._lock:
+            self._fill()
+            if not self._running and self._ended.empty():
+                return None
+        run = self._ended.get()
+        with self._lock:
+            self._fill()
+        return run
+
+    def close(self) -> None:
+        """Begin no more runs."""
+        with self._lock:
+            self._is_open = False
+
+    def _has_ended(self, run: Future[RunDirectory]) -> None:
+        with self._lock:
+            del self._running[run]
+            self._ended.put(run)
+            self._is_open &= run.exception() is None
+            self._fill()
+
+    def _fill(self) -> None:
+        """Begin as many runs as there is room for; a failure to do so is one more result. The lock is held."""
+        try:
+            self._begin_those_that_fit()
+        except Exception as error:  # noqa: BLE001 - for the caller of next_ended, which need not be this thread's
+            failed: Future[RunDirectory] = Future()
+            failed.set_exception(error)
+            self._ended.put(failed)
+
+    def _begin_those_that_fit(self) -> None:
+        while (
+            self._is_open
+            and (run := self._following) is not None
+            and self._ended.qsize() < UNREAD_MAX
+            and self._capacity.has_room_for(run, self._running.values())
+        ):
+            future = self._begin(run)
+            self._running[future] = self._capacity.share_of(run)
+            self._following = None
+            future.add_done_callback(self._has_ended)
+            self._following = next(self._waiting, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,7 @@ OF_NODE: Mapping[str, Callable[[QuorumView, int], bool]] = {
     "is_unattached": partial(is_in, State.UNATTACHED),
     "is_prospective": partial(is_in, State.PROSPECTIVE),
     "is_candidate": partial(is_in, State.CANDIDATE),
+    "is_leader": partial(is_in, State.LEADER),
     "lost_election": lost_election,
     "session_lost": session_lost,
 }

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from statistics import mean
+
 import pytest
 
 from harness import plugins
+from harness.exploration.coverage import Coverage
 from harness.exploration.drawing import ESSENTIAL, drawn, kinds_of_move
 from harness.exploration.request import ExplorationRequest
 from harness.model import BadInput
-from harness.model.nemesis_ops import SLEEP
+from harness.model.nemesis_ops import AWAIT, SLEEP
 from harness.model.story import MARK
 from harness.planning.plan import Request
+from nemesis.moves import AT_EVENTS
 
 REQUEST = ExplorationRequest(system="reference")
 ALL = frozenset(plugins.actions())
+NONE = Coverage()
 
 
 def moves_of(run: Request) -> list[str]:
@@ -22,27 +28,48 @@ def moves_of(run: Request) -> list[str]:
 
 
 def test_seed_determines_the_run() -> None:
-    assert drawn(REQUEST, 5, ALL) == drawn(REQUEST, 5, ALL)
-    assert drawn(REQUEST, 5, ALL) != drawn(REQUEST, 6, ALL)
+    assert drawn(REQUEST, 5, ALL, NONE) == drawn(REQUEST, 5, ALL, NONE)
+    assert drawn(REQUEST, 5, ALL, NONE) != drawn(REQUEST, 6, ALL, NONE)
 
 
 @pytest.mark.parametrize("seed", [0, 7, 1234])
 def test_any_ten_runs_have_every_essential_move(seed: int) -> None:
-    firsts = [moves_of(drawn(REQUEST, seed + number, ALL))[0] for number in range(10)]
+    firsts = [moves_of(drawn(REQUEST, seed + number, ALL, NONE))[0] for number in range(10)]
     assert sorted(firsts) == sorted(ESSENTIAL)
 
 
 def test_move_is_dealt_again_only_after_all_others() -> None:
     for seed in range(10):
-        dealt = moves_of(drawn(REQUEST.model_copy(update={"run_seconds": 240}), seed, ALL))
+        dealt = moves_of(drawn(REQUEST.model_copy(update={"run_seconds": 240}), seed, ALL, NONE))
         rounds = len(set(dealt))
         assert len(dealt) > rounds, "the story is long enough for a second round"
         assert sorted(dealt[:rounds]) == sorted(set(dealt))
 
 
+def test_moves_that_were_rarely_reached_come_earlier() -> None:
+    often = ["leader paused", "slow disk", "votes are lost"]
+    reached = Coverage(runs=50, moves=Counter(dict.fromkeys(often, 400)))
+    ranks: dict[str, list[float]] = {"before": [], "after": []}
+    for seed in range(60):
+        for when, coverage in (("before", NONE), ("after", reached)):
+            dealt = moves_of(drawn(REQUEST.model_copy(update={"run_seconds": 240}), seed, ALL, coverage))
+            first_round = list(dict.fromkeys(dealt))
+            places = [first_round.index(name) / len(first_round) for name in often if name in first_round]
+            ranks[when] += places
+    assert mean(ranks["after"]) > 0.9 > 0.7 > mean(ranks["before"])
+
+
+def test_states_that_faults_rarely_met_are_waited_for() -> None:
+    reached = Coverage(runs=50, faults=Counter({name: 400 for name in AT_EVENTS if name != "pause of a Leader"}))
+    request = REQUEST.model_copy(update={"run_seconds": 240})
+    stories = [drawn(request, seed, ALL, reached).story for seed in range(40)]
+    waits = Counter(step.value["condition"]["name"] for story in stories for step in story if step.f == AWAIT)
+    assert waits["is_leader"] > 2 * waits["is_unattached"] + 5, "of all pairs, only that of a leader was not reached"
+
+
 def test_runs_differ_in_their_kinds_of_faults() -> None:
     """Swarm testing: few kinds in some runs, many in others, and each kind in some and not in others."""
-    runs = [moves_of(drawn(REQUEST, seed, ALL)) for seed in range(60)]
+    runs = [moves_of(drawn(REQUEST, seed, ALL, NONE)) for seed in range(60)]
     kinds = [frozenset().union(*(kinds_of_move(name, 3) for name in moves)) for moves in runs]
     assert min(map(len, kinds)) <= 2
     assert max(map(len, kinds)) >= 5
@@ -52,38 +79,38 @@ def test_runs_differ_in_their_kinds_of_faults() -> None:
 
 def test_story_lasts_about_as_long_as_requested() -> None:
     for seed in range(20):
-        pauses = sum(step.value for step in drawn(REQUEST, seed, ALL).story if step.f == SLEEP)
+        pauses = sum(step.value for step in drawn(REQUEST, seed, ALL, NONE).story if step.f == SLEEP)
         assert 0.6 * REQUEST.run_seconds < pauses < 2.8 * REQUEST.run_seconds
 
 
 def test_disk_that_can_lose_writes_is_used_where_the_story_needs_it() -> None:
     for seed in range(30):
-        run = drawn(REQUEST, seed, ALL)
+        run = drawn(REQUEST, seed, ALL, NONE)
         loses = any(step.f == "lose_unsynced" for step in run.story)
         assert run.disk == ("ext4" if loses else "directory")
 
 
 def test_move_with_an_unavailable_action_is_not_drawn() -> None:
     for seed in range(20):
-        run = drawn(REQUEST, seed, ALL - {"lose_unsynced", "rpc"})
+        run = drawn(REQUEST, seed, ALL - {"lose_unsynced", "rpc"}, NONE)
         assert {step.f for step in run.story}.isdisjoint({"lose_unsynced", "rpc"})
 
 
 def test_voters_change_only_where_the_system_supports_it() -> None:
     """Kafka's voters can change if some nodes are no voters at first; those of the reference system never do."""
     requests = [ExplorationRequest(system=system, run_seconds=300) for system in ("reference", "kafka:4.3.1")]
-    runs = [drawn(request, seed, ALL) for request in requests for seed in range(12)]
+    runs = [drawn(request, seed, ALL, NONE) for request in requests for seed in range(12)]
     changed = {(run.system, run.voters) for run in runs if any(step.f == "remove_voter" for step in run.story)}
     assert changed == {("kafka:4.3.1", 3)}
 
 
 def test_without_any_fault_nothing_can_be_explored() -> None:
     with pytest.raises(BadInput, match="none of its faults is available here"):
-        drawn(REQUEST, 1, ())
+        drawn(REQUEST, 1, (), NONE)
 
 
 def test_switches_of_the_user_override_those_that_are_drawn() -> None:
     switches = {"reference.mutant": "no-truncation", "reference.read_mode": "local"}
     request = REQUEST.model_copy(update={"switches": switches})
     for seed in range(5):
-        assert drawn(request, seed, ALL).switches.items() >= request.switches.items()
+        assert drawn(request, seed, ALL, NONE).switches.items() >= request.switches.items()

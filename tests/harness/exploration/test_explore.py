@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 from harness.exploration import explore as exploring
+from harness.exploration.coverage import Coverage
+from harness.exploration.drawing import described
 from harness.exploration.explore import explore
 from harness.exploration.request import ExplorationRequest
 from harness.model import Verdict
@@ -30,6 +33,7 @@ class Exploration:
         self.invalid, self.now, self.closed = invalid, 0.0, False
         monkeypatch.setattr(exploring, "carried_out", self.carried_out)
         monkeypatch.setattr(exploring, "judge_run", lambda run, _spark: self.judged(run))
+        monkeypatch.setattr(exploring, "coverage_of", lambda _run: Coverage(runs=1, moves=Counter(["stale follower"])))
         monkeypatch.setattr(exploring, "_available", lambda _request: {"cut", "kill", "start", "heal_links"})
         monkeypatch.setattr(exploring.SparkLater, "session", lambda _self: None)
         monkeypatch.setattr(exploring.time, "monotonic", lambda: self.now)
@@ -53,7 +57,7 @@ class Exploration:
 def explored(store: Path, **values: Any) -> list[tuple[int, Verdict]]:
     """The seeds of the runs and their verdicts."""
     request = ExplorationRequest(system="reference", seed=7, **values)
-    return [(int(each.name), each.verdict) for _, each in explore(request, store, None, lambda _event: None)]
+    return [(int(each.name), each.verdict) for _, each, _ in explore(request, store, None, lambda _event: None)]
 
 
 def test_exploration_ends_with_the_first_invalid_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -82,6 +86,19 @@ def test_run_names_the_command_that_repeats_it(monkeypatch: pytest.MonkeyPatch, 
     assert command == ["splitbrain", "run", "--plan"]
     repeated = read_request(Path(path), {})
     assert (repeated.story, repeated.switches, repeated.seed) == (plan.story, plan.switches, plan.seed)
+
+
+def test_runs_are_drawn_from_what_earlier_ones_reached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    Exploration(monkeypatch, invalid=())
+    explored(tmp_path, time_limit_seconds=25)
+    plans = [Plan.read(path / "plan.json") for path in sorted(tmp_path.iterdir()) if not path.is_symlink()]
+    by_seed = {plan.seed: plan.drawn_from for plan in plans}
+    assert [by_seed[seed]["runs"] for seed in sorted(by_seed)] == [0, 1, 2]
+    assert by_seed[9]["moves"] == {"stale follower": 2}
+    texts = {plan.seed: described(plan) for plan in plans}
+    assert "no earlier run had" not in texts[7]
+    assert "(no earlier run had " in texts[9]
+    assert "stale follower" not in texts[9].partition("(no earlier run had")[2]
 
 
 PLANTED = {"acknowledged-when-appended": 0, "log-not-replayed-on-restart": 5, "fetch-timeout-ignored": 9}

@@ -144,6 +144,41 @@ def test_runs_are_taken_when_there_is_room_and_end_with_the_iterator(
     carrying.close()  # runs 3 and 4 end, which would take place for ever
 
 
+def test_runs_begin_while_the_caller_is_busy_until_enough_wait(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(at_once, "carry_out", lambda *_: None)
+    begun: list[int] = []
+    are_enough, more = threading.Event(), threading.Event()
+
+    def begin(one: Plan, _report: OnEvent) -> tuple[RunDirectory, Plan]:
+        begun.append(one.seed)
+        if len(begun) == at_once.UNREAD_MAX + 1:
+            are_enough.set()
+        if len(begun) > at_once.UNREAD_MAX + 1:
+            more.set()
+        return RunDirectory(tmp_path / str(one.seed)), one
+
+    plans = (plan().model_copy(update={"seed": seed}) for seed in count(1))
+    carrying = carried_out((PendingRun(one, partial(begin, one)) for one in plans), 1, lambda _event: None)
+    assert next(carrying).name == "1"
+    assert are_enough.wait(10), "others begin though the first is still being read"
+    assert not more.is_set()
+    assert next(carrying).name == "2"
+    assert more.wait(10)
+    carrying.close()
+
+
+def test_failure_to_take_the_next_run_is_raised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(at_once, "carry_out", lambda *_: None)
+
+    def runs() -> Iterator[PendingRun]:
+        for seed in range(3):
+            yield PendingRun(plan(), lambda _report, name=str(seed): (RunDirectory(tmp_path / name), plan()))
+        raise ValueError("no fourth run")
+
+    with pytest.raises(ValueError, match="no fourth run"):
+        list(carried_out(runs(), 1, lambda _event: None))
+
+
 def test_events_of_several_runs_name_their_run() -> None:
     seen: list[Event] = []
     report = labelled("PV-01 bad-1", seen.append)
