@@ -186,8 +186,7 @@ PV_08 = Scenario(
     source=KIP_996 / "New ProspectiveState",
     nodes=3,
     story=(
-        wait_until(all_follow(2)),
-        CATCH_UP,
+        *N2_IS_MADE_LEADER,
         lose_disk("n1"),
         cut("n1"),
         start("n1"),
@@ -299,8 +298,7 @@ PV_21 = Scenario(
     source=KIP_996 / "Pre-Vote request handling",
     nodes=3,
     story=(
-        wait_until(all_follow(2)),
-        CATCH_UP,
+        *N2_IS_MADE_LEADER,
         cut("n1"),
         sleep(seconds(3)),
         kill("n2"),
