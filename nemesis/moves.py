@@ -16,7 +16,6 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
-from typing import Literal
 
 from harness.model.conditions import (
     LEADER_KNOWN,
@@ -42,6 +41,7 @@ from harness.model.faults.rpc import (
     delay,
     intercept,
 )
+from harness.model.faults.rpc import Direction as RpcDirection
 from harness.model.hosts import Link
 from harness.model.quorum_states import State
 from harness.model.story import (
@@ -83,6 +83,22 @@ EVENTS: Mapping[State, Callable[[int], Condition]] = {
 FAULTS: Mapping[str, Callable[[str], Step]] = {"kill": kill, "cut": cut, "pause": pause}
 AT_EVENTS = {f"{f} of a {state.value}": (FAULTS[f], EVENTS[state]) for f in FAULTS for state in EVENTS}
 """Faults of a node that enters a state, by the names under which coverage counts them."""
+
+
+ELECTION_APIS = (Api.VOTE, Api.BEGIN_QUORUM_EPOCH, Api.END_QUORUM_EPOCH, Api.FETCH)
+ACTIONS: tuple[tuple[RpcAction, tuple[RpcDirection, ...]], ...] = (
+    (DROP, ("request", "response")),
+    (HOLD, ("request", "response")),
+    (CLOSE, ("request", "response")),
+    (DUPLICATE, ("request",)),
+)
+MESSAGES: Mapping[str, tuple[RpcAction, Api, RpcDirection]] = {
+    f"{action.do} {api.name} {direction}": (action, api, direction)
+    for action, directions in ACTIONS
+    for direction in directions
+    for api in ELECTION_APIS
+}
+"""Disturbances of a message, by the names under which coverage counts them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,12 +309,20 @@ def _new_leader_is_not_announced(draw: Draw) -> list[Step]:
 
 
 def _fetches_are_disturbed(draw: Draw) -> list[Step]:
-    direction: Literal["request", "response"] = draw.random.choice(["request", "response"])
+    direction: RpcDirection = draw.random.choice(["request", "response"])
     late = delay(int(1000 * draw.timeouts.fetch_seconds * draw.random.choice([0.1, 0.6, 1.2])))
     action = draw.random.choice([DROP, CLOSE, late])
     share = draw.random.choice([0.1, 0.5, 1.0])
     rule = _rule("fetches", RpcMatch((Api.FETCH,), direction, probability=share), action)
     return [intercept(rule), draw.until_replaced()]
+
+
+def _one_message(draw: Draw) -> list[Step]:
+    """One of the first messages of a kind during an election is lost, late or doubled, or ends its connection."""
+    action, api, direction = MESSAGES[draw.rare(list(MESSAGES))]
+    rule = _rule("one message", RpcMatch((api,), direction, nth=draw.random.randint(1, 4)), action)
+    gone = draw.random.choice([kill, cut, stop])
+    return [intercept(rule), gone(LEADER), draw.until_replaced(), start(), draw.moment()]
 
 
 def _requests_are_duplicated(draw: Draw) -> list[Step]:
@@ -381,6 +405,7 @@ MOVES: Mapping[str, Move] = {
     "votes are lost": _votes_are_lost,
     "new leader is not announced": _new_leader_is_not_announced,
     "fetches are disturbed": _fetches_are_disturbed,
+    "one message": _one_message,
     "requests are duplicated": _requests_are_duplicated,
     "appended and not committed": _appended_and_not_committed,
     "fault at an event": _fault_at_an_event,

@@ -125,7 +125,7 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str], re
     ranges = RANGES.get(request.system.partition(":")[0], RANGES["kafka"])
     fetch_ms, election_ms = choice.choice(ranges.fetch_ms), choice.choice(ranges.election_ms)
     nodes, voters = choice.choice(ranges.quorums)
-    draw = Draw(choice, nodes, Timeouts(fetch_ms / 1000, election_ms / 1000), reached.faults)
+    draw = Draw(choice, nodes, Timeouts(fetch_ms / 1000, election_ms / 1000), reached.faults + reached.rpcs)
     switches = {
         "controller.quorum.fetch.timeout.ms": str(fetch_ms),
         "controller.quorum.election.timeout.ms": str(election_ms),
