@@ -13,9 +13,9 @@ contract.py), and register that with the entry point group `splitbrain.checks`. 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, takewhile
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def judge(
 
     with shown(spark.sparkContext.statusTracker(), "judging"), ThreadPoolExecutor(checks_at_once(spark)) as pool:
         results = list(pool.map(results_of, checks))
-    findings = tuple(chain.from_iterable(found for found, _ in results))
+    findings = with_times(list(chain.from_iterable(found for found, _ in results)), tables["history"])
     quantities = tuple(chain.from_iterable(measured for _, measured in results))
     return CheckResults(findings, quantities, verdict_of(findings), time.monotonic() - began)
 
@@ -114,6 +114,21 @@ def listed(rows: Iterable[Row], findings_max: int) -> list[Finding]:
         if row["rank"] == findings_max < row["all"]:
             result.append(rest_of(result[-1], row["all"] - findings_max))
     return result
+
+
+def with_times(findings: Sequence[Finding], history: DataFrame) -> tuple[Finding, ...]:
+    """The findings; those without a time of their own have the time and the node of their last witness."""
+    last = {max(each.witnesses) for each in findings if each.witnesses and each.time_ns is None}
+    if not last:
+        return tuple(findings)
+    rows = history.where(fn.col("index").isin(list(last))).select("index", "time_ns", "node").collect()
+    where = {row["index"]: {"time_ns": row["time_ns"], "node": row["node"]} for row in rows}
+    return tuple(
+        replace(each, **where[index])
+        if each.time_ns is None and (index := max(each.witnesses, default=-1)) in where
+        else each
+        for each in findings
+    )
 
 
 def error_line(crash: Exception) -> str:

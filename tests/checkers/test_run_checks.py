@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,14 @@ def test_findings_are_bounded_and_the_rest_is_counted(judge_run: JudgeRun) -> No
     results = judge_run(["register"], ops, findings_max=3)
     assert [found.count for found in results.findings] == [1, 1, 1, 4]
     assert results.findings[-1].message == "and 4 more like these"
+
+
+def test_finding_has_the_time_and_the_node_of_its_last_witness(judge_run: JudgeRun) -> None:
+    ops = [replace(op, node=number // 2) for number, op in enumerate(history(*write(0, 1), *read(1, 1), *read(1, 5)))]
+    (finding,) = judge_run(["register"], ops).findings
+    last = ops[max(finding.witnesses)]
+    assert (finding.time_ns, finding.node) == (last.time_ns, last.node)
+    assert last.time_ns > 0
 
 
 def test_clients_are_measured_from_the_mark_on(judge_run: JudgeRun) -> None:

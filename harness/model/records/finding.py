@@ -31,9 +31,9 @@ class Finding:
     """A guarantee that was violated (invalid), cannot be judged (unknown), or was violated as allowed (tolerated).
 
     name is the standard term (`non-linearizable`, `two-leaders-in-one-epoch`); message states the guarantee and its
-    witness. witnesses are history indexes; if the witness is an event at a node, node and time_ns (run time) identify
-    it. count is the number of findings that this row stands for. evidence is JSON that the report draws
-    (harness.model.records.evidence), if the check provides it.
+    witness. witnesses are history indexes, of operations. node and time_ns (run time) identify an event at a node, or
+    the last of these operations. count is the number of findings that this row stands for. evidence is JSON that the
+    report draws (harness.model.records.evidence), if the check provides it.
     """
 
     check: str
