@@ -25,7 +25,7 @@ from harness.exploration.drawing import described, drawn
 from harness.exploration.reached import coverage_of, coverage_of_store
 from harness.exploration.request import ExplorationRequest
 from harness.judging.runs import judge_run
-from harness.judging.spark import SparkLater
+from harness.judging.spark import start_spark
 from harness.model import Verdict
 from harness.model.progress import OnEvent, Phase, RunStarted, phases
 from harness.planning.plan import Plan, Request
@@ -55,14 +55,14 @@ def explore(
         on_event(Phase(line))
     on_event(Phase("finding out which faults are available"))
     available = _available(request)
-    later = SparkLater(master)
+    starting = start_spark(master)  # it judges the first run while others take place, so it need not wait for them
     reached = coverage_of_store(store, request.system)
     seeds = takewhile(lambda seed: seed == request.seed or time.monotonic() < deadline, count(request.seed))
     runs = (_pending(drawn(request, seed, available, reached), reached, versions, store) for seed in seeds)
-    with closing(carried_out(runs, request.at_once, on_event, later.start)) as carrying:
+    with closing(carried_out(runs, request.at_once, on_event)) as carrying:
         for directory in carrying:
             on_event(Phase(f"checking {directory.name}"))
-            verdict = judge_run(directory, later.session())
+            verdict = judge_run(directory, starting.result())
             coverage = coverage_of(directory)
             reached += coverage
             yield directory, verdict, coverage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,9 @@ class Exploration:
         monkeypatch.setattr(exploring, "judge_run", lambda run, _spark: self.judged(run))
         monkeypatch.setattr(exploring, "coverage_of", lambda _run: Coverage(runs=1, moves=Counter(["stale follower"])))
         monkeypatch.setattr(exploring, "_available", lambda _request: {"cut", "kill", "start", "heal_links"})
-        monkeypatch.setattr(exploring.SparkLater, "session", lambda _self: None)
+        starting: Future[None] = Future()
+        starting.set_result(None)
+        monkeypatch.setattr(exploring, "start_spark", lambda _master: starting)
         monkeypatch.setattr(exploring.time, "monotonic", lambda: self.now)
 
     def carried_out(self, runs: Iterable[PendingRun], *_: Any) -> Iterator[RunDirectory]:
