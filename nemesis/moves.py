@@ -212,10 +212,11 @@ def _hub(draw: Draw) -> list[Step]:
 
 
 def _stale_follower(draw: Draw) -> list[Step]:
-    """A node falls behind; the leader dies as it returns."""
+    """A node falls behind; the leader dies as it returns. Of three nodes, only the other one can be elected then."""
     node = draw.node()
     behind = [cut(f"n{node}"), draw.around_a_timeout()]
-    return [*behind, kill(LEADER), heal_links(draw.links_of(node)), draw.until_replaced()]
+    is_elected = draw.random.choice([draw.until_replaced(), draw.until_replaced(), sleep(LIVENESS_SECONDS)])
+    return [*behind, kill(LEADER), heal_links(draw.links_of(node)), is_elected]
 
 
 def _uncommitted_tail(draw: Draw) -> list[Step]:

@@ -42,11 +42,12 @@ class CreatePartition(Arguments):
 
 
 class Produce(OnNodes):
-    """The broker, the partition that it leads, the number of records, and who has to acknowledge them."""
+    """The broker, the partition that it leads, the number of records, who has to acknowledge them, and their key."""
 
     partition: Annotated[str, PARTITION]
     records: Annotated[int, Field(ge=1, le=RECORDS_MAX)] = 1
     acks: Acks = "leader"
+    key: Annotated[str, Field(min_length=1, max_length=100)] | None = None
 
 
 def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
@@ -80,7 +81,7 @@ async def _create_partition(requests: Requests, resolved: Resolved) -> str:
 async def _produce(requests: Requests, resolved: Resolved) -> str:
     (node,), count, partition = resolved["nodes"], resolved["records"], resolved["partition"]
     topic, _, number = partition.rpartition("-")
-    first = await requests.produce(node, (topic, int(number)), count, resolved["acks"])
+    first = await requests.produce(node, (topic, int(number)), count, resolved["acks"], resolved.get("key"))
     offsets = f"offsets {first} to {first + count - 1}" if count > 1 else f"offset {first}"
     return f"n{node} wrote {offsets} of {partition}"
 
