@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from harness.model.errors import EnvironmentFailure
 from nodes.hosts.sandbox import widen_path
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 widen_path()
+
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
+"""An example may take as long as a busy machine needs."""
 
 LONGEST_FIRST = ("kafka", "netns")
 

@@ -62,6 +62,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "partition_offline": "{partition} has no leader",
     "replication_settled": "{node} is in sync in {partition}, or its fetcher has failed there",
     "stored_high_watermark": "{node} has stored a high watermark of {partition}",
+    "compacted": "{node} has compacted {partition}",
     "session_lost": "the session of broker {node} has ended",
 }
 """The text of each condition by name. A condition whose text mentions a node or a partition needs one."""
@@ -76,6 +77,7 @@ OF_BROKERS: Final = (
     "partition_offline",
     "replication_settled",
     "stored_high_watermark",
+    "compacted",
     "session_lost",
 )
 """The conditions that only an observer of brokers can evaluate."""
@@ -183,6 +185,11 @@ def replication_settled(node: int, partition: str) -> Condition:
 def stored_high_watermark(node: int, partition: str) -> Condition:
     """This broker's high-watermark checkpoint has the partition, with an offset above 0."""
     return Condition("stored_high_watermark", node, partition)
+
+
+def compacted(node: int, partition: str) -> Condition:
+    """This broker's cleaner has compacted the partition's log up to its active segment, which is never compacted."""
+    return Condition("compacted", node, partition)
 
 
 def broker_live(node: int) -> Condition:

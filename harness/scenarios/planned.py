@@ -25,7 +25,6 @@ FAMILIES: Mapping[str, tuple[int, Source]] = {
 REASSIGNMENT = "needs KIP-642's reassignment, which no Kafka release has, in the reference system"
 BOOTSTRAP = "needs KIP-642's bootstrapping in the reference system"
 PARTITIONS = "needs partitions and replication in the reference system"
-COMPACTION = "needs a compacted topic whose log is cleaned during the story"
 RECOVERY = "needs the unclean recovery tool and its RPCs, which no Kafka release has, in the reference system"
 
 
@@ -52,7 +51,6 @@ DIVERGENCE = _rows(
     {
         8: ("A follower keeps an offset whose epoch is not the leader's", PARTITIONS),
         11: ("A follower stays stuck when its request for an epoch's end fails", PARTITIONS),
-        12: ("Compaction removes all records of an epoch, and logs diverge", COMPACTION),
         14: ("Rejected alternative: the follower asks for one epoch after another", PARTITIONS),
         15: ("Rejected alternative: the follower sends all its epochs, after a clean election", PARTITIONS),
         16: ("Rejected alternative: the follower sends all its epochs, after unclean elections", PARTITIONS),

@@ -27,7 +27,7 @@ ACKS: Mapping[Acks, int] = {"leader": 1, "all": -1}
 Connect = Callable[[int, str, int], Connection]
 """A connection to a node: its id, the client's id, the port."""
 
-WriteBatch = Callable[[Connection, str, int, Sequence[bytes], int, int, int], Awaitable[int]]
+WriteBatch = Callable[[Connection, str, int, Sequence[bytes], bytes | None, int, int, int], Awaitable[int]]
 """Writes one batch to a broker: nodes.wire.produce.write_batch."""
 
 
@@ -79,11 +79,13 @@ class KafkaRequests:
         new = _topic(topic, assignments=[assignment], configs=configs)
         await _create(self._broker(leader, what), new, what)
 
-    async def produce(self, node: int, partition: Partition, records: int, acks: Acks) -> int:
+    async def produce(self, node: int, partition: Partition, records: int, acks: Acks, key: str | None) -> int:
         """Write one batch to this broker, whose values name it; returns the offset of the first record."""
+        encoded = None if key is None else key.encode()
         broker = self._broker(node, f"writing {records} records to n{node}")
         values = [f"record {number} at n{node}".encode() for number in range(records)]
-        return await self._write(broker, *partition, values, ACKS[acks], time.time_ns() // 1_000_000, TIMEOUT_MS)
+        now_ms = time.time_ns() // 1_000_000
+        return await self._write(broker, *partition, values, encoded, ACKS[acks], now_ms, TIMEOUT_MS)
 
     def _broker(self, node: int, what: str) -> Connection:
         if node not in self._brokers:

@@ -19,7 +19,13 @@ from harness.model import Observation
 from harness.model.conditions import Condition
 from harness.model.session import Connection
 from harness.model.systems import NodeFiles
-from nodes.observe.high_watermarks import HIGH_WATERMARKS, TopicPartition, epoch_below, read_high_watermarks
+from nodes.observe.high_watermarks import (
+    HIGH_WATERMARKS,
+    TopicPartition,
+    compacted_in,
+    epoch_below,
+    read_high_watermarks,
+)
 from nodes.observe.log_lines import LogEvent
 from nodes.observe.log_tail import LogTail
 
@@ -66,6 +72,8 @@ class ClusterWatch(ABC, Generic[V]):
         self._tails = {node: LogTail(paths.log, partial(self._report_event, node)) for node, paths in files.items()}
         self._stored: dict[int, frozenset[str]] = {}
         """Of each node, the partitions of which it has stored a high watermark."""
+        self._compacted: dict[int, frozenset[str]] = {}
+        """Of each node, the partitions that it has compacted."""
         self._tasks: list[asyncio.Task[None]] = []
         self._changed = asyncio.Condition()
 
@@ -151,17 +159,21 @@ class ClusterWatch(ABC, Generic[V]):
         )
 
     async def _watch_high_watermarks(self, node: int, data: Path) -> None:
-        """Report every change of a node's high-watermark checkpoint."""
+        """Report every change of a node's high-watermark checkpoint, and note what it has compacted."""
         last: dict[TopicPartition, int] = {}
         while True:
             current = read_high_watermarks(data)
-            self._stored[node] = frozenset(f"{topic}-{partition}" for topic, partition in current)
+            self._stored[node], self._compacted[node] = _names(current), _names(compacted_in(data))
             for topic_partition, high_watermark in current.items() - last.items():
                 epoch = epoch_below(data, topic_partition, high_watermark)
                 if epoch is not None:
                     self._observe(_committed(self._now_ns(), node, topic_partition, high_watermark, epoch))
             last |= current
             await asyncio.sleep(FILE_SECONDS)
+
+
+def _names(partitions: Iterable[TopicPartition]) -> frozenset[str]:
+    return frozenset(f"{topic}-{partition}" for topic, partition in partitions)
 
 
 def _committed(now_ns: int, node: int, topic_partition: TopicPartition, high_watermark: int, epoch: int) -> Observation:

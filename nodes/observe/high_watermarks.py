@@ -1,7 +1,8 @@
-"""Reads a broker's high-watermark checkpoint, and the epoch of the last record below each high watermark.
+"""Reads what a broker stores of its partitions: high watermarks, and how far each was compacted.
 
     read_high_watermarks(data)              # {("log", 0): 42}
     epoch_below(data, ("log", 0), 42)       # 3: the leader epoch of offset 41
+    compacted_in(data)                      # {("log", 0)}: compacted up to its active segment
 
 A broker writes `replication-offset-checkpoint` every replica.high.watermark.checkpoint.interval.ms, and on shutdown: a
 version, the number of entries, and one entry per line: topic, partition and offset. The epoch is in the partition's
@@ -16,7 +17,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from nodes.observe.log_batches import epoch_at, read_checkpoint, read_offsets
+from nodes.observe.log_batches import CLEANED, epoch_at, read_checkpoint, read_offsets
 
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 TopicPartition = tuple[str, int]
@@ -43,3 +44,12 @@ def epoch_below(data: Path, topic_partition: TopicPartition, high_watermark: int
         return None
     epoch = epoch_at(epochs, high_watermark - 1)
     return None if epoch == -1 else epoch
+
+
+def compacted_in(data: Path) -> frozenset[TopicPartition]:
+    """The partitions whose logs are compacted up to the first offset of their last segment, the active one."""
+    return frozenset(
+        (topic, partition)
+        for (topic, partition), cleaned_to in read_offsets(data / CLEANED).items()
+        if cleaned_to == max((int(each.stem) for each in (data / f"{topic}-{partition}").glob("*.log")), default=None)
+    )

@@ -54,9 +54,8 @@ class QuorumWatch(ClusterWatch[QuorumView]):
     def view(self) -> QuorumView:
         """The latest view of the quorum."""
         responding = frozenset(self._responding)
-        return QuorumView(
-            self._nodes, self._claims, self._transitions, responding, self._stood, self._brokers.view(self._stored)
-        )
+        brokers = self._brokers.view(self._stored, self._compacted)
+        return QuorumView(self._nodes, self._claims, self._transitions, responding, self._stood, brokers)
 
     async def until(self, condition: Condition, timeout_seconds: float) -> bool:
         """Wait until a condition of nodes.observe.conditions holds; returns whether it did in time.

@@ -28,16 +28,17 @@ async def write_batch(
     topic: str,
     partition: int,
     values: Sequence[bytes],
+    key: bytes | None,
     acks: int,
     timestamp_ms: int,
     timeout_ms: int,
 ) -> int:
-    """Write these values as one batch; returns the offset of the first.
+    """Write these values as one batch of records with this key; returns the offset of the first.
 
     acks is Kafka's: 1 for the leader, -1 for all in-sync replicas. Raises PeerFailure with the broker's error, and the
     connection's errors.
     """
-    batch = encode_batch([Record(None, value) for value in values], 0, NO_EPOCH, timestamp_ms)
+    batch = encode_batch([Record(key, value) for value in values], 0, NO_EPOCH, timestamp_ms)
     request = {
         "transactional_id": None,
         "acks": acks,

@@ -35,8 +35,8 @@ class Requests(Protocol):
         Raises PeerFailure.
         """
 
-    async def produce(self, node: int, partition: Partition, records: int, acks: Acks) -> int:
-        """Write one batch of this many records to this broker, which has to be the leader.
+    async def produce(self, node: int, partition: Partition, records: int, acks: Acks, key: str | None) -> int:
+        """Write one batch of this many records to this broker, which has to be the leader. All have the key, if any.
 
         Returns the offset of the first record. Raises PeerFailure if the batch is refused, NoAnswer if it may have been
         written.
@@ -57,6 +57,10 @@ def create_partition(topic: str, replicas: Sequence[int], configs: Mapping[str, 
     return Step("create_partition", {**value, "configs": dict(configs)} if configs else value)
 
 
-def produce(who: Who, partition: str, records: int, acks: Acks = "leader") -> Step:
-    """Write one batch of this many records to the broker that leads the partition."""
-    return Step("produce", {"who": who, "partition": partition, "records": records, "acks": acks})
+def produce(who: Who, partition: str, records: int, acks: Acks = "leader", key: str | None = None) -> Step:
+    """Write one batch of this many records to the broker that leads the partition.
+
+    Their key counts if the topic is compacted, which keeps the last record of each key.
+    """
+    value = {"who": who, "partition": partition, "records": records, "acks": acks}
+    return Step("produce", value if key is None else {**value, "key": key})

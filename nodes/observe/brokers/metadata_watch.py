@@ -34,9 +34,9 @@ class MetadataWatch:
         self._metadata: dict[int, BrokerMetadata] = {}
         self._failed: dict[int, frozenset[str]] = {}
 
-    def view(self, stored: Mapping[int, Collection[str]]) -> PartitionsView:
-        """The brokers' partitions as last seen; stored are those of which a broker has stored a high watermark."""
-        return PartitionsView(self._metadata, tuple(self._connections), self._failed, stored)
+    def view(self, stored: Mapping[int, Collection[str]], compacted: Mapping[int, Collection[str]]) -> PartitionsView:
+        """The brokers' partitions as last seen; stored and compacted are what the files of each broker show."""
+        return PartitionsView(self._metadata, tuple(self._connections), self._failed, stored, compacted)
 
     def pollers(self, polled: Callable[[], Awaitable[None]]) -> Iterable[Coroutine[Any, Any, None]]:
         """One for each broker; polled() returns when the next poll is due."""

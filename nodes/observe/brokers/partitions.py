@@ -21,13 +21,15 @@ class PartitionsView:
     """The brokers' partitions as last seen.
 
     nodes are the brokers. metadata has those that responded to the last request. failed are, by broker, the partitions
-    in which its fetcher failed since it started; stored are, by broker, those with a high watermark in its checkpoint.
+    in which its fetcher failed since it started; stored are, by broker, those with a high watermark in its checkpoint,
+    compacted those whose log it has compacted up to the active segment.
     """
 
     metadata: Mapping[int, BrokerMetadata] = field(default_factory=dict)
     nodes: Collection[int] = ()
     failed: Mapping[int, frozenset[str]] = field(default_factory=dict)
     stored: Mapping[int, Collection[str]] = field(default_factory=dict)
+    compacted: Mapping[int, Collection[str]] = field(default_factory=dict)
 
     def state(self, partition: str) -> PartitionState | None:
         """The partition in the last leader epoch that any broker knows, as its leader reports it if it has one.
@@ -65,9 +67,10 @@ def holds(condition: Condition, view: PartitionsView) -> bool:
     if condition.name == "broker_live":
         assert condition.node is not None
         return is_live(condition.node, view)
-    if condition.name == "stored_high_watermark":
+    if condition.name in ("stored_high_watermark", "compacted"):
         assert condition.node is not None
-        return condition.partition in view.stored.get(condition.node, ())
+        by_node = view.compacted if condition.name == "compacted" else view.stored
+        return condition.partition in by_node.get(condition.node, ())
     state = view.state(condition.partition) if condition.partition is not None else None
     is_in_sync = state is not None and condition.node in state.in_sync
     if condition.name == "replication_settled":

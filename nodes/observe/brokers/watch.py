@@ -44,7 +44,7 @@ class BrokerWatch(ClusterWatch[BrokerView]):
 
     def view(self) -> BrokerView:
         """The latest view of the cluster."""
-        return BrokerView(self._nodes, self._sessions, self._brokers.view(self._stored))
+        return BrokerView(self._nodes, self._sessions, self._brokers.view(self._stored, self._compacted))
 
     def _holds(self, condition: Condition, view: BrokerView) -> bool:
         return holds(condition, view)

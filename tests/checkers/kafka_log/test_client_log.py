@@ -256,7 +256,7 @@ def test_message_names_the_guarantee_and_both_witnesses(find_in_run: FindInRun) 
     )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.integers(0, 10**9))
 def test_kernel_agrees_with_its_twin(seed: int) -> None:
     ops = random_case(seed)

@@ -59,14 +59,14 @@ def run(generator: Generator, concurrency: int, system: System, max_rows: int = 
 SEEDS = st.integers(0, 2**64 - 1)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(GENERATORS, SEEDS, st.integers(2, 5))
 def test_same_seed_and_completions_give_the_same_history(generator: Generator, seed: int, concurrency: int) -> None:
     first = run(generator, concurrency, crashing(seed), max_rows=200)
     assert first == run(generator, concurrency, crashing(seed), max_rows=200)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(GENERATORS, SEEDS, st.integers(2, 5))
 def test_a_process_has_one_operation_open_and_none_after_a_crash(
     generator: Generator, seed: int, concurrency: int

@@ -28,8 +28,8 @@ class FakeRequests:
     async def create_partition(self, topic, replicas, configs):
         self.sent.append((topic, list(replicas), configs))
 
-    async def produce(self, node, partition, records, acks):
-        self.sent.append((node, partition, records, acks))
+    async def produce(self, node, partition, records, acks, key):
+        self.sent.append((node, partition, records, acks, key))
         return 11
 
 
@@ -53,11 +53,13 @@ def test_partition_is_created_with_its_replicas_in_order(context):
     assert done == {"nodes": [2, 1], "label": "t-0 created on n2, n1"}
 
 
-@pytest.mark.parametrize(("records", "offsets"), [(1, "offset 11"), (10, "offsets 11 to 20")])
-def test_batch_is_written_to_the_chosen_node(context, records, offsets):
+@pytest.mark.parametrize(
+    ("records", "key", "offsets"), [(1, None, "offset 11"), (10, None, "offsets 11 to 20"), (1, "k", "offset 11")]
+)
+def test_batch_is_written_to_the_chosen_node(context, records, key, offsets):
     context.requests = FakeRequests()
-    done = inject(context, produce("n1", "a-b-3", records, acks="all"))
-    assert context.requests.sent == [(1, ("a-b", 3), records, "all")]
+    done = inject(context, produce("n1", "a-b-3", records, acks="all", key=key))
+    assert context.requests.sent == [(1, ("a-b", 3), records, "all", key)]
     assert done == {"nodes": [1], "label": f"n1 wrote {offsets} of a-b-3"}
 
 

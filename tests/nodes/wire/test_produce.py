@@ -38,7 +38,7 @@ class FakeBroker:
 
 
 def write(broker: FakeBroker, acks: int = -1) -> int:
-    return asyncio.run(write_batch(broker, "t", 2, VALUES, acks, timestamp_ms=7, timeout_ms=500))  # type: ignore[arg-type]
+    return asyncio.run(write_batch(broker, "t", 2, VALUES, b"k", acks, timestamp_ms=7, timeout_ms=500))  # type: ignore[arg-type]
 
 
 def test_records_are_one_batch_of_one_request() -> None:
@@ -52,7 +52,7 @@ def test_records_are_one_batch_of_one_request() -> None:
     (head,) = heads(data)
     assert (head.base_offset, head.last_offset, head.leader_epoch, head.timestamp_ms) == (0, 2, -1, 7)
     assert is_intact(data, head)
-    assert [record.value for record in records(data, head)] == VALUES
+    assert [(record.key, record.value) for record in records(data, head)] == [(b"k", value) for value in VALUES]
 
 
 def test_request_can_be_sent() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from harness.model import Observation, PeerFailure
 from harness.model.conditions import (
     LEADER_KNOWN,
+    compacted,
     in_sync,
     is_not_leader,
     replication_settled,
@@ -183,5 +184,21 @@ def test_stored_high_watermark_is_in_the_checkpoint_of_the_broker(tmp_path: Path
         checkpoint.write_text("0\n1\nt 0 1\n")
         assert await cluster.watch.until(stored_high_watermark(2, "t-0"), SOON)
         assert not await cluster.watch.until(stored_high_watermark(1, "t-0"), 0.3)
+
+    watched(tmp_path, story)
+
+
+def test_partition_is_compacted_if_its_cleaner_has_reached_the_active_segment(tmp_path: Path) -> None:
+    async def story(cluster: Cluster) -> None:
+        data = tmp_path / "n2"
+        (data / "t-0").mkdir(parents=True)
+        for segment in ("00000000000000000000.log", "00000000000000000019.log"):
+            (data / "t-0" / segment).touch()
+        checkpoint = data / "cleaner-offset-checkpoint"
+        checkpoint.write_text("0\n1\nt 0 9\n")
+        assert not await cluster.watch.until(compacted(2, "t-0"), 0.5)
+        checkpoint.write_text("0\n1\nt 0 19\n")
+        assert await cluster.watch.until(compacted(2, "t-0"), SOON)
+        assert not await cluster.watch.until(compacted(1, "t-0"), 0.3)
 
     watched(tmp_path, story)
