@@ -4,9 +4,10 @@
     files = chunk_files(run / "history", HISTORY)      # for a reader of its own, such as Spark's
 
 The recorder writes a chunk under a name that begins with a dot and renames it when it is whole, so a dot-file is
-unfinished and is skipped. The chunks of a table, in name order, are the table. A chunk that is truncated, that lacks a
-column or that has one of another type is refused with BadInput in one line that names the file. Tables of earlier
-releases lack the columns of ADDED_LATER; they read as null. Additional columns are ignored.
+unfinished and is skipped. The chunks of a table, in name order, are the table. If there is a chunk MERGED, it holds all
+others of a run that has ended (harness.engine.records.merge_chunks) and is the table alone. A chunk that is truncated,
+that lacks a column or that has one of another type is refused with BadInput in one line that names the file. Tables of
+earlier releases lack the columns of ADDED_LATER; they read as null. Additional columns are ignored.
 
 This module is on the level of harness.model, below every package that reads tables. It knows files and columns. It does
 not know what rows mean, and it does not write.
@@ -17,12 +18,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from harness.model.errors import BadInput
 from harness.model.records.tables import ADDED_LATER
+
+MERGED: Final = "merged.parquet"
 
 
 def chunk_files(folder: Path, schema: pa.Schema) -> list[Path]:
@@ -38,7 +42,8 @@ def chunk_files(folder: Path, schema: pa.Schema) -> list[Path]:
 
 def finished_chunks(folder: Path) -> list[Path]:
     """The finished chunks of a folder in name order, not checked."""
-    return sorted(folder.glob("[!.]*.parquet"))
+    merged = folder / MERGED
+    return [merged] if merged.exists() else sorted(folder.glob("[!.]*.parquet"))
 
 
 def check_chunk(file: Path, schema: pa.Schema) -> None:

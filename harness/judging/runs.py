@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from harness import plugins
 from harness.judging.describe import describe
 from harness.judging.inputs import inputs_of_run
+from harness.judging.tables import merge_tables
 from harness.model import Finding, Verdict
 from harness.model.plurals import counted
 from harness.model.records.finding import most_severe_first, verdict_of
@@ -45,6 +46,7 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
 
     plan = Plan.read(run.plan)
     inputs = inputs_of_run(run, plan)
+    merge_tables(run)
     side = _side_of_plan(plan)
     measures = side.measures if side else ()
     settings = JudgeSettings(node_rules=inputs.rules, idle=inputs.idle, ops=plugins.ops(), measures=measures)

@@ -8,8 +8,8 @@ from pathlib import Path
 from harness import plugins
 from harness.chunks import chunk_files, finished_chunks
 from harness.judging.spark import start_spark
+from harness.judging.tables import tables_of
 from harness.model import BadInput
-from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS, RPCS
 from harness.model.systems import Report
 from harness.planning.plan import Plan
 from harness.recovery.heal import heal_before_judging
@@ -78,8 +78,7 @@ def _runs_in(directory: RunDirectory) -> list[RunDirectory]:
 def _refuse_damaged(run: RunDirectory) -> None:
     """Raise BadInput for a run whose plan or tables cannot be read."""
     Plan.read(run.plan)
-    tables = ((run.history, HISTORY), (run.observations, OBSERVATIONS), (run.rpcs, RPCS))
-    for folder, schema in (*tables, (run.batches, BATCHES), (run.records, RECORDS)):
+    for folder, schema in tables_of(run):
         chunk_files(folder, schema)
 
 
