@@ -5,7 +5,7 @@
 
 The recorder writes a chunk under a name that begins with a dot and renames it when it is whole, so a dot-file is
 unfinished and is skipped. The chunks of a table, in name order, are the table. If there is a chunk MERGED, it holds all
-others of a run that has ended (harness.engine.records.merge_chunks) and is the table alone. A chunk that is truncated,
+others of a run that has ended (results.tables.merge_chunks) and is the table alone. A chunk that is truncated,
 that lacks a column or that has one of another type is refused with BadInput in one line that names the file. Tables of
 earlier releases lack the columns of ADDED_LATER; they read as null. Additional columns are ignored.
 

@@ -15,9 +15,14 @@ JSON_BYTES_MAX = 256 << 20
 
 def write_text(path: Path, text: str) -> None:
     """Replace the file atomically: a reader sees the old or the new content, also after a crash."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace the file atomically, as write_text does."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    with unfinished.open("w", encoding="utf-8") as file:
-        file.write(text)
+    with unfinished.open("wb") as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     unfinished.replace(path)

@@ -17,12 +17,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.chunks import MERGED, chunk_files, read_chunks, read_table
+from harness.chunks import read_chunks
 from harness.model import BadInput, Observation, Op
 from harness.model.records.tables import HISTORY, OBSERVATIONS
-
-MERGED_BYTES_MAX = 64 << 20
-"""Tables with more are read as fast in chunks."""
 
 Row = tuple[Any, ...]
 """A row's values in the order of its schema's columns."""
@@ -44,30 +41,8 @@ def observation_row(observation: Observation) -> Row:
 def write_chunk(path: Path, schema: pa.Schema, rows: Sequence[Row]) -> None:
     """Write a chunk atomically and durably. Raises OSError if the disk refuses."""
     columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)]
-    _write_table(path, pa.Table.from_arrays(columns, schema=schema))
-
-
-def merge_chunks(folder: Path, schema: pa.Schema) -> None:
-    """Store the table of a run that has ended as one chunk, MERGED, and remove the others, which it then holds.
-
-    A reader opens hundreds of small files slower than it reads them. A crash at any point leaves all rows readable: the
-    others are removed once MERGED is on disk, and are ignored from then on. Nothing is done where chunks have other
-    columns than schema, or more than MERGED_BYTES_MAX. Raises BadInput for a damaged chunk, OSError if a disk refuses.
-    """
-    chunks = chunk_files(folder, schema)
-    size_bytes = sum(chunk.stat().st_size for chunk in chunks)
-    are_alike = all(pq.read_schema(chunk).remove_metadata().equals(schema) for chunk in chunks)
-    if len(chunks) > 1 and are_alike and size_bytes <= MERGED_BYTES_MAX:
-        _write_table(folder / MERGED, read_table(folder, schema))
-    if (folder / MERGED).exists():
-        for chunk in folder.glob("[!.]*.parquet"):
-            if chunk.name != MERGED:
-                chunk.unlink()
-
-
-def _write_table(path: Path, table: pa.Table) -> None:
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
+    pq.write_table(pa.Table.from_arrays(columns, schema=schema), sink)
     unfinished = path.with_name(f".{path.name}")
     try:
         _write_synced(unfinished, sink.getvalue())

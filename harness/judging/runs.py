@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from harness import plugins
 from harness.judging.describe import describe
 from harness.judging.inputs import inputs_of_run
-from harness.judging.tables import merge_tables
 from harness.model import Finding, Verdict
 from harness.model.plurals import counted
 from harness.model.records.finding import most_severe_first, verdict_of
@@ -29,6 +28,7 @@ from results.reading.sides import read_side
 from results.report import write_report
 from results.run_verdict import ExpectationResult, RunVerdict, SideResult, write_verdict
 from results.store import RunDirectory
+from results.tables import merge_tables
 
 if TYPE_CHECKING:
     from checkers.framework.session import SparkSession

@@ -8,13 +8,13 @@ from pathlib import Path
 from harness import plugins
 from harness.chunks import chunk_files, finished_chunks
 from harness.judging.spark import start_spark
-from harness.judging.tables import tables_of
 from harness.model import BadInput
 from harness.model.systems import Report
 from harness.planning.plan import Plan
 from harness.recovery.heal import heal_before_judging
 from results.run_verdict import RunVerdict, read_verdict
 from results.store import RunDirectory
+from results.tables import tables_of
 
 
 def check_paths(paths: Sequence[Path], master: str | None, report: Report) -> Iterator[tuple[RunDirectory, RunVerdict]]:

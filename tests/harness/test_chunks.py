@@ -9,9 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from harness.chunks import MERGED, check_indexes, chunk_files, read_chunks, read_table, rows_in
-from harness.engine import records
-from harness.engine.records import merge_chunks
+from harness.chunks import check_indexes, chunk_files, read_chunks, read_table, rows_in
 from harness.model import BadInput
 from harness.model.records.tables import ADDED_LATER, BATCHES, HISTORY
 
@@ -40,44 +38,6 @@ def test_chunks_are_one_table_in_name_order(folder: Path) -> None:
 def test_a_missing_folder_is_an_empty_table(tmp_path: Path) -> None:
     table = read_table(tmp_path / "rpcs", HISTORY)
     assert (len(table), table.schema) == (0, HISTORY)
-
-
-def test_chunks_of_a_run_that_has_ended_become_one(folder: Path) -> None:
-    before = read_table(folder, HISTORY)
-    merge_chunks(folder, HISTORY)
-    assert [file.name for file in folder.iterdir()] == [MERGED]
-    assert read_table(folder, HISTORY).equals(before)
-    merge_chunks(folder, HISTORY)
-    assert read_table(folder, HISTORY).equals(before)
-
-
-def test_chunks_that_a_crash_left_beside_the_merged_one_are_ignored(folder: Path) -> None:
-    before = read_table(folder, HISTORY)
-    left = (folder / "0.parquet").read_bytes()
-    merge_chunks(folder, HISTORY)
-    (folder / "0.parquet").write_bytes(left)
-    assert read_table(folder, HISTORY).equals(before)
-    merge_chunks(folder, HISTORY)
-    assert [file.name for file in folder.iterdir()] == [MERGED]
-
-
-def test_chunks_with_other_columns_stay(folder: Path) -> None:
-    write(folder / "1.parquet", 2, schema=HISTORY.append(pa.field("added", pa.int64())))
-    merge_chunks(folder, HISTORY)
-    assert sorted(file.name for file in folder.iterdir()) == ["0.parquet", "1.parquet"]
-
-
-def test_large_tables_stay_in_chunks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "MERGED_BYTES_MAX", 100)
-    merge_chunks(folder, HISTORY)
-    assert sorted(file.name for file in folder.iterdir()) == ["0.parquet", "1.parquet"]
-
-
-def test_damaged_chunk_is_named_and_stays(folder: Path) -> None:
-    truncate(folder / "1.parquet")
-    with pytest.raises(BadInput, match=r"1\.parquet"):
-        merge_chunks(folder, HISTORY)
-    assert sorted(file.name for file in folder.iterdir()) == ["0.parquet", "1.parquet"]
 
 
 @pytest.mark.parametrize("name", [".2.parquet", "2.parquet.tmp"])
