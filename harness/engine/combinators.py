@@ -8,13 +8,11 @@ mutable state, clocks or random sources.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import TypeVar
 
-from harness.engine.generator import PENDING, Context, Emitted, Generator, Pending, soonest
+from harness.engine.generator import PENDING, Context, Emitted, Generator, Pending, soonest, update_each
 from harness.engine.randomness import draw_below
 from harness.model import Op
 
@@ -35,7 +33,8 @@ class _Limit:
         return op, _Limit(self.remaining - isinstance(op, Op), inner)
 
     def update(self, context: Context, event: Op) -> Generator:
-        return _Limit(self.remaining, self.inner.update(context, event))
+        inner = self.inner.update(context, event)
+        return self if inner is self.inner else _Limit(self.remaining, inner)
 
 
 def limit(count: int, inner: Generator) -> Generator:
@@ -59,7 +58,8 @@ class _Repeat:
         return emitted[0], _Repeat(self.whole, emitted[1], None if self.rounds is None else self.rounds - 1)
 
     def update(self, context: Context, event: Op) -> Generator:
-        return _Repeat(self.whole, self.current.update(context, event), self.rounds)
+        current = self.current.update(context, event)
+        return self if current is self.current else _Repeat(self.whole, current, self.rounds)
 
 
 def repeat(inner: Generator, rounds: int | None = None) -> Generator:
@@ -81,7 +81,8 @@ class _Then:
         return None
 
     def update(self, context: Context, event: Op) -> Generator:
-        return _Then((self.parts[0].update(context, event), *self.parts[1:])) if self.parts else self
+        part = self.parts[0].update(context, event) if self.parts else None
+        return self if part is None or part is self.parts[0] else _Then((part, *self.parts[1:]))
 
 
 def then(*parts: Generator) -> Generator:
@@ -133,7 +134,8 @@ class _AnyOf:
         return (soonest(pending), _AnyOf(tuple(remaining))) if remaining else None
 
     def update(self, context: Context, event: Op) -> Generator:
-        return _AnyOf(tuple([branch.update(context, event) for branch in self.branches]))
+        branches = update_each(self.branches, context, event)
+        return self if branches is self.branches else _AnyOf(branches)
 
 
 def any_of(*branches: Generator) -> Generator:
@@ -165,8 +167,8 @@ class _Mix:
         return op, _choose(self.weights, branches, self.seed)
 
     def update(self, context: Context, event: Op) -> Generator:
-        branches = tuple([branch.update(context, event) for branch in self.branches])
-        return _Mix(self.weights, branches, self.chosen, self.seed)
+        branches = update_each(self.branches, context, event)
+        return self if branches is self.branches else _Mix(self.weights, branches, self.chosen, self.seed)
 
 
 def _without(items: tuple[T, ...], position: int) -> tuple[T, ...]:
@@ -175,7 +177,10 @@ def _without(items: tuple[T, ...], position: int) -> tuple[T, ...]:
 
 def _choose(weights: tuple[int, ...], branches: tuple[Generator, ...], seed: int) -> _Mix:
     number, seed = draw_below(sum(weights), seed)
-    chosen = bisect_right(tuple(accumulate(weights)), number)
+    chosen = 0
+    while number >= weights[chosen]:
+        number -= weights[chosen]
+        chosen += 1
     return _Mix(weights, branches, chosen, seed)
 
 
@@ -207,7 +212,7 @@ class _UntilOk:
     def update(self, context: Context, event: Op) -> Generator:
         inner = self.inner.update(context, event)
         if event.type == "invoke" or event.process not in self.open:
-            return _UntilOk(inner, self.open, self.done)
+            return self if inner is self.inner else _UntilOk(inner, self.open, self.done)
         return _UntilOk(inner, self.open - {event.process}, self.done or event.type == "ok")
 
 
@@ -238,7 +243,8 @@ class _Alongside:
         return (other, rest) if isinstance(other, Op) else (soonest((op, other)), rest)
 
     def update(self, context: Context, event: Op) -> Generator:
-        return _Alongside(self.main.update(context, event), self.companion.update(context, event))
+        main, companion = update_each((self.main, self.companion), context, event)
+        return self if main is self.main and companion is self.companion else _Alongside(main, companion)
 
 
 def alongside(main: Generator, companion: Generator) -> Generator:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import is_
 from typing import Final, Protocol
 
 from harness.engine.randomness import draw
@@ -39,15 +40,15 @@ PENDING: Final = Pending()
 class Context:
     """What a generator may depend on.
 
-    workers are those in view, which the generator may use; free are those of them without an open operation, the
-    longest idle first. processes[worker] is the worker's process; concurrency counts all client workers, also those
-    out of view.
+    workers are those in view, which the generator may use. idle are all workers without an open operation, the longest
+    idle first, and concurrency counts all client workers, both also out of view. processes[worker] is the worker's
+    process.
     """
 
     time_ns: int
     concurrency: int
     workers: range
-    free: tuple[int, ...]
+    idle: tuple[int, ...]
     processes: tuple[int, ...]
 
     def process_of(self, worker: int) -> int:
@@ -58,18 +59,30 @@ class Context:
         """The worker that runs or ran a process."""
         return NEMESIS if process == NEMESIS else process % self.concurrency
 
+    @property
+    def free(self) -> tuple[int, ...]:
+        """The workers in view without an open operation, the longest idle first."""
+        return tuple([worker for worker in self.idle if worker in self.workers])
+
+    def free_process(self) -> int | None:
+        """The process of the first of the free workers; None if there is none."""
+        for worker in self.idle:
+            if worker in self.workers:
+                return self.process_of(worker)
+        return None
+
     def all_free(self) -> bool:
         """Whether no worker in view has an open operation."""
         return len(self.free) == len(self.workers)
 
     def within(self, workers: range) -> Context:
         """The same context with only these workers in view."""
-        start, stop = max(self.workers.start, workers.start), min(self.workers.stop, workers.stop)
-        view = range(start, max(start, stop))
-        if view == self.workers:
+        view = self.workers
+        if workers.start <= view.start and view.stop <= workers.stop:
             return self
-        free = tuple([worker for worker in self.free if worker in view])
-        return Context(self.time_ns, self.concurrency, view, free, self.processes)
+        start = max(view.start, workers.start)
+        view = range(start, max(start, min(view.stop, workers.stop)))
+        return Context(self.time_ns, self.concurrency, view, self.idle, self.processes)
 
 
 Emitted = tuple[Op | Pending, "Generator"]
@@ -87,12 +100,14 @@ class Generator(Protocol):
         """
 
     def update(self, context: Context, event: Op, /) -> Generator:
-        """The next state after an event: an invocation (type `invoke`) or a completion (any other type)."""
+        """The next state after an event: an invocation (type `invoke`) or a completion (any other type).
+
+        It is self if the event changes nothing, so that nothing around it has to be copied either.
+        """
 
 
-def assign(template: Op, context: Context) -> Op:
-    """The template as an operation of the free worker that is idle longest."""
-    process = context.process_of(context.free[0])
+def assign(template: Op, process: int) -> Op:
+    """The template as an operation of a process."""
     return Op(template.type, template.f, process, template.key, template.value, template.node)
 
 
@@ -106,9 +121,10 @@ class _Fixed:
     def next(self, context: Context) -> Emitted | None:
         if self.position == len(self.ops):
             return None
-        if not context.free:
+        process = context.free_process()
+        if process is None:
             return PENDING, self
-        return assign(self.ops[self.position], context), _Fixed(self.ops, self.position + 1)
+        return assign(self.ops[self.position], process), _Fixed(self.ops, self.position + 1)
 
     def update(self, _context: Context, _event: Op) -> Generator:
         return self
@@ -131,10 +147,11 @@ class _FromFunction:
     number: int = 0
 
     def next(self, context: Context) -> Emitted | None:
-        if not context.free:
+        process = context.free_process()
+        if process is None:
             return PENDING, self
         random_number, seed = draw(self.seed)
-        op = assign(self.function(self.number, random_number), context)
+        op = assign(self.function(self.number, random_number), process)
         return op, _FromFunction(self.function, seed, self.number + 1)
 
     def update(self, _context: Context, _event: Op) -> Generator:
@@ -162,6 +179,12 @@ class _Marks:
 def mark(text: str) -> Generator:
     """Record a text in the history, like jepsen.generator/log; no operation is invoked."""
     return _Marks((Op("info", "mark", NEMESIS, value=text),))
+
+
+def update_each(generators: tuple[Generator, ...], context: Context, event: Op) -> tuple[Generator, ...]:
+    """The next states of generators after an event; the same tuple if none changes."""
+    updated = tuple([generator.update(context, event) for generator in generators])
+    return generators if all(map(is_, updated, generators)) else updated
 
 
 def soonest(pending: Iterable[Pending]) -> Pending:

@@ -96,7 +96,7 @@ class _ConcurrentGenerator:
         if group is None or group.key != event.key:
             return self
         inner = group.inner.update(self._view(position, context), event)
-        return self._with(position, _Group(group.key, inner))
+        return self if inner is group.inner else self._with(position, _Group(group.key, inner))
 
 
 def _keyed(op: Op | Pending, key: str) -> Op | Pending:

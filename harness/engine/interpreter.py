@@ -20,11 +20,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, Protocol
 
 from harness.engine.clock import Clock
+from harness.engine.deadline import Deadline, enforce
 from harness.engine.generator import Context, Generator, Pending
 from harness.engine.worker import Worker, close_ignoring_errors
 from harness.model import NEMESIS, Op
@@ -65,13 +67,17 @@ async def interpret(
     A generator outside `clients` may emit operations for the nemesis. Closes the sessions that it opened, but not the
     nemesis and the recorder. Propagates errors of the recorder.
     """
-    timeout_s = None if op_timeout_ms is None else op_timeout_ms / 1000
+    timeout_s = inf if op_timeout_ms is None else op_timeout_ms / 1000
+    deadlines = [Deadline(timeout_s) for _ in range(concurrency)]
     run = _Run(generator, concurrency, recorder, clock, stop or asyncio.Event())
-    run.workers = {n: Worker(n, open_session, timeout_s, run.completed) for n in range(concurrency)}
+    run.workers = {n: Worker(n, open_session, deadline, run.completed) for n, deadline in enumerate(deadlines)}
     if nemesis is not None:
-        run.workers[NEMESIS] = Worker(NEMESIS, None, None, run.completed, nemesis)
+        run.workers[NEMESIS] = Worker(NEMESIS, None, nullcontext(), run.completed, nemesis)
     run.free = sorted(run.workers)
-    async with _tasks(run.wake_on_stop(), *(worker.run() for worker in run.workers.values())):
+    run.view = range(run.free[0], concurrency)
+    async with _tasks(
+        run.wake_on_stop(), enforce(deadlines, timeout_s), *(worker.run() for worker in run.workers.values())
+    ):
         try:
             await run.generate()
             await run.drain(drain_timeout_ms)
@@ -108,6 +114,7 @@ class _Run:
         self.stop = stop
         self.workers: dict[int, Worker] = {}
         self.free: list[int] = []
+        self.view = range(0)
         self.open: dict[int, Op] = {}
         self.processes = tuple(range(concurrency))
         self.completions: deque[tuple[int, Op]] = deque()
@@ -117,8 +124,8 @@ class _Run:
     async def generate(self) -> None:
         """Dispatch operations until the generator is exhausted or stop is set."""
         while not self.stop.is_set():
-            self._process_completions()
-            emitted = self.generator.next(self._context())
+            context = self._context(self.clock.now_ns())
+            emitted = self.generator.next(context)
             if emitted is None:
                 return
             op, self.generator = emitted
@@ -126,18 +133,16 @@ class _Run:
                 assert self.open or op.until_ns is not None, "the generator is pending, but no operation is open"
                 await self._wait(op.until_ns)
             else:
-                self._dispatch(op)
+                self._dispatch(op, context)
 
     async def drain(self, timeout_ms: int) -> None:
         """Wait until no operation is open: for clients at most timeout_ms, for the nemesis until stop is set."""
         deadline_ns = self.clock.now_ns() + timeout_ms * 1_000_000
-        self._process_completions()
         while self.open:
             is_story = NEMESIS in self.open and not self.stop.is_set()
             if not is_story and self.clock.now_ns() >= deadline_ns:
                 return
             await self._wait(None if is_story else deadline_ns)
-            self._process_completions()
 
     def abandon(self) -> None:
         """Record open operations as `info`."""
@@ -160,33 +165,31 @@ class _Run:
         await self.stop.wait()
         self.wake.set()
 
-    def _context(self) -> Context:
-        first = NEMESIS if NEMESIS in self.workers else 0
-        workers = range(first, self.concurrency)
-        return Context(self.clock.now_ns(), self.concurrency, workers, tuple(self.free), self.processes)
+    def _context(self, time_ns: int) -> Context:
+        return Context(time_ns, self.concurrency, self.view, tuple(self.free), self.processes)
 
     async def _wait(self, until_ns: int | None) -> None:
-        """Wait until an operation completes, stop is set, or run time reaches until_ns."""
+        """Wait until operations complete, stop is set, or run time reaches until_ns; process the completions."""
         self.wake.clear()
         if until_ns is None:
             await self.wake.wait()
-            return
-        wait_s = max(0, until_ns - self.clock.now_ns()) / 1_000_000_000
-        timer = asyncio.get_running_loop().call_later(wait_s, self.wake.set)
-        await self.wake.wait()
-        timer.cancel()
+        else:
+            wait_s = max(0, until_ns - self.clock.now_ns()) / 1_000_000_000
+            timer = asyncio.get_running_loop().call_later(wait_s, self.wake.set)
+            await self.wake.wait()
+            timer.cancel()
+        self._process_completions()
 
-    def _dispatch(self, op: Op) -> None:
+    def _dispatch(self, op: Op, context: Context) -> None:
         if op.type == "info":
             self.recorder.record(op)
             return
-        context = self._context()
         worker = context.worker_of(op.process)
         self.free.remove(worker)
         self.recorder.record(replace(op, type="info") if worker == NEMESIS else op)
         self.open[worker] = op
         self.generator = self.generator.update(context, op)
-        self.workers[worker].inbox.put_nowait(op)
+        self.workers[worker].inbox.set_result(op)
 
     def _process_completions(self) -> None:
         while self.completions:
@@ -204,7 +207,7 @@ class _Run:
                 self._assign_new_process(worker)
         self.free.append(worker)
         recorded = self.recorder.record(completion)
-        self.generator = self.generator.update(self._context(), recorded)
+        self.generator = self.generator.update(self._context(recorded.time_ns), recorded)
 
     def _assign_new_process(self, worker: int) -> None:
         processes = list(self.processes)

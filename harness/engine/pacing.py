@@ -62,7 +62,8 @@ class _TimeLimit:
         return op, _TimeLimit(self.duration_ns, inner, deadline_ns)
 
     def update(self, context: Context, event: Op) -> Generator:
-        return _TimeLimit(self.duration_ns, self.inner.update(context, event), self.deadline_ns)
+        inner = self.inner.update(context, event)
+        return self if inner is self.inner else _TimeLimit(self.duration_ns, inner, self.deadline_ns)
 
 
 def time_limit(duration_ns: int, inner: Generator) -> Generator:
@@ -99,7 +100,8 @@ class _Paced:
         return _Paced(self.interval_ns, self.spread_ns, inner, seed, next_ns)
 
     def update(self, context: Context, event: Op) -> Generator:
-        return self._with(self.inner.update(context, event), self.seed, self.next_ns)
+        inner = self.inner.update(context, event)
+        return self if inner is self.inner else self._with(inner, self.seed, self.next_ns)
 
 
 def delay(interval_ns: int, inner: Generator) -> Generator:

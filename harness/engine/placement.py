@@ -27,7 +27,7 @@ class _OnWorkers:
     def next(self, context: Context) -> Emitted | None:
         view = context.within(self.workers)
         emitted = self.inner.next(view)
-        if emitted and emitted[0] == PENDING and not view.workers:
+        if not view.workers and emitted and emitted[0] == PENDING:
             start, last = context.workers.start, context.workers.stop - 1
             raise BadInput(
                 f"concurrency: some operations need worker {self.workers.start}, got only workers {start} to {last}"
@@ -37,7 +37,8 @@ class _OnWorkers:
     def update(self, context: Context, event: Op) -> Generator:
         if context.worker_of(event.process) not in self.workers:
             return self
-        return _OnWorkers(self.workers, self.inner.update(context.within(self.workers), event))
+        inner = self.inner.update(context.within(self.workers), event)
+        return self if inner is self.inner else _OnWorkers(self.workers, inner)
 
 
 def nemesis(inner: Generator) -> Generator:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,19 +25,23 @@ Report = Callable[[int, Op], None]
 
 @dataclass(slots=True)
 class Worker:
-    """number is the worker's number; session is None until an operation needs it; inbox has at most one operation."""
+    """number is the worker's number; session is None until an operation needs it; inbox is the next operation.
+
+    limited limits the time for opening a session, and for an operation.
+    """
 
     number: int
     open_session: OpenSession | None
-    op_timeout_s: float | None
+    limited: AbstractContextManager[None]
     report: Report
     session: Session | None = None
-    inbox: asyncio.Queue[Op] = field(default_factory=asyncio.Queue)
+    inbox: asyncio.Future[Op] = field(default_factory=asyncio.Future)
 
     async def run(self) -> None:
         """Invoke the operations from the inbox until cancelled."""
         while True:
-            completion = await self._invoke(await self.inbox.get())
+            completion = await self._invoke(await self.inbox)
+            self.inbox = asyncio.Future()
             self.report(self.number, completion)
             if completion.type == "info":
                 await self._close_session()
@@ -50,7 +55,7 @@ class Worker:
             except Exception as error:  # noqa: BLE001
                 return op.fail(f"no session: {_describe(error)}")
         try:
-            async with asyncio.timeout(self.op_timeout_s):
+            with self.limited:
                 return await session.invoke(op)
         # The request may have been sent before the error, so the outcome is unknown.
         except Exception as error:  # noqa: BLE001
@@ -58,7 +63,7 @@ class Worker:
 
     async def _open(self, process: int) -> Session:
         assert self.open_session is not None, f"worker {self.number} has neither a session nor a way to open one"
-        async with asyncio.timeout(self.op_timeout_s):
+        with self.limited:
             self.session = await self.open_session(process)
         return self.session
 
