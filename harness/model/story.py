@@ -76,7 +76,10 @@ def wait_until(condition: Condition, within: float = AWAIT_SECONDS) -> Step:
 
 
 def when(condition: Condition, within: float) -> Step:
-    """Go on as soon as a condition holds, or after this many seconds if it does not."""
+    """Go on as soon as a condition holds, or after this many seconds if it does not.
+
+    docs/faults.md has the measured reaction times, and how to hold a shorter window open.
+    """
     return Step(AWAIT, {"condition": condition.to_json(), "within_seconds": within, "is_required": False})
 
 

@@ -75,7 +75,7 @@ class ClusterWatch(ABC, Generic[V]):
         self._compacted: dict[int, frozenset[str]] = {}
         """Of each node, the partitions that it has compacted."""
         self._tasks: list[asyncio.Task[None]] = []
-        self._changed = asyncio.Condition()
+        self._changed = asyncio.Event()
 
     @abstractmethod
     def view(self) -> V:
@@ -137,19 +137,21 @@ class ClusterWatch(ABC, Generic[V]):
 
     async def _wait(self, is_met: Callable[[], bool], timeout_seconds: float) -> bool:
         with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_seconds), self._changed:
-                await self._changed.wait_for(is_met)
+            async with asyncio.timeout(timeout_seconds):
+                while not is_met():
+                    self._changed.clear()
+                    await self._changed.wait()
                 return True
         return False
 
     async def _polled(self) -> None:
         """Wake up those that wait for a condition, and wait until the next poll."""
-        async with self._changed:
-            self._changed.notify_all()
+        self._changed.set()
         await asyncio.sleep(POLL_SECONDS)
 
     def _report_event(self, node: int, event: LogEvent) -> None:
         self._log_event(node, event)
+        self._changed.set()
         time_ns = event.wall_ns - self._wall_origin_ns
         self._observe(
             Observation(

@@ -1,15 +1,18 @@
 """Follows a node's log file and reports its events, with the time in each line.
 
-Only complete lines are read. The polling interval affects when an event is reported, but not its time. Call read_new()
-once more after the node has ended, so that its last lines are not lost.
+Only complete lines are read, as soon as they are written, or at the next poll where the kernel does not report writes.
+The time of an event does not depend on this. Call read_new() once more after the node has ended, so that its last lines
+are not lost.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+from nodes.observe.file_writes import on_write
 from nodes.observe.log_lines import LogEvent, parse_line
 
 POLL_SECONDS = 0.1
@@ -26,9 +29,14 @@ class LogTail:
 
     async def follow(self) -> None:
         """Read new lines until cancelled."""
-        while True:
-            self.read_new()
-            await asyncio.sleep(POLL_SECONDS)
+        written = asyncio.Event()
+        with on_write(self._path.parent, written.set):
+            while True:
+                written.clear()
+                self.read_new()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(POLL_SECONDS):
+                        await written.wait()
 
     def read_new(self) -> None:
         """Report the events in the complete lines written since the last call."""

@@ -41,9 +41,8 @@ def test_each_wait_has_the_whole_timeout() -> None:
 
 
 async def ignore_cancellation_and_hang(deadline: Deadline) -> None:
-    with deadline:
-        with suppress(asyncio.CancelledError):
-            await asyncio.Event().wait()
+    with deadline, suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
     await hang_after_short_waits(deadline)
 
 
