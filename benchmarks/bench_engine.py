@@ -1,7 +1,8 @@
 """How many operations a second the engine runs: interpret with a session that does nothing, recording included.
 
-The baseline, in the same run, is a bare loop that records the same invocations and completions; the ratio shows what
-generator, dispatch and asyncio cost. Prints a table; uses no network.
+The baseline is a bare loop that records the same invocations and completions; the ratio shows what generator, dispatch
+and asyncio cost. Both run in turns; the table has medians, also of the CPU time, on which other load has less effect.
+Uses no network.
 
     .venv/bin/python benchmarks/bench_engine.py [OPERATIONS]
 """
@@ -9,9 +10,11 @@ generator, dispatch and asyncio cost. Prints a table; uses no network.
 from __future__ import annotations
 
 import asyncio
+import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tabulate import tabulate
@@ -25,6 +28,7 @@ from harness.engine.recorder import Recorder
 from harness.model import Op
 
 CONCURRENCY = 10
+ROUNDS = 5
 
 
 class NoOp:
@@ -68,17 +72,29 @@ def engine(count: int, directory: Path) -> None:
         )
 
 
+def measure(run: Callable[[int, Path], None], count: int) -> tuple[float, float]:
+    """Operations a second, and microseconds of CPU time for each."""
+    with tempfile.TemporaryDirectory() as directory:
+        began, cpu_began = time.perf_counter(), time.process_time()
+        run(count, Path(directory))
+        cpu_us = (time.process_time() - cpu_began) / count * 1e6
+        return count / (time.perf_counter() - began), cpu_us
+
+
 def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    rates: dict[str, float] = {}
-    for name, run in (("bare recorder loop", bare_loop), ("interpret, no-op session", engine)):
-        with tempfile.TemporaryDirectory() as directory:
-            began = time.perf_counter()
-            run(count, Path(directory))
-            rates[name] = count / (time.perf_counter() - began)
-    baseline = rates["bare recorder loop"]
-    rows = [(name, f"{rate:,.0f}", f"{rate / baseline:.2f}") for name, rate in rates.items()]
-    print(tabulate(rows, headers=("what", "operations/s", "of baseline"), colalign=("left", "right", "right")))
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 50_000
+    rounds = [[measure(run, count) for run in (bare_loop, engine)] for _ in range(ROUNDS)]
+    rows = []
+    for name, measured in zip(
+        ("bare recorder loop", "interpret, no-op session"), zip(*rounds, strict=True), strict=True
+    ):
+        pairs = list(zip(measured, (bare for bare, _ in rounds), strict=True))
+        rate, cpu_us = (statistics.median(each[part] for each in measured) for part in (0, 1))
+        of_rate = statistics.median(own[0] / bare[0] for own, bare in pairs)
+        of_cpu = statistics.median(bare[1] / own[1] for own, bare in pairs)
+        rows.append((name, f"{rate:,.0f}", f"{of_rate:.2f}", f"{cpu_us:.1f}", f"{of_cpu:.2f}"))
+    headers = (f"medians of {ROUNDS}", "operations/s", "ratio", "CPU, µs", "ratio")
+    print(tabulate(rows, headers=headers, disable_numparse=True, colalign=("left", *["right"] * 4)))
 
 
 if __name__ == "__main__":
