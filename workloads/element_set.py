@@ -14,7 +14,7 @@ from kio.schema.describe_configs.v4.request import DescribeConfigsRequest
 from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
 
 from harness.model import BadInput, Op
-from workloads.register import ReadsAt, RegisterSession, read_of, write_of
+from workloads.register import ReadsAt, RegisterSession, read_of, read_of_its_key, write_of
 from workloads.workload import ClusterAccess, Connect, MakeSession, Workload, WorkloadKind, WorkloadSpec
 
 KEYS = 256
@@ -61,7 +61,7 @@ class SetSession(RegisterSession):
         return await super().invoke(op)
 
     def _write_request(self, op: Op) -> IncrementalAlterConfigsRequest:
-        return write_of(f"e{op.value}", op.value)
+        return write_of([f"e{op.value}"], op.value)
 
     def _read_request(self, op: Op) -> DescribeConfigsRequest:
         return read_of([f"e{element}" for element in self._elements.of(str(op.key))] or [str(op.key)])
@@ -93,7 +93,10 @@ def element_set(spec: WorkloadSpec) -> Workload:
         read=read,
         final_operations=tuple(Op("invoke", "read", key=f"s{part}") for part in range(KEYS)),
         make_session=sessions(reads_at),
+        question=read_of_its_key,
+        can_pin=True,
         final_reads_lag=reads_at == "any node",
+        final_reads_once=reads_at == "leader",
     )
 
 

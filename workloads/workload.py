@@ -6,7 +6,7 @@ The composition makes generators of the operations (harness.planning.workloads).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.model import BadInput, Op
@@ -35,12 +35,21 @@ class ClusterAccess:
         """The nodes that serve clients, in order."""
         return sorted(self.addresses)
 
+    def of_one_node(self, turn: int) -> ClusterAccess:
+        """The access to one node alone, which turns 0, 1, … select in order."""
+        chosen = self.controllers[turn % len(self.controllers)]
+        addresses = {node: address for node, address in self.addresses.items() if node == chosen}
+        return replace(self, controllers=(chosen,), addresses=addresses)
+
 
 MakeSession = Callable[[ClusterAccess, int], Session]
 """Makes a session, from the access to the nodes and the number of the session's process."""
 
 Prepare = Callable[[ClusterAccess], Awaitable[None]]
 """Creates what clients need before they start. Raises PeerFailure."""
+
+OpFunction = Callable[[int, int], Op]
+"""Maps a number and a random 64-bit number to an invocation; pure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +59,14 @@ class Workload:
     - checks judge its history, beside those of every run and of the system.
     - operation maps a number and a random number to an invocation. read does the same for half of the processes, which
       only read, and so stay with a node that still answers although it no longer completes writes.
-    - final_operations follow once everything is healed, after the mark `final`; each is retried until it is ok.
+    - final_operations follow once everything is healed, after the mark `final`. All clients carry out each, one after
+      another, until one of them is ok; with final_reads_once, one client does, again until it is ok, and several are
+      carried out at a time.
+    - can_pin: a session that has access to one node only uses no other one.
     - final_reads_lag: nodes answer final reads from their own state, so the reads wait until all have caught up.
     - prepare runs before the clients start. Raises PeerFailure.
+    - question maps a write whose outcome is unknown to the read that shows whether it took effect, None for other
+      operations; the read follows seconds later, several times.
     - script is what one process does, in order, instead of operation. It starts after the steps of the story that come
       before its first sleep.
     """
@@ -60,14 +74,17 @@ class Workload:
     name: str
     summary: str
     checks: tuple[str, ...]
-    operation: Callable[[int, int], Op] | None = None
-    read: Callable[[int, int], Op] | None = None
+    operation: OpFunction | None = None
+    read: OpFunction | None = None
     final_operations: tuple[Op, ...] = ()
     make_session: MakeSession | None = None
     """None if and only if operation and read are None."""
     prepare: Prepare | None = None
+    question: Callable[[Op], Op | None] | None = None
     script: tuple[Op, ...] = ()
+    can_pin: bool = False
     final_reads_lag: bool = False
+    final_reads_once: bool = False
 
     @property
     def idle(self) -> bool:

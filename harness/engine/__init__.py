@@ -13,11 +13,11 @@ in tests/harness/engine/test_generators.py; then add it to the strategies of tes
 """
 
 from harness.engine.clock import Clock, RunClock, VirtualClock
-from harness.engine.combinators import any_of, limit, mix, phases, repeat, synchronize, then, until_ok
+from harness.engine.combinators import all_ok, any_of, limit, mix, phases, repeat, synchronize, then, until_ok
 from harness.engine.generator import PENDING, Context, Generator, Pending, fixed, from_function, mark
 from harness.engine.independent import concurrent_generator
 from harness.engine.interpreter import Tally, interpret
-from harness.engine.pacing import delay, milliseconds, seconds, sleep, stagger, time_limit
+from harness.engine.pacing import ask_again, bursts, delay, milliseconds, seconds, sleep, stagger, time_limit
 from harness.engine.placement import clients, each_process, each_worker, nemesis, reserve
 from harness.engine.randomness import split
 from harness.engine.recorder import Recorder
@@ -33,7 +33,10 @@ __all__ = [
     "RunClock",
     "Tally",
     "VirtualClock",
+    "all_ok",
     "any_of",
+    "ask_again",
+    "bursts",
     "clients",
     "concurrent_generator",
     "delay",

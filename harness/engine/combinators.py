@@ -8,11 +8,11 @@ mutable state, clocks or random sources.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from harness.engine.generator import PENDING, Context, Emitted, Generator, Pending, soonest, update_each
+from harness.engine.generator import PENDING, Context, Emitted, Generator, Pending, assign, soonest, update_each
 from harness.engine.randomness import draw_below
 from harness.model import Op
 
@@ -219,6 +219,36 @@ class _UntilOk:
 def until_ok(inner: Generator) -> Generator:
     """inner until one of its operations completes as `ok`."""
     return _UntilOk(inner)
+
+
+@dataclass(frozen=True, slots=True)
+class _AllOk:
+    """waiting are not emitted yet or did not complete as `ok`; open are the others, by process."""
+
+    waiting: tuple[Op, ...]
+    open: Mapping[int, Op]
+
+    def next(self, context: Context) -> Emitted | None:
+        if not self.waiting and not self.open:
+            return None
+        process = context.free_process()
+        if not self.waiting or process is None:
+            return PENDING, self
+        first, *rest = self.waiting
+        op = assign(first, process)
+        return op, _AllOk(tuple(rest), {**self.open, op.process: first})
+
+    def update(self, _context: Context, event: Op) -> Generator:
+        if event.type == "invoke" or event.process not in self.open:
+            return self
+        again = () if event.type == "ok" else (self.open[event.process],)
+        open_ops = {process: op for process, op in self.open.items() if process != event.process}
+        return _AllOk((*self.waiting, *again), open_ops)
+
+
+def all_ok(*ops: Op) -> Generator:
+    """Each operation again and again, on any free worker, until it completes as `ok`; several at a time."""
+    return _AllOk(ops, {})
 
 
 @dataclass(frozen=True, slots=True)

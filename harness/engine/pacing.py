@@ -1,4 +1,4 @@
-"""Generators that depend on time: sleep, time_limit, delay, stagger. All times are run time in nanoseconds.
+"""Generators that depend on time: sleep, time_limit, delay, stagger, bursts, ask_again. Times are run time in ns.
 
     time_limit(seconds(60), stagger(milliseconds(5), writes, seed=3))
 
@@ -7,9 +7,10 @@ Contains combinators that compare context.time_ns with their own state. Does not
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from harness.engine.generator import Context, Emitted, Generator, Pending, soonest
+from harness.engine.generator import PENDING, Context, Emitted, Generator, Pending, assign, soonest
 from harness.engine.randomness import draw_below
 from harness.model import Op
 
@@ -117,3 +118,94 @@ def stagger(mean_interval_ns: int, inner: Generator, *, seed: int) -> Generator:
     """
     assert mean_interval_ns > 0, f"expected a positive interval, got {mean_interval_ns}"
     return _Paced(mean_interval_ns, 2 * mean_interval_ns, inner, seed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bursts:
+    """Until until_ns (None: not started), inner is paused or not; then the other."""
+
+    mean_ns: int
+    inner: Generator
+    seed: int
+    is_paused: bool = False
+    until_ns: int | None = None
+
+    def next(self, context: Context) -> Emitted | None:
+        now = self._at(context.time_ns)
+        assert now.until_ns is not None
+        end = Pending(now.until_ns)
+        if now.is_paused:
+            return end, now
+        emitted = now.inner.next(context)
+        if emitted is None:
+            return None
+        op, inner = emitted
+        return soonest((op, end)) if isinstance(op, Pending) else op, now._with(inner)
+
+    def _at(self, time_ns: int) -> _Bursts:
+        """The state at a time."""
+        if self.until_ns is not None and time_ns < self.until_ns:
+            return self
+        length_ns, seed = draw_below(2 * self.mean_ns, self.seed)
+        is_paused = self.until_ns is not None and not self.is_paused
+        return _Bursts(self.mean_ns, self.inner, seed, is_paused, time_ns + 1 + length_ns)
+
+    def _with(self, inner: Generator) -> _Bursts:
+        return _Bursts(self.mean_ns, inner, self.seed, self.is_paused, self.until_ns)
+
+    def update(self, context: Context, event: Op) -> Generator:
+        inner = self.inner.update(context, event)
+        return self if inner is self.inner else self._with(inner)
+
+
+def bursts(mean_ns: int, inner: Generator, *, seed: int) -> Generator:
+    """inner and pauses in turn, each for a random time between 0 and twice the mean.
+
+    The operations that stagger delayed in a pause follow it without intervals.
+    """
+    assert mean_ns > 0, f"expected a positive time, got {mean_ns}"
+    return _Bursts(mean_ns, inner, seed)
+
+
+Question = Callable[[Op], Op | None]
+"""Maps an operation that ended in `info` to one that shows whether it took effect, None for no such operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class _AskAgain:
+    """due are the questions and the times at which they start, the earliest first."""
+
+    delays_ns: Sequence[int]
+    question: Question
+    inner: Generator
+    due: tuple[tuple[int, Op], ...] = ()
+
+    def next(self, context: Context) -> Emitted | None:
+        is_due = bool(self.due) and self.due[0][0] <= context.time_ns
+        if is_due and (process := context.free_process()) is not None:
+            return assign(self.due[0][1], process), self._with(self.inner, self.due[1:])
+        then = PENDING if is_due or not self.due else Pending(self.due[0][0])
+        emitted = self.inner.next(context)
+        if emitted is None:
+            return (then, self) if self.due else None
+        op, inner = emitted
+        return soonest((op, then)) if isinstance(op, Pending) else op, self._with(inner, self.due)
+
+    def update(self, context: Context, event: Op) -> Generator:
+        inner = self.inner.update(context, event)
+        asked = self.question(event) if event.type == "info" else None
+        if asked is None:
+            return self if inner is self.inner else self._with(inner, self.due)
+        added = [(event.time_ns + delay_ns, asked) for delay_ns in self.delays_ns]
+        return self._with(inner, tuple(sorted((*self.due, *added), key=lambda each: each[0])))
+
+    def _with(self, inner: Generator, due: tuple[tuple[int, Op], ...]) -> Generator:
+        return _AskAgain(self.delays_ns, self.question, inner, due)
+
+
+def ask_again(delays_ns: Sequence[int], question: Question, inner: Generator) -> Generator:
+    """inner, and this long after each operation that ended in `info` the question about it, before inner's operations.
+
+    Exhausted when inner is and every question was asked.
+    """
+    return _AskAgain(delays_ns, question, inner)

@@ -51,6 +51,14 @@ ESSENTIAL: Final = (
 )
 """The moves with which stories begin, in turn: cuts in each direction, double faults, restarts, lost writes, an event,
 and what only shows if nothing else happens."""
+REGISTER_OPTIONS: Final = {"keys": ("hot-and-cold",)}
+"""Registers are read long after they were written, too."""
+CLIENTS: Final = 12
+"""The client processes that look for the leader: each has one operation open, so they bound the rate."""
+PINNED_PER_NODE: Final = 2
+"""In half of the runs each node has a client that reads and one that writes and stays with it when it is deposed."""
+BURST_SECONDS: Final = (None, None, 0.5, 2.0)
+"""The mean length of the load's pauses: as long as a short election, and longer."""
 UPGRADE_SHARE: Final = 0.15
 """The share of runs in which some nodes are of an earlier release, where the system has one."""
 LOAD_SECONDS: Final = 1.5
@@ -74,7 +82,7 @@ class Ranges:
     fetch_ms and election_ms are the quorum's timeouts, rates are client operations per second. quorums are pairs of the
     number of nodes and the number of voters, None for all. switches maps others to the values of which one is drawn,
     the default first. layout is what the nodes are (harness.planning.plan.Load). earlier are the switches of a node of
-    an earlier release; in some runs a few nodes have them.
+    an earlier release; in some runs a few nodes have them. options are the values of each workload's options.
     """
 
     fetch_ms: Sequence[int]
@@ -85,6 +93,7 @@ class Ranges:
     switches: Mapping[str, Sequence[str]]
     layout: Literal["controllers", "combined"] = "controllers"
     earlier: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=lambda: {"register": REGISTER_OPTIONS})
 
 
 RANGES: Final[Mapping[str, Ranges]] = {
@@ -92,7 +101,7 @@ RANGES: Final[Mapping[str, Ranges]] = {
         fetch_ms=(500, 1000, 2000),
         election_ms=(300, 600, 1000),
         quorums=((3, None), (3, None), (4, 3), (5, None)),
-        rates=(100, 300, 600),
+        rates=(50, 100, 100, 200, 400, 1000),
         workloads=("set", "register"),
         switches={
             "controller.quorum.append.linger.ms": ("0", "25"),
@@ -101,6 +110,7 @@ RANGES: Final[Mapping[str, Ranges]] = {
             "reference.read_mode": ("read-index", "read-index", "lease"),
         },
         earlier={"reference.pre_vote": "false"},
+        options={"register": {**REGISTER_OPTIONS, "batches": ("no", "large")}},
     ),
     "kafka": Ranges(
         fetch_ms=(1000, 2000),
@@ -125,6 +135,7 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str], re
     ranges = RANGES.get(request.system.partition(":")[0], RANGES["kafka"])
     fetch_ms, election_ms = choice.choice(ranges.fetch_ms), choice.choice(ranges.election_ms)
     nodes, voters = choice.choice(ranges.quorums)
+    pinned = choice.choice((0, PINNED_PER_NODE * nodes))
     draw = Draw(choice, nodes, Timeouts(fetch_ms / 1000, election_ms / 1000), reached.faults + reached.rpcs)
     switches = {
         "controller.quorum.fetch.timeout.ms": str(fetch_ms),
@@ -142,6 +153,7 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str], re
     moves = _moves(choice, possible, first, nodes)
     last = [kill(ALL), start()] if "all restart" in moves else []
     story = _story(draw, _dealt(choice, first, moves, reached.moves), request.run_seconds, last)
+    workload = choice.choice(ranges.workloads)
     return Request(
         name="explore",
         system=request.system,
@@ -153,7 +165,11 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str], re
         layout=ranges.layout,
         nodes=nodes,
         voters=voters,
-        workload=choice.choice(ranges.workloads),
+        workload=workload,
+        option={name: choice.choice(values) for name, values in ranges.options.get(workload, {}).items()},
+        concurrency=CLIENTS + pinned,
+        pinned=pinned,
+        bursts=choice.choice(BURST_SECONDS),
         rate=float(choice.choice(ranges.rates)),
         node_switches=_node_switches(choice, nodes, ranges.earlier),
         seed=seed,
@@ -168,7 +184,10 @@ def described(plan: Plan) -> str:
     older = f", n{', n'.join(map(str, plan.node_switches))} of an earlier release" if plan.node_switches else ""
     voters = f" ({plan.voters} voters)" if plan.voters else ""
     nodes = f"{counted(plan.nodes, 'node')}{voters}{older}"
-    load = f"{plan.workload} at {plan.rate_per_second:g}/s"
+    options = " and".join(f" {value} {name}" for name, value in plan.workload_options.items())
+    pinned = f", {counted(plan.pinned, 'client')} pinned" if plan.pinned else ""
+    bursts = f" in bursts of {plan.burst_seconds:g} s" if plan.burst_seconds else ""
+    load = f"{plan.workload}{' with' if options else ''}{options} at {plan.rate_per_second:g}/s{bursts}{pinned}"
     reached = Coverage.from_json(plan.drawn_from, "plan") if plan.drawn_from else Coverage()
     new = ", ".join(name for name in dict.fromkeys(moves) if reached.runs and name not in reached.moves)
     first_time = f" (no earlier run had {new})" if new else ""

@@ -131,8 +131,18 @@ class Load(Target):
         default={}, alias="option", description="NAME=VALUE for the workload; can be repeated."
     )
     concurrency: int = Field(default=6, ge=2, le=200, description="Number of client processes.")
+    pinned: int = Field(
+        default=0, ge=0, le=200, description="Number of client processes that use one node only, whoever leads."
+    )
     rate_per_second: float = Field(
         default=100.0, gt=0, le=100_000, alias="rate", description="Client operations per second."
+    )
+    burst_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        le=3_600,
+        alias="bursts",
+        description="Mean length in seconds of the load's pauses, and of the time between them; a burst follows each.",
     )
     floor: int = Field(
         default=0, ge=0, le=NODES_MAX, description="Number of nodes that kills and pauses leave running."
@@ -143,6 +153,13 @@ class Load(Target):
     record_rpcs: bool = Field(
         default=False, description="Put a proxy between the nodes that records each RPC, even without RPC faults."
     )
+
+    @field_validator("pinned")
+    @classmethod
+    def _pinned_processes_exist(cls, pinned: int, info: ValidationInfo) -> int:
+        if pinned > info.data.get("concurrency", pinned):
+            raise ValueError(f"expected at most --concurrency, {info.data['concurrency']}, found {pinned}")
+        return pinned
 
 
 class Request(Load):

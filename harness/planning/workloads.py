@@ -6,32 +6,47 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 from harness import plugins
-from harness.engine.combinators import alongside, phases, repeat, until_ok
+from harness.engine.combinators import all_ok, alongside, phases, repeat, until_ok
 from harness.engine.generator import Generator, OpFunction, fixed, from_function
 from harness.engine.generator import mark as marked
-from harness.engine.pacing import seconds, sleep, stagger, time_limit
+from harness.engine.pacing import ask_again, bursts, seconds, sleep, stagger, time_limit
 from harness.engine.placement import clients, nemesis, reserve
 from harness.engine.randomness import split
-from harness.model import NEMESIS, Op
+from harness.model import NEMESIS, BadInput, Op
 from harness.model.conditions import CAUGHT_UP
 from harness.model.nemesis_ops import AWAIT, SLEEP
 from harness.model.story import FINAL_READS, LEAD, MARK, STOP_CLIENTS, STORY_BEGINS, Step, mark, wait_until
 from harness.planning.plan import Plan
-from workloads.workload import Workload, WorkloadSpec
+from workloads.workload import ClusterAccess, Workload, WorkloadSpec
 
 FINAL_READ_SECONDS = 25.0
 """How long one final operation is retried: longer than brokers take to abort an abandoned transaction."""
 
 FINAL_READS_SECONDS = 60.0
+QUESTION_SECONDS = (1.0, 4.0, 12.0)
+"""When clients ask about an operation of unknown outcome: before and after a leader was replaced, and long after."""
 CATCH_UP_SECONDS = 25.0
 """How long final reads wait for nodes that answer from their own state."""
 
 
 def workload_of(plan: Plan) -> Workload:
-    """The plan's workload. Raises BadInput where the system cannot serve it, and for an unknown option."""
+    """The plan's workload. Raises BadInput where the system cannot serve it, and for options that it does not have."""
     system, _ = plugins.system(plan.system)
     kind = plugins.workload(plan.workload)
-    return kind.make(WorkloadSpec(plan.system, plan.layout, system.clients, kind.completed(plan.workload_options)))
+    workload = kind.make(WorkloadSpec(plan.system, plan.layout, system.clients, kind.completed(plan.workload_options)))
+    if plan.pinned and not workload.can_pin:
+        raise BadInput(f"--pinned: workload {plan.workload} has no clients that can be pinned")
+    return workload
+
+
+def access_of(plan: Plan, access: ClusterAccess, process: int) -> ClusterAccess:
+    """The nodes that a process reaches: all, or one if it is pinned.
+
+    The pinned workers are spread evenly, so that readers and others are among them, and take the nodes in turn.
+    """
+    worker = process % plan.concurrency
+    turn, rest = divmod(worker * plan.pinned, plan.concurrency)
+    return access.of_one_node(turn) if rest < plan.pinned else access
 
 
 def checks_of(plan: Plan, workload: Workload) -> tuple[str, ...]:
@@ -52,10 +67,8 @@ def generator_of(plan: Plan, workload: Workload) -> Generator:
     if workload.operation is None or workload.read is None:
         return phases(before, nemesis(_sequence(rest)))
     loaded, rest = _split(rest, lambda step: step.f != STOP_CLIENTS)
-    load = clients(_load(plan, workload, workload.operation, workload.read))
-    retried = (until_ok(repeat(fixed(op))) for op in workload.final_operations)
-    reads = phases(*(time_limit(seconds(FINAL_READ_SECONDS), each) for each in retried))
-    final = time_limit(seconds(FINAL_READS_SECONDS), clients(reads))
+    load = clients(_in_bursts(plan, _load(plan, workload, workload.operation, workload.read)))
+    final = time_limit(seconds(FINAL_READS_SECONDS), clients(_final_reads(workload)))
     catch_up = [wait_until(CAUGHT_UP, CATCH_UP_SECONDS)] if workload.final_reads_lag else []
     return phases(
         before,
@@ -65,6 +78,17 @@ def generator_of(plan: Plan, workload: Workload) -> Generator:
         marked(FINAL_READS),
         final,
     )
+
+
+def _final_reads(workload: Workload) -> Generator:
+    if workload.final_reads_once:
+        return all_ok(*workload.final_operations)
+    retried = (until_ok(repeat(fixed(op))) for op in workload.final_operations)
+    return phases(*(time_limit(seconds(FINAL_READ_SECONDS), each) for each in retried))
+
+
+def _in_bursts(plan: Plan, load: Generator) -> Generator:
+    return bursts(seconds(plan.burst_seconds), load, seed=split(plan.seed, 5)) if plan.burst_seconds else load
 
 
 def _load(plan: Plan, workload: Workload, operation: OpFunction, read: OpFunction) -> Generator:
@@ -77,7 +101,10 @@ def _load(plan: Plan, workload: Workload, operation: OpFunction, read: OpFunctio
     if workload.script:
         return reserve((1, phases(*(fixed(op) for op in workload.script))), rest=readers)
     others = stagger(interval_ns, from_function(operation, seed=split(plan.seed, 3)), seed=split(plan.seed, 4))
-    return reserve((plan.concurrency // 2, readers), rest=others)
+    load = reserve((plan.concurrency // 2, readers), rest=others)
+    if workload.question is None:
+        return load
+    return ask_again([seconds(delay) for delay in QUESTION_SECONDS], workload.question, load)
 
 
 def _split(story: Sequence[Step], is_before: Callable[[Step], bool]) -> tuple[list[Step], list[Step]]:

@@ -31,7 +31,7 @@ from harness.model.progress import Event, Phase, RunEnded, RunFailed, to_line
 from harness.model.session import Connection, Session
 from harness.model.systems import CONTROLLER_PORT, NodeAccess, NodeSystem, Observer, ObserverContext
 from harness.planning.plan import Plan
-from harness.planning.workloads import generator_of, workload_of
+from harness.planning.workloads import access_of, generator_of, workload_of
 from harness.running.collect import collect_logs, collect_rpcs
 from harness.running.progress import RunProgress
 from harness.systems.cluster import Cluster, ClusterConfigs
@@ -208,7 +208,8 @@ async def _interpret(
 
     async def open_session(process: int) -> Session:
         assert workload.make_session is not None
-        return workload.make_session(_access(cluster, environment, f"splitbrain-{process}"), process)
+        access = _access(cluster, environment, f"splitbrain-{process}")
+        return workload.make_session(access_of(plan, access, process), process)
 
     try:
         if workload.prepare is not None:

@@ -45,9 +45,11 @@ def controller_ports(cluster: ClusterSpec) -> dict[int, int]:
 
 def register_client(reads_at: ReadsAt) -> RegisterClient:
     """Registers in the quorum's metadata. Reads at the leader are linearizable; those at any node promise less."""
+    is_linearizable = reads_at == "leader"
     return RegisterClient(
         lambda access, process: RegisterSession(access.controllers, access.connect, process, reads_at),
-        check="register" if reads_at == "leader" else "promised-reads",
+        check="register" if is_linearizable else "promised-reads",
+        has_batches=is_linearizable,
     )
 
 

@@ -9,15 +9,31 @@ from types import SimpleNamespace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from harness.model import Op
+from harness.engine.randomness import draw
+from harness.model import BadInput, Op
 from harness.model.session import NoAnswer, NotSent
 from harness.systems.kafka import KAFKA
 from harness.systems.reference import REFERENCE
-from workloads.register import KEYS, RegisterSession, operation, register
+from workloads.register import (
+    BATCH,
+    BATCH_SHARE,
+    BATCHES,
+    COLD_KEYS,
+    KEYS,
+    REGISTER,
+    REJECTED_SECONDS,
+    WRITES_A_KEY,
+    RegisterSession,
+    mixed_operation,
+    mixed_read,
+    operation,
+    register,
+)
 from workloads.workload import WorkloadSpec
 
 WRITE = Op("invoke", "write", 4, "r1", 7)
 READ = Op("invoke", "read", 4, "r1")
+READ_WRITE = ("read", "write")
 CONTROLLER_IS_3 = "The active controller appears to be node 3."
 NO_CONTROLLER = "No controller appears to be active."
 
@@ -174,6 +190,29 @@ def test_processes_start_with_different_nodes(cluster):
         assert done.node == node
 
 
+def test_session_with_one_node_stays_with_it_and_pauses_when_it_is_rejected(cluster, monkeypatch):
+    pauses = []
+
+    async def pause(seconds):
+        pauses.append(seconds)
+
+    monkeypatch.setattr("workloads.register.asyncio.sleep", pause)
+    cluster.responses[2] = [
+        response_with(ErrorCode.not_controller, CONTROLLER_IS_3),
+        response_with(ErrorCode.not_controller, NO_CONTROLLER),
+        NotSent("refused"),
+        response_with(),
+    ]
+    session = RegisterSession([2], cluster.connect, 0, "leader")
+
+    async def run():
+        return [await session.invoke(WRITE) for _ in range(4)]
+
+    assert [op.type for op in asyncio.run(run())] == ["fail", "info", "fail", "ok"]
+    assert cluster.called == [2, 2, 2, 2]
+    assert pauses == [REJECTED_SECONDS] * 3
+
+
 def test_close_closes_every_open_connection(cluster):
     cluster.responses = {1: [NotSent("refused")], 2: [response_with()], 3: []}
     session = RegisterSession([1, 2, 3], cluster.connect, 0, "leader")
@@ -201,3 +240,106 @@ def test_registers_are_checked_by_what_the_answering_node_promises(system, check
     assert check in workload.checks
     assert {op.key for op in workload.final_operations} == {f"r{key}" for key in range(KEYS)}
     assert not workload.idle
+
+
+HOT = {f"r{key}" for key in range(KEYS)}
+
+
+def mixed(function, count):
+    """The operations of a workload with hot and cold keys."""
+    ops, seed = [], 3
+    for number in range(count):
+        random, seed = draw(seed)
+        ops.append(function(number, random))
+    return ops
+
+
+def test_half_of_the_mixed_operations_use_cold_keys_and_half_of_each_kind_write():
+    ops = mixed(mixed_operation, 4000)
+    shares = [sum((op.key in HOT, op.f) == (hot, f) for op in ops) / 4000 for hot in (True, False) for f in READ_WRITE]
+    assert shares == pytest.approx([0.25] * 4, abs=0.03)
+    written = [op.value for op in ops if op.f == "write"]
+    assert len(set(written)) == len(written)
+
+
+def test_cold_key_is_written_within_a_few_operations_and_not_again_until_all_others_were():
+    numbers = {}
+    for number, op in enumerate(mixed(mixed_operation, WRITES_A_KEY * COLD_KEYS)):
+        if op.f == "write" and op.key not in HOT:
+            numbers.setdefault(op.key, []).append(number)
+    assert all(each[-1] - each[0] < WRITES_A_KEY for each in numbers.values())
+    assert 0.6 * COLD_KEYS < len(numbers) < 0.8 * COLD_KEYS
+
+
+@pytest.mark.parametrize("function", [mixed_operation, mixed_read])
+def test_cold_keys_are_read_soon_and_long_after_they_were_written(function):
+    reads = [(number, op.key) for number, op in enumerate(mixed(function, 4000)) if op.f == "read"]
+    ages = [number // WRITES_A_KEY - int(key[1:]) for number, key in reads if key not in HOT]
+    assert min(ages) == 0, "no key is read before its first write"
+    assert sum(age < 100 for age in ages) > 100
+    assert sum(age > 500 for age in ages) > 100
+
+
+def test_cold_keys_are_an_option_and_all_are_read_at_the_end():
+    spec = WorkloadSpec(REFERENCE.name, clients=REFERENCE.clients, options={"keys": "hot-and-cold"})
+    read_at_the_end = {op.key for op in register(spec).final_operations}
+    assert read_at_the_end == HOT | {f"c{key}" for key in range(COLD_KEYS)}
+    assert REGISTER.completed({}) == {"keys": "hot", "batches": "no"}
+
+
+class StoringNode:
+    """A node that keeps what it is told, apart from the resources in `loses`."""
+
+    def __init__(self, loses=()):
+        self.loses = loses
+        self.values = {}
+        self.requests = []
+
+    async def call(self, request, _timeout_ms):
+        self.requests.append(request)
+        names = [resource.resource_name for resource in request.resources]
+        if hasattr(request, "validate_only"):
+            values = {each.resource_name: each.configs[0].value for each in request.resources}
+            self.values |= {name: value for name, value in values.items() if name not in self.loses}
+            return response_with()
+        return SimpleNamespace(results=tuple(value_response(self.values.get(name)).results[0] for name in names))
+
+
+def invoked_at(node, *ops):
+    async def run():
+        session = RegisterSession([1], lambda _node: node, 0, "leader")
+        return [await session.invoke(op) for op in ops]
+
+    return asyncio.run(run())
+
+
+WRITE_BATCH, READ_BATCH = Op("invoke", "write", 4, "b2", 7), Op("invoke", "read", 4, "b2")
+
+
+def test_batch_is_written_and_read_by_one_request_each():
+    node = StoringNode()
+    *_, done = invoked_at(node, WRITE_BATCH, READ_BATCH)
+    assert (done.type, done.value) == ("ok", 7)
+    assert [len(request.resources) for request in node.requests] == [BATCH, BATCH]
+
+
+def test_read_of_a_batch_that_was_written_in_part_returns_what_nobody_wrote():
+    node = StoringNode(loses=("b2.5",))
+    *_, done = invoked_at(node, WRITE_BATCH, READ_BATCH)
+    assert done.value == [None if number == 5 else 7 for number in range(BATCH)]
+
+
+def test_some_operations_use_batches_which_are_read_at_the_end():
+    options = {"keys": "hot-and-cold", "batches": "large"}
+    workload = register(WorkloadSpec(REFERENCE.name, clients=REFERENCE.clients, options=options))
+    ops = mixed(workload.operation, 6400)
+    keys = [op.key for op in ops if op.key.startswith("b")]
+    assert set(keys) == {f"b{number}" for number in range(BATCHES)}
+    assert 0.5 < len(keys) * BATCH_SHARE / len(ops) < 1.5
+    assert {op.key for op in workload.final_operations} >= set(keys)
+
+
+def test_batches_are_refused_where_a_read_of_several_resources_is_not_atomic():
+    spec = WorkloadSpec("kafka:4.3.1", clients=KAFKA.clients, options={"batches": "large"})
+    with pytest.raises(BadInput, match=r"--system kafka:4\.3\.1 does not read batches atomically"):
+        register(spec)

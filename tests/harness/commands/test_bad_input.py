@@ -10,7 +10,7 @@ from tests.support.command import splitbrain
 
 PLANS = {
     # case: content of the plan file, part of the message
-    "an unknown key": ("tmie_limit = 3", "tmie_limit: expected one of the keys at_once, concurrency,"),
+    "an unknown key": ("tmie_limit = 3", "tmie_limit: expected one of the keys at_once, bursts, concurrency,"),
     "an unknown key of a step": (
         'story = [{f = "heal", how = "well"}]',
         "story.0.how: expected one of the keys f",

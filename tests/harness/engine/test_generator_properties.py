@@ -7,10 +7,10 @@ from collections import defaultdict
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from harness.engine.combinators import any_of, limit, mix, phases, repeat, then, until_ok
+from harness.engine.combinators import all_ok, any_of, limit, mix, phases, repeat, then, until_ok
 from harness.engine.generator import Generator, fixed, from_function, mark
 from harness.engine.independent import concurrent_generator
-from harness.engine.pacing import delay, sleep, stagger, time_limit
+from harness.engine.pacing import ask_again, bursts, delay, sleep, stagger, time_limit
 from harness.engine.placement import clients, each_process, each_worker, nemesis, reserve
 from harness.model import NEMESIS, BadInput, Op
 from tests.support.engine_simulation import System, crashing, simulate
@@ -18,6 +18,7 @@ from tests.support.engine_simulation import System, crashing, simulate
 LEAVES = st.one_of(
     st.integers(0, 4).map(lambda count: fixed(*[Op("invoke", f"f{n}", value=n) for n in range(count)])),
     st.integers().map(lambda seed: from_function(lambda n, number: Op("invoke", "g", value=[n, number]), seed=seed)),
+    st.integers(0, 4).map(lambda count: all_ok(*[Op("invoke", f"o{n}", value=n) for n in range(count)])),
     st.integers(1, 50).map(sleep),
     st.just("here").map(mark),
 )
@@ -37,6 +38,10 @@ def combined(inner: st.SearchStrategy[Generator]) -> st.SearchStrategy[Generator
         st.builds(delay, st.integers(1, 30), inner),
         st.builds(lambda one: stagger(9, one, seed=8), inner),
         st.builds(until_ok, inner),
+        st.builds(lambda one: bursts(20, one, seed=6), inner),
+        st.builds(
+            lambda one: ask_again([7, 20], lambda op: None if op.f == "again" else Op("invoke", "again"), one), inner
+        ),
         st.builds(each_worker, inner),
         st.builds(lambda one: limit(30, each_process(one)), inner),
         st.builds(

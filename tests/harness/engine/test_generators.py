@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import pytest
 
-from harness.engine.combinators import any_of, limit, mix, phases, repeat, then, until_ok
+from harness.engine.combinators import all_ok, any_of, limit, mix, phases, repeat, then, until_ok
 from harness.engine.generator import Generator, fixed, from_function, mark
 from harness.engine.independent import concurrent_generator
-from harness.engine.pacing import delay, sleep, stagger, time_limit
+from harness.engine.pacing import ask_again, bursts, delay, sleep, stagger, time_limit
 from harness.engine.placement import clients, each_process, each_worker, nemesis, reserve
 from harness.model import NEMESIS, BadInput, Op
 from tests.support.engine_simulation import perfect, simulate, starts
@@ -187,3 +187,50 @@ def test_a_concurrent_generator_refuses_an_incomplete_group_of_workers() -> None
 def test_reserve_refuses_a_concurrency_that_leaves_a_generator_without_workers() -> None:
     with pytest.raises(BadInput, match="some operations need worker 2, got only workers 0 to 1"):
         simulate(clients(reserve((2, named("a")), rest=named("b"))), concurrency=2)
+
+
+def crashing_writes(op: Op) -> tuple[int, Op]:
+    return 10, op.info("no response") if op.f == "write" else op.ok()
+
+
+def question(op: Op) -> Op | None:
+    return Op("invoke", "read", value=op.value) if op.f == "write" else None
+
+
+def test_operation_of_unknown_outcome_is_asked_about_after_each_delay() -> None:
+    writes = delay(30, fixed(Op("invoke", "write", value="a"), Op("invoke", "other"), Op("invoke", "write", value="b")))
+    history = simulate(clients(ask_again([15, 100], question, writes)), 1, crashing_writes)
+    invoked = [(op.time_ns, op.f, op.value) for op in history if op.type == "invoke"]
+    assert invoked == [
+        (0, "write", "a"), (25, "read", "a"), (35, "other", None), (65, "write", "b"), (90, "read", "b"),
+        (110, "read", "a"), (175, "read", "b"),
+    ]  # fmt: skip
+
+
+def test_question_comes_before_the_other_operations_once_a_worker_is_free() -> None:
+    load = then(named("write"), limit(3, infinite("other")))
+    history = simulate(clients(ask_again([15], question, load)), 1, crashing_writes)
+    assert [(time_ns, f) for time_ns, _, f in starts(history)] == [
+        (0, "write"), (10, "other"), (20, "other"), (30, "read"), (40, "other"),
+    ]  # fmt: skip
+
+
+def test_load_pauses_and_what_was_due_follows_in_a_burst() -> None:
+    load = bursts(2000, stagger(20, infinite("a"), seed=2), seed=1)
+    times = [time for time, _, _ in client_starts(time_limit(40_000, load), 1)]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    pauses = [place for place, gap in enumerate(gaps) if gap > 200]
+    assert 5 < len(pauses) < 15
+    assert all(gaps[place + 1] == 10 for place in pauses), "the next operation starts as soon as the worker is free"
+    assert gaps.count(10) > 0.4 * len(gaps)
+    assert 1700 < len(times) < 2100, "the mean rate holds"
+
+
+def test_operations_that_are_not_ok_are_carried_out_again_beside_the_others() -> None:
+    failing = iter([True, False, True])
+
+    def system(op: Op) -> tuple[int, Op]:
+        return (10, op.fail("not the leader")) if op.f == "b" and next(failing, False) else perfect(op)
+
+    history = simulate(clients(all_ok(*(Op("invoke", f) for f in "abcd"))), 2, system)
+    assert starts(history) == [(0, 0, "a"), (0, 1, "b"), (10, 0, "c"), (10, 1, "d"), (20, 0, "b")]

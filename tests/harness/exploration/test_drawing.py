@@ -9,12 +9,12 @@ import pytest
 
 from harness import plugins
 from harness.exploration.coverage import Coverage
-from harness.exploration.drawing import ESSENTIAL, drawn, kinds_of_move
+from harness.exploration.drawing import CLIENTS, ESSENTIAL, described, drawn, kinds_of_move
 from harness.exploration.request import ExplorationRequest
 from harness.model import BadInput
 from harness.model.nemesis_ops import AWAIT, SLEEP
 from harness.model.story import MARK
-from harness.planning.plan import Request
+from harness.planning.plan import Plan, Request
 from nemesis.moves import AT_EVENTS
 
 REQUEST = ExplorationRequest(system="reference")
@@ -114,3 +114,33 @@ def test_switches_of_the_user_override_those_that_are_drawn() -> None:
     request = REQUEST.model_copy(update={"switches": switches})
     for seed in range(5):
         assert drawn(request, seed, ALL, NONE).switches.items() >= request.switches.items()
+
+
+def test_half_of_the_runs_have_a_reader_and_a_writer_pinned_to_each_node() -> None:
+    runs = [drawn(REQUEST, seed, ALL, NONE) for seed in range(40)]
+    assert {(run.pinned, run.concurrency) for run in runs} == {
+        (pinned, CLIENTS + pinned) for run in runs for pinned in (0, 2 * run.nodes)
+    }
+    assert 10 < sum(run.pinned > 0 for run in runs) < 30
+
+
+def options_drawn(system: str) -> list[dict[str, str]]:
+    """The distinct options of the workload `register` in the runs of a system."""
+    runs = [drawn(ExplorationRequest(system=system), seed, ALL, NONE) for seed in range(20)]
+    assert {run.workload for run in runs if not run.workload_options} == {"set"}
+    options = {tuple(run.workload_options.items()) for run in runs if run.workload == "register"}
+    return [dict(each) for each in sorted(options)]
+
+
+def test_registers_have_cold_keys_and_large_batches_where_the_system_reads_them_at_one_time() -> None:
+    cold = {"keys": "hot-and-cold"}
+    assert options_drawn("kafka:4.3.1") == [cold]
+    assert options_drawn("reference") == [{**cold, "batches": "large"}, {**cold, "batches": "no"}]
+
+
+def test_description_tells_the_load() -> None:
+    load = {"workload": "register", "rate": 300, "concurrency": 12, "pinned": 6, "bursts": 2}
+    options = {"keys": "hot-and-cold", "batches": "large"}
+    plan = Plan.model_validate({"name": "explore", "seed": 7, "story": [], "option": options, **load})
+    said = "register with hot-and-cold keys and large batches at 300/s in bursts of 2 s, 6 clients pinned"
+    assert said in described(plan)

@@ -1,13 +1,19 @@
-"""The order of a run: the story beside the clients, the rest of the story without them, then the final reads."""
+"""The order of a run: the story beside the clients, the rest of the story without them, then the final reads; and what
+clients ask about writes of unknown outcome."""
 
 from __future__ import annotations
 
+from collections import Counter
+
+import pytest
+
+from harness.model import Op
 from harness.model.conditions import ALL_FOLLOW_LEADER
 from harness.model.story import FINAL_READS, Step, lead, sleep, stop_clients, wait_until
 from harness.planning.plan import Plan
 from harness.planning.story_steps import StoryStep
-from harness.planning.workloads import generator_of, workload_of
-from tests.support.engine_simulation import simulate
+from harness.planning.workloads import QUESTION_SECONDS, generator_of, workload_of
+from tests.support.engine_simulation import LATENCY_NS, perfect, simulate
 
 CUT, HEAL = Step("cut", {"who": "n1"}), Step("heal")
 
@@ -43,3 +49,38 @@ def test_clients_go_on_to_the_end_of_a_story_that_does_not_stop_them() -> None:
 def test_waits_and_the_choice_of_a_leader_come_before_the_story_begins() -> None:
     story = (wait_until(ALL_FOLLOW_LEADER), lead("n1"), wait_until(ALL_FOLLOW_LEADER), sleep(1), CUT, lead("n2"))
     assert recorded(*story)[:6] == ["await", "lead", "await", "story", "clients", "cut"]
+
+
+@pytest.mark.parametrize(("workload", "options"), [("set", {}), ("register", {"keys": "hot-and-cold"})])
+def test_write_of_unknown_outcome_is_read_back_seconds_later(workload: str, options: dict[str, str]) -> None:
+    story = [StoryStep.of(sleep(30))]
+    plan = Plan(name="ask", seed=1, system="reference", workload=workload, option=options, story=story, rate=5)
+    in_doubt: list[Op] = []
+
+    def first_write_is_in_doubt(op: Op) -> tuple[int, Op]:
+        if in_doubt or op.f not in ("add", "write"):
+            return perfect(op)
+        in_doubt.append(op)
+        return LATENCY_NS, op.info("no response")
+
+    history = simulate(generator_of(plan, workload_of(plan)), plan.concurrency, first_write_is_in_doubt, 20_000)
+    (written,) = in_doubt
+    reads = {
+        op.time_ns - written.time_ns for op in history if (op.type, op.f, op.key) == ("invoke", "read", written.key)
+    }
+    for seconds in QUESTION_SECONDS:
+        assert any(seconds <= after / 1e9 <= seconds + 0.01 for after in reads)
+
+
+def final_reads(workload: str, system: str, concurrency: int) -> list[Op]:
+    """The invocations after the final mark."""
+    story = [StoryStep.of(sleep(1))]
+    plan = Plan(name="end", seed=1, system=system, workload=workload, concurrency=concurrency, story=story, rate=5)
+    history = simulate(generator_of(plan, workload_of(plan)), concurrency, max_rows=20_000)
+    at = next(place for place, op in enumerate(history) if op.value == FINAL_READS)
+    return [op for op in history[at:] if op.type == "invoke" and op.process >= 0]
+
+
+def test_final_reads_are_those_of_one_client_where_the_leader_answers_and_of_all_where_any_node_does() -> None:
+    assert Counter(op.key for op in final_reads("set", "reference", 4)) == {f"s{part}": 1 for part in range(256)}
+    assert Counter(op.key for op in final_reads("set", "kafka:4.3.1", 4)) == {f"s{part}": 4 for part in range(256)}

@@ -39,6 +39,11 @@ def test_cost_is_the_larger_share_of_cores_and_memory(system: str, nodes: int, m
     assert cost_of(plan(system, nodes), machine) == pytest.approx(cost)
 
 
+def test_cost_includes_the_load_beyond_that_of_scenarios() -> None:
+    loaded = plan().model_copy(update={"rate_per_second": 1000.0})
+    assert cost_of(loaded, MACHINE) == pytest.approx((3 * 0.15 + 0.9) / 2)
+
+
 class Runs:
     """Runs that wait until they are told to end, and how many there were at a time."""
 
