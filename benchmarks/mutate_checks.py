@@ -80,6 +80,17 @@ MUTANTS = (
     ),
     Mutant("quorum/safety.py", '"next": "epoch = before + 1"', '"next": "epoch > before"', "quorum/test_safety.py"),
     Mutant("quorum/safety.py", "high_watermark < floor", "high_watermark < own", "quorum/test_safety.py"),
+    Mutant(
+        "announcements/votes.py", '"request") | fn.col("granted")', '"request")', "announcements/test_announcements.py"
+    ),
+    Mutant("announcements/votes.py", "(keeps & ~leads)", "keeps", "announcements/test_announcements.py"),
+    Mutant("announcements/commits.py", "<= len(voters)", "< len(voters)", "announcements/test_announcements.py"),
+    Mutant(
+        "announcements/commits.py",
+        '(fn.col("offset") < fn',
+        '(fn.col("offset") <= fn',
+        "announcements/test_announcements.py",
+    ),
 )
 
 

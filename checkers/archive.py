@@ -24,7 +24,7 @@ from checkers.framework.contract import Check, JudgeSettings
 from checkers.framework.session import archive_file, spark_session
 from checkers.run_checks import CheckResults, judge
 from harness.model import NEMESIS, EnvironmentFailure
-from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS
+from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS, RPCS
 
 WRITING_MS_MAX = 120_000
 
@@ -66,6 +66,7 @@ BATCH: Mapping[str, Any] = {
     "voters": "[1, 2]",
 }
 RECORD: Mapping[str, Any] = {"topic": "log", "offset": 0, "producer_id": 5, "producer_epoch": 0, "value": "2"}
+FETCH: Mapping[str, Any] = {"api_key": 1, "epoch": 1, "action": "pass"}
 NODES = (1, 2)
 
 TABLES: Mapping[str, tuple[pa.Schema, Sequence[Mapping[str, Any]]]] = {
@@ -77,6 +78,13 @@ TABLES: Mapping[str, tuple[pa.Schema, Sequence[Mapping[str, Any]]]] = {
     ),
     "batches": (BATCHES, [{"node": node, "partition": 0, **BATCH} for node in NODES]),
     "records": (RECORDS, [{"node": node, "partition": 0, **RECORD} for node in NODES]),
+    "rpcs": (
+        RPCS,
+        [
+            {"time_ns": 1, "source": 2, "target": 1, "direction": "request", "fetch_offset": 1, **FETCH},
+            {"time_ns": 2, "source": 1, "target": 2, "direction": "response", "high_watermark": 1, **FETCH},
+        ],
+    ),
 }
 """A run's tables, by column; a missing column is null."""
 

@@ -203,6 +203,15 @@ def place() -> Column:
 
 def committed_records_missing(batches: DataFrame, committed: DataFrame) -> DataFrame:
     """Each range of offsets below the high watermark that no majority of the voters holds in one version."""
+    text = "committed records are on a majority: the high watermark was %d, and of %d voters fewer than %d hold %s"
+    offsets = fn.format_string("offsets %d to %d in one version", "begin", "last")
+    message = fn.format_string(text, "high_watermark", fn.size("voters"), majority(), offsets)
+    missing = missing_offsets(batches, committed)
+    return finding(missing, CHECK, "committed-record-missing", message, key=place())
+
+
+def missing_offsets(batches: DataFrame, committed: DataFrame) -> DataFrame:
+    """committed's rows with begin and last, inclusive, of each such range."""
     voters = committed.select(*PLACE, fn.explode("voters").alias("node"))
     logs = batches.join(voters, on=[*PLACE, "node"], how="inner").select(*batches.columns)
     end = committed.select(*PLACE, fn.col("high_watermark").alias("base_offset"), "high_watermark")
@@ -214,11 +223,7 @@ def committed_records_missing(batches: DataFrame, committed: DataFrame) -> DataF
         (fn.col("base_offset") - 1).alias("last"),
     )
     known = gaps.join(committed, on=list(PLACE), how="inner")
-    missing = known.withColumn("last", fn.least("last", fn.col("high_watermark") - 1)).where("begin <= last")
-    text = "committed records are on a majority: the high watermark was %d, and of %d voters fewer than %d hold %s"
-    offsets = fn.format_string("offsets %d to %d in one version", "begin", "last")
-    message = fn.format_string(text, "high_watermark", fn.size("voters"), majority(), offsets)
-    return finding(missing, CHECK, "committed-record-missing", message, key=place())
+    return known.withColumn("last", fn.least("last", fn.col("high_watermark") - 1)).where("begin <= last")
 
 
 def kept_batches(logs: DataFrame, committed: DataFrame) -> DataFrame:

@@ -60,6 +60,10 @@ class Electorate:
         ]
         return fn.coalesce(reduce(or_, early, ~fn.col("node").isin(*self.joins)), fn.lit(False))
 
+    def only_set(self) -> tuple[int, ...]:
+        """The voters, if every recorded set is the same; empty otherwise, and where no set was recorded."""
+        return tuple(sorted(self.constant)) if self.constant == self.joins.keys() else ()
+
     def may_be_observer(self) -> Column:
         """Whether some recorded set lacks a row's node."""
         return ~fn.col("node").isin(*self.constant) if self.joins else fn.lit(False)

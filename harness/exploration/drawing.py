@@ -174,6 +174,7 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str], re
         node_switches=_node_switches(choice, nodes, ranges.earlier),
         seed=seed,
         story=[StoryStep.of(step) for step in story],
+        record_rpcs=choice.choice((False, True)),
     )
 
 

@@ -238,8 +238,8 @@ class SystemKind:
     - serving returns the nodes with a listener for clients, controllers those with one for controllers; all nodes by
       default.
     - clients maps workload names to what these workloads need from this system, e.g. workloads.register.RegisterClient.
-    - checks names the checks that judge every run of this system, in addition to those of the workload; timed_checks
-      those of runs without a scenario, whose sides have bounds on times of their own.
+    - checks names the checks that judge every run of this system, in addition to those of the workload.
+      checks_without_scenario are those of runs without a scenario, whose sides say what is measured and what may break.
     - unavailable returns the faults, capabilities, kinds of change and conditions that the system does not support,
       each with the reason, for a layout and a number of initial voters.
     - membership makes the Membership that changes the cluster's members, None if the system has none.
@@ -272,7 +272,7 @@ class SystemKind:
     controllers: Callable[[ClusterSpec], Sequence[int]] = lambda cluster: cluster.numbers
     clients: Mapping[str, Any] = field(default_factory=dict)
     checks: tuple[str, ...] = ()
-    timed_checks: tuple[str, ...] = ()
+    checks_without_scenario: tuple[str, ...] = ()
     unavailable: Callable[[str, int | None], Mapping[str, str]] = lambda _layout, _voters: {}
     membership: Callable[[NodeAccess], AbstractAsyncContextManager[Membership]] | None = None
     requests: Callable[[NodeAccess], AbstractAsyncContextManager[Requests]] | None = None

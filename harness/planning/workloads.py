@@ -55,7 +55,7 @@ def checks_of(plan: Plan, workload: Workload) -> tuple[str, ...]:
     faults = plugins.actions()
     of_story = [name for step in plan.story if step.f in faults for name in faults[step.f].checks]
     client_checks = () if workload.idle else ("availability",)
-    of_system = (*system.checks, *(() if plan.scenario else system.timed_checks))
+    of_system = (*system.checks, *(() if plan.scenario else system.checks_without_scenario))
     return tuple(dict.fromkeys(("nemesis", "servers", *of_story, *workload.checks, *of_system, *client_checks)))
 
 

@@ -216,6 +216,7 @@ KAFKA = SystemKind(
     controllers=lambda cluster: sorted(_controllers(cluster)),
     clients={"register": register_client("any node"), "set": "any node", "brokers": CLIENT_PORT},
     checks=CHECKS,
+    checks_without_scenario=("announcements",),
     unavailable=_unavailable,
     membership=_membership,
     requests=_requests,

@@ -187,10 +187,11 @@ class Channel:
         is_raft = head.api_key in RAFT_APIS
         in_request = exchange.facts if is_raft else NO_FACTS
         in_response = response_facts(exchange, response) if response else NO_FACTS
-        epoch = in_request.epoch if direction == "request" else in_response.epoch
+        own = in_request if direction == "request" else in_response
         self._shared.record(
             RpcRow(
                 *(self._shared.now_ns(), source, target, head.api_key, head.api_version, head.correlation_id),
-                *(direction, size_bytes, in_request.pre_vote, epoch, in_response.granted, action),
+                *(direction, size_bytes, in_request.pre_vote, own.epoch, in_response.granted, action),
+                *(own.fetch_offset, own.high_watermark),
             )
         )

@@ -22,6 +22,8 @@ from nodes.wire import codec
 RAFT_APIS = frozenset({Api.FETCH, Api.VOTE, Api.BEGIN_QUORUM_EPOCH, Api.END_QUORUM_EPOCH, Api.FETCH_SNAPSHOT})
 _RAFT_RESPONSES_WITH_EPOCH = frozenset({Api.VOTE, Api.BEGIN_QUORUM_EPOCH, Api.END_QUORUM_EPOCH})
 _METADATA_LOG, _METADATA_LOG_ID = "__cluster_metadata", uuid.UUID(int=1)
+_UNSUPPORTED = (1 << 63) - 1
+"""A high watermark that is not sent (KIP-1166)."""
 _TOPICS = ("topics", "topic_data")
 _TOPIC_NAMES = ("topic_name", "topic", "name", "topic_id")
 _PARTITIONS = ("partitions", "partition_data")
@@ -33,14 +35,17 @@ _EPOCHS = ("replica_epoch", "leader_epoch", "current_leader_epoch")
 class Facts:
     """Values from a body: pre_vote of a Vote, the epoch of a Raft RPC, whether a vote was granted, and the partitions.
 
-    A topic is identified by its name, or by its id as text in versions that have only ids. The metadata log has a fixed
-    id (KIP-595) and is always identified by its name.
+    fetch_offset and high_watermark are those of a Fetch of the metadata log (RpcRow). A Fetch of another log is no Raft
+    RPC, and its epoch is not the quorum's. A topic is identified by its name, or by its id as text in versions that
+    have only ids. The metadata log has a fixed id (KIP-595) and is always identified by its name.
     """
 
     pre_vote: bool | None = None
     epoch: int | None = None
     granted: bool | None = None
     partitions: frozenset[tuple[str, int]] = frozenset()
+    fetch_offset: int | None = None
+    high_watermark: int | None = None
 
 
 NO_FACTS = Facts()
@@ -86,18 +91,25 @@ def expects_response(exchange: Exchange) -> bool:
 
 
 def response_facts(exchange: Exchange, frame: bytes) -> Facts:
-    """The epoch and the vote in a response; NO_FACTS if it has neither or cannot be decoded."""
+    """The epoch, vote and high watermark in a response; NO_FACTS if it has none of them or cannot be decoded."""
     head = exchange.head
-    if head.api_key not in _RAFT_RESPONSES_WITH_EPOCH or head.api_version not in codec.versions(head.api_key):
+    is_of_quorum = head.api_key == Api.FETCH and exchange.facts.fetch_offset is not None
+    has_facts = is_of_quorum or head.api_key in _RAFT_RESPONSES_WITH_EPOCH
+    if not has_facts or head.api_version not in codec.versions(head.api_key):
         return NO_FACTS
     entity = codec.message_type(head.api_key, head.api_version, "response")
     try:
         _, response = codec.decode_response(entity, frame[PREFIX_BYTES:])
     except PeerFailure:
         return NO_FACTS
-    partitions = [partition for topic in response.topics for partition in topic.partitions]
+    topics = response.responses if is_of_quorum else response.topics
+    partitions = [partition for topic in topics for partition in topic.partitions]
     if not partitions:
         return NO_FACTS
+    if is_of_quorum:
+        # Versions before 12 have no leader.
+        epoch = getattr(getattr(partitions[0], "current_leader", None), "leader_epoch", -1)
+        return Facts(epoch=None if epoch < 0 else epoch, high_watermark=partitions[0].high_watermark)
     return Facts(epoch=partitions[0].leader_epoch, granted=getattr(partitions[0], "vote_granted", None))
 
 
@@ -140,9 +152,23 @@ def _request_facts(frame: bytes) -> Facts:
     if decoded.api_key not in RAFT_APIS or not pairs:
         return Facts(partitions=named)
     first = pairs[0][1]
+    if decoded.api_key == Api.FETCH:
+        return _fetch_facts(first, named)
     pre_vote = getattr(first, "pre_vote", False) if decoded.api_key == Api.VOTE else None
     epoch = next((getattr(first, name) for name in _EPOCHS if hasattr(first, name)), None)
     return Facts(pre_vote, epoch, partitions=named)
+
+
+def _fetch_facts(partition: Any, named: frozenset[tuple[str, int]]) -> Facts:
+    if (_METADATA_LOG, 0) not in named:
+        return Facts(partitions=named)
+    high_watermark = getattr(partition, "high_watermark", _UNSUPPORTED)
+    return Facts(
+        epoch=getattr(partition, "current_leader_epoch", None),
+        partitions=named,
+        fetch_offset=partition.fetch_offset,
+        high_watermark=None if high_watermark == _UNSUPPORTED else high_watermark,
+    )
 
 
 def _partitions(topic: Any) -> tuple[Any, ...]:

@@ -27,7 +27,7 @@ _CONTROLLERS = 2
 def served(settings: NodeSettings) -> Mapping[int, range]:
     """The supported versions by API key: a subset of those of Kafka 4.x controllers."""
     return {
-        codec.FETCH: range(12, 18),
+        codec.FETCH: range(12, 19),
         codec.METADATA: range(14),
         codec.API_VERSIONS: range(5),
         codec.DESCRIBE_CONFIGS: range(1, 5),

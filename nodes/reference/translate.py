@@ -195,6 +195,7 @@ def _fetch_values(request: FetchRequest) -> Values:
         "fetch_offset": request.fetch_offset,
         "last_fetched_epoch": request.last_fetched_epoch,
         "partition_max_bytes": request.max_bytes,
+        "high_watermark": request.high_watermark,
     }
     return {
         "cluster_id": request.cluster_id,
@@ -218,6 +219,7 @@ def _fetch_request(request: Any, partition: Any) -> FetchRequest:
         partition.last_fetched_epoch,
         int(request.max_wait.total_seconds() * 1000),
         min(partition.partition_max_bytes, request.max_bytes),
+        getattr(partition, "high_watermark", -1),
     )
 
 

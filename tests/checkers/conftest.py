@@ -15,9 +15,10 @@ from pyspark.sql import SparkSession
 from checkers.framework.tables import open_tables
 from checkers.run_checks import FINDINGS_MAX, CheckResults, collected, judge
 from harness.model import Finding, Observation, Op
+from harness.model.faults.rpc import RpcRow
 from harness.model.records.logged_batch import LoggedBatch
 from harness.model.records.logged_record import LoggedRecord
-from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS
+from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS, RPCS
 from tests.support.checks import CHECKS, settings_with
 from tests.support.checks.run_types import FindInRun, JudgeRun, WriteRun
 from tests.support.checks.small_histories import row
@@ -27,7 +28,7 @@ from tests.support.checks.small_histories import row
 def write_run(tmp_path: Path) -> WriteRun:
     """Writes the tables of a run, each in two chunks where it has two rows, and returns the run's directory.
 
-    Without batches or records there is no such table, as in runs that end too soon for one.
+    Without batches, records or RPCs there is no such table, as in runs that end too soon for one.
     """
 
     def write(
@@ -35,6 +36,7 @@ def write_run(tmp_path: Path) -> WriteRun:
         observations: Sequence[Observation] = (),
         batches: Sequence[LoggedBatch] = (),
         records: Sequence[LoggedRecord] = (),
+        rpcs: Sequence[RpcRow] = (),
     ) -> Path:
         write_chunks(tmp_path / "history", [row(op) for op in ops], HISTORY)
         write_chunks(tmp_path / "observations", [asdict(seen) for seen in observations], OBSERVATIONS)
@@ -42,6 +44,8 @@ def write_run(tmp_path: Path) -> WriteRun:
             write_chunks(tmp_path / "batches", [asdict(batch) for batch in batches], BATCHES)
         if records:
             write_chunks(tmp_path / "records", [asdict(record) for record in records], RECORDS)
+        if rpcs:
+            write_chunks(tmp_path / "rpcs", [asdict(rpc) for rpc in rpcs], RPCS)
         return tmp_path
 
     return write
@@ -84,10 +88,11 @@ def find_in_run(spark: SparkSession, write_run: WriteRun) -> FindInRun:
         observations: Sequence[Observation],
         batches: Sequence[LoggedBatch] = (),
         records: Sequence[LoggedRecord] = (),
+        rpcs: Sequence[RpcRow] = (),
         findings_max: int = FINDINGS_MAX,
         **settings: Any,
     ) -> list[Finding]:
-        tables, check = open_tables(spark, write_run(ops, observations, batches, records)), CHECKS[name]
+        tables, check = open_tables(spark, write_run(ops, observations, batches, records, rpcs)), CHECKS[name]
         frames = [tables[table] for table in check.reads]
         return collected(check.findings(*frames, settings_with(**settings)), findings_max)
 

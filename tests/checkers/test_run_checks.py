@@ -17,7 +17,7 @@ from checkers.run_checks import judge
 from harness import plugins
 from harness.model import NEMESIS, BadInput, Op, Verdict
 from harness.model.records.logged_batch import LoggedBatch
-from harness.model.records.tables import ADDED_LATER
+from harness.model.records.tables import ADDED_LATER, BATCHES
 from tests.support.checks import CHECKS
 from tests.support.checks.run_types import JudgeRun, WriteRun
 from tests.support.checks.small_histories import MS, history, nemesis_op, read, write
@@ -71,7 +71,8 @@ def test_an_unfinished_chunk_is_skipped(name: str, spark: SparkSession, write_ru
 
 def test_an_unknown_check_is_refused_with_the_known_ones() -> None:
     known = (
-        "availability, divergence, liveness, log, nemesis, promised-reads, quorum, register, responses, servers, set"
+        "announcements, availability, divergence, liveness, log, nemesis, promised-reads, quorum, register, "
+        "responses, servers, set"
     )
     with pytest.raises(BadInput, match=f"check 'registre': expected one of {known}"):
         plugins.check("registre")
@@ -163,6 +164,6 @@ def test_a_run_from_before_a_column_was_added_is_checked(spark: SparkSession, wr
     batches = [LoggedBatch(1, "__cluster_metadata", 0, 0, 0, 1, 77)]
     run = write_run(history(*nemesis_op("heal")), [], batches)
     for chunk in (run / "batches").iterdir():
-        older = parquet.read_table(chunk).drop_columns(sorted(ADDED_LATER))
+        older = parquet.read_table(chunk).drop_columns(sorted(ADDED_LATER & set(BATCHES.names)))
         parquet.write_table(older, chunk)
     assert judge(run, {"divergence": CHECKS["divergence"]}, JudgeSettings(), spark).findings == ()

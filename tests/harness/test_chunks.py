@@ -11,7 +11,7 @@ import pytest
 
 from harness.chunks import check_indexes, chunk_files, read_chunks, read_table, rows_in
 from harness.model import BadInput
-from harness.model.records.tables import ADDED_LATER, BATCHES, HISTORY
+from harness.model.records.tables import ADDED_LATER, BATCHES, HISTORY, RPCS
 
 
 def write(file: Path, *indexes: int, schema: pa.Schema = HISTORY) -> Path:
@@ -93,12 +93,15 @@ def test_damage_behind_a_sound_footer_is_refused(tmp_path: Path) -> None:
         read_table(tmp_path / "history", HISTORY)
 
 
-def test_columns_that_were_added_later_read_as_null(tmp_path: Path) -> None:
-    older = pa.schema([column for column in BATCHES if column.name not in ADDED_LATER])
-    parquet.write_table(pa.Table.from_pylist([{"node": 1}], older), tmp_path / "0.parquet")
-    table = read_table(tmp_path, BATCHES)
-    assert table.schema == BATCHES
-    assert table.select(sorted(ADDED_LATER)).to_pylist() == [dict.fromkeys(ADDED_LATER)]
+@pytest.mark.parametrize(("schema", "column"), [(BATCHES, "partition"), (RPCS, "source")], ids=["batches", "rpcs"])
+def test_columns_that_were_added_later_read_as_null(tmp_path: Path, schema: pa.Schema, column: str) -> None:
+    older = pa.schema([each for each in schema if each.name not in ADDED_LATER])
+    parquet.write_table(pa.Table.from_pylist([{column: 1}], older), tmp_path / "0.parquet")
+    table = read_table(tmp_path, schema)
+    assert table.schema == schema
+    added = sorted(ADDED_LATER & set(schema.names))
+    assert added
+    assert table.select(added).to_pylist() == [dict.fromkeys(added)]
 
 
 def test_additional_columns_are_ignored(tmp_path: Path) -> None:

@@ -167,8 +167,10 @@ class RuleCount:
 class RpcRow:
     """One message that the proxy saw. time_ns is run time; epoch and granted are set for the Raft RPCs that have them.
 
-    action is what a rule did, or `pass`. `lost` is a message that followed a dropped one on its connection, `swallow`
-    the second response to a duplicated request.
+    fetch_offset and high_watermark are set for Fetch of the quorum's own log only. fetch_offset is a request's: where
+    the sender's log ends. high_watermark is what the sender knows, -1 for none; a request has it from version 18 on
+    (KIP-1166). action is what a rule did, or `pass`. `lost` is a message that followed a dropped one on its connection,
+    `swallow` the second response to a duplicated request.
     """
 
     time_ns: int
@@ -183,6 +185,8 @@ class RpcRow:
     epoch: int | None = None
     granted: bool | None = None
     action: str = "pass"
+    fetch_offset: int | None = None
+    high_watermark: int | None = None
 
 
 class Rpcs(Protocol):

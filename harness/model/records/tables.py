@@ -64,7 +64,7 @@ BATCHES = pa.schema(
     ]
 )
 
-ADDED_LATER = frozenset({"checkpoint_epoch", "voters", "election", "cleaned_to"})
+ADDED_LATER = frozenset({"checkpoint_epoch", "voters", "election", "cleaned_to", "fetch_offset", "high_watermark"})
 """Columns that runs of earlier releases lack; they are read as null."""
 
 RECORDS = pa.schema(
@@ -94,6 +94,8 @@ RPCS = pa.schema(
         ("epoch", pa.int32()),
         ("granted", pa.bool_()),
         ("action", pa.string()),
+        ("fetch_offset", pa.int64()),
+        ("high_watermark", pa.int64()),
     ]
 )
 

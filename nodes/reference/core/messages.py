@@ -68,7 +68,10 @@ class EpochResponse:
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """Requests the log from fetch_offset on; last_fetched_epoch is the epoch of the record before it."""
+    """Requests the log from fetch_offset on; last_fetched_epoch is the epoch of the record before it.
+
+    high_watermark is the follower's, -1 if it knows none (KIP-1166).
+    """
 
     cluster_id: str | None
     replica_id: int
@@ -77,6 +80,7 @@ class FetchRequest:
     last_fetched_epoch: int
     max_wait_ms: int
     max_bytes: int
+    high_watermark: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ class Following:
             last_fetched_epoch,
             settings.fetch_wait_max_ms,
             _FETCH_BYTES_MAX,
+            log.high_watermark,
         )
 
     def apply(self, response: FetchResponse) -> bool:

@@ -1,0 +1,134 @@
+"""High watermarks that nodes announced in Fetch, compared with what the voters had fetched and with the logs on disk.
+
+    announced-commit-without-majority
+                        a majority of the voters holds what a leader announces as committed: itself, and each follower
+                        that has fetched in the leader's epoch from there or beyond
+    announced-commit-beyond-log
+                        a follower's high watermark is at most the end of its log, from which it fetches
+    announced-commit-missing
+                        at the end of the run, a majority of the voters' logs holds all that was announced; the rule
+                        begins above what leaders claimed (`committed-record-missing`, checkers/kafka_log/divergence.py)
+    announced-commit-overwritten
+                        no log has a record of a later epoch below a high watermark that was announced in an epoch
+
+A leader's response has the high watermark of its epoch, a follower's request that which it knows (KIP-1166, Fetch from
+version 18 on). The first rule needs the record of all fetches of an epoch. A new leader knows no high watermark
+(KIP-595), so the rule is silent until the leader was seen to answer so. It needs voters that never changed, since which
+set committed what is not recorded. It counts fetches that were lost on the way, and those that the leader answered with
+a divergence, so it may miss a violation. The rules on logs excuse no lost disk: whoever replaces one takes that risk.
+
+Contains the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import reduce
+from operator import add
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+from checkers.announcements.violations import broken
+from checkers.kafka_log.divergence import committed_state, missing_offsets
+from checkers.quorum.voters import electorate, is_of_quorum
+from harness.model.faults.rpc import Api
+
+
+def rules(rpcs: DataFrame, batches: DataFrame, observations: DataFrame) -> list[DataFrame]:
+    """The findings of each rule, as `broken` returns them."""
+    return [
+        without_majority(rpcs, electorate(batches, observations).only_set()),
+        beyond_log(rpcs),
+        commits_missing(rpcs, batches, observations),
+        commits_overwritten(rpcs, batches),
+    ]
+
+
+def announced(rpcs: DataFrame) -> DataFrame:
+    """(node, epoch, high_watermark, time_ns): every high watermark that a node announced."""
+    known = rpcs.where("high_watermark > 0 and epoch is not null")
+    return known.select(fn.col("source").alias("node"), "epoch", "high_watermark", "time_ns")
+
+
+def highest_announcement() -> Column:
+    """The highest high watermark, with the time and node of its first announcement, as `highest`."""
+    return fn.max(fn.struct("high_watermark", (-fn.col("time_ns")).alias("before_ns"), "node")).alias("highest")
+
+
+def first_announced() -> Column:
+    """The time of the announcement `highest`."""
+    return -fn.col("highest.before_ns")
+
+
+def without_majority(rpcs: DataFrame, voters: Collection[int]) -> DataFrame:
+    """The first high watermark of each leader and epoch from which no majority of the voters had fetched."""
+    is_response = fn.col("direction") == "response"
+    leader = fn.when(is_response, fn.col("source")).otherwise(fn.col("target"))
+    fetches = rpcs.where((fn.col("api_key") == int(Api.FETCH)) & fn.col("epoch").isNotNull())
+    in_order = Window.partitionBy("node", "epoch").orderBy("time_ns", "position")
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+
+    def has_reached(voter: int) -> Column:
+        fetched_from = fn.when(~is_response & (fn.col("source") == voter), fn.col("fetch_offset"))
+        fetched = fn.coalesce(fn.max(fetched_from).over(so_far) >= fn.col("high_watermark"), fn.lit(False))
+        return ((fn.col("node") == voter) | fetched).cast("int")
+
+    knew_none = fn.max(is_response & (fn.col("high_watermark") < 0)).over(so_far)
+    reached = fetches.withColumn("node", leader).select(
+        "node",
+        "epoch",
+        "time_ns",
+        (is_response & (fn.col("high_watermark") > 0) & knew_none).alias("is_announced"),
+        "high_watermark",
+        reduce(add, map(has_reached, voters), fn.lit(0)).alias("reached"),
+    )
+    short = reached.where(fn.col("is_announced") & (2 * fn.col("reached") <= len(voters)) & fn.lit(bool(voters)))
+    announcement = fn.struct("time_ns", "high_watermark", "reached")
+    first = short.groupBy("node", "epoch").agg(fn.min(announcement).alias("first")).select("node", "epoch", "first.*")
+    text = "a majority holds what is committed: in epoch %d node %d announced %d, which %d of %d voters had"
+    message = fn.format_string(text, "epoch", "node", "high_watermark", "reached", fn.lit(len(voters)))
+    return broken(first, "announced-commit-without-majority", message)
+
+
+def beyond_log(rpcs: DataFrame) -> DataFrame:
+    """The first request of each node and epoch with a high watermark above the offset from which it fetches."""
+    above = rpcs.where("direction = 'request' and high_watermark > fetch_offset")
+    request = fn.struct("time_ns", "high_watermark", "fetch_offset")
+    first = above.groupBy(fn.col("source").alias("node"), "epoch").agg(fn.min(request).alias("first"))
+    text = "a high watermark is at most the log's end: in epoch %d node %d announced %d while its log ended at %d"
+    message = fn.format_string(text, "epoch", "node", "first.high_watermark", "first.fetch_offset")
+    return broken(first, "announced-commit-beyond-log", message, time_ns=fn.col("first.time_ns"))
+
+
+def commits_missing(rpcs: DataFrame, batches: DataFrame, observations: DataFrame) -> DataFrame:
+    """Each range of offsets between what leaders claimed and what was announced as committed that no majority holds."""
+    highest = announced(rpcs).agg(highest_announcement()).select(
+        fn.col("highest.high_watermark").alias("announced"), first_announced().alias("time_ns"), "highest.node"
+    )  # fmt: skip
+    state = committed_state(batches, observations).withColumnRenamed("high_watermark", "claimed").crossJoin(highest)
+    later = state.where("announced > claimed").withColumnRenamed("announced", "high_watermark")
+    missing = missing_offsets(batches, later).where("last >= claimed")
+    begin = fn.greatest("begin", "claimed")
+    text = (
+        "committed records are on a majority: node %d announced %d, and no majority of the logs holds offsets %d to %d"
+    )
+    message = fn.format_string(text, "node", "high_watermark", begin, "last")
+    return broken(missing, "announced-commit-missing", message)
+
+
+def commits_overwritten(rpcs: DataFrame, batches: DataFrame) -> DataFrame:
+    """The highest announced high watermark of each epoch, if a log has a record of a later epoch below it."""
+    highest = announced(rpcs).groupBy("epoch").agg(highest_announcement())
+    logs = batches.where(is_of_quorum()).groupBy("leader_epoch", fn.col("node").alias("log"))
+    begins = logs.agg(fn.min("base_offset").alias("offset"))
+    is_later = (fn.col("leader_epoch") > fn.col("epoch")) & (fn.col("offset") < fn.col("highest.high_watermark"))
+    found = highest.join(begins, on=is_later, how="inner")
+    record = fn.min(fn.struct("leader_epoch", "offset", "log")).alias("record")
+    first = found.groupBy("epoch", "highest").agg(record)
+    text = "what is committed stays: in epoch %d node %d announced %d, and at offset %d the log of node %d has epoch %d"
+    message = fn.format_string(
+        text, "epoch", "highest.node", "highest.high_watermark", "record.offset", "record.log", "record.leader_epoch"
+    )
+    placed = first.withColumn("node", fn.col("highest.node"))
+    return broken(placed, "announced-commit-overwritten", message, time_ns=first_announced())
