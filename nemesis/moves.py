@@ -225,6 +225,13 @@ def _uncommitted_tail(draw: Draw) -> list[Step]:
     return [*alone, draw.until_replaced(), start(), draw.moment()]
 
 
+def _short_reign(draw: Draw) -> list[Step]:
+    """A leader appends alone, its successor dies when it has committed little, and the first returns with more."""
+    node, pause_seconds = draw.node(), _rounded(draw.random.uniform(0.02, 0.3))
+    elected = [cut(LEADER), when(is_leader(node), draw.timeouts.replacement_seconds), sleep(pause_seconds)]
+    return [*elected, kill(f"n{node}"), heal_links(draw.all_links()), draw.until_replaced(), start(), draw.moment()]
+
+
 def _restart(who: str) -> Move:
     return lambda draw: [kill(who), draw.random.choice([draw.moment, draw.around_a_timeout])(), start(), draw.moment()]
 
@@ -387,6 +394,7 @@ MOVES: Mapping[str, Move] = {
     "hub": _hub,
     "stale follower": _stale_follower,
     "uncommitted tail": _uncommitted_tail,
+    "short reign": _short_reign,
     "leader restarts": _restart(LEADER),
     "follower restarts": _restart(FOLLOWERS),
     "majority restarts": _restart(MAJORITY),

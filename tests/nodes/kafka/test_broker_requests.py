@@ -41,10 +41,10 @@ class Cluster:
         )
 
     async def write(
-        self, broker: Any, topic: str, partition: int, values: Any, acks: int, timestamp_ms: int, _timeout_ms: int
+        self, broker: Any, topic: str, partition: int, values: Any, key: Any, acks: int, now_ms: int, _timeout_ms: int
     ) -> int:
-        assert timestamp_ms > 0
-        self.written.append((broker, topic, partition, list(values), acks))
+        assert now_ms > 0
+        self.written.append((broker, topic, partition, list(values), key, acks))
         return 20
 
 
@@ -74,10 +74,10 @@ def test_partition_needs_a_leader() -> None:
 @pytest.mark.parametrize(("acks", "number"), [("leader", 1), ("all", -1)])
 def test_batch_is_written_to_the_chosen_broker(acks: Any, number: int) -> None:
     cluster = Cluster()
-    assert asyncio.run(cluster.requests.produce(1, ("t", 3), 2, acks)) == 20
-    assert cluster.written == [(cluster.brokers[1], "t", 3, [b"record 0 at n1", b"record 1 at n1"], number)]
+    assert asyncio.run(cluster.requests.produce(1, ("t", 3), 2, acks, "k")) == 20
+    assert cluster.written == [(cluster.brokers[1], "t", 3, [b"record 0 at n1", b"record 1 at n1"], b"k", number)]
 
 
 def test_batch_is_not_written_to_a_node_that_is_no_broker() -> None:
     with pytest.raises(PeerFailure, match="writing 2 records to n3: n3 is not a broker"):
-        asyncio.run(Cluster().requests.produce(3, ("t", 0), 2, "all"))
+        asyncio.run(Cluster().requests.produce(3, ("t", 0), 2, "all", None))
