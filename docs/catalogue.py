@@ -26,13 +26,13 @@ from typing import Any
 
 from harness import plugins
 from harness.commands.output.progress import progress
-from harness.judging.runs import wilson_interval
 from harness.model import BadInput, Verdict
 from harness.model.scenario import Scenario, Side, SideName
 from harness.planning.plan import ReproductionRequest
 from harness.running.reproduce import reproduce_scenarios
 from harness.scenarios.planned import FAMILIES, PLANNED
 from results.headline import tone_of
+from results.proportions import wilson_interval
 from results.quantities import duration_text, is_time, number_text
 from results.run_verdict import RunVerdict
 

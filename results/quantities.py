@@ -131,6 +131,19 @@ def _unknown(quantity: Quantity) -> Display:
 
 
 def measured_text(name: str, value: float) -> str:
-    """A measured quantity of this name in a sentence: `longest commit gap 0.62 s`."""
-    display = DISPLAYS.get(name) or _unknown(Quantity("", name, value, "ms" if is_time(name) else ""))
-    return f"{display.title}: {display.form(value)}"
+    """A measured quantity of this name in a sentence: `longest commit gap: 0.62 s`."""
+    return f"{title_of(name)}: {quantity_text(name, value)}"
+
+
+def title_of(name: str) -> str:
+    """What a quantity of this name is called."""
+    return _display_of(name).title
+
+
+def quantity_text(name: str, value: float) -> str:
+    """The value of a quantity of this name, as a person reads it."""
+    return _display_of(name).form(value)
+
+
+def _display_of(name: str) -> Display:
+    return DISPLAYS.get(name) or _unknown(Quantity("", name, 0.0, "ms" if is_time(name) else ""))

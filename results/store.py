@@ -98,6 +98,10 @@ class RunDirectory:
         return self.path / "rpcs.jsonl"
 
     @property
+    def origin(self) -> Path:
+        return self.path / "origin.json"
+
+    @property
     def coverage(self) -> Path:
         return self.path / "coverage.json"
 
@@ -244,6 +248,11 @@ def runs(store: Path) -> list[RunDirectory]:
 
 
 def _runs(store: Path) -> Iterator[RunDirectory]:
+    # A name with a dot is that of a run that is being imported or removed.
     for path in store.glob("*/"):
-        if path.name != LATEST and any((path / name).exists() for name in SIGNS_OF_A_RUN):
+        if (
+            path.name != LATEST
+            and not path.name.startswith(".")
+            and any((path / name).exists() for name in SIGNS_OF_A_RUN)
+        ):
             yield RunDirectory(path)

@@ -85,10 +85,11 @@ def element_set(spec: WorkloadSpec) -> Workload:
     reads_at: ReadsAt | None = spec.clients.get("set") if spec.layout != "zookeeper" else None
     if reads_at is None:
         raise BadInput(f"workload set: --system {spec.system} --layout {spec.layout} has no registers in its metadata")
+    check = "set" if reads_at == "leader" else "promised-set"
     return Workload(
         name="set",
-        summary="a set of numbers, judged by the check set",
-        checks=("set",),
+        summary=f"a set of numbers, judged by the check {check}",
+        checks=(check,),
         operation=operation,
         read=read,
         final_operations=tuple(Op("invoke", "read", key=f"s{part}") for part in range(KEYS)),

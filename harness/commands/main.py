@@ -17,7 +17,23 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.commands import check, doctor, explore, faults, kafka, plugins, reproduce, run, runs, scenarios, workloads
+from harness.commands import (
+    check,
+    compare,
+    doctor,
+    explore,
+    faults,
+    kafka,
+    nightly,
+    plugins,
+    replay,
+    reproduce,
+    run,
+    runs,
+    scenarios,
+    sharing,
+    workloads,
+)
 from harness.commands.options import examples
 from harness.commands.output.console import print_error
 from harness.commands.usage import help_instead, is_usage_error, usage_message
@@ -37,7 +53,21 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=examples("splitbrain reproduce PV-01", "splitbrain run --workload register --faults partition,kill"),
 )
-for module in (scenarios, reproduce, run, explore, check, runs, workloads, doctor, plugins):
+for module in (
+    scenarios,
+    reproduce,
+    run,
+    explore,
+    nightly,
+    check,
+    compare,
+    replay,
+    runs,
+    sharing,
+    workloads,
+    doctor,
+    plugins,
+):
     module.register(app)
 app.add_typer(faults.app, name="faults")
 app.add_typer(kafka.app, name="kafka")

@@ -34,6 +34,9 @@ STORE = Path("results/runs")
 
 StoreOption = Annotated[Path, typer.Option(envvar="SPLITBRAIN_STORE", help="Folder of the stored runs.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the settled plan as JSON, and run nothing.")]
+KnownOption = Annotated[
+    Path | None, typer.Option(help="TOML file with known findings; known-findings.toml if that exists.", metavar="FILE")
+]
 MasterOption = Annotated[str | None, typer.Option(help="Spark master that runs the checks, e.g. spark://host:7077.")]
 
 

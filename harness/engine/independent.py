@@ -108,7 +108,8 @@ def concurrent_generator(
 ) -> Generator:
     """Keys `k0`, `k1`, … with at most ops_per_key operations of generator_of(number) each, on groups of client workers.
 
-    The first call of next raises BadInput if the workers in view cannot be divided into such groups.
+    Not for use inside another one: an operation has one key. The first call of next raises BadInput if the workers in
+    view cannot be divided into such groups.
     """
     assert key_count > 0, f"expected a positive number of keys, got {key_count}"
     assert workers_per_key > 0, f"expected a positive number of workers per key, got {workers_per_key}"

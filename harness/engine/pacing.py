@@ -110,6 +110,31 @@ def delay(interval_ns: int, inner: Generator) -> Generator:
     return _Paced(interval_ns, 0, inner, seed=0)
 
 
+@dataclass(frozen=True, slots=True)
+class _BackOff:
+    """No operation starts before next_ns, which is pause_ns after the last one that failed (None: none has)."""
+
+    pause_ns: int
+    inner: Generator
+    next_ns: int | None = None
+
+    def next(self, context: Context) -> Emitted | None:
+        if self.next_ns is not None and context.time_ns < self.next_ns:
+            return Pending(self.next_ns), self
+        emitted = self.inner.next(context)
+        return emitted and (emitted[0], _BackOff(self.pause_ns, emitted[1], self.next_ns))
+
+    def update(self, context: Context, event: Op) -> Generator:
+        inner = self.inner.update(context, event)
+        next_ns = context.time_ns + self.pause_ns if event.type == "fail" else self.next_ns
+        return self if inner is self.inner and next_ns == self.next_ns else _BackOff(self.pause_ns, inner, next_ns)
+
+
+def back_off(pause_ns: int, inner: Generator) -> Generator:
+    """A pause after each operation that fails: nodes that are down refuse thousands a second."""
+    return _BackOff(pause_ns, inner)
+
+
 def stagger(mean_interval_ns: int, inner: Generator, *, seed: int) -> Generator:
     """Random intervals between 0 and twice the mean between the starts of operations, over all workers.
 

@@ -29,12 +29,11 @@ from harness.judging.spark import start_spark
 from harness.model import Verdict
 from harness.model.progress import OnEvent, Phase, RunStarted, phases
 from harness.planning.plan import Plan, Request
-from harness.planning.preflight import preflight, require_hosts
+from harness.planning.preflight import preflight
 from harness.recovery.heal import heal_before_a_run
 from harness.running.at_once import PendingRun, carried_out
 from harness.running.fault_trials import TrialEnvironment, survey
-from harness.running.run import command_of, new_seed, plan_of, resolve_system
-from harness.systems.cluster import Cluster, refuse_unavailable_faults
+from harness.running.run import command_of, new_seed, plan_of, refuse_impossible, resolve_system
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory, new_run
 
@@ -48,17 +47,17 @@ def explore(
     Raises BadInput for what the system or the hosts do not support.
     """
     deadline = time.monotonic() + request.time_limit_seconds
-    request, versions = _resolved(request, on_event)
+    request, versions = resolved(request, on_event)
     assert request.seed is not None
     preflight(request.hosts)
     for line in heal_before_a_run(store):
         on_event(Phase(line))
     on_event(Phase("finding out which faults are available"))
-    available = _available(request)
+    available = available_actions(request)
     starting = start_spark(master)  # it judges the first run while others take place, so it need not wait for them
     reached = coverage_of_store(store, request.system)
     seeds = takewhile(lambda seed: seed == request.seed or time.monotonic() < deadline, count(request.seed))
-    runs = (_pending(drawn(request, seed, available, reached), reached, versions, store) for seed in seeds)
+    runs = (_pending_run(drawn(request, seed, available, reached), reached, versions, store) for seed in seeds)
     with closing(carried_out(runs, request.at_once, on_event)) as carrying:
         for directory in carrying:
             on_event(Phase(f"checking {directory.name}"))
@@ -70,30 +69,36 @@ def explore(
                 return
 
 
-def _pending(request: Request, reached: Coverage, versions: dict[str, str], store: Path) -> PendingRun:
-    """A run that was drawn from this coverage. Raises BadInput for what the system or the hosts do not support."""
+def _pending_run(request: Request, reached: Coverage, versions: dict[str, str], store: Path) -> PendingRun:
+    plan = planned(request, reached, versions)
+    return PendingRun(plan, partial(begin_run, plan, request, store))
+
+
+def planned(request: Request, reached: Coverage, versions: dict[str, str]) -> Plan:
+    """The plan of a run that was drawn from this coverage.
+
+    Raises BadInput for what the system or the hosts do not support.
+    """
     plan = plan_of(request, versions).model_copy(update={"drawn_from": reached.to_json()})
-    Cluster(plan)
-    refuse_unavailable_faults(plan)
-    require_hosts(plan)
-    return PendingRun(plan, partial(_begin, plan, request, store))
+    refuse_impossible(plan)
+    return plan
 
 
-def _begin(plan: Plan, request: Request, store: Path, on_event: OnEvent) -> tuple[RunDirectory, Plan]:
+def begin_run(plan: Plan, request: Request, store: Path, on_event: OnEvent) -> tuple[RunDirectory, Plan]:
     """The directory of a run that begins, and its plan with the command that repeats it from there."""
     directory = new_run(store, plan.name, datetime.now(UTC))
     on_event(RunStarted(described(plan), str(directory.path), plan.story_seconds))
     return directory, plan.model_copy(update={"command": shlex.join(command_of(request, directory))})
 
 
-def _resolved(request: ExplorationRequest, on_event: OnEvent) -> tuple[ExplorationRequest, dict[str, str]]:
+def resolved(request: ExplorationRequest, on_event: OnEvent) -> tuple[ExplorationRequest, dict[str, str]]:
     """The request with an exact version and a seed, and what to note of versions."""
     system, versions = asyncio.run(resolve_system(request.system, "", phases(on_event)))
     seed = new_seed() if request.seed is None else request.seed
     return request.model_copy(update={"system": system, "seed": seed}), versions
 
 
-def _available(request: ExplorationRequest) -> Collection[str]:
+def available_actions(request: ExplorationRequest) -> Collection[str]:
     """The actions that are possible on these hosts, on a disk that can lose what was not synced if they have one.
 
     The survey runs the reference system; what that system alone does not support counts as possible.

@@ -1,44 +1,16 @@
-"""The runs of a store with what a person looks for: system, workload, faults, duration, verdict.
+"""The runs of a store that a person asks for.
 
     rows = listed(store, RunFilter(system="kafka", verdict="invalid"))
 
-Contains reading and filtering. Does not print (harness.commands.runs).
+Contains the filter. Does not contain reading (harness.judging.index) or printing (harness.commands.runs).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
-from harness import plugins
-from harness.model import BadInput, SplitbrainError
-from harness.model.errors import one_line
-from harness.planning.plan import Plan
-from harness.recovery.heal import damaged_journal
-from results.run_verdict import read_verdict
-from results.store import RunDirectory, Status, runs
-
-UNKNOWN = "-"
-
-
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """A run or reproduction; faults are names with commas, seconds is None for one that has not recorded anything.
-
-    problem is why a damaged run cannot be read, in one line; "" for any other.
-    """
-
-    run: str
-    kind: str
-    system: str
-    workload: str
-    faults: str
-    seconds: float | None
-    status: str
-    verdict: str
-    problem: str = ""
+from harness.judging.index import RunRow, index
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,59 +22,22 @@ class RunFilter:
     fault: str | None = None
     verdict: str | None = None
     status: str | None = None
+    night: str | None = None
     limit: int | None = None
 
     def matches(self, row: RunRow) -> bool:
         """Whether a run is one of them; a system also by its name without the version."""
         return (
-            self.system in (None, row.system, row.system.partition(":")[0])
-            and self.workload in (None, row.workload)
-            and (self.fault is None or self.fault in row.faults.split(","))
+            self.system in (None, row.system, row.family)
+            and self.workload in (None, row.scenario, row.workload)
+            and (self.fault is None or self.fault in (row.faults or ()))
             and self.verdict in (None, row.verdict)
             and self.status in (None, row.status)
+            and self.night in (None, row.night)
         )
 
 
 def listed(store: Path, wanted: RunFilter) -> list[RunRow]:
-    """The runs of a store, oldest first."""
-    rows = [row for row in map(row_of, runs(store)) if wanted.matches(row)]
+    """The runs and reproductions of a store, oldest first; not the runs of which a reproduction consists."""
+    rows = [row for row in index(store) if row.part_of is None and wanted.matches(row)]
     return rows if wanted.limit is None else rows[max(0, len(rows) - wanted.limit) :]
-
-
-def row_of(run: RunDirectory) -> RunRow:
-    """A run's row; what cannot be read is shown as `-`, and the status then is `damaged`."""
-    try:
-        status, kind, seconds = run.status, run.kind, _seconds(run.times)
-        verdict = read_verdict(run.verdict).verdict.value if run.verdict.exists() else UNKNOWN
-        plan = _plan(run)
-        if problem := damaged_journal(run):
-            raise BadInput(problem)
-    except (SplitbrainError, OSError, KeyError, TypeError, ValueError) as error:
-        problem = one_line(str(error)) if isinstance(error, SplitbrainError) else f"{run.path}: cannot be read"
-        return RunRow(run.name, "run", UNKNOWN, UNKNOWN, UNKNOWN, None, "damaged", UNKNOWN, problem)
-    if plan is None:
-        return RunRow(run.name, kind, UNKNOWN, UNKNOWN, UNKNOWN, seconds, status, verdict)
-    faults = ",".join(sorted(_faults(plan))) or "none"
-    return RunRow(run.name, kind, plan.system, plan.scenario or plan.workload, faults, seconds, status, verdict)
-
-
-def _plan(run: RunDirectory) -> Plan | None:
-    """The run's plan, or that of a reproduction's first side; None if there is none yet."""
-    sides = run.sides() if run.kind == "reproduction" else [run]
-    if not sides or (sides[0].status == "created" and not sides[0].plan.exists()):
-        return None
-    return Plan.read(sides[0].plan)
-
-
-def _faults(plan: Plan) -> Iterator[str]:
-    actions = plugins.actions()
-    return (name for name in dict.fromkeys(actions[step.f].name for step in plan.story if step.f in actions))
-
-
-def _seconds(times: Mapping[Status, str]) -> float | None:
-    """From the start of the run until everything was recorded, in seconds."""
-    end = times.get("recorded") or times.get("interrupted")
-    begin = times.get("running")
-    if end is None or begin is None:
-        return None
-    return (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from math import sqrt
 from typing import TYPE_CHECKING
 
 from harness import plugins
@@ -24,6 +23,7 @@ from results.data import ReportData, SideData
 from results.files import write_text
 from results.headline import headline_of, tone_of
 from results.junit import junit
+from results.proportions import wilson_interval
 from results.reading.sides import read_side
 from results.report import write_report
 from results.run_verdict import ExpectationResult, RunVerdict, SideResult, write_verdict
@@ -103,7 +103,7 @@ def judge_reproduction(
 def write_run_report(run: RunDirectory, run_verdict: RunVerdict) -> None:
     """Render a checked run's report."""
     plan = Plan.read(run.plan)
-    side = _read_side(run, run_verdict)
+    side = side_of(run, run_verdict)
     if plan.scenario:
         scenario = plugins.scenario(plan.scenario)
         title, question = f"{scenario.id}, {plan.side} side: {scenario.title}", scenario.question
@@ -119,19 +119,23 @@ def write_reproduction_report(
 ) -> None:
     """Render a reproduction's report: the first run of each side, bad above good."""
     shown = [run for run in reproduction.sides() if run.name.endswith("-1")]
-    sides = tuple(_read_side(run, verdicts[run.name]) for run in shown)
+    sides = tuple(side_of(run, verdicts[run.name]) for run in shown)
     title = f"{scenario.id}: {scenario.title}"
     plan_text = "[" + ",\n".join(run.plan.read_text() for run in shown) + "]\n"
     headline, summary, command = run_verdict.verdict.value, run_verdict.summary, run_verdict.command
     write_report(reproduction, ReportData(title, scenario.question, headline, summary, sides, plan_text, command))
 
 
-def _read_side(run: RunDirectory, run_verdict: RunVerdict) -> SideData:
-    """The run as a side of a report. What a verdict of an earlier release lacks follows from the run."""
+def side_of(run: RunDirectory, run_verdict: RunVerdict, name: str = "") -> SideData:
+    """The run as a side of a report, with this name or that of its side.
+
+    What a verdict of an earlier release lacks follows from the run.
+    """
     plan = Plan.read(run.plan)
     description = run_verdict.description or describe(run, plan, inputs_of_run(run, plan).label, {})
     headline = run_verdict.headline or run_headline(plan, run_verdict.findings, run_verdict.expectations)
-    return read_side(run, plan.side or plan.name, description, plugins.ops(), replace(run_verdict, headline=headline))
+    verdict = replace(run_verdict, headline=headline)
+    return read_side(run, name or plan.side or plan.name, description, plugins.ops(), verdict)
 
 
 def _in_order(plan: Plan, findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -274,16 +278,6 @@ def _tally(name: str, sides: Sequence[tuple[RunDirectory, RunVerdict]]) -> str:
         return f"the {name} side {shown if fitting else 'is not as documented'}"
     low, high = wilson_interval(fitting, len(runs))
     return f"the {name} side {shown} in {fitting} of {len(runs)} runs (95 % interval {low:.0%} to {high:.0%})"
-
-
-def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
-    """The 95 % score interval of a proportion (Wilson 1927), also valid for few trials and for 0 and 1."""
-    z = 1.959964
-    share = successes / trials
-    centre = share + z * z / (2 * trials)
-    spread = z * sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
-    scale = 1 + z * z / trials
-    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
 
 
 def _of_side(side: RunDirectory, judged: RunVerdict) -> list[ExpectationResult]:

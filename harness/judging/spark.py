@@ -15,10 +15,13 @@ import atexit
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from checkers.framework.session import SparkSession
+
+StartingSpark: TypeAlias = "Future[SparkSession]"
+"""A session that is starting; its result waits for it."""
 
 JUDGES: Final = ("checkers.run_checks", "harness.judging.runs")
 """What judging a run imports."""

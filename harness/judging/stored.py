@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness import plugins
 from harness.chunks import chunk_files, finished_chunks
@@ -15,6 +16,9 @@ from harness.recovery.heal import heal_before_judging
 from results.run_verdict import RunVerdict, read_verdict
 from results.store import RunDirectory
 from results.tables import tables_of
+
+if TYPE_CHECKING:
+    from checkers.framework.session import SparkSession
 
 
 def check_paths(paths: Sequence[Path], master: str | None, report: Report) -> Iterator[tuple[RunDirectory, RunVerdict]]:
@@ -34,17 +38,22 @@ def check_paths(paths: Sequence[Path], master: str | None, report: Report) -> It
             _refuse_damaged(run)
     report("waiting for Spark")
     spark = starting.result()
+    for directory in directories:
+        yield directory, check_directory(directory, spark, report)
+
+
+def check_directory(directory: RunDirectory, spark: SparkSession, report: Report) -> RunVerdict:
+    """Check a run, or a reproduction with all its runs. Raises BadInput where one of them cannot be read."""
     from harness.judging.runs import judge_reproduction, judge_run  # imported meanwhile, while Java started
 
-    for directory in directories:
-        verdicts: dict[str, RunVerdict] = {}
-        for run in _runs_in(directory):
-            report(f"checking {run.name}")
-            run_verdict = verdicts[run.name] = judge_run(run, spark)
-        if directory.kind == "reproduction":
-            first = Plan.read(_runs_in(directory)[0].plan)
-            run_verdict = judge_reproduction(directory, plugins.scenario(first.scenario or ""), first.command, verdicts)
-        yield directory, run_verdict
+    verdicts: dict[str, RunVerdict] = {}
+    for run in _runs_in(directory):
+        report(f"checking {run.name}")
+        run_verdict = verdicts[run.name] = judge_run(run, spark)
+    if directory.kind == "run":
+        return run_verdict
+    first = Plan.read(_runs_in(directory)[0].plan)
+    return judge_reproduction(directory, plugins.scenario(first.scenario or ""), first.command, verdicts)
 
 
 def rewrite_report(path: Path) -> Path:

@@ -76,6 +76,14 @@ class Operations:
 
 
 @dataclass(frozen=True, slots=True)
+class Tally:
+    """How far a command with many runs has come, and with what results."""
+
+    text: str
+    kind: Literal["tally"] = "tally"
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """The controller's last event if the plan was carried out."""
 
@@ -91,7 +99,7 @@ class RunFailed:
     kind: Literal["failed"] = "failed"
 
 
-Event = RunStarted | Phase | NemesisEvent | Leadership | Operations | RunEnded | RunFailed
+Event = RunStarted | Phase | NemesisEvent | Leadership | Operations | Tally | RunEnded | RunFailed
 OnEvent = Callable[[Event], None]
 """Called with each event as it happens."""
 

@@ -253,6 +253,13 @@ class Plan(Load):
         return self.model_dump_json(indent=2, by_alias=True) + "\n"
 
 
+def request_of(plan: Plan) -> Request:
+    """The request that makes this plan, without its scenario."""
+    values = {name: getattr(plan, name) for name in Load.model_fields}
+    name = "run" if plan.scenario else plan.name
+    return Request(**values, name=name, seed=plan.seed, story=plan.story)
+
+
 def read_request(path: Path, overrides: Mapping[str, Any]) -> Request:
     """The request in a TOML file; overrides, by key, take precedence. Raises BadInput naming file and key, or flag.
 

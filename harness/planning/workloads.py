@@ -9,7 +9,7 @@ from harness import plugins
 from harness.engine.combinators import all_ok, alongside, phases, repeat, until_ok
 from harness.engine.generator import Generator, OpFunction, fixed, from_function
 from harness.engine.generator import mark as marked
-from harness.engine.pacing import ask_again, bursts, seconds, sleep, stagger, time_limit
+from harness.engine.pacing import ask_again, back_off, bursts, milliseconds, seconds, sleep, stagger, time_limit
 from harness.engine.placement import clients, nemesis, reserve
 from harness.engine.randomness import split
 from harness.model import NEMESIS, BadInput, Op
@@ -23,6 +23,8 @@ FINAL_READ_SECONDS = 25.0
 """How long one final operation is retried: longer than brokers take to abort an abandoned transaction."""
 
 FINAL_READS_SECONDS = 60.0
+FINAL_READ_PAUSE_MS = 50.0
+"""How long the clients wait after a final read that failed."""
 QUESTION_SECONDS = (1.0, 4.0, 12.0)
 """When clients ask about an operation of unknown outcome: before and after a leader was replaced, and long after."""
 CATCH_UP_SECONDS = 25.0
@@ -81,9 +83,11 @@ def generator_of(plan: Plan, workload: Workload) -> Generator:
 
 
 def _final_reads(workload: Workload) -> Generator:
+    """The reads at the end, each again until it is ok, with a pause after those that fail."""
+    pause = milliseconds(FINAL_READ_PAUSE_MS)
     if workload.final_reads_once:
-        return all_ok(*workload.final_operations)
-    retried = (until_ok(repeat(fixed(op))) for op in workload.final_operations)
+        return back_off(pause, all_ok(*workload.final_operations))
+    retried = (until_ok(back_off(pause, repeat(fixed(op)))) for op in workload.final_operations)
     return phases(*(time_limit(seconds(FINAL_READ_SECONDS), each) for each in retried))
 
 

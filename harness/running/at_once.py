@@ -2,8 +2,10 @@
 
     carry_out_all(runs, None, on_event, after_loads=start_spark)
     for directory in carried_out(runs, None, on_event): ...     # each as soon as it has ended
+    for run in ended_runs(runs, None, on_event, keep_going=True): ...       # also those that failed
 
-An interrupt, and the failure of a run, end all controllers in good order; what they recorded stays.
+An interrupt, and the failure of a run unless the others keep going, end all controllers in good order; what they
+recorded stays.
 
 Contains the threads and the choice of how many. Does not contain what a run does.
 """
@@ -15,12 +17,13 @@ import subprocess
 import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
 
 from harness import plugins
+from harness.model import SplitbrainError
 from harness.model.progress import Event, Leadership, NemesisEvent, OnEvent, Phase, RunStarted
 from harness.model.systems import NodeNeeds
 from harness.planning.plan import Plan
@@ -42,12 +45,23 @@ MEMORY_SHARE = 0.7
 class PendingRun:
     """A run that has not begun: its plan, and what creates its directory. alone: no other may take place.
 
-    begin returns the directory, and the plan as it is carried out there.
+    begin returns the directory, and the plan as it is carried out there. A run that has not ended deadline_seconds
+    after its controller started is ended.
     """
 
     plan: Plan
     begin: Callable[[OnEvent], tuple[RunDirectory, Plan]]
     alone: bool = False
+    deadline_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """A run that has ended: its directory, None if none could be created, and what it failed with, if it failed."""
+
+    run: PendingRun
+    directory: RunDirectory | None
+    error: SplitbrainError | OSError | None = None
 
 
 def cost_of(plan: Plan, machine: NodeNeeds) -> float:
@@ -86,21 +100,43 @@ def carried_out(
     after_load: Callable[[], object] = lambda: None,
     is_single: bool = False,
 ) -> Generator[RunDirectory, None, None]:
-    """Carry out the runs in order, several at a time, and yield the directory of each when it has ended.
+    """Carry out the runs as ended_runs does, and yield their directories. Raises what the first run failed with."""
+    with closing(ended_runs(runs, at_once, on_event, after_load, is_single)) as ended:
+        for each in ended:
+            assert each.directory is not None, "a run that failed has raised its error"
+            yield each.directory
 
-    runs are taken when there is room for the next one, also while the caller is busy with a directory, but no longer
-    when UNREAD_MAX directories wait for it. after_load is called at the end of each run's load. is_single: only one
-    takes place at a time, so its events need no label. Closing the iterator ends the runs that take place.
+
+def ended_runs(
+    runs: Iterable[PendingRun],
+    at_once: int | None,
+    on_event: OnEvent,
+    after_load: Callable[[], object] = lambda: None,
+    is_single: bool = False,
+    keep_going: bool = False,
+) -> Generator[EndedRun, None, None]:
+    """Carry out the runs in order, several at a time, and yield each when it has ended.
+
+    keep_going: a run that fails is yielded with its error, and does not end the others. runs are taken when there is
+    room for the next one, also while the caller is busy with a run, but no longer when UNREAD_MAX ended runs wait for
+    it. after_load is called at the end of each run's load. is_single: only one takes place at a time, so its events
+    need no label. Closing the iterator ends the runs that take place.
     """
     capacity, controllers = Capacity.of(at_once), _Controllers()
     report = on_event if is_single else _one_at_a_time(on_event)
 
-    def carry_out_one(run: PendingRun) -> RunDirectory:
-        directory, plan = run.begin(report)
-        events = report if is_single else labelled(f"{plan.name} {directory.name}", report)
-        events = at_end_of_load(events, after_load)
-        carry_out(plan, directory, events, controllers.add, lambda: controllers.are_stopped)
-        return directory
+    def carry_out_one(run: PendingRun) -> EndedRun:
+        directory = None
+        try:
+            directory, plan = run.begin(report)
+            events = report if is_single else labelled(f"{plan.name} {directory.name}", report)
+            events = at_end_of_load(events, after_load)
+            carry_out(plan, directory, events, controllers.add, lambda: controllers.are_stopped, run.deadline_seconds)
+        except (SplitbrainError, OSError) as error:
+            if not keep_going:
+                raise
+            return EndedRun(run, directory, error)
+        return EndedRun(run, directory)
 
     with ThreadPoolExecutor(max_workers=AT_ONCE_MAX) as pool:
         line = _Line(runs, capacity, lambda run: pool.submit(carry_out_one, run))
@@ -116,17 +152,17 @@ class _Line:
     """Runs that wait, take place and have ended: each begins as soon as there is room for it, from any thread."""
 
     def __init__(
-        self, runs: Iterable[PendingRun], capacity: Capacity, begin: Callable[[PendingRun], Future[RunDirectory]]
+        self, runs: Iterable[PendingRun], capacity: Capacity, begin: Callable[[PendingRun], Future[EndedRun]]
     ) -> None:
         self._waiting = iter(runs)
         self._capacity, self._begin = capacity, begin
         self._following = next(self._waiting, None)
-        self._running: dict[Future[RunDirectory], float] = {}
-        self._ended: SimpleQueue[Future[RunDirectory]] = SimpleQueue()
+        self._running: dict[Future[EndedRun], float] = {}
+        self._ended: SimpleQueue[Future[EndedRun]] = SimpleQueue()
         self._lock = threading.RLock()
         self._is_open = True
 
-    def next_ended(self) -> Future[RunDirectory] | None:
+    def next_ended(self) -> Future[EndedRun] | None:
         """Wait for the next run that ends; None after the last."""
         with self._lock:
             self._fill()
@@ -142,7 +178,7 @@ class _Line:
         with self._lock:
             self._is_open = False
 
-    def _has_ended(self, run: Future[RunDirectory]) -> None:
+    def _has_ended(self, run: Future[EndedRun]) -> None:
         with self._lock:
             del self._running[run]
             self._ended.put(run)
@@ -154,7 +190,7 @@ class _Line:
         try:
             self._begin_those_that_fit()
         except Exception as error:  # noqa: BLE001 - for the caller of next_ended, which need not be this thread's
-            failed: Future[RunDirectory] = Future()
+            failed: Future[EndedRun] = Future()
             failed.set_exception(error)
             self._ended.put(failed)
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from threading import Timer
+from typing import Any, Self
 
 from harness import plugins
 from harness.environments.provision import outlives
@@ -41,10 +42,12 @@ def carry_out(
     on_event: OnEvent,
     on_process: OnProcess = lambda _process: None,
     is_stopped: Callable[[], bool] = lambda: False,
+    deadline_seconds: float | None = None,
 ) -> None:
     """Carry out a plan. The run ends recorded or interrupted; is_stopped says whether its controller was told to end.
 
-    Raises what the controller failed with, and KeyboardInterrupt once the controller has ended in good order.
+    Raises what the controller failed with, and KeyboardInterrupt once the controller has ended in good order; and
+    EnvironmentFailure for a run that had to be ended deadline_seconds after its controller started.
     """
     write_text(run.plan, plan.as_json())
     record_inputs(run, plan)
@@ -52,7 +55,7 @@ def carry_out(
     run.enter("running", datetime.now(UTC))
     try:
         with watchdog(run) if outlives(plan) else nullcontext():
-            _follow(run, on_event, on_process)
+            _follow(run, on_event, on_process, deadline_seconds)
     except BaseException:
         interrupt(run)
         raise
@@ -74,20 +77,50 @@ def controller_command(plan: Plan, arguments: Sequence[str]) -> list[str]:
     return enclose(argv, Privilege.detect()) if plugins.host_kind(plan.hosts).sandboxed else die_with_parent(argv)
 
 
-def _follow(run: RunDirectory, on_event: OnEvent, on_process: OnProcess) -> None:
+def _follow(run: RunDirectory, on_event: OnEvent, on_process: OnProcess, deadline_seconds: float | None) -> None:
     argv = controller_command(Plan.read(run.plan), ["-P", "-m", "harness.running.controller", str(run.path)])
     last: Event | None = None
     with (run.path / CONTROLLER_LOG).open("wb") as log, _controller(argv, log) as controller:
         write_json(run.path / SANDBOX, {"pid": controller.pid, "started_ticks": started_ticks(controller.pid)})
         on_process(controller)
         assert controller.stdout is not None
-        for line in controller.stdout:
-            last = from_line(line)
-            on_event(last)
+        with _Deadline(controller, deadline_seconds) as deadline:
+            for line in controller.stdout:
+                last = from_line(line)
+                on_event(last)
+    if deadline.has_passed:
+        raise EnvironmentFailure(f"the run had not ended {deadline_seconds:g} s after its start, and was ended")
     if isinstance(last, RunFailed):
         raise _failure(last)
     if not isinstance(last, RunEnded):
         raise EnvironmentFailure(f"the run's controller ended early: {_last_line(run.path / CONTROLLER_LOG)}")
+
+
+class _Deadline:
+    """Ends a controller that takes longer: first in good order; after STOP_SECONDS more it is killed."""
+
+    def __init__(self, controller: subprocess.Popen[str], seconds: float | None) -> None:
+        self.has_passed = False
+        self._controller = controller
+        self._timers = [] if seconds is None else [Timer(seconds, self._end), Timer(seconds + STOP_SECONDS, self._kill)]
+
+    def __enter__(self) -> Self:
+        for timer in self._timers:
+            timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for timer in self._timers:
+            timer.cancel()
+
+    def _end(self) -> None:
+        self.has_passed = True
+        assert self._controller.stdin is not None
+        with suppress(OSError):
+            self._controller.stdin.close()
+
+    def _kill(self) -> None:
+        self._controller.kill()
 
 
 @contextmanager

@@ -19,14 +19,13 @@ from harness.model.scenario import Scenario, SideName
 from harness.model.systems import Report
 from harness.planning.options import argv_of
 from harness.planning.plan import Plan, ReproductionRequest, checked
-from harness.planning.preflight import preflight, require_hosts
+from harness.planning.preflight import preflight
 from harness.planning.story_steps import StoryStep
 from harness.recovery.heal import heal_before_a_run
 from harness.recovery.liveness import own
 from harness.running.at_once import PendingRun, carry_out_all
 from harness.running.controller_process import interrupt
-from harness.running.run import new_seed, our_versions, resolve_system, title_of
-from harness.systems.cluster import Cluster, refuse_unavailable_faults
+from harness.running.run import new_seed, our_versions, refuse_impossible, resolve_system, title_of
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory, new_run
 
@@ -71,6 +70,11 @@ class Reproduction:
         self._directory: RunDirectory | None = None
         self._lock = threading.Lock()
 
+    @property
+    def directory(self) -> RunDirectory | None:
+        """Its directory; None before its first run."""
+        return self._directory
+
     def begin(self, plan: Plan, on_event: OnEvent) -> tuple[RunDirectory, Plan]:
         """Create the directory of a run, from any thread; returns it with the plan."""
         assert plan.side is not None
@@ -106,9 +110,7 @@ def plans_to_run(scenario: Scenario, request: ReproductionRequest, on_event: OnE
     """The plans of the scenario's sides. Raises BadInput for what the system does not support."""
     plans = asyncio.run(_plans(scenario, _with_seed(request), phases(on_event)))
     for plan in plans:
-        Cluster(plan)
-        refuse_unavailable_faults(plan)
-        require_hosts(plan)
+        refuse_impossible(plan)
     return plans
 
 

@@ -66,11 +66,16 @@ def plan_to_run(request: Request, on_event: OnEvent) -> Plan:
 def _settled(request: Request, on_event: OnEvent) -> tuple[Request, Plan]:
     resolved, versions = asyncio.run(resolve(request, phases(on_event)))
     plan = plan_of(resolved, versions)
-    Cluster(plan)
-    refuse_unavailable_faults(plan, request.faults if not request.story else ())
+    refuse_impossible(plan, request.faults if not request.story else ())
     workload_of(plan)
-    require_hosts(plan)
     return resolved, plan
+
+
+def refuse_impossible(plan: Plan, faults: Sequence[str] = ()) -> None:
+    """Raise BadInput for what the plan's system or hosts do not support; faults are those that it may have drawn."""
+    Cluster(plan)
+    refuse_unavailable_faults(plan, faults)
+    require_hosts(plan)
 
 
 def title_of(plan: Plan) -> str:

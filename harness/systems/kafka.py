@@ -35,6 +35,7 @@ from nodes.kafka.configuration import (
     FORMAT,
     JMX_PORT,
     REPLICATION_PORT,
+    SYNC_FORMAT,
     Layout,
     bootstrap_nodes,
     controller_port,
@@ -103,6 +104,8 @@ def _brokers(cluster: ClusterSpec) -> Sequence[int]:
 
 
 def _check_format(switches: Mapping[str, str], cluster: ClusterSpec, version: KafkaVersion) -> None:
+    if (synced := switches.get(SYNC_FORMAT, "true")) not in ("true", "false"):
+        raise BadInput(f"{SYNC_FORMAT}={synced}: expected true or false")
     given = switches.get(FORMAT)
     if given is not None and given not in FORMATS:
         raise BadInput(f"{FORMAT}={given}: expected {', '.join(FORMATS)}")
@@ -231,6 +234,9 @@ KAFKA = SystemKind(
         Switch(CONTROLLER_PORT_PROPERTY, "a port", str(CONTROLLER_PORT), "the node's listener for other controllers"),
         Switch(CLUSTER_ID, "a cluster id", "", "what the node is formatted for, if not the cluster's id"),
         Switch(BOOTSTRAP_NODES, "1,2,…", "", "the nodes that the node's controller.quorum.bootstrap.servers names"),
+        Switch(
+            SYNC_FORMAT, "true, false", "true", "whether what the storage tool left unsynced is synced before the start"
+        ),
         Switch(FORMAT, ", ".join(FORMATS), "", "how the node is formatted, in a quorum with dynamic voters"),
     ),
     metadata_log=QUORUM_LOG,

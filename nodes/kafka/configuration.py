@@ -27,11 +27,12 @@ CONTROLLER = "CONTROLLER"
 JMX_PORT = "splitbrain.jmx.port"
 CONTROLLER_PORT_PROPERTY = "splitbrain.controller.port"
 FORMAT = "splitbrain.format"
+SYNC_FORMAT = "splitbrain.format.sync"
 BOOTSTRAP_NODES = "splitbrain.bootstrap.nodes"
-OWN_PROPERTIES = (JMX_PORT, CONTROLLER_PORT_PROPERTY, CLUSTER_ID, FORMAT, BOOTSTRAP_NODES)
+OWN_PROPERTIES = (JMX_PORT, CONTROLLER_PORT_PROPERTY, CLUSTER_ID, FORMAT, SYNC_FORMAT, BOOTSTRAP_NODES)
 """Properties of a node that Kafka does not know: the port of its JVM's metrics, the port of its controller listener,
-the id of the cluster that it is formatted for, how it is formatted (nodes.kafka.system.FORMATS), and the nodes that its
-controller.quorum.bootstrap.servers names."""
+the id of the cluster that it is formatted for, how it is formatted (nodes.kafka.system.FORMATS), whether what the
+storage tool left unsynced is synced then, and the nodes that its controller.quorum.bootstrap.servers names."""
 
 
 class Layout(Enum):

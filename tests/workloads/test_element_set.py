@@ -77,6 +77,14 @@ def test_every_number_is_added_once_to_a_part_that_is_read_at_the_end() -> None:
     assert {op.key for op in workload.final_operations} == parts
 
 
+def test_reads_of_a_nodes_own_state_show_a_loss_only_at_the_end() -> None:
+    checks = {
+        system.name: element_set(WorkloadSpec(system.name, clients=system.clients)).checks
+        for system in (KAFKA, REFERENCE)
+    }
+    assert checks == {"kafka": ("promised-set",), "reference": ("set",)}
+
+
 def test_final_reads_wait_where_nodes_answer_from_their_own_state() -> None:
     lags = {
         system.name: element_set(WorkloadSpec(system.name, clients=system.clients)).final_reads_lag

@@ -29,6 +29,7 @@ from harness.model.progress import (
     Operations,
     Phase,
     RunStarted,
+    Tally,
 )
 
 
@@ -58,6 +59,8 @@ def line_of(event: Event, verbose: bool = False) -> str | None:
         return nemesis_line(event, verbose)
     if isinstance(event, Operations):
         return f"clients   {operations_text(event)}"
+    if isinstance(event, Tally):
+        return f"runs      {event.text}"
     return None
 
 
@@ -132,6 +135,8 @@ def panel(status: Status) -> RenderableType:
 def rows(status: Status) -> Iterator[tuple[str, str]]:
     """The lines of the present state, each with its name."""
     now = status.now()
+    if status.tally:
+        yield "runs", status.tally
     if status.run:
         yield "run", status.run.title
     remaining = status.remaining()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from harness.model.progress import Event, Leadership, NemesisEvent, Operations, Phase, RunStarted, Stage
+from harness.model.progress import Event, Leadership, NemesisEvent, Operations, Phase, RunStarted, Stage, Tally
 
 Clock = Callable[[], float]
 
@@ -32,6 +32,7 @@ class Status:
     leader_since: float = 0.0
     operations: Operations | None = None
     last_ok: float | None = None
+    tally: str = ""
 
     def update(self, event: Event) -> None:
         """Take an event into account."""
@@ -48,6 +49,8 @@ class Status:
             if self.operations is None or event.ok > self.operations.ok:
                 self.last_ok = self.now()
             self.operations = event
+        elif isinstance(event, Tally):
+            self.tally = event.text
 
     def _start_run(self, event: RunStarted) -> None:
         self.run, self.operation, self.faults = event, None, {}

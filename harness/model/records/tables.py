@@ -6,6 +6,8 @@
 - batches: one LoggedBatch per row, for each node in log order.
 - records: one LoggedRecord of a user topic per row.
 - rpcs: one RpcRow per row, if a proxy was between the nodes.
+
+RUNS is the table of a store: one row per run, reproduction, and run of a reproduction (harness.judging.index).
 """
 
 from __future__ import annotations
@@ -120,5 +122,37 @@ QUANTITIES = pa.schema(
         ("name", pa.string()),
         ("value", pa.float64()),
         ("unit", pa.string()),
+    ]
+)
+
+COUNTED = pa.struct([("name", pa.string()), ("severity", pa.string()), ("count", pa.int64()), ("message", pa.string())])
+MEASURED = pa.struct([("name", pa.string()), ("value", pa.float64())])
+
+RUNS = pa.schema(
+    [
+        ("run", pa.string()),  # the directory, in the store
+        ("part_of", pa.string()),  # the reproduction that the run is a part of
+        ("kind", pa.string()),
+        ("night", pa.string()),  # the night that began the run
+        ("case", pa.string()),  # what is compared: a scenario's side, an exploration, a workload with its faults
+        ("variant", pa.string()),  # the switches that a night's plan gave
+        ("system", pa.string()),
+        ("workload", pa.string()),
+        ("scenario", pa.string()),
+        ("side", pa.string()),
+        ("nodes", pa.int32()),
+        ("hosts", pa.string()),
+        ("seed", pa.int64()),
+        ("faults", pa.list_(pa.string())),
+        ("created", pa.string()),  # ISO 8601 in UTC
+        ("seconds", pa.float64()),  # from the run's start until everything was recorded
+        ("status", pa.string()),  # a status of results.store, or damaged
+        ("verdict", pa.string()),
+        ("outcome", pa.string()),  # passed, failed or unknown: whether all was as expected
+        ("problems", pa.list_(COUNTED)),  # the findings and expectations for which the run did not pass
+        ("quantities", pa.list_(MEASURED)),
+        ("command", pa.string()),
+        ("damage", pa.string()),  # why a damaged run cannot be read
+        ("stamp", pa.string()),  # when the files changed that the row was read from
     ]
 )

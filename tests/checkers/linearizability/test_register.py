@@ -122,6 +122,37 @@ def test_promised_reads_when(ops: list[Op], names: list[str], find_in_run: FindI
     assert [finding.name for finding in find_in_run("promised-reads", history(*ops), [])] == names
 
 
+def add(value: int) -> tuple[Op, Op]:
+    call = Op("invoke", "add", 0, "s1", value)
+    return call, call.ok()
+
+
+SETS = {
+    # case: operations, findings of set, findings of promised-set
+    "a final read shows all": ([*add(1), *FINAL, *read(1, [1], "s1")], [], []),
+    "a final read misses one": (
+        [*add(1), *FINAL, *read(1, [], "s1")], [("lost-element", "invalid")], [("lost-element", "invalid")],
+    ),
+    "the last read is before the end of the faults": (
+        [*add(1), *read(1, [], "s1"), *FINAL], [("lost-element", "invalid")], [("no-final-read", "unknown")],
+    ),
+    "the run was interrupted": (
+        [*add(1), *read(1, [], "s1")], [("lost-element", "invalid")], [("no-final-read", "unknown")],
+    ),
+    "an element that nobody added": (
+        [*add(1), *read(1, [1, 7], "s1")], [("phantom-element", "invalid")], [("phantom-element", "invalid")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SETS)
+@pytest.mark.parametrize(("check", "at"), [("set", 1), ("promised-set", 2)])
+def test_sets_when(case: str, check: str, at: int, find_in_run: FindInRun) -> None:
+    ops = SETS[case][0]
+    found = [(finding.name, finding.severity) for finding in find_in_run(check, history(*ops), [])]
+    assert found == SETS[case][at]
+
+
 def test_staleness_counts_from_the_acknowledgement_of_a_newer_write(judge_run: JudgeRun) -> None:
     ops = history(*write(0, 1), *write(0, 2), *write(0, 3), *read(1, 1), *read(1, 2))
     quantities = {quantity.name: quantity.value for quantity in judge_run(["promised-reads"], ops).quantities}

@@ -92,7 +92,7 @@ def damaged_run_blocks_nothing(folder: Path, damage: tuple[str, bytes]) -> None:
     run.plan.write_text(Plan(name="run", seed=1, story=[]).as_json())
     (run.path / name).write_bytes(content)
     (row,) = listed(folder, RunFilter())
-    assert row.problem.isprintable()
+    assert row.damage.isprintable()
     list(heal_before_a_run(folder))
     try:
         list(heal_store(folder))

@@ -34,7 +34,7 @@ class Exploration:
         monkeypatch.setattr(exploring, "carried_out", self.carried_out)
         monkeypatch.setattr(exploring, "judge_run", lambda run, _spark: self.judged(run))
         monkeypatch.setattr(exploring, "coverage_of", lambda _run: Coverage(runs=1, moves=Counter(["stale follower"])))
-        monkeypatch.setattr(exploring, "_available", lambda _request: {"cut", "kill", "start", "heal_links"})
+        monkeypatch.setattr(exploring, "available_actions", lambda _request: {"cut", "kill", "start", "heal_links"})
         starting: Future[None] = Future()
         starting.set_result(None)
         monkeypatch.setattr(exploring, "start_spark", lambda _master: starting)

@@ -81,6 +81,20 @@ def final_reads(workload: str, system: str, concurrency: int) -> list[Op]:
     return [op for op in history[at:] if op.type == "invoke" and op.process >= 0]
 
 
+@pytest.mark.parametrize("system", ["reference", "kafka:4.3.1"])
+def test_final_reads_that_fail_are_not_repeated_at_once(system: str) -> None:
+    """Nodes that are down refuse thousands of connections a second, which would all be in the history."""
+    plan = Plan(name="end", seed=1, system=system, workload="set", story=[StoryStep.of(sleep(1))], rate=5)
+
+    def refused(op: Op) -> tuple[int, Op]:
+        return (LATENCY_NS, op.fail("connection refused")) if op.f == "read" else perfect(op)
+
+    history = simulate(generator_of(plan, workload_of(plan)), plan.concurrency, refused, 400_000)
+    at = next(place for place, op in enumerate(history) if op.value == FINAL_READS)
+    tried = sum(op.type == "invoke" for op in history[at:])
+    assert 500 < tried < 60_000 / 50 * plan.concurrency * 1.1
+
+
 def test_final_reads_are_those_of_one_client_where_the_leader_answers_and_of_all_where_any_node_does() -> None:
     assert Counter(op.key for op in final_reads("set", "reference", 4)) == {f"s{part}": 1 for part in range(256)}
     assert Counter(op.key for op in final_reads("set", "kafka:4.3.1", 4)) == {f"s{part}": 4 for part in range(256)}

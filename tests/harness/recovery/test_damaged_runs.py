@@ -73,9 +73,9 @@ def test_damaged_run_is_listed_with_the_reason_beside_the_others(store: Path, ca
     reason = spoil(damaged, case)
     rows = {row.run: row for row in listed(store, RunFilter())}
     assert (rows[damaged.name].status, rows[sound.name].status) == ("damaged", "recorded")
-    assert reason in rows[damaged.name].problem
-    assert rows[damaged.name].problem.isprintable()
-    assert rows[sound.name].problem == ""
+    assert reason in rows[damaged.name].damage
+    assert rows[damaged.name].damage.isprintable()
+    assert rows[sound.name].damage == ""
 
 
 @pytest.mark.parametrize("case", DAMAGE)
@@ -101,7 +101,7 @@ def test_run_whose_status_file_is_gone_is_listed_and_healed(store: Path) -> None
     run = running(store, "damaged")
     run.status_file.unlink()
     (row,) = listed(store, RunFilter())
-    assert row.problem.endswith("status.json: expected a JSON file, found no such file")
+    assert row.damage.endswith("status.json: expected a JSON file, found no such file")
     (line,) = heal_store(store)
     assert line.startswith(f"{run.name}: damaged, nothing of it is left to undo: ")
     assert pending(run.journal) == []

@@ -100,7 +100,9 @@ def test_other_runs_are_told_to_end_when_one_fails(monkeypatch: pytest.MonkeyPat
     failed, stopped, begun = threading.Event(), [], []
     process = subprocess.Popen(["cat"], stdin=subprocess.PIPE, text=True)
 
-    def carry_out(one: Plan, _run: RunDirectory, _on_event: object, on_process: Any, is_stopped: Any) -> None:
+    def carry_out(
+        one: Plan, _run: RunDirectory, _on_event: object, on_process: Any, is_stopped: Any, *_: object
+    ) -> None:
         if one.side == "good":
             failed.set()
             raise ValueError("the first failure")
@@ -129,7 +131,9 @@ def test_runs_are_taken_when_there_is_room_and_end_with_the_iterator(
     taken: list[int] = []
     stopped = threading.Event()
 
-    def carry_out(one: Plan, _run: RunDirectory, _on_event: object, _on_process: object, is_stopped: Any) -> None:
+    def carry_out(
+        one: Plan, _run: RunDirectory, _on_event: object, _on_process: object, is_stopped: Any, *_: object
+    ) -> None:
         while one.seed > 2 and not is_stopped():
             stopped.wait(0.01)
 

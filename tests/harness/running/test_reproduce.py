@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness import plugins
-from harness.judging.runs import wilson_interval
 from harness.model.errors import EXIT_INVALID, EXIT_VALID
+from results.proportions import wilson_interval
 from tests.support.command import CommandResult, json_lines, splitbrain
 
 QUICK = ("PV-01",)

@@ -12,7 +12,7 @@ import pytest
 from harness.model.hosts import HostView
 from harness.model.systems import CLUSTER_ID
 from nodes.kafka.artifacts import Release
-from nodes.kafka.configuration import FORMAT, Roles
+from nodes.kafka.configuration import FORMAT, SYNC_FORMAT, Roles
 from nodes.kafka.system import KafkaSystem
 from nodes.kafka.versions import KafkaVersion
 
@@ -48,7 +48,8 @@ def format_flags(tmp_path: Path, newcomer: bool = False, **options: Any) -> list
     host = FakeHost()
     system = KafkaSystem(release, Roles.CONTROLLER, {1: 9093}, "9QAAAAAAAAAAAAAAAAAAAA", **options)
     asyncio.run(system.prepare(host, {1: VIEW}, newcomer))
-    (argv,) = host.commands
+    argv, synced = host.commands
+    assert synced == ["find", "/runs/n1/data", "-type", "f", "-exec", "sync", "{}", "+"]
     return list(argv[argv.index("format") + 1 :])
 
 
@@ -72,6 +73,16 @@ def test_initial_voter_is_formatted_as_one_and_its_replacement_is_not(tmp_path: 
     flags = ["--initial-controllers", "1@10.77.0.1:9093:AAAAAAAAAAAAAAAAAAAAAA"]
     assert format_flags(tmp_path, initial_voters=voters)[4:] == flags
     assert format_flags(tmp_path, initial_voters=voters, newcomer=True)[4:] == ["--no-initial-controllers"]
+
+
+def test_format_stays_unsynced_if_the_node_says_so(tmp_path: Path) -> None:
+    release = Release(KafkaVersion(4, 3, 1), tmp_path, "installed")
+    host = FakeHost()
+    overrides = {SYNC_FORMAT: "false"}
+    system = KafkaSystem(release, Roles.CONTROLLER, {1: 9093}, "9QAAAAAAAAAAAAAAAAAAAA", overrides=overrides)
+    asyncio.run(system.prepare(host, {1: VIEW}))
+    (argv,) = host.commands
+    assert "format" in argv
 
 
 def test_node_is_formatted_for_a_cluster_of_its_own_if_its_properties_say_so(tmp_path: Path) -> None:

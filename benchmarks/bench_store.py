@@ -1,0 +1,92 @@
+"""How long a large store takes: listing its runs, and comparing two halves of them.
+
+The store has generated runs, 10,000 by default, each with plan, status and verdict. `runs` reads them all the first
+time and their table from then on; `compare` runs one query on Spark. The baseline, in the same run, is reading every
+verdict once, without anything else.
+
+    .venv/bin/python benchmarks/bench_store.py [RUNS]
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from tabulate import tabulate
+
+from checkers.framework.session import spark_session
+from harness.comparing.report import compare_words
+from harness.judging.index import index
+from harness.judging.known import Known
+from harness.model import Finding, Quantity, Verdict
+from harness.planning.plan import Plan
+from harness.planning.story_steps import StoryStep
+from results.files import write_json
+from results.run_verdict import RunVerdict, write_verdict
+from results.store import RunDirectory
+
+RUNS = 10_000
+CASES = 100
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+LOST = Finding("register", "lost-write", "invalid", "the write of 7 was lost")
+
+
+def generate(store: Path, count: int) -> None:
+    """Runs of CASES workloads; the second half is a day later, and in it every tenth case fails."""
+    for number in range(count):
+        is_later, case = number >= count // 2, number % CASES
+        now = BEGIN + timedelta(days=is_later, seconds=number)
+        run = RunDirectory(store / f"{now:%Y%m%dT%H%M%SZ}-run-{number:05}")
+        run.path.mkdir(parents=True)
+        story = [StoryStep(f="kill", value={"who": "leader"})]
+        run.plan.write_text(Plan(name=f"case-{case}", seed=number, workload="register", story=story).as_json())
+        times = {"created": now.isoformat(), "running": now.isoformat(), "recorded": now.isoformat()}
+        write_json(run.status_file, {"kind": "run", "status": "judged", "times": times})
+        findings = (LOST,) if is_later and case % 10 == 0 else ()
+        quantities = tuple(Quantity("q", f"quantity_{each}_ms", float(number % 97), "ms") for each in range(20))
+        gap = Quantity("availability", "commit_gap_ms", 600.0 + number % 97, "ms")
+        verdict = Verdict.INVALID if findings else Verdict.VALID
+        write_verdict(run, RunVerdict("run", verdict, "", findings=findings, quantities=(gap, *quantities)))
+
+
+def seconds(action: Callable[[], Any]) -> float:
+    """How long an action takes."""
+    began = time.perf_counter()
+    action()
+    return time.perf_counter() - began
+
+
+def compare(store: Path) -> None:
+    """Compare the two days; the failing cases must be found."""
+    result = compare_words("2026-01-01", "2026-01-02", store, Known(), None, lambda _text: None)
+    assert len(result.of("newly failing")) == CASES // 10, result.headline
+
+
+def main() -> None:
+    """Print the table."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else RUNS
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder) / "runs"
+        generate(store, count)
+        baseline = seconds(lambda: [json.loads(path.read_bytes()) for path in store.glob("*/verdict.json")])
+        first, again = seconds(lambda: index(store)), seconds(lambda: index(store))
+        spark_session()
+        compared = [seconds(lambda: compare(store)) for _ in range(2)]
+    rows = [
+        ("reading every verdict (baseline)", baseline, 1.0),
+        ("runs, first time", first, first / baseline),
+        ("runs, from then on", again, again / baseline),
+        ("compare, first time", compared[0], compared[0] / baseline),
+        ("compare, from then on", compared[1], compared[1] / baseline),
+    ]
+    print(tabulate(rows, headers=(f"{count:,} runs", "seconds", "ratio"), floatfmt=".2f"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Nights: scenarios and explorations on several systems, within a budget, that resume after any interruption."""

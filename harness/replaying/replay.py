@@ -1,0 +1,143 @@
+"""Plays a stored plan again, and says where the two runs differ: faults, leaders, verdict, findings, quantities.
+
+Two runs of one plan have the same story, seed and settings; what their faults met depends on the machine. The first
+difference tells how far the second run took the same way.
+
+Contains playing and comparing two runs. Does not contain sets of runs (harness.comparing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow.compute as pc
+
+from harness.chunks import read_table
+from harness.exploration.explore import begin_run
+from harness.judging.runs import judge_run
+from harness.judging.spark import SparkLater
+from harness.judging.stored import check_paths
+from harness.model import NEMESIS, BadInput, Op
+from harness.model.progress import OnEvent, Phase
+from harness.model.records.observation import Observation
+from harness.model.records.tables import HISTORY, OBSERVATIONS
+from harness.planning.plan import Plan, request_of
+from harness.planning.preflight import preflight
+from harness.recovery.heal import heal_before_a_run
+from harness.running.at_once import at_end_of_load
+from harness.running.controller_process import carry_out
+from harness.running.run import refuse_impossible
+from results.quantities import shown_quantities
+from results.reading.rows import ops_of
+from results.reading.spans import state_spans
+from results.run_verdict import RunVerdict, read_verdict
+from results.store import RunDirectory
+
+LEADER: Final = "Leader"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something in which two runs differ, in words; "" stands for what one of them does not have."""
+
+    what: str
+    before: str
+    now: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A run that was played again: its verdict now, what differs, and the main quantities of both."""
+
+    before: RunDirectory
+    now: RunDirectory
+    verdict: RunVerdict
+    differences: tuple[Difference, ...]
+    quantities: tuple[Difference, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison as JSON."""
+        return {
+            "before": str(self.before.path),
+            "now": str(self.now.path),
+            "verdict": self.verdict.verdict.value,
+            "differences": [asdict(each) for each in self.differences],
+            "quantities": [asdict(each) for each in self.quantities],
+        }
+
+
+def replay(path: Path, store: Path, master: str | None, on_event: OnEvent) -> Replay:
+    """Play the plan of a run again, in this store, and compare. Raises BadInput for what is no recorded run."""
+    before = RunDirectory(path.absolute())
+    if not before.status_file.exists() or before.kind != "run":
+        raise BadInput(f"{path}: expected a run; of a reproduction, one of its sides, e.g. {path}/bad-1")
+    plan = Plan.read(before.plan)
+    refuse_impossible(plan)
+    preflight(plan.hosts)
+    for line in heal_before_a_run(store):
+        on_event(Phase(line))
+    later = SparkLater(master)
+    run, plan = begin_run(plan, request_of(plan), store, on_event)
+    carry_out(plan, run, at_end_of_load(on_event, later.start))
+    on_event(Phase("checking", "checks"))
+    verdict = judge_run(run, later.session())
+    if not before.verdict.exists():
+        list(check_paths([before.path], master, lambda text: on_event(Phase(text))))
+    earlier = read_verdict(before.verdict)
+    return Replay(
+        before, run, verdict, tuple(differences(before, run, earlier, verdict)), tuple(_measured(earlier, verdict))
+    )
+
+
+def differences(
+    before: RunDirectory, now: RunDirectory, earlier: RunVerdict, later: RunVerdict
+) -> Iterator[Difference]:
+    """In what the runs differ: the first fault and the first leader that are not the same, verdicts, findings."""
+    yield from _first("nemesis operation", _nemesis(before), _nemesis(now))
+    yield from _first("leader", _leaders(before), _leaders(now))
+    if earlier.verdict is not later.verdict:
+        yield Difference("verdict", earlier.verdict.value, later.verdict.value)
+    names = [list(dict.fromkeys(each.name for each in verdict.findings)) for verdict in (earlier, later)]
+    for name in dict.fromkeys([*names[0], *names[1]]):
+        if (name in names[0]) != (name in names[1]):
+            yield Difference("finding", name if name in names[0] else "", name if name in names[1] else "")
+
+
+def _first(what: str, before: Sequence[str], now: Sequence[str]) -> Iterator[Difference]:
+    """The first difference between two sequences, with its number."""
+    pairs = enumerate(zip_longest(before, now, fillvalue=""), 1)
+    different = next(((number, *pair) for number, pair in pairs if pair[0] != pair[1]), None)
+    if different is not None:
+        number, old, new = different
+        yield Difference(f"{what} {number} of {max(len(before), len(now))}", old, new)
+
+
+def _nemesis(run: RunDirectory) -> list[str]:
+    """The operations of the nemesis as they ended, with the nodes and links that they met."""
+    history = read_table(run.history, HISTORY)
+    return [_words(op) for op in list(ops_of(history.filter(pc.equal(history["process"], NEMESIS))))[1::2]]
+
+
+def _words(op: Op) -> str:
+    failed = f": {op.error}" if op.error else ""
+    return f"{op.f} {'' if op.value is None else op.value}{failed}".strip()
+
+
+def _leaders(run: RunDirectory) -> list[str]:
+    """The leaders in order, each with its epoch."""
+    observed = [Observation(**row) for row in read_table(run.observations, OBSERVATIONS).to_pylist()]
+    spans = state_spans(observed, max((each.time_ns for each in observed), default=0))
+    led = sorted((span.start_ns, span.node, span.epoch) for span in spans if span.state == LEADER)
+    return list(dict.fromkeys(f"n{node} in epoch {epoch}" for _, node, epoch in led))
+
+
+def _measured(earlier: RunVerdict, later: RunVerdict) -> Iterator[Difference]:
+    """The main quantities of both runs."""
+    shown = [{each.name: each for each in shown_quantities(verdict.quantities)} for verdict in (earlier, later)]
+    for name, each in shown[0].items():
+        if name in shown[1] and not each.detail:
+            yield Difference(each.title, each.text, shown[1][name].text)

@@ -1,0 +1,230 @@
+"""A failing run is shrunk, resumes, and leaves a plan and a scenario that play the same story."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from harness.model import BadInput, Verdict
+from harness.model.errors import EXIT_USAGE, EXIT_VALID
+from harness.model.scenario import Scenario
+from harness.model.story import ALL, LEADER, cut, heal, kill, mark, sleep
+from harness.planning.plan import Plan, read_request
+from harness.planning.story_steps import StoryStep
+from harness.replaying import shrink as shrink_module
+from harness.replaying.shrink import Shrinking
+from harness.replaying.shrunk import CONFIRMATIONS, Shrunk
+from harness.running import at_once
+from results.run_verdict import RunVerdict, write_verdict
+from results.store import RunDirectory
+from tests.support.command import json_lines, splitbrain
+from tests.support.stored_runs import LOST, failed_verdict, judged_run, passed_verdict, register_plan
+
+STORY = [
+    mark("a"),
+    cut(LEADER),
+    sleep(4),
+    heal(),
+    mark("b"),
+    kill(LEADER),
+    sleep(3),
+    heal(),
+    mark("c"),
+    cut(ALL),
+    heal(),
+]
+
+
+class Machine:
+    """Runs that fail if their story kills a node, without playing it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        self.played: list[Plan] = []
+        story = [StoryStep.of(step).model_dump() for step in STORY]
+        plan = register_plan(story=story, nodes=5, name="explore")
+        self.run = judged_run(tmp_path / "runs", "explore", plan, failed_verdict())
+        starting: Future[None] = Future()
+        starting.set_result(None)
+        monkeypatch.setattr(shrink_module, "start_spark", lambda _master: starting)
+        monkeypatch.setattr(shrink_module, "preflight", lambda _hosts: None)
+        monkeypatch.setattr(shrink_module, "judge_run", lambda run, _spark: self.judge(run))
+        monkeypatch.setattr(at_once, "carry_out", self.carry_out)
+
+    def carry_out(self, plan: Plan, run: RunDirectory, *_: object) -> None:
+        self.played.append(plan)
+        run.plan.write_text(plan.as_json())
+        run.enter("running", datetime.now(UTC))
+        run.enter("recorded", datetime.now(UTC))
+
+    def judge(self, run: RunDirectory) -> RunVerdict:
+        fails = any(step.f == "kill" for step in Plan.read(run.plan).story)
+        verdict = RunVerdict("run", Verdict.INVALID, "", findings=(LOST,)) if fails else passed_verdict()
+        write_verdict(run, verdict)
+        return verdict
+
+    def shrink(self, finding: str | None = None, seconds: float = 60) -> Shrunk:
+        return Shrinking(self.run, finding, seconds, 1, None, lambda _event: None).shrink()
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    return Machine(monkeypatch, tmp_path)
+
+
+def test_smallest_plan_is_found_confirmed_and_written(machine: Machine) -> None:
+    result = machine.shrink()
+    assert [step.f for step in result.plan.story] == ["kill"]
+    assert (result.plan.nodes, result.plan.seed, result.failed, result.is_confirmed) == (3, 7, 5, True)
+    assert result.is_complete
+    assert result.failing.verdict.exists()
+    request = read_request(result.folder / "plan.toml", {})
+    assert (request.story, request.nodes, request.seed) == (result.plan.story, 3, 7)
+    assert "| steps | 11 | 1 |" in (result.folder / "summary.md").read_text()
+    kept = [path for path in (result.folder / "runs").iterdir() if path.is_dir() and not path.is_symlink()]
+    assert all(RunDirectory(path).verdict.exists() for path in kept)
+    verdicts = [json.loads(RunDirectory(path).verdict.read_text())["verdict"] for path in kept]
+    assert set(verdicts) == {"invalid"}, "runs that did not fail are removed"
+
+
+def test_scenario_is_a_value_of_the_catalogue(machine: Machine) -> None:
+    result = machine.shrink()
+    names: dict[str, object] = {}
+    exec((result.folder / "scenario.py").read_text(), names)
+    scenario = names["SCENARIO"]
+    assert isinstance(scenario, Scenario)
+    assert [StoryStep.of(step) for step in scenario.story] == result.plan.story
+    assert scenario.bad is not None
+    assert scenario.bad.breaks == ("lost-write",)
+
+
+def test_shrinking_resumes_without_repeating_what_was_tried(machine: Machine) -> None:
+    first = machine.shrink()
+    played = len(machine.played)
+    again = machine.shrink()
+    assert again.plan == first.plan
+    assert len(machine.played) - played == CONFIRMATIONS
+    assert again.tried == first.tried
+
+
+def test_plan_that_fails_rarely_is_not_the_result(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kill alone fails now and then; with the pause after it, always."""
+    count = [0]
+
+    def judge(run: RunDirectory) -> RunVerdict:
+        names = [step.f for step in Plan.read(run.plan).story]
+        count[0] += 1
+        fails = "kill" in names and ("sleep" in names or count[0] % 3 == 0)
+        verdict = RunVerdict("run", Verdict.INVALID, "", findings=(LOST,)) if fails else passed_verdict()
+        write_verdict(run, verdict)
+        return verdict
+
+    monkeypatch.setattr(shrink_module, "judge_run", lambda run, _spark: judge(run))
+    result = machine.shrink()
+    assert result.is_confirmed
+    assert [step.f for step in result.plan.story if step.f in ("kill", "sleep")] == ["kill", "sleep"]
+    assert result.failing.verdict.exists()
+
+
+def test_interrupted_shrinking_leaves_the_smallest_plan_and_goes_on_from_there(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shows = Shrinking._shows
+    calls = [0]
+
+    def interrupted(self: Shrinking, run: RunDirectory) -> bool:
+        calls[0] += 1
+        if calls[0] == 4:
+            raise KeyboardInterrupt
+        return shows(self, run)
+
+    monkeypatch.setattr(Shrinking, "_shows", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        machine.shrink()
+    (folder,) = (machine.run.path.parent.parent / "shrinks").iterdir()
+    assert "was not confirmed: shrinking was interrupted" in (folder / "summary.md").read_text()
+    smaller = read_request(folder / "plan.toml", {}).story
+    assert len(smaller) < len(STORY)
+    before = len(machine.played)
+    assert [step.f for step in machine.shrink().plan.story] == ["kill"]
+    assert machine.played[before].story != Plan.read(machine.run.plan).story, "the original is not played again"
+
+
+def test_plan_that_the_system_does_not_support_is_not_played(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(plan: Plan) -> None:
+        if plan.nodes < 5:
+            raise BadInput("too few nodes")
+
+    monkeypatch.setattr(shrink_module, "refuse_impossible", refuse)
+    assert machine.shrink().plan.nodes == 5
+    assert {plan.nodes for plan in machine.played} == {5}
+
+
+def test_time_limit_leaves_the_smallest_plan_so_far(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+
+    def monotonic() -> float:
+        now[0] += 1.0
+        return now[0]
+
+    monkeypatch.setattr(shrink_module.time, "monotonic", monotonic)
+    result = machine.shrink(seconds=12)
+    assert not result.is_complete
+    assert 0 < len(result.plan.story) <= len(STORY)
+    assert "The time was over" in (result.folder / "summary.md").read_text()
+    assert tomllib.loads((result.folder / "plan.toml").read_text())["seed"] == 7
+
+
+def test_run_that_does_not_fail_again_is_refused(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shrink_module, "judge_run", lambda _run, _spark: passed_verdict())
+    with pytest.raises(BadInput, match="lost-write: expected a run that fails again, found none in 3 attempts"):
+        machine.shrink()
+    assert len(machine.played) == 3
+
+
+@pytest.mark.parametrize("finding", ["two-leaders-in-one-epoch", ""])
+def test_finding_that_the_run_does_not_have_is_refused(machine: Machine, finding: str) -> None:
+    with pytest.raises(BadInput, match=r"--finding .*: expected lost-write, which the run has"):
+        machine.shrink(finding)
+
+
+def test_run_that_passed_is_refused(tmp_path: Path) -> None:
+    run = judged_run(tmp_path, "run", register_plan(), passed_verdict())
+    result = splitbrain("shrink", run.path)
+    assert (result.code, len(result.messages)) == (EXIT_USAGE, 1)
+    assert "expected a checked run with a broken guarantee" in result.messages[0]
+
+
+@pytest.mark.netns
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_real_run_is_played_again_and_shrunk(tmp_path: Path) -> None:
+    """Half of the voters are a majority: cutting all links is enough, and the rest of the story is not needed."""
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        'switch = { "reference.mutant" = "half-is-a-majority" }\nseed = 3\nrate = 20\n'
+        '[[story]]\nf = "await"\nvalue = { condition = { name = "all_follow_leader" }, within_seconds = 60 }\n'
+        '[[story]]\nf = "pause"\nvalue = { who = "follower" }\n[[story]]\nf = "heal"\n'
+        '[[story]]\nf = "cut"\nvalue = { who = "all", direction = "both" }\n[[story]]\nf = "sleep"\nvalue = 4\n'
+    )
+    store = tmp_path / "runs"
+    first = splitbrain("run", "--plan", plan, "--store", store)
+    assert "INVALID" in first.out, first
+    again = splitbrain("replay", "latest", "--store", store, "--json")
+    (replayed,) = json_lines(again)
+    assert replayed["verdict"] == "invalid", again.messages
+    assert {each["what"] for each in replayed["quantities"]} >= {"longest commit gap"}
+    name = Path(replayed["before"]).name
+    shrunk = splitbrain(
+        "shrink", store / name, "--time-limit", "60", "--finding", "two-leaders-in-one-epoch", "--json",
+        "--at-once", "3", timeout_seconds=200,
+    )  # fmt: skip
+    assert shrunk.code == EXIT_VALID, shrunk
+    (result,) = json_lines(shrunk)
+    assert result["failed"] >= 4
+    assert result["after"]["faults"] == 1 or not result["complete"], "a busy machine may be too slow for all"
+    assert result["after"]["steps"] < result["before"]["steps"]
