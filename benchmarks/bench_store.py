@@ -1,8 +1,8 @@
 """How long a large store takes: listing its runs, and comparing two halves of them.
 
 The store has generated runs, 10,000 by default, each with plan, status and verdict. `runs` reads them all the first
-time and their table from then on; `compare` runs one query on Spark. The baseline, in the same run, is reading every
-verdict once, without anything else.
+time and their table from then on; `compare` runs one query on Spark; `serve` reads the table for a page. The baseline,
+in the same run, is reading every verdict once, without anything else.
 
     .venv/bin/python benchmarks/bench_store.py [RUNS]
 """
@@ -27,6 +27,8 @@ from harness.judging.known import Known
 from harness.model import Finding, Quantity, Verdict
 from harness.planning.plan import Plan
 from harness.planning.story_steps import StoryStep
+from harness.serving.application import application
+from harness.serving.store import MAX_AGE_SECONDS
 from results.files import write_json
 from results.run_verdict import RunVerdict, write_verdict
 from results.store import RunDirectory
@@ -34,6 +36,7 @@ from results.store import RunDirectory
 RUNS = 10_000
 CASES = 100
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+PAGES = ("/", "/runs", "/runs?text=case-7", "/trends")
 LOST = Finding("register", "lost-write", "invalid", "the write of 7 was lost")
 
 
@@ -68,6 +71,13 @@ def compare(store: Path) -> None:
     assert len(result.of("newly failing")) == CASES // 10, result.headline
 
 
+def browse(store: Path, address: str) -> float:
+    """How long a page of `serve` takes when its rows are too old to be shown."""
+    client = application(store, Known()).test_client()
+    time.sleep(MAX_AGE_SECONDS)
+    return seconds(lambda: client.get(address).get_data())
+
+
 def main() -> None:
     """Print the table."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else RUNS
@@ -78,12 +88,14 @@ def main() -> None:
         first, again = seconds(lambda: index(store)), seconds(lambda: index(store))
         spark_session()
         compared = [seconds(lambda: compare(store)) for _ in range(2)]
+        pages = {address: browse(store, address) for address in PAGES}
     rows = [
         ("reading every verdict (baseline)", baseline, 1.0),
         ("runs, first time", first, first / baseline),
         ("runs, from then on", again, again / baseline),
         ("compare, first time", compared[0], compared[0] / baseline),
         ("compare, from then on", compared[1], compared[1] / baseline),
+        *((f"serve, {address}", taken, taken / baseline) for address, taken in pages.items()),
     ]
     print(tabulate(rows, headers=(f"{count:,} runs", "seconds", "ratio"), floatfmt=".2f"))
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any, Final
 
@@ -108,6 +108,11 @@ class NightSummary:
             found.setdefault(key, Counter())[job.outcome or "not run"] += 1
         return sorted(found.items(), key=lambda item: (-item[1]["failed"], -item[1]["unknown"]))
 
+    def with_reports(self, addresses: Mapping[str, str]) -> NightSummary:
+        """The summary with other addresses of the reports, by run; "" where there is none."""
+        jobs = tuple(replace(job, report=addresses.get(job.run, "")) for job in self.jobs)
+        return replace(self, jobs=jobs)
+
     @property
     def troubled(self) -> list[JobSummary]:
         """The jobs that did not pass, failed ones first."""
@@ -197,11 +202,12 @@ def _add_result(element: ET.Element, job: JobSummary) -> None:
 
 def page(summary: NightSummary) -> str:
     """The summary as one HTML page, without scripts; its links lead to the reports of the runs."""
-    return (
-        _environment()
-        .get_template("night.html.j2")
-        .render(summary=summary, headers=HEADERS, rows=_rows(summary), title=_title, short=_short)
-    )
+    return _environment().get_template("night.html.j2").render(page_values(summary))
+
+
+def page_values(summary: NightSummary) -> dict[str, Any]:
+    """What the template night_body.html.j2 needs."""
+    return {"summary": summary, "headers": HEADERS, "rows": _rows(summary), "title": _title, "short": _short}
 
 
 @cache

@@ -31,6 +31,7 @@ from harness.commands import (
     run,
     runs,
     scenarios,
+    serve,
     sharing,
     workloads,
 )
@@ -63,6 +64,7 @@ for module in (
     compare,
     replay,
     runs,
+    serve,
     sharing,
     workloads,
     doctor,

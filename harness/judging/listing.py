@@ -15,7 +15,10 @@ from harness.judging.index import RunRow, index
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs to list: those that match everything that is given, at most the newest `limit`."""
+    """Which runs to list: those that match everything that is given, at most the newest `limit`.
+
+    text is searched in names, problems, seeds and commands, whatever its case.
+    """
 
     system: str | None = None
     workload: str | None = None
@@ -24,6 +27,7 @@ class RunFilter:
     status: str | None = None
     night: str | None = None
     limit: int | None = None
+    text: str | None = None
 
     def matches(self, row: RunRow) -> bool:
         """Whether a run is one of them; a system also by its name without the version."""
@@ -34,7 +38,13 @@ class RunFilter:
             and self.verdict in (None, row.verdict)
             and self.status in (None, row.status)
             and self.night in (None, row.night)
+            and (self.text is None or self.text.lower() in _searched(row))
         )
+
+
+def _searched(row: RunRow) -> str:
+    problems = (text for problem in row.problems for text in (problem.name, problem.message))
+    return "\n".join((row.run, row.case, row.variant, str(row.seed), row.command, row.damage, *problems)).lower()
 
 
 def listed(store: Path, wanted: RunFilter) -> list[RunRow]:

@@ -29,7 +29,7 @@ def latency_chart(side: SideData, duration_ns: int) -> ET.Element:
     scale = time_scale(duration_ns)
     low, high = _decades(side.latencies)
     heights = Scale(low, high, BOTTOM, TOP)
-    grid = [_grid_line(_power_of_ms(power), heights(power)) for power in range(low, high + 1)]
+    grid = [grid_line(_power_of_ms(power), heights(power)) for power in range(low, high + 1)]
     points = [_point(point, scale, heights) for point in side.latencies]
     lines = [_quantile(name, side.quantiles, scale, heights) for name in QUANTILES] if side.quantiles else []
     title = f"Latency of client operations, {side.name}"
@@ -72,7 +72,7 @@ def throughput_chart(side: SideData, duration_ns: int) -> ET.Element:
     scale = time_scale(duration_ns)
     high = max(max(each.ok, each.fail, each.info) for each in side.load)
     heights = Scale(0, max(high, 1), BOTTOM, TOP)
-    grid = [_grid_line(f"{count:g}", heights(count)) for count in ticks(max(high, 1), 4)]
+    grid = [grid_line(f"{count:g}", heights(count)) for count in ticks(max(high, 1), 4)]
     steps = [_steps(outcome, side.load, scale, heights) for outcome in OUTCOMES]
     title = f"Client operations completed per second, {side.name}"
     return _chart(title, "operations per second", side.faults, scale, [*grid, *steps])
@@ -92,7 +92,8 @@ def _power_of_ms(power: int) -> str:
     return f"{10.0**power:g} ms" if power < 3 else f"{10 ** (power - 3)} s"
 
 
-def _grid_line(text: str, y: float) -> ET.Element:
+def grid_line(text: str, y: float) -> ET.Element:
+    """A horizontal line at a value of the vertical axis, with the value as text."""
     line = element("path", d=f"M{LEFT} {y:.2f}H{WIDTH - RIGHT}", class_="grid")
     return element("g", line, label(text, LEFT - 8, y + 3.5, "tick", "end"))
 

@@ -140,11 +140,11 @@ def fill(directory: Path) -> tuple[EnvironmentFailure, int]:
     accepted = 0
     try:
         while accepted < 2_000_000:
-            recorder.record(Op("invoke", "write", value=os.urandom(500).hex()))
-            accepted += 1
-            if accepted % 100 == 0:
-                before = len(chunks(directory))
-                wait_until(lambda: len(chunks(directory)) > before or recorder._failure is not None, "a flush")  # noqa: B023
+            before = len(chunks(directory))
+            for _ in range(100):
+                recorder.record(Op("invoke", "write", value=os.urandom(500).hex()))
+                accepted += 1
+            wait_until(lambda: len(chunks(directory)) > before or recorder._failure is not None, "a flush")  # noqa: B023
     except EnvironmentFailure as failure:
         recorder.close()
         return failure, accepted
