@@ -7,8 +7,8 @@ Contains rendering. harness.serving has the routes and finds the values.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from typing import Final
 
@@ -36,7 +36,7 @@ def _environment() -> Environment:
             "tone": lambda outcome: TONES.get(outcome or "", "tolerated"),
             "title": title_of,
             "duration": lambda seconds: duration_text(seconds * 1000),
-            "median": statistics.median,
+            "when": _when,
         }
     )
 
@@ -77,6 +77,11 @@ def quantities_side_by_side(left: SideData, right: SideData) -> Iterator[tuple[s
     for shown in shown_quantities(both.values()):
         texts = [_text(both[shown.name], side) for side in values]
         yield shown.title, texts[0], texts[1]
+
+
+def _when(iso: str) -> str:
+    """A time of the store's table, to the second."""
+    return f"{datetime.fromisoformat(iso).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _text(quantity: Quantity, values: dict[str, float]) -> str:
