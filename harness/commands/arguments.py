@@ -5,7 +5,7 @@ Contains what a word on the command line means. Does not contain flags (options.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +14,7 @@ import typer
 from harness import plugins
 from harness.commands.options import STORE
 from harness.model import BadInput
-from results.store import LATEST, runs
+from results.store import LATEST, RunDirectory, runs
 
 
 def run_path(word: str, store: Path) -> Path:
@@ -31,6 +31,11 @@ def run_path(word: str, store: Path) -> Path:
     if found:
         raise BadInput(f"{word}: expected one run in {store}, found {len(found)}: {', '.join(found[:3])}, …")
     raise BadInput(f"{word}: expected a path, or the name of a run in {store}, its beginning, or {LATEST}")
+
+
+def is_store(paths: Sequence[Path]) -> bool:
+    """Whether the paths are one folder of stored runs, which is no run itself."""
+    return len(paths) == 1 and not RunDirectory(paths[0]).status_file.exists() and bool(runs(paths[0]))
 
 
 def completed(words: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
@@ -51,7 +56,7 @@ RunsOrHistories = Annotated[
     list[str],
     typer.Argument(
         metavar="RUN…",
-        help=f"{RUN_HELP} With --model, files with histories.",
+        help=f"{RUN_HELP} Or a folder of runs; with --model, files with histories.",
         show_default=False,
         autocompletion=completed(_run_names),
     ),

@@ -161,7 +161,7 @@ def row_of(run: RunDirectory, part_of: RunDirectory | None = None) -> RunRow:
 
 def _read(run: RunDirectory, part_of: RunDirectory | None) -> RunRow:
     times, kind = run.times, run.kind
-    plan, origin = _plan_of(run), read_origin(part_of or run)
+    plan, origin = plan_of(run), read_origin(part_of or run)
     if problem := damaged_journal(run):
         raise BadInput(problem)
     row = RunRow(
@@ -176,7 +176,7 @@ def _read(run: RunDirectory, part_of: RunDirectory | None) -> RunRow:
     )
     if plan is not None:
         row = _with_plan(row, plan)
-    return _with_verdict(row, plan, read_verdict(run.verdict)) if run.verdict.exists() else row
+    return with_verdict(row, plan, read_verdict(run.verdict)) if run.verdict.exists() else row
 
 
 def _with_plan(row: RunRow, plan: Plan) -> RunRow:
@@ -195,7 +195,8 @@ def _with_plan(row: RunRow, plan: Plan) -> RunRow:
     )
 
 
-def _with_verdict(row: RunRow, plan: Plan | None, verdict: RunVerdict) -> RunRow:
+def with_verdict(row: RunRow, plan: Plan | None, verdict: RunVerdict) -> RunRow:
+    """The row with this verdict."""
     outcome = OUTCOMES[tone_of(verdict.headline or verdict.verdict.value).value]
     return replace(
         row,
@@ -238,7 +239,7 @@ def case_of(plan: Plan) -> str:
     return f"{plan.workload} with {','.join(sorted(_faults(plan))) or 'no faults'}"
 
 
-def _plan_of(run: RunDirectory) -> Plan | None:
+def plan_of(run: RunDirectory) -> Plan | None:
     """The run's plan, or that of a reproduction's first run; None if there is none yet."""
     own = run.sides() if run.kind == "reproduction" else [run]
     if not own or (own[0].status == "created" and not own[0].plan.exists()):

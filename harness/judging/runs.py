@@ -39,6 +39,16 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
 
     Raises BadInput where its plan or tables cannot be read.
     """
+    run_verdict = verdict_on_run(run, spark)
+    write_verdict(run, run_verdict)
+    write_text(run.junit, junit([run_verdict]))
+    write_run_report(run, run_verdict)
+    run.enter("judged", datetime.now(UTC))
+    return run_verdict
+
+
+def verdict_on_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
+    """Check a recorded run. Raises BadInput where its plan or tables cannot be read."""
     from checkers.framework.contract import JudgeSettings
     from checkers.run_checks import judge
     from checkers.runs.measures import CHECK as MEASURES_OF_SIDE
@@ -55,7 +65,7 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
     findings = _in_order(plan, (*results.findings, *_interrupted(run)))
     expectations = _expectations(plan, {quantity.name: quantity.value for quantity in results.quantities}, findings)
     verdict = verdict_of(findings)
-    run_verdict = RunVerdict(
+    return RunVerdict(
         name=run.name,
         verdict=verdict,
         summary=run_summary(verdict, findings, expectations),
@@ -68,20 +78,27 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
         versions=plan.versions,
         command=plan.command,
     )
-    write_verdict(run, run_verdict)
-    write_text(run.junit, junit([run_verdict]))
-    write_run_report(run, run_verdict)
-    run.enter("judged", datetime.now(UTC))
-    return run_verdict
 
 
 def judge_reproduction(
     reproduction: RunDirectory, scenario: Scenario, command: str, verdicts: Mapping[str, RunVerdict]
 ) -> RunVerdict:
     """Judge a reproduction by the verdicts on its runs, which come by name; writes the same files as judge_run."""
+    run_verdict = verdict_on_reproduction(reproduction, scenario, command, verdicts)
+    write_verdict(reproduction, run_verdict)
+    write_text(reproduction.junit, junit([run_verdict, *(verdicts[side.name] for side in reproduction.sides())]))
+    write_reproduction_report(reproduction, scenario, run_verdict, verdicts)
+    reproduction.enter("judged", datetime.now(UTC))
+    return run_verdict
+
+
+def verdict_on_reproduction(
+    reproduction: RunDirectory, scenario: Scenario, command: str, verdicts: Mapping[str, RunVerdict]
+) -> RunVerdict:
+    """Judge a reproduction by the verdicts on its runs, which come by name."""
     sides = [(side, verdicts[side.name]) for side in reproduction.sides()]
     verdict = reproduction_verdict(scenario, [(side.name, run_verdict) for side, run_verdict in sides])
-    run_verdict = RunVerdict(
+    return RunVerdict(
         name=scenario.id,
         verdict=verdict,
         summary=_reproduction_summary(verdict, sides),
@@ -93,11 +110,6 @@ def judge_reproduction(
         versions={f"{side.name} {name}": text for side, judged in sides for name, text in judged.versions.items()},
         command=command,
     )
-    write_verdict(reproduction, run_verdict)
-    write_text(reproduction.junit, junit([run_verdict, *(judged for _, judged in sides)]))
-    write_reproduction_report(reproduction, scenario, run_verdict, verdicts)
-    reproduction.enter("judged", datetime.now(UTC))
-    return run_verdict
 
 
 def write_run_report(run: RunDirectory, run_verdict: RunVerdict) -> None:

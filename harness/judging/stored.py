@@ -34,18 +34,27 @@ def check_paths(paths: Sequence[Path], master: str | None, report: Report) -> It
     histories = (table for each in directories for table in each.path.glob("**/history/*.parquet"))
     starting = start_spark(master, sum(table.stat().st_size for table in histories))
     for directory in directories:
-        for run in _runs_in(directory):
-            _refuse_damaged(run)
+        refuse_damaged(directory)
     report("waiting for Spark")
     spark = starting.result()
     for directory in directories:
         yield directory, check_directory(directory, spark, report)
 
 
-def check_directory(directory: RunDirectory, spark: SparkSession, report: Report) -> RunVerdict:
-    """Check a run, or a reproduction with all its runs. Raises BadInput where one of them cannot be read."""
-    from harness.judging.runs import judge_reproduction, judge_run  # imported meanwhile, while Java started
+def check_directory(
+    directory: RunDirectory, spark: SparkSession, report: Report, is_written: bool = True
+) -> RunVerdict:
+    """Check a run, or a reproduction with all its runs, and write the results into their directories if is_written.
 
+    Raises BadInput where one of them cannot be read.
+    """
+    from harness.judging import runs as judging  # imported meanwhile, while Java started
+
+    judge_run, judge_reproduction = (
+        (judging.judge_run, judging.judge_reproduction)
+        if is_written
+        else (judging.verdict_on_run, judging.verdict_on_reproduction)
+    )
     verdicts: dict[str, RunVerdict] = {}
     for run in _runs_in(directory):
         report(f"checking {run.name}")
@@ -84,11 +93,12 @@ def _runs_in(directory: RunDirectory) -> list[RunDirectory]:
     return sides
 
 
-def _refuse_damaged(run: RunDirectory) -> None:
-    """Raise BadInput for a run whose plan or tables cannot be read."""
-    Plan.read(run.plan)
-    for folder, schema in tables_of(run):
-        chunk_files(folder, schema)
+def refuse_damaged(directory: RunDirectory) -> None:
+    """Raise BadInput for a run whose plan or tables cannot be read, and for a reproduction with one."""
+    for run in _runs_in(directory):
+        Plan.read(run.plan)
+        for folder, schema in tables_of(run):
+            chunk_files(folder, schema)
 
 
 def _require_history(run: RunDirectory) -> None:
