@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from harness import plugins
 from harness.model import BadInput
 from harness.model.suggestions import did_you_mean
-from harness.planning.plan import RUN_NAME, SEED, Features, HostName, checked, system_name
+from harness.planning.plan import RUN_NAME, SEED, AbsolutePath, Features, HostName, checked, system_name
 from harness.text_files import read_toml
 from nemesis.arguments import NODES_MAX
 
@@ -46,7 +46,7 @@ class Entry(_Keys):
     features: Features = Field(default={}, description="Levels that Kafka is formatted with.")
     times: int = Field(default=1, ge=1, le=100_000, description="Runs of each scenario, system and variant.")
     hosts: HostName = Field(default="netns", description="Kind of host that nodes run on.")
-    inventory: str | None = Field(default=None, description="TOML file that lists the machines of ssh hosts.")
+    inventory: AbsolutePath | None = Field(default=None, description="TOML file that lists the machines of ssh hosts.")
     nodes: int | None = Field(default=None, ge=1, le=NODES_MAX, description="Number of nodes of scenarios.")
     run_seconds: float = Field(default=25.0, ge=5, le=3_600, description="Duration of an exploration's faults.")
 

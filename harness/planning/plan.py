@@ -49,6 +49,9 @@ def _absolute(path: str) -> str:
     return str(Path(path).absolute())
 
 
+AbsolutePath = Annotated[str, AfterValidator(_absolute)]
+
+
 def system_name(name: str) -> str:
     """The name. Raises ValueError for what cannot be a system; harness.plugins.system says whether it is installed."""
     family, colon, version = name.partition(":")
@@ -99,7 +102,7 @@ class Target(BaseModel):
         description="NAME=LEVEL that Kafka is formatted with, e.g. transaction.version=1; can be repeated.",
     )
     hosts: HostName = Field(default="netns", description="Kind of host that nodes run on.")
-    inventory: Annotated[str, AfterValidator(_absolute)] | None = Field(
+    inventory: AbsolutePath | None = Field(
         default=None, description="TOML file that lists the machines for --hosts ssh."
     )
 

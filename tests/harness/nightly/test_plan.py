@@ -74,3 +74,9 @@ def test_bad_plan_is_refused_with_the_place(tmp_path: Path, text: str, problem: 
         plan_of(tmp_path, text)
     assert problem in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+def test_inventory_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    entry = Entry.model_validate({"explore": True, "hosts": "ssh", "inventory": "machines.toml"})
+    assert entry.inventory == str(tmp_path / "machines.toml")
