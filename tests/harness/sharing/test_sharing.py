@@ -194,7 +194,11 @@ def test_small_archive_that_grows_is_refused(tmp_path: Path, monkeypatch: pytest
         import_bundle(many, tmp_path / "store")
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", gzip.compress(b"no tar"), gzip.compress(b"x" * 2000)[:-9]])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"PK\x03\x04", gzip.compress(b"no tar"), gzip.compress(b"x" * 2000)[:-9]],
+    ids=["empty", "zip", "no tar", "truncated"],
+)
 def test_file_that_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.tar.gz").write_bytes(content)
     with pytest.raises(BadInput, match="expected an archive of a run"):
