@@ -68,6 +68,11 @@ class Recorder:
         with self._lock:
             self._observations.append(observation_row(observation))
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether the disk has refused a write."""
+        return self._failure is not None
+
     def close(self) -> None:
         """Write the remaining rows. Raises EnvironmentFailure after a failed write, unless it was raised before."""
         self._closing = True

@@ -99,7 +99,7 @@ async def _carry_out(
         report(Phase(f"starting {cluster.label}"))
         for node in views:
             await processes.start(node)
-        async with _background(recorder.report_regularly(observer.leader)):
+        async with _background(recorder.report_regularly(observer.leader, stop)):
             await _interpret(cluster, environment, nemesis, clock, recorder, stop)
         recorder.report_operations()
         report(Phase("stopping the servers and collecting their logs", "collection"))

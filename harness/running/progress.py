@@ -61,9 +61,14 @@ class RunProgress:
         if is_claim and observation.epoch is not None:
             self._epochs[observation.node] = observation.epoch
 
-    async def report_regularly(self, leader: Callable[[], int | None]) -> None:
-        """Report the leader and the number of operations whenever they have changed; runs until it is cancelled."""
+    async def report_regularly(self, leader: Callable[[], int | None], stop: asyncio.Event) -> None:
+        """Report the leader and the number of operations whenever they have changed; runs until it is cancelled.
+
+        Sets stop once the recorder has failed: a story that waits records nothing, and would not notice.
+        """
         while True:
+            if self._recorder.has_failed:
+                stop.set()
             node = leader()
             self._report_change(Leadership(node, None if node is None else self._epochs.get(node)))
             self.report_operations()

@@ -56,28 +56,58 @@ def test_fault_that_the_hosts_do_not_support_is_refused_before_the_story_starts(
     assert (run.status, list(read_history(run.history))) == ("interrupted", [])
 
 
-@pytest.mark.netns
-def test_full_disk_ends_the_run_in_one_line_and_the_recorded_history_is_readable(tmp_path):
-    """The store is a file system that is filled once the history has begun; the runs are then copied out."""
+WAITS = """
+nodes = 3
+story = [
+    { f = "await", value = { condition = { name = "all_follow_leader" }, within_seconds = 60 } },
+    { f = "await", value = { condition = { name = "is_candidate", node = 1 }, within_seconds = 600 } },
+]
+"""
+
+
+def filled(tmp_path, chunk, *arguments):
+    """A run whose store is a file system that is filled once this chunk exists; its result, and a copy of the run."""
     full, kept = tmp_path / "full", tmp_path / "kept"
     full.mkdir()
     script = (
-        'mount -t tmpfs -o size=160m none "$1" && '
-        '{ "$2" run --workload register --faults none --rate 1000 --time-limit 60 --store "$1/runs" & pid=$!; '
-        'until ls "$1"/runs/*/history/00000005.parquet; do kill -0 $pid || break; sleep 0.1; done >/dev/null 2>&1; '
-        'dd if=/dev/zero of="$1/filler" bs=64k 2>/dev/null; wait $pid; code=$?; cp -r "$1/runs" "$3"; exit $code; }'
+        'full=$1 command=$2 kept=$3 chunk=$4; shift 4; mount -t tmpfs -o size=160m none "$full" && '
+        '{ "$command" run "$@" --store "$full/runs" & pid=$!; '
+        'until ls "$full"/runs/*/$chunk; do kill -0 $pid || break; sleep 0.1; done >/dev/null 2>&1; '
+        'dd if=/dev/zero of="$full/filler" bs=64k 2>/dev/null; wait $pid; code=$?; cp -r "$full/runs" "$kept"; '
+        "exit $code; }"
     )
-    argv = enclose(["sh", "-c", script, "fill", str(full), COMMAND, str(kept)], Privilege.detect())
-    result = subprocess.run(argv, capture_output=True, text=True, timeout=60, env=environment(), check=False)
+    argv = ["sh", "-c", script, "fill", str(full), COMMAND, str(kept), chunk, *arguments]
+    enclosed = enclose(argv, Privilege.detect())
+    result = subprocess.run(enclosed, capture_output=True, text=True, timeout=60, env=environment(), check=False)
+    (run,) = runs(kept)
+    return result, run
+
+
+def assert_no_space(result):
+    """One line says that the disk is full."""
     *_, last = result.stderr.splitlines()
     assert result.returncode == EXIT_INTERNAL, result.stderr
     assert last.startswith("splitbrain: ")
     assert "No space left on device" in last
     assert "Traceback" not in result.stderr
-    (run,) = runs(kept)
+
+
+@pytest.mark.netns
+def test_full_disk_ends_the_run_in_one_line_and_the_recorded_history_is_readable(tmp_path):
+    flags = ("--workload", "register", "--faults", "none", "--rate", "1000", "--time-limit", "60")
+    result, run = filled(tmp_path, "history/00000005.parquet", *flags)
+    assert_no_space(result)
     ops = list(read_history(run.history))
     assert [op.index for op in ops] == list(range(len(ops)))
     assert len(ops) > 100
+
+
+@pytest.mark.netns
+def test_full_disk_is_noticed_while_a_story_waits(tmp_path):
+    (tmp_path / "waits.toml").write_text(WAITS)
+    result, run = filled(tmp_path, "history/*.parquet", "--plan", str(tmp_path / "waits.toml"))
+    assert_no_space(result)
+    assert [op.f for op in read_history(run.history)][-1] == "await"
 
 
 @pytest.mark.netns
