@@ -248,11 +248,9 @@ def runs(store: Path) -> list[RunDirectory]:
 
 
 def _runs(store: Path) -> Iterator[RunDirectory]:
-    # A name with a dot is that of a run that is being imported or removed.
-    for path in store.glob("*/"):
-        if (
-            path.name != LATEST
-            and not path.name.startswith(".")
-            and any((path / name).exists() for name in SIGNS_OF_A_RUN)
-        ):
-            yield RunDirectory(path)
+    with suppress(OSError), os.scandir(store) as entries:
+        for entry in entries:
+            # A name with a dot is that of a run that is being imported or removed.
+            is_run = entry.name != LATEST and not entry.name.startswith(".") and entry.is_dir()
+            if is_run and any(os.path.exists(f"{entry.path}/{name}") for name in SIGNS_OF_A_RUN):
+                yield RunDirectory(Path(entry.path))
