@@ -14,7 +14,7 @@ session judges all tests of a process. docs/pytest.md has a whole example.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,18 +104,43 @@ def splitbrain_store(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture
-def splitbrain_run(splitbrain_store: Path) -> Callable[..., PlayedRun]:
+def splitbrain_cluster() -> Mapping[str, Any]:
+    """The cluster of every run: keys of a plan file, e.g. system, hosts, nodes. A test module overrides it."""
+    return {}
+
+
+@pytest.fixture
+def splitbrain_workload() -> Mapping[str, Any]:
+    """The load of every run: keys of a plan file, e.g. workload, rate. A test module overrides it."""
+    return {}
+
+
+@pytest.fixture
+def splitbrain_nemesis() -> Mapping[str, Any]:
+    """The faults of every run: story, or keys of a plan file such as faults. A test module overrides it."""
+    return {}
+
+
+@pytest.fixture
+def splitbrain_run(
+    splitbrain_store: Path,
+    splitbrain_cluster: Mapping[str, Any],
+    splitbrain_workload: Mapping[str, Any],
+    splitbrain_nemesis: Mapping[str, Any],
+) -> Callable[..., PlayedRun]:
     """A function that plays and judges a run; its arguments are the keys of a plan file, e.g. system, nodes, workload.
 
-    story takes steps of harness.model.story. The function raises BadInput for what a plan file is refused for.
+    They precede those of the fixtures. story takes steps of harness.model.story. The function raises BadInput for what
+    a plan file is refused for.
     """
 
-    def play(**values: Any) -> PlayedRun:
+    def play(**given: Any) -> PlayedRun:
         from harness.model.story import Step
         from harness.planning.plan import Request, checked
         from harness.planning.story_steps import StoryStep
         from harness.running.run import run_request
 
+        values = {**splitbrain_cluster, **splitbrain_workload, **splitbrain_nemesis, **given}
         story = [StoryStep.of(step) if isinstance(step, Step) else step for step in values.pop("story", ())]
         request = checked(Request, {**values, "story": story})
         return PlayedRun(*run_request(request, splitbrain_store, None, lambda _event: None))
@@ -124,15 +149,18 @@ def splitbrain_run(splitbrain_store: Path) -> Callable[..., PlayedRun]:
 
 
 @pytest.fixture
-def splitbrain_reproduce(splitbrain_store: Path) -> Callable[..., PlayedRun]:
-    """A function that reproduces a scenario by its id; its arguments are the options of `splitbrain reproduce`."""
+def splitbrain_reproduce(splitbrain_store: Path, splitbrain_cluster: Mapping[str, Any]) -> Callable[..., PlayedRun]:
+    """A function that reproduces a scenario by its id, on the cluster of the fixture.
 
-    def reproduce(scenario: str, **values: Any) -> PlayedRun:
+    Its arguments are the options of `splitbrain reproduce`.
+    """
+
+    def reproduce(scenario: str, **given: Any) -> PlayedRun:
         from harness import plugins
         from harness.planning.plan import ReproductionRequest, checked
         from harness.running.reproduce import reproduce_scenarios
 
-        request = checked(ReproductionRequest, values)
+        request = checked(ReproductionRequest, {**splitbrain_cluster, **given})
         scenarios = [plugins.scenario(scenario)]
         (reproduced,) = reproduce_scenarios(scenarios, request, splitbrain_store, None, lambda _event: None)
         return PlayedRun(*reproduced)

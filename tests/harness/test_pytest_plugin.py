@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.model import Finding, Quantity, Verdict
+from harness.planning.plan import Plan
 from harness.pytest_plugin import PlayedRun, message_of
 from results.run_verdict import ExpectationResult, RunVerdict
 from results.store import RunDirectory, new_run
@@ -31,8 +32,12 @@ def pytest_in(folder: Path, text: str, *flags: str) -> subprocess.CompletedProce
 
 def example() -> str:
     """The test file in the documentation."""
-    (text,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "pytest.md").read_text(), re.DOTALL)
-    return str(text)
+    return examples()[0]
+
+
+def examples() -> list[str]:
+    """The parts of test files in the documentation."""
+    return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "pytest.md").read_text(), re.DOTALL)
 
 
 @pytest.mark.netns
@@ -44,6 +49,35 @@ def test_example_of_the_documentation_passes(tmp_path: Path) -> None:
     assert "3 passed" in result.stdout
     assert len([path for path in (tmp_path / "store").glob("2*") if path.is_dir()]) == 3
     assert not (tmp_path / ".hypothesis").exists()
+
+
+@pytest.mark.netns
+@pytest.mark.spark
+@pytest.mark.timeout(280)
+def test_fixtures_set_cluster_load_and_faults_of_every_run(tmp_path: Path) -> None:
+    text = "import pytest\n" + examples()[1].replace('"kafka:4.3.1"', '"reference"').replace("20}", "4}")
+    result = pytest_in(tmp_path, text, "--splitbrain-store", str(tmp_path / "store"), "-k", "reference0")
+    assert result.returncode == 0, result.stdout + result.stderr
+    (run,) = (RunDirectory(path) for path in (tmp_path / "store").glob("2*"))
+    plan = Plan.read(run.plan)
+    assert (plan.system, plan.nodes, plan.workload, plan.rate_per_second, plan.seed) == (
+        "reference",
+        3,
+        "register",
+        50,
+        7,
+    )
+    assert {step.f for step in plan.story} & {"cut", "cut_links", "kill"}
+
+
+def test_unknown_key_of_a_fixture_is_refused(tmp_path: Path) -> None:
+    text = (
+        "import pytest\n@pytest.fixture\ndef splitbrain_cluster(): return {'node': 3}\n"
+        "def test_it(splitbrain_run): splitbrain_run()\n"
+    )
+    result = pytest_in(tmp_path, text)
+    assert result.returncode == 1
+    assert "node: expected" in result.stdout
 
 
 @pytest.mark.netns
