@@ -2,8 +2,10 @@
 
     shrunk = Shrinking(run, finding=None, time_limit_seconds=1800, …).shrink()
 
-A candidate is played up to ATTEMPTS times, several at a time, and accepted at the first run that shows the finding.
-What was tried is on disk, in `results/shrinks/RUN/`, so the same command resumes where an interrupted one stopped:
+A candidate is played up to ATTEMPTS times, several at a time. If most runs of the original show the finding, most runs
+of a candidate have to; otherwise one is enough. Accepted at one failure in three, stories that fail ever more rarely
+would follow each other. What was tried is on disk, in `results/shrinks/RUN/`, so the same command resumes where an
+interrupted one stopped:
 
     tried.jsonl     one line per candidate        runs/           the runs that failed; others are removed
     plan.toml       the smallest plan so far      scenario.py     the same as a value for the catalogue
@@ -19,7 +21,7 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -35,7 +37,16 @@ from harness.planning.plan import Plan, request_of
 from harness.planning.preflight import preflight
 from harness.recovery.heal import heal_before_a_run
 from harness.replaying.reductions import reduced
-from harness.replaying.shrunk import CONFIRMATIONS, CONFIRMED_MIN, Shrunk, scenario_of, size_of, summary_of, toml_of
+from harness.replaying.shrunk import (
+    CONFIRMATIONS,
+    CONFIRMED_MIN,
+    Shrunk,
+    outcome_text,
+    scenario_of,
+    size_of,
+    summary_of,
+    toml_of,
+)
 from harness.running.at_once import PendingRun, ended_runs
 from harness.running.run import refuse_impossible
 from results.files import write_text
@@ -43,6 +54,8 @@ from results.run_verdict import RunVerdict, read_verdict
 from results.store import RunDirectory
 
 ATTEMPTS: Final = 3
+MAJORITY: Final = 2
+"""How many runs of a candidate have to fail, if so many of the original's do."""
 DEADLINE_SECONDS: Final = 600.0
 """A run that takes longer is ended, and does not show the finding."""
 FOLDER: Final = "shrinks"
@@ -73,6 +86,7 @@ class Shrinking:
         self._store = self._folder / "runs"
         self._deadline = time.monotonic() + time_limit_seconds
         self._at_once, self._master, self._on_event = at_once, master, on_event
+        self._needed = 1
         self._tried = {each["key"]: each for each in _lines(self._folder / "tried.jsonl")}
         self._accepted: list[tuple[Plan, RunDirectory]] = []
 
@@ -100,38 +114,57 @@ class Shrinking:
     def _reduce(self) -> bool:
         """Reduce the plan; whether that went to its end before the time was over."""
         try:
-            if not self._fails("the run as it was", self._original):
+            if not self._original_fails():
                 raise BadInput(f"{self._finding}: expected a run that fails again, found none in {ATTEMPTS} attempts")
             reduced(self._original, self._fails)
         except OutOfTime:
             return False
         return True
 
-    def _fails(self, text: str, plan: Plan) -> bool:
-        """Whether the finding appears in one of ATTEMPTS runs of the plan. Raises OutOfTime."""
-        key = hashlib.sha256(plan.model_dump_json(exclude={"command", "versions", "drawn_from"}).encode()).hexdigest()
-        tried = self._tried.get(key) or self._try(key, text, plan)
-        if tried["fails"]:
-            self._accepted.append((plan, RunDirectory(Path(tried["run"]))))
-        return bool(tried["fails"])
+    def _original_fails(self) -> bool:
+        """Whether the original fails in any of ATTEMPTS runs; how many do decides what is needed of a candidate."""
+        tried = self._outcome("the run as it was", self._original, ATTEMPTS)
+        is_accepted = self._accept(self._original, tried)
+        self._needed = MAJORITY if tried["failed"] >= MAJORITY else 1
+        return is_accepted
 
-    def _try(self, key: str, text: str, plan: Plan) -> dict[str, Any]:
-        """Play a candidate and record whether it fails."""
+    def _fails(self, text: str, plan: Plan) -> bool:
+        """Whether the finding appears in enough of ATTEMPTS runs of the plan. Raises OutOfTime."""
+        return self._accept(plan, self._outcome(text, plan, self._needed))
+
+    def _accept(self, plan: Plan, tried: Mapping[str, Any]) -> bool:
+        is_accepted = bool(tried["failed"] >= self._needed)
+        if is_accepted:
+            self._accepted.append((plan, RunDirectory(Path(tried["run"]))))
+        return is_accepted
+
+    def _outcome(self, text: str, plan: Plan, enough: int) -> dict[str, Any]:
+        """What was recorded of a candidate. If nothing was, it is played until so many runs have failed."""
+        key = hashlib.sha256(plan.model_dump_json(exclude={"command", "versions", "drawn_from"}).encode()).hexdigest()
+        return self._tried.get(key) or self._try(key, text, plan, enough)
+
+    def _try(self, key: str, text: str, plan: Plan, enough: int) -> dict[str, Any]:
+        """Play a candidate and record how often it failed."""
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise OutOfTime
         so_far = _size_text(self._accepted[-1][0] if self._accepted else self._original)
         self._on_event(Tally(f"trying {text}; smallest so far: {so_far}; {left / 60:.0f} min left"))
         began = time.monotonic()
+        failed = played = 0
+        path = None
         with closing(self._plays(plan, ATTEMPTS)) as plays:
-            run = next((run for run, is_failing in plays if is_failing), None)
+            for run, is_failing in plays:
+                failed, played = failed + is_failing, played + 1
+                path = str(run.path) if is_failing else path
+                if failed >= enough or failed + ATTEMPTS - played < self._needed:
+                    break
         seconds = round(time.monotonic() - began, 1)
-        path = str(run.path) if run else None
-        tried = {"key": key, "text": text, "fails": run is not None, "run": path, "seconds": seconds}
+        tried = {"key": key, "text": text, "failed": failed, "played": played, "run": path, "seconds": seconds}
         with (self._folder / "tried.jsonl").open("a") as file:
             file.write(json.dumps(tried) + "\n")
         self._tried[key] = tried
-        self._on_event(Phase(f"{text}: {'still fails' if run else 'does not fail'}"))
+        self._on_event(Phase(f"{text}: {outcome_text(failed, played)}"))
         return tried
 
     def _confirm(self) -> tuple[int, int, int]:
@@ -139,8 +172,8 @@ class Shrinking:
 
         Returns its position among the accepted ones, how often it failed, and how often it was played.
 
-        A candidate that fails once in three runs is accepted, so the last ones may fail rarely. The more was left out,
-        the more rarely a plan fails: a binary search finds the last that does so often enough.
+        The last ones may have been accepted by chance. The more was left out, the more rarely a plan fails: a binary
+        search finds the last that does so often enough.
         """
         smallest = len(self._accepted) - 1
         best = (smallest, *self._confirmed(smallest))

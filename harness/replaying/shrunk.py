@@ -124,14 +124,18 @@ SCENARIO = Scenario(
 """
 
 
+def outcome_text(failed: int, played: int) -> str:
+    """How often a candidate failed, in words."""
+    return f"failed in {failed} of {counted(played, 'run')}" if played else "not played, since it is not possible"
+
+
 def summary_of(result: Shrunk, tried: Iterable[Mapping[str, Any]]) -> str:
     """What was removed, what was tried, and how often the result fails, as Markdown."""
     before, after = size_of(result.original), size_of(result.plan)
     ended = "" if result.is_complete else " The time was over before everything was tried."
     minutes = f"{counted(result.tried, 'candidate')} took {result.seconds / 60:.0f} minutes."
     attempts = [
-        f"- {each['text']}: {'still fails' if each['fails'] else 'does not fail'} ({each['seconds']:g} s)"
-        for each in tried
+        f"- {each['text']}: {outcome_text(each['failed'], each['played'])} ({each['seconds']:g} s)" for each in tried
     ]
     lines = [
         *(f"# {result.finding}", "", f"{result.text} {minutes}{ended}", ""),

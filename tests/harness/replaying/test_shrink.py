@@ -112,13 +112,13 @@ def test_shrinking_resumes_without_repeating_what_was_tried(machine: Machine) ->
 
 
 def test_plan_that_fails_rarely_is_not_the_result(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kill alone fails now and then; with the pause after it, always."""
+    """A kill alone fails when it is tried, and not again; with the pause after it, it always fails."""
     count = [0]
 
     def judge(run: RunDirectory) -> RunVerdict:
         names = [step.f for step in Plan.read(run.plan).story]
-        count[0] += 1
-        fails = "kill" in names and ("sleep" in names or count[0] % 3 == 0)
+        count[0] += "sleep" not in names
+        fails = "kill" in names and ("sleep" in names or count[0] <= 2)
         verdict = RunVerdict("run", Verdict.INVALID, "", findings=(LOST,)) if fails else passed_verdict()
         write_verdict(run, verdict)
         return verdict
@@ -130,6 +130,35 @@ def test_plan_that_fails_rarely_is_not_the_result(machine: Machine, monkeypatch:
     assert result.failing.verdict.exists()
 
 
+@pytest.mark.parametrize(("of_original", "smallest"), [((True, True, False), 2), ((True, False, False), 1)])
+def test_candidates_fail_as_often_as_the_original(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, of_original: tuple[bool, ...], smallest: int
+) -> None:
+    """A kill without its pause fails in one run of three, which is too little where the original fails in most."""
+    count = {"original": 0, "rare": 0}
+
+    def judge(run: RunDirectory) -> RunVerdict:
+        names = [step.f for step in Plan.read(run.plan).story]
+        if len(names) == len(STORY):
+            fails = of_original[count["original"] % 3]
+            count["original"] += 1
+        elif "kill" in names and "sleep" not in names:
+            fails = count["rare"] % 3 == 0
+            count["rare"] += 1
+        else:
+            fails = "kill" in names
+        verdict = RunVerdict("run", Verdict.INVALID, "", findings=(LOST,)) if fails else passed_verdict()
+        write_verdict(run, verdict)
+        return verdict
+
+    monkeypatch.setattr(shrink_module, "judge_run", lambda run, _spark: judge(run))
+    machine.shrink()
+    lines = (json.loads(line) for line in next(machine.run.path.parent.parent.glob("shrinks/*/tried.jsonl")).open())
+    accepted = [each for each in lines if each["failed"] >= smallest]
+    assert min(each["played"] for each in accepted[1:]) == smallest
+    assert any(each["failed"] == 1 for each in accepted) is (smallest == 1)
+
+
 def test_interrupted_shrinking_leaves_the_smallest_plan_and_goes_on_from_there(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,7 +167,7 @@ def test_interrupted_shrinking_leaves_the_smallest_plan_and_goes_on_from_there(
 
     def interrupted(self: Shrinking, run: RunDirectory) -> bool:
         calls[0] += 1
-        if calls[0] == 4:
+        if calls[0] == 10:
             raise KeyboardInterrupt
         return shows(self, run)
 
