@@ -13,7 +13,6 @@ from kio.schema.errors import ErrorCode
 
 from nodes.reference.core.controller.changes import Election
 from nodes.reference.core.controller.draft import Draft
-from nodes.reference.core.controller.image import Broker
 from nodes.reference.core.controller.messages import (
     Heartbeat,
     HeartbeatResponse,
@@ -27,6 +26,7 @@ from nodes.reference.core.records.entities import (
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
+from nodes.reference.core.records.image import Broker
 from nodes.reference.core.settings import NEVER_MS
 
 FENCED, UNFENCED, STOPPING = 1, -1, 1

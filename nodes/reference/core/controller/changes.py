@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from operator import itemgetter
 
-from nodes.reference.core.controller.image import Partition
 from nodes.reference.core.records.entities import KEPT, NO_LEADER, PartitionChangeRecord
+from nodes.reference.core.records.image import Partition
 
 MayLead = Callable[[int], bool]
 """Whether a broker may lead: it is registered, not fenced, and not shutting down."""

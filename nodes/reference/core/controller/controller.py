@@ -3,7 +3,7 @@
     decision = controller.handle(request, offset, now_ms)
     decision = controller.expire(offset, now_ms)     # when deadline_ms has passed: sessions end, elections are due
 
-Contains the dispatch, producer ids, and nothing else; brokers.py, partitions.py and topics.py decide.
+Contains the dispatch, producer ids, and nothing else; brokers.py, configs.py, partitions.py and topics.py decide.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from kio.schema.errors import ErrorCode
 
 from nodes.reference.core.controller.brokers import Brokers
+from nodes.reference.core.controller.configs import Configs
 from nodes.reference.core.controller.draft import Draft
-from nodes.reference.core.controller.image import Image
 from nodes.reference.core.controller.messages import (
     AllocateProducerIds,
     AllocateProducerIdsResponse,
+    AlterConfigs,
     AlterPartition,
     ControllerRequest,
     ControllerResponse,
@@ -35,6 +36,7 @@ from nodes.reference.core.controller.settings import PRODUCER_IDS_AT_ONCE, Contr
 from nodes.reference.core.controller.topics import Topics
 from nodes.reference.core.events import Draw
 from nodes.reference.core.records.entities import MetadataRecord, ProducerIdsRecord
+from nodes.reference.core.records.image import Image
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class Controller:
         self._brokers = Brokers(self._draft)
         self._partitions = Partitions(self._draft)
         self._topics = Topics(self._draft)
+        self._configs = Configs(self._draft)
 
     @property
     def image(self) -> Image:
@@ -97,6 +100,8 @@ class Controller:
                 return self._topics.create(request)
             case DeleteTopics():
                 return self._topics.delete(request)
+            case AlterConfigs():
+                return self._configs.alter(request)
             case Reassign():
                 return self._topics.reassign(request)
             case AllocateProducerIds():

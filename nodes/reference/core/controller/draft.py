@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from nodes.reference.core.controller.changes import Change
-from nodes.reference.core.controller.image import Image, Partition
 from nodes.reference.core.controller.settings import MIN_ISR, UNCLEAN, ControllerSettings
 from nodes.reference.core.events import Draw
 from nodes.reference.core.records.entities import MetadataRecord
+from nodes.reference.core.records.image import Image, Partition
 
 
 @dataclass(slots=True)

@@ -155,6 +155,41 @@ class DeleteTopics:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """A config of a topic or a broker (an empty name means all brokers); None deletes it."""
+
+    resource_type: int
+    resource: str
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterConfigs:
+    """Change configs; those of one resource change together or not at all."""
+
+    changes: tuple[ConfigChange, ...]
+    only_validated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceResult:
+    """What became of the changes of one resource."""
+
+    resource_type: int
+    resource: str
+    error: ErrorCode
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterConfigsResponse:
+    """One result for each resource, in the order of the request."""
+
+    results: tuple[ResourceResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ElectLeaders:
     """Elect leaders of these partitions, or of all if None. designated: the leader of each, for that election."""
 
@@ -227,12 +262,18 @@ class UnregisterBrokerResponse:
     reason: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class NotController:
+    """The node does not lead the quorum, or has not yet committed a record as its leader, or has stopped leading."""
+
+
 ControllerRequest = (
     RegisterBroker
     | Heartbeat
     | AlterPartition
     | CreateTopics
     | DeleteTopics
+    | AlterConfigs
     | ElectLeaders
     | Reassign
     | AllocateProducerIds
@@ -243,8 +284,10 @@ ControllerResponse = (
     | HeartbeatResponse
     | AlterPartitionResponse
     | TopicsResponse
+    | AlterConfigsResponse
     | ElectLeadersResponse
     | ReassignResponse
     | AllocateProducerIdsResponse
     | UnregisterBrokerResponse
+    | NotController
 )

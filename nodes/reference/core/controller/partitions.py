@@ -12,7 +12,6 @@ from kio.schema.errors import ErrorCode
 
 from nodes.reference.core.controller.changes import Election
 from nodes.reference.core.controller.draft import Draft
-from nodes.reference.core.controller.image import Partition
 from nodes.reference.core.controller.messages import (
     AlterPartition,
     AlterPartitionResponse,
@@ -25,6 +24,7 @@ from nodes.reference.core.controller.messages import (
 )
 from nodes.reference.core.controller.settings import ELECTIONS_MAX
 from nodes.reference.core.records.entities import NO_LEADER
+from nodes.reference.core.records.image import Partition
 
 Refusal = tuple[ErrorCode, str]
 

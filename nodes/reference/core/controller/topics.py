@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
+from nodes.reference.core.controller.configs import why_invalid
 from nodes.reference.core.controller.draft import Draft
-from nodes.reference.core.controller.image import Partition, ResourceType
 from nodes.reference.core.controller.messages import (
     CreateTopics,
     DeleteTopics,
@@ -32,6 +32,7 @@ from nodes.reference.core.records.entities import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from nodes.reference.core.records.image import Partition, ResourceType
 
 NAME_MAX = 249
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
@@ -70,6 +71,7 @@ class Topics:
             self._check_name(topic.name)
             assignments = self._assignments(topic)
             in_sync = {index: self._active(topic, index, replicas) for index, replicas in assignments.items()}
+            self._check_configs(topic)
         except _Refused as refused:
             return TopicResult(topic.name, refused.error, refused.reason)
         topic_id = self._draft.random_id()
@@ -138,6 +140,12 @@ class Topics:
         if not replicas or len(set(replicas)) != len(replicas) or unknown:
             reason = f"expected different, registered brokers, found {list(replicas)}"
             raise _Refused(ErrorCode.invalid_replica_assignment, reason)
+
+    def _check_configs(self, topic: NewTopic) -> None:
+        for name, value in (topic.configs or {}).items():
+            reason = why_invalid(ResourceType.TOPIC, name, value)
+            if reason is not None:
+                raise _Refused(ErrorCode.invalid_config, reason)
 
     def _active(self, topic: NewTopic, index: int, replicas: Sequence[int]) -> tuple[int, ...]:
         active = tuple(node for node in replicas if self._draft.image.is_active(node))

@@ -1,7 +1,7 @@
 """The records of the metadata log about brokers, topics and partitions, declared as kio declares messages.
 
 Contains schemas. Their frame in a record of the log is in metadata.py, their effect in
-nodes/reference/core/controller/image.py. The api keys and versions are Kafka's (metadata/src/main/resources), so that
+image.py. The api keys and versions are Kafka's (metadata/src/main/resources), so that
 Kafka's tools read the log. Sources: KIP-631, KIP-858 (directories), KIP-966 (eligible leader replicas).
 """
 

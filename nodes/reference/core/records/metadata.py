@@ -1,11 +1,10 @@
-"""The frame of the metadata log's records, and the registers' configs in it.
+"""The frame of the metadata log's records, and the registers in them.
 
 A metadata record has no key. Its value is a frame version (1), the record's api key and version as unsigned varints,
 then the record in Kafka's flexible encoding (KIP-631). So a real Kafka node can follow a reference leader, and the
 reference reads a real leader's configs.
 
-Contains encoding and decoding. The schemas are in entities.py; the effect of a config on a register is in
-registers.py, that of the other records in nodes/reference/core/controller/image.py.
+Contains encoding and decoding. The schemas are in entities.py, the records' effects in image.py.
 """
 
 from __future__ import annotations
@@ -63,11 +62,3 @@ def encode_config(change: Change) -> Record:
     return encode(
         ConfigRecord(resource_type=CLIENT_METRICS, resource_name=change.resource, name=change.name, value=change.value)
     )
-
-
-def decode_config(record: Record) -> Change | None:
-    """The change in a ConfigRecord for a CLIENT_METRICS resource; None for any other record."""
-    config = decode(record)
-    if not isinstance(config, ConfigRecord) or config.resource_type != CLIENT_METRICS:
-        return None
-    return Change(config.resource_name, config.name, config.value)

@@ -26,10 +26,10 @@ from hypothesis.stateful import (
 from nodes.reference.core.controller import messages
 from nodes.reference.core.controller.changes import Election
 from nodes.reference.core.controller.controller import Controller
-from nodes.reference.core.controller.image import Image, Partition
 from nodes.reference.core.controller.mutants import ControllerMutant
 from nodes.reference.core.controller.settings import ControllerSettings
 from nodes.reference.core.records.entities import MetadataRecord
+from nodes.reference.core.records.image import Image, Partition
 
 NODES = (1, 2, 3, 4)
 REPLICAS = (1, 2, 3)

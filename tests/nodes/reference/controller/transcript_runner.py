@@ -11,7 +11,7 @@
     elect preferred|unclean t-0 t-1 | elect designated t-0=2 | elect preferred all
     reassign t-0=3,4,5 | reassign t-0=cancel
     create … | delete t | unregister 3 | producer-ids 3
-    config t unclean.leader.election.enable=true          changes a config; prints nothing
+    config t unclean.leader.election.enable=true min.insync.replicas=    changes configs of a topic; deletes the last
     resign                                                another node becomes the active controller
     state t-0 | state 3                                   the partition, or the broker
     quietly COMMAND                                       prints nothing
@@ -28,7 +28,6 @@ from typing import Any
 from nodes.reference.core.controller import messages
 from nodes.reference.core.controller.changes import Election
 from nodes.reference.core.controller.controller import Controller, Decision
-from nodes.reference.core.controller.image import Image, Partition, ResourceType
 from nodes.reference.core.controller.settings import ControllerSettings
 from nodes.reference.core.records.entities import (
     KEPT,
@@ -43,6 +42,7 @@ from nodes.reference.core.records.entities import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
+from nodes.reference.core.records.image import Image, Partition, ResourceType
 from nodes.reference.core.records.metadata import decode, encode
 
 HEARTBEAT_MS = 500
@@ -170,11 +170,9 @@ class ControllerTranscript:
         self._ask(messages.AllocateProducerIds(int(node), epoch))
 
     def _config(self, topic: str, *words: str) -> None:
-        for word in words:
-            name, value = word.split("=")
-            record = ConfigRecord(resource_type=ResourceType.TOPIC, resource_name=topic, name=name, value=value)
-            for image in (self._committed, self._controller.image):
-                image.apply(record)
+        pairs = (word.split("=") for word in words)
+        changes = (messages.ConfigChange(ResourceType.TOPIC, topic, name, value or None) for name, value in pairs)
+        self._ask(messages.AlterConfigs(tuple(changes)))
 
     def _resign(self) -> None:
         self._controller = self._begin()
@@ -254,7 +252,12 @@ def show_response(response: messages.ControllerResponse, image: Image) -> list[s
     match response:
         case messages.AlterPartitionResponse() if response.results:
             return [_result(each, image) for each in response.results]
-        case messages.ElectLeadersResponse() | messages.ReassignResponse() | messages.TopicsResponse():
+        case (
+            messages.ElectLeadersResponse()
+            | messages.ReassignResponse()
+            | messages.TopicsResponse()
+            | messages.AlterConfigsResponse()
+        ):
             results: Any = response.results
             return [_outcome(each) for each in results] or [_error(getattr(response, "error", None))]
         case messages.HeartbeatResponse():
@@ -270,8 +273,14 @@ def _result(result: messages.PartitionResult, image: Image) -> str:
     return f"{where}: {_error(result.error)}, leader {_leader(result.leader)}, isr {_ids(result.isr)}"
 
 
-def _outcome(result: messages.ElectionResult | messages.TopicResult) -> str:
-    where = result.name if isinstance(result, messages.TopicResult) else f"{result.topic}-{result.index}"
+def _outcome(result: messages.ElectionResult | messages.TopicResult | messages.ResourceResult) -> str:
+    match result:
+        case messages.ElectionResult():
+            where = f"{result.topic}-{result.index}"
+        case messages.TopicResult():
+            where = result.name
+        case messages.ResourceResult():
+            where = result.resource
     return f"{where}: {_error(result.error)}{f': {result.reason}' if result.reason else ''}"
 
 
