@@ -7,7 +7,8 @@ call some of these APIs themselves. `build` of nodes.wire.codec selects the valu
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -35,6 +36,16 @@ SERVED: Mapping[int, range] = {
     codec.ALLOCATE_PRODUCER_IDS: range(1),
 }
 """The supported versions by API key."""
+
+OF_CLIENTS = (
+    codec.CREATE_TOPICS,
+    codec.DELETE_TOPICS,
+    codec.ELECT_LEADERS,
+    codec.ALTER_PARTITION_REASSIGNMENTS,
+    codec.LIST_PARTITION_REASSIGNMENTS,
+    codec.UNREGISTER_BROKER,
+)
+"""The APIs that clients call; brokers forward them."""
 
 ELECTIONS = {0: Election.PREFERRED, 1: Election.UNCLEAN, 2: Election.DESIGNATED}
 """The election types of ElectLeaders; the last is KAFKA-20098's."""
@@ -210,6 +221,21 @@ def reassignments(request: Any, image: Image) -> Values:
         for topic, each_of in groupby(ongoing, attrgetter("topic"))
     ]
     return _unthrottled(error_code=ErrorCode.none, error_message=None, topics=topics)
+
+
+def is_not_controller(response: Any) -> bool:
+    """Whether a node refused a request because it is not the active controller, nor the quorum's leader."""
+    return any(error in (ErrorCode.not_controller, ErrorCode.not_leader_or_follower) for error in _errors(response))
+
+
+def _errors(entity: Any) -> Iterator[ErrorCode]:
+    """The error codes in a response, at any depth."""
+    for field in fields(entity):
+        value = getattr(entity, field.name)
+        if isinstance(value, ErrorCode):
+            yield value
+        elif isinstance(value, tuple):
+            yield from (error for each in value if is_dataclass(each) for error in _errors(each))
 
 
 def _unthrottled(**values: Any) -> Values:
@@ -410,3 +436,7 @@ def _ongoing(partition: Partition) -> Values:
         "adding_replicas": partition.adding,
         "removing_replicas": partition.removing,
     }
+
+
+INVALID_ELECTION = _election_results(ErrorCode.invalid_request, ())
+"""The response to a request for elections that contradicts itself."""
