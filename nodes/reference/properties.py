@@ -103,9 +103,8 @@ def _switches_of_brokers() -> Iterator[Switch]:
     defaults = {each.name: each.default for each in fields(ControllerSettings)}
     for key, name in of_brokers.CONTROLLER_KEYS.items():
         yield Switch(key, "a number", str(defaults[name]), "as in Kafka")
-    yield Switch(
-        of_brokers.HEARTBEAT_INTERVAL, "milliseconds", str(BrokerConfig({}).heartbeat_interval_ms), "as in Kafka"
-    )
+    yield Switch(of_brokers.HEARTBEAT_INTERVAL, "milliseconds", str(of_brokers.HEARTBEAT_INTERVAL_MS), "as in Kafka")
+    yield Switch(of_brokers.ROLES, "controller, broker, or both", "", "the node's own, with --layout combined")
     for key, default in TOPIC_DEFAULTS.items():
         yield Switch(key, "as in Kafka", default, "of topics that have none of their own")
     for name, meaning in of_brokers.SWITCHES.items():
@@ -173,7 +172,8 @@ def refuse_unused(place: Path, keys: Iterable[str]) -> None:
     names = [f"{_PREFIX}{name}" for name in SWITCH_NAMES]
     for key in keys:
         if not is_used(key):
-            known = [*_KAFKA_KEYS, *of_brokers.CONTROLLER_KEYS, of_brokers.HEARTBEAT_INTERVAL, *TOPIC_DEFAULTS]
+            of_broker = (of_brokers.HEARTBEAT_INTERVAL, of_brokers.ROLES, *TOPIC_DEFAULTS)
+            known = [*_KAFKA_KEYS, *of_brokers.CONTROLLER_KEYS, *of_broker]
             hint = did_you_mean(key, known) or did_you_mean(f"{_PREFIX}{key}", names)
             raise BadInput(f"{place}: {key}: expected {_PREFIX}NAME, or one of {', '.join(known)}{hint}")
 
@@ -218,12 +218,10 @@ def _broker(properties: _Properties, listeners: Mapping[str, Endpoint]) -> Broke
     of_clients = {name: endpoint for name, endpoint in listeners.items() if name != CONTROLLER}
     if not of_clients:
         raise properties.error("listeners", "a listener for clients, e.g. PLAINTEXT://host:port, for a broker")
-    interval = of_brokers.HEARTBEAT_INTERVAL
-    return (
-        BrokerConfig(of_clients, properties.milliseconds(interval))
-        if interval in properties.values
-        else BrokerConfig(of_clients)
-    )
+    key, interval = "advertised.listeners", of_brokers.HEARTBEAT_INTERVAL
+    advertised = properties.get(key, "NAME://host:port,…", _listeners) if key in properties.values else {}
+    given = {"heartbeat_interval_ms": properties.milliseconds(interval)} if interval in properties.values else {}
+    return BrokerConfig(of_clients, {name: advertised.get(name, own) for name, own in of_clients.items()}, **given)
 
 
 def _controller_fields(properties: _Properties) -> dict[str, Any]:

@@ -22,7 +22,8 @@ CONTROLLER_KEYS: Mapping[str, str] = MappingProxyType(
 )
 """Kafka's keys of the controller with numbers, and their fields."""
 
-HEARTBEAT_INTERVAL = "broker.heartbeat.interval.ms"
+HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL_MS = "broker.heartbeat.interval.ms", 2000
+ROLES = "process.roles"
 
 SWITCHES: Mapping[str, str] = MappingProxyType(
     {
@@ -38,15 +39,16 @@ Endpoint = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
-    """A broker: the address of each listener by its name, and how often it sends heartbeats."""
+    """A broker: the address of each listener by its name, those that others use, and how often it sends heartbeats."""
 
     listeners: Mapping[str, Endpoint]
-    heartbeat_interval_ms: int = 2000
+    advertised: Mapping[str, Endpoint]
+    heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS
 
 
 def is_used(key: str) -> bool:
     """Whether a property of Kafka's changes what a broker or the controller does."""
-    return key in CONTROLLER_KEYS or key == HEARTBEAT_INTERVAL or key in TOPIC_DEFAULTS
+    return key in CONTROLLER_KEYS or key in (HEARTBEAT_INTERVAL, ROLES) or key in TOPIC_DEFAULTS
 
 
 def controller_settings(cluster_id: str, values: Mapping[str, str], given: Mapping[str, Any]) -> ControllerSettings:

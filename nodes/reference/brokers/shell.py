@@ -84,7 +84,7 @@ class BrokerShell:
         previous_epoch = json.loads(marker.read_text())["brokerEpoch"] if marker.exists() else -1
         marker.unlink(missing_ok=True)
         endpoints = tuple(
-            BrokerEndpoint(name=name, host=host, port=port) for name, (host, port) in config.listeners.items()
+            BrokerEndpoint(name=name, host=host, port=port) for name, (host, port) in config.advertised.items()
         )
         return LifecycleSettings(
             self._id,
