@@ -21,6 +21,7 @@ from typing import Any
 from harness.model import PeerFailure
 from harness.model.session import NoAnswer, NotSent
 from nodes.wire import codec
+from nodes.wire.sasl import NotAuthenticated, Plain
 
 Waiting = tuple[Any, "asyncio.Future[Any]"]
 
@@ -96,8 +97,9 @@ def _fail(future: asyncio.Future[Any], failure: NoAnswer) -> None:
 class WireConnection:
     """harness.model.session.Connection over TCP; calls may overlap."""
 
-    def __init__(self, host: str, port: int, client_id: str) -> None:
-        self._host, self._port, self._client_id = host, port, client_id
+    def __init__(self, host: str, port: int, client_id: str, credentials: Plain | None = None) -> None:
+        """With credentials, each connection is authenticated when it is opened; a refusal is NotAuthenticated."""
+        self._host, self._port, self._client_id, self._credentials = host, port, client_id, credentials
         self._link: _Link | None = None
         self._opening = asyncio.Lock()
 
@@ -137,8 +139,26 @@ class WireConnection:
     async def _opened(self, deadline: float) -> _Link:
         async with self._opening:
             if self._link is None or not self._link.is_usable:
-                self._link = await self._open(deadline)
+                self._link = await self._authenticated(await self._open(deadline), deadline)
             return self._link
+
+    async def _authenticated(self, link: _Link, deadline: float) -> _Link:
+        async def call(api_key: int, values: Mapping[str, Any]) -> Any:
+            version = await self._newest(link, api_key, deadline)
+            return await self._exchange(link, codec.build(api_key, version, "request", values), deadline)
+
+        try:
+            if self._credentials is not None:
+                await self._credentials.authenticate(call)
+        except BaseException as error:
+            link.abort("the connection was not authenticated")
+            peer = f"{self._host}:{self._port}"
+            if isinstance(error, NotAuthenticated):
+                raise NotAuthenticated(f"connecting to {peer}: {error}") from error
+            if isinstance(error, PeerFailure):
+                raise NotSent(f"connecting to {peer}: {error}") from error
+            raise
+        return link
 
     async def _open(self, deadline: float) -> _Link:
         peer = f"{self._host}:{self._port}"

@@ -1,0 +1,420 @@
+"""`unclean-recovery` against brokers that answer as a script says: what it asks, what it elects, what it reports."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from harness.model import EnvironmentFailure
+from harness.unclean_recovery.access import AccessSettings, MissingApi
+from harness.unclean_recovery.addresses import Address
+from harness.unclean_recovery.input_files import Listing
+from harness.unclean_recovery.options import RecoveryOptions
+from harness.unclean_recovery.outcomes import Outcome, Result
+from harness.unclean_recovery.partitions import REPEATED, TopicPartition
+from harness.unclean_recovery.recover import Report, recover
+from nodes.wire import codec
+from nodes.wire.sasl import Plain
+from tests.support.nodes.scripted_brokers import (
+    FAST,
+    SERVED,
+    Partition,
+    ScriptedCluster,
+    Silent,
+    after,
+    close,
+    close_after_effect,
+    first,
+    garbage,
+    refuse,
+)
+
+ALL = RecoveryOptions(None, shows_replicas=True, output=None, elects=True)
+SHOW = RecoveryOptions(None, shows_replicas=True, output=None, elects=False)
+T_0 = TopicPartition("t", 0)
+
+
+def offline(**logs: tuple[int, ...]) -> dict[tuple[str, int], Partition]:
+    """Partition t-0 without a leader; n1=(epoch, log end) is broker 1's log."""
+    return {("t", 0): Partition(tuple(int(name[1:]) for name in logs), None, {int(k[1:]): v for k, v in logs.items()})}
+
+
+def duration(milliseconds: int, elects: bool = True) -> RecoveryOptions:
+    return RecoveryOptions(None, shows_replicas=True, output=None, elects=elects, duration_ms=milliseconds)
+
+
+def run(
+    cluster: Callable[[], ScriptedCluster],
+    options: RecoveryOptions = ALL,
+    listing: Listing | None = None,
+    settings: AccessSettings = FAST,
+    meanwhile: Callable[[ScriptedCluster], Awaitable[Any]] | None = None,
+) -> tuple[Report, ScriptedCluster]:
+    """Recover the partitions of a cluster, which is made in the event loop."""
+
+    async def scenario() -> tuple[Report, ScriptedCluster]:
+        async with cluster() as made:
+            aside = asyncio.ensure_future(meanwhile(made)) if meanwhile else None
+            report = await recover(options, listing, made.addresses, settings, Silent())
+            if aside:
+                await aside
+            return report, made
+
+    return asyncio.run(scenario())
+
+
+def error_of(report: Report, broker: int) -> str:
+    (row,) = [row for row in report.replicas if row.broker == broker]
+    return row.log.error
+
+
+def test_longest_log_of_the_highest_epoch_is_elected() -> None:
+    report, cluster = run(lambda: ScriptedCluster(offline(n1=(3, 40), n2=(4, 30), n3=(4, 35))))
+    assert report.outcomes == {T_0: Outcome(Result.ELECTED, 3)}
+    assert report.exit_code == 0
+    assert cluster.partitions["t", 0].leader == 3
+    assert [(row.broker, row.log.log_end_offset, row.is_chosen) for row in report.replicas] == [
+        (1, 40, False),
+        (2, 30, False),
+        (3, 35, True),
+    ]
+
+
+def test_showing_changes_nothing() -> None:
+    report, cluster = run(lambda: ScriptedCluster(offline(n1=(3, 40), n2=(4, 30))), SHOW)
+    assert report.outcomes == {T_0: Outcome(Result.CHOSEN, 2)}
+    assert cluster.asked(codec.ELECT_LEADERS) == []
+
+
+def test_epoch_of_the_last_record_decides_where_brokers_report_it() -> None:
+    report, _ = run(lambda: ScriptedCluster(offline(n1=(7, 100, 5), n2=(7, 60, 7))))
+    assert report.outcomes == {T_0: Outcome(Result.ELECTED, 2)}
+
+
+def test_brokers_with_version_0_only_report_the_current_epoch() -> None:
+    served = {broker: {**SERVED, codec.GET_REPLICA_LOG_INFO: range(1)} for broker in (1, 2, 3)}
+    report, _ = run(lambda: ScriptedCluster(offline(n1=(7, 100, 5), n2=(7, 60, 7)), served=served))
+    assert report.outcomes == {T_0: Outcome(Result.ELECTED, 1)}
+
+
+def test_a_cluster_without_offline_partitions_needs_nothing() -> None:
+    report, cluster = run(lambda: ScriptedCluster({("t", 0): Partition((1,), 1)}))
+    assert (report.outcomes, report.exit_code) == ({}, 0)
+    assert cluster.asked(codec.GET_REPLICA_LOG_INFO) == []
+
+
+def test_only_brokers_with_a_replica_are_asked_and_all_in_one_request_each() -> None:
+    partitions = {("t", n): Partition((1, 2), None, {1: (1, n), 2: (1, 5)}) for n in range(10)}
+    report, cluster = run(lambda: ScriptedCluster(partitions))
+    assert [len(cluster.asked(codec.GET_REPLICA_LOG_INFO, broker)) for broker in (1, 2, 3)] == [1, 1, 0]
+    assert [report.outcomes[TopicPartition("t", n)].leader for n in range(10)] == [2] * 5 + [1] * 5
+
+
+def test_each_listed_partition_has_its_outcome_and_the_others_proceed() -> None:
+    partitions = {
+        **offline(n1=(1, 5), n2=(1, 6)),
+        ("t", 1): Partition((1, 2), 1),
+        ("t", 2): Partition((1, 2), None, {1: (1, 1), 2: (1, 1)}),
+        ("other", 0): Partition((1, 2), None, {1: (1, 1), 2: (1, 1)}),
+    }
+    listed = (TopicPartition("t", 2), T_0, TopicPartition("t", 1), TopicPartition("no", 0), TopicPartition("t", 9))
+    listing = Listing(listed, frozenset({TopicPartition("t", 2)}), {})
+    report, cluster = run(lambda: ScriptedCluster(partitions), listing=listing)
+    assert report.outcomes == {
+        T_0: Outcome(Result.ELECTED, 2),
+        TopicPartition("t", 1): Outcome(Result.ALREADY_ONLINE, 1),
+        TopicPartition("t", 2): REPEATED,
+        TopicPartition("no", 0): Outcome(Result.FAILED, reason="UNKNOWN_TOPIC_OR_PARTITION"),
+        TopicPartition("t", 9): Outcome(Result.FAILED, reason="the topic has no such partition"),
+    }
+    assert report.exit_code == 1
+    assert cluster.partitions["other", 0].leader is None
+
+
+def test_2500_partitions_are_three_requests_of_each_kind() -> None:
+    partitions = {("t", n): Partition((1, 2), None, {1: (1, n), 2: (1, 1)}) for n in range(2500)}
+    report, cluster = run(lambda: ScriptedCluster(partitions))
+    assert {each.result for each in report.outcomes.values()} == {Result.ELECTED}
+    assert len(report.outcomes) == 2500
+    assert [len(cluster.asked(codec.GET_REPLICA_LOG_INFO, broker)) for broker in (1, 2)] == [3, 3]
+    sizes = [len(each.topic_partitions[0].partitions) for each in cluster.asked(codec.ELECT_LEADERS)]
+    assert sizes == [1000, 1000, 500]
+
+
+def test_a_server_with_a_lower_limit_is_asked_for_the_rest() -> None:
+    partitions = {("t", n): Partition((1,), None, {1: (1, 1)}) for n in range(250)}
+    report, cluster = run(lambda: ScriptedCluster(partitions, limit=100))
+    assert {each.result for each in report.outcomes.values()} == {Result.ELECTED}
+    sizes = [len(each.topic_partitions[0].partitions) for each in cluster.asked(codec.GET_REPLICA_LOG_INFO)]
+    assert sizes == [250, 100, 50]
+    assert len(cluster.asked(codec.ELECT_LEADERS)) == 3
+
+
+def test_a_broker_that_answers_after_the_duration_is_not_a_candidate() -> None:
+    async def never(_model: Any) -> None:
+        await asyncio.Event().wait()
+
+    def cluster() -> ScriptedCluster:
+        made = ScriptedCluster(offline(n1=(1, 5), n2=(1, 90)))
+        made.script(codec.GET_REPLICA_LOG_INFO, never, broker=2)
+        return made
+
+    report, _ = run(cluster, duration(300))
+    assert report.outcomes == {T_0: Outcome(Result.ELECTED, 1)}
+    assert "timed out" in error_of(report, 2)
+
+
+def test_a_broker_that_answers_late_but_within_the_duration_is_a_candidate() -> None:
+    def cluster() -> ScriptedCluster:
+        made = ScriptedCluster(offline(n1=(1, 5), n2=(1, 90)))
+        event = asyncio.Event()
+        made.script(codec.GET_REPLICA_LOG_INFO, after(event), broker=2)
+        made.script(codec.GET_REPLICA_LOG_INFO, first(event.set), broker=1)
+        return made
+
+    report, _ = run(cluster, duration(30_000))
+    assert report.outcomes == {T_0: Outcome(Result.ELECTED, 2)}
+
+
+def test_a_broker_that_is_down_is_not_a_candidate() -> None:
+    report, cluster = run(lambda: ScriptedCluster(offline(n1=(1, 5), n2=(1, 90)), dead=[2]), duration(200))
+    assert report.outcomes == {T_0: Outcome(Result.ELECTED, 1)}
+    assert "connecting to" in error_of(report, 2)
+    assert cluster.partitions["t", 0].leader == 1
+
+
+def test_a_broker_that_no_server_names_is_not_a_candidate() -> None:
+    report, _ = run(lambda: ScriptedCluster(offline(n1=(1, 5), n9=(1, 90))), duration(200))
+    assert report.outcomes == {T_0: Outcome(Result.ELECTED, 1)}
+    assert error_of(report, 9) == "no server of the cluster names the broker's address"
+
+
+def test_a_partition_whose_replicas_are_all_down_fails_and_the_others_are_recovered() -> None:
+    partitions = offline(n1=(1, 5)) | {("t", 1): Partition((2, 3), None, {2: (1, 1), 3: (1, 1)})}
+    report, _ = run(lambda: ScriptedCluster(partitions, dead=[2, 3]), duration(200))
+    assert report.outcomes[T_0] == Outcome(Result.ELECTED, 1)
+    assert report.outcomes[TopicPartition("t", 1)].reason == "no replica reported its log: brokers 2, 3"
+    assert report.exit_code == 1
+
+
+def test_a_fenced_broker_is_asked_and_its_election_is_refused() -> None:
+    """UR-21: the operator reaches a broker that the controller has fenced."""
+    report, cluster = run(lambda: ScriptedCluster(offline(n1=(1, 5), n2=(1, 90)), fenced=[2]))
+    assert report.outcomes == {T_0: Outcome(Result.FAILED, 2, "ELIGIBLE_LEADERS_NOT_AVAILABLE")}
+    assert len(cluster.asked(codec.ELECT_LEADERS)) == 1
+    assert cluster.partitions["t", 0].leader is None
+
+
+def test_an_error_of_a_replica_that_stays_is_final_and_one_that_passes_is_asked_again() -> None:
+    def cluster() -> ScriptedCluster:
+        made = ScriptedCluster(offline(n1=(1, 5), n2=(1, 90), n3=(1, 7)))
+        partition = made.partitions["t", 0]
+        partition.errors = {2: ErrorCode.kafka_storage_error, 3: ErrorCode.not_leader_or_follower}
+        starts = first(lambda: partition.errors.pop(3))
+        made.script(codec.GET_REPLICA_LOG_INFO, first(lambda: None), starts, broker=3)
+        return made
+
+    report, asked = run(cluster)
+    assert report.outcomes == {T_0: Outcome(Result.ELECTED, 3)}
+    assert error_of(report, 2) == "KAFKA_STORAGE_ERROR"
+    assert [len(asked.asked(codec.GET_REPLICA_LOG_INFO, broker)) for broker in (1, 2, 3)] == [1, 1, 2]
+
+
+@pytest.mark.parametrize("failure", [close, garbage], ids=["a closed connection", "garbage"])
+def test_a_question_that_fails_on_the_network_is_repeated(failure: Any) -> None:
+    def cluster() -> ScriptedCluster:
+        made = ScriptedCluster(offline(n1=(1, 5), n2=(1, 90)))
+        made.script(codec.GET_REPLICA_LOG_INFO, failure, failure, broker=2)
+        return made
+
+    report, asked = run(cluster)
+    assert report.outcomes == {T_0: Outcome(Result.ELECTED, 2)}
+    assert len(asked.asked(codec.GET_REPLICA_LOG_INFO, 2)) == 3
+
+
+@pytest.mark.parametrize("failure", [close, garbage], ids=["a closed connection", "garbage"])
+def test_a_server_that_does_not_describe_the_cluster_is_passed_over(failure: Any) -> None:
+    def cluster() -> ScriptedCluster:
+        made = ScriptedCluster(offline(n1=(1, 5)))
+        made.script(codec.METADATA, failure)
+        return made
+
+    report, asked = run(cluster)
+    assert report.outcomes == {T_0: Outcome(Result.ELECTED, 1)}
+    assert [broker for broker, frame in asked.requests if frame.api_key == codec.METADATA] == [1, 2]
+
+
+@pytest.mark.parametrize(("times", "outcome"), [
+    (2, Outcome(Result.ELECTED, 1)),
+    (3, Outcome(Result.ELECTED, 1)),
+    (4, Outcome(Result.FAILED, 1, "NOT_CONTROLLER")),
+])  # fmt: skip
+def test_three_retries_outlast_three_refusals_and_not_four(times: int, outcome: Outcome) -> None:
+    def cluster() -> ScriptedCluster:
+        made = ScriptedCluster(offline(n1=(1, 5)))
+        made.script(codec.ELECT_LEADERS, *[refuse(ErrorCode.not_controller)] * times)
+        return made
+
+    report, asked = run(cluster)
+    assert report.outcomes == {T_0: outcome}
+    servers = [broker for broker, frame in asked.requests if frame.api_key == codec.ELECT_LEADERS]
+    assert servers == [1, 2, 3, 1][: min(times + 1, 4)]
+
+
+@pytest.mark.parametrize("failure", [close, garbage], ids=["a closed connection", "garbage"])
+def test_an_election_that_fails_on_the_network_is_requested_from_another_broker(failure: Any) -> None:
+    def cluster() -> ScriptedCluster:
+        made = ScriptedCluster(offline(n1=(1, 5)))
+        made.script(codec.ELECT_LEADERS, failure)
+        return made
+
+    report, _ = run(cluster)
+    assert report.outcomes == {T_0: Outcome(Result.ELECTED, 1)}
+
+
+def test_an_election_whose_answer_is_lost_is_found_to_be_online() -> None:
+    def cluster() -> ScriptedCluster:
+        made = ScriptedCluster(offline(n1=(1, 5)))
+        made.script(codec.ELECT_LEADERS, close_after_effect)
+        return made
+
+    report, _ = run(cluster)
+    assert report.outcomes[T_0].result is Result.ALREADY_ONLINE
+    assert "whose answer was lost" in report.outcomes[T_0].reason
+    assert report.exit_code == 0
+
+
+def test_an_election_that_is_never_answered_is_unknown() -> None:
+    def cluster() -> ScriptedCluster:
+        made = ScriptedCluster(offline(n1=(1, 5)))
+        made.script(codec.ELECT_LEADERS, *[close] * 4)
+        return made
+
+    report, _ = run(cluster)
+    assert report.outcomes[T_0].result is Result.UNKNOWN
+    assert report.exit_code == 1
+
+
+def test_a_partition_that_comes_online_meanwhile_stays_as_it_is() -> None:
+    """UR-22: a replica of the ELR returns between the two requests."""
+
+    def cluster() -> ScriptedCluster:
+        made = ScriptedCluster(offline(n1=(1, 5), n2=(1, 90)))
+        partition = made.partitions["t", 0]
+        made.script(codec.ELECT_LEADERS, first(lambda: setattr(partition, "leader", 1)))
+        return made
+
+    report, asked = run(cluster)
+    assert report.outcomes == {T_0: Outcome(Result.ALREADY_ONLINE)}
+    assert (report.exit_code, asked.partitions["t", 0].leader) == (0, 1)
+
+
+def test_a_second_run_finds_everything_online() -> None:
+    async def twice() -> tuple[Report, Report]:
+        async with ScriptedCluster(offline(n1=(1, 5), n2=(1, 90))) as cluster:
+            listing = Listing((T_0,), frozenset(), {})
+            runs = [await recover(ALL, listing, cluster.addresses, FAST, Silent()) for _ in range(2)]
+            assert len(cluster.asked(codec.ELECT_LEADERS)) == 1
+            return runs[0], runs[1]
+
+    one, two = asyncio.run(twice())
+    assert one.outcomes == {T_0: Outcome(Result.ELECTED, 2)}
+    assert two.outcomes == {T_0: Outcome(Result.ALREADY_ONLINE, 2)}
+    assert two.exit_code == 0
+
+
+RELEASED = {**SERVED, codec.ELECT_LEADERS: range(3)}
+LACKING = {
+    # case: the APIs that the brokers have, the message after the broker
+    "a release with another API 93": (
+        RELEASED,
+        "expected ElectLeaders (API 43) version 3 and GetReplicaLogInfo (API 93) versions 0 to 1, "
+        "found ElectLeaders 0 to 2 and no GetReplicaLogInfo",
+    ),
+    "designated leaders only": (
+        {key: each for key, each in SERVED.items() if key != codec.GET_REPLICA_LOG_INFO},
+        "expected GetReplicaLogInfo (API 93) versions 0 to 1, found no GetReplicaLogInfo",
+    ),
+    "a later version of it only": (
+        {**SERVED, codec.GET_REPLICA_LOG_INFO: range(5, 7)},
+        "expected GetReplicaLogInfo (API 93) versions 0 to 1, found GetReplicaLogInfo 5 to 6",
+    ),
+    "no ids of topics": (
+        {**SERVED, codec.METADATA: range(9)},
+        "expected Metadata (API 3) versions 10 to 13, found Metadata 0 to 8",
+    ),
+}
+
+
+@pytest.mark.parametrize(("served", "message"), LACKING.values(), ids=LACKING)
+@pytest.mark.parametrize("options", [ALL, SHOW], ids=["elect", "show"])
+def test_a_cluster_that_lacks_an_api_is_told_so_and_asked_nothing(
+    served: dict[int, range], message: str, options: RecoveryOptions
+) -> None:
+    made: list[ScriptedCluster] = []
+
+    def cluster() -> ScriptedCluster:
+        made.append(ScriptedCluster(offline(n1=(1, 5)), served=dict.fromkeys((1, 2, 3), served)))
+        return made[0]
+
+    with pytest.raises(MissingApi) as missing:
+        run(cluster, options)
+    assert str(missing.value).endswith(message)
+    assert "127.0.0.1:" in str(missing.value)
+    assert made[0].asked(codec.GET_REPLICA_LOG_INFO) == made[0].asked(codec.ELECT_LEADERS) == []
+
+
+def test_one_broker_that_lacks_an_api_is_not_a_candidate() -> None:
+    report, cluster = run(lambda: ScriptedCluster(offline(n1=(1, 5), n2=(1, 90)), served={2: RELEASED}))
+    assert report.outcomes == {T_0: Outcome(Result.ELECTED, 1)}
+    assert error_of(report, 2).startswith("broker 2 at 127.0.0.1:")
+    assert cluster.asked(codec.GET_REPLICA_LOG_INFO, 2) == []
+
+
+def test_no_server_at_all_is_one_line_with_each_reason() -> None:
+    async def scenario() -> None:
+        async with ScriptedCluster({}, dead=[1, 2, 3]) as cluster:
+            servers = [cluster.address(1), cluster.address(2)]
+            await recover(ALL, None, servers, FAST, Silent())
+
+    with pytest.raises(EnvironmentFailure, match=r"--bootstrap-server describes the cluster: .*127.*; .*127"):
+        asyncio.run(scenario())
+
+
+def test_a_server_that_is_down_is_passed_over() -> None:
+    async def scenario() -> Report:
+        async with ScriptedCluster(offline(n1=(1, 5)), dead=[3]) as cluster:
+            return await recover(ALL, None, [cluster.address(3), cluster.address(2)], FAST, Silent())
+
+    assert asyncio.run(scenario()).outcomes == {T_0: Outcome(Result.ELECTED, 1)}
+
+
+def test_a_name_that_has_no_address_is_one_line() -> None:
+    with pytest.raises(EnvironmentFailure, match=r"no\.such\.invalid"):
+        asyncio.run(recover(ALL, None, [Address("no.such.invalid", 1)], FAST, Silent()))
+
+
+def secured(password: str) -> tuple[Report, ScriptedCluster]:
+    settings = AccessSettings(credentials=Plain("alice", password), backoff_ms=1)
+    return run(lambda: ScriptedCluster(offline(n1=(1, 5)), credentials=("alice", "secret")), settings=settings)
+
+
+def test_connections_are_authenticated() -> None:
+    report, _ = secured("secret")
+    assert report.outcomes == {T_0: Outcome(Result.ELECTED, 1)}
+
+
+def test_a_wrong_password_is_one_line_without_the_password() -> None:
+    with pytest.raises(EnvironmentFailure, match="authenticating as alice by PLAIN: wrong password") as refused:
+        secured("guess")
+    assert "guess" not in str(refused.value)
+
+
+def test_credentials_for_a_server_that_wants_none_are_refused() -> None:
+    settings = AccessSettings(credentials=Plain("alice", "secret"), backoff_ms=1)
+    with pytest.raises(EnvironmentFailure, match="authenticating by PLAIN: expected it to be enabled, found none"):
+        run(lambda: ScriptedCluster(offline(n1=(1, 5))), settings=settings)
