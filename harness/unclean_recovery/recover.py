@@ -125,8 +125,8 @@ def write_choice(report: Report, path: Path) -> int:
 
 
 def _without_answer(state: PartitionState) -> Outcome:
-    brokers = ", ".join(map(str, state.replicas))
-    return Outcome(Result.FAILED, reason=f"no replica reported its log: brokers {brokers}")
+    brokers = f"broker{'' if len(state.replicas) == 1 else 's'} {', '.join(map(str, state.replicas))}"
+    return Outcome(Result.FAILED, reason=f"no replica reported its log: {brokers}")
 
 
 def _rows(logs: Logs, chosen: Mapping[TopicPartition, int]) -> list[ReplicaRow]:

@@ -14,6 +14,7 @@ waits for the earlier response; the read lease of the reference quorum relies on
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Mapping
 from typing import Any
@@ -94,6 +95,12 @@ def _fail(future: asyncio.Future[Any], failure: NoAnswer) -> None:
         future.exception()  # marks it as retrieved: a caller that was cancelled does not retrieve it
 
 
+def _reason_of(error: OSError) -> str:
+    """Why there is no connection; asyncio's own text for the kernel's errors repeats the address."""
+    is_of_the_kernel = error.errno is not None and error.errno > 0
+    return os.strerror(error.errno or 0).lower() if is_of_the_kernel else (error.strerror or str(error)).lower()
+
+
 class WireConnection:
     """harness.model.session.Connection over TCP; calls may overlap."""
 
@@ -168,7 +175,7 @@ class WireConnection:
         except TimeoutError as error:
             raise NotSent(f"connecting to {peer}: timed out") from error
         except OSError as error:
-            raise NotSent(f"connecting to {peer}: {error.strerror or error}") from error
+            raise NotSent(f"connecting to {peer}: {_reason_of(error)}") from error
         endpoint = writer.get_extra_info("socket")
         endpoint.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

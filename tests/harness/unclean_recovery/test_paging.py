@@ -5,8 +5,10 @@ The servers here are models: they answer the first partitions of a request, as t
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -262,3 +264,9 @@ def test_a_server_that_answers_for_no_partition_uses_up_the_retries() -> None:
     elections = batch(2)
     assert [elections.receive(election_response(elections.values(1), 0)) for _ in range(3)] == [True, True, False]
     assert elections.outcomes[A_0] == Outcome(Result.FAILED, 4, LEFT_OUT)
+
+
+def test_page_lists_every_error_that_passes() -> None:
+    page = (Path(__file__).parents[3] / "docs/unclean-recovery.md").read_text()
+    table = page[page.index("## Errors that pass") :].split("\n\n")[1]
+    assert set(re.findall(r"[A-Z]+_[A-Z_]+", table)) == {code.name.upper() for code in PASSES_AT_A_REPLICA}

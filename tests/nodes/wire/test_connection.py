@@ -48,7 +48,7 @@ def test_call_to_a_closed_port_is_not_sent() -> None:
     async def scenario() -> None:
         async with peer(lambda _reader, _writer: asyncio.sleep(0)) as connection:
             port = connection._port
-        with pytest.raises(NotSent, match=f"connecting to 127.0.0.1:{port}"):
+        with pytest.raises(NotSent, match=f"connecting to 127.0.0.1:{port}: connection refused"):
             await WireConnection("127.0.0.1", port, "test").call(REQUEST, 1_000)
 
     asyncio.run(scenario())
