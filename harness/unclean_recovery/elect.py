@@ -14,7 +14,7 @@ from harness.unclean_recovery.addresses import Address
 from harness.unclean_recovery.electing import Electing
 from harness.unclean_recovery.elections import VERSION_LEAST
 from harness.unclean_recovery.input_files import Listing
-from harness.unclean_recovery.options import ELECTION_ATTEMPTS, ElectionOptions
+from harness.unclean_recovery.options import ELECTION_ATTEMPTS, ElectionOptions, ElectionType
 from harness.unclean_recovery.outcomes import Outcome, Result
 from harness.unclean_recovery.partitions import REPEATED, ClusterView, TopicPartition
 from harness.unclean_recovery.recover import Report
@@ -46,7 +46,8 @@ async def elect(
                 return Report(dict.fromkeys(_listed(options, listing), outcome), is_interrupted=True)
             repeated = listing.repeated if listing else frozenset[TopicPartition]()
             listed = sorted(views[0].partitions) if everything else _listed(options, listing)
-            leaders = listing.leaders if listing else {}
+            is_designated = options.kind is ElectionType.DESIGNATED
+            leaders = listing.leaders if listing and is_designated else {}
             wanted = {each: leaders.get(each) for each in listed if each not in repeated}
             electing = Electing(cluster, settings, stop, watch)
             outcomes = await electing.elect_all(options.kind, wanted, ELECTION_ATTEMPTS)

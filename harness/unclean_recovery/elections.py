@@ -23,7 +23,7 @@ from harness.unclean_recovery.options import ElectionType
 from harness.unclean_recovery.outcomes import Outcome, Result, named
 from harness.unclean_recovery.partitions import TopicPartition
 from harness.unclean_recovery.survey import LEFT_OUT, PARTITIONS_PER_REQUEST, by_topic
-from harness.unclean_recovery.transient import PASSES_AT_THE_CONTROLLER
+from harness.unclean_recovery.transient import LEAVES_IN_DOUBT, PASSES_AT_THE_CONTROLLER
 from nodes.wire.unreleased import DESIGNATED_LEADERS_FROM, elect_leaders_v3
 
 NUMBERS: Mapping[ElectionType, int] = {
@@ -47,8 +47,8 @@ class Batch:
     """The elections of one request, until each has its outcome.
 
     open are the partitions without an outcome. retries_left is how often errors that pass may still be retried.
-    in_doubt are partitions of a request that got no answer: it may have had its effect. last_error is why the open ones
-    are still open.
+    in_doubt are partitions of a request that may have had its effect, since nobody knows how it ended. last_error is
+    why the open ones are still open.
     """
 
     kind: ElectionType
@@ -60,18 +60,19 @@ class Batch:
 
     def receive(self, response: Any) -> bool:
         """Take a response into account; returns whether an error has to pass before the next request."""
-        if response.error_code is not ErrorCode.none and response.error_code in PASSES_AT_THE_CONTROLLER:
-            return self.wait_for(named(response.error_code))
-        if response.error_code is not ErrorCode.none:
-            self._end({partition: self._failed(partition, named(response.error_code)) for partition in self.open})
+        of_all = response.error_code
+        if of_all is not ErrorCode.none and of_all not in PASSES_AT_THE_CONTROLLER:
+            self._end({partition: self._failed(partition, named(of_all)) for partition in self.open})
             return False
         results = {partition: result for partition, result in _results(response) if partition in self.open}
-        transient = [each for each, (code, _) in results.items() if code in PASSES_AT_THE_CONTROLLER]
-        final = {each: result for each, result in results.items() if each not in transient}
-        self._end({each: self._outcome(each, *result) for each, result in final.items()})
-        if transient:
-            return self.wait_for(named(*results[transient[0]]))
-        return self.wait_for(LEFT_OUT) if not final else False
+        if of_all is not ErrorCode.none:
+            results = dict.fromkeys(self.open, (of_all, None))
+        passing = {each: result for each, result in results.items() if result[0] in PASSES_AT_THE_CONTROLLER}
+        self._end({each: self._outcome(each, *results[each]) for each in results.keys() - passing.keys()})
+        self.in_doubt |= {each for each, (code, _) in passing.items() if code in LEAVES_IN_DOUBT}
+        if passing:
+            return self.wait_for(named(*next(iter(passing.values()))))
+        return False if results else self.wait_for(LEFT_OUT)
 
     def lose(self, reason: str, was_sent: bool) -> bool:
         """The request failed on the network; returns as receive does."""

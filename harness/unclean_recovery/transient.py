@@ -29,6 +29,9 @@ PASSES_AT_THE_CONTROLLER: Final[Mapping[ErrorCode, str]] = MappingProxyType(
 )
 """The errors of ElectLeaders that pass, and what they mean."""
 
+LEAVES_IN_DOUBT: Final = frozenset({ErrorCode.request_timed_out, ErrorCode.network_exception})
+"""Of these, the errors after which the election may still take effect, or may have."""
+
 PASSES_AT_A_REPLICA: Final[Mapping[ErrorCode, str]] = MappingProxyType(
     {
         **PASSES_AT_THE_CONTROLLER,

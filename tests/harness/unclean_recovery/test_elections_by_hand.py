@@ -81,6 +81,14 @@ def test_the_newest_version_is_used_without_designated_leaders() -> None:
     assert (request.__version__, request.topic_partitions[0].designated_leaders) == (3, None)
 
 
+def test_designated_leaders_in_a_file_are_not_sent_for_other_elections() -> None:
+    cluster = ScriptedCluster(three())
+    report = run(cluster, ElectionType.UNCLEAN, listing(t0=3))
+    (request,) = cluster.asked(codec.ELECT_LEADERS)
+    assert request.topic_partitions[0].designated_leaders is None
+    assert (report.outcomes, cluster.partitions["t", 0].leader) == ({T_0: Outcome(Result.ELECTED)}, 1)
+
+
 def test_preferred_elections_of_all_partitions_are_requests_of_1000() -> None:
     partitions = {("t", number): Partition((1, 2), 1 + number % 2) for number in range(2500)}
     cluster = ScriptedCluster(partitions, served=RELEASED)

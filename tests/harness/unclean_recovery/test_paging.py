@@ -22,7 +22,7 @@ from harness.unclean_recovery.options import ElectionType
 from harness.unclean_recovery.outcomes import Outcome, Result
 from harness.unclean_recovery.partitions import PartitionState, TopicPartition
 from harness.unclean_recovery.survey import LEFT_OUT, BrokerSurvey, answers_of, question, surveys_of
-from harness.unclean_recovery.transient import PASSES_AT_A_REPLICA, PASSES_AT_THE_CONTROLLER
+from harness.unclean_recovery.transient import LEAVES_IN_DOUBT, PASSES_AT_A_REPLICA, PASSES_AT_THE_CONTROLLER
 from nodes.wire import codec
 
 A_0, A_1, B_0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -199,7 +199,8 @@ def test_an_error_that_passes_is_retried_so_often_and_no_more(code: ErrorCode, r
     while elections.receive(refusal(code)):
         requests += 1
     assert requests == retries + 1
-    assert elections.outcomes == dict.fromkeys((A_0, A_1), Outcome(Result.FAILED, 4, code.name.upper()))
+    result = Result.UNKNOWN if code in LEAVES_IN_DOUBT else Result.FAILED
+    assert elections.outcomes == dict.fromkeys((A_0, A_1), Outcome(result, 4, code.name.upper()))
 
 
 def test_only_what_failed_is_retried() -> None:
@@ -241,6 +242,13 @@ def test_a_request_without_an_answer_is_in_doubt_until_another_answer() -> None:
     assert "whose answer was lost" in elections.outcomes[A_0].reason
     assert elections.lose("timed out", was_sent=False) is False
     assert elections.outcomes[A_1] == Outcome(Result.UNKNOWN, 4, "timed out")
+
+
+def test_only_partitions_whose_election_timed_out_are_in_doubt() -> None:
+    elections = batch(0)
+    codes = {0: ErrorCode.request_timed_out, 1: ErrorCode.not_controller}
+    assert elections.receive(election_response(elections.values(1), 9, codes)) is False
+    assert [elections.outcomes[each].result for each in (A_0, A_1)] == [Result.UNKNOWN, Result.FAILED]
 
 
 def test_a_request_that_was_never_sent_has_failed() -> None:

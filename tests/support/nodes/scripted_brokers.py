@@ -124,7 +124,8 @@ def first(action: Callable[[], object]) -> Script:
 class ScriptedCluster:
     """The brokers, their partitions, and what they were asked.
 
-    dead brokers listen nowhere; fenced ones answer, but Metadata does not name them, and they cannot be elected. limit
+    dead brokers listen nowhere; fenced ones answer. DescribeCluster names both, Metadata none of them, and none can be
+    elected. limit
     is how many partitions of a request are served. credentials are those that a connection needs.
     """
 
@@ -259,8 +260,8 @@ class ScriptedCluster:
         return {"error_code": ErrorCode.none, "api_keys": keys, "throttle_time": 0}
 
     def _nodes(self, name: str, with_fenced: bool) -> list[Values]:
-        left_out = self.dead if with_fenced else self.dead | self.fenced
-        listed = [broker for broker in self.brokers if broker not in left_out or (with_fenced and broker in self.dead)]
+        left_out = set() if with_fenced else self.dead | self.fenced
+        listed = [broker for broker in self.brokers if broker not in left_out]
         return [{name: broker, "host": "127.0.0.1", "port": self._ports[broker]} for broker in listed]
 
     def _metadata(self, request: Any) -> Values:
