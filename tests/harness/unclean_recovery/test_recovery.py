@@ -7,9 +7,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from harness.model import EnvironmentFailure
+from harness.model import EnvironmentFailure, PeerFailure
 from harness.unclean_recovery.access import AccessSettings, MissingApi
 from harness.unclean_recovery.addresses import Address
 from harness.unclean_recovery.input_files import Listing
@@ -23,9 +25,11 @@ from tests.support.nodes.scripted_brokers import (
     FAST,
     SERVED,
     Partition,
+    Script,
     ScriptedCluster,
     Silent,
     after,
+    answer,
     close,
     close_after_effect,
     first,
@@ -51,7 +55,7 @@ def run(
     cluster: Callable[[], ScriptedCluster],
     options: RecoveryOptions = ALL,
     listing: Listing | None = None,
-    settings: AccessSettings = FAST,
+    access: AccessSettings = FAST,
     meanwhile: Callable[[ScriptedCluster], Awaitable[Any]] | None = None,
 ) -> tuple[Report, ScriptedCluster]:
     """Recover the partitions of a cluster, which is made in the event loop."""
@@ -59,7 +63,7 @@ def run(
     async def scenario() -> tuple[Report, ScriptedCluster]:
         async with cluster() as made:
             aside = asyncio.ensure_future(meanwhile(made)) if meanwhile else None
-            report = await recover(options, listing, made.addresses, settings, Silent())
+            report = await recover(options, listing, made.addresses, access, Silent())
             if aside:
                 await aside
             return report, made
@@ -399,8 +403,8 @@ def test_a_name_that_has_no_address_is_one_line() -> None:
 
 
 def secured(password: str) -> tuple[Report, ScriptedCluster]:
-    settings = AccessSettings(credentials=Plain("alice", password), backoff_ms=1)
-    return run(lambda: ScriptedCluster(offline(n1=(1, 5)), credentials=("alice", "secret")), settings=settings)
+    access = AccessSettings(credentials=Plain("alice", password), backoff_ms=1)
+    return run(lambda: ScriptedCluster(offline(n1=(1, 5)), credentials=("alice", "secret")), access=access)
 
 
 def test_connections_are_authenticated() -> None:
@@ -415,6 +419,74 @@ def test_a_wrong_password_is_one_line_without_the_password() -> None:
 
 
 def test_credentials_for_a_server_that_wants_none_are_refused() -> None:
-    settings = AccessSettings(credentials=Plain("alice", "secret"), backoff_ms=1)
+    access = AccessSettings(credentials=Plain("alice", "secret"), backoff_ms=1)
     with pytest.raises(EnvironmentFailure, match="authenticating by PLAIN: expected it to be enabled, found none"):
-        run(lambda: ScriptedCluster(offline(n1=(1, 5))), settings=settings)
+        run(lambda: ScriptedCluster(offline(n1=(1, 5))), access=access)
+
+
+SCRIPTS = {
+    codec.METADATA: [answer, close, garbage],
+    codec.GET_REPLICA_LOG_INFO: [answer, close, garbage],
+    codec.ELECT_LEADERS: [
+        *(answer, close, close_after_effect, garbage),
+        *map(refuse, (ErrorCode.not_controller, ErrorCode.request_timed_out, ErrorCode.cluster_authorization_failed)),
+    ],
+}
+PARTITIONS = st.builds(
+    lambda replicas, leads, logs: Partition(replicas, replicas[0] if leads else None, dict(zip((1, 2, 3, 4), logs))),  # noqa: B905
+    st.sampled_from([(1, 2), (2, 3, 1), (3, 4), (4,), (1, 2, 3, 4)]),
+    st.booleans(),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), min_size=4, max_size=4),
+)
+ENDS = {
+    Result.ELECTED: lambda outcome, leader: leader == outcome.leader is not None,
+    Result.ALREADY_ONLINE: lambda _outcome, leader: leader is not None,
+    Result.FAILED: lambda _outcome, leader: leader is None,
+    Result.UNKNOWN: lambda outcome, leader: leader in (None, outcome.leader),
+}
+
+
+@settings(max_examples=60)
+@given(
+    st.dictionaries(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 4)), PARTITIONS, max_size=6),
+    st.sets(st.sampled_from([2, 3, 4])),
+    st.integers(1, 4),
+    st.fixed_dictionaries({key: st.lists(st.sampled_from(scripts), max_size=6) for key, scripts in SCRIPTS.items()}),
+)
+def test_report_is_true_whatever_fails(
+    partitions: dict[tuple[str, int], Partition], fenced: set[int], limit: int, scripts: dict[int, list[Script]]
+) -> None:
+    """Each outcome is what the cluster has; nobody leads who is fenced or was not the choice of the report."""
+    before = {key: each.leader for key, each in partitions.items()}
+    listing = Listing(tuple(TopicPartition(*key) for key in partitions), frozenset(), {})
+    made: list[ScriptedCluster] = []
+
+    def cluster() -> ScriptedCluster:
+        made.append(ScriptedCluster(partitions, brokers=(1, 2, 3, 4), fenced=fenced, limit=limit))
+        for api_key, each in scripts.items():
+            made[0].script(api_key, *each)
+        return made[0]
+
+    try:
+        report, _ = run(cluster, ALL, listing)
+    except (EnvironmentFailure, PeerFailure):
+        assert {key: each.leader for key, each in partitions.items()} == before
+        return
+    assert {(each.topic, each.partition) for each in report.outcomes} == set(partitions)
+    chosen = {(row.partition.topic, row.partition.partition): row.broker for row in report.replicas if row.is_chosen}
+    for key, partition in partitions.items():
+        outcome = report.outcomes[TopicPartition(*key)]
+        assert ENDS[outcome.result](outcome, partition.leader), (outcome, partition)
+        if partition.leader != before[key]:
+            assert partition.leader == chosen[key] not in fenced
+    assert report.exit_code == (0 if all(each.leader is not None for each in partitions.values()) else 1) or any(
+        each.result is Result.UNKNOWN for each in report.outcomes.values()
+    )
+
+
+def test_ten_brokers_with_a_thousand_partitions_are_ten_questions() -> None:
+    """UR-31."""
+    brokers = range(1, 11)
+    partitions = {("t", n): Partition(tuple(brokers), None, dict.fromkeys(brokers, (1, 1))) for n in range(1000)}
+    _, cluster = run(lambda: ScriptedCluster(partitions, brokers=brokers), SHOW)
+    assert [len(cluster.asked(codec.GET_REPLICA_LOG_INFO, broker)) for broker in brokers] == [1] * 10
