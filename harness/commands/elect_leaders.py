@@ -46,10 +46,10 @@ def elect_leaders(
     options = election_options(election_type, path_to_json_file, topic, partition, all_topic_partitions)
     import asyncio
 
-    from harness.unclean_recovery.addresses import addresses_of
     from harness.unclean_recovery.client_config import settings_of
     from harness.unclean_recovery.elect import elect
-    from harness.unclean_recovery.input_files import read_designations
+    from harness.unclean_recovery.files import read_designations
+    from harness.unclean_recovery.options import addresses_of
 
     addresses, settings = addresses_of(bootstrap_server), settings_of(command_config)
     is_designated = options.kind is ElectionType.DESIGNATED

@@ -61,10 +61,9 @@ def unclean_recovery(
     )
     import asyncio
 
-    from harness.unclean_recovery.addresses import addresses_of
     from harness.unclean_recovery.client_config import settings_of
-    from harness.unclean_recovery.input_files import read_partitions
-    from harness.unclean_recovery.output_file import refuse_existing
+    from harness.unclean_recovery.files import read_partitions, refuse_existing
+    from harness.unclean_recovery.options import addresses_of
     from harness.unclean_recovery.recover import recover, write_choice
 
     addresses, settings = addresses_of(bootstrap_server), settings_of(command_config)

@@ -2,7 +2,7 @@
 
     options ─► which partitions ─► survey of their replicas ─► choice of a leader ─► elections ─► report
     options,   partitions          survey (asking)            choice               elections    outcomes
-    input_files                                                                    (electing)
+    files                                                                          (electing)
 
 The decisions are pure functions and small states without sockets and clocks; the modules in parentheses and `access`
 connect them with a cluster, `recover` and `elect` are the two tools. They speak Kafka's protocol only, so they work on

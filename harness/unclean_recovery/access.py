@@ -17,7 +17,7 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from harness.model import EnvironmentFailure, PeerFailure
-from harness.unclean_recovery.addresses import Address
+from harness.unclean_recovery.options import Address
 from harness.unclean_recovery.partitions import ClusterView, view_of
 from nodes.wire import codec
 from nodes.wire.connection import WireConnection

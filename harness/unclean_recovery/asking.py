@@ -7,6 +7,7 @@ Contains requests, pauses and the deadline. Does not contain what is asked for n
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from typing import Final
 
@@ -15,7 +16,7 @@ from harness.model.plurals import counted
 from harness.unclean_recovery.access import AccessSettings, Cluster, MissingApi
 from harness.unclean_recovery.choice import ReplicaLog
 from harness.unclean_recovery.partitions import PartitionState, TopicPartition
-from harness.unclean_recovery.survey import PARTITIONS_PER_REQUEST, BrokerSurvey, answers_of, question, surveys_of
+from harness.unclean_recovery.survey import BrokerSurvey, answers_of, question, surveys_of
 from harness.unclean_recovery.watch import Watch
 from nodes.wire import codec
 
@@ -34,10 +35,9 @@ class Asking:
         offline: Mapping[TopicPartition, PartitionState],
         settings: AccessSettings,
         watch: Watch,
-        page_size: int = PARTITIONS_PER_REQUEST,
     ) -> None:
         self._cluster, self._offline, self._settings, self._watch = cluster, offline, settings, watch
-        self._surveys = surveys_of(offline, page_size)
+        self._surveys = surveys_of(offline)
         self._ids = {each.topic: state.topic_id for each, state in offline.items() if state.topic_id is not None}
         self._topics = {topic_id: topic for topic, topic_id in self._ids.items()}
         self._replicas = sum(len(survey.open) for survey in self._surveys.values())
@@ -79,7 +79,9 @@ class Asking:
     async def _ask_page(self, broker: int, survey: BrokerSurvey, timeout_ms: int) -> None:
         page, address = survey.page(), self._cluster.address_of(broker)
         if address is None:
-            await self._cluster.refresh_brokers()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout_ms / 1000):
+                    await self._cluster.refresh_brokers()
             if self._cluster.address_of(broker) is None:
                 survey.postpone(NO_ADDRESS)
             return

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.unclean_recovery.access import TOPICS_MAY_BE_NULL_FROM, AccessSettings, Cluster
-from harness.unclean_recovery.addresses import Address
 from harness.unclean_recovery.electing import Electing
 from harness.unclean_recovery.elections import VERSION_LEAST
-from harness.unclean_recovery.input_files import Listing
-from harness.unclean_recovery.options import ELECTION_ATTEMPTS, ElectionOptions, ElectionType
+from harness.unclean_recovery.files import Listing
+from harness.unclean_recovery.options import ELECTION_ATTEMPTS, Address, ElectionOptions, ElectionType
 from harness.unclean_recovery.outcomes import Outcome, Result
 from harness.unclean_recovery.partitions import REPEATED, ClusterView, TopicPartition
 from harness.unclean_recovery.recover import Report

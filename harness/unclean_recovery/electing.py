@@ -20,7 +20,6 @@ from harness.unclean_recovery.options import ElectionType
 from harness.unclean_recovery.outcomes import Outcome
 from harness.unclean_recovery.partitions import TopicPartition
 from harness.unclean_recovery.stopping import pause
-from harness.unclean_recovery.survey import PARTITIONS_PER_REQUEST
 from harness.unclean_recovery.watch import Watch
 from nodes.wire import codec
 
@@ -31,15 +30,13 @@ class Electing:
     def __init__(self, cluster: Cluster, settings: AccessSettings, stop: asyncio.Event, watch: Watch) -> None:
         self._cluster, self._settings, self._stop, self._watch = cluster, settings, stop, watch
 
-    async def elect_all(
-        self, kind: ElectionType, wanted: Designations, retries: int, page_size: int = PARTITIONS_PER_REQUEST
-    ) -> dict[TopicPartition, Outcome]:
+    async def elect_all(self, kind: ElectionType, wanted: Designations, retries: int) -> dict[TopicPartition, Outcome]:
         """The outcome for each of these partitions."""
         if not wanted:
             return {}
         self._watch.stage(f"electing leaders of {counted(len(wanted), 'partition')}", len(wanted))
         outcomes: dict[TopicPartition, Outcome] = {}
-        for batch in batches(kind, wanted, retries, page_size):
+        for batch in batches(kind, wanted, retries):
             await self._elect(batch, len(outcomes))
             outcomes |= batch.outcomes
         return outcomes

@@ -7,7 +7,7 @@ options that contradict each other; the message names them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -23,6 +23,11 @@ PARTITION_MAX: Final = 2**31 - 1
 
 TOPIC_PATTERN: Final = r"[A-Za-z0-9._-]{1,249}"
 TOPIC_WORDS: Final = "a topic's name, up to 249 letters, digits, '.', '_' or '-'"
+
+SERVER: Final = re.compile(
+    r"(?:\[(?P<v6>[0-9a-fA-F:.]+(?:%[A-Za-z0-9._-]+)?)\]|(?P<host>[A-Za-z0-9._-]+)):(?P<port>[0-9]{1,5})"
+)
+PORT_MAX: Final = 65_535
 
 
 class ElectionType(Enum):
@@ -112,6 +117,29 @@ def election_options(
         raise BadInput(f"--topic: expected {TOPIC_WORDS}, found {shown(topic)}")
     single = None if topic is None or partition is None else (topic, partition)
     return ElectionOptions(election_type, path_to_json_file, single)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def addresses_of(servers: str) -> Sequence[Address]:
+    """The addresses in host:port[,host:port]; an IPv6 address has brackets. Repeated ones count once."""
+    return tuple(dict.fromkeys(_address(part.strip()) for part in servers.split(",")))
+
+
+def _address(text: str) -> Address:
+    found = SERVER.fullmatch(text)
+    if found is None or not 0 < int(found["port"]) <= PORT_MAX:
+        raise BadInput(f"--bootstrap-server: expected host:port[,host:port], found {shown(text)}")
+    return Address(found["v6"] or found["host"], int(found["port"]))
 
 
 def _one_of(given: Mapping[str, bool]) -> None:

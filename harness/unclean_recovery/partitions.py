@@ -12,7 +12,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from harness.unclean_recovery.addresses import Address
+from harness.unclean_recovery.options import Address
 from harness.unclean_recovery.outcomes import Outcome, Result, named
 
 

@@ -19,14 +19,12 @@ from pathlib import Path
 from typing import Final
 
 from harness.unclean_recovery.access import TOPIC_IDS_FROM, AccessSettings, Cluster
-from harness.unclean_recovery.addresses import Address
 from harness.unclean_recovery.asking import Asking, Logs
 from harness.unclean_recovery.choice import ReplicaLog, choose
 from harness.unclean_recovery.electing import Electing
-from harness.unclean_recovery.input_files import Listing, designations_text
-from harness.unclean_recovery.options import ElectionType, RecoveryOptions
+from harness.unclean_recovery.files import Listing, create, designations_text
+from harness.unclean_recovery.options import Address, ElectionType, RecoveryOptions
 from harness.unclean_recovery.outcomes import Outcome, Result, exit_code_of
-from harness.unclean_recovery.output_file import create
 from harness.unclean_recovery.partitions import (
     PartitionState,
     Targets,

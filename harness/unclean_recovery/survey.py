@@ -79,7 +79,9 @@ class BrokerSurvey:
         self.open, self.postponed = self.open + self.postponed, []
 
 
-def surveys_of(offline: Mapping[TopicPartition, PartitionState], page_size: int) -> dict[int, BrokerSurvey]:
+def surveys_of(
+    offline: Mapping[TopicPartition, PartitionState], page_size: int = PARTITIONS_PER_REQUEST
+) -> dict[int, BrokerSurvey]:
     """The questions to each broker that has a replica of one of these partitions."""
     brokers = sorted({broker for state in offline.values() for broker in state.replicas})
     return {

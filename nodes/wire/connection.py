@@ -176,6 +176,8 @@ class WireConnection:
             raise NotSent(f"connecting to {peer}: timed out") from error
         except OSError as error:
             raise NotSent(f"connecting to {peer}: {_reason_of(error)}") from error
+        except (ValueError, OverflowError) as error:  # a name that cannot be looked up, a port that cannot be
+            raise NotSent(f"connecting to {peer}: expected a host's name and a port") from error
         endpoint = writer.get_extra_info("socket")
         endpoint.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

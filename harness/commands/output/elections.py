@@ -102,6 +102,8 @@ def _failure(outcome: Outcome) -> str:
 
 
 def _summary(counts: Mapping[str, int], is_interrupted: bool) -> str:
-    """E.g. `2 partitions elected, 1 already online`."""
-    parts = ", ".join(f"{count:,} {result}" for result, count in counts.items()) or "no partition needs an election"
-    return f"{'interrupted; ' if is_interrupted else ''}{parts}"
+    """E.g. `2 elected, 1 already online`."""
+    parts = ", ".join(f"{count:,} {result}" for result, count in counts.items())
+    if is_interrupted:
+        return f"interrupted; {parts or 'nothing was done'}"
+    return parts or "no partition needs an election"

@@ -306,6 +306,17 @@ def test_signal_while_brokers_are_asked_ends_at_once_and_changes_nothing(tmp_pat
     assert not leaders.exists()
 
 
+def test_signal_before_anything_is_known_is_reported() -> None:
+    cluster = three()
+    cluster.script(codec.METADATA, unanswered)
+
+    async def proceed(process: Process) -> None:
+        process.send_signal(signal.SIGTERM)
+
+    result = interrupted(cluster, codec.METADATA, 1, proceed, "--automated-recovery")
+    assert (result.code, result.out) == (EXIT_INVALID, "interrupted; nothing was done\n")
+
+
 def test_second_signal_does_not_wait() -> None:
     cluster = three()
     cluster.script(codec.ELECT_LEADERS, unanswered)

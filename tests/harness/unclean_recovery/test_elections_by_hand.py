@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from harness.unclean_recovery.access import MissingApi
 from harness.unclean_recovery.elect import elect
-from harness.unclean_recovery.input_files import Listing
+from harness.unclean_recovery.files import Listing
 from harness.unclean_recovery.options import ElectionOptions, ElectionType
 from harness.unclean_recovery.outcomes import Outcome, Result
 from harness.unclean_recovery.partitions import REPEATED, TopicPartition

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from harness.model import BadInput
 from harness.unclean_recovery.access import AccessSettings
 from harness.unclean_recovery.client_config import settings_of
-from harness.unclean_recovery.output_file import create, refuse_existing
+from harness.unclean_recovery.files import create, refuse_existing
 from nodes.wire.sasl import Plain
 from tests.support.bad_input import FILES, assert_is_read_or_refused
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.model import BadInput
-from harness.unclean_recovery.input_files import designations_text, read_designations, read_partitions
+from harness.unclean_recovery.files import designations_text, read_designations, read_partitions
 from harness.unclean_recovery.partitions import TopicPartition
 from tests.support.bad_input import FILES, JSON_VALUES, assert_is_read_or_refused
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -12,15 +11,13 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from harness.model import EnvironmentFailure, PeerFailure
-from harness.unclean_recovery.access import AccessSettings, MissingApi
-from harness.unclean_recovery.addresses import Address
-from harness.unclean_recovery.input_files import Listing
-from harness.unclean_recovery.options import RecoveryOptions
+from harness.unclean_recovery.access import AccessSettings
+from harness.unclean_recovery.files import Listing
 from harness.unclean_recovery.outcomes import Outcome, Result
 from harness.unclean_recovery.partitions import REPEATED, TopicPartition
 from harness.unclean_recovery.recover import Report, recover
 from nodes.wire import codec
-from nodes.wire.sasl import Plain
+from tests.support.nodes.recoveries import ALL, SHOW, T_0, duration, error_of, offline, recovered
 from tests.support.nodes.scripted_brokers import (
     FAST,
     SERVED,
@@ -37,47 +34,9 @@ from tests.support.nodes.scripted_brokers import (
     refuse,
 )
 
-ALL = RecoveryOptions(None, shows_replicas=True, output=None, elects=True)
-SHOW = RecoveryOptions(None, shows_replicas=True, output=None, elects=False)
-T_0 = TopicPartition("t", 0)
-
-
-def offline(**logs: tuple[int, ...]) -> dict[tuple[str, int], Partition]:
-    """Partition t-0 without a leader; n1=(epoch, log end) is broker 1's log."""
-    return {("t", 0): Partition(tuple(int(name[1:]) for name in logs), None, {int(k[1:]): v for k, v in logs.items()})}
-
-
-def duration(milliseconds: int, elects: bool = True) -> RecoveryOptions:
-    return RecoveryOptions(None, shows_replicas=True, output=None, elects=elects, duration_ms=milliseconds)
-
-
-def run(
-    cluster: Callable[[], ScriptedCluster],
-    options: RecoveryOptions = ALL,
-    listing: Listing | None = None,
-    access: AccessSettings = FAST,
-    meanwhile: Callable[[ScriptedCluster], Awaitable[Any]] | None = None,
-) -> tuple[Report, ScriptedCluster]:
-    """Recover the partitions of a cluster, which is made in the event loop."""
-
-    async def scenario() -> tuple[Report, ScriptedCluster]:
-        async with cluster() as made:
-            aside = asyncio.ensure_future(meanwhile(made)) if meanwhile else None
-            report = await recover(options, listing, made.addresses, access, Silent())
-            if aside:
-                await aside
-            return report, made
-
-    return asyncio.run(scenario())
-
-
-def error_of(report: Report, broker: int) -> str:
-    (row,) = [row for row in report.replicas if row.broker == broker]
-    return row.log.error
-
 
 def test_longest_log_of_the_highest_epoch_is_elected() -> None:
-    report, cluster = run(lambda: ScriptedCluster(offline(n1=(3, 40), n2=(4, 30), n3=(4, 35))))
+    report, cluster = recovered(lambda: ScriptedCluster(offline(n1=(3, 40), n2=(4, 30), n3=(4, 35))))
     assert report.outcomes == {T_0: Outcome(Result.ELECTED, 3)}
     assert report.exit_code == 0
     assert cluster.partitions["t", 0].leader == 3
@@ -89,31 +48,31 @@ def test_longest_log_of_the_highest_epoch_is_elected() -> None:
 
 
 def test_showing_changes_nothing() -> None:
-    report, cluster = run(lambda: ScriptedCluster(offline(n1=(3, 40), n2=(4, 30))), SHOW)
+    report, cluster = recovered(lambda: ScriptedCluster(offline(n1=(3, 40), n2=(4, 30))), SHOW)
     assert report.outcomes == {T_0: Outcome(Result.CHOSEN, 2)}
     assert cluster.asked(codec.ELECT_LEADERS) == []
 
 
 def test_epoch_of_the_last_record_decides_where_brokers_report_it() -> None:
-    report, _ = run(lambda: ScriptedCluster(offline(n1=(7, 100, 5), n2=(7, 60, 7))))
+    report, _ = recovered(lambda: ScriptedCluster(offline(n1=(7, 100, 5), n2=(7, 60, 7))))
     assert report.outcomes == {T_0: Outcome(Result.ELECTED, 2)}
 
 
 def test_brokers_with_version_0_only_report_the_current_epoch() -> None:
     served = {broker: {**SERVED, codec.GET_REPLICA_LOG_INFO: range(1)} for broker in (1, 2, 3)}
-    report, _ = run(lambda: ScriptedCluster(offline(n1=(7, 100, 5), n2=(7, 60, 7)), served=served))
+    report, _ = recovered(lambda: ScriptedCluster(offline(n1=(7, 100, 5), n2=(7, 60, 7)), served=served))
     assert report.outcomes == {T_0: Outcome(Result.ELECTED, 1)}
 
 
 def test_a_cluster_without_offline_partitions_needs_nothing() -> None:
-    report, cluster = run(lambda: ScriptedCluster({("t", 0): Partition((1,), 1)}))
+    report, cluster = recovered(lambda: ScriptedCluster({("t", 0): Partition((1,), 1)}))
     assert (report.outcomes, report.exit_code) == ({}, 0)
     assert cluster.asked(codec.GET_REPLICA_LOG_INFO) == []
 
 
 def test_only_brokers_with_a_replica_are_asked_and_all_in_one_request_each() -> None:
     partitions = {("t", n): Partition((1, 2), None, {1: (1, n), 2: (1, 5)}) for n in range(10)}
-    report, cluster = run(lambda: ScriptedCluster(partitions))
+    report, cluster = recovered(lambda: ScriptedCluster(partitions))
     assert [len(cluster.asked(codec.GET_REPLICA_LOG_INFO, broker)) for broker in (1, 2, 3)] == [1, 1, 0]
     assert [report.outcomes[TopicPartition("t", n)].leader for n in range(10)] == [2] * 5 + [1] * 5
 
@@ -127,7 +86,7 @@ def test_each_listed_partition_has_its_outcome_and_the_others_proceed() -> None:
     }
     listed = (TopicPartition("t", 2), T_0, TopicPartition("t", 1), TopicPartition("no", 0), TopicPartition("t", 9))
     listing = Listing(listed, frozenset({TopicPartition("t", 2)}), {})
-    report, cluster = run(lambda: ScriptedCluster(partitions), listing=listing)
+    report, cluster = recovered(lambda: ScriptedCluster(partitions), listing=listing)
     assert report.outcomes == {
         T_0: Outcome(Result.ELECTED, 2),
         TopicPartition("t", 1): Outcome(Result.ALREADY_ONLINE, 1),
@@ -141,7 +100,7 @@ def test_each_listed_partition_has_its_outcome_and_the_others_proceed() -> None:
 
 def test_2500_partitions_are_three_requests_of_each_kind() -> None:
     partitions = {("t", n): Partition((1, 2), None, {1: (1, n), 2: (1, 1)}) for n in range(2500)}
-    report, cluster = run(lambda: ScriptedCluster(partitions))
+    report, cluster = recovered(lambda: ScriptedCluster(partitions))
     assert {each.result for each in report.outcomes.values()} == {Result.ELECTED}
     assert len(report.outcomes) == 2500
     assert [len(cluster.asked(codec.GET_REPLICA_LOG_INFO, broker)) for broker in (1, 2)] == [3, 3]
@@ -151,7 +110,7 @@ def test_2500_partitions_are_three_requests_of_each_kind() -> None:
 
 def test_a_server_with_a_lower_limit_is_asked_for_the_rest() -> None:
     partitions = {("t", n): Partition((1,), None, {1: (1, 1)}) for n in range(250)}
-    report, cluster = run(lambda: ScriptedCluster(partitions, limit=100))
+    report, cluster = recovered(lambda: ScriptedCluster(partitions, limit=100))
     assert {each.result for each in report.outcomes.values()} == {Result.ELECTED}
     sizes = [len(each.topic_partitions[0].partitions) for each in cluster.asked(codec.GET_REPLICA_LOG_INFO)]
     assert sizes == [250, 100, 50]
@@ -167,7 +126,7 @@ def test_a_broker_that_answers_after_the_duration_is_not_a_candidate() -> None:
         made.script(codec.GET_REPLICA_LOG_INFO, never, broker=2)
         return made
 
-    report, _ = run(cluster, duration(300))
+    report, _ = recovered(cluster, duration(300))
     assert report.outcomes == {T_0: Outcome(Result.ELECTED, 1)}
     assert "timed out" in error_of(report, 2)
 
@@ -180,26 +139,40 @@ def test_a_broker_that_answers_late_but_within_the_duration_is_a_candidate() -> 
         made.script(codec.GET_REPLICA_LOG_INFO, first(event.set), broker=1)
         return made
 
-    report, _ = run(cluster, duration(30_000))
+    report, _ = recovered(cluster, duration(30_000))
     assert report.outcomes == {T_0: Outcome(Result.ELECTED, 2)}
 
 
 def test_a_broker_that_is_down_is_not_a_candidate() -> None:
-    report, cluster = run(lambda: ScriptedCluster(offline(n1=(1, 5), n2=(1, 90)), dead=[2]), duration(200))
+    report, cluster = recovered(lambda: ScriptedCluster(offline(n1=(1, 5), n2=(1, 90)), dead=[2]), duration(200))
     assert report.outcomes == {T_0: Outcome(Result.ELECTED, 1)}
     assert "connecting to" in error_of(report, 2)
     assert cluster.partitions["t", 0].leader == 1
 
 
 def test_a_broker_that_no_server_names_is_not_a_candidate() -> None:
-    report, _ = run(lambda: ScriptedCluster(offline(n1=(1, 5), n9=(1, 90))), duration(200))
+    report, _ = recovered(lambda: ScriptedCluster(offline(n1=(1, 5), n9=(1, 90))), duration(200))
     assert report.outcomes == {T_0: Outcome(Result.ELECTED, 1)}
     assert error_of(report, 9) == "no server of the cluster names the broker's address"
 
 
+def test_looking_for_a_broker_takes_no_longer_than_the_duration() -> None:
+    patient = AccessSettings(metadata_timeout_ms=60_000, backoff_ms=1)
+
+    async def never(_model: Any) -> None:
+        await asyncio.Event().wait()
+
+    async def scenario() -> Report:
+        async with ScriptedCluster(offline(n1=(1, 5), n9=(1, 90))) as cluster, asyncio.timeout(30):
+            cluster.script(codec.METADATA, answer, never)
+            return await recover(duration(200), None, cluster.addresses, patient, Silent())
+
+    assert asyncio.run(scenario()).outcomes == {T_0: Outcome(Result.ELECTED, 1)}
+
+
 def test_a_partition_whose_replicas_are_all_down_fails_and_the_others_are_recovered() -> None:
     partitions = offline(n1=(1, 5)) | {("t", 1): Partition((2, 3), None, {2: (1, 1), 3: (1, 1)})}
-    report, _ = run(lambda: ScriptedCluster(partitions, dead=[2, 3]), duration(200))
+    report, _ = recovered(lambda: ScriptedCluster(partitions, dead=[2, 3]), duration(200))
     assert report.outcomes[T_0] == Outcome(Result.ELECTED, 1)
     assert report.outcomes[TopicPartition("t", 1)].reason == "no replica reported its log: brokers 2, 3"
     assert report.exit_code == 1
@@ -207,7 +180,7 @@ def test_a_partition_whose_replicas_are_all_down_fails_and_the_others_are_recove
 
 def test_a_fenced_broker_is_asked_and_its_election_is_refused() -> None:
     """UR-21: the operator reaches a broker that the controller has fenced."""
-    report, cluster = run(lambda: ScriptedCluster(offline(n1=(1, 5), n2=(1, 90)), fenced=[2]))
+    report, cluster = recovered(lambda: ScriptedCluster(offline(n1=(1, 5), n2=(1, 90)), fenced=[2]))
     assert report.outcomes == {T_0: Outcome(Result.FAILED, 2, "ELIGIBLE_LEADERS_NOT_AVAILABLE")}
     assert len(cluster.asked(codec.ELECT_LEADERS)) == 1
     assert cluster.partitions["t", 0].leader is None
@@ -222,7 +195,7 @@ def test_an_error_of_a_replica_that_stays_is_final_and_one_that_passes_is_asked_
         made.script(codec.GET_REPLICA_LOG_INFO, first(lambda: None), starts, broker=3)
         return made
 
-    report, asked = run(cluster)
+    report, asked = recovered(cluster)
     assert report.outcomes == {T_0: Outcome(Result.ELECTED, 3)}
     assert error_of(report, 2) == "KAFKA_STORAGE_ERROR"
     assert [len(asked.asked(codec.GET_REPLICA_LOG_INFO, broker)) for broker in (1, 2, 3)] == [1, 1, 2]
@@ -235,7 +208,7 @@ def test_a_question_that_fails_on_the_network_is_repeated(failure: Any) -> None:
         made.script(codec.GET_REPLICA_LOG_INFO, failure, failure, broker=2)
         return made
 
-    report, asked = run(cluster)
+    report, asked = recovered(cluster)
     assert report.outcomes == {T_0: Outcome(Result.ELECTED, 2)}
     assert len(asked.asked(codec.GET_REPLICA_LOG_INFO, 2)) == 3
 
@@ -247,7 +220,7 @@ def test_a_server_that_does_not_describe_the_cluster_is_passed_over(failure: Any
         made.script(codec.METADATA, failure)
         return made
 
-    report, asked = run(cluster)
+    report, asked = recovered(cluster)
     assert report.outcomes == {T_0: Outcome(Result.ELECTED, 1)}
     assert [broker for broker, frame in asked.requests if frame.api_key == codec.METADATA] == [1, 2]
 
@@ -263,7 +236,7 @@ def test_three_retries_outlast_three_refusals_and_not_four(times: int, outcome: 
         made.script(codec.ELECT_LEADERS, *[refuse(ErrorCode.not_controller)] * times)
         return made
 
-    report, asked = run(cluster)
+    report, asked = recovered(cluster)
     assert report.outcomes == {T_0: outcome}
     servers = [broker for broker, frame in asked.requests if frame.api_key == codec.ELECT_LEADERS]
     assert servers == [1, 2, 3, 1][: min(times + 1, 4)]
@@ -276,7 +249,7 @@ def test_an_election_that_fails_on_the_network_is_requested_from_another_broker(
         made.script(codec.ELECT_LEADERS, failure)
         return made
 
-    report, _ = run(cluster)
+    report, _ = recovered(cluster)
     assert report.outcomes == {T_0: Outcome(Result.ELECTED, 1)}
 
 
@@ -286,7 +259,7 @@ def test_an_election_whose_answer_is_lost_is_found_to_be_online() -> None:
         made.script(codec.ELECT_LEADERS, close_after_effect)
         return made
 
-    report, _ = run(cluster)
+    report, _ = recovered(cluster)
     assert report.outcomes[T_0].result is Result.ALREADY_ONLINE
     assert "whose answer was lost" in report.outcomes[T_0].reason
     assert report.exit_code == 0
@@ -298,7 +271,7 @@ def test_an_election_that_is_never_answered_is_unknown() -> None:
         made.script(codec.ELECT_LEADERS, *[close] * 4)
         return made
 
-    report, _ = run(cluster)
+    report, _ = recovered(cluster)
     assert report.outcomes[T_0].result is Result.UNKNOWN
     assert report.exit_code == 1
 
@@ -312,7 +285,7 @@ def test_a_partition_that_comes_online_meanwhile_stays_as_it_is() -> None:
         made.script(codec.ELECT_LEADERS, first(lambda: setattr(partition, "leader", 1)))
         return made
 
-    report, asked = run(cluster)
+    report, asked = recovered(cluster)
     assert report.outcomes == {T_0: Outcome(Result.ALREADY_ONLINE)}
     assert (report.exit_code, asked.partitions["t", 0].leader) == (0, 1)
 
@@ -329,99 +302,6 @@ def test_a_second_run_finds_everything_online() -> None:
     assert one.outcomes == {T_0: Outcome(Result.ELECTED, 2)}
     assert two.outcomes == {T_0: Outcome(Result.ALREADY_ONLINE, 2)}
     assert two.exit_code == 0
-
-
-RELEASED = {**SERVED, codec.ELECT_LEADERS: range(3)}
-LACKING = {
-    # case: the APIs that the brokers have, the message after the broker
-    "a release with another API 93": (
-        RELEASED,
-        "expected ElectLeaders (API 43) version 3 and GetReplicaLogInfo (API 93) versions 0 to 1, "
-        "found ElectLeaders 0 to 2 and no GetReplicaLogInfo",
-    ),
-    "designated leaders only": (
-        {key: each for key, each in SERVED.items() if key != codec.GET_REPLICA_LOG_INFO},
-        "expected GetReplicaLogInfo (API 93) versions 0 to 1, found no GetReplicaLogInfo",
-    ),
-    "a later version of it only": (
-        {**SERVED, codec.GET_REPLICA_LOG_INFO: range(5, 7)},
-        "expected GetReplicaLogInfo (API 93) versions 0 to 1, found GetReplicaLogInfo 5 to 6",
-    ),
-    "no ids of topics": (
-        {**SERVED, codec.METADATA: range(9)},
-        "expected Metadata (API 3) versions 10 to 13, found Metadata 0 to 8",
-    ),
-}
-
-
-@pytest.mark.parametrize(("served", "message"), LACKING.values(), ids=LACKING)
-@pytest.mark.parametrize("options", [ALL, SHOW], ids=["elect", "show"])
-def test_a_cluster_that_lacks_an_api_is_told_so_and_asked_nothing(
-    served: dict[int, range], message: str, options: RecoveryOptions
-) -> None:
-    made: list[ScriptedCluster] = []
-
-    def cluster() -> ScriptedCluster:
-        made.append(ScriptedCluster(offline(n1=(1, 5)), served=dict.fromkeys((1, 2, 3), served)))
-        return made[0]
-
-    with pytest.raises(MissingApi) as missing:
-        run(cluster, options)
-    assert str(missing.value).endswith(message)
-    assert "127.0.0.1:" in str(missing.value)
-    assert made[0].asked(codec.GET_REPLICA_LOG_INFO) == made[0].asked(codec.ELECT_LEADERS) == []
-
-
-def test_one_broker_that_lacks_an_api_is_not_a_candidate() -> None:
-    report, cluster = run(lambda: ScriptedCluster(offline(n1=(1, 5), n2=(1, 90)), served={2: RELEASED}))
-    assert report.outcomes == {T_0: Outcome(Result.ELECTED, 1)}
-    assert error_of(report, 2).startswith("broker 2 at 127.0.0.1:")
-    assert cluster.asked(codec.GET_REPLICA_LOG_INFO, 2) == []
-
-
-def test_no_server_at_all_is_one_line_with_each_reason() -> None:
-    async def scenario() -> None:
-        async with ScriptedCluster({}, dead=[1, 2, 3]) as cluster:
-            servers = [cluster.address(1), cluster.address(2)]
-            await recover(ALL, None, servers, FAST, Silent())
-
-    with pytest.raises(EnvironmentFailure, match=r"--bootstrap-server describes the cluster: .*127.*; .*127"):
-        asyncio.run(scenario())
-
-
-def test_a_server_that_is_down_is_passed_over() -> None:
-    async def scenario() -> Report:
-        async with ScriptedCluster(offline(n1=(1, 5)), dead=[3]) as cluster:
-            return await recover(ALL, None, [cluster.address(3), cluster.address(2)], FAST, Silent())
-
-    assert asyncio.run(scenario()).outcomes == {T_0: Outcome(Result.ELECTED, 1)}
-
-
-def test_a_name_that_has_no_address_is_one_line() -> None:
-    with pytest.raises(EnvironmentFailure, match=r"no\.such\.invalid"):
-        asyncio.run(recover(ALL, None, [Address("no.such.invalid", 1)], FAST, Silent()))
-
-
-def secured(password: str) -> tuple[Report, ScriptedCluster]:
-    access = AccessSettings(credentials=Plain("alice", password), backoff_ms=1)
-    return run(lambda: ScriptedCluster(offline(n1=(1, 5)), credentials=("alice", "secret")), access=access)
-
-
-def test_connections_are_authenticated() -> None:
-    report, _ = secured("secret")
-    assert report.outcomes == {T_0: Outcome(Result.ELECTED, 1)}
-
-
-def test_a_wrong_password_is_one_line_without_the_password() -> None:
-    with pytest.raises(EnvironmentFailure, match="authenticating as alice by PLAIN: wrong password") as refused:
-        secured("guess")
-    assert "guess" not in str(refused.value)
-
-
-def test_credentials_for_a_server_that_wants_none_are_refused() -> None:
-    access = AccessSettings(credentials=Plain("alice", "secret"), backoff_ms=1)
-    with pytest.raises(EnvironmentFailure, match="authenticating by PLAIN: expected it to be enabled, found none"):
-        run(lambda: ScriptedCluster(offline(n1=(1, 5))), access=access)
 
 
 SCRIPTS = {
@@ -468,7 +348,7 @@ def test_report_is_true_whatever_fails(
         return made[0]
 
     try:
-        report, _ = run(cluster, ALL, listing)
+        report, _ = recovered(cluster, ALL, listing)
     except (EnvironmentFailure, PeerFailure):
         assert {key: each.leader for key, each in partitions.items()} == before
         return
@@ -488,5 +368,5 @@ def test_ten_brokers_with_a_thousand_partitions_are_ten_questions() -> None:
     """UR-31."""
     brokers = range(1, 11)
     partitions = {("t", n): Partition(tuple(brokers), None, dict.fromkeys(brokers, (1, 1))) for n in range(1000)}
-    _, cluster = run(lambda: ScriptedCluster(partitions, brokers=brokers), SHOW)
+    _, cluster = recovered(lambda: ScriptedCluster(partitions, brokers=brokers), SHOW)
     assert [len(cluster.asked(codec.GET_REPLICA_LOG_INFO, broker)) for broker in brokers] == [1] * 10

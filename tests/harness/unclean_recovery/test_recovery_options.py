@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 from harness.model import BadInput
-from harness.unclean_recovery.addresses import Address, addresses_of
-from harness.unclean_recovery.options import ElectionOptions, ElectionType, election_options, recovery_options
+from harness.unclean_recovery.options import (
+    Address,
+    ElectionOptions,
+    ElectionType,
+    addresses_of,
+    election_options,
+    recovery_options,
+)
 
 FILE = Path("listed.json")
 OUTPUT = Path("leaders.json")

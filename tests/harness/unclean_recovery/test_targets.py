@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from harness.unclean_recovery.addresses import Address
+from harness.unclean_recovery.options import Address
 from harness.unclean_recovery.outcomes import SUCCESSES, Outcome, Result, counts_of, exit_code_of
 from harness.unclean_recovery.partitions import (
     REPEATED,

@@ -54,6 +54,16 @@ def test_call_to_a_closed_port_is_not_sent() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize(
+    ("host", "port"),
+    [("a..b", 1), ("a" * 64, 1), ("a\0b", 1), ("127.0.0.1", 70_000)],
+    ids=["empty", "long", "null", "port"],
+)
+def test_call_to_an_impossible_address_is_not_sent(host: str, port: int) -> None:
+    with pytest.raises(NotSent, match="connecting to"):
+        asyncio.run(WireConnection(host, port, "test").call(REQUEST, 1_000))
+
+
 def test_call_to_a_peer_that_closes_the_connection_has_no_answer() -> None:
     async def handle(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
         await read_request(reader)

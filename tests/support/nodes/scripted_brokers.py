@@ -23,7 +23,7 @@ from kio.schema.errors import ErrorCode
 
 from harness.model import PeerFailure
 from harness.unclean_recovery.access import AccessSettings
-from harness.unclean_recovery.addresses import Address
+from harness.unclean_recovery.options import Address
 from nodes.wire import codec
 from nodes.wire.unreleased.elect_leaders_v3 import DESIGNATED, PREFERRED
 

@@ -1,4 +1,4 @@
-"""The two JSON files: partitions to recover, and partitions with their designated leaders.
+"""The two kinds of JSON file: partitions to recover, and partitions with their designated leaders.
 
     {"partitions": [{"topic": "foo", "partitions": [0, 3, 5]}]}                       # unclean-recovery reads it
     {"partitions": [{"topic": "foo", "partition": 1, "designatedLeader": 0}]}         # it writes, elect-leaders reads
@@ -7,12 +7,16 @@ Both are strict: another key, a number in quotes or a partition below 0 is BadIn
 (The proposal's example of the first has keys without quotes, which is not JSON.) A partition that is listed twice is no
 BadInput but the outcome of that partition.
 
-Contains the formats. Does not contain what is done with the partitions.
+The file that one tool writes is new, and complete or not there at all: a temporary file in the same folder is written,
+synced and linked to its name. A link, unlike a rename, never replaces a file that has appeared meanwhile.
+
+Contains the formats and the files. Does not contain what is done with the partitions.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,6 +26,7 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.model import BadInput
+from harness.model.errors import reason_of
 from harness.model.validation import Matching, dotted, first_problem
 from harness.text_files import read_json
 from harness.unclean_recovery.options import PARTITION_MAX, TOPIC_PATTERN, TOPIC_WORDS
@@ -110,3 +115,43 @@ def _read(path: Path, expected: str, model: type[Model]) -> Model:
         problem = first_problem(error, model)
         place = f"{dotted(problem.path)}: " if problem.path else ""
         raise BadInput(f"{path}: {place}{problem}") from error
+
+
+def refuse_existing(path: Path) -> None:
+    """Raise BadInput, before anything else is done, if the file cannot be created."""
+    if os.path.lexists(path):
+        raise _exists(path)
+    if not path.parent.is_dir():
+        raise BadInput(f"{path}: expected a new file in an existing folder, found no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise BadInput(f"{path}: expected a new file in a folder that can be written to: permission denied")
+
+
+def create(path: Path, text: str) -> None:
+    """Create the file. Raises BadInput if there is one of that name, or if it cannot be created."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with unfinished.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(unfinished, path)
+        _sync_folder(path.parent)
+    except FileExistsError as error:
+        raise _exists(path) from error
+    except OSError as error:
+        raise BadInput(f"{path}: expected a file that can be created: {reason_of(error)}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _exists(path: Path) -> BadInput:
+    return BadInput(f"{path}: expected a new file, found an existing one, which is never replaced")
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
