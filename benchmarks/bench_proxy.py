@@ -26,7 +26,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule
-from harness.model.systems import CONTROLLER_PORT
+from harness.model.layouts import CONTROLLER_PORT
 from nodes.hosts.commands import run
 from nodes.hosts.netns.hosts import NamespaceHosts
 from nodes.hosts.sandbox import Privilege, enclose

@@ -30,7 +30,6 @@ from harness.model.transition_rules import TransitionRules
 if TYPE_CHECKING:
     from harness.model.faults.probe import Probe  # it validates JSON, for which nodes alone do not need the library
 
-CONTROLLER_PORT = 9093
 CLUSTER_ID = "splitbrain.cluster.id"
 """The property that gives a node another cluster id than the rest of the cluster has."""
 Report = Callable[[str], None]

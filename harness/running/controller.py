@@ -27,9 +27,10 @@ from harness.environments import Environment
 from harness.environments.provision import provisioned
 from harness.model import Observation, SplitbrainError
 from harness.model.hosts import HostView
+from harness.model.layouts import CONTROLLER_PORT
 from harness.model.progress import Event, Phase, RunEnded, RunFailed, to_line
 from harness.model.session import Connection, Session
-from harness.model.systems import CONTROLLER_PORT, NodeAccess, NodeSystem, Observer, ObserverContext
+from harness.model.systems import NodeAccess, NodeSystem, Observer, ObserverContext
 from harness.planning.plan import Plan
 from harness.planning.workloads import access_of, generator_of, workload_of
 from harness.running.collect import collect_logs, collect_rpcs

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 
 from harness.model import BadInput
 from harness.model.conditions import OF_BROKERS
-from harness.model.faults.membership import Membership
 from harness.model.faults.probe import Probe
-from harness.model.faults.requests import Requests
+from harness.model.layouts import CLIENT_PORT, CONTROLLER_PORT, REPLICATION_PORT, Layout, roles_of
 from harness.model.story import Step
 from harness.model.systems import (
     CLUSTER_ID,
-    CONTROLLER_PORT,
     ClusterSpec,
     NodeAccess,
     NodeSystem,
@@ -25,30 +23,33 @@ from harness.model.systems import (
 )
 from harness.model.transition_rules import TransitionRules
 from harness.systems import zookeeper
-from harness.systems.kraft import CHECKS, cluster_id, connect, observe_quorum, register_client, uuid
+from harness.systems.kraft import (
+    CHECKS,
+    cluster_id,
+    connect,
+    nodes_with,
+    observe_quorum,
+    open_membership,
+    open_requests,
+    register_client,
+    uuid,
+)
 from harness.systems.probe import open_probe, why_refused
 from nodes.kafka.artifacts import Library
 from nodes.kafka.configuration import (
     BOOTSTRAP_NODES,
-    CLIENT_PORT,
     CONTROLLER_PORT_PROPERTY,
     FORMAT,
     JMX_PORT,
-    REPLICATION_PORT,
     SYNC_FORMAT,
-    Layout,
     bootstrap_nodes,
     controller_port,
-    roles_of,
 )
-from nodes.kafka.membership import KafkaMembership
-from nodes.kafka.requests import KafkaRequests
 from nodes.kafka.system import FORMATS, KafkaSystem
 from nodes.kafka.system import label as kafka_label
 from nodes.kafka.versions import KafkaVersion
 from nodes.kafka.zookeeper import BROKER_PORTS
 from nodes.observe.log_batches import QUORUM_LOG
-from nodes.wire.produce import write_batch
 
 NAME = "kafka"
 NO_BROKERS = "only a cluster with brokers has members that change; use --layout combined or zookeeper"
@@ -100,7 +101,7 @@ def _brokers(cluster: ClusterSpec) -> Sequence[int]:
     layout = Layout(cluster.layout)
     if layout is Layout.ZOOKEEPER:
         return zookeeper.brokers_among(cluster.numbers)
-    return [node for node in cluster.numbers if roles_of(layout, cluster.switches.get(node, {})).are_broker]
+    return nodes_with(cluster, lambda roles: roles.are_broker)
 
 
 def _check_format(switches: Mapping[str, str], cluster: ClusterSpec, version: KafkaVersion) -> None:
@@ -163,37 +164,6 @@ def _foreign(layout: str) -> str | None:
     return "ZooKeeper" if Layout(layout) is Layout.ZOOKEEPER else None
 
 
-@asynccontextmanager
-async def _membership(access: NodeAccess) -> AsyncIterator[Membership]:
-    views = access.views
-    membership = KafkaMembership(
-        {node: view.address for node, view in views.items()},
-        _controllers(access.cluster),
-        _brokers(access.cluster),
-        lambda node, client_id, port: connect(views[node].bound, port, client_id),
-        access.leader,
-    )
-    try:
-        yield membership
-    finally:
-        await membership.close()
-
-
-@asynccontextmanager
-async def _requests(access: NodeAccess) -> AsyncIterator[Requests]:
-    requests = KafkaRequests(
-        _controllers(access.cluster),
-        _brokers(access.cluster),
-        lambda node, client_id, port: connect(access.views[node].bound, port, client_id),
-        access.leader,
-        write_batch,
-    )
-    try:
-        yield requests
-    finally:
-        await requests.close()
-
-
 def _probe(access: NodeAccess) -> AbstractAsyncContextManager[Probe]:
     cluster = access.cluster
     return open_probe(access, _controllers(cluster), CLIENT_PORT, _brokers(cluster), access.version)
@@ -221,8 +191,8 @@ KAFKA = SystemKind(
     checks=CHECKS,
     checks_without_scenario=("announcements",),
     unavailable=_unavailable,
-    membership=_membership,
-    requests=_requests,
+    membership=lambda access: open_membership(access, _controllers(access.cluster), _brokers(access.cluster)),
+    requests=lambda access: open_requests(access, _controllers(access.cluster), _brokers(access.cluster)),
     probe=_probe,
     refuses=_refuses,
     foreign=_foreign,

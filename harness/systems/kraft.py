@@ -1,19 +1,27 @@
 """What Kafka and the reference system share: both are KRaft quorums that speak Kafka's protocol and keep Kafka's files.
 
-Contains the observer, the connections and the register clients of such quorums.
+Contains the observer, the connections, the requests and the register clients of such quorums.
 """
 
 from __future__ import annotations
 
 import base64
 import random
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
 
+from harness.model.faults.membership import Membership
+from harness.model.faults.requests import Requests
+from harness.model.layouts import CONTROLLER_PORT, Layout, Roles, roles_of
 from harness.model.session import Connection
-from harness.model.systems import CONTROLLER_PORT, ClusterSpec, Observer, ObserverContext
+from harness.model.systems import ClusterSpec, NodeAccess, Observer, ObserverContext
 from nodes.clocks.line_times import LineTimes
+from nodes.kafka.membership import KafkaMembership
+from nodes.kafka.requests import KafkaRequests
 from nodes.observe.watch import QuorumWatch
 from nodes.wire.connection import WireConnection
+from nodes.wire.produce import write_batch
 from workloads.register import ReadsAt, RegisterClient, RegisterSession
 
 CHECKS = ("quorum", "divergence")
@@ -41,6 +49,41 @@ def observe_quorum(
 def controller_ports(cluster: ClusterSpec) -> dict[int, int]:
     """The port of each node of a cluster whose nodes are all controllers."""
     return dict.fromkeys(cluster.numbers, CONTROLLER_PORT)
+
+
+def nodes_with(cluster: ClusterSpec, has_role: Callable[[Roles], bool]) -> list[int]:
+    """The nodes of a quorum whose roles are such."""
+    layout = Layout(cluster.layout)
+    return [node for node in cluster.numbers if has_role(roles_of(layout, cluster.switches.get(node, {})))]
+
+
+@asynccontextmanager
+async def open_membership(
+    access: NodeAccess, controllers: Mapping[int, int], brokers: Iterable[int]
+) -> AsyncIterator[Membership]:
+    """The membership of a running cluster; controllers are ports, none with ZooKeeper."""
+    addresses = {node: view.address for node, view in access.views.items()}
+    membership = KafkaMembership(addresses, controllers, brokers, partial(_connect_to, access), access.leader)
+    try:
+        yield membership
+    finally:
+        await membership.close()
+
+
+@asynccontextmanager
+async def open_requests(
+    access: NodeAccess, controllers: Mapping[int, int], brokers: Iterable[int]
+) -> AsyncIterator[Requests]:
+    """Requests to nodes of a running cluster."""
+    requests = KafkaRequests(controllers, brokers, partial(_connect_to, access), access.leader, write_batch)
+    try:
+        yield requests
+    finally:
+        await requests.close()
+
+
+def _connect_to(access: NodeAccess, node: int, client_id: str, port: int) -> Connection:
+    return connect(access.views[node].bound, port, client_id)
 
 
 def register_client(reads_at: ReadsAt) -> RegisterClient:

@@ -12,9 +12,10 @@ from typing import Any
 from harness.model import BadInput
 from harness.model.expected import values_of
 from harness.model.faults.probe import ASK, RUN_TOOL, Probe
+from harness.model.layouts import CONTROLLER_PORT
 from harness.model.placeholders import examples, fill, names_in
 from harness.model.story import Step
-from harness.model.systems import CONTROLLER_PORT, NodeAccess
+from harness.model.systems import NodeAccess
 from harness.systems.kraft import cluster_id, connect
 from nodes.kafka.tools import main_class, tool_command, tools_release
 from nodes.probe.facts import ClusterFacts

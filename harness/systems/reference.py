@@ -1,14 +1,36 @@
-"""The reference quorum as a system under test: KIP-595 and KIP-996, with a switch for each fix."""
+"""The reference system: a quorum (KIP-595, KIP-996), and with --layout combined also brokers, a switch for each fix."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 
 from harness.model import BadInput
+from harness.model.conditions import OF_BROKERS
+from harness.model.faults.probe import Probe
+from harness.model.layouts import CLIENT_PORT, CONTROLLER_PORT, REPLICATION_PORT, Layout, roles_of
 from harness.model.quorum_states import KIP_595_RULES, KIP_996_RULES
-from harness.model.systems import CONTROLLER_PORT, ClusterSpec, NodeNeeds, NodeSystem, SystemKind
+from harness.model.story import Step
+from harness.model.systems import (
+    ClusterSpec,
+    NodeAccess,
+    NodeNeeds,
+    NodeSystem,
+    Observer,
+    ObserverContext,
+    SystemKind,
+)
 from harness.model.transition_rules import TransitionRules
-from harness.systems.kraft import CHECKS, cluster_id, connect, controller_ports, observe_quorum, register_client
+from harness.systems.kraft import (
+    CHECKS,
+    cluster_id,
+    connect,
+    nodes_with,
+    observe_quorum,
+    open_membership,
+    open_requests,
+    register_client,
+)
 from harness.systems.probe import open_probe, why_refused
 from nodes.observe.log_batches import QUORUM_LOG
 from nodes.reference.properties import is_used, switches
@@ -18,25 +40,56 @@ NAME = "reference"
 NEWEST_TOOLS = ""
 """The reference quorum has no tools of its own; those of the newest installed Kafka serve it."""
 
-NO_CLIENT_PORT = 0
-UNAVAILABLE = {
-    "membership": "the reference quorum has no brokers; use --system kafka --layout combined",
-    "requests": "the reference quorum has no topics",
-    "voters": "the voters of the reference quorum never change; use --system kafka --voters N (KIP-853)",
-}
+NO_BROKERS = "only a cluster with brokers has partitions, topics and sessions; use --layout combined"
+VOTERS = {"voters": "the voters of the reference quorum never change; use --system kafka --voters N (KIP-853)"}
 
 
 def _node(version: str, switches: Mapping[str, str], cluster: ClusterSpec) -> NodeSystem:
     if version:
         raise BadInput(f"system {NAME}:{version}: the reference system has no versions; expected --system {NAME}")
     check_switches(switches)
-    if cluster.layout != "controllers":
-        raise BadInput(f"--layout {cluster.layout}: expected controllers, the reference quorum has no brokers")
+    if Layout(cluster.layout) is Layout.ZOOKEEPER:
+        raise BadInput(f"--layout {cluster.layout}: expected controllers or combined with --system {NAME}")
     if cluster.voters is not None and cluster.voters > cluster.nodes:
         raise BadInput(f"--voters {cluster.voters}: expected at most the number of nodes, {cluster.nodes}")
     if cluster.features:
         raise BadInput(f"--feature {', '.join(cluster.features)}: not supported by the reference system")
-    return ReferenceSystem(switches, cluster_id(cluster.seed), cluster.seed, cluster.voters)
+    roles = roles_of(Layout(cluster.layout), switches)
+    voters = list(_controllers(cluster))[: cluster.voters]
+    return ReferenceSystem(switches, cluster_id(cluster.seed), cluster.seed, voters, roles)
+
+
+def _controllers(cluster: ClusterSpec) -> dict[int, int]:
+    """The port of each controller."""
+    return dict.fromkeys(nodes_with(cluster, lambda roles: roles.are_controller), CONTROLLER_PORT)
+
+
+def _brokers(cluster: ClusterSpec) -> list[int]:
+    """The nodes that serve clients."""
+    return nodes_with(cluster, lambda roles: roles.are_broker)
+
+
+def _unavailable(layout: str, _voters: int | None) -> Mapping[str, str]:
+    if Layout(layout) is Layout.COMBINED:
+        return VOTERS
+    return {**VOTERS, **dict.fromkeys((*OF_BROKERS, "membership", "requests"), NO_BROKERS)}
+
+
+def _ports(layout: str) -> Sequence[int]:
+    return (CONTROLLER_PORT, CLIENT_PORT, REPLICATION_PORT) if Layout(layout) is Layout.COMBINED else (CONTROLLER_PORT,)
+
+
+def _observe(context: ObserverContext) -> Observer:
+    return observe_quorum(context, _controllers(context.cluster), dict.fromkeys(_brokers(context.cluster), CLIENT_PORT))
+
+
+def _probe(access: NodeAccess) -> AbstractAsyncContextManager[Probe]:
+    cluster = access.cluster
+    return open_probe(access, _controllers(cluster), CLIENT_PORT, _brokers(cluster), NEWEST_TOOLS)
+
+
+def _refuses(step: Step, _version: str, layout: str) -> str | None:
+    return why_refused(step, NEWEST_TOOLS, has_brokers=Layout(layout) is Layout.COMBINED)
 
 
 def _rules(_version: str, switches: Mapping[str, str]) -> TransitionRules:
@@ -49,11 +102,11 @@ def _label(_version: str, switches: Mapping[str, str]) -> str:
 
 REFERENCE = SystemKind(
     name=NAME,
-    summary="the bundled reference quorum: KIP-595 and KIP-996, every fix a switch",
+    summary="the bundled reference system: KIP-595 and KIP-996, every fix a switch",
     node=_node,
-    observe=observe_quorum,
+    observe=_observe,
     node_needs=NodeNeeds(cores=0.15, memory_mib=80),
-    ports=lambda _layout: (CONTROLLER_PORT,),
+    ports=_ports,
     label=_label,
     rules=_rules,
     connect=connect,
@@ -61,9 +114,14 @@ REFERENCE = SystemKind(
     checks=CHECKS,
     checks_without_scenario=("liveness", "announcements"),
     accepts=is_used,
-    unavailable=lambda _layout, _voters: UNAVAILABLE,
+    unavailable=_unavailable,
+    membership=lambda access: open_membership(access, _controllers(access.cluster), _brokers(access.cluster)),
+    requests=lambda access: open_requests(access, _controllers(access.cluster), _brokers(access.cluster)),
     switches=switches,
-    probe=lambda access: open_probe(access, controller_ports(access.cluster), NO_CLIENT_PORT, (), NEWEST_TOOLS),
-    refuses=lambda step, _version, _layout: why_refused(step, NEWEST_TOOLS, has_brokers=False),
+    probe=_probe,
+    refuses=_refuses,
+    client_port=CLIENT_PORT,
+    serving=_brokers,
+    controllers=lambda cluster: sorted(_controllers(cluster)),
     metadata_log=QUORUM_LOG,
 )

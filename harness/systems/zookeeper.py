@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from harness.model import BadInput
+from harness.model.layouts import CLIENT_PORT, Layout
 from harness.model.systems import ClusterSpec, Observer, ObserverContext
 from harness.systems.kraft import connect
 from nodes.clocks.line_times import LineTimes
 from nodes.kafka.artifacts import Release
-from nodes.kafka.configuration import CLIENT_PORT, Layout
 from nodes.kafka.versions import KafkaVersion
 from nodes.kafka.zookeeper import ZOOKEEPER_PORT, ZooKeeperSystem
 from nodes.observe.brokers.watch import BrokerWatch

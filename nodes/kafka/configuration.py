@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 
 from harness.model import BadInput
 from harness.model.hosts import HostView
-from harness.model.systems import CLUSTER_ID, CONTROLLER_PORT
+from harness.model.layouts import CLIENT_PORT, CONTROLLER_PORT, REPLICATION_PORT, Roles
+from harness.model.systems import CLUSTER_ID
 
-CLIENT_PORT = 9092
-REPLICATION_PORT = 9094
 SMALL_BUFFERS = {"log.cleaner.dedupe.buffer.size": str(16 << 20)}
 """A broker's log cleaner takes 128 MiB by default when it starts, half of the heap (nodes.kafka.system.HEAP_MIB)."""
 CONTROLLER = "CONTROLLER"
@@ -33,48 +31,6 @@ OWN_PROPERTIES = (JMX_PORT, CONTROLLER_PORT_PROPERTY, CLUSTER_ID, FORMAT, SYNC_F
 """Properties of a node that Kafka does not know: the port of its JVM's metrics, the port of its controller listener,
 the id of the cluster that it is formatted for, how it is formatted (nodes.kafka.system.FORMATS), whether what the
 storage tool left unsynced is synced then, and the nodes that its controller.quorum.bootstrap.servers names."""
-
-
-class Layout(Enum):
-    """What the nodes are, unless their own process.roles says otherwise."""
-
-    CONTROLLERS = "controllers"
-    COMBINED = "combined"
-    ZOOKEEPER = "zookeeper"
-    """Brokers, and ZooKeeper on the last node."""
-
-
-class Roles(Enum):
-    """process.roles of a node."""
-
-    CONTROLLER = "controller"
-    BROKER = "broker"
-    COMBINED = "broker,controller"
-
-    @property
-    def are_controller(self) -> bool:
-        """Whether the node is a controller, which can be a voter."""
-        return self is not Roles.BROKER
-
-    @property
-    def are_broker(self) -> bool:
-        """Whether the node serves clients."""
-        return self is not Roles.CONTROLLER
-
-
-OF_LAYOUT = {Layout.CONTROLLERS: Roles.CONTROLLER, Layout.COMBINED: Roles.COMBINED}
-
-
-def roles_of(layout: Layout, switches: Mapping[str, str]) -> Roles:
-    """A node's roles: its own process.roles, or those of its layout. Raises BadInput for roles that do not exist."""
-    own = switches.get("process.roles")
-    if own is None:
-        return OF_LAYOUT[layout]
-    try:
-        return Roles(",".join(sorted(name.strip() for name in own.split(","))))
-    except ValueError:
-        expected = "expected controller, broker, or broker,controller"
-        raise BadInput(f"process.roles={own}: {expected}") from None
 
 
 def controller_port(switches: Mapping[str, str]) -> int:

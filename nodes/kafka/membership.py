@@ -28,8 +28,8 @@ from harness.model.faults.membership import (
     Replicas,
     VoterChange,
 )
+from harness.model.layouts import CLIENT_PORT
 from harness.model.session import Connection
-from nodes.kafka.configuration import CLIENT_PORT
 from nodes.observe.describe_quorum import TOPIC
 
 METADATA = 3

@@ -12,8 +12,8 @@ from kio.schema.errors import ErrorCode
 from harness.model import PeerFailure
 from harness.model.faults.membership import Partition
 from harness.model.faults.requests import Acks
+from harness.model.layouts import CLIENT_PORT
 from harness.model.session import Connection
-from nodes.kafka.configuration import CLIENT_PORT
 from nodes.observe.describe_quorum import describe_quorum
 
 CREATE_TOPICS = 19

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.model.hosts import Host, HostView
+from harness.model.layouts import Roles
 from harness.model.systems import CLUSTER_ID, NodeCommand, NodeFiles
 from nodes.kafka.artifacts import Release
 from nodes.kafka.configuration import (
@@ -20,7 +21,6 @@ from nodes.kafka.configuration import (
     JMX_PORT,
     SYNC_FORMAT,
     NodeConfiguration,
-    Roles,
     controller_port,
     endpoints,
     server_properties,

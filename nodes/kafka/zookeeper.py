@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Final
 
 from harness.model.hosts import Host, HostView
+from harness.model.layouts import CLIENT_PORT, REPLICATION_PORT
 from harness.model.systems import NodeCommand, NodeFiles
 from nodes.kafka.artifacts import Release
-from nodes.kafka.configuration import CLIENT_PORT, REPLICATION_PORT, SMALL_BUFFERS
+from nodes.kafka.configuration import SMALL_BUFFERS
 from nodes.kafka.system import java, label, logging_file, logging_text, properties_file
 
 ZOOKEEPER_PORT: Final = 2181

@@ -28,7 +28,7 @@ from typing import Any
 from harness.model import EnvironmentFailure
 from harness.model.faults.rpc import CLIENTS, HOLD_AND_LOSE, Route, RpcMatch, RpcRule, RuleCount
 from harness.model.hosts import HostView, Link
-from harness.model.systems import CONTROLLER_PORT
+from harness.model.layouts import CONTROLLER_PORT
 from nodes.hosts.links import PRESENCE_SECONDS
 from nodes.proxy.control import counts_from_json
 from nodes.proxy.namespaces import Endpoint, outgoing

@@ -22,7 +22,7 @@ from typing import Any
 from harness.model import EnvironmentFailure
 from harness.model.faults.rpc import CLIENTS, Route, RpcRule, RuleCount
 from harness.model.hosts import Link
-from harness.model.systems import CONTROLLER_PORT
+from harness.model.layouts import CONTROLLER_PORT
 from nodes.hosts.kinds import NamespacedHosts
 from nodes.proxy.control import counts_from_json
 from nodes.proxy.interception import intercept, stop_interception

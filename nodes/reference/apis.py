@@ -12,6 +12,8 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from nodes.reference import controller_apis
+from nodes.reference.core.controller.messages import ConfigChange
 from nodes.reference.core.messages import AlterResponse, ReadResponse
 from nodes.reference.core.settings import NodeSettings
 from nodes.reference.translate import Endpoints, Values
@@ -37,6 +39,7 @@ def served(settings: NodeSettings) -> Mapping[int, range]:
         codec.END_QUORUM_EPOCH: range(2),
         codec.DESCRIBE_QUORUM: range(3),
         codec.DESCRIBE_CLUSTER: range(3),
+        **(controller_apis.SERVED if settings.controller else {}),
     }
 
 
@@ -79,8 +82,27 @@ def describe_cluster(settings: NodeSettings, endpoints: Endpoints, leader_id: in
     }
 
 
+def is_of_registers(request: Any) -> bool:
+    """Whether a request for configs concerns registers; others are the controller's."""
+    return any(resource.resource_type == CLIENT_METRICS for resource in request.resources)
+
+
+def config_changes(request: Any) -> tuple[ConfigChange, ...]:
+    """The changes of the configs of topics and brokers."""
+    return tuple(
+        ConfigChange(
+            resource.resource_type,
+            resource.resource_name,
+            config.name,
+            None if config.config_operation == _DELETE else config.value,
+        )
+        for resource in request.resources
+        for config in resource.configs
+    )
+
+
 def alter_error(request: Any) -> AlterResponse | None:
-    """The error of a write that no node accepts; None for a valid write."""
+    """The error of a write to registers that no node accepts; None for a valid write."""
     for resource in request.resources:
         if resource.resource_type != CLIENT_METRICS:
             reason = f"Only resource type {CLIENT_METRICS} (CLIENT_METRICS) is supported."

@@ -14,7 +14,13 @@ from typing import Any
 from harness.model import BadInput
 from harness.model.suggestions import did_you_mean
 from harness.model.systems import CLUSTER_ID, Switch
+from nodes.reference.brokers import properties as of_brokers
+from nodes.reference.brokers.properties import BrokerConfig, Endpoint, controller_settings
+from nodes.reference.core.controller.configs import why_invalid
+from nodes.reference.core.controller.mutants import MUTANTS as CONTROLLER_MUTANTS
+from nodes.reference.core.controller.settings import TOPIC_DEFAULTS, ControllerSettings
 from nodes.reference.core.mutants import MUTANTS
+from nodes.reference.core.records.image import ResourceType
 from nodes.reference.core.settings import (
     CANDIDATE_BACKOFFS,
     COUNTED,
@@ -25,6 +31,9 @@ from nodes.reference.core.settings import (
     READINGS,
     NodeSettings,
 )
+
+CONTROLLER = "CONTROLLER"
+"""The name of the listener for the other nodes of the quorum."""
 
 DEFAULT_CLUSTER_ID = "c3BsaXRicmFpbnF1b3J1bQ"
 
@@ -49,13 +58,13 @@ _SWITCHES = {
 }
 _CHOICES = {
     "read_mode": READ_MODES,
-    "mutant": tuple(MUTANTS),
+    "mutant": (*MUTANTS, *CONTROLLER_MUTANTS),
     "check_quorum_counts": COUNTED,
     "candidate_backoff": CANDIDATE_BACKOFFS,
     "prospective_follows": PROSPECTIVE_FOLLOWS,
     "leader_without_majority": LEADERS_WITHOUT_MAJORITY,
 }
-SWITCH_NAMES = (*_SWITCHES, *_CHOICES, "reading", "read_lease_ms", "seed")
+SWITCH_NAMES = (*_SWITCHES, *_CHOICES, *of_brokers.SWITCHES, *of_brokers.CHOICES, "reading", "read_lease_ms", "seed")
 _CHOICE_MEANINGS = {
     "read_mode": "how the leader answers reads of registers",
     "mutant": "a planted bug; none by default",
@@ -83,26 +92,46 @@ def switches() -> Iterator[Switch]:
         default = "" if defaults[name] is None else str(defaults[name])
         yield Switch(f"{_PREFIX}{name}", ", ".join(values), default, _CHOICE_MEANINGS[name])
     yield Switch(f"{_PREFIX}reading", ", ".join(READINGS), "kip", _READING)
+    yield from _switches_of_brokers()
     lease = "three quarters of the fetch timeout"
     yield Switch(f"{_PREFIX}read_lease_ms", "milliseconds", lease, "how long a lease for reads lasts")
     yield Switch(CLUSTER_ID, "a cluster id", "", "the node's own, if not the cluster's")
 
 
+def _switches_of_brokers() -> Iterator[Switch]:
+    """The properties of the controller of brokers, and of brokers."""
+    defaults = {each.name: each.default for each in fields(ControllerSettings)}
+    for key, name in of_brokers.CONTROLLER_KEYS.items():
+        yield Switch(key, "a number", str(defaults[name]), "as in Kafka")
+    yield Switch(of_brokers.HEARTBEAT_INTERVAL, "milliseconds", str(of_brokers.HEARTBEAT_INTERVAL_MS), "as in Kafka")
+    yield Switch(of_brokers.ROLES, "controller, broker, or both", "", "the node's own, with --layout combined")
+    for key, default in TOPIC_DEFAULTS.items():
+        yield Switch(key, "as in Kafka", default, "of topics that have none of their own")
+    for name, meaning in of_brokers.SWITCHES.items():
+        yield Switch(f"{_PREFIX}{name}", "true, false", str(defaults[name]).lower(), meaning)
+    for name, values in of_brokers.CHOICES.items():
+        yield Switch(f"{_PREFIX}{name}", ", ".join(values), str(defaults[name]), of_brokers.MEANINGS[name])
+
+
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """The core's settings, and the shell's: the address to listen on, the voters' addresses, the log directory."""
+    """The core's settings, and the shell's: the addresses to listen on, the voters' addresses, the log directory.
+
+    listen is the controller's listener, None for a node that is only a broker; broker is None for a controller alone.
+    """
 
     settings: NodeSettings
-    listen: tuple[str, int]
-    voters: Mapping[int, tuple[str, int]]
+    listen: Endpoint | None
+    voters: Mapping[int, Endpoint]
     directory: Path
     seed: int
+    broker: BrokerConfig | None = None
 
 
 class _Properties:
     """The file's properties, with errors that name the file and the key."""
 
-    def __init__(self, path: Path, values: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, values: dict[str, str]) -> None:
         self._path, self.values = path, values
 
     def error(self, key: str, expected: str) -> BadInput:
@@ -135,7 +164,7 @@ def load(path: Path) -> ServerConfig:
 
 def is_used(key: str) -> bool:
     """Whether a property changes anything: it is a switch, or a Kafka key that is used here."""
-    return key.startswith(_PREFIX) or key in _KAFKA_KEYS or key == CLUSTER_ID
+    return key.startswith(_PREFIX) or key in _KAFKA_KEYS or key == CLUSTER_ID or of_brokers.is_used(key)
 
 
 def refuse_unused(place: Path, keys: Iterable[str]) -> None:
@@ -143,8 +172,10 @@ def refuse_unused(place: Path, keys: Iterable[str]) -> None:
     names = [f"{_PREFIX}{name}" for name in SWITCH_NAMES]
     for key in keys:
         if not is_used(key):
-            hint = did_you_mean(key, _KAFKA_KEYS) or did_you_mean(f"{_PREFIX}{key}", names)
-            raise BadInput(f"{place}: {key}: expected {_PREFIX}NAME, or one of {', '.join(_KAFKA_KEYS)}{hint}")
+            of_broker = (of_brokers.HEARTBEAT_INTERVAL, of_brokers.ROLES, *TOPIC_DEFAULTS)
+            known = [*_KAFKA_KEYS, *of_brokers.CONTROLLER_KEYS, *of_broker]
+            hint = did_you_mean(key, known) or did_you_mean(f"{_PREFIX}{key}", names)
+            raise BadInput(f"{place}: {key}: expected {_PREFIX}NAME, or one of {', '.join(known)}{hint}")
 
 
 def parse(path: Path, text: str) -> ServerConfig:
@@ -152,7 +183,9 @@ def parse(path: Path, text: str) -> ServerConfig:
     properties = _Properties(path, dict(_pairs(path, text)))
     voters = properties.get("controller.quorum.voters", "id@host:port,…", _voters)
     node_id = properties.get("node.id", "a number", int)
-    listen = properties.get("listeners", "CONTROLLER://host:port", _listener)
+    listeners = properties.get("listeners", "NAME://host:port,…", _listeners)
+    properties.values.setdefault("process.roles", "controller")
+    roles = properties.get("process.roles", "controller, broker, or broker,controller", _roles)
     key = "metadata.log.dir" if "metadata.log.dir" in properties.values else "log.dirs"
     directory = Path(properties.get(key, "a directory", str).split(",")[0])
     given = dict(_reading(properties)) | _kafka_fields(properties) | _reference_fields(properties)
@@ -162,8 +195,48 @@ def parse(path: Path, text: str) -> ServerConfig:
     given.setdefault("read_lease_ms", given.get("fetch_timeout_ms", FETCH_TIMEOUT_MS) * 3 // 4)
     if given.get("leader_without_majority") == "new-election" and given.get("pre_vote", True):
         raise properties.unknown(f"{_PREFIX}leader_without_majority", f"{_PREFIX}pre_vote=false with new-election")
-    settings = NodeSettings(node_id, tuple(sorted(voters)), cluster_id, endpoints, **given)
-    return ServerConfig(settings, listen, voters, directory, seed)
+    of_controller = _controller_fields(properties)
+    if given.get("mutant") in CONTROLLER_MUTANTS:
+        of_controller["mutant"] = given.pop("mutant")
+    controller = controller_settings(cluster_id, properties.values, of_controller)
+    settings = NodeSettings(node_id, tuple(sorted(voters)), cluster_id, endpoints, controller=controller, **given)
+    broker = _broker(properties, listeners) if "broker" in roles else None
+    return ServerConfig(settings, _controller_listener(properties, listeners, roles), voters, directory, seed, broker)
+
+
+def _controller_listener(
+    properties: _Properties, listeners: Mapping[str, Endpoint], roles: frozenset[str]
+) -> Endpoint | None:
+    if "controller" not in roles:
+        return None
+    if CONTROLLER not in listeners:
+        raise properties.error("listeners", f"{CONTROLLER}://host:port for a controller")
+    return listeners[CONTROLLER]
+
+
+def _broker(properties: _Properties, listeners: Mapping[str, Endpoint]) -> BrokerConfig:
+    of_clients = {name: endpoint for name, endpoint in listeners.items() if name != CONTROLLER}
+    if not of_clients:
+        raise properties.error("listeners", "a listener for clients, e.g. PLAINTEXT://host:port, for a broker")
+    key, interval = "advertised.listeners", of_brokers.HEARTBEAT_INTERVAL
+    advertised = properties.get(key, "NAME://host:port,…", _listeners) if key in properties.values else {}
+    given = {"heartbeat_interval_ms": properties.milliseconds(interval)} if interval in properties.values else {}
+    return BrokerConfig(of_clients, {name: advertised.get(name, own) for name, own in of_clients.items()}, **given)
+
+
+def _controller_fields(properties: _Properties) -> dict[str, Any]:
+    """The controller's settings that the properties give."""
+    keys, values = of_brokers.CONTROLLER_KEYS, properties.values
+    numbers = {
+        field: properties.get(key, "a number of at least 1", _positive) for key, field in keys.items() if key in values
+    }
+    for name in TOPIC_DEFAULTS.keys() & values.keys():
+        reason = why_invalid(ResourceType.TOPIC, name, values[name])
+        if reason is not None:
+            raise properties.unknown(name, reason.rpartition("expected ")[2])
+    names = (*of_brokers.SWITCHES, *of_brokers.CHOICES)
+    switches = {name: _switch(properties, f"{_PREFIX}{name}") for name in names if f"{_PREFIX}{name}" in values}
+    return numbers | switches
 
 
 def _pairs(path: Path, text: str) -> list[tuple[str, str]]:
@@ -193,7 +266,8 @@ def _reading(properties: _Properties) -> Mapping[str, Any]:
 
 def _reference_fields(properties: _Properties) -> dict[str, Any]:
     names = [key.removeprefix(_PREFIX) for key in properties.values if key.startswith(_PREFIX)]
-    return dict(_field(properties, name) for name in names if name != "reading")
+    elsewhere = {"reading", *of_brokers.SWITCHES, *of_brokers.CHOICES}
+    return dict(_field(properties, name) for name in names if name not in elsewhere)
 
 
 def _field(properties: _Properties, name: str) -> tuple[str, Any]:
@@ -207,13 +281,13 @@ def _field(properties: _Properties, name: str) -> tuple[str, Any]:
 
 def _switch(properties: _Properties, key: str) -> Any:
     name = key.removeprefix(_PREFIX)
-    if name in _SWITCHES:
+    if name in _SWITCHES or name in of_brokers.SWITCHES:
         return properties.get(key, "true or false", _boolean)
     if name == "read_lease_ms":
         return properties.milliseconds(key)
     if name == "seed":
         return properties.get(key, "a number", int)
-    choices = _CHOICES.get(name)
+    choices = _CHOICES.get(name) or of_brokers.CHOICES.get(name)
     if choices is None:
         known = f"one of the switches {', '.join(SWITCH_NAMES)}"
         raise properties.unknown(key, f"{known}{did_you_mean(name, SWITCH_NAMES)}")
@@ -238,10 +312,23 @@ def _voters(text: str) -> dict[int, tuple[str, int]]:
     return voters
 
 
-def _listener(text: str) -> tuple[str, int]:
-    """The CONTROLLER listener, or else the first one."""
-    listeners = dict(entry.split("://", 1) for entry in text.split(","))
-    return _endpoint(listeners.get("CONTROLLER", next(iter(listeners.values()))))
+def _listeners(text: str) -> dict[str, Endpoint]:
+    named = (entry.strip().split("://", 1) for entry in text.split(","))
+    return {name: _endpoint(address) for name, address in named}
+
+
+def _roles(text: str) -> frozenset[str]:
+    roles = frozenset(name.strip() for name in text.split(","))
+    if not roles <= {"broker", "controller"}:
+        raise ValueError(text)
+    return roles
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
 
 
 def _endpoint(text: str) -> tuple[str, int]:

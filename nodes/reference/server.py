@@ -14,12 +14,16 @@ import random
 import signal
 import socket
 import time
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from kio.schema.errors import ErrorCode
 
 from harness.model import EnvironmentFailure, PeerFailure
-from nodes.reference import apis
+from nodes.reference import apis, controller_apis
+from nodes.reference.brokers.shell import SERVED, BrokerShell, NodeFacts
+from nodes.reference.core.controller.messages import AlterConfigs, ControllerRequest
 from nodes.reference.core.events import (
     AppendLog,
     Arrived,
@@ -34,12 +38,12 @@ from nodes.reference.core.events import (
     Tick,
     TruncateLog,
 )
-from nodes.reference.core.messages import AlterResponse, ReadResponse, Response
+from nodes.reference.core.messages import AlterResponse, ReadResponse, Request, Response
 from nodes.reference.core.node import Node
 from nodes.reference.disk import Disk
 from nodes.reference.log_lines import log_line
 from nodes.reference.peers import Peers
-from nodes.reference.properties import ServerConfig
+from nodes.reference.properties import CONTROLLER, ServerConfig
 from nodes.reference.translate import error_response, incoming, outgoing
 from nodes.wire import codec
 
@@ -60,6 +64,10 @@ class Server:
         draw = random.Random(config.seed).randrange
         wall_offset_ms = time.time_ns() // 1_000_000 - now_ms()
         self._node = Node(self._settings, self._disk.load(), draw, now_ms(), wall_offset_ms)
+        facts = NodeFacts(self._node, self._settings, config.voters, config.directory, now_ms)
+        self._broker = BrokerShell(config.broker, facts) if config.broker else None
+        self._listening: list[asyncio.Server] = []
+        self._stopping: asyncio.Task[None] | None = None
         self._waiting: dict[int, asyncio.Future[Response]] = {}
         self._request_ids, self._connection_ids = itertools.count(), itertools.count()
         self._timer: asyncio.TimerHandle | None = None
@@ -67,20 +75,53 @@ class Server:
 
     async def run(self) -> str | None:
         """Serve until the core halts; returns the reason, or None after a graceful shutdown."""
-        host, port = self._config.listen
+        self._listening = [await self._listen(CONTROLLER, *self._config.listen)] if self._config.listen else []
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._stop)
+        self._step(Tick())
+        tasks = [asyncio.create_task(self._broker.live())] if self._broker else []
+        tasks.append(asyncio.create_task(self._serve_clients()))
         try:
-            listener = await asyncio.start_server(self._serve, host, port, reuse_address=True)
+            return await self._halted
+        finally:
+            for task in tasks:
+                task.cancel()
+            for listener in self._listening:
+                listener.close()
+            await self._close()
+
+    async def _serve_clients(self) -> None:
+        """Listen for clients once the broker is live, as in Kafka; a controller has no clients to wait for."""
+        if self._broker is not None and self._config.broker is not None:
+            await self._broker.was_live.wait()
+            try:
+                for name, address in self._config.broker.listeners.items():
+                    self._listening.append(await self._listen(name, *address))
+            except EnvironmentFailure as failure:
+                self._fail(failure)
+        self._note(Note("Kafka Server started", "kafka.server.KafkaRaftServer"))
+
+    async def _listen(self, name: str, host: str, port: int) -> asyncio.Server:
+        try:
+            return await asyncio.start_server(partial(self._serve, name), host, port, reuse_address=True)
         except OSError as error:
             raise EnvironmentFailure(f"listening on {host}:{port}: {error.strerror}") from error
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, self._step, Stopping())
-        self._step(Tick())
-        self._note(Note("Kafka Server started", "kafka.server.KafkaRaftServer"))
-        failure = await self._halted
-        listener.close()
+
+    async def _close(self) -> None:
         await self._peers.close()
+        if self._broker is not None:
+            await self._broker.close()
         self._disk.close()
-        return failure
+
+    def _stop(self) -> None:
+        """Begin the graceful shutdown: the broker's first, then that of the quorum's node."""
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._shut_down())
+
+    async def _shut_down(self) -> None:
+        if self._broker is not None:
+            await self._broker.shut_down()
+        self._step(Stopping())
 
     def _step(self, event: Event) -> None:
         """Pass one event to the core and carry out its effects; a failure ends the node."""
@@ -134,7 +175,7 @@ class Server:
     def _note(self, note: Note) -> None:
         print(log_line(note, self._settings.node_id, time.time_ns()), flush=True)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, listener: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one client's connection: requests are handled as they arrive, responses are sent in the same order."""
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         responses: asyncio.Queue[asyncio.Task[bytes]] = asyncio.Queue()
@@ -144,7 +185,7 @@ class Server:
             while True:
                 length = codec.frame_length(await reader.readexactly(4))
                 frame = await reader.readexactly(length)
-                responses.put_nowait(asyncio.create_task(self._respond(connection, frame)))
+                responses.put_nowait(asyncio.create_task(self._respond(listener, connection, frame)))
         except (OSError, EOFError, PeerFailure, asyncio.CancelledError):
             pass  # the client has disconnected or uses another protocol, or the node ends: there is no one to notify
         finally:
@@ -164,24 +205,30 @@ class Server:
             self._fail(defect)
             raise
 
-    async def _respond(self, connection: int, frame: bytes) -> bytes:
+    async def _respond(self, listener: str, connection: int, frame: bytes) -> bytes:
         """The response to one request, as a frame. Raises PeerFailure for a request that cannot be answered."""
+        served = self._served if listener == CONTROLLER else SERVED
         try:
             request = codec.decode_request(frame)
         except codec.UnsupportedVersion as unsupported:
-            return self._reject_version(unsupported)
-        if request.api_version not in self._served.get(request.api_key, ()):
+            return self._reject_version(unsupported, served)
+        if request.api_version not in served.get(request.api_key, ()):
             head = (request.api_key, request.api_version, request.correlation_id)
-            return self._reject_version(codec.UnsupportedVersion(*head))
-        values = await self._values(connection, request)
-        response = codec.build(request.api_key, request.api_version, "response", values)
+            return self._reject_version(codec.UnsupportedVersion(*head), served)
+        if listener == CONTROLLER:
+            response = await self._values(connection, request)
+        else:
+            assert self._broker is not None, "only a broker has listeners for clients"
+            response = await self._broker.values(listener, request)
+        if isinstance(response, dict):
+            response = codec.build(request.api_key, request.api_version, "response", response)
         return codec.encode_response(response, request.correlation_id)
 
-    def _reject_version(self, unsupported: codec.UnsupportedVersion) -> bytes:
+    def _reject_version(self, unsupported: codec.UnsupportedVersion, served: Mapping[int, range]) -> bytes:
         """KIP-511: the response to an unsupported ApiVersions has version 0; others close the connection."""
         if unsupported.api_key != codec.API_VERSIONS:
             raise unsupported
-        values = apis.api_versions(self._served, ErrorCode.unsupported_version)
+        values = apis.api_versions(served, ErrorCode.unsupported_version)
         return codec.encode_response(codec.build(codec.API_VERSIONS, 0, "response", values), unsupported.correlation_id)
 
     async def _values(self, connection: int, frame: codec.RequestFrame) -> dict[str, Any]:
@@ -193,7 +240,7 @@ class Server:
                 return apis.metadata(self._settings, voters, leader_id)
             case codec.DESCRIBE_CLUSTER:
                 return apis.describe_cluster(self._settings, voters, leader_id, request)
-            case codec.INCREMENTAL_ALTER_CONFIGS:
+            case codec.INCREMENTAL_ALTER_CONFIGS if apis.is_of_registers(request):
                 altered = apis.alter_error(request) or await self._core_response(connection, frame)
                 assert isinstance(altered, AlterResponse)
                 return apis.incremental_alter_configs(request, altered)
@@ -201,16 +248,32 @@ class Server:
                 read = await self._core_response(connection, frame)
                 assert isinstance(read, ReadResponse)
                 return apis.describe_configs(request, read)
+            case codec.INCREMENTAL_ALTER_CONFIGS:
+                return await self._decided(
+                    connection, AlterConfigs(apis.config_changes(request), request.validate_only)
+                )
+            case codec.LIST_PARTITION_REASSIGNMENTS:
+                return controller_apis.reassignments(request, self._node.metadata.image)
+            case key if key in controller_apis.SERVED:
+                asked = controller_apis.incoming(key, request)
+                return await self._decided(connection, asked) if asked else controller_apis.INVALID_ELECTION
         response = await self._core_response(connection, frame)
         if response is None:
             return error_response(frame.api_key, ErrorCode.invalid_request)
         return outgoing(response, voters)
 
+    async def _decided(self, connection: int, request: ControllerRequest) -> dict[str, Any]:
+        """The values of the controller's response to a request."""
+        response: Any = await self._asked(connection, request)
+        return controller_apis.outgoing(request, response)
+
     async def _core_response(self, connection: int, frame: codec.RequestFrame) -> Response | None:
         """Pass a request to the core and wait for its response; None if it is not for the metadata partition."""
         request = incoming(frame.api_key, frame.request)
-        if request is None:
-            return None
+        return None if request is None else await self._asked(connection, request)
+
+    async def _asked(self, connection: int, request: Request) -> Response:
+        """Pass a request to the core and wait for its response."""
         request_id = next(self._request_ids)
         response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = response

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.model.hosts import Host, HostView
-from harness.model.systems import CLUSTER_ID, CONTROLLER_PORT, NodeCommand, NodeFiles
-from nodes.reference.properties import DEFAULT_CLUSTER_ID, parse, refuse_unused
+from harness.model.layouts import CLIENT_PORT, CONTROLLER_PORT, REPLICATION_PORT, Roles
+from harness.model.systems import CLUSTER_ID, NodeCommand, NodeFiles
+from nodes.reference.brokers.properties import ROLES
+from nodes.reference.properties import CONTROLLER, DEFAULT_CLUSTER_ID, parse, refuse_unused
 
 SWITCHES = Path("--switch")
 """What messages name in place of a properties file."""
@@ -22,13 +24,14 @@ SWITCHES = Path("--switch")
 class ReferenceSystem:
     """harness.model.systems.NodeSystem of reference nodes. switches are properties that differ from their defaults.
 
-    voters is the number of voters, of the first nodes; the others are observers. All nodes are voters if it is None.
+    voters are the nodes that are controllers from the beginning; the others are observers.
     """
 
     switches: Mapping[str, str]
     cluster_id: str
     seed: int
-    voters: int | None = None
+    voters: Sequence[int] = ()
+    roles: Roles = Roles.CONTROLLER
 
     @property
     def label(self) -> str:
@@ -42,8 +45,9 @@ class ReferenceSystem:
 
     async def configure(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         """Write the node's properties."""
-        voters = ",".join(f"{node}@{hosts[node].address}:{CONTROLLER_PORT}" for node in sorted(hosts)[: self.voters])
-        text = _server_properties(host.view, voters, self.cluster_id, self.seed, self.switches)
+        voters = ",".join(f"{node}@{hosts[node].address}:{CONTROLLER_PORT}" for node in self.voters)
+        given = {**_of_broker(len(hosts)), **self.switches} if self.roles.are_broker else self.switches
+        text = _server_properties(host.view, self.roles, voters, self.cluster_id, self.seed, given)
         await host.write(_properties(host.view), text)
 
     @property
@@ -66,21 +70,36 @@ def check_switches(switches: Mapping[str, str]) -> None:
     refuse_unused(SWITCHES, switches)
     host = HostView(1, "127.0.0.1", "n1", Path("n1"))
     voters = f"1@127.0.0.1:{CONTROLLER_PORT}"
-    parse(SWITCHES, _server_properties(host, voters, DEFAULT_CLUSTER_ID, 0, switches))
+    parse(SWITCHES, _server_properties(host, Roles.COMBINED, voters, DEFAULT_CLUSTER_ID, 0, switches))
 
 
-def _server_properties(host: HostView, voters: str, cluster_id: str, seed: int, switches: Mapping[str, str]) -> str:
+def _server_properties(
+    host: HostView, roles: Roles, voters: str, cluster_id: str, seed: int, switches: Mapping[str, str]
+) -> str:
     properties = {
-        "process.roles": "controller",
         "node.id": str(host.node),
         "cluster.id": switches.get(CLUSTER_ID, cluster_id),
         "controller.quorum.voters": voters,
-        "listeners": f"CONTROLLER://{host.bound}:{CONTROLLER_PORT}",
+        "listeners": _listeners(roles, host.bound),
+        "advertised.listeners": _listeners(roles, host.address),
         "log.dirs": str(host.directory / "data"),
         "reference.seed": str(seed + host.node),
         **{name: value for name, value in switches.items() if name != CLUSTER_ID},
+        ROLES: roles.value,
     }
     return "".join(f"{name}={value}\n" for name, value in properties.items())
+
+
+def _listeners(roles: Roles, address: str) -> str:
+    ports = {"PLAINTEXT": CLIENT_PORT, "REPLICATION": REPLICATION_PORT} if roles.are_broker else {}
+    if roles.are_controller:
+        ports[CONTROLLER] = CONTROLLER_PORT
+    return ",".join(f"{name}://{address}:{port}" for name, port in ports.items())
+
+
+def _of_broker(nodes: int) -> dict[str, str]:
+    """The properties that clusters with brokers have unless the plan says otherwise, as with real Kafka."""
+    return {"default.replication.factor": str(min(3, nodes)), "min.insync.replicas": str(min(2, nodes))}
 
 
 def _properties(host: HostView) -> Path:

@@ -36,7 +36,9 @@ _MESSAGE_CRC_COVERS_FROM = 16
 _TIMESTAMP = struct.Struct(">q")
 _MAGIC_AT = 16
 _CONTROL = 0x20
+_TRANSACTIONAL = 0x10
 _CODEC = 0x07
+_BASE_AND_EPOCH = struct.Struct(">qii")
 
 HEADER_BYTES = _HEADER.size
 assert HEADER_BYTES == 61
@@ -51,8 +53,24 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Producer:
+    """An idempotent producer's id and epoch, and the sequence number of its batch's first record (KIP-98)."""
+
+    producer_id: int = -1
+    epoch: int = -1
+    base_sequence: int = -1
+
+
+NO_PRODUCER = Producer()
+
+
+@dataclass(frozen=True, slots=True)
 class BatchHead:
-    """A batch's header, and the batch's position (start, end) in the data."""
+    """A batch's header, and the batch's position (start, end) in the data.
+
+    producer_id, producer_epoch and base_sequence are -1 without an idempotent producer. max_timestamp_ms is the latest
+    of its records' times.
+    """
 
     base_offset: int
     last_offset: int
@@ -65,16 +83,27 @@ class BatchHead:
     start: int
     end: int
     magic: int = 2
+    max_timestamp_ms: int = -1
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
+    is_transactional: bool = False
 
 
 def encode_batch(
-    records: Sequence[Record], base_offset: int, leader_epoch: int, timestamp_ms: int, is_control: bool = False
+    records: Sequence[Record],
+    base_offset: int,
+    leader_epoch: int,
+    timestamp_ms: int,
+    is_control: bool = False,
+    producer: Producer = NO_PRODUCER,
 ) -> bytes:
-    """One uncompressed batch without a producer; its records have consecutive offsets and the same timestamp."""
+    """One uncompressed batch; its records have consecutive offsets and the same timestamp."""
     assert records, "a batch has at least one record"
     payload = b"".join(_encode_record(record, delta) for delta, record in enumerate(records))
     attributes, last_delta = (_CONTROL if is_control else 0), len(records) - 1
-    tail = (attributes, last_delta, timestamp_ms, timestamp_ms, -1, -1, -1, len(records))
+    sender = producer.producer_id, producer.epoch, producer.base_sequence
+    tail = (attributes, last_delta, timestamp_ms, timestamp_ms, *sender, len(records))
     covered = struct.pack(">hiqqqhii", *tail) + payload
     length = _CRC_COVERS_FROM - _LENGTH_COVERS_FROM + len(covered)
     return struct.pack(">qiibI", base_offset, length, leader_epoch, 2, crc32c(covered)) + covered
@@ -107,12 +136,15 @@ def heads_of_any_format(data: bytes) -> Iterator[BatchHead]:
 def _batch_at(data: bytes, start: int) -> BatchHead | None:
     """The head of the complete batch that begins here; None if there is none."""
     if start + HEADER_BYTES <= len(data):
-        base, length, epoch, magic, crc, attributes, last_delta, first_ms, *_, count = _HEADER.unpack_from(data, start)
+        base, length, epoch, magic, crc, attributes, *rest = _HEADER.unpack_from(data, start)
         end = start + _LENGTH_COVERS_FROM + length
         if magic != 2 or length < HEADER_BYTES - _LENGTH_COVERS_FROM or end > len(data):
             return None
+        last_delta, first_ms, max_ms, producer_id, producer_epoch, base_sequence, count = rest
         control, compressed = bool(attributes & _CONTROL), bool(attributes & _CODEC)
-        return BatchHead(base, base + last_delta, epoch, control, compressed, first_ms, crc, count, start, end)
+        sender = producer_id, producer_epoch, base_sequence, bool(attributes & _TRANSACTIONAL)
+        where = start, end, magic, max_ms
+        return BatchHead(base, base + last_delta, epoch, control, compressed, first_ms, crc, count, *where, *sender)
     return None
 
 
@@ -151,6 +183,12 @@ def intact_length(data: bytes) -> int:
     return length
 
 
+def stamped(data: bytes, head: BatchHead, base_offset: int, leader_epoch: int) -> bytes:
+    """The batch with another base offset and leader epoch, as a leader appends it; the checksum covers neither."""
+    length = head.end - head.start - _LENGTH_COVERS_FROM
+    return _BASE_AND_EPOCH.pack(base_offset, length, leader_epoch) + data[head.start + _MAGIC_AT : head.end]
+
+
 def records(data: bytes, head: BatchHead) -> list[Record]:
     """The records of one uncompressed batch. Raises PeerFailure if it is compressed or its records are truncated."""
     if head.is_compressed:
@@ -160,6 +198,29 @@ def records(data: bytes, head: BatchHead) -> list[Record]:
     except (IndexError, struct.error) as error:
         message = f"reading the batch at offset {head.base_offset}: its records are truncated"
         raise PeerFailure(message) from error
+
+
+def timestamps_ms(data: bytes, head: BatchHead) -> list[tuple[int, int]]:
+    """Offset and time of each record of a batch of v2. A compressed batch has one entry: its base and its latest time.
+
+    Raises PeerFailure if its records are truncated.
+    """
+    if head.is_compressed:
+        return [(head.base_offset, head.max_timestamp_ms)]
+    try:
+        return list(_decode_timestamps(data, head))
+    except IndexError as error:
+        raise PeerFailure(f"reading the batch at offset {head.base_offset}: its records are truncated") from error
+
+
+def _decode_timestamps(data: bytes, head: BatchHead) -> Iterator[tuple[int, int]]:
+    position = head.start + HEADER_BYTES
+    for _ in range(head.record_count):
+        length, position = _read_zigzag(data, position)
+        time_delta_ms, after_time = _read_zigzag(data, position + 1)
+        offset_delta, _ = _read_zigzag(data, after_time)
+        yield head.base_offset + offset_delta, head.timestamp_ms + time_delta_ms
+        position += length
 
 
 def _decode_records(data: bytes, head: BatchHead) -> Iterator[Record]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from nodes.reference.core.events import Draw, Effect, Note
+from nodes.reference.core.records.applied import AppliedMetadata
 from nodes.reference.core.records.log import Log
-from nodes.reference.core.records.registers import Registers
 from nodes.reference.core.settings import NodeSettings
 
 
@@ -23,7 +23,7 @@ class Context:
     wall_offset_ms: int = 0
     now_ms: int = 0
     turn: int = 0  # counts events, and so orders those within one millisecond
-    registers: Registers = field(default_factory=Registers)
+    metadata: AppliedMetadata = field(default_factory=AppliedMetadata)
     effects: list[Effect] = field(default_factory=list)
 
     def emit(self, effect: Effect) -> None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
+from nodes.reference.core.controller.messages import ControllerRequest, ControllerResponse
+
 NO_NODE = -1
 """Kafka's id of an unknown leader."""
 
@@ -178,5 +180,14 @@ Request = (
     | AlterRequest
     | ReadRequest
     | DescribeQuorumRequest
+    | ControllerRequest
 )
-Response = VoteResponse | EpochResponse | FetchResponse | AlterResponse | ReadResponse | DescribeQuorumResponse
+Response = (
+    VoteResponse
+    | EpochResponse
+    | FetchResponse
+    | AlterResponse
+    | ReadResponse
+    | DescribeQuorumResponse
+    | ControllerResponse
+)

@@ -14,6 +14,7 @@ from kio.schema.errors import ErrorCode
 
 from harness.model.quorum_states import Cause, TransitionTable
 from nodes.reference.core.context import Context
+from nodes.reference.core.controller.messages import ControllerRequest, NotController
 from nodes.reference.core.events import (
     Answered,
     Arrived,
@@ -44,6 +45,7 @@ from nodes.reference.core.messages import (
     VoteRequest,
     VoteResponse,
 )
+from nodes.reference.core.records.applied import AppliedMetadata
 from nodes.reference.core.records.log import Log
 from nodes.reference.core.roles.elections import Elections
 from nodes.reference.core.roles.following import Following
@@ -83,12 +85,12 @@ class Node:
 
     def _trust_log(self) -> None:
         """Two mutants of a restart. Without them, nothing of the log counts as committed until a leader says so."""
-        log, registers = self._context.log, self._context.registers
+        log, metadata = self._context.log, self._context.metadata
         if self._settings.has("log-end-committed-on-restart"):
             log.high_watermark = log.end_offset
-            registers.advance(log, log.end_offset)
+            metadata.advance(log, log.end_offset)
         if self._settings.has("log-not-replayed-on-restart"):
-            registers.applied_offset = log.end_offset
+            metadata.applied_offset = log.end_offset
 
     @property
     def state(self) -> QuorumState:
@@ -105,6 +107,11 @@ class Node:
     def table(self) -> TransitionTable:
         """The transitions that this node executes."""
         return self._quorum.table
+
+    @property
+    def metadata(self) -> AppliedMetadata:
+        """The metadata that is committed as far as this node knows, for reading."""
+        return self._context.metadata
 
     @property
     def log(self) -> Log:
@@ -189,6 +196,8 @@ class Node:
                 self._read_arrived(request_id, request)
             case DescribeQuorumRequest():
                 self._reply(request_id, self._describe())
+            case _ as request:
+                self._control_arrived(request_id, request)
 
     def _fetch_arrived(self, event: Arrived, request: FetchRequest) -> None:
         error = self._fetch_error(request)
@@ -222,9 +231,15 @@ class Node:
         else:
             self._leadership.write(request_id, request)
 
+    def _control_arrived(self, request_id: RequestId, request: ControllerRequest) -> None:
+        if self._leadership is None:
+            self._reply(request_id, NotController())
+        else:
+            self._leadership.control(request_id, request)
+
     def _read_arrived(self, request_id: RequestId, request: ReadRequest) -> None:
         if self._settings.read_mode == "local" or self._reads_when_resigned():
-            values = self._context.registers.read(request.resources)
+            values = self._context.metadata.read(request.resources)
             self._reply(request_id, ReadResponse(ErrorCode.none, values=values))
         elif self._leadership is None:
             self._reply(request_id, ReadResponse(ErrorCode.not_controller, self._not_controller_reason()))

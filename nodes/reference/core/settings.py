@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from nodes.reference.core.controller.settings import ControllerSettings
 from nodes.reference.core.mutants import Mutant
 
 ReadMode = Literal["lease", "read-index", "local"]
@@ -87,6 +88,8 @@ class NodeSettings:
     starts_as_prospective: a voter that restarts with a vote for itself asks for pre-votes first (PV-41), where Kafka
     starts it as Candidate.
 
+    controller: the settings of the controller of brokers, on quorums that have them.
+
     mutant: a planted bug, one of MUTANTS; none by default.
     """
 
@@ -116,6 +119,7 @@ class NodeSettings:
     max_idle_interval_ms: int = 500
     read_mode: ReadMode = "read-index"
     read_lease_ms: int = FETCH_TIMEOUT_MS * 3 // 4
+    controller: ControllerSettings | None = None
     mutant: Mutant | None = None
 
     def __post_init__(self) -> None:

@@ -8,15 +8,13 @@ import pytest
 
 from harness.model import BadInput
 from harness.model.hosts import HostView
+from harness.model.layouts import Layout, Roles, roles_of
 from nodes.kafka.configuration import (
     BOOTSTRAP_NODES,
     CONTROLLER_PORT_PROPERTY,
-    Layout,
     NodeConfiguration,
-    Roles,
     bootstrap_nodes,
     controller_port,
-    roles_of,
     server_properties,
 )
 

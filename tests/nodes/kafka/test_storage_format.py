@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from harness.model.hosts import HostView
+from harness.model.layouts import Roles
 from harness.model.systems import CLUSTER_ID
 from nodes.kafka.artifacts import Release
-from nodes.kafka.configuration import FORMAT, SYNC_FORMAT, Roles
+from nodes.kafka.configuration import FORMAT, SYNC_FORMAT
 from nodes.kafka.system import KafkaSystem
 from nodes.kafka.versions import KafkaVersion
 

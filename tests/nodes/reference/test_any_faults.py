@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nodes.reference.core.records.metadata import decode_config
+from nodes.reference.core.records.entities import ConfigRecord
+from nodes.reference.core.records.metadata import decode
 from nodes.reference.core.settings import READINGS
 from nodes.wire.batches import heads, records
 from tests.support.nodes.quorum_simulation import Operation, Simulation, is_ok, value_of
@@ -63,7 +64,7 @@ def load(quorum: Simulation, duration_ms: int, writes: list[Operation], reads: l
 def stale_reads(quorum: Simulation, writes: list[Operation], reads: list[Operation]) -> list[str]:
     """The reads that missed a write acknowledged before they were invoked."""
     rows = [record for batch in quorum.committed for head in heads(batch) for record in records(batch, head)]
-    positions = {change.value: at for at, change in enumerate(map(decode_config, rows)) if change is not None}
+    positions = {each.value: at for at, each in enumerate(map(decode, rows)) if isinstance(each, ConfigRecord)}
     acknowledged = [
         (write.completed_ms or 0, positions[write.request.changes[0].value]) for write in writes if is_ok(write)
     ]

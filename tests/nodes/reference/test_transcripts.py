@@ -9,8 +9,9 @@ with new nodes. The commands are in transcript_runner's docstring.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -19,6 +20,13 @@ from tests.nodes.reference.transcript_runner import Transcript
 FILES = sorted((Path(__file__).parent / "testdata").glob("*.txt"))
 SEPARATOR = "----\n"
 RESET = "reset\n"
+
+
+class Runner(Protocol):
+    """Carries out commands."""
+
+    def run(self, block: str) -> str:
+        """Carry out the commands, one a line, and return what they printed."""
 
 
 def blocks(text: str) -> Iterator[tuple[str, str, str]]:
@@ -32,12 +40,12 @@ def blocks(text: str) -> Iterator[tuple[str, str, str]]:
         yield comments, commands, expected
 
 
-def replay(text: str) -> str:
-    """The text with the expectations that hold now."""
-    transcript, replayed = Transcript(), []
+def replay(text: str, begin: Callable[[], Runner] = Transcript) -> str:
+    """The text with the expectations that hold now; begin() is a system without a past."""
+    transcript, replayed = begin(), []
     for comments, commands, _ in blocks(text):
         if commands.startswith(RESET):
-            transcript = Transcript()
+            transcript = begin()
         printed = SEPARATOR + transcript.run(commands.removeprefix(RESET)) if commands else ""
         replayed.append(f"{comments}{commands}{printed}")
     return "\n".join(replayed)

@@ -22,7 +22,7 @@ from harness.environments.provision import provisioned
 from harness.model import Observation
 from harness.model.conditions import ALL_FOLLOW_LEADER
 from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, intercept
-from harness.model.systems import CONTROLLER_PORT
+from harness.model.layouts import CONTROLLER_PORT
 from harness.planning.plan import Plan
 from harness.planning.story_steps import StoryStep
 from harness.systems.cluster import Cluster

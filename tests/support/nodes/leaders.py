@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from harness.model import PeerFailure
 from harness.model.hosts import HostView
-from harness.model.systems import CONTROLLER_PORT
+from harness.model.layouts import CONTROLLER_PORT
 from nodes.observe.describe_quorum import describe_quorum
 from nodes.wire.connection import WireConnection
 

@@ -1,71 +1,64 @@
-"""The Kafka metadata records that the reference writes and reads: ConfigRecord and NoOpRecord.
+"""The frame of the metadata log's records, and the registers in them.
 
 A metadata record has no key. Its value is a frame version (1), the record's api key and version as unsigned varints,
-then the record in Kafka's flexible encoding (KIP-631, metadata/src/main/resources). So a real Kafka node can follow a
-reference leader, and the reference reads a real leader's configs.
+then the record in Kafka's flexible encoding (KIP-631). So a real Kafka node can follow a reference leader, and the
+reference reads a real leader's configs.
 
-Contains encoding and decoding. The effect of a record is in registers.py.
+Contains encoding and decoding. The schemas are in entities.py, the records' effects in image.py.
 """
 
 from __future__ import annotations
 
+import io
+from typing import Any
+
+from kio.serial import entity_reader, entity_writer
+
 from harness.model import PeerFailure
 from nodes.reference.core.messages import Change
+from nodes.reference.core.records.entities import RECORD_TYPES, ConfigRecord, MetadataRecord
 from nodes.wire.batches import Record
 from nodes.wire.varints import read_varint, varint
 
 FRAME_VERSION = 1
-CONFIG_RECORD = 4
 NO_OP_RECORD = 20
 CLIENT_METRICS = 16
 _NO_TAGS = b"\x00"
-_CONFIG_HEADER = bytes([FRAME_VERSION, CONFIG_RECORD, 0])
 
 NO_OP = Record(None, bytes([FRAME_VERSION, NO_OP_RECORD, 0]) + _NO_TAGS)
 """The record that an idle leader appends so that the high watermark advances without load (KIP-835)."""
 
 
-def encode_config(change: Change) -> Record:
-    """A ConfigRecord version 0 for a CLIENT_METRICS resource."""
-    strings = _string(change.resource) + _string(change.name) + _string(change.value)
-    return Record(None, _CONFIG_HEADER + bytes([CLIENT_METRICS]) + strings + _NO_TAGS)
+def encode(record: MetadataRecord) -> Record:
+    """The record of the log for one of the metadata's records."""
+    buffer = io.BytesIO()
+    buffer.write(bytes([FRAME_VERSION]) + varint(record.__api_key__) + varint(record.__version__))
+    entity: Any = type(record)
+    entity_writer(entity)(buffer, record)
+    return Record(None, buffer.getvalue())
 
 
-def decode_config(record: Record) -> Change | None:
-    """The change in a ConfigRecord for a CLIENT_METRICS resource; None for any other record.
+def decode(record: Record) -> MetadataRecord | None:
+    """The metadata's record in a record of the log; None for those that the reference does not know.
 
-    Raises PeerFailure for a truncated ConfigRecord.
+    Raises PeerFailure for a truncated one.
     """
     value = record.value
-    if record.key is not None or value is None or not value.startswith(_CONFIG_HEADER):
+    if record.key is not None or not value or value[0] != FRAME_VERSION:
         return None
-    position = len(_CONFIG_HEADER)
-    if value[position : position + 1] != bytes([CLIENT_METRICS]):
-        return None
-    resource, position = _read_string(value, position + 1)
-    name, position = _read_string(value, position)
-    text, _ = _read_string(value, position)
-    return Change(resource or "", name or "", text)
-
-
-def _string(text: str | None) -> bytes:
-    """A compact string: its length plus one as a varint, 0 for null, then UTF-8."""
-    if text is None:
-        return varint(0)
-    data = text.encode()
-    return varint(len(data) + 1) + data
-
-
-def _read_string(data: bytes, position: int) -> tuple[str | None, int]:
     try:
-        length, position = read_varint(data, position)
-    except IndexError as error:
-        message = f"reading a ConfigRecord: expected a varint, the record ends after {len(data)} bytes"
+        api_key, position = read_varint(value, 1)
+        version, position = read_varint(value, position)
+        entity = RECORD_TYPES.get((api_key, version))
+        return None if entity is None else entity_reader(entity)(value, position)[0]
+    except Exception as error:  # kio's readers raise their own errors on truncated bytes, and those of unicode
+        name = f"record {value[1]}" if len(value) > 1 else "record"
+        message = f"reading a metadata {name}: {len(value)} bytes do not follow its schema ({error})"
         raise PeerFailure(message) from error
-    if length == 0:
-        return None, position
-    end = position + length - 1
-    if end > len(data):
-        expected, found = length - 1, len(data) - position
-        raise PeerFailure(f"reading a ConfigRecord: expected a string of {expected} bytes, found {found}")
-    return data[position:end].decode(), end
+
+
+def encode_config(change: Change) -> Record:
+    """A ConfigRecord for a CLIENT_METRICS resource."""
+    return encode(
+        ConfigRecord(resource_type=CLIENT_METRICS, resource_name=change.resource, name=change.name, value=change.value)
+    )

@@ -91,4 +91,4 @@ class Following:
                 text = f"High watermark set to LogOffsetMetadata(offset={high_watermark}, metadata=Optional.empty)"
                 self._context.note(f"{text} for the first time for epoch {self._quorum.epoch}", "FollowerState")
             log.high_watermark = high_watermark
-            self._context.registers.advance(log, high_watermark)
+            self._context.metadata.advance(log, high_watermark)

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from kio.schema.errors import ErrorCode
 
 from nodes.reference.core.context import Context
+from nodes.reference.core.controller.messages import ControllerRequest
 from nodes.reference.core.events import AppendLog, Arrived, Reply, RequestId
 from nodes.reference.core.messages import (
     NO_NODE,
@@ -42,6 +43,7 @@ from nodes.reference.core.messages import (
 )
 from nodes.reference.core.records.control import leader_change
 from nodes.reference.core.records.metadata import NO_OP, encode_config
+from nodes.reference.core.roles.controlling import Controlling
 from nodes.reference.core.roles.progress import NEVER_BEFORE_MS, Progress, reached_by_majority
 from nodes.reference.core.roles.states import Leader
 from nodes.reference.core.settings import NEVER_MS
@@ -98,6 +100,7 @@ class Leadership:
         self._check_quorum_ms = context.now_ms + self._settings.check_quorum_timeout_ms
         self._idle_since_ms = context.now_ms
         self.high_watermark = -1  # of this epoch: unknown until a record of it is committed
+        self._controlling = Controlling(context, self._append)
         self._append([leader_change(self._settings, state)], is_control=True)
 
     def fetch(self, arrived: Arrived, request: FetchRequest) -> None:
@@ -136,9 +139,14 @@ class Leadership:
         """Handle a read; the response follows when it is known that no other node led when it arrived."""
         self._reads.append(_Read(request_id, request.resources, self._context.turn))
 
+    def control(self, request_id: RequestId, request: ControllerRequest) -> None:
+        """Handle a request to the controller; the response follows when it is committed, or when leadership ends."""
+        self._controlling.handle(request_id, request)
+
     def advance(self) -> None:
         """Do what is due after an event: append, commit, respond."""
         self._flush()
+        self._controlling.expire()
         interval_ms = self._settings.max_idle_interval_ms
         if interval_ms and self._context.now_ms >= self._idle_since_ms + interval_ms:
             self._append([NO_OP])
@@ -170,6 +178,7 @@ class Leadership:
             self._reply(request_id, AlterResponse(ErrorCode.not_controller, NO_CONTROLLER))
         for write in self._writes:
             self._reply(write.request_id, self._outcome_at_end(response.leader_id))
+        self._controlling.end()
         for read in self._reads:
             if self._settings.has("pending-reads-answered"):
                 self._answer_read(read)
@@ -215,7 +224,8 @@ class Leadership:
         settings = self._settings
         idle_ms = self._idle_since_ms + settings.max_idle_interval_ms if settings.max_idle_interval_ms else NEVER_MS
         check_ms = self._check_quorum_ms if settings.check_quorum and settings.others else NEVER_MS
-        return min(self._flush_ms, idle_ms, check_ms, *(parked.deadline_ms for parked in self._parked))
+        due_ms = self._flush_ms, idle_ms, check_ms, self._controlling.deadline_ms
+        return min(*due_ms, *(parked.deadline_ms for parked in self._parked))
 
     def _append(self, records: Sequence[Record], is_control: bool = False) -> None:
         context = self._context
@@ -237,7 +247,7 @@ class Leadership:
         if self._settings.has("acknowledged-when-appended"):
             self._acknowledge_up_to(end_offset)
         if self._settings.has("uncommitted-records-visible"):
-            self._context.registers.advance(self._context.log, end_offset)
+            self._context.metadata.advance(self._context.log, end_offset)
 
     def _advance_high_watermark(self) -> None:
         """KIP-595: the log end of a majority, once it covers a record of the leader's epoch (Raft, figure 8)."""
@@ -245,13 +255,18 @@ class Leadership:
         reached = reached_by_majority(self._log_ends(), self._commit_majority)
         start_offset = 0 if self._settings.has("earlier-epoch-commits-by-counting") else self._state.start_offset
         if reached <= max(start_offset, self.high_watermark):
+            self._controlling.committed(self.high_watermark)
             return
-        if self.high_watermark < 0:
+        is_first = self.high_watermark < 0
+        if is_first:
             self._note_first_high_watermark(reached)
         self.high_watermark = reached
         log.high_watermark = max(log.high_watermark, reached)
-        self._context.registers.advance(log, log.high_watermark)
+        self._context.metadata.advance(log, log.high_watermark)
         self._acknowledge_up_to(reached + 1 if self._settings.has("acknowledged-one-record-early") else reached)
+        if is_first:
+            self._controlling.begin()
+        self._controlling.committed(reached)
 
     def _log_ends(self) -> list[int]:
         """Where the voters' logs end, as far as the leader knows."""
@@ -330,7 +345,7 @@ class Leadership:
         self._reads = [read for read in self._reads if read.turn > proven_turn]
 
     def _answer_read(self, read: _Read) -> None:
-        values = self._context.registers.read(read.resources)
+        values = self._context.metadata.read(read.resources)
         self._reply(read.request_id, ReadResponse(ErrorCode.none, values=values))
 
     def _holds_lease(self) -> bool:

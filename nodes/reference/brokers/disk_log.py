@@ -1,0 +1,124 @@
+"""A replica's log on disk: segments of batches, and the file with its leader epochs.
+
+    log = DiskLog(directory)                      # nodes.reference.core.partitions.log.ReplicaLog
+    log.append_as_leader(data, epoch=3)
+
+The file leader-epoch-checkpoint is written at once when an epoch begins, as in Kafka; what it says of records that a
+crash has removed is left out, and where it is missing or damaged the epochs are read from the batches.
+
+Contains the way from the core's capability to files. Raises OSError.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from nodes.reference.brokers.segments import SEGMENT_BYTES, SegmentedLog
+from nodes.reference.core.partitions.epochs import EpochSequence
+from nodes.reference.core.partitions.log import stamped_all
+from nodes.wire.batches import BatchHead, heads
+
+EPOCHS = "leader-epoch-checkpoint"
+
+
+class DiskLog:
+    """The log of one partition, in its directory. torn_bytes is how much a crash had torn when it was opened."""
+
+    def __init__(self, directory: Path, segment_bytes: int = SEGMENT_BYTES, recovery_point: int | None = None) -> None:
+        self._path = directory / EPOCHS
+        self._segments = SegmentedLog(directory, segment_bytes, recovery_point)
+        self._epochs = self._load_epochs()
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that can be read."""
+        return self._segments.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The offset of the next record."""
+        return self._segments.end_offset
+
+    @property
+    def torn_bytes(self) -> int:
+        """How much was removed when the log was opened."""
+        return self._segments.torn_bytes
+
+    @property
+    def epochs(self) -> EpochSequence:
+        """The leader epochs."""
+        return self._epochs
+
+    def begin_epoch(self, epoch: int) -> None:
+        """A leader's epoch begins at the end of the log."""
+        self._set_epochs(self._epochs.assigned(epoch, self.end_offset))
+
+    def append_as_leader(self, data: bytes, epoch: int) -> int:
+        """Append batches with the next offsets and this epoch; returns the offset of the first record."""
+        first = self.end_offset
+        self.append_as_follower(stamped_all(data, first, epoch))
+        return first
+
+    def append_as_follower(self, data: bytes) -> None:
+        """Append batches as they are."""
+        epochs = self._epochs
+        for head in heads(data):
+            epochs = epochs.assigned(head.leader_epoch, head.base_offset)
+        self._set_epochs(epochs)
+        self._segments.append(data)
+
+    def truncate(self, offset: int) -> None:
+        """Keep the batches that end at or before offset."""
+        self._segments.truncate(offset)
+        self._set_epochs(self._epochs.truncated_from_end(self.end_offset))
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Remove everything; the log is empty at this offset."""
+        self._segments.truncate_fully(offset)
+        self._set_epochs(EpochSequence())
+
+    def advance_start(self, offset: int) -> None:
+        """No record before this offset can be read any more; segments that end before it are removed."""
+        if offset > self.start_offset:
+            self._segments.delete_before(offset)
+            self._set_epochs(self._epochs.truncated_from_start(self.start_offset))
+
+    def read(self, offset: int, max_bytes: int, end: int) -> bytes:
+        """The batches from that which contains offset on, all of them before end."""
+        return self._segments.read(offset, max_bytes, end)
+
+    def batches(self, offset: int) -> Iterator[tuple[bytes, BatchHead]]:
+        """The batches from that which contains offset on; each head's positions are those in its bytes."""
+        for _, data in self._segments.batches(offset):
+            yield data, next(heads(data))
+
+    def flush(self) -> None:
+        """What is in the log now survives a failure of the power."""
+        self._segments.flush()
+
+    def close(self) -> None:
+        """Close all files."""
+        self._segments.close()
+
+    def _load_epochs(self) -> EpochSequence:
+        try:
+            epochs = EpochSequence.parsed(self._path.read_text())
+        except (FileNotFoundError, ValueError):
+            epochs = EpochSequence()
+            for _, head in self.batches(self.start_offset):
+                epochs = epochs.assigned(head.leader_epoch, head.base_offset)
+        return epochs.truncated_from_end(self.end_offset)
+
+    def _set_epochs(self, epochs: EpochSequence) -> None:
+        """Replace the file by a rename, if they have changed."""
+        if epochs == self._epochs:
+            return
+        self._epochs = epochs
+        temporary = self._path.with_suffix(".tmp")
+        with temporary.open("w") as file:
+            file.write(epochs.text())
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(self._path)

@@ -1,0 +1,122 @@
+"""The active controller: takes requests and the time, returns the records to append and the response.
+
+    decision = controller.handle(request, offset, now_ms)
+    decision = controller.expire(offset, now_ms)     # when deadline_ms has passed: sessions end, elections are due
+
+Contains the dispatch, producer ids, and nothing else; brokers.py, configs.py, partitions.py and topics.py decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kio.schema.errors import ErrorCode
+
+from nodes.reference.core.controller.brokers import Brokers
+from nodes.reference.core.controller.configs import Configs
+from nodes.reference.core.controller.draft import Draft
+from nodes.reference.core.controller.messages import (
+    AllocateProducerIds,
+    AllocateProducerIdsResponse,
+    AlterConfigs,
+    AlterPartition,
+    ControllerRequest,
+    ControllerResponse,
+    CreateTopics,
+    DeleteTopics,
+    ElectLeaders,
+    Heartbeat,
+    Reassign,
+    RegisterBroker,
+    UnregisterBroker,
+)
+from nodes.reference.core.controller.partitions import Partitions
+from nodes.reference.core.controller.settings import PRODUCER_IDS_AT_ONCE, ControllerSettings
+from nodes.reference.core.controller.topics import Topics
+from nodes.reference.core.events import Draw
+from nodes.reference.core.records.entities import MetadataRecord, ProducerIdsRecord
+from nodes.reference.core.records.image import Image
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Records to append as one batch, and the response to send once they are committed; None if nobody asked."""
+
+    records: Sequence[MetadataRecord]
+    response: ControllerResponse | None = None
+
+
+class Controller:
+    """One term of the active controller. Its image is that of all records before, and changes with its decisions."""
+
+    def __init__(self, image: Image, settings: ControllerSettings, draw: Draw, now_ms: int) -> None:
+        self._draft = Draft(image, settings, draw, now_ms)
+        self._brokers = Brokers(self._draft)
+        self._partitions = Partitions(self._draft)
+        self._topics = Topics(self._draft)
+        self._configs = Configs(self._draft)
+
+    @property
+    def image(self) -> Image:
+        """The metadata with all decisions, for reading."""
+        return self._draft.image
+
+    @property
+    def deadline_ms(self) -> int:
+        """When expire is due."""
+        return min(self._brokers.deadline_ms, self._partitions.deadline_ms)
+
+    def handle(self, request: ControllerRequest, offset: int, now_ms: int) -> Decision:
+        """The decision on a request; its first record will have this offset."""
+        self._begin(offset, now_ms)
+        response = self._respond(request)
+        return Decision(self._draft.take_records(), response)
+
+    def expire(self, offset: int, now_ms: int) -> Decision:
+        """What is due at this time."""
+        self._begin(offset, now_ms)
+        self._brokers.expire()
+        self._partitions.expire()
+        return Decision(self._draft.take_records())
+
+    def _begin(self, offset: int, now_ms: int) -> None:
+        assert not self._draft.records, "the records of the last decision were taken"
+        self._draft.offset, self._draft.now_ms = offset, max(now_ms, self._draft.now_ms)
+
+    def _respond(self, request: ControllerRequest) -> ControllerResponse:
+        match request:
+            case RegisterBroker():
+                return self._brokers.register(request)
+            case Heartbeat():
+                return self._brokers.heartbeat(request)
+            case UnregisterBroker():
+                return self._brokers.unregister(request)
+            case AlterPartition():
+                return self._partitions.alter(request)
+            case ElectLeaders():
+                return self._partitions.elect(request)
+            case CreateTopics():
+                return self._topics.create(request)
+            case DeleteTopics():
+                return self._topics.delete(request)
+            case AlterConfigs():
+                return self._configs.alter(request)
+            case Reassign():
+                return self._topics.reassign(request)
+            case AllocateProducerIds():
+                return self._allocate_producer_ids(request)
+
+    def _allocate_producer_ids(self, request: AllocateProducerIds) -> AllocateProducerIdsResponse:
+        broker = self.image.brokers.get(request.broker_id)
+        if broker is None or broker.epoch != request.broker_epoch:
+            return AllocateProducerIdsResponse(ErrorCode.stale_broker_epoch)
+        first = self.image.next_producer_id
+        self._draft.write(
+            ProducerIdsRecord(
+                broker_id=broker.broker_id,
+                broker_epoch=broker.epoch,
+                next_producer_id=first + PRODUCER_IDS_AT_ONCE,
+            )
+        )
+        return AllocateProducerIdsResponse(ErrorCode.none, first, PRODUCER_IDS_AT_ONCE)
