@@ -21,6 +21,7 @@ from harness.commands import (
     check,
     compare,
     doctor,
+    elect_leaders,
     explore,
     faults,
     kafka,
@@ -33,6 +34,7 @@ from harness.commands import (
     scenarios,
     serve,
     sharing,
+    unclean_recovery,
     workloads,
 )
 from harness.commands.options import examples
@@ -66,6 +68,8 @@ for module in (
     runs,
     serve,
     sharing,
+    unclean_recovery,
+    elect_leaders,
     workloads,
     doctor,
     plugins,

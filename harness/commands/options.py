@@ -37,6 +37,13 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the settled
 KnownOption = Annotated[
     Path | None, typer.Option(help="TOML file with known findings; known-findings.toml if that exists.", metavar="FILE")
 ]
+BootstrapOption = Annotated[
+    str, typer.Option(help="Brokers to connect to first, with commas between them.", metavar="HOST:PORT[,HOST:PORT]")
+]
+CommandConfigOption = Annotated[
+    Path | None,
+    typer.Option(help="Properties file as for Kafka's tools, e.g. with SASL/PLAIN credentials.", metavar="FILE"),
+]
 MasterOption = Annotated[str | None, typer.Option(help="Spark master that runs the checks, e.g. spark://host:7077.")]
 
 

@@ -2,7 +2,8 @@
 
 Contains pure functions between bytes and kio entities. Does not contain sockets, clocks or waiting.
 
-kio has one class per message and version; each is imported when first needed. `build` fills any of them from plain
+kio has one class per message and version; each is imported when first needed. Messages that no release of Kafka has are
+declared in the same form (nodes.wire.unreleased) and found like the others. `build` fills any of them from plain
 values, so that one description serves all versions of a message: fields that a version does not have are ignored,
 mappings become nested entities, and milliseconds become kio's time spans.
 
@@ -29,17 +30,20 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
 from harness.model import PeerFailure
+from nodes.wire import unreleased
 
 PRODUCE: Final = 0
 FETCH: Final = 1
 LIST_OFFSETS: Final = 2
 METADATA: Final = 3
+SASL_HANDSHAKE: Final = 17
 API_VERSIONS: Final = 18
 CREATE_TOPICS: Final = 19
 DELETE_TOPICS: Final = 20
 OFFSET_FOR_LEADER_EPOCH: Final = 23
 DESCRIBE_CONFIGS: Final = 32
-ELECT_LEADERS: Final = 43
+SASL_AUTHENTICATE: Final = 36
+ELECT_LEADERS: Final = unreleased.ELECT_LEADERS
 INCREMENTAL_ALTER_CONFIGS: Final = 44
 ALTER_PARTITION_REASSIGNMENTS: Final = 45
 LIST_PARTITION_REASSIGNMENTS: Final = 46
@@ -53,6 +57,7 @@ BROKER_REGISTRATION: Final = 62
 BROKER_HEARTBEAT: Final = 63
 UNREGISTER_BROKER: Final = 64
 ALLOCATE_PRODUCER_IDS: Final = 67
+GET_REPLICA_LOG_INFO: Final = unreleased.GET_REPLICA_LOG_INFO
 
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024
 
@@ -84,28 +89,29 @@ class UnsupportedVersion(PeerFailure):
 
 @functools.cache
 def api_names() -> Mapping[int, str]:
-    """kio's name of each API, by its key, e.g. describe_quorum."""
+    """The name of each API as kio writes it, by its key, e.g. describe_quorum."""
     from kio.schema.index import api_key_map  # a large module: only when the first message is looked up
 
-    return api_key_map
+    return {**api_key_map, **unreleased.API_NAMES}
 
 
 @functools.cache
 def versions(api_key: int) -> range:
-    """The versions of an API that kio supports; empty for an unknown API."""
+    """The versions of an API that kio or nodes.wire.unreleased declares; empty for an unknown API."""
     from kio.schema.index import schema_name_map
 
-    numbers = schema_name_map.get(api_names().get(api_key, ""), {})
+    numbers = {*schema_name_map.get(api_names().get(api_key, ""), ()), *unreleased.MODULES.get(api_key, ())}
     return range(min(numbers), max(numbers) + 1) if numbers else range(0)
 
 
 @functools.cache
 def message_type(api_key: int, version: int, kind: Kind) -> Any:
-    """kio's class of a message. Raises KeyError for an unsupported API or version."""
+    """The class of a message. Raises KeyError for an unsupported API or version."""
     if version not in versions(api_key):
         raise KeyError((api_key, version))
-    name = api_names()[api_key]
-    module = importlib.import_module(f"kio.schema.{name}.v{version}.{kind}")
+    name, declared = api_names()[api_key], unreleased.MODULES.get(api_key, {}).get(version)
+    path = f"{unreleased.__name__}.{declared}" if declared else f"kio.schema.{name}.v{version}.{kind}"
+    module = importlib.import_module(path)
     class_name = (name + kind).replace("_", "").lower()
     return next(value for key, value in vars(module).items() if key.lower() == class_name)
 

@@ -14,6 +14,7 @@ waits for the earlier response; the read lease of the reference quorum relies on
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Mapping
 from typing import Any
@@ -21,6 +22,7 @@ from typing import Any
 from harness.model import PeerFailure
 from harness.model.session import NoAnswer, NotSent
 from nodes.wire import codec
+from nodes.wire.sasl import NotAuthenticated, Plain
 
 Waiting = tuple[Any, "asyncio.Future[Any]"]
 
@@ -93,11 +95,18 @@ def _fail(future: asyncio.Future[Any], failure: NoAnswer) -> None:
         future.exception()  # marks it as retrieved: a caller that was cancelled does not retrieve it
 
 
+def _reason_of(error: OSError) -> str:
+    """Why there is no connection; asyncio's own text for the kernel's errors repeats the address."""
+    is_of_the_kernel = error.errno is not None and error.errno > 0
+    return os.strerror(error.errno or 0).lower() if is_of_the_kernel else (error.strerror or str(error)).lower()
+
+
 class WireConnection:
     """harness.model.session.Connection over TCP; calls may overlap."""
 
-    def __init__(self, host: str, port: int, client_id: str) -> None:
-        self._host, self._port, self._client_id = host, port, client_id
+    def __init__(self, host: str, port: int, client_id: str, credentials: Plain | None = None) -> None:
+        """With credentials, each connection is authenticated when it is opened; a refusal is NotAuthenticated."""
+        self._host, self._port, self._client_id, self._credentials = host, port, client_id, credentials
         self._link: _Link | None = None
         self._opening = asyncio.Lock()
 
@@ -137,8 +146,26 @@ class WireConnection:
     async def _opened(self, deadline: float) -> _Link:
         async with self._opening:
             if self._link is None or not self._link.is_usable:
-                self._link = await self._open(deadline)
+                self._link = await self._authenticated(await self._open(deadline), deadline)
             return self._link
+
+    async def _authenticated(self, link: _Link, deadline: float) -> _Link:
+        async def call(api_key: int, values: Mapping[str, Any]) -> Any:
+            version = await self._newest(link, api_key, deadline)
+            return await self._exchange(link, codec.build(api_key, version, "request", values), deadline)
+
+        try:
+            if self._credentials is not None:
+                await self._credentials.authenticate(call)
+        except BaseException as error:
+            link.abort("the connection was not authenticated")
+            peer = f"{self._host}:{self._port}"
+            if isinstance(error, NotAuthenticated):
+                raise NotAuthenticated(f"connecting to {peer}: {error}") from error
+            if isinstance(error, PeerFailure):
+                raise NotSent(f"connecting to {peer}: {error}") from error
+            raise
+        return link
 
     async def _open(self, deadline: float) -> _Link:
         peer = f"{self._host}:{self._port}"
@@ -148,7 +175,9 @@ class WireConnection:
         except TimeoutError as error:
             raise NotSent(f"connecting to {peer}: timed out") from error
         except OSError as error:
-            raise NotSent(f"connecting to {peer}: {error.strerror or error}") from error
+            raise NotSent(f"connecting to {peer}: {_reason_of(error)}") from error
+        except (ValueError, OverflowError) as error:  # a name that cannot be looked up, a port that cannot be
+            raise NotSent(f"connecting to {peer}: expected a host's name and a port") from error
         endpoint = writer.get_extra_info("socket")
         endpoint.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

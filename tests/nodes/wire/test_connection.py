@@ -48,10 +48,20 @@ def test_call_to_a_closed_port_is_not_sent() -> None:
     async def scenario() -> None:
         async with peer(lambda _reader, _writer: asyncio.sleep(0)) as connection:
             port = connection._port
-        with pytest.raises(NotSent, match=f"connecting to 127.0.0.1:{port}"):
+        with pytest.raises(NotSent, match=f"connecting to 127.0.0.1:{port}: connection refused"):
             await WireConnection("127.0.0.1", port, "test").call(REQUEST, 1_000)
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("host", "port"),
+    [("a..b", 1), ("a" * 64, 1), ("a\0b", 1), ("127.0.0.1", 70_000)],
+    ids=["empty", "long", "null", "port"],
+)
+def test_call_to_an_impossible_address_is_not_sent(host: str, port: int) -> None:
+    with pytest.raises(NotSent, match="connecting to"):
+        asyncio.run(WireConnection(host, port, "test").call(REQUEST, 1_000))
 
 
 def test_call_to_a_peer_that_closes_the_connection_has_no_answer() -> None:

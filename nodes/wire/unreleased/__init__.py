@@ -1,0 +1,41 @@
+"""Messages that no release of Kafka has, declared as kio declares those of releases.
+
+Kafka's proposal KAFKA-20098, unclean recovery, needs two of them: GetReplicaLogInfo, which was merged into Kafka's
+trunk in 2025 and reverted before a release, and version 3 of ElectLeaders, with designated leaders. nodes.wire.codec
+looks messages up here and in kio alike; nothing else has to know the difference.
+
+The proposal prints no API key for GetReplicaLogInfo; 93 is the one that Kafka's trunk had. Kafka 4.4 uses 93 for
+StreamsGroupTopologyDescriptionUpdate. So 93 in a broker's ApiVersions does not prove that the broker has
+GetReplicaLogInfo: `has_replica_log_info` does, since no release of Kafka has ElectLeaders version 3.
+
+To add another message: a module with its classes, and its rows in API_NAMES and MODULES.
+
+Contains the declarations. Does not contain encoding, or what the messages mean to a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+ELECT_LEADERS: Final = 43
+GET_REPLICA_LOG_INFO: Final = 93
+DESIGNATED_LEADERS_FROM: Final = 3
+"""The first version of ElectLeaders with designated leaders."""
+
+API_NAMES: Final[Mapping[int, str]] = MappingProxyType({GET_REPLICA_LOG_INFO: "get_replica_log_info"})
+"""The names of APIs that kio does not have, in its form."""
+
+MODULES: Final[Mapping[int, Mapping[int, str]]] = MappingProxyType(
+    {
+        ELECT_LEADERS: {3: "elect_leaders_v3"},
+        GET_REPLICA_LOG_INFO: {0: "get_replica_log_info_v0", 1: "get_replica_log_info_v1"},
+    }
+)
+"""For each API its versions that are declared here, and the modules with request and response."""
+
+
+def has_replica_log_info(ranges: Mapping[int, range]) -> bool:
+    """Whether a broker with these versions, by API key, has GetReplicaLogInfo, and not another API of that key."""
+    return GET_REPLICA_LOG_INFO in ranges and DESIGNATED_LEADERS_FROM in ranges.get(ELECT_LEADERS, range(0))

@@ -1,0 +1,44 @@
+"""`splitbrain elect-leaders` and real reference brokers: designated elections, refusals, and a second operator."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.model.errors import EXIT_INVALID, EXIT_VALID
+from tests.nodes.reference.brokers.conftest import Brokers
+from tests.nodes.reference.brokers.test_brokers import isrs, leaders, with_topic
+from tests.support.command import CommandResult, json_lines, splitbrain
+
+
+def elect(brokers: Brokers, file: Path, leader: int) -> CommandResult:
+    """Designate a leader of t-0."""
+    file.write_text(json.dumps({"partitions": [{"topic": "t", "partition": 0, "designatedLeader": leader}]}))
+    servers = ",".join(f"127.0.0.1:{brokers.client_ports[node]}" for node in brokers.running)
+    arguments = ("--election-type", "DESIGNATED", "--path-to-json-file", file, "--json")
+    return splitbrain("elect-leaders", "--bootstrap-server", servers, *arguments)
+
+
+@pytest.mark.parametrize("brokers", [{"reference.eligible_leader_replicas": "false"}], indirect=True)
+def test_a_designated_leader_is_elected_once_and_only_among_live_replicas(brokers: Brokers, tmp_path: Path) -> None:
+    """UR-16, UR-17 and UR-18."""
+    with_topic(brokers, [[3, 2]])
+    brokers.kill(2)
+    brokers.seen(lambda seen: isrs(seen) == [[3]])
+    brokers.start(2)
+    brokers.all_live()
+    brokers.kill(3)
+    brokers.seen(lambda seen: leaders(seen) == [-1])
+    file = tmp_path / "leaders.json"
+    refused = {leader: elect(brokers, file, leader) for leader in (1, 3)}
+    reasons = {leader: json_lines(result)[0]["reason"] for leader, result in refused.items()}
+    assert reasons[1].startswith("INVALID_REQUEST")
+    assert reasons[3].startswith("ELIGIBLE_LEADERS_NOT_AVAILABLE")
+    assert {result.code for result in refused.values()} == {EXIT_INVALID}
+    outcomes = [
+        (json_lines(result)[0]["outcome"], result.code) for result in (elect(brokers, file, 2) for _ in range(2))
+    ]
+    assert outcomes == [("elected", EXIT_VALID), ("already online", EXIT_VALID)]
+    assert leaders(brokers.seen(lambda seen: leaders(seen) == [2])) == [2]
