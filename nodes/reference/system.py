@@ -24,13 +24,13 @@ SWITCHES = Path("--switch")
 class ReferenceSystem:
     """harness.model.systems.NodeSystem of reference nodes. switches are properties that differ from their defaults.
 
-    voters are the nodes that are controllers from the beginning; the others are observers.
+    voters are the nodes that vote in the quorum, all of them if it is None; the others are observers.
     """
 
     switches: Mapping[str, str]
     cluster_id: str
     seed: int
-    voters: Sequence[int] = ()
+    voters: Sequence[int] | None = None
     roles: Roles = Roles.CONTROLLER
 
     @property
@@ -45,7 +45,8 @@ class ReferenceSystem:
 
     async def configure(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         """Write the node's properties."""
-        voters = ",".join(f"{node}@{hosts[node].address}:{CONTROLLER_PORT}" for node in self.voters)
+        members = sorted(hosts) if self.voters is None else self.voters
+        voters = ",".join(f"{node}@{hosts[node].address}:{CONTROLLER_PORT}" for node in members)
         given = {**_of_broker(len(hosts)), **self.switches} if self.roles.are_broker else self.switches
         text = _server_properties(host.view, self.roles, voters, self.cluster_id, self.seed, given)
         await host.write(_properties(host.view), text)

@@ -162,7 +162,7 @@ COMMANDS = {
     "a value that is not a system": (("run", "--system", "json:dumps"), "expected a SystemKind, found function"),
     "a fault that the system does not support": (
         ("run", "--faults", "membership"),
-        "--faults membership: the reference quorum has no brokers",
+        "--faults membership: only a cluster with brokers has partitions, topics and sessions; use --layout combined",
     ),
     "machines without an inventory": (("run", "--hosts", "ssh"), "--hosts ssh: expected --inventory, a TOML file"),
     "a version of the reference system": (("run", "--system", "reference:2"), "the reference system has no versions"),

@@ -49,8 +49,7 @@ def test_damage_to_a_metadata_log_is_refused_if_the_system_has_none(monkeypatch,
     ids=["membership", "requests"],
 )
 def test_capability_that_a_system_lacks_is_refused_by_name(monkeypatch, step, capability):
-    bare = replace(REFERENCE, name="plugin", unavailable=lambda _layout, _voters: {})
-    assert getattr(bare, capability) is None
+    bare = replace(REFERENCE, name="plugin", unavailable=lambda _layout, _voters: {}, **{capability: None})
     monkeypatch.setattr(plugins, "system", lambda _name: (bare, ""))
     with pytest.raises(BadInput, match=f"^story: {step.f}: not supported by --system plugin$"):
         refuse_unavailable_faults(plan(step))
