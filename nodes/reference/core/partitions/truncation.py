@@ -48,12 +48,11 @@ EPOCHS_MORE: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class FollowerLog:
-    """What a rule sees of a follower's log; stored_high_watermark is what a crash would leave of high_watermark."""
+    """What a rule sees of a follower's log; after a crash its high watermark is the one that was stored last."""
 
     epochs: EpochSequence
     end_offset: int
     high_watermark: int
-    stored_high_watermark: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +161,7 @@ def about_high_watermark(log: FollowerLog) -> Move:
     (PartitionSettings.stores_high_watermark_at_leader_change), and if all below it is the leader's: not after an
     unclean election.
     """
-    epoch = log.epochs.at(log.stored_high_watermark - 1)
+    epoch = log.epochs.at(log.high_watermark - 1)
     return to_high_watermark(log) if epoch == NO_EPOCH else Move(question=EndOfEpoch(epoch))
 
 

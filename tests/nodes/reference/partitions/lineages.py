@@ -90,7 +90,7 @@ class Unclean:
     def follower_log(self, replica: int) -> FollowerLog:
         """What a rule sees of a replica."""
         log, high_watermark = self.logs[replica], self.high_watermarks[replica]
-        return FollowerLog(log.epochs, log.end_offset, high_watermark, high_watermark)
+        return FollowerLog(log.epochs, log.end_offset, high_watermark)
 
     def _commit(self) -> None:
         self.high_watermarks[self.leader] = self.logs[self.leader].end_offset
@@ -211,7 +211,7 @@ def pair(epoch: int, end_offset: int) -> EpochAnswer:
 
 def _now(log: MemoryLog, before: FollowerLog) -> FollowerLog:
     end = log.end_offset
-    return FollowerLog(log.epochs, end, min(before.high_watermark, end), min(before.stored_high_watermark, end))
+    return FollowerLog(log.epochs, end, min(before.high_watermark, end))
 
 
 def _carry_out(log: MemoryLog, move: Move) -> None:

@@ -274,7 +274,7 @@ def test_a_high_watermark_stored_before_the_last_epoch_truncates_committed_recor
         log.append_as_leader(batch(5), 2)
     leader.begin_epoch(3)
     for stored, kept in ((5, 5), (10, 10)):
-        seen = FollowerLog(follower.epochs, 10, high_watermark=stored, stored_high_watermark=stored)
+        seen = FollowerLog(follower.epochs, 10, high_watermark=stored)
         assert reconcile("kip-279-clean-only-1", seen, follower, leader).truncated_to == kept
 
 
@@ -284,7 +284,7 @@ def test_a_log_without_epochs_is_truncated_to_the_high_watermark(truncation: Tru
     follower, leader = MemoryLog(), MemoryLog()
     for log, count in ((follower, 3), (leader, 5)):
         log.append_as_follower(batch(count))
-    outcome = reconcile(truncation, FollowerLog(follower.epochs, 3, 0, 0), follower, leader)
+    outcome = reconcile(truncation, FollowerLog(follower.epochs, 3, 0), follower, leader)
     assert (outcome.asked, outcome.truncated_to, outcome.is_stuck) == ([], 0, False)
 
 
@@ -295,7 +295,7 @@ def test_a_leader_without_epochs_makes_the_follower_truncate_to_its_high_waterma
     leader.append_as_follower(batch(5))
     follower.append_as_follower(batch(2))
     follower.append_as_leader(batch(3), 4)
-    outcome = reconcile(truncation, FollowerLog(follower.epochs, 5, 2, 2), follower, leader)
+    outcome = reconcile(truncation, FollowerLog(follower.epochs, 5, 2), follower, leader)
     assert (len(outcome.asked), outcome.truncated_to) == (1, 2)
 
 
