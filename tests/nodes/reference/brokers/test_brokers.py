@@ -144,7 +144,7 @@ def test_acknowledged_records_survive_their_leader(brokers: Brokers, is_idempote
     assert consumed(brokers, 600) == [*map(str, range(500)), *map(str, range(100))]
     for process in brokers.running.values():
         process.terminate()  # all at once: the last two have no quorum that could relieve them
-    assert {brokers.stop(node) for node in brokers.ports} == {0}
+    assert {process.wait(timeout=20) for process in brokers.running.values()} == {0}
     logs = {(brokers.directory / str(node) / "t-0" / f"{0:020d}.log").read_bytes() for node in brokers.ports}
     assert len(logs) == 1
 
