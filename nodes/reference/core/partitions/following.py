@@ -60,7 +60,7 @@ class Following:
         self._time_asked = LATEST
         self._ready_ms = self._context.now_ms
         self._fetch_from = -1  # a mutant's: where it should have truncated to
-        if self._settings.has("no-truncation"):
+        if self._settings.has("follower-never-truncates"):
             self._move(Move())
         else:
             self._move(self._settings.rule.begin(replica.follower_log))
@@ -142,7 +142,9 @@ class Following:
     def fetch(self) -> FetchPartition:
         """What it fetches while it is FETCHING."""
         log, sends_epoch = self._replica.log, self._settings.rule.sends_last_epoch
-        last_epoch = log.epochs.latest if sends_epoch and not self._settings.has("no-truncation") else NO_EPOCH
+        last_epoch = (
+            log.epochs.latest if sends_epoch and not self._settings.has("follower-never-truncates") else NO_EPOCH
+        )
         offset = max(log.end_offset, self._fetch_from)
         return FetchPartition(offset, self.epoch, last_epoch, self._settings.fetch_partition_bytes)
 
@@ -221,7 +223,7 @@ class Following:
     def _take_high_watermark(self, high_watermark: int) -> None:
         replica = self._replica
         bounded = min(high_watermark, replica.log.end_offset)
-        if self._settings.has("high-watermark-beyond-log"):
+        if self._settings.has("follower-high-watermark-beyond-log"):
             bounded = high_watermark
         replica.high_watermark = max(bounded, replica.log.start_offset)
 
