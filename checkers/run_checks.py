@@ -100,7 +100,7 @@ def judge_runs(
 
     def results_of(task: tuple[str, Check, JudgeSettings]) -> Results:
         name, check, own = task
-        return run_check(name, check, tables, own, findings_max)
+        return run_check(name, check, only(tables, own.runs, everything), own, findings_max)
 
     with shown(spark.sparkContext.statusTracker(), "judging"), ThreadPoolExecutor(checks_at_once(spark)) as pool:
         results = list(pool.map(results_of, tasks))
@@ -149,9 +149,15 @@ def run_check(name: str, check: Check, tables: Tables, settings: JudgeSettings, 
         parts = [settings.runs[:middle], settings.runs[middle:]]
     results: Results = {}
     for runs in parts:
-        of_runs = {table: rows.where(fn.col(RUN).isin(*runs)) for table, rows in tables.items()}
-        results |= run_check(name, check, of_runs, replace(settings, runs=runs), findings_max)
+        results |= run_check(name, check, only(tables, runs, settings), replace(settings, runs=runs), findings_max)
     return results
+
+
+def only(tables: Tables, runs: tuple[int, ...], settings: JudgeSettings) -> Tables:
+    """The tables of these of the settings' runs."""
+    if runs == settings.runs:
+        return tables
+    return {name: rows.where(fn.col(RUN).isin(*runs)) for name, rows in tables.items()}
 
 
 def results_of_check(check: Check, tables: Tables, settings: JudgeSettings, findings_max: int) -> Results:

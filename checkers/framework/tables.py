@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -26,7 +27,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from checkers.framework.by_run import RUN
 from checkers.framework.contract import TableName, Tables
 from checkers.framework.session import SHUFFLE_PARTITIONS
-from harness.chunks import check_indexes, chunk_files, rows_in
+from harness.chunks import check_indexes, chunk_files, read_files, rows_in
 from harness.model import NEMESIS, BadInput
 from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS, RPCS
 from harness.model.stored_names import NEMESIS_OPS
@@ -45,8 +46,6 @@ SCHEMAS: Final[Mapping[TableName, pa.Schema]] = {
 
 RUN_PARTITIONS = 4
 """Over how many partitions the runs are divided that are judged together."""
-
-LISTED_FILES_MAX = 100_000
 
 PARTITION_ROWS = 2_500_000
 """How many rows a partition of a large table holds: a Python worker has one in memory at a time."""
@@ -86,7 +85,12 @@ def open_chunks(spark: SparkSession, runs: Sequence[Chunks]) -> Tables:
     """The tables of these runs, as open_tables has them."""
     large: tuple[TableName, ...] = ("history", "batches", "records")
     configure_for(spark, max(sum(run.rows_of[name] for run in runs) for name in large), len(runs))
-    opened = {name: table(spark, [run.of[name] for run in runs], schema) for name, schema in SCHEMAS.items()}
+    if len(runs) == 1:
+        opened = {name: table(spark, runs[0].of[name], schema) for name, schema in SCHEMAS.items()}
+    else:
+        opened = {
+            name: table_of_runs(spark, [run.of[name] for run in runs], schema) for name, schema in SCHEMAS.items()
+        }
     return {**opened, "history": with_current_names(opened["history"])}
 
 
@@ -97,38 +101,42 @@ def with_current_names(history: DataFrame) -> DataFrame:
     return history.withColumn("f", fn.coalesce(current, fn.col("f")))
 
 
-def table(spark: SparkSession, files: Sequence[Sequence[Path]], schema: pa.Schema) -> DataFrame:
-    """The chunks of each run as one table, with each row's run and position: its chunk's name, then its row there."""
+def table(spark: SparkSession, files: Sequence[Path], schema: pa.Schema) -> DataFrame:
+    """The chunks of one run as one table, with each row's run and position: its chunk's name, then its row there."""
     columns = from_arrow_schema(schema)
-    every = [str(file) for of_run in files for file in of_run]
-    if not every:
+    if not files:
         empty = spark.createDataFrame([], columns)
         return empty.withColumns({RUN: fn.lit(0), "position": fn.lit(0)})
     # With a given schema Spark starts no job to infer it.
-    table = spark.read.schema(columns).parquet(*every)
+    table = spark.read.schema(columns).parquet(*map(str, files))
     position = fn.struct("_metadata.file_name", "_metadata.row_index").alias("position")
+    rows = table.select("*", fn.lit(0).alias(RUN), position)
     # One partition satisfies every grouping and order, so a small run needs no shuffle; and it is read once. Spark
     # frees the checkpoint with the table. A cached table would have Java code generated for each of its readers. A lazy
     # checkpoint can stop Spark for ever: the jobs of two checks that read the table first wait for each other's locks.
-    if len(files) == 1:
-        rows = table.select("*", fn.lit(0).alias(RUN), position)
-        return rows.coalesce(1).localCheckpoint() if is_small(files[0]) else rows
+    return rows.coalesce(1).localCheckpoint() if is_small(files) else rows
+
+
+def table_of_runs(spark: SparkSession, files: Sequence[Sequence[Path]], schema: pa.Schema) -> DataFrame:
+    """The chunks of each of many small runs as one table, with each row's run and position.
+
+    Spark takes longer to open a small file than to read it, so the files are read here. Raises BadInput for one that is
+    damaged behind its footer.
+    """
+    numbered = pa.schema([*schema, (RUN, pa.int32()), ("position", pa.int64())])
+    tables = [_numbered(run, read_files(of_run, schema), numbered) for run, of_run in enumerate(files) if of_run]
+    if not any(len(each) for each in tables):
+        return spark.createDataFrame([], from_arrow_schema(numbered))
+    # Spark ends at the first chunk without rows, so there is one chunk.
+    whole = spark.createDataFrame(pa.concat_tables(tables).combine_chunks())
     # Partitioned by run, a table needs no further shuffle where a check groups, orders or joins the rows of each run.
-    placed = table.select("*", fn.regexp_extract("_metadata.file_path", FOLDER, 1).alias("folder"), position)
-    numbered = placed.join(fn.broadcast(run_numbers(spark, files)), on="folder", how="inner").drop("folder")
-    return numbered.repartition(RUN).localCheckpoint()
+    return whole.repartition(RUN).localCheckpoint()
 
 
-FOLDER = r"^(?:[A-Za-z]+:)?/*(/.*)/"
-"""The folder in a file's address, as Spark encodes it."""
-
-
-def run_numbers(spark: SparkSession, files: Sequence[Sequence[Path]]) -> DataFrame:
-    """(folder, run): the folder of each run's chunks, encoded as in their addresses, and the run's number."""
-    path = spark.sparkContext._gateway.jvm.org.apache.hadoop.fs.Path  # type: ignore[union-attr]
-    folders = {number: of_run[0].absolute().parent for number, of_run in enumerate(files) if of_run}
-    rows = {"folder": [path(str(each)).toUri().getRawPath() for each in folders.values()], RUN: list(folders)}
-    return spark.createDataFrame(pa.table(rows, pa.schema([("folder", pa.string()), (RUN, pa.int32())])))
+def _numbered(run: int, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows with the run's number and their positions."""
+    runs = pa.array(np.full(len(rows), run, np.int32))
+    return pa.table([*rows.columns, runs, pa.array(np.arange(len(rows)))], schema=schema)
 
 
 def is_small(files: Sequence[Path]) -> bool:
@@ -148,10 +156,10 @@ def configure_for(spark: SparkSession, rows: int, runs: int = 1) -> None:
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", BROADCAST_MAX if is_large else "-1")
     spark.conf.set("spark.sql.codegen.wholeStage", str(is_large).lower())
     spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if is_large else "NO_CODEGEN")
+    # Without Java code, common subexpressions are looked up in a cache that is emptied for each row.
+    spark.conf.set("spark.sql.subexpressionElimination.enabled", str(is_large).lower())
     # A table that is partitioned by run needs no shuffle to be joined by run and more.
     spark.conf.set("spark.sql.requireAllClusterKeysForCoPartition", str(runs == 1).lower())
-    # The files of many runs are small and listed quickly; above this number a job lists them.
-    spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.threshold", str(LISTED_FILES_MAX))
     # Each partition beyond the first starts a Python worker.
     partitions = max(SHUFFLE_PARTITIONS, rows // PARTITION_ROWS) if is_large else 1 if runs == 1 else RUN_PARTITIONS
     spark.conf.set("spark.sql.shuffle.partitions", str(partitions))

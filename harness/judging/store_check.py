@@ -86,7 +86,8 @@ def judge_store(store: Path, is_written: bool, master: str | None, report: Repor
     is_written: the verdicts, reports and JUnit files of runs are replaced; otherwise they stay. A run that is not
     recorded, or that cannot be read, has a problem instead of a verdict.
     """
-    starting = start_spark(master)
+    histories = store.glob("**/history/*.parquet")
+    starting = start_spark(master, sum(table.stat().st_size for table in histories))
     report("reading the table of the store's runs while Spark starts")
     rows = [row for row in index(store) if row.part_of is None]
     spark = starting.result()
