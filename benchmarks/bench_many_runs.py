@@ -38,7 +38,7 @@ from harness.model import NEMESIS, Observation
 from harness.model.records.logged_batch import LoggedBatch
 from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS
 
-RUNS, OPERATIONS, SAMPLE, NODES = 1000, 2000, 8, (1, 2, 3)
+RUNS, OPERATIONS, SAMPLE, NODES = 1000, 2000, 4, (1, 2, 3)
 VARIETY = 20
 """How many different runs there are; the others are copies of their files."""
 
