@@ -60,8 +60,9 @@ OF_BROKERS = ("LD-", "UR-")
 class Way:
     """A way to play scenarios: system and switches as on the command line, how often, and which scenarios and sides.
 
-    rows are ids or their beginnings, all if empty, but those that begin with one of `without`. releases are those that a side may name; a way with a release of its
-    own plays the sides that name another one, to see whether they hold on this one too.
+    rows are ids or their beginnings, all if empty; `without` are beginnings of others that are left out. releases are
+    those that a side may name; a way with a release of its own plays the sides that name another one, to see whether
+    they hold on this one too.
     """
 
     name: str
@@ -75,7 +76,7 @@ class Way:
     def sides(self, scenario: Scenario) -> dict[SideName, Side]:
         """The sides of a scenario that are played this way, each with the setup of this way's system alone."""
         system = self.system.partition(":")[0]
-        if self.rows and not scenario.id.startswith(self.rows) or scenario.id.startswith(self.without):
+        if (self.rows and not scenario.id.startswith(self.rows)) or scenario.id.startswith(self.without):
             return {}
         return {
             name: replace(side, setups={system: side.setups[system]})
