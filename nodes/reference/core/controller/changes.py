@@ -115,7 +115,7 @@ class Change:
         return replace(partition, leader=leader, isr=(leader,), elr=elr, last_known_elr=(), is_recovering=is_recovering)
 
     def _without_leader(self, partition: Partition) -> Partition:
-        """Nobody leads. Either the ISR stays, or the last leader is remembered when there is none for the first time."""
+        """Nobody leads: either the ISR stays, or the last leader is remembered."""
         if not partition.isr and not self.min_isr and self.keeps_last:
             partition = replace(partition, isr=self.partition.isr)
         elif self.min_isr and not partition.isr and partition.has_leader:
