@@ -84,7 +84,9 @@ MUTANTS = (
         "announcements/votes.py", '"request") | fn.col("granted")', '"request")', "announcements/test_announcements.py"
     ),
     Mutant("announcements/votes.py", "(keeps & ~leads)", "keeps", "announcements/test_announcements.py"),
-    Mutant("announcements/commits.py", "<= len(voters)", "< len(voters)", "announcements/test_announcements.py"),
+    Mutant(
+        "announcements/commits.py", "<= fn.size(voters)", "< fn.size(voters)", "announcements/test_announcements.py"
+    ),
     Mutant(
         "announcements/commits.py",
         '(fn.col("offset") < fn',

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import IntegerType
 
+from checkers.framework.by_run import RUN
 from checkers.framework.contract import JudgeSettings
 from checkers.framework.progress import shown
 from checkers.framework.tables import configure_for
@@ -61,7 +62,7 @@ def judge_files(
     model = model_named(model_name)
     history = reduce(DataFrame.unionByName, [opened(spark, source, files) for source in sources])
     configure_for(spark, sum(rows_in(list(source.tables)) for source in sources))
-    rows = outcomes(history, model, CHECK, settings)
+    rows = outcomes(history, model, CHECK, replace(settings, runs=tuple(files)))
     try:
         with shown(spark.sparkContext.statusTracker(), "judging histories"):
             found = collected(rows)
@@ -72,21 +73,21 @@ def judge_files(
 
 
 def opened(spark: SparkSession, source: Source, files: Sequence[int]) -> DataFrame:
-    """The rows of a source that belong to these files, with `file`."""
+    """The rows of a source that belong to these files; a file is a run, and its number is in `run`."""
     schema = pa.schema([("file", pa.int32()), *HISTORY]) if source.number is None else HISTORY
     # Read once: a checkpoint, as framework/tables.py makes for small runs, would only cost time.
     rows = spark.read.schema(from_arrow_schema(schema)).parquet(*map(str, source.tables))
     number = rows["file"] if source.number is None else fn.lit(source.number).cast(IntegerType())
-    filed = rows.select(number.alias("file"), *HISTORY.names)
-    return filed.where(fn.col("file").isin(*files))
+    filed = rows.select(number.alias(RUN), *HISTORY.names)
+    return filed.where(fn.col(RUN).isin(*files))
 
 
 def collected(rows: DataFrame) -> Mapping[int, FileResults]:
     """Tallies and the first findings of each name, file by file, in one job."""
     found: dict[int, list[Row]] = defaultdict(list)
     tallied: dict[int, list[Row]] = defaultdict(list)
-    for row in bounded(rows, FINDINGS_MAX, "file").collect():
-        (tallied if row["name"] is None else found)[row["file"]].append(row)
+    for row in bounded(rows, FINDINGS_MAX).collect():
+        (tallied if row["name"] is None else found)[row[RUN]].append(row)
     return {file: results_of(tallied[file], found[file]) for file in tallied}
 
 

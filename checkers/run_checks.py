@@ -1,7 +1,10 @@
-"""Runs checks on a run directory and returns findings, quantities and a verdict.
+"""Runs checks on run directories and returns findings, quantities and a verdict on each.
 
     results = judge(run_directory, {"register": REGISTER_CHECK}, JudgeSettings(rules=KIP_996_RULES), spark_session())
     results.verdict                     # Verdict.VALID, INVALID or UNKNOWN
+
+A run is judged as many are, all at once (judge_runs): building a check's queries takes seconds, and reading the rows of
+a small run takes a moment.
 
 A check that crashes becomes an unknown finding that names it; the other checks still run. Only the first findings of
 each name leave Spark, and one more finding counts the rest.
@@ -19,16 +22,21 @@ from dataclasses import dataclass, replace
 from itertools import chain, takewhile
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as fn
 
+from checkers.framework.by_run import RUN, of_run
 from checkers.framework.contract import Check, JudgeSettings, Tables
 from checkers.framework.progress import shown
-from checkers.framework.tables import is_configured_for_small, open_tables
-from harness.model import Finding, Quantity, Verdict
+from checkers.framework.tables import Chunks, chunks_of, open_chunks, plans_take_longest
+from checkers.runs.measures import CHECK as MEASURES_OF_SIDE
+from checkers.runs.measures import MEASURES
+from harness.model import BadInput, Finding, Quantity, Verdict
+from harness.model.measures import Measure
 from harness.model.records.finding import rest_of, verdict_of
-from harness.model.records.tables import FINDINGS
+from harness.model.records.tables import FINDINGS, QUANTITIES
 
 CHECKS_AT_ONCE = 3
 FINDINGS_MAX = 100
@@ -45,6 +53,18 @@ class CheckResults:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class OfCheck:
+    """A check's results on a run."""
+
+    findings: Sequence[Finding]
+    quantities: Sequence[Quantity] = ()
+
+
+Results = dict[int, OfCheck]
+"""A check's results by run."""
+
+
 def judge(
     run_directory: Path,
     checks: Mapping[str, Check],
@@ -53,50 +73,124 @@ def judge(
     findings_max: int = FINDINGS_MAX,
 ) -> CheckResults:
     """Run these checks, given by name, on the run. Raises BadInput for a damaged table."""
-    began = time.monotonic()
-    tables = open_tables(spark, run_directory)
+    (results,) = judge_runs([chunks_of(run_directory)], checks, settings, spark, findings_max=findings_max)
+    return results
 
-    def results_of(name: str) -> tuple[list[Finding], list[Quantity]]:
-        return run_check(name, checks[name], tables, settings, findings_max)
+
+def judge_runs(
+    runs: Sequence[Chunks],
+    checks: Mapping[str, Check],
+    settings: JudgeSettings,
+    spark: SparkSession,
+    measures: Sequence[tuple[Measure, ...]] = (),
+    findings_max: int = FINDINGS_MAX,
+) -> list[CheckResults]:
+    """Run these checks, given by name, on all the runs at once; measures are those of each run, if there are any.
+
+    Every check builds its queries once for all the runs. The results of each run are those of judging it alone. Raises
+    BadInput if Spark cannot read the tables of one.
+    """
+    began = time.monotonic()
+    tables = opened(spark, runs)
+    everything = replace(settings, runs=tuple(range(len(runs))))
+    tasks = [(name, check, everything) for name, check in checks.items()]
+    for wanted in dict.fromkeys(each for each in measures if each):
+        having = tuple(number for number, each in enumerate(measures) if each == wanted)
+        tasks.append((MEASURES_OF_SIDE, MEASURES, replace(settings, runs=having, measures=wanted)))
+
+    def results_of(task: tuple[str, Check, JudgeSettings]) -> Results:
+        name, check, own = task
+        return run_check(name, check, only(tables, own.runs, everything), own, findings_max)
 
     with shown(spark.sparkContext.statusTracker(), "judging"), ThreadPoolExecutor(checks_at_once(spark)) as pool:
-        results = list(pool.map(results_of, checks))
-    findings = with_times(list(chain.from_iterable(found for found, _ in results)), tables["history"])
-    quantities = tuple(chain.from_iterable(measured for _, measured in results))
-    return CheckResults(findings, quantities, verdict_of(findings), time.monotonic() - began)
+        results = list(pool.map(results_of, tasks))
+    found = {
+        run: list(chain.from_iterable(each[run].findings for each in results if run in each)) for run in everything.runs
+    }
+    timed = with_times(found, tables["history"], everything)
+    seconds = (time.monotonic() - began) / len(runs)
+    measured = {
+        run: tuple(chain.from_iterable(each[run].quantities for each in results if run in each)) for run in timed
+    }
+    return [CheckResults(timed[run], measured[run], verdict_of(timed[run]), seconds) for run in everything.runs]
+
+
+def opened(spark: SparkSession, runs: Sequence[Chunks]) -> Tables:
+    """The tables of the runs. Raises BadInput if Spark cannot read one whose footer is whole."""
+    try:
+        return open_chunks(spark, runs)
+    except (PySparkException, Py4JError) as error:
+        place = runs[0].of["history"][0].parents[1]
+        which = f"{place}" if len(runs) == 1 else f"{place} and {len(runs) - 1} more"
+        raise BadInput(f"{which}: expected tables that Spark can read: {error_line(error)}") from error
 
 
 def checks_at_once(spark: SparkSession) -> int:
     """Several checks if planning queries is most of the work; one if each check needs memory for its rows."""
-    return CHECKS_AT_ONCE if is_configured_for_small(spark) else 1
+    return CHECKS_AT_ONCE if plans_take_longest(spark) else 1
 
 
-def run_check(
-    name: str, check: Check, tables: Tables, settings: JudgeSettings, findings_max: int
-) -> tuple[list[Finding], list[Quantity]]:
-    """One check's findings and quantities; a crash is a finding."""
+def run_check(name: str, check: Check, tables: Tables, settings: JudgeSettings, findings_max: int) -> Results:
+    """One check's findings and quantities of each run; a crash is a finding.
+
+    A check that does not handle many runs gets one after the other. So do the runs of a check that crashes, half by
+    half, until only those are left that crash it.
+    """
+    if len(settings.runs) > 1 and not check.handles_many_runs:
+        parts: list[tuple[int, ...]] = [(run,) for run in settings.runs]
+    else:
+        try:
+            return results_of_check(check, tables, settings, findings_max)
+        except Exception as crash:  # noqa: BLE001 - the other checks' and the other runs' results stand
+            if len(settings.runs) == 1:
+                message = f"check {name} crashed: {error_line(crash)}"
+                return {settings.runs[0]: OfCheck([Finding(name, "check-crashed", "unknown", message)])}
+        middle = len(settings.runs) // 2
+        parts = [settings.runs[:middle], settings.runs[middle:]]
+    results: Results = {}
+    for runs in parts:
+        results |= run_check(name, check, only(tables, runs, settings), replace(settings, runs=runs), findings_max)
+    return results
+
+
+def only(tables: Tables, runs: tuple[int, ...], settings: JudgeSettings) -> Tables:
+    """The tables of these of the settings' runs."""
+    if runs == settings.runs:
+        return tables
+    return {name: rows.where(fn.col(RUN).isin(*runs)) for name, rows in tables.items()}
+
+
+def results_of_check(check: Check, tables: Tables, settings: JudgeSettings, findings_max: int) -> Results:
+    """The findings and quantities of each run."""
     frames = [tables[table] for table in check.reads]
-    try:
-        found = collected(check.findings(*frames, settings), findings_max)
-        if check.quantities is None:
-            return found, []
-        rows = check.quantities(*frames, settings).collect()
-        return found, sorted((Quantity(**row.asDict()) for row in rows), key=lambda quantity: quantity.name)
-    except Exception as crash:  # noqa: BLE001 - the other checks' results stand
-        return [Finding(name, "check-crashed", "unknown", f"check {name} crashed: {error_line(crash)}")], []
+
+    def of_runs(rows: DataFrame) -> DataFrame:
+        return rows if check.handles_many_runs else rows.withColumn(RUN, fn.lit(settings.runs[0]))
+
+    found: Mapping[int, list[Row]] = {run: [] for run in settings.runs}
+    for row in bounded(of_runs(check.findings(*frames, settings)), findings_max).collect():
+        found[row[RUN]].append(row)
+    measured: Mapping[int, list[Quantity]] = {run: [] for run in settings.runs}
+    if check.quantities is not None:
+        for row in of_runs(check.quantities(*frames, settings)).collect():
+            measured[row[RUN]].append(Quantity(**{name: row[name] for name in QUANTITIES.names}))
+    return {
+        run: OfCheck(listed(found[run], findings_max), sorted(measured[run], key=lambda quantity: quantity.name))
+        for run in settings.runs
+    }
 
 
 def collected(findings: DataFrame, findings_max: int) -> list[Finding]:
-    """The first findings of each name, and for a name with more one finding that counts them."""
+    """The first findings of each name of a run, and for a name with more one finding that counts them."""
     return listed(bounded(findings, findings_max).collect(), findings_max)
 
 
-def bounded(findings: DataFrame, findings_max: int, *within: str) -> DataFrame:
-    """The first findings of each name, within each value of these columns, with `rank` and, as `all`, their number.
+def bounded(findings: DataFrame, findings_max: int) -> DataFrame:
+    """The first findings of each name of each run, with `rank` and, as `all`, their number.
 
     Rows without a name are not findings; all of them are kept.
     """
-    by_name = Window.partitionBy(*within, "name")
+    by_name = Window.partitionBy(RUN, "name")
     first = by_name.orderBy("time_ns", "witnesses", "key", "node", "message")
     return (
         findings.withColumn("rank", fn.row_number().over(first))
@@ -106,7 +200,7 @@ def bounded(findings: DataFrame, findings_max: int, *within: str) -> DataFrame:
 
 
 def listed(rows: Iterable[Row], findings_max: int) -> list[Finding]:
-    """The findings of bounded's rows in order, and for a name with more one finding that counts them."""
+    """The findings of a run's rows of bounded in order, and for a name with more one finding that counts them."""
     result = []
     for row in sorted(rows, key=lambda row: (row["name"], row["rank"])):
         fields = {name: row[name] for name in FINDINGS.names}
@@ -116,19 +210,28 @@ def listed(rows: Iterable[Row], findings_max: int) -> list[Finding]:
     return result
 
 
-def with_times(findings: Sequence[Finding], history: DataFrame) -> tuple[Finding, ...]:
-    """The findings; those without a time of their own have the time and the node of their last witness."""
-    last = {max(each.witnesses) for each in findings if each.witnesses and each.time_ns is None}
-    if not last:
-        return tuple(findings)
-    rows = history.where(fn.col("index").isin(list(last))).select("index", "time_ns", "node").collect()
-    where = {row["index"]: {"time_ns": row["time_ns"], "node": row["node"]} for row in rows}
-    return tuple(
-        replace(each, **where[index])
-        if each.time_ns is None and (index := max(each.witnesses, default=-1)) in where
-        else each
-        for each in findings
-    )
+def with_times(
+    findings: Mapping[int, Sequence[Finding]], history: DataFrame, settings: JudgeSettings
+) -> Mapping[int, tuple[Finding, ...]]:
+    """The findings of each run; those without a time of their own have the time and the node of their last witness."""
+    last = {
+        run: sorted({max(each.witnesses) for each in found if each.witnesses and each.time_ns is None})
+        for run, found in findings.items()
+    }
+    if not any(last.values()):
+        return {run: tuple(each) for run, each in findings.items()}
+    index = fn.col("index")
+    one = last[settings.runs[0]] if len(settings.runs) == 1 else None
+    is_last = index.isin(one) if one else fn.array_contains(of_run(last, "array<bigint>", settings), index)
+    rows = history.where(is_last).select(RUN, "index", "time_ns", "node").collect()
+    where = {(row[RUN], row["index"]): {"time_ns": row["time_ns"], "node": row["node"]} for row in rows}
+    return {
+        run: tuple(
+            replace(each, **where.get((run, max(each.witnesses, default=-1)), {})) if each.time_ns is None else each
+            for each in found
+        )
+        for run, found in findings.items()
+    }
 
 
 def error_line(crash: Exception) -> str:

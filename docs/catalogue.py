@@ -52,12 +52,17 @@ DEFECTS = ("EX-02", "EX-03", "EX-04")
 """Defects that older releases have too; the last one is not in 3.9."""
 
 
+OF_BROKERS = ("LD-", "UR-")
+"""Rows to which the readings of the quorum's KIPs make no difference."""
+
+
 @dataclass(frozen=True)
 class Way:
     """A way to play scenarios: system and switches as on the command line, how often, and which scenarios and sides.
 
-    rows are ids or their beginnings, all if empty. releases are those that a side may name; a way with a release of its
-    own plays the sides that name another one, to see whether they hold on this one too.
+    rows are ids or their beginnings, all if empty; `without` are beginnings of others that are left out. releases are
+    those that a side may name; a way with a release of its own plays the sides that name another one, to see whether
+    they hold on this one too.
     """
 
     name: str
@@ -65,12 +70,13 @@ class Way:
     times: int = 1
     switches: Mapping[str, str] = field(default_factory=dict)
     rows: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()
 
     def sides(self, scenario: Scenario) -> dict[SideName, Side]:
         """The sides of a scenario that are played this way, each with the setup of this way's system alone."""
         system = self.system.partition(":")[0]
-        if self.rows and not scenario.id.startswith(self.rows):
+        if (self.rows and not scenario.id.startswith(self.rows)) or scenario.id.startswith(self.without):
             return {}
         return {
             name: replace(side, setups={system: side.setups[system]})
@@ -94,7 +100,7 @@ WAYS = {
         Way("kafka-3.7.2", "kafka:3.7.2", rows=CHECK_QUORUM, releases=(NEWEST,)),
         Way("defects-4.0.0", "kafka:4.0.0", times=TIMES_OF_DEFECTS, rows=DEFECTS, releases=("4.3.1",)),
         Way("defects-3.9.1", "kafka:3.9.1", times=TIMES_OF_DEFECTS, rows=DEFECTS[:2], releases=("4.3.1",)),
-        Way("kafka-reading", "reference", switches={"reference.reading": "kafka"}),
+        Way("kafka-reading", "reference", switches={"reference.reading": "kafka"}, without=OF_BROKERS),
     )
 }
 

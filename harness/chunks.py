@@ -96,7 +96,12 @@ def read_chunks(folder: Path, schema: pa.Schema) -> Iterator[pa.Table]:
 
 def read_table(folder: Path, schema: pa.Schema) -> pa.Table:
     """The chunks of a folder as one table; empty where there are none. Raises BadInput as chunk_files does."""
-    chunks = list(read_chunks(folder, schema))
+    return read_files(chunk_files(folder, schema), schema)
+
+
+def read_files(files: Sequence[Path], schema: pa.Schema) -> pa.Table:
+    """These chunks of chunk_files as one table. Raises BadInput for one that is damaged behind its footer."""
+    chunks = [_read_chunk(file, schema) for file in files]
     return pa.concat_tables(chunks) if chunks else schema.empty_table()
 
 

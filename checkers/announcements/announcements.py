@@ -31,6 +31,7 @@ Contains the check, and which nodes kept their files. The rules are in votes.py 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -38,8 +39,10 @@ from pyspark.sql import functions as fn
 
 from checkers.announcements import commits, votes
 from checkers.announcements.violations import with_operations
+from checkers.framework.by_run import of_run
 from checkers.framework.contract import Check, JudgeSettings, finding, no_findings
 from checkers.framework.timeline import nemesis_ops
+from harness.model import Op
 from harness.model.nemesis_ops import NemesisOps
 
 CHECK = "announcements"
@@ -51,14 +54,14 @@ def findings(
     """Every violated rule; nothing where no RPC was recorded."""
     if rpcs.isEmpty():
         return no_findings(history)
-    keeps_file = has_kept_file(history, settings.ops)
-    announced, of_kept = rpcs.where(keeps_file.of("source")), observations.where(keeps_file.of("node"))
+    erased = erased_files(history, settings)
+    announced, of_kept = rpcs.where(has_kept(erased, "source")), observations.where(has_kept(erased, "node"))
     rules = [
         votes.two_votes(announced),
         votes.vote_not_in_file(announced, of_kept, settings),
         votes.epoch_not_in_file(announced, of_kept),
         votes.epoch_forgotten(announced, of_kept),
-        *commits.rules(rpcs, batches, observations),
+        *commits.rules(rpcs, batches, observations, settings),
     ]
     found = with_operations(reduce(DataFrame.unionAll, rules), history, settings.ops)
     name, message = fn.col("name"), fn.col("message")
@@ -66,25 +69,25 @@ def findings(
     return finding(found, CHECK, name, message, node=node, time_ns=time_ns, witnesses=witnesses)
 
 
-class KeptFiles:
-    """Whose stored vote no fault erased: all nodes but these; none (erased is None) if a fault did not say whose."""
-
-    def __init__(self, erased: frozenset[int] | None) -> None:
-        self.erased = erased
-
-    def of(self, node: str) -> Column:
-        """Whether the node in this column kept its file."""
-        return fn.lit(False) if self.erased is None else ~fn.col(node).isin(*self.erased)
+def has_kept(erased: Column, node: str) -> Column:
+    """Whether no fault erased the stored vote of the node in this column; none kept it if erased is null."""
+    return erased.isNotNull() & ((fn.size(erased) == 0) | ~fn.array_contains(erased, fn.col(node)))
 
 
-def has_kept_file(history: DataFrame, ops: NemesisOps) -> KeptFiles:
-    """The nodes that kept their file, by the nemesis's operations."""
-    erasures = [op for op in nemesis_ops(history) if op.f in ops.erases_vote]
+def erased_files(history: DataFrame, settings: JudgeSettings) -> Column:
+    """The nodes of a row's run whose stored vote a fault erased; null if a fault did not say whose."""
+    of_nemesis = nemesis_ops(history, settings).items()
+    return of_run({run: erased_by(each, settings.ops) for run, each in of_nemesis}, "array<int>", settings)
+
+
+def erased_by(operations: Iterable[Op], ops: NemesisOps) -> list[int] | None:
+    """The nodes whose stored vote these operations erased; None if one of them does not say whose."""
+    erasures = [op for op in operations if op.f in ops.erases_vote]
     named = [op.value["nodes"] for op in erasures if isinstance(op.value, dict) and "nodes" in op.value]
     # Of an operation's two rows, the second names the nodes, unless it failed.
     if 2 * len(named) < len(erasures):
-        return KeptFiles(None)
-    return KeptFiles(frozenset(node for nodes in named for node in nodes))
+        return None
+    return sorted({node for nodes in named for node in nodes})
 
 
-ANNOUNCEMENTS = Check(findings, reads=("history", "observations", "batches", "rpcs"))
+ANNOUNCEMENTS = Check(findings, reads=("history", "observations", "batches", "rpcs"), handles_many_runs=True)

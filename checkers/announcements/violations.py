@@ -8,6 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
+from checkers.framework.by_run import RUN
 from harness.model import NEMESIS
 from harness.model.nemesis_ops import NemesisOps
 
@@ -16,9 +17,10 @@ WITNESSES = 4
 
 
 def broken(rows: DataFrame, name: str, message: Column, time_ns: Column | None = None) -> DataFrame:
-    """(name, message, node, time_ns): a violation for each row, which has the other two unless time_ns is given."""
+    """(run, name, message, node, time_ns): a violation for each row, which has the rest unless time_ns is given."""
     time_ns = fn.col("time_ns") if time_ns is None else time_ns
     return rows.select(
+        RUN,
         fn.lit(name).alias("name"),
         message.alias("message"),
         fn.col("node").cast("int").alias("node"),
@@ -30,8 +32,9 @@ def with_operations(found: DataFrame, history: DataFrame, ops: NemesisOps) -> Da
     """The rows with `witnesses`: the nemesis's last operations that ended or began before them."""
     idle = sorted(ops.waits | ops.momentary)
     done = history.where((fn.col("process") == NEMESIS) & ~fn.col("f").isin(*idle))
-    done = done.select("index", fn.col("time_ns").alias("done_ns"))
-    before = found.join(done, on=fn.col("done_ns") <= fn.col("time_ns"), how="left")
+    done = done.select(fn.col(RUN).alias("of_run"), "index", fn.col("time_ns").alias("done_ns"))
+    is_before = (fn.col("of_run") == fn.col(RUN)) & (fn.col("done_ns") <= fn.col("time_ns"))
+    before = found.join(done, on=is_before, how="left")
     latest_first = fn.sort_array(fn.collect_set("index"), asc=False)
     witnesses = fn.sort_array(fn.slice(latest_first, 1, WITNESSES)).alias("witnesses")
     return before.groupBy(*found.columns).agg(witnesses)

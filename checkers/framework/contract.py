@@ -8,8 +8,10 @@ returns quantities, where the check has any. Both end in a `select` of the contr
         lost = history.where(...)
         return finding(lost, "my-check", "lost-write", fn.lit("an acknowledged write was lost"), key=fn.col("key"))
 
-The tables have the columns of harness.model.records.tables, and a `position` that orders rows with equal time stamps as
-they were recorded. Contains the contract and no check.
+The tables have the columns of harness.model.records.tables, a `position` that orders rows with equal time stamps as
+they were recorded, and `run`. A check that `handles_many_runs` gets the rows of many runs at once, told apart by `run`,
+the run's number, and returns findings and quantities with it (checkers/framework/by_run.py). Any other check gets one
+run after the other. Contains the contract and no check.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -30,7 +33,8 @@ from harness.model.records.tables import FINDINGS, QUANTITIES
 from harness.model.transition_rules import TransitionRules
 
 FINDING_SCHEMA = from_arrow_schema(FINDINGS)
-QUANTITY_SCHEMA = from_arrow_schema(QUANTITIES)
+FINDINGS_OF_RUNS = pa.schema([("run", pa.int32()), *FINDINGS])
+QUANTITIES_OF_RUNS = pa.schema([("run", pa.int32()), *QUANTITIES])
 
 Semantics = Literal["strict", "knossos"]
 TableName = Literal["history", "observations", "batches", "records", "rpcs"]
@@ -45,7 +49,8 @@ class JudgeSettings:
     reads a nil as the initial value and a failed compare-and-set as an observation; knossos ignores a nil read and a
     failed compare-and-set. idle: the workload was meant to do nothing. search_steps: how many steps the search may take
     on one key before the result is unknown. initial: the JSON of a model's initial value, None for nil. ops: what the
-    nemesis's operations do. measures: what a scenario measures itself.
+    nemesis's operations do. measures: what a scenario measures itself. runs: the numbers of the runs that are judged
+    together, in order.
     """
 
     rules: TransitionRules = KIP_996_RULES
@@ -56,6 +61,7 @@ class JudgeSettings:
     initial: str | None = None
     ops: NemesisOps = field(default_factory=NemesisOps)
     measures: tuple[Measure, ...] = ()
+    runs: tuple[int, ...] = (0,)
 
 
 Judged = Literal["operation", "fault action", "observation", "record batch"]
@@ -67,13 +73,14 @@ CheckFunction = Callable[..., DataFrame]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check: its findings, its quantities if it has any, the tables that both functions take, in order, and what it
-    judges, if the verdict should count that."""
+    """A check: its findings, its quantities if it has any, the tables that both functions take, in order, what it
+    judges, if the verdict should count that, and whether it judges the runs of a store all at once."""
 
     findings: CheckFunction
     quantities: CheckFunction | None = None
     reads: tuple[TableName, ...] = ("history", "observations")
     judges: Judged | None = None
+    handles_many_runs: bool = False
 
 
 def finding(
@@ -91,6 +98,7 @@ def finding(
     """One finding for each row of frame; columns not given are null, witnesses an empty list."""
     nothing = fn.lit(None)
     return frame.select(
+        run_of(frame),
         fn.lit(check).alias("check"),
         (fn.lit(name) if isinstance(name, str) else name).alias("name"),
         (fn.lit(severity) if isinstance(severity, str) else severity).alias("severity"),
@@ -104,6 +112,11 @@ def finding(
     )
 
 
+def run_of(frame: DataFrame) -> Column:
+    """The number of a row's run; 0 where frame does not tell runs apart."""
+    return fn.col("run") if "run" in frame.columns else fn.lit(0).alias("run")
+
+
 def no_findings(history: DataFrame, *_rest: object) -> DataFrame:
     """The findings of a check that has quantities alone."""
     return finding(history.limit(0), "", "", fn.lit(""))
@@ -112,6 +125,7 @@ def no_findings(history: DataFrame, *_rest: object) -> DataFrame:
 def quantity(frame: DataFrame, check: str, name: str | Column, value: Column, unit: str | Column) -> DataFrame:
     """One quantity for each row of frame; rows without a value are left out."""
     return frame.select(
+        run_of(frame),
         fn.lit(check).alias("check"),
         (fn.lit(name) if isinstance(name, str) else name).alias("name"),
         value.cast("double").alias("value"),
@@ -125,5 +139,5 @@ def quantities_of(frame: DataFrame, check: str, units: dict[str, str]) -> DataFr
         fn.struct(fn.lit(name).alias("name"), fn.col(name).cast("double").alias("value"), fn.lit(unit).alias("unit"))
         for name, unit in units.items()
     ]
-    rows = frame.select(fn.explode(fn.array(*numbers)).alias("row"))
+    rows = frame.select(run_of(frame), fn.explode(fn.array(*numbers)).alias("row"))
     return quantity(rows, check, fn.col("row.name"), fn.col("row.value"), fn.col("row.unit"))

@@ -18,11 +18,12 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from checkers.framework.by_run import RUN
 from checkers.framework.columns import BLOCKS, Coded, Texts, coded, compact, joined, narrow, packed, unpacked
 from checkers.framework.contract import JudgeSettings
 from checkers.kernels.rows import (
@@ -51,8 +52,8 @@ REFUSED = 4
 REGISTER_FS = ("read", "write", "cas")
 """The f of a register's operations; the position is the code (checkers/kernels/rows.py)."""
 
-FILE_SEPARATOR = "\x1f"
-"""Separates a file's number from the key when several files are checked together."""
+RUN_SEPARATOR = "\x1f"
+"""Separates a run's number from the key when several runs are checked together."""
 
 NOTHING = np.zeros(0, np.int64)
 """A column that was not requested."""
@@ -153,10 +154,9 @@ def encoded(history: DataFrame, settings: JudgeSettings, fs: tuple[str, ...], al
         .otherwise(INFO)
     )
     f = fn.coalesce(*(fn.when(fn.col("f") == word, code) for code, word in enumerate(fs)))
-    key = fn.coalesce("key", fn.lit(""))
     operations = history.where((fn.col("process") >= 0) & fn.col("f").isin(*fs))
     return operations.select(
-        (fn.concat_ws(FILE_SEPARATOR, "file", key) if "file" in history.columns else key).alias("key"),
+        key_of_run(fn.coalesce("key", fn.lit("")), settings).alias("key"),
         "index",
         kind.cast("tinyint").alias("kind"),
         f.cast("tinyint").alias("f"),
@@ -164,6 +164,19 @@ def encoded(history: DataFrame, settings: JudgeSettings, fs: tuple[str, ...], al
         "value",
         *also,
     )
+
+
+def key_of_run(key: Column, settings: JudgeSettings) -> Column:
+    """The key, as one that no other run has."""
+    return key if len(settings.runs) == 1 else fn.concat_ws(RUN_SEPARATOR, RUN, key)
+
+
+def origin(key: str, settings: JudgeSettings) -> tuple[int, str]:
+    """The run of a key of key_of_run, and the key itself."""
+    if len(settings.runs) == 1:
+        return settings.runs[0], key
+    run, _, own = key.partition(RUN_SEPARATOR)
+    return int(run), own
 
 
 def whole_keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -41,9 +41,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from checkers.framework.contract import FINDING_SCHEMA, Check, JudgeSettings, finding
-from checkers.framework.keyed import whole_keys
+from checkers.framework.by_run import RUN, missing
+from checkers.framework.contract import FINDINGS_OF_RUNS, Check, JudgeSettings, finding
+from checkers.framework.keyed import key_of_run, origin, whole_keys
 from checkers.kafka_log import group_offsets
 from checkers.kafka_log.zombies import is_fenced, zombie_writes
 from checkers.kernels import log as kernel
@@ -96,28 +98,32 @@ DESCRIPTIONS = {
 def findings(history: DataFrame, logged: DataFrame, settings: JudgeSettings) -> DataFrame:
     """Every violated guarantee of every partition, and what could not be checked; logged are the records of the
     brokers' own logs, if they were kept."""
-    found = [judged(events(history), ["index", "place"], judge), no_progress(history, settings)]
+    found = [judged(events(history), ["index", "place"], judge, settings), no_progress(history, settings)]
     if not group_offsets.rows(history).isEmpty():
         of_group = partial(group_offsets.judge, check=CHECK)
-        found.append(judged(group_offsets.offsets(history), ["index"], of_group))
+        found.append(judged(group_offsets.offsets(history), ["index"], of_group, settings))
     if not logged.isEmpty():
         found += [resolved_by_logs(history, logged), zombie_writes(logged, sent(history), CHECK)]
     return reduce(DataFrame.unionAll, found)
 
 
 def sent(history: DataFrame) -> DataFrame:
-    """(key, value, call, end): each value that was sent, and the indexes of its send."""
+    """(run, key, value, call, end): each value that was sent, and the indexes of its send."""
     ends = events(history).where(fn.col("what").isin(kernel.ACKED, kernel.FAILED, kernel.FENCED, kernel.UNKNOWN))
-    each = ends.groupBy("key", fn.col("value").cast("string").alias("value"))
+    each = ends.groupBy(RUN, "key", fn.col("value").cast("string").alias("value"))
     return each.agg(fn.min("call").alias("call"), fn.min("index").alias("end"))
 
 
 def resolved_by_logs(history: DataFrame, logged: DataFrame) -> DataFrame:
-    """One finding that counts how many sends with an unknown outcome the brokers' logs contain; none without such."""
-    unknown = events(history).where(fn.col("what") == kernel.UNKNOWN).select("key", fn.col("value").cast("string"))
-    kept = logged.select(fn.concat_ws("-", "topic", "partition").alias("key"), "value", fn.lit(1).alias("kept"))
-    counted = unknown.join(kept.distinct(), ["key", "value"], "left").agg(
-        fn.count("*").alias("all"), fn.count("kept").alias("kept")
+    """One finding that counts how many sends with an unknown outcome the brokers' logs contain; none without such, and
+    none for a run without logs."""
+    unknown = events(history).where(fn.col("what") == kernel.UNKNOWN).select(RUN, "key", fn.col("value").cast("string"))
+    kept = logged.select(RUN, fn.concat_ws("-", "topic", "partition").alias("key"), "value", fn.lit(1).alias("kept"))
+    of_logged = unknown.join(logged.select(RUN).distinct(), RUN, "left_semi")
+    counted = (
+        of_logged.join(kept.distinct(), [RUN, "key", "value"], "left")
+        .groupBy(RUN)
+        .agg(fn.count("*").alias("all"), fn.count("kept").alias("kept"))
     )
     words = "of %d sends with an unknown outcome, %d are in the brokers' logs and %d are not"
     message = fn.format_string(words, "all", "kept", fn.col("all") - fn.col("kept"))
@@ -128,13 +134,13 @@ def no_progress(history: DataFrame, settings: JudgeSettings) -> DataFrame:
     """One unknown if a workload that should do something never read a record: such a run proves nothing."""
     ok = history.where((fn.col("process") >= 0) & (fn.col("type") == "ok"))
     reads = ok.where(fn.col("f").isin("poll", "drain") & fn.col("value").rlike(r"\[\s*\["))
-    none = reads.agg(fn.count("*").alias("reads")).where((fn.col("reads") == 0) & fn.lit(not settings.idle))
+    none = missing(reads, settings).where(fn.lit(not settings.idle))
     return finding(none, CHECK, "no-progress", fn.lit("no record of any partition was ever read"), severity="unknown")
 
 
 def events(history: DataFrame) -> DataFrame:
     """One row for each record of each operation, and one for a drain of an empty log."""
-    what, own = event(), Window.partitionBy("process").orderBy("index")
+    what, own = event(), Window.partitionBy(RUN, "process").orderBy("index")
     is_assignment = fn.col("f").isin(*ASSIGNMENTS) & (fn.col("type") == "ok")
     began = fn.when(fn.col("type") == "invoke", fn.col("index"))
     operations = history.where(
@@ -148,7 +154,7 @@ def events(history: DataFrame) -> DataFrame:
             fn.last(fn.when(is_assignment, fn.col("f") == "subscribe"), ignorenulls=True).over(own), fn.lit(False)
         ).alias("subscribed"),
     )
-    own_columns = ("index", "call", "process", "assignment", "subscribed", "what")
+    own_columns = (RUN, "index", "call", "process", "assignment", "subscribed", "what")
     each = operations.where("what is not null").select(
         fn.col("key").alias("own_key"), *own_columns, fn.posexplode_outer(records()).alias("place", "record")
     )
@@ -210,21 +216,28 @@ def record(key: Column, offset: Column, value: Column) -> Column:
     return fn.struct(key.alias("key"), offset.alias("offset"), value.alias("value"))
 
 
-def judged(rows: DataFrame, order: Sequence[str], judge: Callable[[str, pa.Table], pa.RecordBatch]) -> DataFrame:
+def judged(
+    rows: DataFrame, order: Sequence[str], judge: Callable[[str, pa.Table], pa.RecordBatch], settings: JudgeSettings
+) -> DataFrame:
     """The findings of judge about each key's rows, sorted by order."""
-    spread = rows.repartition("key").sortWithinPartitions("key", *order)
-    return spread.mapInArrow(partial(judge_all, judge=judge), FINDING_SCHEMA)
+    keyed = rows.withColumn("key", key_of_run(fn.col("key"), settings))
+    spread = keyed.drop(RUN).repartition("key").sortWithinPartitions("key", *order)
+    of_keys = partial(judge_all, judge=judge, settings=settings)
+    return spread.mapInArrow(of_keys, from_arrow_schema(FINDINGS_OF_RUNS))
 
 
 def judge_all(
-    batches: Iterator[pa.RecordBatch], judge: Callable[[str, pa.Table], pa.RecordBatch]
+    batches: Iterator[pa.RecordBatch], judge: Callable[[str, pa.Table], pa.RecordBatch], settings: JudgeSettings
 ) -> Iterator[pa.RecordBatch]:
     """The findings about every key."""
     for table in whole_keys(batches):
         keys = table.column("key").to_numpy()
         starts = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), len(keys)]
         for start, end in pairwise(starts):
-            yield judge(str(keys[start]), table.slice(start, end - start))
+            run, key = origin(str(keys[start]), settings)
+            found = judge(key, table.slice(start, end - start))
+            runs = pa.array([run] * found.num_rows, pa.int32())
+            yield pa.RecordBatch.from_arrays([runs, *found.columns], schema=FINDINGS_OF_RUNS)
 
 
 def judge(key: str, rows: pa.Table) -> pa.RecordBatch:
@@ -270,4 +283,4 @@ def span(events: kernel.Events, at: int) -> str:
     return f"(index {call} to {index})" if call != index else f"(index {index})"
 
 
-LOG_CHECK = Check(findings, reads=("history", "records"), judges="operation")
+LOG_CHECK = Check(findings, reads=("history", "records"), judges="operation", handles_many_runs=True)

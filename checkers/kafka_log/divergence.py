@@ -47,20 +47,21 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+from checkers.framework.by_run import RUN, missing
 from checkers.framework.contract import Check, JudgeSettings, finding, quantities_of
 from checkers.kafka_log import replication
 from checkers.kafka_log.voter_sets import changes_uncommitted, elections, sets_apart
 from checkers.quorum.voters import QUORUM, is_of_quorum, reported_voters, set_of_batch
 
 CHECK = "divergence"
-PLACE = ("topic", "partition")
+PLACE = (RUN, "topic", "partition")
 PAIR = (*PLACE, "left", "right")
 VERSION = (*PLACE, "base_offset", "last_offset", "leader_epoch", "crc")
 OF_COMMITTED = "topic string, partition int, epoch int"
 """The schema of the detail of an observation of kind `committed`."""
 
 
-def findings(batches: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
+def findings(batches: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
     """Every violated rule, tails yet to be truncated, and whether any log was kept."""
     # Several rules use this row, which Spark would compute for each of them.
     row = committed_state(batches, observations).toArrow()
@@ -77,19 +78,20 @@ def findings(batches: DataFrame, observations: DataFrame, settings: JudgeSetting
         replication.log_holes(batches, CHECK),
         replication.replication_stuck(batches, observations, CHECK),
         corrupt_batches(batches),
-        no_batches(batches),
+        no_batches(batches, settings),
     ]
     return reduce(DataFrame.unionAll, rules)
 
 
-def no_batches(batches: DataFrame) -> DataFrame:
+def no_batches(batches: DataFrame, settings: JudgeSettings) -> DataFrame:
     """One unknown if no batch was kept."""
-    none = batches.agg(fn.count("*").alias("kept")).where("kept = 0")
+    none = missing(batches, settings)
     return finding(none, CHECK, "no-batches", fn.lit("no batch of any node's log was kept"), severity="unknown")
 
 
 def committed_state(batches: DataFrame, observations: DataFrame) -> DataFrame:
-    """(topic, partition, high_watermark, voters): one row for the quorum's log; none where no log of a voter was kept.
+    """(run, topic, partition, high_watermark, voters): one row for the quorum's log; none where no log of a voter was
+    kept.
 
     high_watermark is the highest that any leader claimed: all offsets below it are committed. voters is the voter set
     that was committed last below it. That set comes from the log that has the committed version of the last offset,
@@ -98,7 +100,7 @@ def committed_state(batches: DataFrame, observations: DataFrame) -> DataFrame:
     committed one; without reports it is all nodes.
     """
     is_claim = fn.col("kind") == "claim"
-    seen = observations.agg(
+    seen = observations.groupBy(RUN).agg(
         fn.max(fn.when(is_claim & (fn.col("high_watermark") > 0), fn.col("high_watermark"))).alias("high_watermark"),
         fn.collect_set(fn.when(is_claim, reported_voters())).alias("reported"),
         fn.collect_set("node").alias("observed"),
@@ -107,27 +109,27 @@ def committed_state(batches: DataFrame, observations: DataFrame) -> DataFrame:
     covers_last = is_of_quorum() & last.between(fn.col("base_offset"), fn.col("last_offset"))
     is_set = is_of_quorum() & fn.col("voters").isNotNull() & (fn.col("base_offset") <= last)
     logs = (
-        batches.crossJoin(seen.select("high_watermark"))
-        .groupBy("node")
+        batches.join(seen.select(RUN, "high_watermark"), on=RUN, how="inner")
+        .groupBy(RUN, "node")
         .agg(
             fn.max(fn.when(covers_last, fn.col("leader_epoch"))).alias("epoch_at_last"),
             fn.max(fn.when(is_set, fn.struct("base_offset", set_of_batch().alias("voters")))).alias("last_set"),
         )
     )
-    logged = logs.agg(
+    logged = logs.groupBy(RUN).agg(
         fn.max(fn.struct("epoch_at_last", "last_set")).alias("committed"), fn.collect_set("node").alias("logged")
     )
     reported = fn.when(fn.size("reported") == 1, fn.element_at("reported", 1))
     everyone = fn.when(fn.size("reported") == 0, fn.array_union("observed", "logged"))
     voters = fn.coalesce(fn.col("committed.last_set.voters"), reported, everyone)
-    row = seen.crossJoin(logged).withColumn("voters", voters)
+    row = seen.join(logged, on=RUN, how="inner").withColumn("voters", voters)
     known = row.where(fn.col("high_watermark").isNotNull() & fn.arrays_overlap("voters", "logged"))
-    topic, partition = (fn.lit(value).alias(name) for value, name in zip(QUORUM, PLACE, strict=True))
-    return known.select(topic, partition, "high_watermark", "voters")
+    topic, partition = (fn.lit(value).alias(name) for value, name in zip(QUORUM, PLACE[1:], strict=True))
+    return known.select(RUN, topic, partition, "high_watermark", "voters")
 
 
 def starts(batches: DataFrame) -> DataFrame:
-    """(topic, partition, node, start, end): where each log starts, above 0 behind a snapshot or behind what was
+    """(run, topic, partition, node, start, end): where each log starts, above 0 behind a snapshot or behind what was
     compacted, and where it ends."""
     first, end = fn.min("base_offset").alias("first"), (fn.max("last_offset") + 1).alias("end")
     logs = batches.groupBy(*PLACE, "node").agg(first, end, fn.max("cleaned_to").alias("cleaned_to"))
@@ -156,7 +158,7 @@ def differences(batches: DataFrame) -> DataFrame:
 
 
 def pairs(batches: DataFrame) -> DataFrame:
-    """(topic, partition, left, right, from, until): every pair of logs of a partition and the range that both cover."""
+    """(run, topic, partition, left, right, from, until): pairs of logs of a partition, the range that both cover."""
     left, right = starts(batches).alias("a"), starts(batches).alias("b")
     same_place = [fn.col(f"a.{name}") == fn.col(f"b.{name}") for name in PLACE]
     both = left.join(right, on=[*same_place, fn.col("a.node") < fn.col("b.node")], how="inner")
@@ -198,7 +200,7 @@ def difference() -> Column:
 
 def place() -> Column:
     """The partition's name, e.g. `__cluster_metadata-0`."""
-    return fn.concat_ws("-", *PLACE)
+    return fn.concat_ws("-", "topic", "partition")
 
 
 def committed_records_missing(batches: DataFrame, committed: DataFrame) -> DataFrame:
@@ -227,7 +229,7 @@ def missing_offsets(batches: DataFrame, committed: DataFrame) -> DataFrame:
 
 
 def kept_batches(logs: DataFrame, committed: DataFrame) -> DataFrame:
-    """(topic, partition, base_offset, last_offset) of batches that a majority holds, in its log or its snapshot."""
+    """(run, topic, partition, base_offset, last_offset) of batches that a majority holds, in log or snapshot."""
     versions = logs.where("intact").groupBy(*VERSION).agg(fn.size(fn.collect_set("node")).alias("logs"))
     snapshots = starts(logs).where("start > 0").select(*PLACE, "node", "start")
     spans = [*(fn.col(f"v.{name}") == fn.col(f"s.{name}") for name in PLACE), fn.col("s.start") > fn.col("last_offset")]
@@ -240,7 +242,7 @@ def kept_batches(logs: DataFrame, committed: DataFrame) -> DataFrame:
 
 
 def kept_snapshots(logs: DataFrame, committed: DataFrame) -> DataFrame:
-    """(topic, partition, base_offset, last_offset) of the range that a majority has in snapshots."""
+    """(run, topic, partition, base_offset, last_offset) of the range that a majority has in snapshots."""
     highest_first = Window.partitionBy(*PLACE).orderBy(fn.col("start").desc(), "node")
     ranked = starts(logs).withColumn("rank", fn.row_number().over(highest_first))
     common = ranked.join(committed, on=list(PLACE), how="inner").where(
@@ -300,10 +302,10 @@ def truncated_below_high_watermark(batches: DataFrame, observations: DataFrame) 
 
 
 def stored_high_watermarks(observations: DataFrame) -> DataFrame:
-    """(topic, partition, epoch, high_watermark, broker, time_ns): for each epoch the highest stored high watermark
+    """(run, topic, partition, epoch, high_watermark, broker, time_ns): for each epoch the highest stored high watermark
     whose last offset has that epoch, and the broker that stored it first. By Log Matching it covers the lower ones."""
     seen = observations.where(fn.col("kind") == "committed").withColumn("of", fn.from_json("detail", OF_COMMITTED))
-    stored = seen.select("of.*", (-fn.col("high_watermark")).alias("below"), "time_ns", "node")
+    stored = seen.select(RUN, "of.*", (-fn.col("high_watermark")).alias("below"), "time_ns", "node")
     highest = stored.groupBy(*PLACE, "epoch").agg(fn.min(fn.struct("below", "time_ns", "node")).alias("first"))
     first, mark = fn.col("first"), (-fn.col("first.below")).alias("high_watermark")
     return highest.select(*PLACE, "epoch", mark, first.node.alias("broker"), first.time_ns.alias("time_ns"))
@@ -329,7 +331,8 @@ def committed_offsets_lost(batches: DataFrame, observations: DataFrame) -> DataF
         .agg(fn.greatest(fn.max(held), fn.min("base_offset"), fn.max("cleaned_to")).alias("held_to"))
     )
     lost = covered.withColumn("lost", fn.greatest(fn.col("high_watermark") - fn.col("held_to"), fn.lit(0)))
-    row = lost.groupBy(*PLACE).agg(fn.max("lost").alias("lost")).agg(fn.sum("lost").alias("committed_offsets_lost"))
+    row = lost.groupBy(*PLACE).agg(fn.max("lost").alias("lost"))
+    row = row.groupBy(RUN).agg(fn.sum("lost").alias("committed_offsets_lost"))
     known = row.where("committed_offsets_lost is not null")
     return quantities_of(known, CHECK, {"committed_offsets_lost": "offsets"})
 
@@ -353,4 +356,5 @@ DIVERGENCE = Check(
     quantities,
     reads=("batches", "observations"),
     judges="record batch",
+    handles_many_runs=True,
 )

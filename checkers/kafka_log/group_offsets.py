@@ -32,6 +32,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+from checkers.framework.by_run import RUN
 from checkers.kernels.ranks import overtaken
 from checkers.kernels.rows import Rows
 from harness.model.records.tables import FINDINGS
@@ -52,14 +53,14 @@ def rows(history: DataFrame) -> DataFrame:
 
 
 def offsets(history: DataFrame) -> DataFrame:
-    """(key, call, index, what, offset): the offset of each partition in each successful commit and committed."""
-    own = Window.partitionBy("process").orderBy("index")
+    """(run, key, call, index, what, offset): the offset of each partition in each successful commit and committed."""
+    own = Window.partitionBy(RUN, "process").orderBy("index")
     begun = rows(history).withColumn("call", fn.coalesce(fn.lag("index").over(own), "index"))
     each = begun.where("type = 'ok'").select(
-        "call", "index", what().alias("what"), fn.explode(offset_map()).alias("partition", "offset")
+        RUN, "call", "index", what().alias("what"), fn.explode(offset_map()).alias("partition", "offset")
     )
     offset = fn.coalesce("offset", fn.lit(NOTHING)).alias("offset")
-    return each.select(fn.col("partition").alias("key"), "call", "index", "what", offset)
+    return each.select(RUN, fn.col("partition").alias("key"), "call", "index", "what", offset)
 
 
 def what() -> Column:

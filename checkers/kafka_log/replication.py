@@ -26,9 +26,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+from checkers.framework.by_run import RUN
 from checkers.framework.contract import JudgeSettings, finding, quantities_of
 
-PLACE = ("topic", "partition")
+PLACE = (RUN, "topic", "partition")
 VERSION = ("base_offset", "last_offset", "leader_epoch", "crc")
 TRUNCATION = (
     r"^Truncating partition (\S+) with TruncationState\(offset=\d+, completed=(true|false)\) due to leader epoch"
@@ -51,7 +52,7 @@ def cleaned_to() -> Column:
 
 def place() -> Column:
     """The partition's name, e.g. t-0."""
-    return fn.concat_ws("-", *PLACE)
+    return fn.concat_ws("-", "topic", "partition")
 
 
 def log_holes(batches: DataFrame, check: str) -> DataFrame:
@@ -86,9 +87,9 @@ def replication_stuck(batches: DataFrame, observations: DataFrame, check: str) -
 
 
 def last_failed_fetches(observations: DataFrame) -> DataFrame:
-    """(topic, partition, node, offset, time_ns): the last fetch of each log that its broker could not append."""
+    """(run, topic, partition, node, offset, time_ns): the last fetch of each log that its broker could not append."""
     failed = observations.where(fn.col("kind") == "fetch-failed")
-    placed = failed.withColumn("of", fn.from_json("detail", OF_FAILED_FETCH)).select("of.*", "node", "time_ns")
+    placed = failed.withColumn("of", fn.from_json("detail", OF_FAILED_FETCH)).select(RUN, "of.*", "node", "time_ns")
     last = fn.max(fn.struct("time_ns", "offset")).alias("last")
     return placed.groupBy(*PLACE, "node").agg(last).select(*PLACE, "node", "last.offset", "last.time_ns")
 
@@ -117,11 +118,13 @@ def partitions_compared(batches: DataFrame, check: str) -> DataFrame:
     is_shared = (fn.col("holders") == fn.col("nodes")) & fn.col("is_intact")
     is_judged = fn.col("base_offset") >= fn.col("start")
     partitions = versions.groupBy(*PLACE, "nodes").agg(fn.min(~is_judged | is_shared).alias("is_equal"))
-    row = partitions.where("nodes > 1").agg(
-        fn.count("*").alias("partitions_compared"), fn.count_if("is_equal").alias("partitions_with_equal_logs")
+    row = (
+        partitions.where("nodes > 1")
+        .groupBy(RUN)
+        .agg(fn.count("*").alias("partitions_compared"), fn.count_if("is_equal").alias("partitions_with_equal_logs"))
     )
     units = dict.fromkeys(("partitions_compared", "partitions_with_equal_logs"), "partitions")
-    ends = users.agg((fn.max("last_offset") + 1).alias("log_end_max"))
+    ends = users.groupBy(RUN).agg((fn.max("last_offset") + 1).alias("log_end_max"))
     longest = quantities_of(ends, check, {"log_end_max": "offsets"})
     return quantities_of(row.where("partitions_compared > 0"), check, units).unionAll(longest)
 
@@ -132,14 +135,18 @@ def partition_offline(observations: DataFrame, check: str) -> DataFrame:
     A leader epoch in which no broker knew a leader lasts until a broker knows a later one, or until the run ends.
     """
     seen = observations.where(fn.col("kind") == "partition").withColumn("of", fn.from_json("detail", OF_PARTITION))
-    epochs = seen.groupBy("of.topic", "of.partition", "of.epoch").agg(
+    epochs = seen.groupBy(RUN, "of.topic", "of.partition", "of.epoch").agg(
         fn.min("time_ns").alias("begin"), fn.count("of.leader").alias("leaders")
     )
-    ended = epochs.crossJoin(observations.agg(fn.max("time_ns").alias("last")))
+    ended = epochs.join(observations.groupBy(RUN).agg(fn.max("time_ns").alias("last")), on=RUN, how="inner")
     until = fn.coalesce(fn.lead("begin").over(Window.partitionBy(*PLACE).orderBy("epoch")), fn.col("last"))
     lasted = fn.when(fn.col("leaders") == 0, fn.greatest(until - fn.col("begin"), fn.lit(0))).otherwise(0)
     of_each = ended.withColumn("offline", lasted).groupBy(*PLACE).agg((fn.sum("offline") / MS_NS).alias("offline"))
-    row = of_each.agg(fn.max("offline").alias("partition_offline_ms")).where("partition_offline_ms is not null")
+    row = (
+        of_each.groupBy(RUN)
+        .agg(fn.max("offline").alias("partition_offline_ms"))
+        .where("partition_offline_ms is not null")
+    )
     return quantities_of(row, check, {"partition_offline_ms": "ms"})
 
 
@@ -147,10 +154,12 @@ def truncation_rounds(observations: DataFrame, check: str) -> DataFrame:
     """The most answers in a row of which only the last completed a truncation; none without a truncation."""
     partition, is_last = (fn.regexp_extract("detail", TRUNCATION, group) for group in (1, 2))
     answers = observations.where((fn.col("kind") == "note") & fn.col("detail").rlike(TRUNCATION)).select(
-        "node", "time_ns", "position", partition.alias("of"), (is_last == "true").cast("int").alias("is_last")
+        RUN, "node", "time_ns", "position", partition.alias("of"), (is_last == "true").cast("int").alias("is_last")
     )
-    before = Window.partitionBy("node", "of").orderBy("time_ns", "position").rowsBetween(Window.unboundedPreceding, -1)
+    before = (
+        Window.partitionBy(RUN, "node", "of").orderBy("time_ns", "position").rowsBetween(Window.unboundedPreceding, -1)
+    )
     numbered = answers.withColumn("truncation", fn.coalesce(fn.sum("is_last").over(before), fn.lit(0)))
-    rounds = numbered.groupBy("node", "of", "truncation").agg(fn.count("*").alias("rounds"))
-    row = rounds.agg(fn.max("rounds").alias("truncation_rounds_max"))
+    rounds = numbered.groupBy(RUN, "node", "of", "truncation").agg(fn.count("*").alias("rounds"))
+    row = rounds.groupBy(RUN).agg(fn.max("rounds").alias("truncation_rounds_max"))
     return quantities_of(row, check, {"truncation_rounds_max": "answers"})

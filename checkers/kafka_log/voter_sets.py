@@ -22,6 +22,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+from checkers.framework.by_run import RUN
 from checkers.framework.contract import finding
 from checkers.quorum.voters import is_of_quorum, logged_voter_sets, set_of_batch
 
@@ -31,7 +32,7 @@ ELECTION = "leader int, voters array<int>, granting array<int>"
 
 def sets_apart(batches: DataFrame, check: str) -> DataFrame:
     """Consecutive voter sets of a log that differ by more than one voter."""
-    in_order = Window.partitionBy("node").orderBy("base_offset")
+    in_order = Window.partitionBy(RUN, "node").orderBy("base_offset")
     pairs = logged_voter_sets(batches).withColumn("before", fn.lag("voters").over(in_order)).where("before is not null")
     changed = fn.size(fn.array_except("voters", "before")) + fn.size(fn.array_except("before", "voters"))
     text = "voters change one at a time: in the log of node %d the voters %s became %s at offset %d"
@@ -43,18 +44,24 @@ def changes_uncommitted(batches: DataFrame, observations: DataFrame, check: str)
     """The first claim of each leader and epoch that has several voter sets in its log above its high watermark."""
     claims = observations.where(
         (fn.col("kind") == "claim") & (fn.col("high_watermark") >= 0) & fn.col("log_end_offset").isNotNull()
-    ).select("node", "epoch", "time_ns", "high_watermark", "log_end_offset")
-    held = logged_voter_sets(batches).select(fn.col("node").alias("owner"), "base_offset", "leader_epoch")
+    ).select(RUN, "node", "epoch", "time_ns", "high_watermark", "log_end_offset")
+    held = logged_voter_sets(batches).select(RUN, "node", "base_offset", "leader_epoch")
     is_open = (
-        (fn.col("node") == fn.col("owner"))
-        & (fn.col("leader_epoch") <= fn.col("epoch"))
+        (fn.col("leader_epoch") <= fn.col("epoch"))
         & (fn.col("base_offset") >= fn.col("high_watermark"))
         & (fn.col("base_offset") < fn.col("log_end_offset"))
     )
     offsets = fn.sort_array(fn.collect_set("base_offset"))
-    compared = claims.join(held, on=is_open, how="inner").groupBy(*claims.columns).agg(offsets.alias("offsets"))
+    compared = (
+        claims.join(held, on=[RUN, "node"], how="inner")
+        .where(is_open)
+        .groupBy(*claims.columns)
+        .agg(offsets.alias("offsets"))
+    )
     several = compared.where(fn.size("offsets") > 1)
-    first = several.withColumn("rank", fn.row_number().over(Window.partitionBy("node", "epoch").orderBy("time_ns")))
+    first = several.withColumn(
+        "rank", fn.row_number().over(Window.partitionBy(RUN, "node", "epoch").orderBy("time_ns"))
+    )
     text = (
         "one change of voters is uncommitted at a time: with high watermark %d the leader of epoch %d, node %d, had %s"
     )
@@ -67,12 +74,12 @@ def changes_uncommitted(batches: DataFrame, observations: DataFrame, check: str)
 def elections(batches: DataFrame, check: str) -> DataFrame:
     """Leaders that counted votes of other voters than those of the last voter set in their log, or too few votes."""
     log = batches.where(is_of_quorum())
-    before = Window.partitionBy("node").orderBy("base_offset").rowsBetween(Window.unboundedPreceding, -1)
+    before = Window.partitionBy(RUN, "node").orderBy("base_offset").rowsBetween(Window.unboundedPreceding, -1)
     last_set = fn.last(set_of_batch(), ignorenulls=True).over(before)
     elected = log.withColumn("last_set", last_set).where("election is not null")
-    each = ("leader_epoch", "base_offset", "leader", "voters", "granting", "last_set")
+    each = (RUN, "leader_epoch", "base_offset", "leader", "voters", "granting", "last_set")
     decoded = elected.withColumn("record", fn.from_json("election", ELECTION)).select(
-        *("node", "leader_epoch", "base_offset", "last_set", "record.leader"),
+        *(RUN, "node", "leader_epoch", "base_offset", "last_set", "record.leader"),
         fn.array_sort("record.voters").alias("voters"),
         fn.array_sort("record.granting").alias("granting"),
     )

@@ -18,6 +18,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+from checkers.framework.by_run import RUN
 from checkers.framework.contract import finding
 
 NAME = "zombie-write"
@@ -31,7 +32,7 @@ FENCED_ERRORS = (
 )
 """The names of the error in librdkafka, in the protocol and in Java's client."""
 
-RECORD = ("topic", "partition", "offset", "value", "producer_id", "producer_epoch")
+RECORD = (RUN, "topic", "partition", "offset", "value", "producer_id", "producer_epoch")
 
 
 def is_fenced(error: Column) -> Column:
@@ -43,7 +44,7 @@ def behind_newer(records: DataFrame) -> DataFrame:
     """(key, *RECORD, node, newer): each record after a newer epoch of its producer id, the lowest node on which it is,
     and that epoch as (producer_epoch, offset)."""
     before = (
-        Window.partitionBy("node", "topic", "partition", "producer_id")
+        Window.partitionBy(RUN, "node", "topic", "partition", "producer_id")
         .orderBy("offset")
         .rowsBetween(Window.unboundedPreceding, -1)
     )
@@ -57,11 +58,11 @@ def behind_newer(records: DataFrame) -> DataFrame:
 
 
 def zombie_writes(records: DataFrame, sent: DataFrame, check: str) -> DataFrame:
-    """A finding of this check for each such record; sent is (key, value, call, end), a row for each value sent."""
+    """A finding of this check for each such record; sent is (run, key, value, call, end), a row for each value sent."""
     late = behind_newer(records).localCheckpoint()
     # The senders are joined only if there is a zombie, which is rare.
     unknown = late.select("*", *(fn.lit(None).cast("bigint").alias(end) for end in ("call", "end")))
-    found = unknown if late.isEmpty() else late.join(sent, ["key", "value"], "left")
+    found = unknown if late.isEmpty() else late.join(sent, [RUN, "key", "value"], "left")
     words = (
         "a fenced producer writes nothing: on node %d %s=%s at offset %d is by producer %d of epoch %d, after its "
         "epoch %d at offset %d"

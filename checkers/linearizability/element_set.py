@@ -13,6 +13,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from checkers.framework.by_run import RUN
 from checkers.framework.contract import Check, JudgeSettings
 from checkers.linearizability import by_key
 from checkers.linearizability.models.set_full import SET_FULL
@@ -33,7 +34,7 @@ def findings_by_final_reads(history: DataFrame, observations: DataFrame, setting
     broken = _broken(history, PROMISED, settings)
     is_early = (fn.col("name") == LOST) & ~fn.coalesce(fn.array_max("witnesses") > fn.col("final_index"), fn.lit(False))
     message = fn.concat(fn.lit("cannot check without a read after the last heal: "), fn.col("message"))
-    judged = broken.join(fn.broadcast(final_mark(history)), how="cross").select(
+    judged = broken.join(fn.broadcast(final_mark(history)), on=RUN, how="left").select(
         *(column for column in broken.columns if column not in ("name", "severity", "message")),
         fn.when(is_early, UNREAD).otherwise(fn.col("name")).alias("name"),
         fn.when(is_early, "unknown").otherwise(fn.col("severity")).alias("severity"),
@@ -47,5 +48,5 @@ def _broken(history: DataFrame, check: str, settings: JudgeSettings) -> DataFram
     return by_key.findings(parts, SET_FULL, check, settings)
 
 
-SET_CHECK = Check(findings, judges="operation")
-PROMISED_SET = Check(findings_by_final_reads, judges="operation")
+SET_CHECK = Check(findings, judges="operation", handles_many_runs=True)
+PROMISED_SET = Check(findings_by_final_reads, judges="operation", handles_many_runs=True)

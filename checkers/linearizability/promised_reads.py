@@ -14,17 +14,28 @@ set a final mark and no read returned after it.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from checkers.framework.contract import FINDING_SCHEMA, QUANTITY_SCHEMA, Check, JudgeSettings, finding, quantity
-from checkers.framework.keyed import Keys, by_key
+from checkers.framework.by_run import RUN
+from checkers.framework.contract import (
+    FINDINGS_OF_RUNS,
+    QUANTITIES_OF_RUNS,
+    Check,
+    JudgeSettings,
+    finding,
+    quantity,
+)
+from checkers.framework.keyed import Keys, by_key, origin
 from checkers.framework.timeline import is_mark, with_disks
 from checkers.kernels.promises import BACKWARDS, LOST, NOT_UNIQUE, PHANTOM, judge_promises
 from checkers.kernels.rows import NOBODY, Rows
-from harness.model.records.tables import FINDINGS, QUANTITIES
 from harness.model.story import FINAL_READS
 
 CHECK = "promised-reads"
@@ -50,15 +61,17 @@ BREACHES = {
 
 def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
     """Violated guarantees, and what could not be checked."""
-    broken = by_key(prepared(history, settings), settings, breaches, FINDING_SCHEMA, also=ALSO)
+    judge = partial(breaches, settings=settings)
+    broken = by_key(prepared(history, settings), settings, judge, from_arrow_schema(FINDINGS_OF_RUNS), also=ALSO)
     return broken.unionAll(no_final_read(history))
 
 
 def quantities(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
     """How many reads were stale, and the maximum staleness."""
-    counted = by_key(prepared(history, settings), settings, staleness, QUANTITY_SCHEMA, also=ALSO)
+    judge = partial(staleness, settings=settings)
+    counted = by_key(prepared(history, settings), settings, judge, from_arrow_schema(QUANTITIES_OF_RUNS), also=ALSO)
     reads, worst = fn.col("name") == "stale_reads", fn.col("name") == "stale_read_ms_max"
-    total = counted.groupBy("name", "unit").agg(fn.sum("value").alias("sum"), fn.max("value").alias("max"))
+    total = counted.groupBy(RUN, "name", "unit").agg(fn.sum("value").alias("sum"), fn.max("value").alias("max"))
     return quantity(
         total, CHECK, fn.col("name"), fn.when(reads, fn.col("sum")).when(worst, fn.col("max")), fn.col("unit")
     )
@@ -69,21 +82,22 @@ def prepared(history: DataFrame, settings: JudgeSettings) -> DataFrame:
     return (
         with_disks(history, history, settings.ops.empties_disk, "index")
         .withColumn("node", fn.col("node") * WIPES_MAX + fn.col("disk"))
-        .join(fn.broadcast(final_mark(history)), how="cross")
+        .join(fn.broadcast(final_mark(history)), on=RUN, how="left")
         .withColumn("final", fn.coalesce(fn.col("index") > fn.col("final_index"), fn.lit(False)))
     )
 
 
 def final_mark(history: DataFrame) -> DataFrame:
-    """(final_index): one row with the index of the final mark, null without one."""
-    return history.where(is_mark(FINAL_READS)).agg(fn.min("index").alias("final_index"))
+    """(run, final_index): the index of the final mark; no row for a run without one."""
+    return history.where(is_mark(FINAL_READS)).groupBy(RUN).agg(fn.min("index").alias("final_index"))
 
 
 def no_final_read(history: DataFrame) -> DataFrame:
     """One unknown if there was a final mark and no read returned after it."""
     reads = history.where((fn.col("process") >= 0) & (fn.col("f") == "read") & (fn.col("type") == "ok"))
-    last = reads.agg(fn.coalesce(fn.max("index"), fn.lit(NOBODY)).alias("last"))
-    none = final_mark(history).join(last, how="cross").where(fn.col("last") < fn.col("final_index"))
+    last = reads.groupBy(RUN).agg(fn.max("index").alias("last"))
+    last_read = fn.coalesce("last", fn.lit(NOBODY))
+    none = final_mark(history).join(last, on=RUN, how="left").where(last_read < fn.col("final_index"))
     message = fn.lit("cannot check whether acknowledged writes survive: no read returned after the final mark")
     return finding(none, CHECK, "no-final-read", message, severity="unknown")
 
@@ -96,31 +110,37 @@ def judged(keys: Keys) -> tuple[Rows, Rows]:
     )  # fmt: skip
 
 
-def breaches(keys: Keys) -> pa.RecordBatch:
+def breaches(keys: Keys, settings: JudgeSettings) -> pa.RecordBatch:
     """The findings of a batch of whole keys."""
     witnesses, _ = judged(keys)
     found = []
     for which, breach in np.argwhere(witnesses[:, :, 0] != NOBODY).tolist():
         name, severity, message = BREACHES[breach]
-        rows, key = witnesses[which, breach], keys.names[which]
+        rows, (run, key) = witnesses[which, breach], origin(keys.names[which], settings)
         text = message.format(*(keys.describe(row) for row in rows if row != NOBODY))
         found.append(
             {
-                "check": CHECK, "name": name, "severity": severity, "message": f"key {key}: {text}" if key else text,
+                "run": run, "check": CHECK, "name": name, "severity": severity,
+                "message": f"key {key}: {text}" if key else text,
                 "key": key or None, "witnesses": keys.history_indexes(rows), "count": 1,
             }
         )  # fmt: skip
-    return pa.RecordBatch.from_pylist(found, FINDINGS)
+    return pa.RecordBatch.from_pylist(found, FINDINGS_OF_RUNS)
 
 
-def staleness(keys: Keys) -> pa.RecordBatch:
-    """A batch's quantities: stale reads, and the maximum staleness in ms."""
+def staleness(keys: Keys, settings: JudgeSettings) -> pa.RecordBatch:
+    """A batch's quantities by run: stale reads, and the maximum staleness in ms."""
     _, stale = judged(keys)
-    rows = [
-        {"check": CHECK, "name": "stale_reads", "value": float(stale[:, 0].sum()), "unit": "reads"},
-        {"check": CHECK, "name": "stale_read_ms_max", "value": stale[:, 1].max(initial=0) / 1e6, "unit": "ms"},
-    ]
-    return pa.RecordBatch.from_pylist(rows, QUANTITIES)
+    of_runs: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+    for name, (reads, worst_ns) in zip(keys.names, stale.tolist(), strict=True):
+        run, _ = origin(name, settings)
+        of_runs[run] = [of_runs[run][0] + reads, max(of_runs[run][1], worst_ns)]
+    rows = []
+    for run, (reads, worst_ns) in of_runs.items():
+        own = {"run": run, "check": CHECK}
+        rows.append(own | {"name": "stale_reads", "value": float(reads), "unit": "reads"})
+        rows.append(own | {"name": "stale_read_ms_max", "value": worst_ns / 1e6, "unit": "ms"})
+    return pa.RecordBatch.from_pylist(rows, QUANTITIES_OF_RUNS)
 
 
-PROMISED_READS = Check(findings, quantities, judges="operation")
+PROMISED_READS = Check(findings, quantities, judges="operation", handles_many_runs=True)

@@ -18,12 +18,16 @@ Contains rules on claims. Rules on logs at rest are in checkers/kafka_log/diverg
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from collections.abc import Iterable
+
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from checkers.framework.contract import finding
+from checkers.framework.by_run import RUN, of_run
+from checkers.framework.contract import JudgeSettings, finding
 from checkers.framework.timeline import nemesis_ops
 from checkers.quorum.voters import reported_reaches
+from harness.model import Op
 from harness.model.nemesis_ops import NemesisOps
 from harness.model.records.fault_intervals import fault_intervals, spans_of
 from harness.model.records.observation import ENDS
@@ -38,9 +42,9 @@ FOREVER = 1 << 62
 
 
 def reaches(observations: DataFrame) -> DataFrame:
-    """(node, epoch, time_ns, position, high_watermark, voter, reach): how far each claim knows each voter to reach."""
+    """(run, node, epoch, time_ns, position, high_watermark, voter, reach): how far each claim knows each voter."""
     claims = observations.where((fn.col("kind") == "claim") & (fn.col("high_watermark") >= 0))
-    own = ("node", "epoch", *IN_ORDER, "high_watermark")
+    own = (RUN, "node", "epoch", *IN_ORDER, "high_watermark")
     known = claims.select(*own, fn.explode(reported_reaches()).alias("voter", "reach"))
     return known.withColumn("voter", fn.col("voter").cast("int"))
 
@@ -48,15 +52,15 @@ def reaches(observations: DataFrame) -> DataFrame:
 def high_watermark_without_majority(observations: DataFrame, check: str) -> DataFrame:
     """The first claim of each leader and epoch whose high watermark no majority had reached."""
     known = reaches(observations)
-    tenure = Window.partitionBy("node", "epoch", "voter").orderBy(*IN_ORDER)
+    tenure = Window.partitionBy(RUN, "node", "epoch", "voter").orderBy(*IN_ORDER)
     so_far = known.withColumn(
         "furthest", fn.max("reach").over(tenure.rowsBetween(Window.unboundedPreceding, Window.currentRow))
     )
     reached = fn.count(fn.when(fn.col("furthest") >= fn.col("high_watermark"), 1))
-    claims = so_far.groupBy("node", "epoch", *IN_ORDER, "high_watermark").agg(
+    claims = so_far.groupBy(RUN, "node", "epoch", *IN_ORDER, "high_watermark").agg(
         fn.sort_array(fn.collect_set("voter")).alias("voters"), reached.alias("reached")
     )
-    in_epoch = Window.partitionBy("node", "epoch")
+    in_epoch = Window.partitionBy(RUN, "node", "epoch")
     constant = claims.withColumn("sets", fn.size(fn.collect_set("voters").over(in_epoch))).where("sets = 1")
     short = constant.where(2 * fn.col("reached") <= fn.size("voters"))
     first = short.withColumn("rank", fn.row_number().over(in_epoch.orderBy(*IN_ORDER))).where("rank = 1")
@@ -69,28 +73,28 @@ def high_watermark_without_majority(observations: DataFrame, check: str) -> Data
 def committed_record_not_on_leader(observations: DataFrame, check: str) -> DataFrame:
     """The first claim of each leader and epoch whose log ends below a high watermark of an earlier epoch."""
     claims = observations.where(fn.col("kind") == "claim").select(
-        "node", "epoch", *IN_ORDER, "high_watermark", "log_end_offset"
+        RUN, "node", "epoch", *IN_ORDER, "high_watermark", "log_end_offset"
     )
-    earlier = Window.orderBy("epoch").rangeBetween(Window.unboundedPreceding, -1)
+    earlier = Window.partitionBy(RUN).orderBy("epoch").rangeBetween(Window.unboundedPreceding, -1)
     short = claims.withColumn("committed", fn.max("high_watermark").over(earlier)).where(
         "log_end_offset >= 0 and log_end_offset < committed"
     )
     claim = fn.struct("time_ns", "log_end_offset", "committed")
-    first = short.groupBy("node", "epoch").agg(fn.min_by(claim, fn.struct(*IN_ORDER)).alias("claim"))
-    first = first.select("node", "epoch", "claim.*")
+    first = short.groupBy(RUN, "node", "epoch").agg(fn.min_by(claim, fn.struct(*IN_ORDER)).alias("claim"))
+    first = first.select(RUN, "node", "epoch", "claim.*")
     text = "committed records are in every later leader's log: in epoch %d that of node %d ended at %d, below %d"
     message = fn.format_string(text, "epoch", "node", "log_end_offset", "committed")
     name = "committed-record-not-on-leader"
     return finding(first, check, name, message, node=fn.col("node"), time_ns=fn.col("time_ns"))
 
 
-def follower_stuck(history: DataFrame, observations: DataFrame, check: str, ops: NemesisOps) -> DataFrame:
+def follower_stuck(history: DataFrame, observations: DataFrame, check: str, settings: JudgeSettings) -> DataFrame:
     """Voters that made no progress below the high watermark in the last claims of the last leader."""
     known = reaches(observations)
-    end = known.agg(fn.max("time_ns").alias("end_ns"), fn.max_by("node", "time_ns").alias("leader"))
+    end = known.groupBy(RUN).agg(fn.max("time_ns").alias("end_ns"), fn.max_by("node", "time_ns").alias("leader"))
     end = end.withColumn("from_ns", fn.col("end_ns") - STUCK_NS)
-    last = known.join(end, on=fn.col("node") == fn.col("leader"), how="inner").where("time_ns >= from_ns")
-    progress = last.groupBy("epoch", "leader", "voter", "from_ns", "end_ns").agg(
+    last = known.join(end, on=RUN, how="inner").where("node = leader and time_ns >= from_ns")
+    progress = last.groupBy(RUN, "epoch", "leader", "voter", "from_ns", "end_ns").agg(
         fn.min("time_ns").alias("since_ns"),
         fn.min("reach").alias("least"),
         fn.max("reach").alias("most"),
@@ -98,9 +102,9 @@ def follower_stuck(history: DataFrame, observations: DataFrame, check: str, ops:
     )
     stalled = progress.where("voter != leader and least = most and most < committed")
     long_enough = stalled.where(fn.col("since_ns") <= fn.col("from_ns") + SPARE_NS)
-    calm = long_enough.where(fn.col("from_ns") > last_disturbance_ns(history, ops))
+    calm = long_enough.where(fn.col("from_ns") > last_disturbance_ns(history, settings))
     # A process that is down or was just started need not have caught up.
-    stuck = calm.join(running(observations), on="voter", how="inner").where("changed_ns < from_ns")
+    stuck = calm.join(running(observations), on=[RUN, "voter"], how="inner").where("changed_ns < from_ns")
     text = (
         "a follower catches up once nothing prevents it: node %d stayed at %d for %d s, below high watermark %d of "
         "node %d"
@@ -110,17 +114,22 @@ def follower_stuck(history: DataFrame, observations: DataFrame, check: str, ops:
     return finding(stuck, check, "follower-stuck", message, node=fn.col("voter"), time_ns=fn.col("since_ns"))
 
 
-def last_disturbance_ns(history: DataFrame, ops: NemesisOps) -> int:
-    """The time of the last heal or other nemesis operation; FOREVER while a fault is in place."""
-    done = [op for op in nemesis_ops(history) if op.f not in NOT_FAULTS]
+def last_disturbance_ns(history: DataFrame, settings: JudgeSettings) -> Column:
+    """When the last heal or other nemesis operation of a row's run was; FOREVER while a fault is in place."""
+    of_nemesis = nemesis_ops(history, settings).items()
+    return of_run({run: _last_disturbance_ns(each, settings.ops) for run, each in of_nemesis}, "bigint", settings)
+
+
+def _last_disturbance_ns(operations: Iterable[Op], ops: NemesisOps) -> int:
+    done = [op for op in operations if op.f not in NOT_FAULTS]
     spans = spans_of(fault_intervals(done, FOREVER, ops))
     return max([op.time_ns for op in done] + [end for _, end in spans], default=-FOREVER)
 
 
 def running(observations: DataFrame) -> DataFrame:
-    """(voter, changed_ns): the nodes whose processes run at the end, and the time of their start."""
+    """(run, voter, changed_ns): the nodes whose processes run at the end, and the time of their start."""
     events = observations.where(fn.col("kind").isin("started", *ENDS))
-    last = events.groupBy(fn.col("node").alias("voter")).agg(
+    last = events.groupBy(RUN, fn.col("node").alias("voter")).agg(
         fn.max_by("kind", fn.struct(*IN_ORDER)).alias("kind"), fn.max("time_ns").alias("changed_ns")
     )
-    return last.where("kind = 'started'").select("voter", "changed_ns")
+    return last.where("kind = 'started'").select(RUN, "voter", "changed_ns")

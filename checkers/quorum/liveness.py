@@ -15,17 +15,19 @@ Contains rules about what has to happen. What must never happen is in checkers/q
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
+from checkers.framework.by_run import RUN
 from checkers.framework.contract import Check, JudgeSettings, finding
 from checkers.framework.timeline import nemesis_ops
 from checkers.quorum.safety import leaderships
-from checkers.quorum.voters import electorate
+from checkers.quorum.voters import electorates
 from harness.model import Op
 from harness.model.nemesis_ops import HEAL, NemesisOps
 from harness.model.quorum_states import State
@@ -37,6 +39,7 @@ LIMIT_NS: Final = 15_000_000_000
 RESIGN_NS: Final = 10_000_000_000
 """Check Quorum takes one and a half fetch timeouts, 3 s by default."""
 SECOND_NS: Final = 1_000_000_000
+SPANS: Final = "run int, begin_ns bigint, end_ns bigint, voters string"
 OF_PROCESSES: Final = ("kill", "stop", "start")
 """The operations whose effect the record of processes shows."""
 
@@ -99,23 +102,31 @@ class _Disturbances:
 def findings(history: DataFrame, observations: DataFrame, batches: DataFrame, settings: JudgeSettings) -> DataFrame:
     """The calm spans in which the quorum did nothing for too long."""
     deposed = leader_not_resigned(observations)
-    who = electorate(batches, observations)
-    if set(who.joins) != who.constant:
+    rows = long_calm_spans(history, observations, batches, settings)
+    if not rows:
         return deposed
-    nodes = [row.node for row in observations.select("node").distinct().collect()]
-    voters = sorted(who.constant or nodes)
-    processes = [
-        ProcessEvent(row.time_ns, row.node, row.kind == "started")
-        for row in observations.where(fn.col("kind").isin("started", *ENDS)).orderBy("time_ns", "position").collect()
-    ]
-    end_ns = observations.agg(fn.max("time_ns")).first()
-    calm = calm_spans(nemesis_ops(history), processes, voters, (end_ns and end_ns[0]) or 0, settings.ops)
-    spans = [each for each in calm if each.end_ns - each.begin_ns > LIMIT_NS]
-    if not spans:
-        return deposed
-    rows = [(each.begin_ns, each.end_ns, ", ".join(map(str, each.voters))) for each in spans]
-    frame = observations.sparkSession.createDataFrame(rows, "begin_ns bigint, end_ns bigint, voters string")
+    frame = observations.sparkSession.createDataFrame(rows, SPANS)
     return deposed.unionAll(no_leader(observations, frame)).unionAll(nothing_committed(observations, frame))
+
+
+def long_calm_spans(
+    history: DataFrame, observations: DataFrame, batches: DataFrame, settings: JudgeSettings
+) -> list[tuple[int, int, int, str]]:
+    """The rows of SPANS: each run's calm spans with LIMIT_NS, of runs whose voters never changed."""
+    who, operations = electorates(batches, observations, settings), nemesis_ops(history, settings)
+    seen = observations.groupBy(RUN).agg(fn.collect_set("node").alias("nodes"), fn.max("time_ns").alias("end_ns"))
+    processes: Mapping[int, list[ProcessEvent]] = defaultdict(list)
+    started_or_ended = observations.where(fn.col("kind").isin("started", *ENDS))
+    for row in started_or_ended.orderBy("time_ns", "position").select(RUN, "time_ns", "node", "kind").collect():
+        processes[row[RUN]].append(ProcessEvent(row.time_ns, row.node, row.kind == "started"))
+    rows: list[tuple[int, int, int, str]] = []
+    for run, nodes, end_ns in seen.collect():
+        if set(who.of[run].joins) == who.of[run].constant:
+            voters = sorted(who.of[run].constant or nodes)
+            calm = calm_spans(operations[run], processes[run], voters, end_ns or 0, settings.ops)
+            long = [each for each in calm if each.end_ns - each.begin_ns > LIMIT_NS]
+            rows += [(run, each.begin_ns, each.end_ns, ", ".join(map(str, each.voters))) for each in long]
+    return rows
 
 
 def calm_spans(
@@ -141,7 +152,7 @@ def calm_spans(
 def no_leader(observations: DataFrame, spans: DataFrame) -> DataFrame:
     """Spans with LIMIT_NS in which no node claimed to lead or became a leader."""
     entered = (fn.col("kind") == "transition") & (fn.col("state") == State.LEADER.value)
-    signs = observations.where((fn.col("kind") == "claim") | entered).select("time_ns")
+    signs = observations.where((fn.col("kind") == "claim") | entered).select(RUN, "time_ns")
     text = "a majority of the voters elects a leader: for %d s none led, while voters %s ran and reached each other"
     return _found(gaps(signs, spans), "no-leader-elected", text)
 
@@ -150,15 +161,17 @@ def nothing_committed(observations: DataFrame, spans: DataFrame) -> DataFrame:
     """Spans with LIMIT_NS in which leaders had appended records and none of their high watermarks rose."""
     claims = observations.where("kind = 'claim' and log_end_offset >= 0")
     committed = fn.coalesce("high_watermark", fn.lit(-1))
-    before = Window.orderBy("time_ns", "position").rowsBetween(Window.unboundedPreceding, -1)
+    before = Window.partitionBy(RUN).orderBy("time_ns", "position").rowsBetween(Window.unboundedPreceding, -1)
     known = claims.withColumn("committed", committed).withColumn("highest", fn.max("committed").over(before))
-    rises = known.where("highest is null or committed > highest or log_end_offset <= committed").select("time_ns")
+    rises = known.where("highest is null or committed > highest or log_end_offset <= committed").select(RUN, "time_ns")
     long = gaps(rises, spans)
-    pending = known.where("log_end_offset > committed").select(fn.col("time_ns").alias("claimed_ns"))
-    inside = (fn.col("claimed_ns") >= fn.col("from_ns")) & (fn.col("claimed_ns") <= fn.col("to_ns"))
-    stalled = long.join(fn.broadcast(pending), on=inside, how="inner").groupBy("from_ns", "to_ns", "voters")
-    lasting = stalled.agg((fn.max("claimed_ns") - fn.min("claimed_ns")).alias("lasted")).where(
-        fn.col("lasted") > LIMIT_NS - SECOND_NS
+    pending = known.where("log_end_offset > committed").select(RUN, fn.col("time_ns").alias("claimed_ns"))
+    inside = fn.col("claimed_ns").between(fn.col("from_ns"), fn.col("to_ns"))
+    stalled = long.join(fn.broadcast(pending), on=RUN, how="inner").where(inside)
+    lasting = (
+        stalled.groupBy(RUN, "from_ns", "to_ns", "voters")
+        .agg((fn.max("claimed_ns") - fn.min("claimed_ns")).alias("lasted"))
+        .where(fn.col("lasted") > LIMIT_NS - SECOND_NS)
     )
     text = "a leader commits what it has appended: for %d s nothing was committed, while voters %s ran"
     return _found(lasting, "nothing-committed", text)
@@ -170,12 +183,14 @@ def leader_not_resigned(observations: DataFrame) -> DataFrame:
     The time counts from the leader's first claim after that: one that was paused, and resigns when it runs again, does
     not go on.
     """
-    later = Window.orderBy("epoch").rowsBetween(1, Window.unboundedFollowing)
-    epochs = leaderships(observations).groupBy("epoch").agg(fn.min("since_ns").alias("since_ns"))
-    replaced = epochs.select("epoch", fn.min("since_ns").over(later).alias("replaced_ns"))
-    claims = observations.where(fn.col("kind") == "claim").select("node", "epoch", "time_ns")
-    late = claims.join(replaced, on="epoch", how="inner").where("time_ns > replaced_ns").groupBy("node", "epoch")
-    lasted = late.agg(fn.min("time_ns").alias("from_ns"), (fn.max("time_ns") - fn.min("time_ns")).alias("lasted"))
+    later = Window.partitionBy(RUN).orderBy("epoch").rowsBetween(1, Window.unboundedFollowing)
+    epochs = leaderships(observations).groupBy(RUN, "epoch").agg(fn.min("since_ns").alias("since_ns"))
+    replaced = epochs.select(RUN, "epoch", fn.min("since_ns").over(later).alias("replaced_ns"))
+    claims = observations.where(fn.col("kind") == "claim").select(RUN, "node", "epoch", "time_ns")
+    late = claims.join(replaced, on=[RUN, "epoch"], how="inner").where("time_ns > replaced_ns")
+    lasted = late.groupBy(RUN, "node", "epoch").agg(
+        fn.min("time_ns").alias("from_ns"), (fn.max("time_ns") - fn.min("time_ns")).alias("lasted")
+    )
     text = "a leader without a majority resigns: node %d claimed to lead epoch %d for %d s after it had been replaced"
     seconds = (fn.col("lasted") / SECOND_NS).cast("int")
     message = fn.format_string(text, "node", "epoch", seconds)
@@ -185,14 +200,15 @@ def leader_not_resigned(observations: DataFrame) -> DataFrame:
 
 
 def gaps(signs: DataFrame, spans: DataFrame) -> DataFrame:
-    """(from_ns, to_ns, voters): the times longer than LIMIT_NS in the spans without a sign (time_ns)."""
-    inside = (fn.col("time_ns") >= fn.col("begin_ns")) & (fn.col("time_ns") <= fn.col("end_ns"))
-    seen = fn.broadcast(spans).join(signs, on=inside, how="inner").select("begin_ns", "end_ns", "voters", "time_ns")
-    ends = spans.select("begin_ns", "end_ns", "voters", fn.col("end_ns").alias("time_ns"))
-    last = fn.lag("time_ns").over(Window.partitionBy("begin_ns").orderBy("time_ns"))
+    """(run, from_ns, to_ns, voters): the times longer than LIMIT_NS in the spans without a sign (time_ns)."""
+    inside = fn.col("time_ns").between(fn.col("begin_ns"), fn.col("end_ns"))
+    seen = fn.broadcast(spans).join(signs, on=RUN, how="inner").where(inside)
+    seen = seen.select(RUN, "begin_ns", "end_ns", "voters", "time_ns")
+    ends = spans.select(RUN, "begin_ns", "end_ns", "voters", fn.col("end_ns").alias("time_ns"))
+    last = fn.lag("time_ns").over(Window.partitionBy(RUN, "begin_ns").orderBy("time_ns"))
     spaced = seen.unionAll(ends).withColumn("from_ns", fn.coalesce(last, fn.col("begin_ns")))
     long = spaced.where(fn.col("time_ns") - fn.col("from_ns") > LIMIT_NS)
-    return long.select("from_ns", fn.col("time_ns").alias("to_ns"), "voters")
+    return long.select(RUN, "from_ns", fn.col("time_ns").alias("to_ns"), "voters")
 
 
 def _found(times: DataFrame, name: str, text: str) -> DataFrame:
@@ -200,4 +216,4 @@ def _found(times: DataFrame, name: str, text: str) -> DataFrame:
     return finding(times, CHECK, name, fn.format_string(text, seconds, "voters"), time_ns=fn.col("from_ns"))
 
 
-LIVENESS = Check(findings, reads=("history", "observations", "batches"), judges="observation")
+LIVENESS = Check(findings, reads=("history", "observations", "batches"), judges="observation", handles_many_runs=True)

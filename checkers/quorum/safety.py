@@ -30,6 +30,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+from checkers.framework.by_run import RUN, missing
 from checkers.framework.contract import JudgeSettings, finding
 from checkers.framework.timeline import with_disks
 from checkers.quorum.commits import (
@@ -38,7 +39,7 @@ from checkers.quorum.commits import (
     follower_stuck,
     high_watermark_without_majority,
 )
-from checkers.quorum.voters import Electorate, electorate
+from checkers.quorum.voters import Electorates, electorates
 from harness.model.quorum_states import State
 from harness.model.transition_rules import AllowedStep, TransitionRules
 
@@ -53,33 +54,34 @@ def findings(history: DataFrame, observations: DataFrame, batches: DataFrame, se
         epoch_went_back(by_disk),
         vote_changed(observations),
         vote_forgotten(by_disk, settings),
-        illegal_transitions(observations, electorate(batches, observations), settings),
+        illegal_transitions(observations, electorates(batches, observations, settings), settings),
         high_watermark_went_back(observations),
         high_watermark_without_majority(observations, CHECK),
         committed_record_not_on_leader(observations, CHECK),
-        follower_stuck(history, observations, CHECK, settings.ops),
+        follower_stuck(history, observations, CHECK, settings),
         no_observations(observations, settings),
     ]
     return reduce(DataFrame.unionAll, rules)
 
 
-def no_observations(observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
+def no_observations(observations: DataFrame, settings: JudgeSettings) -> DataFrame:
     """One unknown if no node was observed in any epoch."""
-    none = observations.agg(fn.count("epoch").alias("seen")).where(fn.col("seen") == 0)
+    none = missing(observations.where(fn.col("epoch").isNotNull()), settings)
     return finding(none, CHECK, "no-observations", fn.lit("no node was observed in any epoch"), severity="unknown")
 
 
 def leaderships(observations: DataFrame) -> DataFrame:
-    """(epoch, leader, since_ns): the leaders of each epoch by any observation, and the time of the first."""
+    """(run, epoch, leader, since_ns): the leaders of each epoch by any observation, and the time of the first."""
     itself = (fn.col("kind") == "claim") | ((fn.col("kind") == "transition") & (fn.col("state") == State.LEADER.value))
     leader = fn.when(itself, fn.col("node")).otherwise(fn.col("leader"))
-    known = observations.select("epoch", leader.alias("leader"), "time_ns").where("epoch is not null and leader >= 0")
-    return known.groupBy("epoch", "leader").agg(fn.min("time_ns").alias("since_ns"))
+    led = observations.select(RUN, "epoch", leader.alias("leader"), "time_ns")
+    known = led.where("epoch is not null and leader >= 0")
+    return known.groupBy(RUN, "epoch", "leader").agg(fn.min("time_ns").alias("since_ns"))
 
 
 def two_leaders(observations: DataFrame) -> DataFrame:
     """Epochs with several leaders; the node is the one observed last."""
-    led = leaderships(observations).groupBy("epoch")
+    led = leaderships(observations).groupBy(RUN, "epoch")
     several = led.agg(
         fn.sort_array(fn.collect_set("leader")).alias("leaders"), fn.max(fn.struct("since_ns", "leader")).alias("last")
     ).where(fn.size("leaders") > 1)
@@ -92,7 +94,9 @@ def two_leaders(observations: DataFrame) -> DataFrame:
 def epoch_went_back(observations: DataFrame) -> DataFrame:
     """Rows whose epoch is below an earlier one from the same source, node and disk."""
     own = observations.where(fn.col("kind").isin("transition", "durable") & fn.col("epoch").isNotNull())
-    before = Window.partitionBy("node", "disk", "kind").orderBy(*IN_ORDER).rowsBetween(Window.unboundedPreceding, -1)
+    before = (
+        Window.partitionBy(RUN, "node", "disk", "kind").orderBy(*IN_ORDER).rowsBetween(Window.unboundedPreceding, -1)
+    )
     lower = own.withColumn("highest", fn.max("epoch").over(before)).where("epoch < highest")
     text = "a node's epoch never decreases: node %d was in epoch %d and then in %d"
     message = fn.format_string(text, "node", "highest", "epoch")
@@ -102,9 +106,9 @@ def epoch_went_back(observations: DataFrame) -> DataFrame:
 def vote_changed(observations: DataFrame) -> DataFrame:
     """Nodes that voted for several candidates in one epoch."""
     votes = observations.where(fn.col("kind").isin("transition", "durable") & (fn.col("voted") >= 0))
-    given = votes.groupBy("node", "epoch", "voted").agg(fn.min("time_ns").alias("since_ns"))
+    given = votes.groupBy(RUN, "node", "epoch", "voted").agg(fn.min("time_ns").alias("since_ns"))
     several = (
-        given.groupBy("node", "epoch")
+        given.groupBy(RUN, "node", "epoch")
         .agg(fn.sort_array(fn.collect_list(fn.struct("since_ns", "voted"))).alias("votes"))
         .where(fn.size("votes") > 1)
     )
@@ -119,17 +123,19 @@ def vote_forgotten(observations: DataFrame, settings: JudgeSettings) -> DataFram
     """Files without the vote that an earlier one has for the same epoch, on nodes whose version keeps it."""
     keeps = by_rules(settings, lambda rules: fn.lit(rules.keeps_votes))
     files = observations.where((fn.col("kind") == "durable") & keeps)
-    before = Window.partitionBy("node", "disk", "epoch").orderBy(*IN_ORDER).rowsBetween(Window.unboundedPreceding, -1)
+    before = (
+        Window.partitionBy(RUN, "node", "disk", "epoch").orderBy(*IN_ORDER).rowsBetween(Window.unboundedPreceding, -1)
+    )
     known = files.withColumn("given", fn.last(fn.when(fn.col("voted") >= 0, fn.col("voted")), True).over(before))
     implied = fn.coalesce(fn.col("leader") == fn.col("node"), fn.lit(False))
     gone = known.where((fn.coalesce("voted", fn.lit(-1)) < 0) & fn.col("given").isNotNull() & ~implied)
-    first = gone.groupBy("node", "epoch", "given").agg(fn.min("time_ns").alias("since_ns"))
+    first = gone.groupBy(RUN, "node", "epoch", "given").agg(fn.min("time_ns").alias("since_ns"))
     text = "a stored vote stays for its epoch: in epoch %d node %d had voted for %d, and then its file had no vote"
     message = fn.format_string(text, "epoch", "node", "given")
     return finding(first, CHECK, "vote-forgotten", message, node=fn.col("node"), time_ns=fn.col("since_ns"))
 
 
-def illegal_transitions(observations: DataFrame, voters: Electorate, settings: JudgeSettings) -> DataFrame:
+def illegal_transitions(observations: DataFrame, voters: Electorates, settings: JudgeSettings) -> DataFrame:
     """Transitions that the node's rules do not allow, and processes that start in a state that is no start state.
 
     The rules are those of the node's version, for an observer those for observers; a node that may be either may follow
@@ -174,7 +180,7 @@ def steps(observations: DataFrame) -> DataFrame:
     If log lines between two transitions were missed, the epoch before is unknown and `before` is null.
     """
     seen = observations.where(fn.col("kind").isin("transition", "started"))
-    in_order = Window.partitionBy("node").orderBy(*IN_ORDER)
+    in_order = Window.partitionBy(RUN, "node").orderBy(*IN_ORDER)
     # A start has no state and epoch, so the transition after it starts from none.
     last_state, last_epoch = fn.lag("state").over(in_order), fn.lag("epoch").over(in_order)
     source = fn.coalesce("previous", last_state)
@@ -182,7 +188,7 @@ def steps(observations: DataFrame) -> DataFrame:
         "before", fn.when(fn.col("source") == last_state, last_epoch)
     )
     return followed.where(fn.col("kind") == "transition").select(
-        "node", "time_ns", "source", "before", "state", "epoch"
+        RUN, "node", "time_ns", "source", "before", "state", "epoch"
     )
 
 
@@ -217,16 +223,19 @@ def high_watermark_went_back(observations: DataFrame) -> DataFrame:
     high watermark before it has committed in its own epoch (KIP-595).
     """
     claims = observations.where((fn.col("kind") == "claim") & (fn.col("high_watermark") >= 0))
-    of_leader = Window.partitionBy("node", "epoch").orderBy(*IN_ORDER)
+    of_leader = Window.partitionBy(RUN, "node", "epoch").orderBy(*IN_ORDER)
     highest = fn.max("high_watermark")
     own = claims.withColumn("own", highest.over(of_leader.rowsBetween(Window.unboundedPreceding, -1)))
-    epochs = claims.groupBy("epoch").agg(highest.alias("highest"))
+    epochs = claims.groupBy(RUN, "epoch").agg(highest.alias("highest"))
     earlier = epochs.select(
+        RUN,
         "epoch",
-        fn.max("highest").over(Window.orderBy("epoch").rowsBetween(Window.unboundedPreceding, -1)).alias("inherited"),
+        fn.max("highest")
+        .over(Window.partitionBy(RUN).orderBy("epoch").rowsBetween(Window.unboundedPreceding, -1))
+        .alias("inherited"),
     )
     floor = fn.greatest("own", "inherited")
-    lower = own.join(earlier, on="epoch", how="inner").withColumn("floor", floor).where("high_watermark < floor")
+    lower = own.join(earlier, on=[RUN, "epoch"], how="inner").withColumn("floor", floor).where("high_watermark < floor")
     text = "the high watermark never decreases: node %d claimed %d in epoch %d after %d had been claimed"
     message = fn.format_string(text, "node", "high_watermark", "epoch", "floor")
     return finding(lower, CHECK, "high-watermark-went-back", message, node=fn.col("node"), time_ns=fn.col("time_ns"))

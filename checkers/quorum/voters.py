@@ -18,14 +18,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
+from checkers.framework.by_run import RUN, of_run
+from checkers.framework.contract import JudgeSettings
+
 QUORUM = ("__cluster_metadata", 0)
 """Topic and partition of the quorum's own log."""
+
+OF_RUN = "struct<nodes: array<int>, joins: map<string, int>, constant: array<int>>"
+"""An electorate: the nodes of any voter set, the epochs in which nodes joined later, and the constant voters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,29 +54,46 @@ class Electorate:
     joins: Mapping[int, int | None]
     constant: frozenset[int]
 
-    def is_observer(self) -> Column:
-        """Whether a row's node cannot have been a voter in the row's epoch. An unknown epoch never excludes it."""
-        if not self.joins:
-            return fn.lit(False)
-        early = [
-            (fn.col("node") == node) & (fn.col("epoch") < epoch)
-            for node, epoch in self.joins.items()
-            if epoch is not None
-        ]
-        return fn.coalesce(reduce(or_, early, ~fn.col("node").isin(*self.joins)), fn.lit(False))
-
     def only_set(self) -> tuple[int, ...]:
         """The voters, if every recorded set is the same; empty otherwise, and where no set was recorded."""
         return tuple(sorted(self.constant)) if self.constant == self.joins.keys() else ()
 
+    def as_row(self) -> dict[str, Any]:
+        """The electorate as a value of OF_RUN."""
+        early = {str(node): epoch for node, epoch in self.joins.items() if epoch is not None}
+        return {"nodes": sorted(self.joins), "joins": early, "constant": sorted(self.constant)}
+
+
+@dataclass(frozen=True, slots=True)
+class Electorates:
+    """The electorate of each run, and of a row's run as a column."""
+
+    of: Mapping[int, Electorate]
+    of_row: Column
+
+    def is_observer(self) -> Column:
+        """Whether a row's node cannot have been a voter in the row's epoch. An unknown epoch never excludes it."""
+        if not any(each.joins for each in self.of.values()):
+            return fn.lit(False)
+        nodes, node = self.of_row["nodes"], fn.col("node")
+        is_early = fn.col("epoch") < self.of_row["joins"][node.cast("string")]
+        return (fn.size(nodes) > 0) & fn.coalesce(~fn.array_contains(nodes, node) | is_early, fn.lit(False))
+
     def may_be_observer(self) -> Column:
         """Whether some recorded set lacks a row's node."""
-        return ~fn.col("node").isin(*self.constant) if self.joins else fn.lit(False)
+        if not any(each.joins for each in self.of.values()):
+            return fn.lit(False)
+        return (fn.size(self.of_row["nodes"]) > 0) & ~fn.array_contains(self.of_row["constant"], fn.col("node"))
+
+    def only_set(self, settings: JudgeSettings) -> Column:
+        """The voters, if every recorded set is the same; empty otherwise, and where no set was recorded."""
+        return of_run({run: each.only_set() for run, each in self.of.items()}, "array<int>", settings)
 
 
-def electorate(batches: DataFrame, observations: DataFrame) -> Electorate:
-    """The run's electorate: one job, and a row for each distinct voter set to the driver."""
+def electorates(batches: DataFrame, observations: DataFrame, settings: JudgeSettings) -> Electorates:
+    """The runs' electorates: one job, and a row for each distinct voter set of a run to the driver."""
     logged = logged_voter_sets(batches).select(
+        RUN,
         fn.lit("log").alias("source"),
         "voters",
         fn.col("leader_epoch").alias("epoch"),
@@ -79,11 +101,23 @@ def electorate(batches: DataFrame, observations: DataFrame) -> Electorate:
     )
     claims = observations.where((fn.col("kind") == "claim") & fn.col("epoch").isNotNull())
     reported = claims.select(
-        fn.lit("claim").alias("source"), reported_voters().alias("voters"), "epoch", fn.col("time_ns").alias("order")
+        RUN,
+        fn.lit("claim").alias("source"),
+        reported_voters().alias("voters"),
+        "epoch",
+        fn.col("time_ns").alias("order"),
     )
-    named = logged.unionAll(reported.where("voters is not null")).groupBy("source", "voters")
-    first = named.agg(fn.min(fn.struct("epoch", "order")).alias("first")).select("source", "voters", "first.*")
-    return electorate_of([VoterSet(row.source, tuple(row.voters), row.epoch, row.order) for row in first.collect()])
+    named = logged.unionAll(reported.where("voters is not null")).groupBy(RUN, "source", "voters")
+    first = named.agg(fn.min(fn.struct("epoch", "order")).alias("first")).select(RUN, "source", "voters", "first.*")
+    sets: dict[int, list[VoterSet]] = {run: [] for run in settings.runs}
+    for row in first.collect():
+        sets[row[RUN]].append(VoterSet(row.source, tuple(row.voters), row.epoch, row.order))
+    return electorates_of({run: electorate_of(each) for run, each in sets.items()}, settings)
+
+
+def electorates_of(each: Mapping[int, Electorate], settings: JudgeSettings) -> Electorates:
+    """The electorates of these runs."""
+    return Electorates(each, of_run({run: one.as_row() for run, one in each.items()}, OF_RUN, settings))
 
 
 def electorate_of(sets: Sequence[VoterSet]) -> Electorate:
@@ -107,9 +141,9 @@ def _place(voter_set: VoterSet) -> tuple[int, int]:
 
 
 def logged_voter_sets(batches: DataFrame) -> DataFrame:
-    """(node, base_offset, leader_epoch, voters): every voter set of the quorum's logs, as a sorted array of ids."""
+    """(run, node, base_offset, leader_epoch, voters): every voter set of the quorum's logs, as sorted ids."""
     own = batches.where(is_of_quorum() & fn.col("voters").isNotNull())
-    return own.select("node", "base_offset", "leader_epoch", set_of_batch().alias("voters"))
+    return own.select(RUN, "node", "base_offset", "leader_epoch", set_of_batch().alias("voters"))
 
 
 def is_of_quorum() -> Column:

@@ -12,26 +12,27 @@ checks of the workload judge what operations returned.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+from checkers.framework.by_run import RUN, missing, of_run
 from checkers.framework.contract import Check, JudgeSettings, finding, quantities_of, quantity
-from checkers.framework.timeline import RunTimeline, nemesis_ops, timeline_of
+from checkers.framework.timeline import Timeline, nemesis_ops, timeline_of
 from harness.model.records.fault_intervals import fault_intervals, spans_of
 
 CHECK = "availability"
 MS_NS = 1_000_000
 SECOND_NS = 1_000_000_000
+SPANS = "array<array<bigint>>"
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
 
 
 def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
     """Whether any operation succeeded."""
     done = history.where((fn.col("process") >= 0) & (fn.col("type") == "ok"))
-    none = done.agg(fn.count("*").alias("done")).where((fn.col("done") == 0) & fn.lit(not settings.idle))
+    none = missing(done, settings).where(fn.lit(not settings.idle))
     return finding(none, CHECK, "no-progress", fn.lit("no operation of any client succeeded"), severity="unknown")
 
 
@@ -40,54 +41,59 @@ def quantities(history: DataFrame, observations: DataFrame, settings: JudgeSetti
     timeline = timeline_of(history, observations.limit(0), settings)
     ends = completions(history).where(fn.col("time_ns") > timeline.story_ns)
     parts = [counts(ends, timeline), gaps(ends, timeline), latencies(ends, fn.lit(""))]
-    spans = spans_of(fault_intervals(nemesis_ops(history), timeline.end_ns, settings.ops))
-    if spans:
-        parts.append(latencies(ends, fn.when(is_during(spans), "_in_faults").otherwise("_out_of_faults")))
+    spans = {
+        run: spans_of(fault_intervals(ops, timeline.of[run].end_ns, settings.ops))
+        for run, ops in nemesis_ops(history, settings).items()
+    }
+    if any(spans.values()):
+        of_row = of_run(spans, SPANS, settings)
+        place = fn.when(is_during(of_row), "_in_faults").otherwise("_out_of_faults")
+        parts.append(latencies(ends.where(fn.size(of_row) > 0), place))
     return reduce(DataFrame.unionAll, parts)
 
 
-def is_during(spans: Sequence[tuple[int, int]]) -> Column:
-    """Whether an operation was open during any of these spans, which are in order and disjoint."""
-    starts, ends = (fn.array(*(fn.lit(each[at]) for each in spans)) for at in (0, 1))
+def is_during(spans: Column) -> Column:
+    """Whether an operation was open during any of these spans, pairs of a begin and an end."""
     begun = fn.col("time_ns") - fn.col("latency_ns")
-    touched = fn.zip_with(starts, ends, lambda start, end: (begun <= end) & (fn.col("time_ns") >= start))
-    return fn.exists(touched, lambda touches: touches)
+    return fn.exists(spans, lambda span: (begun <= span[1]) & (fn.col("time_ns") >= span[0]))
 
 
 def completions(history: DataFrame) -> DataFrame:
     """Clients' completions with latency: a process has one open operation, so its previous row is the invocation."""
     clients = history.where(fn.col("process") >= 0)
-    own = Window.partitionBy("process").orderBy("index")
+    own = Window.partitionBy(RUN, "process").orderBy("index")
     latency = fn.when(fn.lag("type").over(own) == "invoke", fn.col("time_ns") - fn.lag("time_ns").over(own))
-    return clients.select("index", "time_ns", "type", "f", latency.alias("latency_ns")).where("type != 'invoke'")
+    return clients.select(RUN, "index", "time_ns", "type", "f", latency.alias("latency_ns")).where("type != 'invoke'")
 
 
-def counts(ends: DataFrame, timeline: RunTimeline) -> DataFrame:
+def counts(ends: DataFrame, timeline: Timeline) -> DataFrame:
     """How operations ended, throughput, and the first ok after the last heal."""
     numbers = [fn.count(fn.when(fn.col("type") == kind, 1)).alias(f"{kind}_count") for kind in ("ok", "fail", "info")]
     back = timeline.after_heal(fn.when(fn.col("type") == "ok", fn.col("time_ns"))).alias("back_ns")
-    row = ends.agg(fn.count("*").alias("ended"), *numbers, back).where("ended > 0")
-    recovered = fn.when(fn.lit(timeline.healed_ns is not None), fn.col("back_ns").isNotNull().cast("int"))
+    row = ends.groupBy(RUN).agg(fn.count("*").alias("ended"), *numbers, back).where("ended > 0")
+    recovered = fn.when(timeline.healed_ns.isNotNull(), fn.col("back_ns").isNotNull().cast("int"))
     measured = row.withColumns(
         {
             "ok_per_second": timeline.per(fn.col("ok_count"), SECOND_NS),
             "clients_recovered": recovered,
-            "clients_recover_ms": (fn.col("back_ns") - fn.lit(timeline.healed_ns)) / MS_NS,
+            "clients_recover_ms": (fn.col("back_ns") - timeline.healed_ns) / MS_NS,
         }
     )
     units = {"ok_count": "ops", "fail_count": "ops", "info_count": "ops", "ok_per_second": "ops/s"}
     return quantities_of(measured, CHECK, units | {"clients_recovered": "runs", "clients_recover_ms": "ms"})
 
 
-def gaps(ends: DataFrame, timeline: RunTimeline) -> DataFrame:
+def gaps(ends: DataFrame, timeline: Timeline) -> DataFrame:
     """The longest time without an ok, from the mark to the first and from the last to the end included."""
     ok = fn.col("type") == "ok"
-    before = Window.orderBy("index").rowsBetween(Window.unboundedPreceding, -1)
-    last_ok = fn.coalesce(fn.max(fn.when(ok, fn.col("time_ns"))).over(before), fn.lit(timeline.story_ns))
+    before = Window.partitionBy(RUN).orderBy("index").rowsBetween(Window.unboundedPreceding, -1)
+    last_ok = fn.coalesce(fn.max(fn.when(ok, fn.col("time_ns"))).over(before), timeline.story_ns)
     gap = fn.when(ok, fn.col("time_ns") - last_ok)
-    tail = timeline.end_ns - fn.coalesce(fn.max(fn.when(ok, fn.col("time_ns"))), fn.lit(timeline.story_ns))
-    row = ends.withColumn("gap", gap).agg(
-        fn.when(fn.count("*") > 0, fn.greatest(fn.max("gap"), tail) / MS_NS).alias("unavailable_ms_max")
+    tail = timeline.end_ns - fn.coalesce(fn.max(fn.when(ok, fn.col("time_ns"))), timeline.story_ns)
+    row = (
+        ends.withColumn("gap", gap)
+        .groupBy(RUN)
+        .agg(fn.when(fn.count("*") > 0, fn.greatest(fn.max("gap"), tail) / MS_NS).alias("unavailable_ms_max"))
     )
     return quantities_of(row, CHECK, {"unavailable_ms_max": "ms"})
 
@@ -97,10 +103,10 @@ def latencies(ends: DataFrame, place: Column) -> DataFrame:
     ok = ends.where((fn.col("type") == "ok") & fn.col("latency_ns").isNotNull())
     percentiles = fn.percentile("latency_ns", list(PERCENTILES.values()))
     names = fn.array(*map(fn.lit, PERCENTILES))
-    each = ok.groupBy("f", place.alias("place")).agg(percentiles.alias("ns"))
-    rows = each.select("f", "place", fn.explode(fn.arrays_zip(names.alias("name"), "ns")).alias("row"))
+    each = ok.groupBy(RUN, "f", place.alias("place")).agg(percentiles.alias("ns"))
+    rows = each.select(RUN, "f", "place", fn.explode(fn.arrays_zip(names.alias("name"), "ns")).alias("row"))
     name = fn.format_string("latency_%s%s_ms_%s", "f", "place", fn.col("row.name"))
     return quantity(rows, CHECK, name, fn.col("row.ns") / MS_NS, "ms")
 
 
-AVAILABILITY = Check(findings, quantities, judges="operation")
+AVAILABILITY = Check(findings, quantities, judges="operation", handles_many_runs=True)

@@ -6,15 +6,17 @@ recorded), or the event of After or Between never happened.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from operator import and_
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+from checkers.framework.by_run import RUN, of_run
 from checkers.framework.contract import Check, JudgeSettings, no_findings, quantity
 from checkers.framework.timeline import nemesis_ops
+from harness.model import Op
 from harness.model.measures import After, Between, Count, EpochGrowth, Event, Measure
 from harness.model.nemesis_ops import HEAL
 from harness.model.story import MARK, STORY_BEGINS
@@ -23,27 +25,35 @@ CHECK = "measures"
 MS_NS = 1_000_000
 IN_ORDER = ("time_ns", "position")
 
-Times = Mapping[str, int]
-"""When each mark was first reached, and when the last heal began, in run time."""
-
 
 def quantities(history: DataFrame, observations: DataFrame, rpcs: DataFrame, settings: JudgeSettings) -> DataFrame:
     """Every measure for which there is evidence, in one job."""
-    times = times_of(history, settings)
+    marks = times_of(history, settings)
+    times = of_run(marks, "map<string, bigint>", settings)
     tables = {"observations": observations, "rpcs": rpcs.withColumn("node", fn.col("source"))}
     empty = quantity(history.limit(0), CHECK, "", fn.lit(0), "")
     rows = [
         quantity(_value(measure, tables, times), CHECK, measure.name, fn.col("value"), measure.unit)
         for measure in settings.measures
-        if {measure.since, getattr(measure, "until", None)} - {None} <= times.keys()
+        if any(_named(measure) <= reached.keys() for reached in marks.values())
     ]
     return reduce(DataFrame.unionAll, rows, empty)
 
 
-def times_of(history: DataFrame, settings: JudgeSettings) -> Times:
-    """The nemesis's rows are few, and come to the driver. A run without the story's mark counts from its beginning."""
+def _named(measure: Measure) -> set[str]:
+    """The marks that a measure needs."""
+    return {measure.since, getattr(measure, "until", None) or measure.since}
+
+
+def times_of(history: DataFrame, settings: JudgeSettings) -> Mapping[int, Mapping[str, int]]:
+    """By run: when each mark was first reached, and when the last heal began, in run time."""
+    return {run: _times_of(ops, settings) for run, ops in nemesis_ops(history, settings).items()}
+
+
+def _times_of(operations: Iterable[Op], settings: JudgeSettings) -> Mapping[str, int]:
+    """A run without the story's mark counts from its beginning."""
     times: dict[str, int] = {}
-    for op in nemesis_ops(history):
+    for op in operations:
         if op.f == MARK:
             times.setdefault(op.value, op.time_ns)
         elif op.f in settings.ops.heals and op.error is None:
@@ -51,46 +61,53 @@ def times_of(history: DataFrame, settings: JudgeSettings) -> Times:
     return {STORY_BEGINS: 0} | times
 
 
-def _value(measure: Measure, tables: Mapping[str, DataFrame], times: Times) -> DataFrame:
-    """(value): one row, null without evidence."""
+def _value(measure: Measure, tables: Mapping[str, DataFrame], times: Column) -> DataFrame:
+    """(run, value): a row for each run that reached the marks, null without evidence."""
+    is_known = reduce(and_, (times[name].isNotNull() for name in sorted(_named(measure))))
+    tables = {name: table.where(is_known) for name, table in tables.items()}
     match measure:
         case Count(event=event):
             happened = _matches(event) & _within(measure, times)
-            seen = tables[event.table].agg(fn.count(fn.when(happened, 1)).alias("times"), fn.count("*").alias("rows"))
-            return seen.select(fn.when(fn.col("rows") > 0, fn.col("times")).alias("value"))
+            seen = (
+                tables[event.table]
+                .groupBy(RUN)
+                .agg(fn.count(fn.when(happened, 1)).alias("times"), fn.count("*").alias("rows"))
+            )
+            return seen.select(RUN, fn.when(fn.col("rows") > 0, fn.col("times")).alias("value"))
         case After(event=event):
             later = tables[event.table].where(_matches(event) & (fn.col("time_ns") > times[measure.since]))
-            return later.agg(((fn.min("time_ns") - times[measure.since]) / MS_NS).alias("value"))
+            return later.groupBy(RUN).agg(((fn.min("time_ns") - times[measure.since]) / MS_NS).alias("value"))
         case Between():
             return _between(measure, tables, times)
         case EpochGrowth():
             return _growth(measure, tables["observations"], times)
 
 
-def _between(measure: Between, tables: Mapping[str, DataFrame], times: Times) -> DataFrame:
+def _between(measure: Between, tables: Mapping[str, DataFrame], times: Column) -> DataFrame:
     then = fn.when(_matches(measure.then), fn.col("time_ns"))
-    after = Window.partitionBy("node").orderBy(*IN_ORDER).rowsBetween(1, Window.unboundedFollowing)
+    after = Window.partitionBy(RUN, "node").orderBy(*IN_ORDER).rowsBetween(1, Window.unboundedFollowing)
     rows = tables[measure.first.table].withColumn("next", fn.first(then, ignorenulls=True).over(after))
-    lengths = rows.where(_matches(measure.first) & _within(measure, times)).select(fn.col("next") - fn.col("time_ns"))
-    (length,) = lengths.columns
-    picked = fn.max(length) if measure.pick == "longest" else fn.min(length)
-    return lengths.agg((picked / MS_NS).alias("value"))
+    lengths = rows.where(_matches(measure.first) & _within(measure, times)).select(
+        RUN, (fn.col("next") - fn.col("time_ns")).alias("length")
+    )
+    picked = fn.max("length") if measure.pick == "longest" else fn.min("length")
+    return lengths.groupBy(RUN).agg((picked / MS_NS).alias("value"))
 
 
-def _growth(measure: EpochGrowth, observations: DataFrame, times: Times) -> DataFrame:
+def _growth(measure: EpochGrowth, observations: DataFrame, times: Column) -> DataFrame:
     """From the highest epoch at the beginning of the window, or the first one known, to the highest at its end."""
     own = observations if measure.node is None else observations.where(fn.col("node") == measure.node)
     before = fn.max(fn.when(fn.col("time_ns") <= times[measure.since], fn.col("epoch")))
     reached = fn.max(fn.when(fn.col("time_ns") <= _end(measure, times), fn.col("epoch")))
-    return own.agg((reached - fn.coalesce(before, fn.min("epoch"))).alias("value"))
+    return own.groupBy(RUN).agg((reached - fn.coalesce(before, fn.min("epoch"))).alias("value"))
 
 
-def _within(measure: Count | Between, times: Times) -> Column:
+def _within(measure: Count | Between, times: Column) -> Column:
     return (fn.col("time_ns") > times[measure.since]) & (fn.col("time_ns") <= _end(measure, times))
 
 
-def _end(measure: Count | Between | EpochGrowth, times: Times) -> int:
-    return (1 << 62) if measure.until is None else times[measure.until]
+def _end(measure: Count | Between | EpochGrowth, times: Column) -> Column:
+    return fn.lit(1 << 62) if measure.until is None else times[measure.until]
 
 
 def _matches(event: Event) -> Column:
@@ -98,4 +115,4 @@ def _matches(event: Event) -> Column:
     return reduce(and_, (fn.col(name).eqNullSafe(fn.lit(value)) for name, value in event.fields))
 
 
-MEASURES = Check(no_findings, quantities, reads=("history", "observations", "rpcs"))
+MEASURES = Check(no_findings, quantities, reads=("history", "observations", "rpcs"), handles_many_runs=True)

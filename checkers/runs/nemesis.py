@@ -32,4 +32,4 @@ def findings(history: DataFrame, _observations: DataFrame, _settings: JudgeSetti
     )
 
 
-NEMESIS_CHECK = Check(findings, judges="fault action")
+NEMESIS_CHECK = Check(findings, judges="fault action", handles_many_runs=True)

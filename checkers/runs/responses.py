@@ -13,6 +13,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
+from checkers.framework.by_run import RUN
 from checkers.framework.contract import Check, JudgeSettings, finding
 from checkers.framework.timeline import is_done
 from harness.model.faults.membership import ADD_VOTER, REMOVE_VOTER
@@ -42,13 +43,14 @@ def findings(history: DataFrame, _observations: DataFrame, _settings: JudgeSetti
 
 
 def comparisons(history: DataFrame) -> DataFrame:
-    """(index, time_ns, f, node, name, field, expected, found, holds): what was compared with a node's answer.
+    """(run, index, time_ns, f, node, name, field, expected, found, holds): what was compared with a node's answer.
 
     The nemesis's invocations are `info` too; they have no comparisons.
     """
     done = history.where(is_done(COMPARING))
     compared = fn.from_json(fn.get_json_object("value", "$.compared"), COMPARED)
     return done.select(
+        RUN,
         "index",
         "time_ns",
         "f",
@@ -62,4 +64,4 @@ def _of_tool_or(of_tool: str, other: str) -> Column:
     return fn.when(fn.col("f") == RUN_TOOL, of_tool).otherwise(other)
 
 
-RESPONSES = Check(findings)
+RESPONSES = Check(findings, handles_many_runs=True)

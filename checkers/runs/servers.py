@@ -12,14 +12,15 @@ findings.
 from __future__ import annotations
 
 import signal
-from functools import reduce
-from operator import or_
+from collections.abc import Iterable
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+from checkers.framework.by_run import RUN, of_run
 from checkers.framework.contract import Check, JudgeSettings, finding
 from checkers.framework.timeline import nemesis_ops
+from harness.model import Op
 from harness.model.quorum_states import State
 
 CHECK = "servers"
@@ -30,6 +31,8 @@ FROM_OUTSIDE = (
     "connection lost",
 )
 """How a server ends that something outside the run has ended; Java exits with 128 plus the signal's number."""
+
+ANY_NODE = "any"
 
 ANSWERS = ("transition", "claim", "denial")
 
@@ -55,25 +58,25 @@ def findings(history: DataFrame, observations: DataFrame, settings: JudgeSetting
 
 
 def exits(observations: DataFrame) -> DataFrame:
-    """(node, time_ns, detail, answered, last): the ends that were not requested.
+    """(run, node, time_ns, detail, answered, last): the ends that were not requested.
 
     answered: whether the server had answered or logged a state since its start. last: its last logged state and epoch.
     """
     kinds = ("started", "exited", *ANSWERS)
     seen = observations.where(fn.col("kind").isin(*kinds)).select(
-        "node", "time_ns", "position", "kind", "state", "epoch", "detail"
+        RUN, "node", "time_ns", "position", "kind", "state", "epoch", "detail"
     )
     in_order = ("time_ns", "position")
-    so_far = Window.partitionBy("node").orderBy(*in_order).rowsBetween(Window.unboundedPreceding, 0)
+    so_far = Window.partitionBy(RUN, "node").orderBy(*in_order).rowsBetween(Window.unboundedPreceding, 0)
     starts = fn.sum((fn.col("kind") == "started").cast("int")).over(so_far)
-    own = Window.partitionBy("node", "start").orderBy(*in_order).rowsBetween(Window.unboundedPreceding, 0)
+    own = Window.partitionBy(RUN, "node", "start").orderBy(*in_order).rowsBetween(Window.unboundedPreceding, 0)
     state = fn.when(fn.col("kind") == "transition", fn.struct("state", "epoch"))
     of_server = (
         seen.withColumn("start", starts)
         .withColumn("answered", fn.max(fn.col("kind").isin(*ANSWERS)).over(own))
         .withColumn("last", fn.last(state, ignorenulls=True).over(own))
     )
-    return of_server.where("kind = 'exited'").select("node", "time_ns", "detail", "answered", "last")
+    return of_server.where("kind = 'exited'").select(RUN, "node", "time_ns", "detail", "answered", "last")
 
 
 def is_from_outside() -> Column:
@@ -84,18 +87,24 @@ def is_from_outside() -> Column:
 
 def after_disk_fault(history: DataFrame, settings: JudgeSettings) -> Column:
     """Whether the node's disk had a fault before. A fault that failed names no nodes and may have hit any."""
+    first_ns = {run: first_disk_faults(ops, settings) for run, ops in nemesis_ops(history, settings).items()}
+    if not any(first_ns.values()):
+        return fn.lit(False)
+    since = of_run(first_ns, "map<string, bigint>", settings)
+    of_node, of_any = since[fn.col("node").cast("string")], since[ANY_NODE]
+    return fn.coalesce(fn.col("time_ns") >= fn.least(of_node, of_any), fn.lit(False))
+
+
+def first_disk_faults(operations: Iterable[Op], settings: JudgeSettings) -> dict[str, int]:
+    """When the first fault of each node's disk began, by node as text; ANY_NODE for one that does not say whose."""
     begun_ns = 0
-    first_ns: dict[int | None, int] = {}
-    for op in nemesis_ops(history):
+    first_ns: dict[str, int] = {}
+    for op in operations:
         if op.f in settings.ops.harms_disk:
-            for node in [None] if op.error else op.value.get("nodes", []):
-                first_ns.setdefault(node, begun_ns)
+            for node in [ANY_NODE] if op.error else op.value.get("nodes", []):
+                first_ns.setdefault(str(node), begun_ns)
         begun_ns = op.time_ns
-    hit = [
-        (fn.lit(node is None) | (fn.col("node") == fn.lit(node))) & (fn.col("time_ns") >= since_ns)
-        for node, since_ns in first_ns.items()
-    ]
-    return reduce(or_, hit, fn.lit(False))
+    return first_ns
 
 
-SERVERS = Check(findings)
+SERVERS = Check(findings, handles_many_runs=True)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
+from checkers.framework.by_run import RUN
 from checkers.transactions.edges import writes
 from checkers.transactions.rules import transaction_finding
 
@@ -25,39 +26,41 @@ HANGING_SECONDS = 25
 
 
 def ended_records(effects: DataFrame, records: DataFrame) -> DataFrame:
-    """(key, value, writer, writer_end, writer_status, record, end): each record of a log's transactions as text,
+    """(run, key, value, writer, writer_end, writer_status, record, end): each record of a log's transactions as text,
     and the marker after it in the logs: `commit`, `abort`, `none`, `both` if two disagree; null without a log."""
     behind = (
-        Window.partitionBy("node", "topic", "partition", "producer_id")
+        Window.partitionBy(RUN, "node", "topic", "partition", "producer_id")
         .orderBy("offset")
         .rowsBetween(1, Window.unboundedFollowing)
     )
     each = records.where("producer_id >= 0").withColumn("marker", fn.first("marker", ignorenulls=True).over(behind))
     key = fn.concat_ws("-", "topic", "partition").alias("key")
-    by_log = each.where("value is not null").groupBy(key, "value").agg(fn.collect_set("marker").alias("markers"))
+    by_log = each.where("value is not null").groupBy(RUN, key, "value").agg(fn.collect_set("marker").alias("markers"))
     one = fn.when(fn.size("markers") == 1, fn.get("markers", fn.lit(0))).when(fn.size("markers") == 0, "none")
     one = fn.when(fn.size("markers") > 1, "both").otherwise(one)
-    sent = writes(effects).where("form = 'log'").join(by_log, ["key", "value"], "left")
+    # A run whose logs were not kept is not resolved.
+    of_logged = writes(effects).where("form = 'log'").join(records.select(RUN).distinct(), RUN, "left_semi")
+    sent = of_logged.join(by_log, [RUN, "key", "value"], "left")
     record = fn.concat("key", fn.lit("="), "value").alias("record")
-    return sent.select("key", "value", "writer", "writer_end", "writer_status", record, one.alias("end"))
+    return sent.select(RUN, "key", "value", "writer", "writer_end", "writer_status", record, one.alias("end"))
 
 
 def outcomes(ended: DataFrame) -> DataFrame:
-    """(writer, writer_end, writer_status, logged, committed, aborted): for each transaction that sent to a log, a
+    """(run, writer, writer_end, writer_status, logged, committed, aborted): for each transaction that sent to a log, a
     record that is in some log, one that the brokers committed, and one that they aborted; null for none."""
     committed = fn.min(fn.when(fn.col("end") == "commit", fn.col("record"))).alias("committed")
     aborted = fn.min(fn.when(fn.col("end") == "abort", fn.col("record"))).alias("aborted")
     logged = fn.min(fn.when(fn.col("end").isNotNull(), fn.col("record"))).alias("logged")
-    return ended.groupBy("writer", "writer_end", "writer_status").agg(logged, committed, aborted)
+    return ended.groupBy(RUN, "writer", "writer_end", "writer_status").agg(logged, committed, aborted)
 
 
 def hanging_records(ended: DataFrame, history: DataFrame) -> DataFrame:
     """The records without a marker, with `seconds` from their transaction's completion to the end of the history."""
-    last = history.agg(fn.max("time_ns").alias("last_ns"))
-    ends = history.select(fn.col("index").alias("writer_end"), "time_ns")
+    last = history.groupBy(RUN).agg(fn.max("time_ns").alias("last_ns"))
+    ends = history.select(RUN, fn.col("index").alias("writer_end"), "time_ns")
     seconds = ((fn.col("last_ns") - fn.col("time_ns")) / 1e9).alias("seconds")
-    still_open = ended.where("end = 'none'").join(ends, "writer_end", "inner").crossJoin(last)
-    return still_open.select("key", "writer", "writer_end", "record", seconds).where(
+    still_open = ended.where("end = 'none'").join(ends, [RUN, "writer_end"], "inner").join(last, RUN, "inner")
+    return still_open.select(RUN, "key", "writer", "writer_end", "record", seconds).where(
         fn.col("seconds") >= HANGING_SECONDS
     )
 
@@ -67,8 +70,8 @@ def resolve(effects: DataFrame, outcomes: DataFrame) -> DataFrame:
     whole = outcomes.where("writer_status = 'info' and (committed is null or aborted is null)")
     status = fn.when(fn.col("committed").isNotNull(), "ok").when(fn.col("aborted").isNotNull(), "fail")
     effects_of = fn.explode(fn.array(fn.lit("wrote"), fn.lit("fence"))).alias("what")
-    known = whole.select(fn.col("writer").alias("txn"), effects_of, status.alias("resolved"))
-    joined = effects.join(known, ["txn", "what"], "left")
+    known = whole.select(RUN, fn.col("writer").alias("txn"), effects_of, status.alias("resolved"))
+    joined = effects.join(known, [RUN, "txn", "what"], "left")
     return joined.withColumn("status", fn.coalesce("resolved", "status")).select(*effects.columns)
 
 
@@ -85,7 +88,7 @@ def torn_by_logs(outcomes: DataFrame) -> DataFrame:
 def hanging_transactions(hanging: DataFrame) -> DataFrame:
     """Transactions with records without a marker."""
     rounded = fn.round(fn.min("seconds")).cast("int").alias("seconds")
-    each = hanging.groupBy("writer", "writer_end").agg(
+    each = hanging.groupBy(RUN, "writer", "writer_end").agg(
         fn.min("key").alias("key"), fn.min("record").alias("record"), rounded
     )
     words = (
@@ -99,7 +102,7 @@ def resolved_outcomes(outcomes: DataFrame) -> DataFrame:
     """One finding that counts the outcomes of transactions with an unknown one; none without such transactions."""
     unknown = outcomes.where("writer_status = 'info'")
     has_committed, has_aborted = fn.col("committed").isNotNull(), fn.col("aborted").isNotNull()
-    counted = unknown.agg(
+    counted = unknown.groupBy(RUN).agg(
         fn.count("*").alias("all"),
         fn.count_if(has_committed).alias("were_committed"),
         fn.count_if(has_aborted & ~has_committed).alias("were_aborted"),

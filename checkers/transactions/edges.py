@@ -18,14 +18,15 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+from checkers.framework.by_run import RUN
 from checkers.transactions.cycles import LOG_WW, PROCESS, RW, WR, WW
 from checkers.transactions.events import NOWHERE
 
-VERSION = ("form", "key", "value")
+VERSION = (RUN, "form", "key", "value")
 
 
 def writes(effects: DataFrame) -> DataFrame:
-    """(form, key, value, writer, writer_end, writer_status, was_fenced, is_last): each value that was written once.
+    """(run, form, key, value, writer, writer_end, writer_status, was_fenced, is_last): each value written once.
 
     The writer of a value that was written twice is ambiguous.
     """
@@ -37,15 +38,15 @@ def writes(effects: DataFrame) -> DataFrame:
 
 
 def positions(effects: DataFrame) -> DataFrame:
-    """(form, key, value, position, observer): each version's positions in effects, and the first observer of each."""
+    """(run, form, key, value, position, observer): each version's positions, and the first observer of each."""
     known = effects.where("value is not null and position >= 0")
     return known.groupBy(*VERSION, "position").agg(fn.min("txn").alias("observer"))
 
 
 def versions(effects: DataFrame) -> DataFrame:
-    """(form, key, value, position, writer, following, following_writer, is_first), in order."""
+    """(run, form, key, value, position, writer, following, following_writer, is_first), in order."""
     committed_writes = writes(effects).where("writer_status != 'fail'")
-    in_order = Window.partitionBy("form", "key").orderBy("position", "value")
+    in_order = Window.partitionBy(RUN, "form", "key").orderBy("position", "value")
     return (
         agreed(positions(effects))
         .join(committed_writes, [*VERSION], "inner")
@@ -63,14 +64,14 @@ def versions(effects: DataFrame) -> DataFrame:
 def agreed(positions: DataFrame) -> DataFrame:
     """The positions of keys on whose order all reads agree; other keys yield no edges."""
     of_version, of_place, of_key = (
-        Window.partitionBy(*own) for own in (VERSION, ("form", "key", "position"), ("form", "key"))
+        Window.partitionBy(*own) for own in (VERSION, (RUN, "form", "key", "position"), (RUN, "form", "key"))
     )
     counted = positions.withColumn("most", fn.greatest(fn.count("*").over(of_version), fn.count("*").over(of_place)))
     return counted.withColumn("most", fn.max("most").over(of_key)).where("most = 1").drop("most", "observer")
 
 
 def edges(transactions: DataFrame, effects: DataFrame) -> DataFrame:
-    """(source, target, kind, key, value, following): every edge but those of real time."""
+    """(run, source, target, kind, key, value, following): every edge but those of real time."""
     known = versions(effects).localCheckpoint()
     reads = effects.where("what = 'saw' and last and status != 'fail'")
     kinds = [ww(known), wr(effects, reads), rw(known, reads), rw_of_nothing(known, reads), process(transactions)]
@@ -98,17 +99,18 @@ def rw(known: DataFrame, reads: DataFrame) -> DataFrame:
 
 def rw_of_nothing(known: DataFrame, reads: DataFrame) -> DataFrame:
     """From readers that saw no version yet to the first version's writer."""
-    nothing = reads.where((fn.col("position") == NOWHERE) & (fn.col("form") != "log")).select("form", "key", "txn")
-    first = known.where("is_first").select("form", "key", fn.col("value").alias("following"), "writer")
-    read = nothing.join(first, ["form", "key"], "inner").withColumn("value", fn.lit(None))
+    nothing = reads.where((fn.col("position") == NOWHERE) & (fn.col("form") != "log")).select(RUN, "form", "key", "txn")
+    first = known.where("is_first").select(RUN, "form", "key", fn.col("value").alias("following"), "writer")
+    read = nothing.join(first, [RUN, "form", "key"], "inner").withColumn("value", fn.lit(None))
     return edge(read, "txn", "writer", fn.lit(RW))
 
 
 def process(transactions: DataFrame) -> DataFrame:
     """From each transaction of a process to its next."""
-    own = Window.partitionBy("process").orderBy("txn")
+    own = Window.partitionBy(RUN, "process").orderBy("txn")
     took_place = transactions.where("f = 'txn' and status != 'fail'")
     pairs = took_place.select(
+        RUN,
         "txn",
         fn.lead("txn").over(own).alias("after"),
         fn.col("process").cast("string").alias("key"),
@@ -121,5 +123,5 @@ def edge(frame: DataFrame, source: str, target: str, kind: Column) -> DataFrame:
     """One edge for each row with two different ends."""
     ends = fn.col(source).alias("source"), fn.col(target).alias("target")
     description = (fn.col(name).cast("string").alias(name) for name in ("key", "value", "following"))
-    edges = frame.select(*ends, kind.cast("int").alias("kind"), *description)
+    edges = frame.select(RUN, *ends, kind.cast("int").alias("kind"), *description)
     return edges.where("source is not null and target is not null and source != target")

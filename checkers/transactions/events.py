@@ -35,6 +35,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from checkers.framework.by_run import RUN, runs_with
+from checkers.framework.contract import JudgeSettings
 from checkers.kafka_log.zombies import is_fenced
 
 NOWHERE = -1
@@ -42,6 +44,7 @@ NOWHERE = -1
 
 EFFECTS = pa.schema(
     [
+        ("run", pa.int32()),
         ("txn", pa.int64()),
         ("end", pa.int64()),
         ("status", pa.string()),
@@ -56,26 +59,30 @@ EFFECTS = pa.schema(
     ]
 )
 
+STATUS = 2
+"""The place of the status among txn, end, status and fenced."""
+
 FORM_OF_WRITE: Mapping[str, str] = {"append": "list", "w": "register", "send": "log"}
 
 MicroOp = Sequence[Any]
 MicroOps = Sequence[MicroOp]
 Effect = tuple[str, str, str | None, str | None, int | None, int, bool]
-"""Everything but txn, end, status and fenced, in the schema's order."""
+"""Everything but run, txn, end, status and fenced, in the schema's order."""
 
 
 def transactions(history: DataFrame) -> DataFrame:
-    """(txn, end, status, fenced, process, f, key, value): each transaction and drain; one without an end is info.
+    """(run, txn, end, status, fenced, process, f, key, value): each transaction and drain; one without an end is info.
 
     fenced is whether its error means that its producer was fenced. value is that of the completion if it has one, else
     that of the invocation.
     """
-    own = Window.partitionBy("process").orderBy("index")
+    own = Window.partitionBy(RUN, "process").orderBy("index")
     rows = history.where((fn.col("process") >= 0) & fn.col("f").isin("txn", "drain"))
     after = {name: fn.lead(name).over(own) for name in ("index", "type", "error", "value")}
     paired = rows.select("*", *(column.alias(f"{name}_after") for name, column in after.items()))
     ended = fn.col("type_after") != "invoke"
     return paired.where("type = 'invoke'").select(
+        RUN,
         fn.col("index").alias("txn"),
         fn.when(ended, fn.col("index_after")).alias("end"),
         fn.coalesce(fn.when(ended, fn.col("type_after")), fn.lit("info")).alias("status"),
@@ -87,21 +94,24 @@ def transactions(history: DataFrame) -> DataFrame:
     )
 
 
-def effects(operations: DataFrame) -> DataFrame:
+def effects(operations: DataFrame, settings: JudgeSettings) -> DataFrame:
     """The effects of these transactions, with the columns of EFFECTS."""
     # A read of [1, 7] is of a list or of one version of a register; the history's writes distinguish them.
-    registers = not operations.where(fn.col("value").rlike(r'\[\s*"w"\s*,')).isEmpty()
-    columns = operations.select("txn", "end", "status", "fenced", "f", "key", "value")
+    registers = runs_with(operations.where(fn.col("value").rlike(r'\[\s*"w"\s*,')), settings)
+    columns = operations.select(RUN, "txn", "end", "status", "fenced", "f", "key", "value")
     return columns.mapInArrow(partial(_read, registers=registers), from_arrow_schema(EFFECTS))
 
 
-def _read(batches: Iterator[pa.RecordBatch], registers: bool) -> Iterator[pa.RecordBatch]:
+def _read(batches: Iterator[pa.RecordBatch], registers: frozenset[int]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows: list[tuple] = []
-        for txn, end, status, fenced, f, key, encoded in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
+        for run, *own, f, key, encoded in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
+            status = own[STATUS]
             value = json.loads(encoded or "null") or []
-            effects_of = of_drain(key, value, status) if f == "drain" else of_transaction(value, status, registers)
-            rows += ((txn, end, status, fenced, *effect) for effect in effects_of)
+            effects_of = (
+                of_drain(key, value, status) if f == "drain" else of_transaction(value, status, run in registers)
+            )
+            rows += ((run, *own, *effect) for effect in effects_of)
         columns = list(zip(*rows, strict=True)) or [()] * len(EFFECTS)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, EFFECTS, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=EFFECTS)

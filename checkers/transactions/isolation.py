@@ -36,10 +36,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from checkers.framework.by_run import RUN, missing
 from checkers.framework.contract import Check, JudgeSettings, finding, quantity
 from checkers.framework.timeline import is_done
 from checkers.kafka_log.zombies import zombie_writes
 from checkers.kernels.cycles import real_time
+from checkers.kernels.rows import Rows
 from checkers.transactions.broker_log import (
     ended_records,
     hanging_records,
@@ -63,7 +65,7 @@ WRITE_MICRO_OP = r'\[\s*"(append|w|send)"\s*,'
 
 EDGE_NAMES = {WW: "ww", LOG_WW: "ww", WR: "wr", RW: "rw", PROCESS: "process", REALTIME: "realtime"}
 
-EDGES = pa.schema([("source", pa.int64()), ("target", pa.int64()), ("kind", pa.int32())])
+EDGES = pa.schema([("run", pa.int32()), ("source", pa.int64()), ("target", pa.int64()), ("kind", pa.int32())])
 STEPS = pa.schema(
     [("cycle", pa.int32()), ("name", pa.string()), ("severity", pa.string()), ("step", pa.int32()), *EDGES]
 )
@@ -72,7 +74,7 @@ STEPS = pa.schema(
 def findings(history: DataFrame, records: DataFrame, settings: JudgeSettings) -> DataFrame:
     """Every violated rule, and what could not be checked; records are those of the brokers' logs, if they were kept."""
     operations = transactions(history).localCheckpoint()
-    seen = effects(operations).localCheckpoint()
+    seen = effects(operations, settings).localCheckpoint()
     by_logs, hanging = [], None
     if not records.isEmpty():
         known = ended_records(seen, records).localCheckpoint()
@@ -87,53 +89,60 @@ def findings(history: DataFrame, records: DataFrame, settings: JudgeSettings) ->
     sent = record_outcomes(seen).localCheckpoint()
     found = [*by_logs, *(rule(seen) for rule in RULES), *(rule(sent) for rule in RULES_OF_LOGS)]
     # No drain gets past a hanging transaction.
-    found.append(not_drained(sent if hanging is None else sent.join(hanging, "key", "left_anti")))
-    cycles_found = cyclic(operations, edges(operations, seen).localCheckpoint())
+    found.append(not_drained(sent if hanging is None else sent.join(hanging, [RUN, "key"], "left_anti")))
+    cycles_found = cyclic(operations, edges(operations, seen).localCheckpoint(), settings)
     return reduce(DataFrame.unionAll, [cycles_found, *found, no_progress(operations, settings)])
 
 
 def by_zombies(known: DataFrame, records: DataFrame) -> DataFrame:
     """Writes of fenced producers in the brokers' logs."""
-    sent = known.select("key", "value", fn.col("writer").alias("call"), fn.col("writer_end").alias("end"))
+    sent = known.select(RUN, "key", "value", fn.col("writer").alias("call"), fn.col("writer_end").alias("end"))
     return zombie_writes(records, sent, CHECK)
 
 
 def no_progress(operations: DataFrame, settings: JudgeSettings) -> DataFrame:
     """One unknown if a workload that should do something never wrote: such a run proves nothing."""
     done = operations.where("f = 'txn' and status = 'ok'").where(fn.col("value").rlike(WRITE_MICRO_OP))
-    none = done.agg(fn.count("*").alias("done"))
-    none = none.where((fn.col("done") == 0) & fn.lit(not settings.idle))
+    none = missing(done, settings).where(fn.lit(not settings.idle))
     return finding(none, CHECK, "no-progress", fn.lit("no transaction with a write ended in ok"), severity="unknown")
 
 
 def quantities(history: DataFrame, records: DataFrame, settings: JudgeSettings) -> DataFrame:  # noqa: ARG001
     """writers_open_at_heal: how many transactions with writes were open when faults were healed."""
-    heals = history.where(is_done(settings.ops.heals)).select(fn.col("index").alias("heal"))
+    heals = history.where(is_done(settings.ops.heals)).select(
+        fn.col(RUN).alias("of_run"), fn.col("index").alias("heal")
+    )
     writers = transactions(history).where(fn.col("f") == "txn").where(fn.col("value").rlike(WRITE_MICRO_OP))
     is_open = (fn.col("txn") < fn.col("heal")) & (fn.coalesce("end", fn.col("heal") + 1) > fn.col("heal"))
-    counted = heals.join(writers, is_open, "left").agg(
-        fn.countDistinct("txn").alias("open"), fn.count("*").alias("heals")
+    is_open &= fn.col(RUN) == fn.col("of_run")
+    counted = (
+        heals.join(writers, is_open, "left")
+        .groupBy(fn.col("of_run").alias(RUN))
+        .agg(fn.countDistinct("txn").alias("open"), fn.count("*").alias("heals"))
     )
     return quantity(counted.where("heals > 0"), CHECK, "writers_open_at_heal", fn.col("open"), "transactions")
 
 
-def cyclic(operations: DataFrame, dependencies: DataFrame) -> DataFrame:
+def cyclic(operations: DataFrame, dependencies: DataFrame, settings: JudgeSettings) -> DataFrame:
     """The shortest cycle of each class in each component."""
     took_place = operations.where("f = 'txn' and status != 'fail'")
-    begins = took_place.select("txn", fn.col("txn").alias("at"), fn.lit(BEGINS).alias("kind"))
-    ends = took_place.where("status = 'ok'").select("txn", "end", fn.lit(ENDS))
-    rows = dependencies.select("source", "target", "kind").distinct().unionAll(begins).unionAll(ends)
-    # A cycle may span all keys, so one worker gets all edges, as three numbers each.
-    steps = rows.coalesce(1).mapInArrow(_cycles, from_arrow_schema(STEPS)).localCheckpoint()
+    begins = took_place.select(RUN, "txn", fn.col("txn").alias("at"), fn.lit(BEGINS).alias("kind"))
+    ends = took_place.where("status = 'ok'").select(RUN, "txn", "end", fn.lit(ENDS))
+    rows = dependencies.select(RUN, "source", "target", "kind").distinct().unionAll(begins).unionAll(ends)
+    # A cycle may span all keys of a run, so one worker gets all its edges, as four numbers each.
+    whole = rows.coalesce(1) if len(settings.runs) == 1 else rows.repartition(RUN)
+    steps = whole.mapInArrow(_cycles, from_arrow_schema(STEPS)).localCheckpoint()
     described = [fn.min_by(name, "key").alias(name) for name in ("key", "value", "following")]
-    words = dependencies.groupBy("source", "target", "kind").agg(*described)
-    ends_of = took_place.select(fn.col("txn").alias("source"), "end")
-    described_steps = steps.join(words, ["source", "target", "kind"], "left").join(ends_of, "source", "left")
+    words = dependencies.groupBy(RUN, "source", "target", "kind").agg(*described)
+    ends_of = took_place.select(RUN, fn.col("txn").alias("source"), "end")
+    described_steps = steps.join(words, [RUN, "source", "target", "kind"], "left").join(
+        ends_of, [RUN, "source"], "left"
+    )
     by_step = fn.array_sort(
         fn.collect_list(fn.struct("step", in_words().alias("words"), as_evidence().alias("evidence")))
     )
     evidence_steps = fn.transform(by_step, lambda step: step["evidence"])
-    cycle = described_steps.groupBy("cycle", "name", "severity").agg(
+    cycle = described_steps.groupBy(RUN, "cycle", "name", "severity").agg(
         fn.concat_ws("; ", fn.transform(by_step, lambda step: step["words"])).alias("words"),
         fn.to_json(fn.struct(fn.lit(KINDS[Cycle]).alias("kind"), evidence_steps.alias("steps"))).alias("evidence"),
         fn.array_sort(fn.array_compact(fn.flatten(fn.collect_list(fn.array("source", "end"))))).alias("witnesses"),
@@ -165,9 +174,20 @@ def in_words() -> Column:
 
 
 def _cycles(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The steps of all cycles, from all edges, begins and ends."""
+    """The steps of all cycles, from all edges, begins and ends of whole runs."""
     table = pa.Table.from_batches([batch.cast(EDGES) for batch in batches], EDGES)
-    source, target, kind = (column.to_numpy() for column in table.columns)
+    run, *columns = (column.to_numpy() for column in table.columns)
+    rows: list[tuple] = []
+    for each in np.unique(run).tolist():
+        rows += _cycles_of(each, *(column[run == each] for column in columns))
+    arrays = list(zip(*rows, strict=True)) or [()] * len(STEPS)
+    yield pa.RecordBatch.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(arrays, STEPS, strict=True)], schema=STEPS
+    )
+
+
+def _cycles_of(run: int, source: Rows, target: Rows, kind: Rows) -> Iterator[tuple]:
+    """The steps of a run's cycles, as rows of STEPS."""
     names, source = np.unique(source, return_inverse=True)
     is_edge = kind > 0
     at = np.flatnonzero(~is_edge)
@@ -176,15 +196,10 @@ def _cycles(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     sources = np.concatenate([source[is_edge], before])
     targets = np.concatenate([np.searchsorted(names, target[is_edge]), after])
     kinds = np.concatenate([kind[is_edge].astype(np.int64), np.full(len(before), REALTIME)])
-    rows = []
     for number, cycle in enumerate(cycles(len(names), sources, targets, kinds)):
         nodes = [int(names[node]) for node in cycle.nodes]
         steps = zip(nodes, [*nodes[1:], nodes[0]], cycle.kinds, strict=True)
-        rows += [(number, cycle.name, cycle.severity, *(step, *edge)) for step, edge in enumerate(steps)]
-    columns = list(zip(*rows, strict=True)) or [()] * len(STEPS)
-    yield pa.RecordBatch.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(columns, STEPS, strict=True)], schema=STEPS
-    )
+        yield from ((number, cycle.name, cycle.severity, step, run, *edge) for step, edge in enumerate(steps))
 
 
-TRANSACTIONS = Check(findings, quantities, reads=("history", "records"), judges="operation")
+TRANSACTIONS = Check(findings, quantities, reads=("history", "records"), judges="operation", handles_many_runs=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
+from checkers.framework.by_run import RUN
 from checkers.framework.contract import finding
 from checkers.kafka_log import zombies
 from checkers.transactions.edges import VERSION, positions, writes
@@ -97,11 +98,11 @@ def contradictions(effects: DataFrame) -> DataFrame:
 def record_outcomes(effects: DataFrame) -> DataFrame:
     """Each record sent to a log, whether it was read, and whether its log was drained after it."""
     known = reads(effects, "saw", "own", "drained").select(*VERSION).distinct().withColumn("seen", fn.lit(True))
-    drains = effects.where("what = 'drained' and value is null").groupBy("key").agg(fn.max("txn").alias("drain"))
-    sent = writes(effects).where("form = 'log'").join(known, [*VERSION], "left").join(drains, "key", "left")
+    drains = effects.where("what = 'drained' and value is null").groupBy(RUN, "key").agg(fn.max("txn").alias("drain"))
+    sent = writes(effects).where("form = 'log'").join(known, [*VERSION], "left").join(drains, [RUN, "key"], "left")
     drained_after = fn.col("drain") > fn.coalesce("writer_end", "writer")
     return sent.select(
-        *("key", "value", "writer", "writer_end", "writer_status", "drain"),
+        *(RUN, "key", "value", "writer", "writer_end", "writer_status", "drain"),
         fn.col("seen").isNotNull().alias("was_read"),
         fn.coalesce(drained_after, fn.lit(False)).alias("was_drained"),
     )
@@ -111,7 +112,7 @@ def torn_transactions(record_outcomes: DataFrame) -> DataFrame:
     """A transaction is visible as a whole or not at all."""
     record = fn.concat("key", fn.lit("="), "value")
     missing = fn.col("was_drained") & ~fn.col("was_read")
-    each = record_outcomes.groupBy("writer", "writer_end").agg(
+    each = record_outcomes.groupBy(RUN, "writer", "writer_end").agg(
         fn.min(fn.when(fn.col("was_read"), record)).alias("here"), fn.min(fn.when(missing, record)).alias("gone")
     )
     torn = each.where("here is not null and gone is not null").withColumn("key", fn.lit(None))
@@ -130,7 +131,7 @@ def lost_writes(record_outcomes: DataFrame) -> DataFrame:
 
 def not_drained(record_outcomes: DataFrame) -> DataFrame:
     """Without a drain it is unknown which records a log lacks."""
-    open_keys = record_outcomes.where("writer_status = 'ok' and not was_drained").groupBy("key")
+    open_keys = record_outcomes.where("writer_status = 'ok' and not was_drained").groupBy(RUN, "key")
     words = "cannot check whether T{writer} and later transactions are in the log of {key}: no drain began after it"
     frame = open_keys.agg(fn.min("writer").alias("writer"))
     return transaction_finding(frame, "not-drained", words, "writer", severity="unknown")
@@ -150,7 +151,7 @@ def positions_differ(effects: DataFrame) -> DataFrame:
 
 def values_differ(effects: DataFrame) -> DataFrame:
     """A position has one version."""
-    at = positions(effects).groupBy("form", "key", "position").agg(*_ends("value"), fn.count("*").alias("times"))
+    at = positions(effects).groupBy(RUN, "form", "key", "position").agg(*_ends("value"), fn.count("*").alias("times"))
     words = "a position has one version: at {position} of {key} T{one} has {low}, T{other} has {high}"
     return transaction_finding(at.where("times > 1"), "incompatible-order", words, "one", "other")
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from harness import plugins
 from harness.judging.describe import describe
 from harness.judging.inputs import inputs_of_run
+from harness.judging.prepared import PreparedRun, prepare, side_of_plan
 from harness.model import Finding, Verdict
 from harness.model.plurals import counted
 from harness.model.records.finding import most_severe_first, verdict_of
-from harness.model.scenario import Expectation, Scenario, Side, alternatives
+from harness.model.scenario import Expectation, Scenario, alternatives
 from harness.planning.plan import Plan
 from results.data import ReportData, SideData
 from results.files import write_text
@@ -28,10 +29,10 @@ from results.reading.sides import read_side
 from results.report import write_report
 from results.run_verdict import ExpectationResult, RunVerdict, SideResult, write_verdict
 from results.store import RunDirectory
-from results.tables import merge_tables
 
 if TYPE_CHECKING:
     from checkers.framework.session import SparkSession
+    from checkers.run_checks import CheckResults
 
 
 def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
@@ -40,28 +41,30 @@ def judge_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
     Raises BadInput where its plan or tables cannot be read.
     """
     run_verdict = verdict_on_run(run, spark)
+    keep_verdict(run, run_verdict)
+    return run_verdict
+
+
+def keep_verdict(run: RunDirectory, run_verdict: RunVerdict) -> None:
+    """Write findings, verdict, JUnit and report of a run into its directory."""
     write_verdict(run, run_verdict)
     write_text(run.junit, junit([run_verdict]))
     write_run_report(run, run_verdict)
     run.enter("judged", datetime.now(UTC))
-    return run_verdict
 
 
 def verdict_on_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
     """Check a recorded run. Raises BadInput where its plan or tables cannot be read."""
-    from checkers.framework.contract import JudgeSettings
-    from checkers.run_checks import judge
-    from checkers.runs.measures import CHECK as MEASURES_OF_SIDE
-    from checkers.runs.measures import MEASURES
+    from checkers.run_checks import judge_runs
 
-    plan = Plan.read(run.plan)
-    inputs = inputs_of_run(run, plan)
-    merge_tables(run)
-    side = _side_of_plan(plan)
-    measures = side.measures if side else ()
-    settings = JudgeSettings(node_rules=inputs.rules, idle=inputs.idle, ops=plugins.ops(), measures=measures)
-    checks = {name: plugins.check(name) for name in inputs.checks}
-    results = judge(run.path, {**checks, **({MEASURES_OF_SIDE: MEASURES} if measures else {})}, settings, spark)
+    prepared = prepare(run)
+    (results,) = judge_runs([prepared.chunks], prepared.checks, prepared.settings, spark, [prepared.measures])
+    return verdict_from(prepared, results)
+
+
+def verdict_from(prepared: PreparedRun, results: CheckResults) -> RunVerdict:
+    """The verdict on a run that follows from the results of its checks."""
+    run, plan, inputs = prepared.run, prepared.plan, prepared.inputs
     findings = _in_order(plan, (*results.findings, *_interrupted(run)))
     expectations = _expectations(plan, {quantity.name: quantity.value for quantity in results.quantities}, findings)
     verdict = verdict_of(findings)
@@ -70,7 +73,7 @@ def verdict_on_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
         verdict=verdict,
         summary=run_summary(verdict, findings, expectations),
         headline=run_headline(plan, findings, expectations),
-        description=describe(run, plan, inputs.label, {name: each.judges for name, each in checks.items()}),
+        description=describe(run, plan, inputs.label, {name: each.judges for name, each in prepared.checks.items()}),
         checks=inputs.checks,
         findings=findings,
         quantities=results.quantities,
@@ -152,7 +155,7 @@ def side_of(run: RunDirectory, run_verdict: RunVerdict, name: str = "") -> SideD
 
 def _in_order(plan: Plan, findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The most severe first, and of these, in their order, those that the scenario's side is expected to have."""
-    side = _side_of_plan(plan)
+    side = side_of_plan(plan)
     breaks = side.expected_findings if side else ()
     rank = {name: number for number, name in enumerate(breaks)}
     return most_severe_first(sorted(findings, key=lambda finding: rank.get(finding.name, len(rank))))
@@ -168,7 +171,7 @@ def _interrupted(run: RunDirectory) -> tuple[Finding, ...]:
 def _expectations(
     plan: Plan, measured: Mapping[str, float], findings: Sequence[Finding]
 ) -> tuple[ExpectationResult, ...]:
-    side = _side_of_plan(plan)
+    side = side_of_plan(plan)
     if side is None:
         return ()
     bad = plugins.scenario(plan.scenario or "").bad
@@ -205,7 +208,7 @@ def _compare(expectation: Expectation, measured: Mapping[str, float], expected: 
 
 def run_headline(plan: Plan, findings: Sequence[Finding], expectations: Sequence[ExpectationResult]) -> str:
     """The headline of a run, by its side of its scenario if it has one."""
-    side = _side_of_plan(plan)
+    side = side_of_plan(plan)
     if side is None:
         return headline_of(None, verdict_of(findings), None)
     met = [expectation.met for expectation in expectations]
@@ -250,11 +253,6 @@ def reproduction_verdict(scenario: Scenario, sides: Sequence[tuple[str, RunVerdi
     if Verdict.INVALID in verdicts or False in met:
         return Verdict.INVALID
     return Verdict.UNKNOWN if Verdict.UNKNOWN in verdicts or None in met else Verdict.VALID
-
-
-def _side_of_plan(plan: Plan) -> Side | None:
-    """The side of a scenario that the plan runs; None for a plan without a scenario."""
-    return plugins.scenario(plan.scenario).side(plan.side or "") if plan.scenario else None
 
 
 def _side_of(run_name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,28 +41,32 @@ def check_paths(paths: Sequence[Path], master: str | None, report: Report) -> It
         yield directory, check_directory(directory, spark, report)
 
 
-def check_directory(
-    directory: RunDirectory, spark: SparkSession, report: Report, is_written: bool = True
-) -> RunVerdict:
-    """Check a run, or a reproduction with all its runs, and write the results into their directories if is_written.
+def check_directory(directory: RunDirectory, spark: SparkSession, report: Report) -> RunVerdict:
+    """Check a run, or a reproduction with all its runs, and write the results into their directories.
 
     Raises BadInput where one of them cannot be read.
     """
-    from harness.judging import runs as judging  # imported meanwhile, while Java started
+    from harness.judging.runs import verdict_on_run  # imported meanwhile, while Java started
 
-    judge_run, judge_reproduction = (
-        (judging.judge_run, judging.judge_reproduction)
-        if is_written
-        else (judging.verdict_on_run, judging.verdict_on_reproduction)
-    )
     verdicts: dict[str, RunVerdict] = {}
-    for run in _runs_in(directory):
+    for run in runs_in(directory):
         report(f"checking {run.name}")
-        run_verdict = verdicts[run.name] = judge_run(run, spark)
+        verdicts[run.name] = verdict_on_run(run, spark)
+    return verdict_on(directory, verdicts, is_written=True)
+
+
+def verdict_on(directory: RunDirectory, verdicts: Mapping[str, RunVerdict], is_written: bool) -> RunVerdict:
+    """The verdict on a run or a reproduction by those on its runs, by name; is_written: the results of all are kept."""
+    from harness.judging import runs as judging
+
+    if is_written:
+        for run in runs_in(directory):
+            judging.keep_verdict(run, verdicts[run.name])
     if directory.kind == "run":
-        return run_verdict
-    first = Plan.read(_runs_in(directory)[0].plan)
-    return judge_reproduction(directory, plugins.scenario(first.scenario or ""), first.command, verdicts)
+        return verdicts[directory.name]
+    first = Plan.read(runs_in(directory)[0].plan)
+    judge = judging.judge_reproduction if is_written else judging.verdict_on_reproduction
+    return judge(directory, plugins.scenario(first.scenario or ""), first.command, verdicts)
 
 
 def rewrite_report(path: Path) -> Path:
@@ -72,11 +76,11 @@ def rewrite_report(path: Path) -> Path:
     directory = _run_directory(path)
     if not directory.verdict.exists():
         raise BadInput(f"{path}: expected a checked run; run splitbrain check {path}")
-    for run in _runs_in(directory):
+    for run in runs_in(directory):
         _require_history(run)
     if directory.kind == "reproduction":
-        first = Plan.read(_runs_in(directory)[0].plan)
-        verdicts = {run.name: read_verdict(run.verdict) for run in _runs_in(directory)}
+        first = Plan.read(runs_in(directory)[0].plan)
+        verdicts = {run.name: read_verdict(run.verdict) for run in runs_in(directory)}
         scenario = plugins.scenario(first.scenario or "")
         write_reproduction_report(directory, scenario, read_verdict(directory.verdict), verdicts)
     else:
@@ -84,7 +88,8 @@ def rewrite_report(path: Path) -> Path:
     return directory.report
 
 
-def _runs_in(directory: RunDirectory) -> list[RunDirectory]:
+def runs_in(directory: RunDirectory) -> list[RunDirectory]:
+    """The run itself, or the runs of a reproduction. Raises BadInput for a reproduction without any."""
     if directory.kind == "run":
         return [directory]
     sides = directory.sides()
@@ -95,7 +100,7 @@ def _runs_in(directory: RunDirectory) -> list[RunDirectory]:
 
 def refuse_damaged(directory: RunDirectory) -> None:
     """Raise BadInput for a run whose plan or tables cannot be read, and for a reproduction with one."""
-    for run in _runs_in(directory):
+    for run in runs_in(directory):
         Plan.read(run.plan)
         for folder, schema in tables_of(run):
             chunk_files(folder, schema)

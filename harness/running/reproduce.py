@@ -186,6 +186,8 @@ def _not_available(scenario: Scenario, name: SideName, system: str) -> str:
 def _refuse_low_features(scenario: Scenario, request: ReproductionRequest, name: SideName, full_name: str) -> None:
     """Raise BadInput where the requested features, or a release without any, do not reach what the side needs."""
     system, version = plugins.system(full_name)
+    if not version:
+        return  # a system without releases has switches instead
     for feature, least in scenario.side(name).needs_features.items():
         level = request.features.get(feature, "")
         if not system.has_features(version):

@@ -28,12 +28,18 @@ from harness.scenarios.one_partition import PARTITION, QUORUM_LED_BY_N1, SHORT_S
 
 NEVER_STORED = {"replica.high.watermark.checkpoint.interval.ms": "600000"}
 """No leader stores its high watermark before it dies: what an unclean election loses is not the question."""
+TRUNCATION = "reference.truncation"
+"""The rule by which followers of the reference truncate."""
+
+RETRIES = {"reference.truncation_error": "retry"}
+"""A follower whose leader does not answer asks again, as in Kafka; KIP-279 has it truncate to its high watermark."""
+
 SOON_STORED = {"replica.high.watermark.checkpoint.interval.ms": "200"}
 
 # Nobody fetches the quorum's log from n3 or n4, since n1 leads.
 REPLICATION = RpcRule(
     "replication between n3 and n4",
-    RpcMatch((Api.FETCH,), "response", sources=(3, 4), targets=(3, 4)),
+    RpcMatch((Api.FETCH, Api.OFFSET_FOR_LEADER_EPOCH), "response", sources=(3, 4), targets=(3, 4)),
     CLOSE,
 )
 
@@ -78,7 +84,10 @@ def unclean_leader_changes(leaders: int, after_first: tuple[Step, ...] = ()) -> 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A scenario with KRaft: its text, its story, how its logs end, and other properties of its brokers."""
+    """A scenario with KRaft: its text, its story, how its logs end, and other properties of its brokers.
+
+    diverges: what the same story breaks on the reference with KIP-101's rule, where it has a bad side.
+    """
 
     id: str
     title: str
@@ -89,10 +98,14 @@ class Case:
     never: Sequence[Expectation] = ()
     switches: Mapping[str, str] | None = None
     breaks: Sequence[str] = ()
+    diverges: Sequence[str] = ()
 
     def scenario(self) -> Scenario:
         """The scenario, whose logs are equal in the end."""
-        setups = on(kafka="newest 4", kafka_switches={**SHORT_SESSIONS, **(self.switches or {})})
+        switches = {**SHORT_SESSIONS, **(self.switches or {})}
+        by_rule = {rule: {**switches, **RETRIES, TRUNCATION: rule} for rule in ("kip-101", "kip-279")}
+        setups = on(reference=by_rule["kip-279"], kafka="newest 4", kafka_switches=switches)
+        bad = Side(on(reference=by_rule["kip-101"]), breaks=tuple(self.diverges)) if self.diverges else None
         return Scenario(
             id=self.id,
             title=self.title,
@@ -102,11 +115,12 @@ class Case:
             voters=3,
             layout="combined",
             story=self.story,
+            bad=bad,
             good=Side(setups, shows=(logs_equal, *self.shows), never=tuple(self.never), breaks=tuple(self.breaks)),
         )
 
 
-def of_scenario_1(number: int, n: int) -> Case:
+def of_scenario_1(number: int, n: int, diverges: Sequence[str] = ()) -> Case:
     """A case of the KIP's Scenario 1, by the last offset that n4 appends in its epoch."""
     return Case(
         id=f"LD-{number:02}K",
@@ -116,6 +130,7 @@ def of_scenario_1(number: int, n: int) -> Case:
         story=leader_changes_twice(n),
         shows=(log_end(31), truncation_rounds(1)),
         never=(log_end(32), truncation_rounds(2)),
+        diverges=diverges,
     )
 
 
@@ -130,6 +145,7 @@ def of_scenario_2(number: int, leaders: int) -> Case:
         shows=(log_end(leaders // 2), truncation_rounds(leaders // 2)),
         never=(log_end(leaders // 2 + 1), truncation_rounds(leaders // 2 + 1)),
         switches=NEVER_STORED,
+        diverges=("diverged-logs",),
     )
 
 
@@ -173,7 +189,9 @@ LD_19 = Scenario(
 )
 
 SCENARIOS = (
-    *(of_scenario_1(number, n).scenario() for number, n in ((1, 15), (2, 20), (3, 25))),
+    of_scenario_1(1, 15, diverges=("replication-stuck",)).scenario(),
+    of_scenario_1(2, 20, diverges=("diverged-logs",)).scenario(),
+    of_scenario_1(3, 25).scenario(),  # by KIP-101 it is right by luck: it truncates the whole batch
     *(of_scenario_2(number, leaders).scenario() for number, leaders in ((5, 4), (7, 6))),
     LD_19,
     LD_21.scenario(),

@@ -42,7 +42,7 @@ def loses(exactly: int, story: Sequence[Step] = ()) -> Side:
     """All replicas are equal in the end, and this many committed records are lost."""
     is_lost = (committed_lost(exactly),) if exactly else ()
     return Side(
-        on(kafka="newest 4", kafka_switches=BROKERS),
+        on(reference=BROKERS, kafka="newest 4", kafka_switches=BROKERS),
         shows=(logs_equal, *is_lost),
         never=(committed_lost(exactly + 1),),
         breaks=LOSS if exactly else (),
@@ -217,7 +217,7 @@ UR_27 = Scenario(
         produce("n2", PARTITION, 5, acks="all"),
     ),
     good=Side(
-        on(kafka="newest 4", kafka_switches=BROKERS),
+        on(reference=BROKERS, kafka="newest 4", kafka_switches=BROKERS),
         shows=(logs_equal, committed_lost(50), log_end(75)),
         never=(committed_lost(51), log_end(76)),
         breaks=LOSS,
@@ -247,9 +247,13 @@ UR_33 = Scenario(
         wait_until(partition_online(PARTITION)),
         *(wait_until(in_sync(node, PARTITION)) for node in (2, 3, 4)),
     ),
-    bad=Side(on(kafka="4.0.0", kafka_switches=BROKERS), shows=(logs_equal, offline(5000)), never=(committed_lost(1),)),
+    bad=Side(
+        on(reference={**BROKERS, "reference.eligible_leader_replicas": "false"}, kafka="4.0.0", kafka_switches=BROKERS),
+        shows=(logs_equal, offline(5000)),
+        never=(committed_lost(1),),
+    ),
     good=Side(
-        on(kafka="newest 4", kafka_switches=BROKERS),
+        on(reference=BROKERS, kafka="newest 4", kafka_switches=BROKERS),
         shows=(logs_equal,),
         never=(committed_lost(1), offline(5000)),
         needs_features={ELIGIBLE: 1},

@@ -20,6 +20,8 @@ from nodes.reference.core.controller.configs import why_invalid
 from nodes.reference.core.controller.mutants import MUTANTS as CONTROLLER_MUTANTS
 from nodes.reference.core.controller.settings import TOPIC_DEFAULTS, ControllerSettings
 from nodes.reference.core.mutants import MUTANTS
+from nodes.reference.core.partitions.mutants import MUTANTS as PARTITION_MUTANTS
+from nodes.reference.core.partitions.settings import PartitionSettings
 from nodes.reference.core.records.image import ResourceType
 from nodes.reference.core.settings import (
     CANDIDATE_BACKOFFS,
@@ -58,13 +60,13 @@ _SWITCHES = {
 }
 _CHOICES = {
     "read_mode": READ_MODES,
-    "mutant": (*MUTANTS, *CONTROLLER_MUTANTS),
+    "mutant": (*MUTANTS, *CONTROLLER_MUTANTS, *PARTITION_MUTANTS),
     "check_quorum_counts": COUNTED,
     "candidate_backoff": CANDIDATE_BACKOFFS,
     "prospective_follows": PROSPECTIVE_FOLLOWS,
     "leader_without_majority": LEADERS_WITHOUT_MAJORITY,
 }
-SWITCH_NAMES = (*_SWITCHES, *_CHOICES, *of_brokers.SWITCHES, *of_brokers.CHOICES, "reading", "read_lease_ms", "seed")
+SWITCH_NAMES = (*_SWITCHES, *_CHOICES, *of_brokers.SWITCHES, "reading", "read_lease_ms", "seed")
 _CHOICE_MEANINGS = {
     "read_mode": "how the leader answers reads of registers",
     "mutant": "a planted bug; none by default",
@@ -99,18 +101,20 @@ def switches() -> Iterator[Switch]:
 
 
 def _switches_of_brokers() -> Iterator[Switch]:
-    """The properties of the controller of brokers, and of brokers."""
-    defaults = {each.name: each.default for each in fields(ControllerSettings)}
-    for key, name in of_brokers.CONTROLLER_KEYS.items():
-        yield Switch(key, "a number", str(defaults[name]), "as in Kafka")
-    yield Switch(of_brokers.HEARTBEAT_INTERVAL, "milliseconds", str(of_brokers.HEARTBEAT_INTERVAL_MS), "as in Kafka")
+    """The properties of the controller of brokers, of brokers, and of their partitions."""
+    for name, key in of_brokers.KAFKA_KEYS.items():
+        yield Switch(name, "a number", str(_default(key)), "as in Kafka")
     yield Switch(of_brokers.ROLES, "controller, broker, or both", "", "the node's own, with --layout combined")
-    for key, default in TOPIC_DEFAULTS.items():
-        yield Switch(key, "as in Kafka", default, "of topics that have none of their own")
-    for name, meaning in of_brokers.SWITCHES.items():
-        yield Switch(f"{_PREFIX}{name}", "true, false", str(defaults[name]).lower(), meaning)
-    for name, values in of_brokers.CHOICES.items():
-        yield Switch(f"{_PREFIX}{name}", ", ".join(values), str(defaults[name]), of_brokers.MEANINGS[name])
+    for name, default in TOPIC_DEFAULTS.items():
+        yield Switch(name, "as in Kafka", default, "of topics that have none of their own")
+    for name, key in of_brokers.SWITCHES.items():
+        values = ", ".join(key.values) or "true, false"
+        default = _default(key)
+        yield Switch(f"{_PREFIX}{name}", values, str(default) if key.values else str(default).lower(), key.meaning)
+
+
+def _default(key: of_brokers.Key) -> Any:
+    return next(each.default for each in fields(key.settings) if each.name == key.field)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +176,7 @@ def refuse_unused(place: Path, keys: Iterable[str]) -> None:
     names = [f"{_PREFIX}{name}" for name in SWITCH_NAMES]
     for key in keys:
         if not is_used(key):
-            of_broker = (of_brokers.HEARTBEAT_INTERVAL, of_brokers.ROLES, *TOPIC_DEFAULTS)
-            known = [*_KAFKA_KEYS, *of_brokers.CONTROLLER_KEYS, *of_broker]
+            known = [*_KAFKA_KEYS, *of_brokers.KAFKA_KEYS, of_brokers.ROLES, *TOPIC_DEFAULTS]
             hint = did_you_mean(key, known) or did_you_mean(f"{_PREFIX}{key}", names)
             raise BadInput(f"{place}: {key}: expected {_PREFIX}NAME, or one of {', '.join(known)}{hint}")
 
@@ -195,12 +198,15 @@ def parse(path: Path, text: str) -> ServerConfig:
     given.setdefault("read_lease_ms", given.get("fetch_timeout_ms", FETCH_TIMEOUT_MS) * 3 // 4)
     if given.get("leader_without_majority") == "new-election" and given.get("pre_vote", True):
         raise properties.unknown(f"{_PREFIX}leader_without_majority", f"{_PREFIX}pre_vote=false with new-election")
-    of_controller = _controller_fields(properties)
-    if given.get("mutant") in CONTROLLER_MUTANTS:
-        of_controller["mutant"] = given.pop("mutant")
+    mutant = given.pop("mutant", None)
+    given |= {"mutant": mutant} if mutant in MUTANTS else {}
+    _check_topic_defaults(properties)
+    of_controller = _fields(properties, ControllerSettings, mutant if mutant in CONTROLLER_MUTANTS else None)
     controller = controller_settings(cluster_id, properties.values, of_controller)
     settings = NodeSettings(node_id, tuple(sorted(voters)), cluster_id, endpoints, controller=controller, **given)
-    broker = _broker(properties, listeners) if "broker" in roles else None
+    of_partitions = _fields(properties, PartitionSettings, mutant if mutant in PARTITION_MUTANTS else None)
+    partitions = PartitionSettings(node_id, **of_partitions)
+    broker = _broker(properties, listeners, partitions) if "broker" in roles else None
     return ServerConfig(settings, _controller_listener(properties, listeners, roles), voters, directory, seed, broker)
 
 
@@ -214,29 +220,37 @@ def _controller_listener(
     return listeners[CONTROLLER]
 
 
-def _broker(properties: _Properties, listeners: Mapping[str, Endpoint]) -> BrokerConfig:
+def _broker(properties: _Properties, listeners: Mapping[str, Endpoint], partitions: PartitionSettings) -> BrokerConfig:
     of_clients = {name: endpoint for name, endpoint in listeners.items() if name != CONTROLLER}
     if not of_clients:
         raise properties.error("listeners", "a listener for clients, e.g. PLAINTEXT://host:port, for a broker")
-    key, interval = "advertised.listeners", of_brokers.HEARTBEAT_INTERVAL
-    advertised = properties.get(key, "NAME://host:port,…", _listeners) if key in properties.values else {}
-    given = {"heartbeat_interval_ms": properties.milliseconds(interval)} if interval in properties.values else {}
-    return BrokerConfig(of_clients, {name: advertised.get(name, own) for name, own in of_clients.items()}, **given)
+    key = "advertised.listeners"
+    others = properties.get(key, "NAME://host:port,…", _listeners) if key in properties.values else {}
+    advertised = {name: others.get(name, own) for name, own in of_clients.items()}
+    return BrokerConfig(partitions, of_clients, advertised, **_fields(properties, BrokerConfig))
 
 
-def _controller_fields(properties: _Properties) -> dict[str, Any]:
-    """The controller's settings that the properties give."""
-    keys, values = of_brokers.CONTROLLER_KEYS, properties.values
+def _fields(properties: _Properties, settings: of_brokers.Settings, mutant: str | None = None) -> dict[str, Any]:
+    """The fields of these settings that the properties give."""
+    values = properties.values
     numbers = {
-        field: properties.get(key, "a number of at least 1", _positive) for key, field in keys.items() if key in values
+        key.field: properties.get(name, "a number of at least 1", _positive)
+        for name, key in of_brokers.KAFKA_KEYS.items()
+        if key.settings is settings and name in values
     }
-    for name in TOPIC_DEFAULTS.keys() & values.keys():
-        reason = why_invalid(ResourceType.TOPIC, name, values[name])
+    switches = {
+        key.field: _switch(properties, f"{_PREFIX}{name}")
+        for name, key in of_brokers.SWITCHES.items()
+        if key.settings is settings and f"{_PREFIX}{name}" in values
+    }
+    return numbers | switches | ({} if mutant is None else {"mutant": mutant})
+
+
+def _check_topic_defaults(properties: _Properties) -> None:
+    for name in TOPIC_DEFAULTS.keys() & properties.values.keys():
+        reason = why_invalid(ResourceType.TOPIC, name, properties.values[name])
         if reason is not None:
             raise properties.unknown(name, reason.rpartition("expected ")[2])
-    names = (*of_brokers.SWITCHES, *of_brokers.CHOICES)
-    switches = {name: _switch(properties, f"{_PREFIX}{name}") for name in names if f"{_PREFIX}{name}" in values}
-    return numbers | switches
 
 
 def _pairs(path: Path, text: str) -> list[tuple[str, str]]:
@@ -266,7 +280,7 @@ def _reading(properties: _Properties) -> Mapping[str, Any]:
 
 def _reference_fields(properties: _Properties) -> dict[str, Any]:
     names = [key.removeprefix(_PREFIX) for key in properties.values if key.startswith(_PREFIX)]
-    elsewhere = {"reading", *of_brokers.SWITCHES, *of_brokers.CHOICES}
+    elsewhere = {"reading", *of_brokers.SWITCHES}
     return dict(_field(properties, name) for name in names if name not in elsewhere)
 
 
@@ -281,13 +295,14 @@ def _field(properties: _Properties, name: str) -> tuple[str, Any]:
 
 def _switch(properties: _Properties, key: str) -> Any:
     name = key.removeprefix(_PREFIX)
-    if name in _SWITCHES or name in of_brokers.SWITCHES:
+    of_broker = of_brokers.SWITCHES.get(name)
+    if name in _SWITCHES or (of_broker is not None and not of_broker.values):
         return properties.get(key, "true or false", _boolean)
     if name == "read_lease_ms":
         return properties.milliseconds(key)
     if name == "seed":
         return properties.get(key, "a number", int)
-    choices = _CHOICES.get(name) or of_brokers.CHOICES.get(name)
+    choices = _CHOICES.get(name) if of_broker is None else of_broker.values
     if choices is None:
         known = f"one of the switches {', '.join(SWITCH_NAMES)}"
         raise properties.unknown(key, f"{known}{did_you_mean(name, SWITCH_NAMES)}")

@@ -40,8 +40,9 @@ from nodes.reference.core.events import (
 )
 from nodes.reference.core.messages import AlterResponse, ReadResponse, Request, Response
 from nodes.reference.core.node import Node
+from nodes.reference.core.partitions import events as events_of_partitions
 from nodes.reference.disk import Disk
-from nodes.reference.log_lines import log_line
+from nodes.reference.log_lines import broker_log_line, log_line
 from nodes.reference.peers import Peers
 from nodes.reference.properties import CONTROLLER, ServerConfig
 from nodes.reference.translate import error_response, incoming, outgoing
@@ -64,7 +65,8 @@ class Server:
         draw = random.Random(config.seed).randrange
         wall_offset_ms = time.time_ns() // 1_000_000 - now_ms()
         self._node = Node(self._settings, self._disk.load(), draw, now_ms(), wall_offset_ms)
-        facts = NodeFacts(self._node, self._settings, config.voters, config.directory, now_ms)
+        about = self._node, self._settings, config.voters, config.directory
+        facts = NodeFacts(*about, now_ms, self._note_of_broker, self._fail)
         self._broker = BrokerShell(config.broker, facts) if config.broker else None
         self._listening: list[asyncio.Server] = []
         self._stopping: asyncio.Task[None] | None = None
@@ -139,6 +141,8 @@ class Server:
             self._carry_out(effect)
             if self._halted.done():
                 return
+        if self._broker is not None:
+            self._broker.metadata_changed()
         self._set_timer()
 
     def _fail(self, reason: Exception) -> None:
@@ -175,10 +179,13 @@ class Server:
     def _note(self, note: Note) -> None:
         print(log_line(note, self._settings.node_id, time.time_ns()), flush=True)
 
+    def _note_of_broker(self, note: events_of_partitions.Note) -> None:
+        print(broker_log_line(note, time.time_ns()), flush=True)
+
     async def _serve(self, listener: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one client's connection: requests are handled as they arrive, responses are sent in the same order."""
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        responses: asyncio.Queue[asyncio.Task[bytes]] = asyncio.Queue()
+        responses: asyncio.Queue[asyncio.Task[bytes | None]] = asyncio.Queue()
         writing = asyncio.create_task(self._write(writer, responses))
         connection = next(self._connection_ids)
         try:
@@ -194,19 +201,24 @@ class Server:
                 responses.get_nowait().cancel()
             writer.close()
 
-    async def _write(self, writer: asyncio.StreamWriter, responses: asyncio.Queue[asyncio.Task[bytes]]) -> None:
+    async def _write(self, writer: asyncio.StreamWriter, responses: asyncio.Queue[asyncio.Task[bytes | None]]) -> None:
         try:
             while True:
-                writer.write(await (await responses.get()))
-                await writer.drain()
+                response = await (await responses.get())
+                if response is not None:
+                    writer.write(response)
+                    await writer.drain()
         except (OSError, PeerFailure):
             writer.close()
         except Exception as defect:
             self._fail(defect)
             raise
 
-    async def _respond(self, listener: str, connection: int, frame: bytes) -> bytes:
-        """The response to one request, as a frame. Raises PeerFailure for a request that cannot be answered."""
+    async def _respond(self, listener: str, connection: int, frame: bytes) -> bytes | None:
+        """The response to one request, as a frame; None if it has none (Produce with acks=0).
+
+        Raises PeerFailure for a request that cannot be answered.
+        """
         served = self._served if listener == CONTROLLER else SERVED
         try:
             request = codec.decode_request(frame)
@@ -215,11 +227,14 @@ class Server:
         if request.api_version not in served.get(request.api_key, ()):
             head = (request.api_key, request.api_version, request.correlation_id)
             return self._reject_version(codec.UnsupportedVersion(*head), served)
+        response: Any
         if listener == CONTROLLER:
             response = await self._values(connection, request)
         else:
             assert self._broker is not None, "only a broker has listeners for clients"
             response = await self._broker.values(listener, request)
+        if response is None:
+            return None
         if isinstance(response, dict):
             response = codec.build(request.api_key, request.api_version, "response", response)
         return codec.encode_response(response, request.correlation_id)

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from nodes.reference.core.controller.settings import ELECTIONS_MAX
+from nodes.reference.core.partitions.messages import TopicPartition
 from nodes.reference.core.records.entities import NO_ID, NO_LEADER
 from nodes.reference.core.records.image import Broker, Image, Partition, ResourceType, Topic
 
@@ -42,6 +46,7 @@ def metadata(request: Any, image: Image, me: int, listener: str, cluster_id: str
 def describe_cluster(request: Any, image: Image, me: int, listener: str, cluster_id: str) -> Values:
     """The response to DescribeCluster."""
     live = _live(image, listener)
+    shown = _live(image, listener, with_fenced=True) if getattr(request, "include_fenced_brokers", False) else live
     is_of_brokers = getattr(request, "endpoint_type", _BROKERS) == _BROKERS
     mismatch = "This endpoint does not have the requested type: it is a broker."
     return {
@@ -51,7 +56,45 @@ def describe_cluster(request: Any, image: Image, me: int, listener: str, cluster
         "endpoint_type": _BROKERS,
         "cluster_id": cluster_id,
         "controller_id": me if me in live else -1,
-        "brokers": [_broker(node, live) | {"broker_id": node, "is_fenced": False} for node in live],
+        "brokers": [_broker(node, shown) | {"broker_id": node, "is_fenced": node not in live} for node in shown],
+    }
+
+
+LogEnd = tuple[int, int, int]
+"""What a broker knows of its replica: the partition's leader epoch, the log's end, the epoch of its last record."""
+
+
+def replica_logs(request: Any, image: Image, broker_epoch: int, log_ends: Mapping[TopicPartition, LogEnd]) -> Values:
+    """The response to GetReplicaLogInfo (KAFKA-20098): the logs of the first 1,000 partitions that are named."""
+    named = [(topic.topic_id, index) for topic in request.topic_partitions or () for index in topic.partitions]
+    served = named[:ELECTIONS_MAX]
+    return {
+        "throttle_time": 0,
+        "broker_epoch": broker_epoch,
+        "has_more_data": len(named) > len(served),
+        "topic_partition_log_info_list": [
+            {
+                "topic_id": topic_id,
+                "partition_log_info": [_log_info(topic_id, index, image, log_ends) for _, index in each_of],
+            }
+            for topic_id, each_of in groupby(served, key=itemgetter(0))
+        ],
+    }
+
+
+def _log_info(
+    topic_id: uuid.UUID | None, index: int, image: Image, log_ends: Mapping[TopicPartition, LogEnd]
+) -> Values:
+    topic = image.topic(topic_id or NO_ID)
+    found = log_ends.get(TopicPartition(topic.name, index)) if topic else None
+    missing = ErrorCode.unknown_topic_or_partition if topic else ErrorCode.unknown_topic_id
+    epoch, end_offset, last_epoch = found or (-1, -1, -1)
+    return {
+        "partition": index,
+        "partition_leader_epoch": epoch,
+        "last_written_leader_epoch": last_epoch,
+        "log_end_offset": end_offset,
+        "error_code": ErrorCode.none if found else missing,
     }
 
 
@@ -60,12 +103,12 @@ def describe_configs(request: Any, image: Image, defaults: Mapping[str, str]) ->
     return {"throttle_time": 0, "results": [_described(each, image, defaults) for each in request.resources]}
 
 
-def _live(image: Image, listener: str) -> dict[int, tuple[str, int, str | None]]:
-    """The brokers that are not fenced, with host, port and rack on the listener."""
+def _live(image: Image, listener: str, with_fenced: bool = False) -> dict[int, tuple[str, int, str | None]]:
+    """The brokers that are not fenced, or all that are registered, with host, port and rack on the listener."""
     return {
         node: (endpoint.host, endpoint.port, broker.rack)
         for node, broker in sorted(image.brokers.items())
-        if not broker.is_fenced
+        if with_fenced or not broker.is_fenced
         for endpoint in broker.endpoints
         if endpoint.name == listener
     }

@@ -1,6 +1,6 @@
-"""A broker's part of a node's properties: its listeners, and Kafka's keys of brokers, controllers and topics.
+"""A broker's part of a node's properties: its listeners, and the keys of the controller, of partitions and of topics.
 
-Contains the parser. What the settings do is in nodes/reference/core/controller/settings.py.
+Contains which keys there are, and which setting each is. What the settings do is where they are declared.
 """
 
 from __future__ import annotations
@@ -8,47 +8,114 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
+from nodes.reference.brokers.segments import SEGMENT_BYTES
 from nodes.reference.core.controller.settings import TOPIC_DEFAULTS, UNCLEAN_CHOICES, ControllerSettings
-
-CONTROLLER_KEYS: Mapping[str, str] = MappingProxyType(
-    {
-        "broker.session.timeout.ms": "session_timeout_ms",
-        "unclean.leader.election.interval.ms": "unclean_interval_ms",
-        "num.partitions": "default_partitions",
-        "default.replication.factor": "default_replication_factor",
-    }
-)
-"""Kafka's keys of the controller with numbers, and their fields."""
-
-HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL_MS = "broker.heartbeat.interval.ms", 2000
-ROLES = "process.roles"
-
-SWITCHES: Mapping[str, str] = MappingProxyType(
-    {
-        "eligible_leader_replicas": "replicas that left a small ISR are still electable without a loss (KIP-966)",
-        "pushes_out_old_leader": "a preferred election removes the old leader from the ISR (KIP-279, rejected)",
-    }
-)
-CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType({"unclean_choice": UNCLEAN_CHOICES})
-MEANINGS: Mapping[str, str] = MappingProxyType({"unclean_choice": "which live replica an unclean election takes"})
+from nodes.reference.core.partitions.settings import TRUNCATION_ERRORS, PartitionSettings
+from nodes.reference.core.partitions.truncation import TRUNCATIONS
 
 Endpoint = tuple[str, int]
+
+ROLES: Final = "process.roles"
+REPLICATION: Final = "REPLICATION"
+"""The name of the listener for other brokers, if there is one of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
-    """A broker: the address of each listener by its name, those that others use, and how often it sends heartbeats."""
+    """A broker's shell: the settings of its partitions, the address of each listener by its name and that which others
+    use, and Kafka's settings of heartbeats and files."""
 
+    partitions: PartitionSettings
     listeners: Mapping[str, Endpoint]
     advertised: Mapping[str, Endpoint]
-    heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS
+    heartbeat_interval_ms: int = 2000
+    checkpoint_interval_ms: int = 5000
+    segment_bytes: int = SEGMENT_BYTES
+
+    @property
+    def replication_listener(self) -> str:
+        """The listener at which brokers fetch from each other."""
+        return REPLICATION if REPLICATION in self.listeners else next(iter(self.listeners))
+
+
+Settings = type[ControllerSettings] | type[PartitionSettings] | type[BrokerConfig]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A property: the settings that it is part of, and the field there. A switch of ours has values and a meaning;
+    one without values is on or off. A key of Kafka's is a number."""
+
+    settings: Settings
+    field: str
+    meaning: str = ""
+    values: tuple[str, ...] = ()
+
+
+KAFKA_KEYS: Final[Mapping[str, Key]] = MappingProxyType(
+    {
+        "broker.session.timeout.ms": Key(ControllerSettings, "session_timeout_ms"),
+        "unclean.leader.election.interval.ms": Key(ControllerSettings, "unclean_interval_ms"),
+        "num.partitions": Key(ControllerSettings, "default_partitions"),
+        "default.replication.factor": Key(ControllerSettings, "default_replication_factor"),
+        "replica.lag.time.max.ms": Key(PartitionSettings, "replica_lag_time_max_ms"),
+        "replica.fetch.wait.max.ms": Key(PartitionSettings, "fetch_wait_max_ms"),
+        "replica.fetch.backoff.ms": Key(PartitionSettings, "fetch_backoff_ms"),
+        "replica.socket.timeout.ms": Key(PartitionSettings, "request_timeout_ms"),
+        "broker.heartbeat.interval.ms": Key(BrokerConfig, "heartbeat_interval_ms"),
+        "replica.high.watermark.checkpoint.interval.ms": Key(BrokerConfig, "checkpoint_interval_ms"),
+        "log.segment.bytes": Key(BrokerConfig, "segment_bytes"),
+    }
+)
+"""Kafka's keys, all of them numbers of at least 1."""
+
+SWITCHES: Final[Mapping[str, Key]] = MappingProxyType(
+    {
+        "eligible_leader_replicas": Key(
+            ControllerSettings,
+            "eligible_leader_replicas",
+            "replicas that left a small ISR are still electable without a loss (KIP-966)",
+        ),
+        "pushes_out_old_leader": Key(
+            ControllerSettings,
+            "pushes_out_old_leader",
+            "a preferred election removes the old leader from the ISR (KIP-279, rejected)",
+        ),
+        "unclean_choice": Key(
+            ControllerSettings, "unclean_choice", "which live replica an unclean election takes", UNCLEAN_CHOICES
+        ),
+        "truncation": Key(
+            PartitionSettings,
+            "truncation",
+            "how a follower truncates its log before it fetches (KIP-101, KIP-279, KIP-320)",
+            TRUNCATIONS,
+        ),
+        "truncation_error": Key(
+            PartitionSettings,
+            "truncation_error",
+            "what follows if the leader does not say where to truncate: as KIP-279 says, or another request",
+            TRUNCATION_ERRORS,
+        ),
+        "stores_high_watermark_at_leader_change": Key(
+            PartitionSettings,
+            "stores_high_watermark_at_leader_change",
+            "high watermarks are stored when a leader changes (KIP-279, rejected)",
+        ),
+        "high_watermark_needs_min_isr": Key(
+            PartitionSettings,
+            "high_watermark_needs_min_isr",
+            "the high watermark rises only while min.insync.replicas are in sync (KIP-966)",
+        ),
+    }
+)
+"""Our own, without their prefix."""
 
 
 def is_used(key: str) -> bool:
     """Whether a property of Kafka's changes what a broker or the controller does."""
-    return key in CONTROLLER_KEYS or key in (HEARTBEAT_INTERVAL, ROLES) or key in TOPIC_DEFAULTS
+    return key in KAFKA_KEYS or key in TOPIC_DEFAULTS or key == ROLES
 
 
 def controller_settings(cluster_id: str, values: Mapping[str, str], given: Mapping[str, Any]) -> ControllerSettings:

@@ -1,13 +1,15 @@
-"""The shell of a broker: its life at the active controller, and the requests of clients.
+"""The shell of a broker: its life at the active controller, its partitions, and the requests of clients.
 
-    broker = BrokerShell(config, settings, voters, lambda: node, now_ms)
+    broker = BrokerShell(config, facts)
     life = asyncio.create_task(broker.live())        # registers, sends heartbeats
-    values = await broker.values("PLAINTEXT", frame) # the response to a client
+    broker.metadata_changed()                        # the node has applied more of the metadata
+    values = await broker.values("PLAINTEXT", frame) # the response to a client or to another broker
     await broker.shut_down()                         # the controlled shutdown, before the quorum's
 
 Requests for the controller are forwarded to it (KIP-590), unchanged: it serves the same versions.
 
-Contains connections and waiting. What a broker asks is in core/controller/lifecycle.py, what it answers in metadata.py.
+Contains connections and waiting. What a broker asks is in core/controller/lifecycle.py, what it answers in metadata.py
+and, of partitions, in replicas.py.
 """
 
 from __future__ import annotations
@@ -26,11 +28,24 @@ from kio.schema.errors import ErrorCode
 from harness.model import PeerFailure
 from harness.model.session import NotSent
 from nodes.reference import apis, controller_apis
-from nodes.reference.brokers import metadata
+from nodes.reference.brokers import metadata, partition_apis
+from nodes.reference.brokers.log_store import LogStore
 from nodes.reference.brokers.properties import BrokerConfig, Endpoint
+from nodes.reference.brokers.replicas import Place, Replicas
 from nodes.reference.core.controller.lifecycle import Lifecycle, LifecycleSettings
-from nodes.reference.core.controller.messages import AlterConfigs, ControllerRequest
+from nodes.reference.core.controller.messages import (
+    AllocateProducerIds,
+    AllocateProducerIdsResponse,
+    AlterConfigs,
+    AlterPartition,
+    AlterPartitionResponse,
+    ControllerRequest,
+    ControllerResponse,
+    IsrChange,
+    RegisterBrokerResponse,
+)
 from nodes.reference.core.node import Node
+from nodes.reference.core.partitions.events import Note
 from nodes.reference.core.records.entities import BrokerEndpoint
 from nodes.reference.core.settings import NodeSettings
 from nodes.wire import codec
@@ -39,7 +54,7 @@ from nodes.wire.connection import WireConnection
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 """The file that a clean shutdown leaves, with the broker epoch; it is gone once the broker has started."""
 
-SHUTDOWN_SECONDS = 10.0
+SHUTDOWN_SECONDS = 5.0
 FORWARD_MS = 10_000
 RETRY_SECONDS = 0.05
 
@@ -50,6 +65,9 @@ SERVED: Mapping[int, range] = {
     codec.INCREMENTAL_ALTER_CONFIGS: range(2),
     codec.DESCRIBE_CLUSTER: range(3),
     codec.DESCRIBE_QUORUM: range(3),
+    codec.GET_REPLICA_LOG_INFO: range(2),
+    codec.INIT_PRODUCER_ID: range(5),
+    **partition_apis.SERVED,
     **{key: controller_apis.SERVED[key] for key in controller_apis.OF_CLIENTS},
 }
 """The versions that a broker serves to clients, by API key."""
@@ -59,13 +77,16 @@ FORWARDED = (*controller_apis.OF_CLIENTS, codec.INCREMENTAL_ALTER_CONFIGS, codec
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What a broker knows of its node: its quorum's core, the voters' addresses, its folder, and the core's clock."""
+    """What a broker knows of its node: its quorum's core, the voters' addresses, its folder, the core's clock, how it
+    logs, and how it ends after a failure."""
 
     node: Node
     settings: NodeSettings
     voters: Mapping[int, Endpoint]
     directory: Path
     now_ms: Callable[[], int]
+    note: Callable[[Note], None]
+    fail: Callable[[Exception], None]
 
 
 class BrokerShell:
@@ -76,6 +97,9 @@ class BrokerShell:
         client_id = f"broker-{self._id}"
         self._controllers = {node: WireConnection(*address, client_id) for node, address in facts.voters.items()}
         self._lifecycle = Lifecycle(self._identity(config), facts.now_ms())
+        self._replicas = Replicas(config.partitions, self._place(config), self, facts.note, facts.fail)
+        self._producer_ids = iter(range(0))  # what is left of the block that the controller has given
+        self._applied_offset_seen = -1
         self._ended, self._woken = asyncio.Event(), asyncio.Event()
         self.was_live = asyncio.Event()  # the broker was unfenced: clients may be served
 
@@ -94,6 +118,23 @@ class BrokerShell:
             previous_epoch=previous_epoch,
             heartbeat_interval_ms=config.heartbeat_interval_ms,
         )
+
+    def _place(self, config: BrokerConfig) -> Place:
+        facts, controller = self._facts, self._facts.settings.controller
+        return Place(
+            lambda: facts.node.metadata.image,
+            LogStore(facts.directory, config.segment_bytes),
+            config.replication_listener,
+            controller.topic_defaults if controller else {},
+            config.checkpoint_interval_ms,
+        )
+
+    def metadata_changed(self) -> None:
+        """The node may have applied more of the metadata. Partitions begin once the broker is registered."""
+        offset = self._facts.node.metadata.applied_offset
+        if offset != self._applied_offset_seen and self._lifecycle.epoch >= 0:
+            self._applied_offset_seen = offset
+            self._replicas.metadata_changed()
 
     async def live(self) -> None:
         """Register and send heartbeats, until the controlled shutdown is complete."""
@@ -126,6 +167,7 @@ class BrokerShell:
 
     async def close(self) -> None:
         """Close all connections."""
+        await self._replicas.close()
         for connection in self._controllers.values():
             await connection.close()
 
@@ -135,6 +177,19 @@ class BrokerShell:
 
     async def _ask(self, request: ControllerRequest) -> None:
         """Send the lifecycle's request to the active controller, if one is known."""
+        answer: Any = await self._answer(request)
+        if answer is None:
+            self._lifecycle.failed(self._facts.now_ms())
+            return
+        self._lifecycle.answered(answer, self._facts.now_ms())
+        if isinstance(answer, RegisterBrokerResponse) and self._lifecycle.epoch >= 0:
+            self._replicas.registered(self._lifecycle.epoch)
+            self.metadata_changed()
+        if not self._lifecycle.is_fenced:
+            self.was_live.set()
+
+    async def _answer(self, request: ControllerRequest) -> ControllerResponse | None:
+        """The active controller's response to the broker; None if there is none."""
         api_key, values = controller_apis.broker_request(request)
         connection = self._controllers.get(self._facts.node.leader_id or -1)
         try:
@@ -142,12 +197,13 @@ class BrokerShell:
                 raise NotSent("no node is known to lead the quorum")
             response = await connection.call_latest(api_key, values, self._facts.settings.request_timeout_ms)
         except PeerFailure:
-            self._lifecycle.failed(self._facts.now_ms())
-        else:
-            answer: Any = controller_apis.broker_response(response)
-            self._lifecycle.answered(answer, self._facts.now_ms())
-            if not self._lifecycle.is_fenced:
-                self.was_live.set()
+            return None
+        return controller_apis.broker_response(response)
+
+    async def alter_partition(self, changes: tuple[IsrChange, ...]) -> AlterPartitionResponse | None:
+        """The controller's response to changes of ISRs; None if there is none."""
+        answer = await self._answer(AlterPartition(self._id, self._lifecycle.epoch, changes))
+        return answer if isinstance(answer, AlterPartitionResponse) else None
 
     async def values(self, listener: str, frame: codec.RequestFrame) -> Any:
         """The values of the response to a client's request, or the controller's response itself."""
@@ -163,8 +219,29 @@ class BrokerShell:
             case codec.DESCRIBE_CONFIGS:
                 controller = facts.settings.controller
                 return metadata.describe_configs(request, image, controller.topic_defaults if controller else {})
+            case codec.GET_REPLICA_LOG_INFO:
+                return metadata.replica_logs(request, image, self._lifecycle.epoch, self._replicas.log_ends())
+            case codec.INIT_PRODUCER_ID:
+                return await self._init_producer_id(request)
+            case key if key in partition_apis.SERVED:
+                named = partition_apis.incoming(key, request, image)
+                response = await self._replicas.respond(named.request)
+                return None if response is None else partition_apis.outgoing(response, image, named.unknown)
         assert frame.api_key in FORWARDED, f"API {frame.api_key} is served"
         return await self._forward(frame)
+
+    async def _init_producer_id(self, request: Any) -> Any:
+        """A producer id that nobody else has. Transactions are not supported."""
+        if request.transactional_id is not None:
+            return partition_apis.producer_id(ErrorCode.transactional_id_authorization_failed)
+        producer_id = next(self._producer_ids, None)
+        if producer_id is None:
+            block = await self._answer(AllocateProducerIds(self._id, self._lifecycle.epoch))
+            if not isinstance(block, AllocateProducerIdsResponse) or block.error is not ErrorCode.none:
+                return partition_apis.producer_id(ErrorCode.coordinator_load_in_progress)
+            self._producer_ids = iter(range(block.first, block.first + block.count))
+            producer_id = next(self._producer_ids)
+        return partition_apis.producer_id(ErrorCode.none, producer_id)
 
     async def _forward(self, frame: codec.RequestFrame) -> Any:
         """The active controller's response; an error of all the request if there is none in time."""

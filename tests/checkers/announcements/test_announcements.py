@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from checkers.announcements import commits, votes
 from checkers.framework.tables import configure_for
+from checkers.quorum.voters import Electorate, Electorates, electorates_of
 from checkers.twins import announcements as twins
 from harness.model import Observation
 from harness.model.faults.rpc import Api, RpcRow
@@ -26,6 +27,8 @@ from tests.support.checks.run_types import FindInRun
 from tests.support.checks.small_histories import MS, history, nemesis_op
 
 pytestmark = pytest.mark.spark
+
+SETTINGS = settings_with()
 
 TOPIC = "__cluster_metadata"
 VOTE, FETCH, BEGIN = map(int, (Api.VOTE, Api.FETCH, Api.BEGIN_QUORUM_EPOCH))
@@ -290,11 +293,16 @@ def test_majorities_agree_with_their_twin_on_random_fetches(spark: SparkSession)
     configure_for(spark, rows=len(rpcs))
     table = positioned(spark, [asdict(rpc) for rpc in rpcs], RPCS)
     for voters in ((1, 2, 3), (1, 2, 3, 4), (1, 2, 3, 4, 5), (2,)):
-        rows = commits.without_majority(table, voters).collect()
+        rows = commits.without_majority(table, always(voters), SETTINGS).collect()
         found = sorted((row["name"], row["node"], row["time_ns"]) for row in rows)
         assert found == sorted(twins.without_majority(rpcs, voters))
         assert len(found) > 20
-    assert commits.without_majority(table, ()).collect() == []
+    assert commits.without_majority(table, always(()), SETTINGS).collect() == []
+
+
+def always(voters: Sequence[int]) -> Electorates:
+    """A quorum whose voters never change."""
+    return electorates_of({0: Electorate(dict.fromkeys(voters), frozenset(voters))}, SETTINGS)
 
 
 def random_fetches(source: random.Random, epoch: int) -> Iterator[RpcRow]:

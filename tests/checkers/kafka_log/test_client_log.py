@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from checkers.framework.contract import JudgeSettings
@@ -270,6 +271,7 @@ def test_check_agrees_with_its_twin_on_random_histories_in_which_every_finding_o
     # One table holds all cases: each has its own key, and its own processes and indexes.
     rows = [row(replace(op, index=1000 * seed + op.index)) for seed, ops in enumerate(cases) for op in ops]
     table = spark.createDataFrame(pa.Table.from_pylist(rows, HISTORY).to_pandas(), from_arrow_schema(HISTORY))
+    table = table.withColumn("run", fn.lit(0))
     found = [
         (one["key"], one["name"], one["severity"], tuple(index % 1000 for index in one["witnesses"]))
         for one in log.findings(table, table.limit(0), JudgeSettings()).collect()

@@ -129,7 +129,9 @@ def found(spark: SparkSession) -> dict[str, list[Finding]]:
     numbered = list(enumerate(CASES.values()))
     batches = batch_table(spark, [one for number, case in numbered for one in case.batches(number)]).localCheckpoint()
     seen = observation_table(spark, [one for number, case in numbered for one in case.seen(number)])
-    no_marks = spark.createDataFrame([], "topic string, partition int, high_watermark bigint, voters array<int>")
+    no_marks = spark.createDataFrame(
+        [], "run int, topic string, partition int, high_watermark bigint, voters array<int>"
+    )
     rules = [
         replication.log_holes(batches, "divergence"),
         replication.replication_stuck(batches, seen, "divergence"),

@@ -20,9 +20,9 @@ from checkers.quorum.commits import (
     high_watermark_without_majority,
 )
 from checkers.twins import quorum_commits as twins
-from harness import plugins
 from harness.model import Finding, Observation, Op
 from harness.model.records.logged_batch import LoggedBatch
+from tests.support.checks import settings_with
 from tests.support.checks.on_spark import (
     Logs,
     batch_table,
@@ -158,7 +158,7 @@ def stuck_found(spark: SparkSession) -> dict[str, list[Finding]]:
     configure_for(spark, rows=1)
     return collected_by_case(
         {
-            name: follower_stuck(history_table(spark, ops), observation_table(spark, seen), "quorum", plugins.ops())
+            name: follower_stuck(history_table(spark, ops), observation_table(spark, seen), "quorum", settings_with())
             for name, (ops, seen) in NOT_STUCK.items()
         }
     )

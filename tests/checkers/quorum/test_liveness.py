@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers.framework.tables import configure_for
-from checkers.quorum.liveness import LIMIT_NS, ProcessEvent, Span, calm_spans, gaps, nothing_committed
+from checkers.quorum.liveness import LIMIT_NS, SPANS, ProcessEvent, Span, calm_spans, gaps, nothing_committed
 from checkers.twins import liveness as twins
 from harness import plugins
 from harness.model import NEMESIS, Finding, Observation, Op
@@ -143,7 +143,7 @@ COMMITS = {
 @pytest.fixture(scope="module")
 def commits_found(spark: SparkSession) -> dict[str, list[Finding]]:
     configure_for(spark, rows=1)
-    span = spark.createDataFrame([(0, 30 * S, "1, 2, 3")], "begin_ns bigint, end_ns bigint, voters string")
+    span = spark.createDataFrame([(0, 0, 30 * S, "1, 2, 3")], SPANS)
     return collected_by_case(
         {name: nothing_committed(observation_table(spark, seen), span) for name, (seen, _) in COMMITS.items()}
     )
@@ -160,9 +160,8 @@ def test_gaps_agree_with_their_twin_on_random_signs(spark: SparkSession) -> None
     calm = [Span(begin * S, end * S, VOTERS) for begin, end in zip(own[::2], own[1::2], strict=True)]
     signs = sorted(source.randint(0, 4000) * S for _ in range(150))
     configure_for(spark, rows=len(signs))
-    columns = "begin_ns long, end_ns long, voters string"
-    frame = spark.createDataFrame([(each.begin_ns, each.end_ns, "") for each in calm], columns)
-    found = gaps(spark.createDataFrame([(each,) for each in signs], "time_ns long"), frame).collect()
+    frame = spark.createDataFrame([(0, each.begin_ns, each.end_ns, "") for each in calm], SPANS)
+    found = gaps(spark.createDataFrame([(0, each) for each in signs], "run int, time_ns long"), frame).collect()
     expected = twins.gaps(signs, calm, LIMIT_NS)
     assert sorted((row.from_ns, row.to_ns) for row in found) == expected
     assert len(expected) > 8

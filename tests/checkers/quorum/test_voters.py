@@ -14,7 +14,7 @@ from checkers.framework.contract import JudgeSettings
 from checkers.framework.tables import configure_for
 from checkers.kafka_log.divergence import committed_state
 from checkers.quorum.safety import illegal_transitions
-from checkers.quorum.voters import Electorate, VoterSet, electorate, electorate_of
+from checkers.quorum.voters import Electorate, VoterSet, electorate_of, electorates, electorates_of
 from checkers.twins import voters as twin
 from harness.model import Finding, Observation
 from harness.model.records.logged_batch import LoggedBatch
@@ -107,7 +107,8 @@ def transitions_found(spark: SparkSession) -> dict[str, list[Finding]]:
     frames = {}
     for name, (seen, logged) in cases.items():
         voters = electorate_by_twin(twin.sets_named(logged, seen))
-        frames[name] = illegal_transitions(observation_table(spark, seen), voters, JudgeSettings())
+        who = electorates_of({0: voters}, JudgeSettings())
+        frames[name] = illegal_transitions(observation_table(spark, seen), who, JudgeSettings())
     return collected_by_case(frames)
 
 
@@ -248,17 +249,17 @@ def electorate_by_twin(sets: list[twin.Named]) -> Electorate:
 def test_standing_agrees_with_its_twin(spark: SparkSession) -> None:
     source = random.Random(11)
     cases = [twin.sets_named(*random_run(source)) for _ in range(150)]
-    nodes, epochs = range(1, 7), (None, *range(5))
-    places = [(node, epoch) for node in nodes for epoch in epochs]
-    voting = [electorate_by_twin(sets) for sets in cases]
-    columns = [fn.array(each.is_observer(), each.may_be_observer()).alias(str(at)) for at, each in enumerate(voting)]
+    runs = range(len(cases))
+    places = [(run, node, epoch) for run in runs for node in range(1, 7) for epoch in (None, *range(5))]
+    voting = {run: electorate_by_twin(sets) for run, sets in enumerate(cases)}
+    who = electorates_of(voting, JudgeSettings(runs=tuple(runs)))
+    standings = who.is_observer().alias("is_observer"), who.may_be_observer().alias("may_be_observer")
     seen = set()
-    for row in spark.createDataFrame(places, "node int, epoch int").select("node", "epoch", *columns).collect():
-        for at, sets in enumerate(cases):
-            is_observer, may_be_observer = row[str(at)]
-            standing = "observer" if is_observer else "either" if may_be_observer else "voter"
-            assert standing == twin.standing(row["node"], row["epoch"], sets), (row["node"], row["epoch"], sets)
-            seen.add(standing)
+    for row in spark.createDataFrame(places, "run int, node int, epoch int").select("*", *standings).collect():
+        standing = "observer" if row["is_observer"] else "either" if row["may_be_observer"] else "voter"
+        expected = twin.standing(row["node"], row["epoch"], cases[row["run"]])
+        assert standing == expected, (row["node"], row["epoch"], cases[row["run"]])
+        seen.add(standing)
     assert seen == {"voter", "observer", "either"}
 
 
@@ -270,7 +271,8 @@ def test_committed_voters_agree_with_their_twin(spark: SparkSession) -> None:
     runs = [*(case[:2] for case in (HELD | NOT_HELD).values()), *random_runs]
     tables = [(batch_table(spark, batches), observation_table(spark, seen)) for batches, seen in runs]
     for at in (0, 4, len(runs) - 1):
-        assert electorate(*tables[at]) == electorate_by_twin(twin.sets_named(*runs[at]))
+        found_voters = electorates(*tables[at], JudgeSettings()).of[0]
+        assert found_voters == electorate_by_twin(twin.sets_named(*runs[at]))
     states = [
         committed_state(*each).select(fn.lit(at).alias("at"), "high_watermark", "voters")
         for at, each in enumerate(tables)

@@ -106,7 +106,7 @@ def measured(
 ) -> dict[str, float]:
     configure_for(spark, rows=1)
     rows = spark.createDataFrame([astuple(row) for row in rpcs], from_arrow_schema(RPCS))
-    frame = rows.withColumn("position", fn.lit(0))
+    frame = rows.withColumns({"position": fn.lit(0), "run": fn.lit(0)})
     settings = replace(SETTINGS, measures=tuple(dict.fromkeys(measures)))
     assert MEASURES.quantities is not None
     found = MEASURES.quantities(history_table(spark, list(OPS)), observation_table(spark, seen), frame, settings)

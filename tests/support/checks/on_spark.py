@@ -166,7 +166,7 @@ def restored(number: int, finding: Finding) -> Finding:
 def history_table(spark: SparkSession, ops: Sequence[Op]) -> DataFrame:
     """The ops as the history's table, in one partition: a worker of Python for each would have to start."""
     rows = pa.Table.from_pylist([row(op) for op in ops], HISTORY).to_pandas()
-    return spark.createDataFrame(rows, from_arrow_schema(HISTORY)).coalesce(1)
+    return spark.createDataFrame(rows, from_arrow_schema(HISTORY)).withColumn("run", fn.lit(0)).coalesce(1)
 
 
 def observation_table(spark: SparkSession, seen: Sequence[Observation]) -> DataFrame:
@@ -184,16 +184,17 @@ def committed_table(
 ) -> DataFrame:
     """The table of divergence.committed_state for partitions of the quorum's topic; nodes 1 to 3 vote by default."""
     rows = [
-        (divergence.QUORUM[0], partition, mark, list(voters[partition] if voters else (1, 2, 3)))
+        (0, divergence.QUORUM[0], partition, mark, list(voters[partition] if voters else (1, 2, 3)))
         for partition, mark in high_watermarks.items()
     ]
-    return spark.createDataFrame(rows, "topic string, partition int, high_watermark bigint, voters array<int>")
+    return spark.createDataFrame(rows, "run int, topic string, partition int, high_watermark bigint, voters array<int>")
 
 
 def positioned(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> DataFrame:
     """The rows as a table with each one's position."""
     listed = [(*(row[name] for name in schema.names), at) for at, row in enumerate(rows)]
-    return spark.createDataFrame(listed, from_arrow_schema(schema).add("position", IntegerType())).coalesce(1)
+    table = spark.createDataFrame(listed, from_arrow_schema(schema).add("position", IntegerType()))
+    return table.withColumn("run", fn.lit(0)).coalesce(1)
 
 
 def apart(number: int, ops: Sequence[Op]) -> list[Op]:

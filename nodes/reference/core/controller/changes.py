@@ -5,6 +5,8 @@
     change.record(Election.UNCLEAN)     # elects a leader as well
 
 A partition never loses its last in-sync replica: without a live one that may lead, it keeps them and has no leader.
+With eligible leader replicas it may lose all of them, if all were shut down uncleanly. Then its last leader leads again
+when it returns, and recovers: it may have lost what was committed, but nobody has more.
 
 Contains which leader follows from a partition and from who may lead. Who may ask is decided in the other modules.
 Sources: KIP-631, KIP-704 (recovery after an unclean election), KIP-966 (eligible leader replicas), KIP-455
@@ -98,24 +100,27 @@ class Change:
             return replace(partition, elr=(), last_known_elr=())
         left = dict.fromkeys((*self.partition.elr, *self.partition.isr))
         candidates = [node for node in left if node in partition.replicas and node not in isr]
-        elr = tuple(node for node in candidates if node not in self.unclean_shutdown)
-        lost = tuple(node for node in candidates if node in self.unclean_shutdown)
-        known = tuple(dict.fromkeys((*partition.last_known_elr, *lost)))
-        return replace(partition, elr=elr, last_known_elr=tuple(node for node in known if node not in (*isr, *elr)))
+        return replace(partition, elr=tuple(node for node in candidates if node not in self.unclean_shutdown))
 
     def _with_leader(self, partition: Partition, election: Election, designated: int = NO_LEADER) -> Partition:
         """The partition with the leader that this election gives; with none, and all its replicas, if it gives none."""
         leader = self._elected(partition, election, designated)
         if leader == NO_LEADER:
-            if not partition.isr and not self.min_isr and self.keeps_last:
-                partition = replace(partition, isr=self.partition.isr)
-            return replace(partition, leader=NO_LEADER)
+            return self._without_leader(partition)
         is_clean = leader in (*partition.isr, *partition.elr)
         if is_clean and leader in partition.isr:
             return replace(partition, leader=leader)
         elr = tuple(node for node in partition.elr if node != leader) if is_clean else ()
         is_recovering = partition.is_recovering or not is_clean
         return replace(partition, leader=leader, isr=(leader,), elr=elr, last_known_elr=(), is_recovering=is_recovering)
+
+    def _without_leader(self, partition: Partition) -> Partition:
+        """Nobody leads. Either the ISR stays, or the last leader is remembered when there is none for the first time."""
+        if not partition.isr and not self.min_isr and self.keeps_last:
+            partition = replace(partition, isr=self.partition.isr)
+        elif self.min_isr and not partition.isr and partition.has_leader:
+            partition = replace(partition, last_known_elr=(partition.leader,))
+        return replace(partition, leader=NO_LEADER)
 
     def _elected(self, partition: Partition, election: Election, designated: int) -> int:
         if election is Election.DESIGNATED:
@@ -129,6 +134,8 @@ class Change:
         if live:
             # A member of the ISR is up to date; one that is only eligible is complete, but may be behind.
             return next((node for node in live if node in partition.isr), live[0])
+        if self.min_isr and not clean and any(map(self.may_lead, partition.last_known_elr)):
+            return partition.last_known_elr[0]  # no better replica can return
         any_live = [node for node in partition.replicas if self.may_lead(node)]
         return self.choose(any_live) if any_live and election is Election.UNCLEAN else NO_LEADER
 

@@ -18,6 +18,7 @@ from kio.schema.errors import ErrorCode
 
 from nodes.reference.core.messages import EpochEnd
 from nodes.reference.core.partitions.epochs import NO_EPOCH
+from nodes.reference.core.partitions.events import Note
 from nodes.reference.core.partitions.messages import (
     EARLIEST,
     LATEST,
@@ -59,7 +60,7 @@ class Following:
         self._time_asked = LATEST
         self._ready_ms = self._context.now_ms
         self._fetch_from = -1  # a mutant's: where it should have truncated to
-        if self._settings.has("no-truncation"):
+        if self._settings.has("follower-never-truncates"):
             self._move(Move())
         else:
             self._move(self._settings.rule.begin(replica.follower_log))
@@ -97,6 +98,7 @@ class Following:
         if answer.error is ErrorCode.none:
             self.rounds += 1
             move = self._settings.rule.answered(self._replica.follower_log, self._question, answer)
+            self._note_truncation(move, answer.end)
             self._move(self._unless_mutant(move, answer.end_offset))
         elif answer.error is ErrorCode.fenced_leader_epoch:
             self.phase = Phase.FENCED
@@ -109,11 +111,8 @@ class Following:
             self.back_off()
             return
         replica = self._replica
-        self._context.note(
-            f"Truncating partition {replica.partition} to high watermark {replica.high_watermark}, as its leader did "
-            "not answer",
-            "ReplicaFetcherThread",
-        )
+        watermark = replica.high_watermark
+        self._note(f"Truncating partition {replica.partition} to high watermark {watermark}: its leader did not answer")
         self._move(to_high_watermark(replica.follower_log))
 
     # Questions about offsets.
@@ -143,7 +142,9 @@ class Following:
     def fetch(self) -> FetchPartition:
         """What it fetches while it is FETCHING."""
         log, sends_epoch = self._replica.log, self._settings.rule.sends_last_epoch
-        last_epoch = log.epochs.latest if sends_epoch and not self._settings.has("no-truncation") else NO_EPOCH
+        last_epoch = (
+            log.epochs.latest if sends_epoch and not self._settings.has("follower-never-truncates") else NO_EPOCH
+        )
         offset = max(log.end_offset, self._fetch_from)
         return FetchPartition(offset, self.epoch, last_epoch, self._settings.fetch_partition_bytes)
 
@@ -165,6 +166,7 @@ class Following:
             return
         before = self._replica.follower_log
         move = self._unless_mutant(step_back(before, leader), leader.end_offset)
+        self._note_truncation(move, leader)
         self._move(Move(move.truncate_to))
         if self._replica.follower_log == before:
             self.back_off()  # it was no news, and would be none again
@@ -210,12 +212,26 @@ class Following:
         self.failure = (
             f"Unexpected offset in append to {partition}: expected {end_offset}, got a batch at {base_offset}"
         )
-        self._context.note(self.failure, "ReplicaFetcherThread")
+        where = f"for partition {partition} at offset {end_offset}"
+        self._note(f"Unexpected error occurred while processing data {where}: {self.failure}", "ERROR")
+        self._note(f"Partition {partition} marked as failed", "WARN")
+
+    def _note_truncation(self, move: Move, leader: EpochEnd) -> None:
+        """An answer and what follows from it, in Kafka's words; completed: the follower asks nothing more."""
+        partition, log = self._replica.partition, self._replica.log
+        offset = log.end_offset if move.truncate_to is None else move.truncate_to
+        state = f"TruncationState(offset={offset}, completed={str(move.question is None).lower()})"
+        end = f"EpochEndOffset(leaderEpoch={leader.epoch}, endOffset={leader.end_offset})"
+        self._note(f"Truncating partition {partition} with {state} due to leader epoch and offset {end}")
+
+    def _note(self, text: str, level: str = "INFO") -> None:
+        fetcher = f"[ReplicaFetcher replicaId={self._settings.node_id}, leaderId={self.leader}, fetcherId=0]"
+        self._context.emit(Note(f"{fetcher} {text}", "ReplicaFetcherThread", level))
 
     def _take_high_watermark(self, high_watermark: int) -> None:
         replica = self._replica
         bounded = min(high_watermark, replica.log.end_offset)
-        if self._settings.has("high-watermark-beyond-log"):
+        if self._settings.has("follower-high-watermark-beyond-log"):
             bounded = high_watermark
         replica.high_watermark = max(bounded, replica.log.start_offset)
 

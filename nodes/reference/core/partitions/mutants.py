@@ -11,12 +11,12 @@ from typing import Literal
 from nodes.reference.core.mutants import MutantInfo
 
 PartitionMutant = Literal[
-    "no-truncation",
+    "follower-never-truncates",
     "leaders-offset-taken",
     "epochs-not-compared",
     "fetches-from-leaders-offset",
     "failed-append-skipped",
-    "high-watermark-beyond-log",
+    "follower-high-watermark-beyond-log",
     "leader-epoch-not-fenced",
     "diverged-fetch-counts",
     "acknowledged-by-leader-alone",
@@ -30,7 +30,7 @@ PartitionMutant = Literal[
 ]
 
 MUTANTS: Mapping[PartitionMutant, MutantInfo] = {
-    "no-truncation": MutantInfo(
+    "follower-never-truncates": MutantInfo(
         "A follower truncates nothing, whatever its leader says.", "KIP-101, Motivation", "LD-01, LD-05"
     ),
     "leaders-offset-taken": MutantInfo(
@@ -53,7 +53,7 @@ MUTANTS: Mapping[PartitionMutant, MutantInfo] = {
         "KIP-279, Scenario 1 with n < 20: out of order offset error",
         "LD-01",
     ),
-    "high-watermark-beyond-log": MutantInfo(
+    "follower-high-watermark-beyond-log": MutantInfo(
         "A follower takes the leader's high watermark though its own log ends before.",
         "KIP-101: the high watermark is at most the log end",
         "LD-08",

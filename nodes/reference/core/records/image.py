@@ -67,7 +67,7 @@ class Partition:
     """A partition: who replicates it (in order of preference), who leads it, and who has all that is committed.
 
     elr: the replicas that left the ISR when it was as small as min.insync.replicas, and still have all that is
-    committed (KIP-966); last_known_elr: of a partition without ISR and ELR, those that were in them last.
+    committed (KIP-966); last_known_elr: of a partition without a leader, the one that led last.
     is_recovering: the leader was elected uncleanly and has not yet recovered (KIP-704). adding and removing are parts
     of replicas that a reassignment adds or removes.
     """

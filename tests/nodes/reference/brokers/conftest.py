@@ -1,12 +1,14 @@
-"""Real reference processes with brokers, each also a voter, on loopback ports."""
+"""Real reference processes with brokers on loopback ports; the first three are voters too."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from tests.nodes.reference.conftest import Processes, free_ports
@@ -14,12 +16,17 @@ from tests.nodes.reference.conftest import Processes, free_ports
 SHORT_SESSIONS = {"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 300}
 
 
-class Brokers(Processes):
-    """Three nodes, each a voter and a broker."""
+VOTERS = 3
 
-    def __init__(self, directory: Path, **switches: object) -> None:
+
+class Brokers(Processes):
+    """Nodes that are brokers."""
+
+    def __init__(self, directory: Path, nodes: int = VOTERS, **switches: object) -> None:
         super().__init__(directory, **(SHORT_SESSIONS | switches))
-        self.client_ports = dict(zip(self.ports, free_ports(3), strict=True))
+        numbers, ports = range(1, nodes + 1), free_ports(2 * nodes)
+        self.ports = dict(zip(numbers, ports[:nodes], strict=True))
+        self.client_ports = dict(zip(numbers, ports[nodes:], strict=True))
         self.admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
     @property
@@ -31,18 +38,22 @@ class Brokers(Processes):
         """The node's properties file."""
         own = f"127.0.0.1:{self.ports[node]}", f"127.0.0.1:{self.client_ports[node]}"
         listeners = "listeners=CONTROLLER://{},PLAINTEXT://{}\n".format(*own)
+        voters = ",".join(f"{voter}@127.0.0.1:{self.ports[voter]}" for voter in range(1, VOTERS + 1))
+        own_lines = [f"controller.quorum.voters={voters}\n", "process.roles=broker,controller\n", listeners]
+        replaced = tuple(line.partition("=")[0] + "=" for line in own_lines)
         lines = super().properties(node).splitlines(keepends=True)
-        kept = [line for line in lines if not line.startswith(("process.roles=", "listeners="))]
-        return "".join([*kept, "process.roles=broker,controller\n", listeners])
+        return "".join([*(line for line in lines if not line.startswith(replaced)), *own_lines])
 
     def seen(self, holds: Callable[[ClusterMetadata], bool], limit_s: float = 20) -> ClusterMetadata:
         """What the brokers say, once this holds."""
         deadline = time.monotonic() + limit_s
         while True:
-            metadata = self.admin.list_topics(timeout=limit_s)
-            if holds(metadata):
-                return metadata
-            assert time.monotonic() < deadline, f"not within {limit_s} s: {metadata.brokers} {metadata.topics}"
+            seen: object = None
+            with suppress(KafkaException):  # no broker answers
+                seen = metadata = self.admin.list_topics(timeout=limit_s)
+                if holds(metadata):
+                    return metadata
+            assert time.monotonic() < deadline, f"not within {limit_s} s: {seen}"
             time.sleep(0.05)
 
     def all_live(self) -> ClusterMetadata:
@@ -54,7 +65,7 @@ class Brokers(Processes):
 def brokers(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Brokers]:
     """Started brokers, killed after the test. Parametrize indirectly with switches."""
     processes = Brokers(tmp_path, **getattr(request, "param", {}))
-    processes.start(1, 2, 3)
+    processes.start(*processes.ports)
     yield processes
     for node in list(processes.running):
         processes.kill(node)

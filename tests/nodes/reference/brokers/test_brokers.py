@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import (
     AlterConfigOpType,
     ClusterMetadata,
@@ -17,6 +18,7 @@ from confluent_kafka.admin import (
 )
 from kio.schema.errors import ErrorCode
 
+from nodes.observe.brokers.metadata import REQUEST
 from nodes.reference.brokers.shell import CLEAN_SHUTDOWN
 from nodes.wire import codec
 from nodes.wire.connection import WireConnection
@@ -41,6 +43,33 @@ def leaders(metadata: ClusterMetadata) -> list[int]:
 def isrs(metadata: ClusterMetadata) -> list[list[int]]:
     """The ISRs of t's partitions."""
     return [each.isrs for _, each in sorted(metadata.topics["t"].partitions.items())]
+
+
+def produce(brokers: Brokers, count: int, is_idempotent: bool = False) -> list[int]:
+    """The offsets of this many acknowledged records of partition 0, whose values are their numbers."""
+    settings = {"bootstrap.servers": brokers.bootstrap, "enable.idempotence": is_idempotent, "acks": "all"}
+    producer, offsets = Producer({**settings, "linger.ms": 0, "log_level": 0}), []
+
+    def delivered(error: object, message: Message) -> None:
+        assert error is None
+        offsets.append(message.offset())
+
+    for number in range(count):
+        producer.produce("t", str(number).encode(), partition=0, on_delivery=delivered)
+    assert producer.flush(30) == 0
+    return offsets
+
+
+def consumed(brokers: Brokers, count: int) -> list[str]:
+    """The values of the first records of partition 0."""
+    consumer = Consumer({"bootstrap.servers": brokers.bootstrap, "group.id": "none", "log_level": 0})
+    consumer.assign([TopicPartition("t", 0, 0)])
+    values: list[str] = []
+    while len(values) < count:
+        messages = consumer.consume(count, 20)
+        assert messages, f"after {len(values)} of {count} records nothing came for 20 s"
+        values += [message.value().decode() for message in messages if message.error() is None]
+    return values
 
 
 def call(brokers: Brokers, node: int, api_key: int, version: int, values: dict[str, Any]) -> Any:
@@ -69,7 +98,7 @@ def test_a_killed_broker_is_replaced_and_returns(brokers: Brokers) -> None:
     brokers.kill(1)
     assert leaders(brokers.seen(lambda seen: leaders(seen) == [2, 2])) == [2, 2]
     brokers.start(1)
-    assert isrs(brokers.all_live()) == [[2, 3], [2, 3]]
+    brokers.seen(lambda seen: [sorted(isr) for isr in isrs(seen)] == [[1, 2, 3], [1, 2, 3]])
 
 
 def test_a_broker_that_is_asked_to_stop_is_relieved_first(brokers: Brokers) -> None:
@@ -83,20 +112,55 @@ def test_a_broker_that_is_asked_to_stop_is_relieved_first(brokers: Brokers) -> N
     assert not marker.exists()
 
 
-@pytest.mark.parametrize("brokers", [{"reference.eligible_leader_replicas": "false"}], indirect=True)
+@pytest.mark.parametrize("brokers", [{"nodes": 4, "reference.eligible_leader_replicas": "false"}], indirect=True)
 def test_a_partition_without_a_live_replica_of_the_isr_is_offline(brokers: Brokers) -> None:
-    with_topic(brokers, [[3, 2]])
-    brokers.kill(2)
-    brokers.seen(lambda seen: isrs(seen) == [[3]])
-    brokers.start(2)
-    brokers.all_live()
+    with_topic(brokers, [[4, 3]], min_insync_replicas="1")
+    produce(brokers, 10)
     brokers.kill(3)
-    assert isrs(brokers.seen(lambda seen: leaders(seen) == [-1])) == [[3]]
+    brokers.seen(lambda seen: isrs(seen) == [[4]])
+    produce(brokers, 5)
+    brokers.kill(4)
+    brokers.start(3)
+    assert isrs(brokers.seen(lambda seen: 3 in seen.brokers and leaders(seen) == [-1])) == [[4]]
     elect = {"election_type": 1, "topic_partitions": [{"topic": "t", "partitions": (0,)}], "timeout": 1000}
-    response = call(brokers, 2, codec.ELECT_LEADERS, 2, elect)
+    response = call(brokers, 1, codec.ELECT_LEADERS, 2, elect)
     (result,) = response.replica_election_results[0].partition_result
     assert result.error_code is ErrorCode.none
-    assert leaders(brokers.seen(lambda seen: leaders(seen) == [2])) == [2]
+    brokers.seen(lambda seen: leaders(seen) == [3])
+    brokers.start(4)
+    brokers.seen(lambda seen: isrs(seen) == [[3, 4]])
+    assert consumed(brokers, 10) == [str(number) for number in range(10)]
+
+
+@pytest.mark.parametrize("is_idempotent", [False, True], ids=["plain", "idempotent"])
+def test_acknowledged_records_survive_their_leader(brokers: Brokers, is_idempotent: bool) -> None:
+    with_topic(brokers, [[1, 2, 3]], min_insync_replicas="2")
+    assert produce(brokers, 500, is_idempotent) == list(range(500))
+    brokers.kill(1)
+    brokers.seen(lambda seen: leaders(seen) == [2])
+    assert produce(brokers, 100, is_idempotent) == list(range(500, 600))
+    brokers.start(1)
+    brokers.seen(lambda seen: sorted(isrs(seen)[0]) == [1, 2, 3])
+    assert consumed(brokers, 600) == [*map(str, range(500)), *map(str, range(100))]
+    for process in brokers.running.values():
+        process.terminate()  # all at once: the last two have no quorum that could relieve them
+    assert {process.wait(timeout=20) for process in brokers.running.values()} == {0}
+    logs = {(brokers.directory / str(node) / "t-0" / f"{0:020d}.log").read_bytes() for node in brokers.ports}
+    assert len(logs) == 1
+
+
+@pytest.mark.parametrize("version", [0, 1], ids=["KAFKA-20098", "KIP-966"])
+def test_brokers_report_their_replicas_logs(brokers: Brokers, version: int) -> None:
+    with_topic(brokers, [[1, 2, 3]], min_insync_replicas="2")
+    produce(brokers, 7)
+    topic_id = call(brokers, 1, codec.METADATA, 12, dict(REQUEST)).topics[0].topic_id
+    asked = {"topic_partitions": [{"topic_id": topic_id, "partitions": (0, 5)}]}
+    for node in brokers.ports:
+        response = call(brokers, node, codec.GET_REPLICA_LOG_INFO, version, asked)
+        known, unknown = response.topic_partition_log_info_list[0].partition_log_info
+        assert (known.log_end_offset, known.partition_leader_epoch, known.error_code) == (7, 0, ErrorCode.none)
+        assert getattr(known, "last_written_leader_epoch", 0) == 0
+        assert unknown.error_code is ErrorCode.unknown_topic_or_partition
 
 
 def test_every_broker_forwards_requests_to_the_controller(brokers: Brokers) -> None:

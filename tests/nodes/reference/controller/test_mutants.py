@@ -31,12 +31,12 @@ STORIES = {
     ),
     "designates-outsiders": (
         f"brokers 4\n{OFFLINE}elect designated t-0=4",
-        "leader none in epoch 1, isr none, elr 3, replicas 3,2,1",
+        "leader none in epoch 1, isr none, elr 3, last known elr 3, replicas 3,2,1",
         "leader 4 in epoch 2, isr 4, replicas 3,2,1, recovering",
     ),
     "designates-fenced-brokers": (
         f"brokers 3\n{OFFLINE}silent 2\nadvance 9500\nelect designated t-0=2",
-        "leader none in epoch 1, isr none, elr 3, replicas 3,2,1",
+        "leader none in epoch 1, isr none, elr 3, last known elr 3, replicas 3,2,1",
         "leader 2 in epoch 2, isr 2, replicas 3,2,1, recovering",
     ),
     "fenced-broker-stays-in-isr": (
@@ -51,7 +51,7 @@ STORIES = {
     ),
     "unclean-without-permission": (
         f"brokers 3\n{OFFLINE}",
-        "leader none in epoch 1, isr none, elr 3, replicas 3,2,1",
+        "leader none in epoch 1, isr none, elr 3, last known elr 3, replicas 3,2,1",
         "leader 2 in epoch 1, isr 2, replicas 3,2,1, recovering",
     ),
     "last-replica-leaves-isr": (
@@ -66,7 +66,7 @@ STORIES = {
     ),
     "lost-disk-stays-eligible": (
         f"brokers 3\n{OFFLINE}register 3\nheartbeat 3",
-        "leader none in epoch 1, isr none, last known elr 3, replicas 3,2,1",
+        "leader 3 in epoch 2, isr 3, replicas 3,2,1, recovering",
         "leader 3 in epoch 2, isr 3, replicas 3,2,1",
     ),
 }

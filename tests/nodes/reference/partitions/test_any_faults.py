@@ -289,7 +289,7 @@ def test_other_rules_lose_records_or_leave_logs_different(switches: dict[str, An
 @pytest.mark.parametrize(
     "mutant",
     [
-        "no-truncation",
+        "follower-never-truncates",
         "epochs-not-compared",
         "acknowledged-by-leader-alone",
         "shrinks-before-confirmed",
@@ -302,7 +302,9 @@ def test_the_machine_finds_a_mutant(mutant: PartitionMutant) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mutant", ["leaders-offset-taken", "diverged-fetch-counts", "high-watermark-beyond-log"])
+@pytest.mark.parametrize(
+    "mutant", ["leaders-offset-taken", "diverged-fetch-counts", "follower-high-watermark-beyond-log"]
+)
 def test_the_machine_finds_a_rare_mutant(mutant: PartitionMutant) -> None:
     with pytest.raises(AssertionError):
         play("Mutated", 10_000, mutant=mutant, fetch_partition_bytes=1 if mutant.startswith("high") else 2**20)

@@ -28,7 +28,7 @@ IN_SYNC = "brokers 2\nstart A B\nleads A epoch=1 isr=A,B\nproduce A 2\ndeliver\n
 FIRST = "produce A 2 id=7 producer_epoch=0 sequence=0"
 
 STORIES: dict[PartitionMutant, tuple[str, str, str]] = {
-    "no-truncation": (
+    "follower-never-truncates": (
         step_3(15, "on-fetch") + "deliver\ncompare A B",
         "A and B have the same records",
         "they differ at 11 to 30",
@@ -53,7 +53,7 @@ STORIES: dict[PartitionMutant, tuple[str, str, str]] = {
         "they differ at 11 to 30",
         "they differ at 11 to 20",
     ),
-    "high-watermark-beyond-log": (
+    "follower-high-watermark-beyond-log": (
         "brokers 2 fetch_partition_bytes=1\nlog A 1:0-4 1:5-9\nhigh-watermark A 10\nstart A B\nleads A epoch=2 isr=A\n"
         "deliver B->A\ndeliver A->B\nstate B",
         "  epochs 1@0, high watermark 5, fetching, 0 rounds, 0 bits",
