@@ -36,7 +36,6 @@ _MESSAGE_CRC_COVERS_FROM = 16
 _TIMESTAMP = struct.Struct(">q")
 _MAGIC_AT = 16
 _CONTROL = 0x20
-_TRANSACTIONAL = 0x10
 _CODEC = 0x07
 _BASE_AND_EPOCH = struct.Struct(">qii")
 
@@ -87,7 +86,6 @@ class BatchHead:
     producer_id: int = -1
     producer_epoch: int = -1
     base_sequence: int = -1
-    is_transactional: bool = False
 
 
 def encode_batch(
@@ -136,15 +134,14 @@ def heads_of_any_format(data: bytes) -> Iterator[BatchHead]:
 def _batch_at(data: bytes, start: int) -> BatchHead | None:
     """The head of the complete batch that begins here; None if there is none."""
     if start + HEADER_BYTES <= len(data):
-        base, length, epoch, magic, crc, attributes, *rest = _HEADER.unpack_from(data, start)
+        fields = _HEADER.unpack_from(data, start)
+        base, length, epoch, magic, crc, attributes, last_delta, first_ms, max_ms, *sender, count = fields
         end = start + _LENGTH_COVERS_FROM + length
         if magic != 2 or length < HEADER_BYTES - _LENGTH_COVERS_FROM or end > len(data):
             return None
-        last_delta, first_ms, max_ms, producer_id, producer_epoch, base_sequence, count = rest
-        control, compressed = bool(attributes & _CONTROL), bool(attributes & _CODEC)
-        sender = producer_id, producer_epoch, base_sequence, bool(attributes & _TRANSACTIONAL)
-        where = start, end, magic, max_ms
-        return BatchHead(base, base + last_delta, epoch, control, compressed, first_ms, crc, count, *where, *sender)
+        control, compressed = attributes & _CONTROL != 0, attributes & _CODEC != 0
+        last, where = base + last_delta, (start, end, magic)
+        return BatchHead(base, last, epoch, control, compressed, first_ms, crc, count, *where, max_ms, *sender)
     return None
 
 

@@ -31,7 +31,6 @@ def test_kio_reads_the_same_producer() -> None:
 def test_a_batch_without_a_producer_says_so() -> None:
     [head] = heads(encode_batch(WRITTEN, 3, 4, 5))
     assert (head.producer_id, head.producer_epoch, head.base_sequence) == (-1, -1, -1)
-    assert not head.is_transactional
 
 
 def test_each_record_has_its_offset_and_time() -> None:

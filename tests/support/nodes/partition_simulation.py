@@ -79,13 +79,16 @@ class Call:
 
 
 class PartitionSimulation:
-    """The brokers 1 to n, each a replica of one partition; the first leader epoch comes with the first election."""
+    """The brokers 1 to n, each a replica of one partition; the first leader epoch comes with the first election.
+
+    switches are PartitionSettings of all brokers, the topic's min_isr, and per_node: switches of single brokers.
+    """
 
     def __init__(self, brokers: int, watch: Watch = lambda _node, _effect: None, **switches: Any) -> None:
         self.now_ms = 0
-        self.min_isr = switches.pop("min_isr", 1)
+        self.min_isr, per_node = switches.pop("min_isr", 1), switches.pop("per_node", {})
         nodes = tuple(range(1, brokers + 1))
-        self.members = {node: Member(PartitionSettings(node, **switches)) for node in nodes}
+        self.members = {node: Member(PartitionSettings(node, **(switches | per_node.get(node, {})))) for node in nodes}
         self.metadata = Assignment(PARTITION, NO_NODE, -1, nodes, nodes, 0, min_isr=self.min_isr)
         self.flight: list[Message] = []
         self.proposals: list[tuple[int, int, messages.IsrRequest]] = []  # sender, request id, request

@@ -4,6 +4,14 @@
 
 Dispatches events, begins and ends leadership and following, and batches the proposals to the controller. Contains no
 protocol decisions.
+
+What the shell must do:
+
+* Pass assignments only once the metadata has the broker's own registration. An earlier one may say that it leads an
+  epoch that it led before it was restarted.
+* Pass Remove before the assignment of a topic that was deleted and created again: its partition epochs begin anew.
+* Store `high_watermarks` now and then and at the end; read them back by `Logs.stored_high_watermark`.
+* Connect a request's responses to the process that sent it. Request ids begin anew with each Broker.
 """
 
 from __future__ import annotations

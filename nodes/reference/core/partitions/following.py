@@ -154,7 +154,7 @@ class Following:
             self._failed_at(result.error)
         elif result.diverging is not None:
             self._truncate_by(result.diverging)
-        elif self._append(result.data):
+        elif self._append(result.data, result.start_offset):
             self._replica.advance_start(result.start_offset)
             self._take_high_watermark(result.high_watermark)
 
@@ -177,13 +177,14 @@ class Following:
             return Move(leaders_offset)
         return move
 
-    def _append(self, data: bytes) -> bool:
+    def _append(self, data: bytes, leaders_start: int) -> bool:
         """Append intact batches that continue the log; one that does not is a failure that no retry repairs."""
         log = self._replica.log
         intact = data[: intact_length(data)]
         if data and not intact:
             self.back_off()  # damaged on the way
             return False
+        self._begin_before_start(intact, leaders_start)
         end_offset, start = log.end_offset, 0
         for head in heads(intact):
             if head.base_offset < end_offset:
@@ -197,6 +198,13 @@ class Following:
         elif intact:
             self._fetch_from = end_offset  # the mutant goes on after the batch
         return True
+
+    def _begin_before_start(self, data: bytes, leaders_start: int) -> None:
+        """Begin anew with a batch inside which either log starts, if this log has nothing after that."""
+        log, first = self._replica.log, next(heads(data), None)
+        has_nothing = log.end_offset <= max(leaders_start, log.start_offset)
+        if first is not None and has_nothing and first.base_offset < log.end_offset <= first.last_offset:
+            self._replica.start_at(first.base_offset)
 
     def _fail(self, base_offset: int, end_offset: int) -> None:
         partition = self._replica.partition

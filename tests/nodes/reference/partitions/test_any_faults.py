@@ -41,7 +41,6 @@ class Replicas(RuleBasedStateMachine):
         super().__init__()
         self.simulation = PartitionSimulation(3, min_isr=2, **self.switches)
         self.writes: list[tuple[int, Call]] = []  # value and call
-        self.reads: list[tuple[int, Call]] = []  # offset and call
         self.consumed: dict[int, int] = {}  # by offset: the value that a consumer has read
         self.high_watermarks: dict[tuple[int, int], int] = {}  # by broker and leader epoch
         self.lagging: set[int] = set()  # brokers that do not know the metadata

@@ -2,7 +2,7 @@
 
 Nothing happens by itself: time passes and messages arrive only where a command says so.
 
-    brokers 2 truncation=kip-101 mutant=NAME     settings of all brokers; min_isr is the topic's
+    brokers 2 truncation=kip-101 mutant=NAME     settings of all brokers; min_isr is the topic's; B.truncation: of one
     log A 1:0-10 1:11-20 -:21-25                 what is on A's disk: batches as epoch:first-last; @100: where it starts
     high-watermark A 11                          … and the high watermark that is stored there
     start A B · crash A · crash A keeps=11       a crash keeps the log, or what was flushed up to that offset
@@ -63,7 +63,12 @@ class PartitionTranscript:
         del self._lines[before:]
 
     def _brokers(self, count: str, *words: str) -> None:
-        self._simulation = PartitionSimulation(int(count), self._watch, **_values(words))
+        given = _values(words)
+        common = {key: value for key, value in given.items() if "." not in key}
+        per_node: dict[int, dict[str, Any]] = {}
+        for name, _, key in (each.partition(".") for each in given if "." in each):
+            per_node.setdefault(_node(name), {})[key] = given[f"{name}.{key}"]
+        self._simulation = PartitionSimulation(int(count), self._watch, per_node=per_node, **common)
 
     def _log(self, name: str, *batches: str) -> None:
         log = self._simulation.members[_node(name)].log
