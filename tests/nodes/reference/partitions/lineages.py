@@ -100,11 +100,20 @@ class Unclean:
 
 
 class Clean(Unclean):
-    """Only in-sync replicas lead. Replica 0 is the preferred leader; after a preferred election the ISR stays."""
+    """Only in-sync replicas lead. Replica 0 is the preferred leader; after a preferred election the ISR stays.
+
+    A leader knows how far a follower is once that has fetched in its epoch, and so has truncated.
+    """
 
     def __init__(self, replicas: int) -> None:
         self.isr = set(range(replicas))
+        self.known: set[int] = set()
         super().__init__(replicas)
+
+    def lead(self, replica: int) -> None:
+        """A replica becomes the leader of the next epoch."""
+        super().lead(replica)
+        self.known = {self.leader}
 
     def prefer(self) -> None:
         """A preferred election, if it is needed and possible."""
@@ -122,10 +131,13 @@ class Clean(Unclean):
         self._commit()
 
     def _commit(self) -> None:
+        if not self.isr <= self.known:
+            return
         committed = min(self.logs[replica].end_offset for replica in self.isr)
         self.high_watermarks[self.leader] = max(committed, self.high_watermarks[self.leader])
 
     def _copied(self, follower: int) -> None:
+        self.known.add(follower)
         log, leader = self.logs[follower], self.logs[self.leader]
         began = next((each.offset for each in leader.epochs.starts if each.epoch == self.epoch), leader.end_offset)
         if log.end_offset >= max(self.high_watermarks[self.leader], began):
