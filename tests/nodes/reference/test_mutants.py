@@ -29,7 +29,7 @@ def test_every_mutant_has_a_branch_in_one_file() -> None:
     files = Counter(
         name
         for path in SOURCES.rglob("*.py")
-        if not {"controller", "partitions"} & {*path.parts}  # they have mutants of their own
+        if not {"controller", "partitions"} & {*path.relative_to(SOURCES).parts}  # they have mutants of their own
         for name in set(re.findall(r'\bhas\(\s*"([a-z0-9-]+)"', path.read_text()))
     )
     assert dict(files) == {name: 2 if name in IN_TWO_FILES else 1 for name in get_args(Mutant)}

@@ -100,20 +100,17 @@ class Unclean:
 
 
 class Clean(Unclean):
-    """Only in-sync replicas lead. Replica 0 is the preferred leader; after a preferred election the ISR stays.
-
-    A leader knows how far a follower is once that has fetched in its epoch, and so has truncated.
-    """
+    """Only in-sync replicas lead. Replica 0 is the preferred leader; after a preferred election the ISR stays."""
 
     def __init__(self, replicas: int) -> None:
         self.isr = set(range(replicas))
-        self.known: set[int] = set()
+        self.copied_to: dict[int, int] = {}  # by follower: the end of its log, as the leader of this epoch knows it
         super().__init__(replicas)
 
     def lead(self, replica: int) -> None:
-        """A replica becomes the leader of the next epoch."""
+        """A replica becomes the leader of the next epoch, and does not know yet what others have."""
+        self.copied_to = {}
         super().lead(replica)
-        self.known = {self.leader}
 
     def prefer(self) -> None:
         """A preferred election, if it is needed and possible."""
@@ -126,19 +123,19 @@ class Clean(Unclean):
         if self.isr == {replica}:
             return
         self.isr.discard(replica)
+        self.copied_to.pop(replica, None)
         if replica == self.leader:
             self.lead(min(self.isr))
         self._commit()
 
     def _commit(self) -> None:
-        if not self.isr <= self.known:
-            return
-        committed = min(self.logs[replica].end_offset for replica in self.isr)
+        ends = [self.copied_to.get(replica, 0) for replica in self.isr - {self.leader}]
+        committed = min([self.logs[self.leader].end_offset, *ends])
         self.high_watermarks[self.leader] = max(committed, self.high_watermarks[self.leader])
 
     def _copied(self, follower: int) -> None:
-        self.known.add(follower)
         log, leader = self.logs[follower], self.logs[self.leader]
+        self.copied_to[follower] = log.end_offset
         began = next((each.offset for each in leader.epochs.starts if each.epoch == self.epoch), leader.end_offset)
         if log.end_offset >= max(self.high_watermarks[self.leader], began):
             self.isr.add(follower)
