@@ -5,13 +5,14 @@ Contains which listeners, files and releases a system gives the probe. Does not 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+import sys
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from harness.model import BadInput
 from harness.model.expected import values_of
-from harness.model.faults.probe import ASK, RUN_TOOL, Probe
+from harness.model.faults.probe import ASK, OWN_TOOLS, RUN_TOOL, Probe
 from harness.model.layouts import CONTROLLER_PORT
 from harness.model.placeholders import examples, fill, names_in
 from harness.model.story import Step
@@ -48,12 +49,19 @@ async def open_probe(
     probe = NodeProbe(
         facts,
         lambda node, listener: connect(views[node].bound, ports[listener].get(node, CONTROLLER_PORT), CLIENT_ID),
-        lambda tool, arguments: tool_command(tools_release(tools_version), tool, arguments),
+        lambda tool, arguments: _command(tool, arguments, tools_version),
     )
     try:
         yield probe
     finally:
         await probe.close()
+
+
+def _command(tool: str, arguments: Sequence[str], tools_version: str) -> list[str]:
+    """The command that runs one of Kafka's tools, or of ours."""
+    if tool in OWN_TOOLS:
+        return [sys.executable, "-P", "-m", "harness.commands", tool, *arguments]
+    return tool_command(tools_release(tools_version), tool, arguments)
 
 
 def why_refused(step: Step, tools_version: str, has_brokers: bool) -> str | None:
@@ -89,4 +97,5 @@ def _check_ask(value: Mapping[str, Any], _tools_version: str) -> None:
 
 
 def _check_tool(value: Mapping[str, Any], tools_version: str) -> None:
-    main_class(tools_release(tools_version), value["tool"])
+    if value["tool"] not in OWN_TOOLS:
+        main_class(tools_release(tools_version), value["tool"])

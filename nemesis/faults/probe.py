@@ -21,6 +21,7 @@ from harness.model.expected import Compared, compared, found_at, refuse_malforme
 from harness.model.faults.probe import (
     ASK,
     ASK_SECONDS,
+    OWN_TOOLS,
     RUN_TOOL,
     TIMED_OUT,
     TOOL_SECONDS,
@@ -48,6 +49,7 @@ SHOWN_CHARACTERS_MAX = 500
 AGAIN_SECONDS = 0.2
 """The pause before a probe that is repeated until it ends as expected."""
 
+TOOL = "(kafka-[a-z-]{1,60}|" + "|".join(OWN_TOOLS) + ")"
 TOOL_NAMES = tuple(name for name in NAMES if name not in OF_NODE)
 METADATA = {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]}
 
@@ -93,7 +95,7 @@ class Ask(OnNodes):
 class RunTool(Arguments):
     """The tool, its arguments, and what is expected of its exit code and output."""
 
-    tool: Annotated[str, Matching(r"kafka-[a-z-]{1,60}", "the name of a tool of Kafka, e.g. kafka-metadata-quorum")]
+    tool: Annotated[str, Matching(TOOL, "the name of a tool of Kafka, e.g. kafka-metadata-quorum")]
     arguments: list[ToolText] = Field(default_factory=list)
     exit_code: Annotated[int, Field(ge=0, le=255)] | TimedOut = 0
     output: list[Pattern] = Field(default_factory=list)

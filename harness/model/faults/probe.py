@@ -19,6 +19,8 @@ from harness.model.story import Step, Who
 
 ASK: Final = "ask"
 RUN_TOOL: Final = "run_tool"
+OWN_TOOLS = ("unclean-recovery", "elect-leaders")
+"""Commands of splitbrain that stories run as tools; they work on any cluster that has their RPCs."""
 
 ListenerName = Literal["controller", "client"]
 """Which of a node's listeners a request is sent to: the quorum's, or its broker's for clients."""
@@ -106,10 +108,10 @@ def run_tool(
 ) -> Step:
     """Run one of Kafka's command-line tools and compare how it ends.
 
-    tool is named as in Kafka's bin folder, without `.sh`. output and no_output are regular expressions, which the
-    output (standard output and error together) contains, or does not. exit_code "timed out": the tool is still running
-    after this many seconds, and is killed. With until_expected it is run again until it ends as expected, and not begun
-    again after this many seconds.
+    tool is named as in Kafka's bin folder, without `.sh`; `unclean-recovery` and `elect-leaders` are ours. output and
+    no_output are regular expressions, which the output (standard output and error together) contains, or does not.
+    exit_code "timed out": the tool is still running after this many seconds, and is killed. With until_expected it is
+    run again until it ends as expected, and not begun again after this many seconds.
     """
     expected = {"exit_code": exit_code, "output": list(output), "no_output": list(no_output)}
     value = {"tool": tool, "arguments": list(arguments), **expected, "within_seconds": within, "name": name}

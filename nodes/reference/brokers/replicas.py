@@ -91,7 +91,9 @@ class Replicas:
         }
         if mine == self._seen:
             return
-        gone = tuple(partition for partition in self._seen if partition not in mine)
+        gone = tuple(
+            partition for partition, (each, _) in self._seen.items() if not _is_same(each, mine.get(partition))
+        )
         changed = [each for partition, each in mine.items() if self._seen.get(partition) != each]
         self._seen = mine
         if gone:
@@ -237,6 +239,11 @@ class Replicas:
 
 def _now_ms() -> int:
     return time.monotonic_ns() // 1_000_000
+
+
+def _is_same(before: Partition, now: tuple[Partition, int] | None) -> bool:
+    """Whether a partition is still of the topic that it was of: one of the same name may have been created anew."""
+    return now is not None and now[0].topic_id == before.topic_id
 
 
 def _assignment(partition: Partition, min_isr: int) -> messages.Assignment:

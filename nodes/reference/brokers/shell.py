@@ -130,10 +130,16 @@ class BrokerShell:
         )
 
     def metadata_changed(self) -> None:
-        """The node may have applied more of the metadata. Partitions begin once the broker is registered."""
-        offset = self._facts.node.metadata.applied_offset
-        if offset != self._applied_offset_seen and self._lifecycle.epoch >= 0:
-            self._applied_offset_seen = offset
+        """The node may have applied more of the metadata.
+
+        Partitions begin with the metadata that has this registration: before it, the broker may lead what it led when
+        it was here last.
+        """
+        metadata = self._facts.node.metadata
+        own = metadata.image.brokers.get(self._id)
+        is_registered = own is not None and own.epoch == self._lifecycle.epoch
+        if is_registered and metadata.applied_offset != self._applied_offset_seen:
+            self._applied_offset_seen = metadata.applied_offset
             self._replicas.metadata_changed()
 
     async def live(self) -> None:

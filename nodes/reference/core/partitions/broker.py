@@ -17,6 +17,7 @@ What the shell must do:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from kio.schema.errors import ErrorCode
@@ -148,6 +149,8 @@ class Broker:
             log, stored = self._logs.open(partition), self._logs.stored_high_watermark(partition)
             replica = self._replicas[partition] = Replica(self._context, assignment, log, stored)
         elif assignment.partition_epoch <= replica.assignment.partition_epoch:
+            # A topic's config may have changed, which no epoch counts.
+            replica.assignment = replace(replica.assignment, min_isr=assignment.min_isr)
             return False
         elif assignment.leader_epoch == replica.assignment.leader_epoch:
             replica.assignment = assignment

@@ -163,6 +163,15 @@ def test_brokers_report_their_replicas_logs(brokers: Brokers, version: int) -> N
         assert unknown.error_code is ErrorCode.unknown_topic_or_partition
 
 
+def test_a_topic_that_is_created_again_is_empty(brokers: Brokers) -> None:
+    with_topic(brokers, [[1, 2, 3]])
+    assert produce(brokers, 5) == list(range(5))
+    brokers.admin.delete_topics(["t"])["t"].result()
+    brokers.seen(lambda seen: "t" not in seen.topics)
+    with_topic(brokers, [[1, 2, 3]])
+    assert produce(brokers, 2) == [0, 1]
+
+
 def test_every_broker_forwards_requests_to_the_controller(brokers: Brokers) -> None:
     brokers.all_live()
     for node in brokers.ports:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
@@ -14,6 +16,7 @@ from nodes.reference.core.partitions.epochs import EpochStart
 from nodes.reference.core.partitions.log import ReplicaLog, stamped_all
 from nodes.reference.core.partitions.memory_log import MemoryLog
 from nodes.wire.batches import Record, encode_batch
+from tests.support.nodes.replica_log_cases import CASES
 
 SMALL_SEGMENTS = 2_000
 
@@ -112,3 +115,8 @@ def test_epochs_survive_a_restart(tmp_path: Path) -> None:
     log.close()
     assert (tmp_path / EPOCHS).read_text() == "0\n2\n3 0\n5 2\n"
     assert DiskLog(tmp_path).epochs.starts == (EpochStart(3, 0), EpochStart(5, 2))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_a_log_on_disk_does_what_every_log_does(case: Callable[[ReplicaLog], None], tmp_path: Path) -> None:
+    case(DiskLog(tmp_path, SMALL_SEGMENTS))
