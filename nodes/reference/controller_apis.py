@@ -26,6 +26,7 @@ Values = dict[str, Any]
 SERVED: Mapping[int, range] = {
     codec.CREATE_TOPICS: range(2, 8),
     codec.DELETE_TOPICS: range(1, 7),
+    codec.CREATE_PARTITIONS: range(4),
     codec.ELECT_LEADERS: range(4),
     codec.ALTER_PARTITION_REASSIGNMENTS: range(1),
     codec.LIST_PARTITION_REASSIGNMENTS: range(1),
@@ -40,6 +41,7 @@ SERVED: Mapping[int, range] = {
 OF_CLIENTS = (
     codec.CREATE_TOPICS,
     codec.DELETE_TOPICS,
+    codec.CREATE_PARTITIONS,
     codec.ELECT_LEADERS,
     codec.ALTER_PARTITION_REASSIGNMENTS,
     codec.LIST_PARTITION_REASSIGNMENTS,
@@ -49,6 +51,9 @@ OF_CLIENTS = (
 
 ELECTIONS = {0: Election.PREFERRED, 1: Election.UNCLEAN, 2: Election.DESIGNATED}
 """The election types of ElectLeaders; the last is KAFKA-20098's."""
+
+_OF_TOPIC = 1
+"""The source of a config that is the topic's own."""
 
 NO_MESSAGE = "The active controller has changed."
 
@@ -60,6 +65,8 @@ def incoming(api_key: int, request: Any) -> messages.ControllerRequest | None:
             return messages.CreateTopics(tuple(map(_new_topic, request.topics)), request.validate_only)
         case codec.DELETE_TOPICS:
             return messages.DeleteTopics(tuple(_topics_to_delete(request)))
+        case codec.CREATE_PARTITIONS:
+            return messages.CreatePartitions(tuple(map(_more_partitions, request.topics)), request.validate_only)
         case codec.ELECT_LEADERS:
             return _elections(request)
         case codec.ALTER_PARTITION_REASSIGNMENTS:
@@ -92,7 +99,7 @@ def outgoing(request: messages.ControllerRequest, response: messages.ControllerR
             return refused(request, ErrorCode.not_controller, NO_MESSAGE)
         case messages.TopicsResponse(results):
             topics = list(map(_topic_result, results))
-            return _unthrottled(topics=topics, responses=topics)
+            return _unthrottled(topics=topics, responses=topics, results=topics)
         case messages.ElectLeadersResponse(error, results):
             return _election_results(error, results)
         case messages.ReassignResponse(results):
@@ -141,6 +148,8 @@ def _failed(request: messages.ControllerRequest, error: ErrorCode, reason: str) 
             return messages.TopicsResponse(tuple(messages.TopicResult(each.name, error, reason) for each in topics))
         case messages.DeleteTopics(names):
             return messages.TopicsResponse(tuple(messages.TopicResult(name, error, reason) for name in names))
+        case messages.CreatePartitions(topics):
+            return messages.TopicsResponse(tuple(messages.TopicResult(each.topic, error, reason) for each in topics))
         case messages.ElectLeaders():
             return messages.ElectLeadersResponse(error)
         case messages.Reassign(targets):
@@ -246,6 +255,12 @@ def _new_topic(topic: Any) -> messages.NewTopic:
     assignments = {each.partition_index: tuple(each.broker_ids) for each in topic.assignments}
     configs = {each.name: each.value for each in topic.configs}
     return messages.NewTopic(topic.name, topic.num_partitions, topic.replication_factor, assignments or None, configs)
+
+
+def _more_partitions(topic: Any) -> messages.MorePartitions:
+    given = topic.assignments
+    assignments = None if given is None else tuple(tuple(each.broker_ids) for each in given)
+    return messages.MorePartitions(topic.name, topic.count, assignments)
 
 
 def _topics_to_delete(request: Any) -> Iterable[str]:
@@ -413,7 +428,10 @@ def _topic_result(result: messages.TopicResult) -> Values:
         "topic_config_error_code": 0,
         "num_partitions": result.partitions,
         "replication_factor": result.replication_factor,
-        "configs": None,
+        "configs": [
+            {"name": name, "value": value, "read_only": False, "config_source": _OF_TOPIC, "is_sensitive": False}
+            for name, value in (result.configs or {}).items()
+        ],
     }
 
 

@@ -42,6 +42,11 @@ class DiskLog:
         return self._segments.end_offset
 
     @property
+    def size_bytes(self) -> int:
+        """The size of all segments."""
+        return sum(segment.size for segment in self._segments.segments)
+
+    @property
     def torn_bytes(self) -> int:
         """How much was removed when the log was opened."""
         return self._segments.torn_bytes

@@ -51,6 +51,10 @@ class LogStore:
             self._high_watermarks = merged
             _write(self._directory / HIGH_WATERMARKS, merged)
 
+    def sizes(self) -> Mapping[TopicPartition, int]:
+        """The bytes of each partition's log."""
+        return {partition: log.size_bytes for partition, log in self._open.items()}
+
     def remove(self, partition: TopicPartition) -> None:
         """Delete the log of a partition that is not this broker's any more."""
         log = self._open.pop(partition, None)

@@ -7,9 +7,10 @@ the controller's (KIP-631).
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 from kio.schema.errors import ErrorCode
@@ -20,6 +21,9 @@ from nodes.reference.core.records.entities import NO_ID, NO_LEADER
 from nodes.reference.core.records.image import Broker, Image, Partition, ResourceType, Topic
 
 Values = dict[str, Any]
+
+DESCRIBED_MAX = 2000
+"""How many partitions a response to DescribeTopicPartitions describes at most: max.request.partition.size.limit."""
 
 _BROKERS = 1
 _UNKNOWN_OPERATIONS = -(1 << 31)
@@ -98,6 +102,66 @@ def _log_info(
     }
 
 
+def topic_partitions(request: Any, image: Image) -> Values:
+    """The response to DescribeTopicPartitions (KIP-966): up to the limit, beginning with the cursor."""
+    names = sorted({str(each.name) for each in request.topics} or image.topics)
+    first = (str(request.cursor.topic_name), request.cursor.partition_index) if request.cursor else ("", 0)
+    topics: dict[str, Values] = {}
+    left, live = min(max(request.response_partition_limit, 1), DESCRIBED_MAX), _active(image)
+    for name in (name for name in names if name >= first[0]):
+        topic = image.topics.get(name)
+        topics[name] = _topic(name, topic.topic_id if topic else NO_ID, image, live) | {"partitions": []}
+        for index, partition in sorted(topic.partitions.items()) if topic else ():
+            if (name, index) < first:
+                continue
+            if not left:
+                return _page(topics, {"topic_name": name, "partition_index": index})
+            left -= 1
+            topics[name]["partitions"].append(_partition(partition, image.brokers, live) | _eligible(partition))
+    return _page(topics, None)
+
+
+def _page(topics: Mapping[str, Values], cursor: Values | None) -> Values:
+    return {"throttle_time": 0, "topics": list(topics.values()), "next_cursor": cursor}
+
+
+def _eligible(partition: Partition) -> Values:
+    return {"eligible_leader_replicas": partition.elr, "last_known_elr": partition.last_known_elr}
+
+
+def log_dirs(
+    request: Any, directory: Path, volume_bytes: tuple[int, int], log_sizes: Mapping[TopicPartition, tuple[int, int]]
+) -> Values:
+    """The response to DescribeLogDirs: a broker has one directory.
+
+    volume_bytes: in all, and free; log_sizes: the bytes of each log, and its records that may be lost.
+    """
+    asked = (
+        None
+        if request.topics is None
+        else {TopicPartition(str(each.topic), index) for each in request.topics for index in each.partitions}
+    )
+    shown = sorted(item for item in log_sizes.items() if asked is None or item[0] in asked)
+    topics = [
+        {
+            "name": topic,
+            "partitions": [
+                {"partition_index": index, "partition_size": size, "offset_lag": lag, "is_future_key": False}
+                for (_, index), (size, lag) in each_of
+            ],
+        }
+        for topic, each_of in groupby(shown, key=lambda item: item[0].topic)
+    ]
+    result = {
+        "error_code": ErrorCode.none,
+        "log_dir": str(directory),
+        "topics": topics,
+        "total_bytes": volume_bytes[0],
+        "usable_bytes": volume_bytes[1],
+    }
+    return {"throttle_time": 0, "error_code": ErrorCode.none, "results": [result]}
+
+
 def describe_configs(request: Any, image: Image, defaults: Mapping[str, str]) -> Values:
     """The response to DescribeConfigs of topics and brokers."""
     return {"throttle_time": 0, "results": [_described(each, image, defaults) for each in request.resources]}
@@ -112,6 +176,11 @@ def _live(image: Image, listener: str, with_fenced: bool = False) -> dict[int, t
         for endpoint in broker.endpoints
         if endpoint.name == listener
     }
+
+
+def _active(image: Image) -> frozenset[int]:
+    """The brokers that are not fenced."""
+    return frozenset(node for node, broker in image.brokers.items() if not broker.is_fenced)
 
 
 def _broker(node: int, live: Mapping[int, tuple[str, int, str | None]]) -> Values:
@@ -132,7 +201,7 @@ def _asked(request: Any, image: Image) -> Iterable[tuple[str | None, uuid.UUID]]
             yield (topic.name if topic else None), asked.topic_id
 
 
-def _topic(name: str | None, topic_id: uuid.UUID, image: Image, live: Mapping[int, object]) -> Values:
+def _topic(name: str | None, topic_id: uuid.UUID, image: Image, live: Collection[int]) -> Values:
     topic = image.topics.get(name or "")
     missing = ErrorCode.unknown_topic_id if name is None else ErrorCode.unknown_topic_or_partition
     return {
@@ -145,11 +214,11 @@ def _topic(name: str | None, topic_id: uuid.UUID, image: Image, live: Mapping[in
     }
 
 
-def _partitions(topic: Topic, image: Image, live: Mapping[int, object]) -> list[Values]:
+def _partitions(topic: Topic, image: Image, live: Collection[int]) -> list[Values]:
     return [_partition(each, image.brokers, live) for each in topic.partitions.values()]
 
 
-def _partition(partition: Partition, brokers: Mapping[int, Broker], live: Mapping[int, object]) -> Values:
+def _partition(partition: Partition, brokers: Mapping[int, Broker], live: Collection[int]) -> Values:
     has_leader = partition.leader in live
     return {
         "error_code": ErrorCode.none if has_leader else ErrorCode.leader_not_available,

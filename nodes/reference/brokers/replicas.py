@@ -126,6 +126,14 @@ class Replicas:
             for partition, replica in self._broker.replicas.items()
         }
 
+    def log_sizes(self) -> Mapping[TopicPartition, tuple[int, int]]:
+        """By partition: the bytes of its log, and how many of its records are not known to be committed."""
+        sizes = self._place.logs.sizes()
+        return {
+            partition: (sizes[partition], max(0, replica.log.end_offset - replica.high_watermark))
+            for partition, replica in self._broker.replicas.items()
+        }
+
     async def close(self) -> None:
         """Store the high watermarks, close the logs and all connections."""
         if self._timer is not None:

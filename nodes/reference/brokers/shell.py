@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -65,6 +66,8 @@ SERVED: Mapping[int, range] = {
     codec.INCREMENTAL_ALTER_CONFIGS: range(2),
     codec.DESCRIBE_CLUSTER: range(3),
     codec.DESCRIBE_QUORUM: range(3),
+    codec.DESCRIBE_TOPIC_PARTITIONS: range(1),
+    codec.DESCRIBE_LOG_DIRS: range(1, 5),
     codec.GET_REPLICA_LOG_INFO: range(2),
     codec.INIT_PRODUCER_ID: range(5),
     **partition_apis.SERVED,
@@ -225,6 +228,13 @@ class BrokerShell:
             case codec.DESCRIBE_CONFIGS:
                 controller = facts.settings.controller
                 return metadata.describe_configs(request, image, controller.topic_defaults if controller else {})
+            case codec.DESCRIBE_TOPIC_PARTITIONS:
+                return metadata.topic_partitions(request, image)
+            case codec.DESCRIBE_LOG_DIRS:
+                usage = shutil.disk_usage(facts.directory)
+                return metadata.log_dirs(
+                    request, facts.directory, (usage.total, usage.free), self._replicas.log_sizes()
+                )
             case codec.GET_REPLICA_LOG_INFO:
                 return metadata.replica_logs(request, image, self._lifecycle.epoch, self._replicas.log_ends())
             case codec.INIT_PRODUCER_ID:

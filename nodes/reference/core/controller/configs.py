@@ -55,11 +55,13 @@ VALID: Mapping[str, tuple[Callable[[str], bool], str]] = {
 
 
 def why_invalid(resource_type: int, name: str, value: str | None) -> str | None:
-    """Why a resource may not have the config; None if it may."""
+    """Why a resource may not have the config; None if it may. Any name may be deleted (value None)."""
+    if value is None:
+        return None
     if name not in VALID:
         return f"Unknown {ResourceType(resource_type).name.lower()} config name: {name}"
     is_valid, expected = VALID[name]
-    if value is None or is_valid(value):
+    if is_valid(value):
         return None
     return f"Invalid value {value} for configuration {name}: expected {expected}"
 

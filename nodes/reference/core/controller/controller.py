@@ -23,6 +23,7 @@ from nodes.reference.core.controller.messages import (
     AlterPartition,
     ControllerRequest,
     ControllerResponse,
+    CreatePartitions,
     CreateTopics,
     DeleteTopics,
     ElectLeaders,
@@ -100,6 +101,8 @@ class Controller:
                 return self._topics.create(request)
             case DeleteTopics():
                 return self._topics.delete(request)
+            case CreatePartitions():
+                return self._topics.add_partitions(request)
             case AlterConfigs():
                 return self._configs.alter(request)
             case Reassign():

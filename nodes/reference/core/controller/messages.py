@@ -138,6 +138,7 @@ class TopicResult:
     topic_id: uuid.UUID = NO_ID
     partitions: int = -1
     replication_factor: int = -1
+    configs: Mapping[str, str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,24 @@ class DeleteTopics:
     """Delete topics, by name."""
 
     names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MorePartitions:
+    """A topic that gets partitions, until it has this many. assignments has the replicas of each new partition; None
+    lets the controller place them."""
+
+    topic: str
+    partitions: int
+    assignments: tuple[tuple[int, ...], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitions:
+    """Add partitions to topics; only_validated ones are not added."""
+
+    topics: tuple[MorePartitions, ...]
+    only_validated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +292,7 @@ ControllerRequest = (
     | AlterPartition
     | CreateTopics
     | DeleteTopics
+    | CreatePartitions
     | AlterConfigs
     | ElectLeaders
     | Reassign

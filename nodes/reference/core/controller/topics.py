@@ -1,4 +1,4 @@
-"""Topics: creation, deletion, placement of replicas, and reassignment (KIP-455).
+"""Topics: creation, deletion, more partitions (KIP-195), placement of replicas, and reassignment (KIP-455).
 
 Contains the rules of requests about topics. Who leads is in changes.py.
 """
@@ -15,9 +15,11 @@ from kio.schema.errors import ErrorCode
 from nodes.reference.core.controller.configs import why_invalid
 from nodes.reference.core.controller.draft import Draft
 from nodes.reference.core.controller.messages import (
+    CreatePartitions,
     CreateTopics,
     DeleteTopics,
     ElectionResult,
+    MorePartitions,
     NewTopic,
     Reassign,
     ReassignResponse,
@@ -62,6 +64,10 @@ class Topics:
         """Handle the deletion of topics."""
         return TopicsResponse(tuple(map(self._delete, request.names)))
 
+    def add_partitions(self, request: CreatePartitions) -> TopicsResponse:
+        """Handle the addition of partitions; each topic succeeds or fails by itself."""
+        return TopicsResponse(tuple(self._add_partitions(more, request.only_validated) for more in request.topics))
+
     def reassign(self, request: Reassign) -> ReassignResponse:
         """Handle reassignments of partitions, and their cancellations."""
         return ReassignResponse(tuple(self._reassign(where, target) for where, target in request.targets.items()))
@@ -70,7 +76,7 @@ class Topics:
         try:
             self._check_name(topic.name)
             assignments = self._assignments(topic)
-            in_sync = {index: self._active(topic, index, replicas) for index, replicas in assignments.items()}
+            in_sync = self._in_sync(topic.name, assignments)
             self._check_configs(topic)
         except _Refused as refused:
             return TopicResult(topic.name, refused.error, refused.reason)
@@ -78,7 +84,7 @@ class Topics:
         if not only_validated:
             self._write(topic, topic_id, assignments, in_sync)
         factor = len(assignments[0])
-        return TopicResult(topic.name, ErrorCode.none, None, topic_id, len(assignments), factor)
+        return TopicResult(topic.name, ErrorCode.none, None, topic_id, len(assignments), factor, topic.configs)
 
     def _write(self, topic: NewTopic, topic_id: uuid.UUID, assignments: Assignments, in_sync: Assignments) -> None:
         draft = self._draft
@@ -87,10 +93,13 @@ class Topics:
             draft.write(
                 ConfigRecord(resource_type=ResourceType.TOPIC, resource_name=topic.name, name=name, value=value)
             )
+        self._write_partitions(topic_id, assignments, in_sync)
+
+    def _write_partitions(self, topic_id: uuid.UUID, assignments: Assignments, in_sync: Assignments) -> None:
         for index, replicas in assignments.items():
             isr = in_sync[index]
             directories = tuple(map(self._directory, replicas))
-            draft.write(
+            self._draft.write(
                 PartitionRecord(
                     partition_id=index,
                     topic_id=topic_id,
@@ -100,6 +109,38 @@ class Topics:
                     directories=directories,
                 )
             )
+
+    def _add_partitions(self, more: MorePartitions, only_validated: bool) -> TopicResult:
+        topic = self._draft.image.topics.get(more.topic)
+        if topic is None:
+            return TopicResult(more.topic, ErrorCode.unknown_topic_or_partition, "There is no such topic.")
+        count = len(topic.partitions)
+        try:
+            assignments = self._assignments_of_more(more, count, len(topic.partitions[0].replicas))
+            in_sync = self._in_sync(more.topic, assignments)
+        except _Refused as refused:
+            return TopicResult(more.topic, refused.error, refused.reason)
+        if not only_validated:
+            self._write_partitions(topic.topic_id, assignments, in_sync)
+        return TopicResult(more.topic, ErrorCode.none)
+
+    def _assignments_of_more(self, more: MorePartitions, count: int, factor: int) -> Assignments:
+        """The replicas of a topic's new partitions; it has count of them, with as many replicas as factor says."""
+        added = more.partitions - count
+        if added <= 0:
+            reason = f"Topic {more.topic} has {count} partition(s): {more.partitions} would not be an increase."
+            raise _Refused(ErrorCode.invalid_partitions, reason)
+        if more.assignments is None:
+            return self._placed(added, factor, count)
+        if len(more.assignments) != added:
+            reason = f"{added} partition(s) are added, with {len(more.assignments)} assignment(s)."
+            raise _Refused(ErrorCode.invalid_replica_assignment, reason)
+        for replicas in more.assignments:
+            self._check_replicas(replicas)
+            if len(replicas) != factor:
+                reason = f"The topic's partitions have {factor} replica(s), a new one {len(replicas)}."
+                raise _Refused(ErrorCode.invalid_replica_assignment, reason)
+        return dict(enumerate(more.assignments, count))
 
     def _check_name(self, name: str) -> None:
         if name in self._draft.image.topics:
@@ -115,14 +156,18 @@ class Topics:
         settings = self._draft.settings
         count = settings.default_partitions if topic.partitions == -1 else topic.partitions
         factor = settings.default_replication_factor if topic.replication_factor == -1 else topic.replication_factor
-        live = [node for node, broker in sorted(self._draft.image.brokers.items()) if broker.is_active]
         if count < 1:
             raise _Refused(ErrorCode.invalid_partitions, "Number of partitions must be larger than 0.")
+        return self._placed(count, factor, 0)
+
+    def _placed(self, count: int, factor: int, first_index: int) -> Assignments:
+        """Replicas of this many partitions, on the live brokers in turn, beginning with a random one."""
+        live = [node for node, broker in sorted(self._draft.image.brokers.items()) if broker.is_active]
         if not 1 <= factor <= len(live):
             reason = f"Unable to replicate the partition {factor} time(s): {len(live)} broker(s) are live."
             raise _Refused(ErrorCode.invalid_replication_factor, reason)
         first = self._draft.draw(0, len(live))
-        return {index: _placed(live, first + index, factor) for index in range(count)}
+        return {first_index + index: _placed(live, first + index, factor) for index in range(count)}
 
     def _check_assignments(self, assignments: Assignments) -> None:
         if not assignments or sorted(assignments) != list(range(len(assignments))):
@@ -147,10 +192,14 @@ class Topics:
             if reason is not None:
                 raise _Refused(ErrorCode.invalid_config, reason)
 
-    def _active(self, topic: NewTopic, index: int, replicas: Sequence[int]) -> tuple[int, ...]:
+    def _in_sync(self, topic: str, assignments: Assignments) -> Assignments:
+        """The first ISR of each new partition."""
+        return {index: self._active(topic, index, replicas) for index, replicas in assignments.items()}
+
+    def _active(self, topic: str, index: int, replicas: Sequence[int]) -> tuple[int, ...]:
         active = tuple(node for node in replicas if self._draft.image.is_active(node))
         if not active:
-            reason = f"All brokers of partition {topic.name}-{index} are fenced or shutting down."
+            reason = f"All brokers of partition {topic}-{index} are fenced or shutting down."
             raise _Refused(ErrorCode.invalid_replica_assignment, reason)
         return active
 

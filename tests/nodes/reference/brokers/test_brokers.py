@@ -13,6 +13,7 @@ from confluent_kafka.admin import (
     ClusterMetadata,
     ConfigEntry,
     ConfigResource,
+    NewPartitions,
     NewTopic,
     ResourceType,
 )
@@ -170,6 +171,19 @@ def test_a_topic_that_is_created_again_is_empty(brokers: Brokers) -> None:
     brokers.seen(lambda seen: "t" not in seen.topics)
     with_topic(brokers, [[1, 2, 3]])
     assert produce(brokers, 2) == [0, 1]
+
+
+def test_topics_get_more_partitions_and_are_described_in_pages(brokers: Brokers) -> None:
+    with_topic(brokers, [[1, 2, 3]])
+    brokers.admin.create_partitions([NewPartitions("t", 3, [[2, 3, 1], [3, 1, 2]])])["t"].result()
+    assert leaders(brokers.seen(lambda seen: len(seen.topics["t"].partitions) == 3)) == [1, 2, 3]
+    pages, cursor = [], None
+    for _ in range(2):
+        asked = {"topics": [{"name": "t"}], "response_partition_limit": 2, "cursor": cursor}
+        page = call(brokers, 1, codec.DESCRIBE_TOPIC_PARTITIONS, 0, asked)
+        pages.append([each.partition_index for each in page.topics[0].partitions])
+        cursor = page.next_cursor and {"topic_name": "t", "partition_index": page.next_cursor.partition_index}
+    assert (pages, cursor) == ([[0, 1], [2]], None)
 
 
 def test_every_broker_forwards_requests_to_the_controller(brokers: Brokers) -> None:

@@ -98,6 +98,18 @@ OF_CLIENTS: tuple[tuple[int, dict[str, Any], messages.ControllerRequest], ...] =
         messages.DeleteTopics(("t",)),
     ),
     (
+        codec.CREATE_PARTITIONS,
+        {
+            "topics": [
+                {"name": "t", "count": 3, "assignments": [{"broker_ids": (1, 2)}]},
+                {"name": "u", "count": 2, "assignments": None},
+            ],
+            "timeout": 1000,
+            "validate_only": True,
+        },
+        messages.CreatePartitions((messages.MorePartitions("t", 3, ((1, 2),)), messages.MorePartitions("u", 2)), True),
+    ),
+    (
         codec.ALTER_PARTITION_REASSIGNMENTS,
         {
             "timeout": 1000,

@@ -100,6 +100,11 @@ class ControllerTranscript:
     def _create(self, name: str, partitions: str, factor: str) -> None:
         self._ask(messages.CreateTopics((messages.NewTopic(name, int(partitions), int(factor)),)))
 
+    def _partitions(self, name: str, count: str, *words: str) -> None:
+        """partitions TOPIC COUNT [REPLICAS...]: with the replicas of each new one, or placed."""
+        more = messages.MorePartitions(name, int(count), tuple(map(_nodes, words)) or None)
+        self._ask(messages.CreatePartitions((more,)))
+
     def _delete(self, *names: str) -> None:
         self._ask(messages.DeleteTopics(names))
 
