@@ -117,7 +117,8 @@ class Leading:
             return Appended(ErrorCode.corrupt_message)
         if any(head.is_control for head in batches):
             return Appended(ErrorCode.invalid_record)
-        return self._known(batches) or self._append(data)
+        has_producer = any(head.producer_id >= 0 for head in batches)
+        return self._known(batches) or self._append(data, has_producer)
 
     def _known(self, batches: list[BatchHead]) -> Appended | None:
         """The answer to a batch that is not appended; None if it is to be. Only single batches have a producer."""
@@ -132,10 +133,11 @@ class Leading:
             return Appended(base_offset=first, end_offset=last + 1)
         return Appended(checked.error) if checked.error is not ErrorCode.none else None
 
-    def _append(self, data: bytes) -> Appended:
+    def _append(self, data: bytes, has_producer: bool) -> Appended:
         first = self.log.append_as_leader(data, self.epoch)
-        for _, head in self.log.batches(first):
-            self._producers.appended(head)
+        if has_producer:
+            for _, head in self.log.batches(first):
+                self._producers.appended(head)
         self._advance()
         return Appended(base_offset=first, end_offset=self.log.end_offset)
 

@@ -1,13 +1,14 @@
 """What a broker answers to requests: at once, or when records are committed or arrive, or when their time is over.
 
-Contains requests that name many partitions, and those that wait (Kafka's purgatories). What one partition answers is in
-leading.py. Consumers' isolation levels, and fetches from followers (KIP-392), are left out.
+Contains requests that name many partitions, and fetches that wait (Kafka's purgatory for Fetch). Writes that wait are
+in waiting_writes.py, what one partition answers is in leading.py. Consumers' isolation levels, and fetches from
+followers (KIP-392), are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
@@ -34,7 +35,8 @@ from nodes.reference.core.partitions.messages import (
     TopicPartition,
 )
 from nodes.reference.core.partitions.questions import EpochAnswer
-from nodes.reference.core.partitions.replica import NEVER_MS, Context, Replica
+from nodes.reference.core.partitions.replica import Context, Replica
+from nodes.reference.core.partitions.waiting_writes import WaitingWrites, Write, result_of
 
 Role = tuple[Replica, Leading | None]
 """A replica of this broker, and its leadership if it leads."""
@@ -43,16 +45,6 @@ Find = Callable[[TopicPartition], Role | None]
 """The replica of a partition; None if this broker has none."""
 
 ACKS = (0, 1, ALL)
-
-
-@dataclass(slots=True)
-class _Write:
-    """A Produce with acks=all that waits: what is known, and by partition the term and what it appended."""
-
-    request_id: RequestId
-    deadline_ms: int
-    results: dict[TopicPartition, ProduceResult] = field(default_factory=dict)
-    open: dict[TopicPartition, tuple[Leading, Appended]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +61,13 @@ class Serving:
 
     def __init__(self, context: Context, find: Find) -> None:
         self._context, self._settings, self._find = context, context.settings, find
-        self._writes: list[_Write] = []
+        self._writes = WaitingWrites(self._outcome)
         self._fetches: list[_ParkedFetch] = []
 
     @property
     def deadline_ms(self) -> int:
         """When the time of a waiting request is over."""
-        waiting: list[_Write | _ParkedFetch] = [*self._writes, *self._fetches]
-        return min((each.deadline_ms for each in waiting), default=NEVER_MS)
+        return min((self._writes.deadline_ms, *(each.deadline_ms for each in self._fetches)))
 
     def handle(self, arrived: Arrived) -> None:
         """Handle a request; the reply follows now or later."""
@@ -96,7 +87,8 @@ class Serving:
 
     def advance(self) -> None:
         """Answer the waiting requests that can be answered, or whose time is over."""
-        self._writes = [write for write in self._writes if not self._answer_write(write)]
+        for write in self._writes.settled(self._context.now_ms):
+            self._reply(write.request_id, ProduceResponse(write.results))
         self._fetches = [fetch for fetch in self._fetches if not self._answer_fetch(fetch)]
 
     def _leading(
@@ -115,18 +107,18 @@ class Serving:
     # Produce.
 
     def _produce(self, request_id: RequestId, request: ProduceRequest) -> None:
-        write = _Write(request_id, self._context.now_ms + request.timeout_ms)
+        write = Write(request_id, self._context.now_ms + request.timeout_ms)
         for partition, data in request.batches.items():
             self._append(write, partition, data, request.acks)
-        if request.acks == ALL:
-            self._writes.append(write)
+        if write.open:
+            self._writes.add(write)
         elif request.acks == 0:
             if any(each.error is not ErrorCode.none for each in write.results.values()):
                 self._context.emit(Disconnect(request_id))
         else:
             self._reply(request_id, ProduceResponse(write.results))
 
-    def _append(self, write: _Write, partition: TopicPartition, data: bytes, acks: int) -> None:
+    def _append(self, write: Write, partition: TopicPartition, data: bytes, acks: int) -> None:
         leading = self._leading(partition)
         if acks not in ACKS:
             write.results[partition] = ProduceResult(ErrorCode.invalid_required_acks)
@@ -137,21 +129,7 @@ class Serving:
             if acks == ALL and appended.error is ErrorCode.none:
                 write.open[partition] = leading, appended
             else:
-                write.results[partition] = _result(leading, appended, appended.error)
-
-    def _answer_write(self, write: _Write) -> bool:
-        """Take what is decided; reply if nothing is open any more, or the time is over."""
-        is_late = write.deadline_ms <= self._context.now_ms
-        for partition, (leading, appended) in list(write.open.items()):
-            error = self._outcome(partition, leading, appended)
-            if error is None and is_late:
-                error = ErrorCode.request_timed_out
-            if error is not None:
-                write.results[partition] = _result(leading, appended, error)
-                del write.open[partition]
-        if not write.open:
-            self._reply(write.request_id, ProduceResponse(write.results))
-        return not write.open
+                write.results[partition] = result_of(leading, appended, appended.error)
 
     def _outcome(self, partition: TopicPartition, leading: Leading, appended: Appended) -> ErrorCode | None:
         """An append of a term that has ended may be committed or not: the client has to find out."""
@@ -212,9 +190,3 @@ class Serving:
 
     def _reply(self, request_id: RequestId, response: Response) -> None:
         self._context.emit(Reply(request_id, response))
-
-
-def _result(leading: Leading, appended: Appended, error: ErrorCode) -> ProduceResult:
-    if error is not ErrorCode.none:
-        return ProduceResult(error)
-    return ProduceResult(error, appended.base_offset, leading.log.start_offset)
