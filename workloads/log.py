@@ -29,7 +29,7 @@ from harness.model import BadInput, Op
 from workloads.log_group import SESSION_TIMEOUT_MS
 from workloads.log_session import LogSession
 from workloads.log_topic import PARTITIONS, create, key_of
-from workloads.workload import Workload, needs_brokers
+from workloads.workload import BROKERS, GROUPS, Workload, needs_brokers
 
 POLLS_PER_ASSIGNMENT: Mapping[str, int] = {"assign": 500, "subscribe": 40}
 """Polls per `assign` or `subscribe`. `subscribe` is frequent because a process must subscribe before its first poll;
@@ -121,4 +121,10 @@ def log(option_values: Mapping[str, str]) -> Workload:
     )
 
 
-LOG = needs_brokers("log", f"a log of {PARTITIONS} partitions: sends and polls", log, CHOICES)
+LOG = needs_brokers(
+    "log",
+    f"a log of {PARTITIONS} partitions: sends and polls",
+    log,
+    CHOICES,
+    lambda options: GROUPS if LogOptions(**options).is_group else BROKERS,
+)

@@ -34,6 +34,7 @@ from workloads.transactions_bumping import BumpingProducer
 from workloads.transactions_drain import until_stable
 from workloads.transactions_producer import RdkafkaProducer, until_coordinator_ready
 from workloads.transactions_session import StartNewer, TransactionalProducer, TransactionSession
+from workloads.workload import TRANSACTIONS as NEEDED
 from workloads.workload import ClusterAccess, MakeSession, Workload, needs_brokers
 
 CHECKS = ("transactions",)
@@ -181,10 +182,20 @@ def _session(
     return TransactionSession(producer, reader, partial(until_stable, cluster.addresses), patience_seconds, start_newer)
 
 
+def _needed(_options: Mapping[str, str]) -> str:
+    return NEEDED
+
+
 TRANSACTIONS = needs_brokers(
-    "transactions", "transactions of sends and polls on several partitions", transactions, {"zombies": ZOMBIES}
+    "transactions",
+    "transactions of sends and polls on several partitions",
+    transactions,
+    {"zombies": ZOMBIES},
+    _needed,
 )
 KAFKA_17754 = needs_brokers(
-    "kafka-17754", "KAFKA-17754 step by step: an EndTxn that arrives late", late_end, {"client": CLIENTS}
+    "kafka-17754", "KAFKA-17754 step by step: an EndTxn that arrives late", late_end, {"client": CLIENTS}, _needed
 )
-KAFKA_20734 = needs_brokers("kafka-20734", "KAFKA-20734 step by step: commit to a leaderless partition", leaderless_end)
+KAFKA_20734 = needs_brokers(
+    "kafka-20734", "KAFKA-20734 step by step: commit to a leaderless partition", leaderless_end, needs=_needed
+)

@@ -106,6 +106,10 @@ class WorkloadSpec:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
+BROKERS, GROUPS, TRANSACTIONS = "brokers", "consumer groups", "transactions"
+"""What a system with brokers may support for clients: keys of harness.model.systems.SystemKind.clients."""
+
+
 @dataclass(frozen=True, slots=True)
 class WorkloadKind:
     """A workload by name, registered with the entry point group `splitbrain.workloads`.
@@ -137,14 +141,16 @@ def needs_brokers(
     summary: str,
     make: Callable[[Mapping[str, str]], Workload],
     options: Mapping[str, tuple[str, ...]] | None = None,
+    needs: Callable[[Mapping[str, str]], str] = lambda _: BROKERS,
 ) -> WorkloadKind:
-    """A workload that sends to brokers, made from its options."""
+    """A workload that sends to brokers, made from its options, of which needs says what the brokers must support."""
 
     def make_on(spec: WorkloadSpec) -> Workload:
-        if "brokers" not in spec.clients or spec.layout == "controllers":
+        needed = BROKERS if spec.layout == "controllers" else needs(spec.options)
+        if needed not in spec.clients or spec.layout == "controllers":
             raise BadInput(
                 f"workload {name}: expected --system kafka --layout combined, found --system {spec.system} "
-                f"--layout {spec.layout}, which has no brokers"
+                f"--layout {spec.layout}, which has no {needed}"
             )
         return make(spec.options)
 

@@ -187,7 +187,11 @@ KAFKA = SystemKind(
     client_port=CLIENT_PORT,
     serving=_brokers,
     controllers=lambda cluster: sorted(_controllers(cluster)),
-    clients={"register": register_client("any node"), "set": "any node", "brokers": CLIENT_PORT},
+    clients={
+        "register": register_client("any node"),
+        "set": "any node",
+        **dict.fromkeys(("brokers", "consumer groups", "transactions"), CLIENT_PORT),
+    },
     checks=CHECKS,
     checks_without_scenario=("announcements",),
     unavailable=_unavailable,
