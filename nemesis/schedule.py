@@ -10,7 +10,7 @@ and a quiet period before the final reads.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.model.conditions import LEADER_KNOWN
@@ -38,9 +38,11 @@ def random_story(
     interval_seconds: float,
     nodes: int,
     quiet_seconds: float = 2.0,
+    impossible: Collection[str] = (),
 ) -> list[Step]:
     """One rotation per interval until the duration is reached; the same arguments give the same story.
 
+    impossible are actions that the system does not support; each fault needs some that are possible.
     A rotation that has begun is completed, so the story may last one rotation longer.
     """
     random_source = random.Random(f"schedule {seed}")
@@ -50,11 +52,20 @@ def random_story(
     elapsed = 0.0
     while elapsed < duration_seconds:
         interval = interval_seconds * random_source.uniform(0.5, 1.5)
-        steps = [step for name in _names(random_source, mix) for step in faults[name].sample(random_source, nodes)]
+        names = _names(random_source, mix)
+        steps = [step for name in names for step in _sample(faults[name], random_source, nodes, impossible)]
         story += [*steps, sleep(round(interval * (1 - CALM_SHARE), 2)), heal()]
         story += [sleep(round(interval * CALM_SHARE, 2))]
         elapsed += interval + sum(step.value for step in steps if step.f == SLEEP)
     return [*story, wait_until(LEADER_KNOWN), sleep(quiet_seconds)]
+
+
+def _sample(fault: Fault, random_source: random.Random, nodes: int, impossible: Collection[str]) -> Sequence[Step]:
+    """A fault's random steps, none of which is impossible."""
+    steps = fault.sample(random_source, nodes)
+    while any(step.f in impossible for step in steps):
+        steps = fault.sample(random_source, nodes)
+    return steps
 
 
 def _names(random_source: random.Random, mix: Mix) -> list[str]:

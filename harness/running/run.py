@@ -30,6 +30,7 @@ from harness.recovery.heal import heal_before_a_run
 from harness.running.at_once import at_end_of_load
 from harness.running.controller_process import carry_out
 from harness.systems.cluster import Cluster, label_of, refuse_unavailable_faults
+from nemesis.faults.membership import VOTER_ACTIONS, VOTERS
 from nemesis.schedule import Mix, random_story
 from results.files import write_text
 from results.run_verdict import RunVerdict
@@ -118,7 +119,10 @@ def plan_of(request: Request, versions: dict[str, str]) -> Plan:
 def _sampled_story(request: Request, seed: int) -> list[Step]:
     mix = Mix({name: request.weights.get(name, 1.0) for name in request.faults if name != NO_FAULTS}, request.at_once)
     seconds, interval = request.time_limit_seconds, request.interval_seconds
-    return [wait_until(ALL_FOLLOW_LEADER), *random_story(mix, plugins.faults(), seed, seconds, interval, request.nodes)]
+    kind, _ = plugins.system(request.system)
+    impossible = VOTER_ACTIONS if VOTERS in kind.reasons(request.layout, request.voters) else ()
+    story = random_story(mix, plugins.faults(), seed, seconds, interval, request.nodes, impossible=impossible)
+    return [wait_until(ALL_FOLLOW_LEADER), *story]
 
 
 def command_of(request: Request, run: RunDirectory) -> Sequence[str]:

@@ -64,10 +64,10 @@ def loses(exactly: int) -> Side:
     return Side(on(reference=BROKERS), shows=(logs_equal, *is_lost), never=never, breaks=breaks)
 
 
-def of_mutant(mutant: str, story: Sequence[Step]) -> Side:
+def of_mutant(mutant: str, story: Sequence[Step], breaks: str = "unexpected-response") -> Side:
     """The controller accepts what it should refuse."""
     switches = {**BROKERS, "reference.mutant": mutant}
-    return Side(on(reference=switches), breaks=("unexpected-response",), story=tuple(story))
+    return Side(on(reference=switches), breaks=(breaks,), story=tuple(story))
 
 
 def scenario(

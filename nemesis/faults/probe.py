@@ -69,6 +69,7 @@ def _refuse_in_tools(value: str) -> str:
 Name = Annotated[str, Field(max_length=200)]
 Filled = Annotated[Any, AfterValidator(refuse_unknown)]
 ToolText = Annotated[str, AfterValidator(_refuse_in_tools)]
+FileName = Annotated[str, Matching(r"[a-z0-9_-]{1,60}(\.[a-z]{1,10})?", "the name of a file, e.g. plan.json")]
 Pattern = Annotated[str, AfterValidator(_refuse_in_tools), AfterValidator(_refuse_pattern)]
 
 
@@ -102,6 +103,8 @@ class RunTool(Arguments):
     no_output: list[Pattern] = Field(default_factory=list)
     within_seconds: Seconds = TOOL_SECONDS
     until_expected: bool = False
+    files: dict[FileName, ToolText] = Field(default_factory=dict)
+    stop_at: Pattern = ""
     name: Name = ""
 
 
@@ -160,9 +163,12 @@ async def _response(
 
 async def _run_tool(probe: Probe, resolved: Resolved) -> tuple[dict[str, Any], list[Compared]]:
     patterns = {"output": resolved["output"], "no_output": resolved["no_output"]}
-    facts = await probe.facts(names_in([resolved["arguments"], patterns]), None)
-    arguments = [str(each) for each in fill(resolved["arguments"], facts)]
-    ended = await probe.run_tool(resolved["tool"], arguments, resolved["within_seconds"])
+    given = {"arguments": resolved["arguments"], "files": resolved["files"]}
+    facts = await probe.facts(names_in([given, patterns, resolved["stop_at"]]), None)
+    filled = fill(given, facts)
+    arguments, stop_at = [str(each) for each in filled["arguments"]], fill(resolved["stop_at"], facts, re.escape)
+    seconds = resolved["within_seconds"]
+    ended = await probe.run_tool(resolved["tool"], arguments, seconds, filled["files"], stop_at or None)
     name = resolved["name"] or " ".join([resolved["tool"], *arguments])
     done = {"name": name, "tool": resolved["tool"], "arguments": arguments, "exit_code": ended.exit_code}
     done |= {"timed_out": ended.exit_code is None, "output": ended.output[-OUTPUT_CHARACTERS_MAX:]}

@@ -13,6 +13,7 @@ from harness.model.nemesis_ops import SLEEP
 from harness.model.story import Step
 from harness.planning.story_steps import StoryStep
 from nemesis import schedule
+from nemesis.faults.membership import VOTER_ACTIONS
 from nemesis.schedule import Mix
 
 FAULTS = plugins.faults()
@@ -48,6 +49,12 @@ def test_the_same_seed_gives_the_same_story(seed, mix):
 def test_different_seeds_give_different_stories():
     stories = [random_story(Mix({"partition": 1, "kill": 1}), seed, 60, 8, 5) for seed in range(20)]
     assert len({str(story) for story in stories}) == 20
+
+
+@given(seeds)
+def test_actions_that_the_system_does_not_support_are_not_drawn(seed):
+    story = schedule.random_story(Mix({"membership": 1}), FAULTS, seed, 60, 8, 5, impossible=VOTER_ACTIONS)
+    assert {action for actions in rotations(story) for action in actions} <= {"reassign", "elect", "await"}
 
 
 @given(seeds, mixes)

@@ -65,8 +65,19 @@ class Probe(Protocol):
         Raises NotSent or NoAnswer without a response, BadInput for values that do not fit the request.
         """
 
-    async def run_tool(self, tool: str, arguments: Sequence[str], timeout_seconds: float) -> ToolResult:
-        """Run a tool until it ends, or kill it at the deadline. Raises EnvironmentFailure if it cannot be started."""
+    async def run_tool(
+        self,
+        tool: str,
+        arguments: Sequence[str],
+        timeout_seconds: float,
+        files: Mapping[str, str],
+        stop_at: str | None,
+    ) -> ToolResult:
+        """Run a tool until it ends, or kill it at the deadline. Raises EnvironmentFailure if it cannot be started.
+
+        All tools run in one directory. files are written there before, by name; stop_at is a regular expression: the
+        tool gets SIGTERM when its output contains it.
+        """
 
 
 def ask(
@@ -104,6 +115,8 @@ def run_tool(
     no_output: Sequence[str] = (),
     within: float = TOOL_SECONDS,
     until_expected: bool = False,
+    files: Mapping[str, str] | None = None,
+    stop_at: str = "",
     name: str = "",
 ) -> Step:
     """Run one of Kafka's command-line tools and compare how it ends.
@@ -111,9 +124,11 @@ def run_tool(
     tool is named as in Kafka's bin folder, without `.sh`; `unclean-recovery` and `elect-leaders` are ours. output and
     no_output are regular expressions, which the output (standard output and error together) contains, or does not.
     exit_code "timed out": the tool is still running after this many seconds, and is killed. With until_expected it is
-    run again until it ends as expected, and not begun again after this many seconds.
+    run again until it ends as expected, and not begun again after this many seconds. files are written first, by name,
+    to the directory in which all tools of a run are started. The tool gets SIGTERM when its output contains the regular
+    expression stop_at.
     """
     expected = {"exit_code": exit_code, "output": list(output), "no_output": list(no_output)}
     value = {"tool": tool, "arguments": list(arguments), **expected, "within_seconds": within, "name": name}
-    again = {"until_expected": True} if until_expected else {}
-    return Step(RUN_TOOL, {**value, **again})
+    given = {"until_expected": until_expected, "files": dict(files or {}), "stop_at": stop_at}
+    return Step(RUN_TOOL, {**value, **{key: each for key, each in given.items() if each}})

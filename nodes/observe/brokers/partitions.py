@@ -47,8 +47,12 @@ class PartitionsView:
 
 
 def is_fenced(node: int, view: PartitionsView) -> bool:
-    """A broker responds, and none that responds lists this one among the live brokers."""
-    return bool(view.metadata) and all(node not in known.brokers for known in view.metadata.values())
+    """Another broker responds, and none that responds lists this one among the live brokers.
+
+    What this one says itself does not count: it may be cut off, and know no better.
+    """
+    others = [known for other, known in view.metadata.items() if other != node]
+    return bool(others) and all(node not in known.brokers for known in others)
 
 
 def is_live(node: int, view: PartitionsView) -> bool:

@@ -39,8 +39,8 @@ class FakeProbe:
             raise self.response
         return self.response
 
-    async def run_tool(self, tool: str, arguments: Any, timeout_seconds: float) -> ToolResult:
-        self.requested.append((tool, arguments, timeout_seconds))
+    async def run_tool(self, tool: str, arguments: Any, timeout_seconds: float, files: Any, stop_at: Any) -> ToolResult:
+        self.requested.append((tool, arguments, timeout_seconds, files, stop_at))
         assert self.ended is not None
         return self.ended
 
@@ -112,9 +112,15 @@ def test_tool_is_run_with_facts_and_its_end_is_recorded(context: Any) -> None:
     probe = FakeProbe(ended=ToolResult(0, "LeaderId:  7\nall\n"))
     step = run_tool("kafka-x", ["--at", "$controllers"], output=["LeaderId:\\s+$epoch$"], no_output=["Error"], within=5)
     done = inject(context, probe, step)
-    assert probe.requested == [("kafka-x", ["--at", "10.0.0.1:9093"], 5)]
+    assert probe.requested == [("kafka-x", ["--at", "10.0.0.1:9093"], 5, {}, None)]
     assert (done["exit_code"], done["timed_out"], done["output"]) == (0, False, "LeaderId:  7\nall\n")
     assert (done["label"], differing(done)) == ("kafka-x --at 10.0.0.1:9093: as expected", [])
+
+
+def test_tool_gets_its_files_and_is_told_when_to_stop(context: Any) -> None:
+    probe = FakeProbe(ended=ToolResult(0, ""))
+    inject(context, probe, run_tool("kafka-x", [], files={"plan.json": '{"epoch": $epoch}'}, stop_at="at $controllers"))
+    assert probe.requested == [("kafka-x", [], 60.0, {"plan.json": '{"epoch": 7}'}, r"at 10\.0\.0\.1:9093")]
 
 
 def test_tool_that_ends_otherwise_differs(context: Any) -> None:
@@ -173,6 +179,10 @@ REFUSED = {
     "no regular expression": (
         run_tool("kafka-x", [], output=["("]),
         "run_tool.output.0: expected a regular expression",
+    ),
+    "a file elsewhere": (
+        run_tool("kafka-x", [], files={"../x": ""}),
+        "run_tool.files.../x: expected the name of a file",
     ),
     "no exit code": (run_tool("kafka-x", [], exit_code=256), "run_tool.exit_code"),
 }

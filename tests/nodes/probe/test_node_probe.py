@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,6 +79,37 @@ def test_output_that_fills_a_pipe_does_not_stop_the_tool() -> None:
 def test_tool_is_killed_at_its_deadline_and_has_no_exit_code() -> None:
     ended = run("print('begun'); import threading; threading.Event().wait()", timeout_seconds=2)
     assert ended == ToolResult(None, "begun\n")
+
+
+def test_tool_is_told_to_stop_once_when_its_output_says_so() -> None:
+    code = """
+import signal, threading
+ends = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: (print("stopping"), ends.set()))
+print("at work")
+ends.wait()
+"""
+    argv = [sys.executable, "-uc", code]
+    assert asyncio.run(run_to_end(argv, 30, stop_at="at w.rk\n")) == ToolResult(0, "at work\nstopping\n")
+
+
+def no_connection(node: int, _listener: str) -> Any:
+    raise AssertionError(f"n{node} is not asked")
+
+
+def test_tools_of_a_probe_share_a_directory_that_is_removed() -> None:
+    nothing = ClusterFacts({}, lambda: None, {}, {}, {}, None)
+
+    async def using() -> tuple[ToolResult, Path]:
+        probe = NodeProbe(nothing, no_connection, lambda _, code: [sys.executable, "-c", *code])
+        await probe.run_tool("", ["open('b', 'w').write(open('a').read() * 2)"], 30, {"a": "x"}, None)
+        ended = await probe.run_tool("", ["import os; print(open('b').read(), os.getcwd(), end='')"], 30, {}, None)
+        await probe.close()
+        return ended, Path(ended.output.removeprefix("xx "))
+
+    ended, directory = asyncio.run(using())
+    assert ended.output.startswith("xx /")
+    assert not directory.exists()
 
 
 def test_command_that_does_not_exist_is_an_environment_failure() -> None:
