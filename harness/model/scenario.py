@@ -46,17 +46,32 @@ class Expectation:
         return measured >= self.at_least
 
 
+Layout = Literal["controllers", "combined", "zookeeper"]
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """The nodes on which a system plays a story, and the story; the fields are those of Scenario."""
+
+    layout: Layout
+    nodes: int
+    voters: int | None
+    story: tuple[Step, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Setup:
     """How one system runs a side.
 
     version is written as on the command line ('3.9.1', 'newest 4'); it is empty for a system without versions. switches
-    are properties of all nodes, by name. node_versions maps nodes that run another version to that version.
+    are properties of all nodes, by name. node_versions maps nodes that run another version to that version. deployment
+    is the system's own, where it cannot have the scenario's nodes: brokers with ZooKeeper, for instance.
     """
 
     version: str = ""
     switches: Mapping[str, str] = field(default_factory=dict)
     node_versions: Mapping[int, str] = field(default_factory=dict)
+    deployment: Deployment | None = None
 
 
 def on(
@@ -64,13 +79,14 @@ def on(
     kafka: str | None = None,
     kafka_nodes: Mapping[int, str] | None = None,
     kafka_switches: Mapping[str, str] | None = None,
+    reference_deployment: Deployment | None = None,
 ) -> Mapping[str, Setup]:
-    """The setups of the reference system (its switches) and of Kafka (its version, versions of single nodes, and
-    switches); None if a side does not support the system.
+    """The setups of the reference system (its switches, its deployment if that differs) and of Kafka (its version,
+    versions of single nodes, and switches); None if a side does not support the system.
     """
     setups: dict[str, Setup] = {}
     if reference is not None:
-        setups["reference"] = Setup(switches=reference)
+        setups["reference"] = Setup(switches=reference, deployment=reference_deployment)
     if kafka is not None:
         setups["kafka"] = Setup(kafka, kafka_switches or {}, kafka_nodes or {})
     return setups
@@ -145,7 +161,7 @@ class Scenario:
     bad: Side | None = None
     good: Side | None = None
     workload: str = "idle"
-    layout: Literal["controllers", "combined", "zookeeper"] = "controllers"
+    layout: Layout = "controllers"
     voters: int | None = None
     sizes: tuple[int, ...] = ()
     alone: bool = False
@@ -167,6 +183,11 @@ class Scenario:
     def story_of(self, name: SideName, is_full: bool = False) -> tuple[Step, ...]:
         """The story of a side, in its full length if it has one and that is asked for."""
         return self.side(name).story or (is_full and self.full) or self.story
+
+    def deployment(self, name: SideName, system: str, is_full: bool = False) -> Deployment:
+        """The nodes and the story of a side on a system that has it."""
+        own = self.side(name).setups[system].deployment
+        return own or Deployment(self.layout, self.nodes, self.voters, self.story_of(name, is_full))
 
     def sides_on(self, system: str) -> tuple[SideName, ...]:
         """The sides that are available on a system."""

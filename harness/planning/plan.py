@@ -207,6 +207,10 @@ class ReproductionRequest(Target):
     """What a user asks of `splitbrain reproduce`, for one scenario. switches override those of the sides."""
 
     side: Literal["bad", "good", "both"] = Field(default="both", description="Side to run.")
+    each: str | None = Field(
+        default=None,
+        description="Run once with each value of this switch, in place of both sides, and compare the logs.",
+    )
     times: int = Field(default=1, ge=1, le=1000, description="Number of runs of each side.")
     at_once: int | None = Field(
         default=None, ge=1, le=64, description="Runs at a time; as many as the machine allows if not given."

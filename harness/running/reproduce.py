@@ -108,6 +108,8 @@ class Reproduction:
 
 def plans_to_run(scenario: Scenario, request: ReproductionRequest, on_event: OnEvent) -> list[Plan]:
     """The plans of the scenario's sides. Raises BadInput for what the system does not support."""
+    if request.each is not None:
+        raise BadInput("--each: expected a request for sides; harness.running.each_value runs one with each value")
     plans = asyncio.run(_plans(scenario, _with_seed(request), phases(on_event)))
     for plan in plans:
         refuse_impossible(plan)
@@ -143,9 +145,10 @@ async def side_plan(
     setup = side.setups.get(system.name)
     if setup is None:
         raise BadInput(_not_available(scenario, name, system.name))
-    nodes = scenario.nodes if request.nodes is None else request.nodes
-    if nodes not in (scenario.nodes, *scenario.sizes):
-        sizes = " or ".join(map(str, sorted({scenario.nodes, *scenario.sizes})))
+    deployment = scenario.deployment(name, system.name, request.full)
+    nodes = deployment.nodes if request.nodes is None else request.nodes
+    if nodes not in (deployment.nodes, *scenario.sizes):
+        sizes = " or ".join(map(str, sorted({deployment.nodes, *scenario.sizes})))
         raise BadInput(f"--nodes {nodes}: expected {sizes} for scenario {scenario.id}")
     full_name, notes = await resolve_system(request.system, setup.version, report)
     _refuse_low_features(scenario, request, name, full_name)
@@ -164,14 +167,14 @@ async def side_plan(
             "inventory": request.inventory,
             "node_switches": {node: _node_switches(request, own) for node, own in side.node_switches.items()},
             "node_systems": {node: (await resolve_system(each, "", report))[0] for node, each in versions.items()},
-            "layout": scenario.layout,
+            "layout": deployment.layout,
             "nodes": nodes,
-            "voters": scenario.voters,
+            "voters": deployment.voters,
             "workload": scenario.workload,
             "option": dict(side.workload_options),
             "record_rpcs": side.needs_rpcs,
             "seed": request.seed + number,
-            "story": [StoryStep.of(step) for step in scenario.story_of(name, request.full)],
+            "story": [StoryStep.of(step) for step in deployment.story],
             "versions": notes | our_versions(),
             "command": command_of(scenario, request),
         },

@@ -10,7 +10,7 @@ from harness.model.conditions import Condition
 from harness.model.faults.probe import ASK, RUN_TOOL
 from harness.model.faults.rpc import INTERCEPT, RpcRule
 from harness.model.nemesis_ops import AWAIT, SLEEP
-from harness.model.scenario import Expectation, Scenario, Setup, SideName, alternatives
+from harness.model.scenario import Deployment, Expectation, Scenario, Setup, SideName, alternatives
 from harness.model.story import Step
 
 
@@ -32,13 +32,14 @@ def describe(scenario: Scenario) -> str:
     return "\n".join(lines)
 
 
-def _nodes(scenario: Scenario) -> str:
+def _nodes(deployment: Scenario | Deployment) -> str:
+    count = deployment.nodes
     kinds = {
-        "controllers": f"{scenario.nodes} controllers",
-        "combined": f"{scenario.nodes} combined controllers and brokers",
-        "zookeeper": f"{scenario.nodes - 1} brokers, and ZooKeeper on n{scenario.nodes}",
+        "controllers": f"{count} controllers",
+        "combined": f"{count} combined controllers and brokers",
+        "zookeeper": f"{count - 1} brokers, and ZooKeeper on n{count}",
     }
-    return kinds[scenario.layout]
+    return kinds[deployment.layout]
 
 
 def _commands(scenario: Scenario) -> Iterable[str]:
@@ -56,6 +57,10 @@ def _side(scenario: Scenario, name: SideName) -> Iterable[str]:
     yield from (f"  the workload runs with {key}={value}" for key, value in side.workload_options.items())
     for node, own in side.node_switches.items():
         yield f"  n{node} runs with {', '.join(f'{key}={value}' for key, value in own.items())}"
+    for system, setup in side.setups.items():
+        if setup.deployment is not None:
+            yield f"  on {system}: {_nodes(setup.deployment)}"
+            yield from _changes(scenario.story_of(name), setup.deployment.story)
     yield from (f"  must have the finding: {' or '.join(alternatives(each))}" for each in side.breaks)
     yield from (f"  may have the finding: {name}" for name in side.may_break)
     yield from (f"  must show: {_expectation(expectation)}" for expectation in side.shows)

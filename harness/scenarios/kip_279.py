@@ -2,6 +2,8 @@
 
 Kafka before 4.0 with ZooKeeper has both rules: inter.broker.protocol.version 1.1 uses KIP-101's, 2.0 KIP-279's. The
 KIP's brokers A and B are n1 and n2. In its first scenario n3 is the controller, so that no election waits for another.
+The reference system plays the first scenario on brokers of a KRaft quorum, with each rule as a switch
+(kip_279_kraft.py has the story, where A and B are n3 and n4).
 """
 
 from __future__ import annotations
@@ -19,12 +21,12 @@ from harness.model.conditions import (
 from harness.model.faults.membership import elect
 from harness.model.faults.requests import create_partition, produce
 from harness.model.faults.rpc import CLOSE, Api, RpcMatch, RpcRule, intercept
-from harness.model.scenario import Scenario, Setup, Side, Source, on
+from harness.model.scenario import Deployment, Scenario, Setup, Side, on
 from harness.model.story import DOWN, Step, heal, kill, seconds, sleep, start, wait_until
+from harness.scenarios import kip_279_kraft as kraft
 from harness.scenarios.expectations import log_end, logs_equal, truncation_rounds
-from harness.scenarios.one_partition import PARTITION, TOPIC, dies, leads
+from harness.scenarios.one_partition import KIP_279, PARTITION, SHORT_SESSIONS, TOPIC, dies, leads
 
-KIP_279 = Source("KIP-279")
 PROTOCOL_VERSION = "inter.broker.protocol.version"
 HIGH_WATERMARK, KIP_101, KIP_279_PAIR = "0.10.2", "1.1", "2.0"
 """Protocol versions: a follower asks nothing, or a leader answers with an offset, or with an epoch and an offset."""
@@ -74,8 +76,19 @@ def leader_changes_twice(n: int) -> tuple[Step, ...]:
     )
 
 
-def scenario_1(number: int, n: int, title: str, question: str, breaks: tuple[str, ...]) -> Scenario:
-    """One of the three cases of the KIP's Scenario 1, by the last offset that n2 appends in epoch 2."""
+def of_reference(truncation: str, n: int, mutant: str = "") -> Setup:
+    """The reference's brokers with this rule, and Scenario 1's story for them."""
+    switches = {**SHORT_SESSIONS, **kraft.RETRIES, kraft.TRUNCATION: truncation}
+    switches |= {"reference.mutant": mutant} if mutant else {}
+    return Setup(switches=switches, deployment=Deployment("combined", 4, 3, kraft.leader_changes_twice(n)))
+
+
+def scenario_1(number: int, n: int, title: str, question: str, breaks: tuple[str, ...], mutant: str = "") -> Scenario:
+    """One of the three cases of the KIP's Scenario 1, by the last offset that n2 appends in epoch 2.
+
+    mutant: of the reference's bad side, where KIP-101's rule alone has no anomaly.
+    """
+    bad, good = (of_reference(*each) for each in (("kip-101", n, mutant), ("kip-279", n)))
     return Scenario(
         id=f"LD-{number:02}",
         title=title,
@@ -84,8 +97,8 @@ def scenario_1(number: int, n: int, title: str, question: str, breaks: tuple[str
         nodes=4,
         layout="zookeeper",
         story=leader_changes_twice(n),
-        bad=Side(rule(KIP_101), breaks=breaks),
-        good=Side(rule(KIP_279_PAIR), shows=(logs_equal,), never=(truncation_rounds(2),)),
+        bad=Side({**rule(KIP_101), "reference": bad}, breaks=breaks),
+        good=Side({**rule(KIP_279_PAIR), "reference": good}, shows=(logs_equal,), never=(truncation_rounds(2),)),
     )
 
 
@@ -104,13 +117,14 @@ LD_02 = scenario_1(
     breaks=("diverged-logs",),
 )
 # The KIP expects that n2 truncates the whole batch [11, 25] and fetches from 11. Kafka 3.9.1 truncates it and fetches
-# from 21, so offsets 11 to 20 are missing.
+# from 21, so offsets 11 to 20 are missing. The reference fetches from 11, unless a mutant does as Kafka 3.9.1.
 LD_03 = scenario_1(
     3,
     n=25,
     title="A follower that truncates inside a batch lacks the records before it",
     question="Does n2, which truncates its batch of offsets 11 to 25 at 21, fetch offsets 11 to 20 again?",
     breaks=("diverged-logs", "log-hole"),
+    mutant="fetches-from-leaders-offset",
 )
 
 

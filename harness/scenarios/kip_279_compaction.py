@@ -9,9 +9,8 @@ from harness.model.faults.requests import create_partition, produce
 from harness.model.faults.rpc import intercept
 from harness.model.scenario import Scenario, Side, on
 from harness.model.story import Step, heal, kill, seconds, sleep, start, wait_until
-from harness.scenarios.kip_279 import KIP_279
 from harness.scenarios.kip_279_kraft import REPLICATION
-from harness.scenarios.one_partition import PARTITION, QUORUM_LED_BY_N1, SHORT_SESSIONS, TOPIC, dies, leads
+from harness.scenarios.one_partition import KIP_279, PARTITION, QUORUM_LED_BY_N1, SHORT_SESSIONS, TOPIC, dies, leads
 
 COMPACTED = {
     "min.insync.replicas": "1",

@@ -23,8 +23,7 @@ from harness.model.faults.rpc import CLOSE, Api, RpcMatch, RpcRule, intercept
 from harness.model.scenario import Expectation, Scenario, Side, on
 from harness.model.story import ALL, DOWN, Step, heal, kill, seconds, sleep, start, wait_until
 from harness.scenarios.expectations import log_end, logs_equal, truncation_rounds
-from harness.scenarios.kip_279 import KIP_279
-from harness.scenarios.one_partition import PARTITION, QUORUM_LED_BY_N1, SHORT_SESSIONS, TOPIC, dies, leads
+from harness.scenarios.one_partition import KIP_279, PARTITION, QUORUM_LED_BY_N1, SHORT_SESSIONS, TOPIC, dies, leads
 
 NEVER_STORED = {"replica.high.watermark.checkpoint.interval.ms": "600000"}
 """No leader stores its high watermark before it dies: what an unclean election loses is not the question."""

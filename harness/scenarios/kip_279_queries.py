@@ -11,9 +11,8 @@ from harness.model.faults.rpc import Api
 from harness.model.scenario import Scenario, Side, on
 from harness.model.story import Step, heal, kill, lead, mark, start, wait_until
 from harness.scenarios.expectations import logs_equal, truncation_rounds
-from harness.scenarios.kip_279 import KIP_279
 from harness.scenarios.kip_279_kraft import leader_changes_twice
-from harness.scenarios.one_partition import PARTITION, QUORUM_LED_BY_N1, SHORT_SESSIONS, TOPIC, dies, leads
+from harness.scenarios.one_partition import KIP_279, PARTITION, QUORUM_LED_BY_N1, SHORT_SESSIONS, TOPIC, dies, leads
 
 
 def end_of_epoch(who: str, epoch: int, known: int, end: int, name: str) -> Step:

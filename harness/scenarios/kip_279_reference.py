@@ -14,7 +14,6 @@ from harness.model.faults.rpc import CLOSE, Api, RpcMatch, RpcRule, intercept
 from harness.model.scenario import Scenario, Side, on
 from harness.model.story import Step, heal, kill, start, wait_until
 from harness.scenarios.expectations import committed_lost, logs_equal
-from harness.scenarios.kip_279 import KIP_279
 from harness.scenarios.kip_279_kraft import (
     NEVER_STORED,
     REPLICATION,
@@ -22,7 +21,7 @@ from harness.scenarios.kip_279_kraft import (
     TRUNCATION,
     unclean_leader_changes,
 )
-from harness.scenarios.one_partition import PARTITION, QUORUM_LED_BY_N1, SHORT_SESSIONS, TOPIC, dies, leads
+from harness.scenarios.one_partition import KIP_279, PARTITION, QUORUM_LED_BY_N1, SHORT_SESSIONS, TOPIC, dies, leads
 from harness.scenarios.unclean_recovery import LOSS
 
 ERRORS = "reference.truncation_error"

@@ -13,7 +13,10 @@ from harness.model.conditions import (
     leads_partition,
     session_lost,
 )
+from harness.model.scenario import Source
 from harness.model.story import Step, kill, lead, wait_until
+
+KIP_279 = Source("KIP-279")
 
 TOPIC, PARTITION = "t", "t-0"
 

@@ -2,7 +2,7 @@
 
 Contains pure functions between bytes and kio entities. Does not contain sockets, clocks or waiting.
 
-kio has one class per message and version; each is imported when first needed. Messages that no release of Kafka has are
+kio has one class per message and version; each is imported when first needed. Messages that it does not have are
 declared in the same form (nodes.wire.unreleased) and found like the others. `build` fills any of them from plain
 values, so that one description serves all versions of a message: fields that a version does not have are ignored,
 mappings become nested entities, and milliseconds become kio's time spans.
@@ -41,7 +41,7 @@ API_VERSIONS: Final = 18
 CREATE_TOPICS: Final = 19
 DELETE_TOPICS: Final = 20
 INIT_PRODUCER_ID: Final = 22
-OFFSET_FOR_LEADER_EPOCH: Final = 23
+OFFSET_FOR_LEADER_EPOCH: Final = unreleased.OFFSET_FOR_LEADER_EPOCH
 DESCRIBE_CONFIGS: Final = 32
 DESCRIBE_LOG_DIRS: Final = 35
 SASL_AUTHENTICATE: Final = 36

@@ -13,6 +13,7 @@ from harness.commands.output.progress import Verbosity
 from harness.model import Verdict
 from harness.model.errors import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from harness.recovery.remains import open_faults
+from results.comparison_table import ComparedRun, comparison_table
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory
 from results.summary import summary
@@ -52,6 +53,19 @@ def print_verdict(verdict: RunVerdict, directory: RunDirectory, output: Output) 
     heal = f"splitbrain heal --store {shlex.quote(str(directory.path.parent))}"
     print(f"\nEvidence: {directory.path}\nReport:   {directory.report}")
     print("Clean up:", heal if is_left else "nothing is left of this run's faults")
+
+
+def print_comparison(rows: Sequence[ComparedRun], output: Output) -> None:
+    """The table of compared runs, if there are any; as JSON, one object with all of them."""
+    if rows and output.is_json:
+        print_json({"compared": [each.to_json() for each in rows]})
+    elif rows:
+        print(f"\n{comparison_table(rows)}")
+
+
+def exit_code_of_comparison(verdicts: Sequence[RunVerdict]) -> int:
+    """Unknown if any run is; a broken guarantee is what a comparison shows, and no failure."""
+    return EXIT_UNKNOWN if any(each.verdict is Verdict.UNKNOWN for each in verdicts) else EXIT_VALID
 
 
 def exit_code(verdicts: Sequence[RunVerdict | FileVerdict]) -> int:

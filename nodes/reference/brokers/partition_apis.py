@@ -18,7 +18,14 @@ from nodes.reference.core.messages import EpochEnd
 from nodes.reference.core.partitions import messages
 from nodes.reference.core.partitions.epochs import NO_EPOCH
 from nodes.reference.core.partitions.messages import NO_NODE, TopicPartition
-from nodes.reference.core.partitions.questions import EndOfEpoch, EpochAnswer, LargestEpoch
+from nodes.reference.core.partitions.questions import (
+    UNKNOWN,
+    EndOfEpoch,
+    EpochAnswer,
+    LargestEpoch,
+    Lineage,
+    Question,
+)
 from nodes.reference.core.records.entities import NO_ID
 from nodes.reference.core.records.image import Image
 from nodes.wire import codec
@@ -29,12 +36,15 @@ SERVED: Mapping[int, range] = {
     codec.PRODUCE: range(3, 12),
     codec.FETCH: range(4, 18),
     codec.LIST_OFFSETS: range(1, 9),
-    codec.OFFSET_FOR_LEADER_EPOCH: range(2, 5),
+    codec.OFFSET_FOR_LEADER_EPOCH: range(5),
 }
 """The supported versions by API key."""
 
 FETCH_BY_ID_FROM = 13
 """The first version of Fetch that names topics by their ids (KIP-516)."""
+
+KIP_101_VERSION = 0
+"""The version of OffsetForLeaderEpoch that asks KIP-101's question."""
 
 UNDEFINED_TIME_MS = -1
 
@@ -292,7 +302,7 @@ def _offset(index: int, answer: messages.OffsetAnswer) -> Values:
 def _epochs(request: Any) -> messages.EpochRequest:
     questions = {
         TopicPartition(topic.topic, each.partition): messages.EpochQuestion(
-            LargestEpoch(each.leader_epoch), each.current_leader_epoch
+            _question(each, request.__version__), getattr(each, "current_leader_epoch", NO_EPOCH)
         )
         for topic in request.topics
         for each in topic.partitions
@@ -300,11 +310,31 @@ def _epochs(request: Any) -> messages.EpochRequest:
     return messages.EpochRequest(getattr(request, "replica_id", NO_NODE), questions)
 
 
+def _question(asked: Any, version: int) -> Question:
+    if version == KIP_101_VERSION:
+        return EndOfEpoch(asked.leader_epoch)
+    ends = tuple(EpochEnd(each.leader_epoch, each.end_offset) for each in getattr(asked, "epoch_ends", ()))
+    return Lineage(ends) if ends else LargestEpoch(asked.leader_epoch)
+
+
+def version_of(request: messages.Request) -> int | None:
+    """The version in which a replica sends a request; None for the newest that both brokers have."""
+    if not isinstance(request, messages.EpochRequest):
+        return None
+    asks_for_ends = any(isinstance(each.question, EndOfEpoch) for each in request.questions.values())
+    return KIP_101_VERSION if asks_for_ends else None
+
+
 def _epoch_values(request: messages.EpochRequest) -> Values:
     def values(index: int, question: messages.EpochQuestion) -> Values:
         asked = question.question
-        assert isinstance(asked, LargestEpoch | EndOfEpoch), f"{asked} has a form on the wire"
-        return {"partition": index, "current_leader_epoch": question.leader_epoch, "leader_epoch": asked.epoch}
+        ends = asked.ends if isinstance(asked, Lineage) else ()
+        return {
+            "partition": index,
+            "current_leader_epoch": question.leader_epoch,
+            "leader_epoch": ends[-1].epoch if isinstance(asked, Lineage) else asked.epoch,
+            "epoch_ends": [{"leader_epoch": each.epoch, "end_offset": each.end_offset} for each in ends],
+        }
 
     return {"replica_id": request.replica_id, "topics": _topics(request.questions, "topic", "partitions", values)}
 
@@ -319,12 +349,12 @@ def _epoch_end(index: int, answer: EpochAnswer) -> Values:
 
 
 def _epoch_answer(request: messages.EpochRequest, topic: str, result: Any) -> EpochAnswer:
-    """The leader's answer; the epoch and offset of an unknown one are both undefined."""
+    """The leader's answer; the offset of an unknown one is undefined, except in version 0, which has no such answer."""
+    answer = EpochAnswer(result.error_code, getattr(result, "leader_epoch", NO_EPOCH), result.end_offset)
     asked = request.questions.get(TopicPartition(topic, result.partition))
-    is_unknown = result.error_code is ErrorCode.none and result.end_offset < 0
-    if asked is not None and isinstance(asked.question, EndOfEpoch):
-        return EpochAnswer(result.error_code, end_offset=result.end_offset)
-    return EpochAnswer(result.error_code, result.leader_epoch, result.end_offset, is_unknown)
+    may_be_unknown = asked is not None and not isinstance(asked.question, EndOfEpoch)
+    is_undefined = answer.error is ErrorCode.none and answer.end_offset < 0
+    return UNKNOWN if may_be_unknown and is_undefined else answer
 
 
 def _name(topic_id: uuid.UUID | None, image: Image) -> str | None:

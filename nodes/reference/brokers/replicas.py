@@ -15,11 +15,11 @@ import itertools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from harness.model import PeerFailure
 from nodes.reference.brokers.log_store import LogStore
-from nodes.reference.brokers.partition_apis import replica_request, replica_response
+from nodes.reference.brokers.partition_apis import replica_request, replica_response, version_of
 from nodes.reference.core.controller import messages as of_controller
 from nodes.reference.core.controller.settings import MIN_ISR
 from nodes.reference.core.partitions import events, messages
@@ -28,6 +28,7 @@ from nodes.reference.core.partitions.messages import TopicPartition
 from nodes.reference.core.partitions.replica import NEVER_MS
 from nodes.reference.core.partitions.settings import PartitionSettings
 from nodes.reference.core.records.image import Image, Partition
+from nodes.wire import codec
 from nodes.wire.connection import WireConnection
 
 Endpoint = tuple[str, int]
@@ -216,11 +217,19 @@ class Replicas:
             return events.Failed(effect.peer, effect.request_id)
         api_key, values = replica_request(effect.request, image)
         try:
-            response = await connection.call_latest(api_key, values, self._settings.request_timeout_ms)
+            response = await self._response(connection, version_of(effect.request), api_key, values)
         except PeerFailure:
             return events.Failed(effect.peer, effect.request_id)
         answer = replica_response(effect.request, response, self._place.image())
         return events.Answered(effect.peer, effect.request_id, answer)
+
+    async def _response(
+        self, connection: WireConnection, version: int | None, api_key: int, values: Mapping[str, Any]
+    ) -> Any:
+        timeout_ms = self._settings.request_timeout_ms
+        if version is None:
+            return await connection.call_latest(api_key, values, timeout_ms)
+        return await connection.call(codec.build(api_key, version, "request", values), timeout_ms)
 
     async def _connection(self, peer: int, image: Image) -> WireConnection | None:
         """The connection to a broker at the address that it has registered; None if it has not."""

@@ -1,4 +1,4 @@
-"""Messages that no release of Kafka has, declared as kio declares those of releases.
+"""Messages that kio does not have, declared as kio declares its own: most of them are in no release of Kafka.
 
 Kafka's proposal KAFKA-20098, unclean recovery, needs two of them: GetReplicaLogInfo, which was merged into Kafka's
 trunk in 2025 and reverted before a release, and version 3 of ElectLeaders, with designated leaders. nodes.wire.codec
@@ -7,6 +7,9 @@ looks messages up here and in kio alike; nothing else has to know the difference
 The proposal prints no API key for GetReplicaLogInfo; 93 is the one that Kafka's trunk had. Kafka 4.4 uses 93 for
 StreamsGroupTopologyDescriptionUpdate. So 93 in a broker's ApiVersions does not prove that the broker has
 GetReplicaLogInfo: `has_replica_log_info` does, since no release of Kafka has ElectLeaders version 3.
+
+KIP-279 needs three forms of OffsetForLeaderEpoch: versions 0 and 1, which Kafka has removed, and version 4 with a
+tagged field for its rejected alternative 2.
 
 To add another message: a module with its classes, and its rows in API_NAMES and MODULES.
 
@@ -19,6 +22,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+OFFSET_FOR_LEADER_EPOCH: Final = 23
 ELECT_LEADERS: Final = 43
 GET_REPLICA_LOG_INFO: Final = 93
 DESIGNATED_LEADERS_FROM: Final = 3
@@ -29,6 +33,7 @@ API_NAMES: Final[Mapping[int, str]] = MappingProxyType({GET_REPLICA_LOG_INFO: "g
 
 MODULES: Final[Mapping[int, Mapping[int, str]]] = MappingProxyType(
     {
+        OFFSET_FOR_LEADER_EPOCH: {version: f"offset_for_leader_epoch_v{version}" for version in (0, 1, 4)},
         ELECT_LEADERS: {3: "elect_leaders_v3"},
         GET_REPLICA_LOG_INFO: {0: "get_replica_log_info_v0", 1: "get_replica_log_info_v1"},
     }

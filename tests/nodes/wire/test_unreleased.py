@@ -1,4 +1,4 @@
-"""Messages that no release has: their bytes, worked out by hand from the documents' schemas, and any values."""
+"""Messages that kio does not have: their bytes, worked out by hand from the documents' schemas, and any values."""
 
 from __future__ import annotations
 
@@ -61,6 +61,31 @@ LOGS: dict[str, Any] = {
 LENGTHS = {1: "02", 2: "03"}
 """Compact arrays have their length plus one."""
 
+LINEAGE: dict[str, Any] = {
+    "replica_id": 4,
+    "topics": [
+        {
+            "topic": "t",
+            "partitions": [
+                {
+                    "partition": 0,
+                    "current_leader_epoch": 3,
+                    "leader_epoch": 2,
+                    "epoch_ends": [{"leader_epoch": 1, "end_offset": 11}, {"leader_epoch": 2, "end_offset": 21}],
+                }
+            ],
+        }
+    ],
+}
+END_OF_EPOCH: dict[str, Any] = {
+    "topics": [
+        {
+            "topic": "t",
+            "partitions": [{"error_code": ErrorCode.none, "partition": 0, "leader_epoch": 1, "end_offset": 21}],
+        }
+    ]
+}
+
 CASES: dict[str, tuple[int, int, codec.Kind, dict[str, Any], str]] = {
     # case: API, version, kind, values, the bytes after the header
     "designated leaders": (
@@ -90,7 +115,42 @@ CASES: dict[str, tuple[int, int, codec.Kind, dict[str, Any], str]] = {
         f"00000000 0000000000000009 01 {LENGTHS[1]} {ID.hex} {LENGTHS[1]} "
         "00000007 00000005 00000006 0000000000000100 0038 00 00 00",
     ),
+    "two epochs of a follower": (
+        codec.OFFSET_FOR_LEADER_EPOCH, 4, "request", LINEAGE,
+        f"00000004 {LENGTHS[1]} 0274 {LENGTHS[1]} 00000000 00000003 00000002 "
+        f"01 9702 1b {LENGTHS[2]} 00000001 000000000000000b 00 00000002 0000000000000015 00 00 00",
+    ),
 }  # fmt: skip
+
+OLD_CASES: dict[int, tuple[str, str]] = {
+    # version: the bytes of request and response after correlation id and client
+    0: ("00000001 0001 74 00000001 00000000 00000002",
+        "00000001 0001 74 00000001 0000 00000000 0000000000000015"),
+    1: ("00000001 0001 74 00000001 00000000 00000002",
+        "00000001 0001 74 00000001 0000 00000000 00000001 0000000000000015"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "request_body", "response_body"), [(v, *each) for v, each in OLD_CASES.items()])
+def test_versions_that_kafka_has_removed_have_the_bytes_of_their_schemas(
+    version: int, request_body: str, response_body: str
+) -> None:
+    request = codec.build(codec.OFFSET_FOR_LEADER_EPOCH, version, "request", LINEAGE)
+    response = codec.build(codec.OFFSET_FOR_LEADER_EPOCH, version, "response", END_OF_EPOCH)
+    head = f"0017 {version:04x} 00000007 0002 6d65"
+    assert encoded("request", request)[4:] == bytes.fromhex(f"{head} {request_body}")
+    assert encoded("response", response)[4:] == bytes.fromhex(f"00000007 {response_body}")
+    assert decoded(request, "request", encoded("request", request)) == request
+    assert decoded(response, "response", encoded("response", response)) == response
+
+
+def test_version_4_without_epochs_of_the_follower_has_the_bytes_of_kafkas() -> None:
+    (topic,) = LINEAGE["topics"]
+    (partition,) = topic["partitions"]
+    plain = {**LINEAGE, "topics": [{**topic, "partitions": [{**partition, "epoch_ends": []}]}]}
+    body = f"00000004 {LENGTHS[1]} 0274 {LENGTHS[1]} 00000000 00000003 00000002 00 00 00"
+    message = codec.build(codec.OFFSET_FOR_LEADER_EPOCH, 4, "request", plain)
+    assert encoded("request", message) == framed(codec.OFFSET_FOR_LEADER_EPOCH, 4, "request", body)
 
 
 def framed(api_key: int, version: int, kind: codec.Kind, body: str) -> bytes:
@@ -189,6 +249,7 @@ def test_only_version_1_has_the_epoch_of_the_last_record() -> None:
 def test_codec_lists_them_beside_those_of_releases() -> None:
     assert codec.versions(codec.ELECT_LEADERS) == range(4)
     assert codec.versions(codec.GET_REPLICA_LOG_INFO) == range(2)
+    assert codec.versions(codec.OFFSET_FOR_LEADER_EPOCH) == range(5)
     assert codec.api_names()[codec.GET_REPLICA_LOG_INFO] == "get_replica_log_info"
     assert codec.api_names()[codec.ELECT_LEADERS] == "elect_leaders"
 

@@ -30,7 +30,14 @@ from nodes.reference.core.partitions.messages import (
     OffsetQuestion,
 )
 from nodes.reference.core.partitions.producers import Producers
-from nodes.reference.core.partitions.questions import EpochAnswer, Question, answer, divergence
+from nodes.reference.core.partitions.questions import (
+    EpochAnswer,
+    KnownEpoch,
+    LargestEpoch,
+    Question,
+    answer,
+    divergence,
+)
 from nodes.reference.core.partitions.replica import NEVER_BEFORE_MS, NEVER_MS, Replica
 from nodes.wire.batches import BatchHead, heads, intact_length, timestamps_ms
 
@@ -191,7 +198,10 @@ class Leading:
 
     def answer(self, question: Question) -> EpochAnswer:
         """The answer to a question about epochs."""
-        return answer(question, self.log.epochs, self.log.end_offset, self._settings.rule.answers_by_letter)
+        rule = self._settings.rule
+        if rule.answers_known_epochs and isinstance(question, LargestEpoch):
+            question = KnownEpoch(question.epoch)
+        return answer(question, self.log.epochs, self.log.end_offset, rule.answers_by_letter)
 
     def offset(self, question: OffsetQuestion, replica_id: int) -> OffsetAnswer:
         """The answer to ListOffsets."""

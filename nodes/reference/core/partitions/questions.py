@@ -5,7 +5,8 @@
     KnownEpoch      KIP-279's rejected alternative 1: an offset, or an error if the leader does not know the epoch
     Lineage         KIP-279's rejected alternative 2: the follower sends its epochs and their ends
 
-Contains values and pure functions. The last two have no wire form: no release of Kafka has them.
+Contains values and pure functions. nodes/reference/brokers/partition_apis.py has their forms on the wire: no release
+of Kafka has the last two.
 """
 
 from __future__ import annotations

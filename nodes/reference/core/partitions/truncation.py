@@ -69,12 +69,15 @@ class TruncationRule:
 
     sends_last_epoch: fetches have the epoch of the last record, so that the leader finds where the log diverges.
     answers_by_letter: as a leader, answer by KIP-279's text where Kafka differs from it.
+    answers_known_epochs: as a leader, answer only about epochs that it knows. Alternative 1 changes the answers and not
+    the format, so its question has the form of KIP-279's on the wire.
     """
 
     begin: Callable[[FollowerLog], Move]
     answered: Callable[[FollowerLog, Question, EpochAnswer], Move]
     sends_last_epoch: bool = False
     answers_by_letter: bool = False
+    answers_known_epochs: bool = False
 
 
 def to_high_watermark(log: FollowerLog) -> Move:
@@ -182,7 +185,9 @@ RULES: Mapping[Truncation, TruncationRule] = MappingProxyType(
         "kip-101": TruncationRule(about_last_epoch(EndOfEpoch), to_leaders_offset),
         "kip-279": TruncationRule(*_KIP_279),
         "kip-279-letter": TruncationRule(*_KIP_279, answers_by_letter=True),
-        "kip-279-alternative-1": TruncationRule(about_last_epoch(KnownEpoch), to_known_epoch),
+        "kip-279-alternative-1": TruncationRule(
+            about_last_epoch(KnownEpoch), to_known_epoch, answers_known_epochs=True
+        ),
         "kip-279-alternative-2": TruncationRule(above_high_watermark, to_divergence),
         "kip-279-clean-only-1": TruncationRule(about_high_watermark, to_end_of_asked_epoch),
         "on-fetch": TruncationRule(fetch, asks_nothing, sends_last_epoch=True),
