@@ -1,6 +1,6 @@
 """The log workload: clients send to and poll a topic of a few partitions.
 
-    send   key log-2, value 7            → ok {"offset": 41, "value": 7}
+    send   key log-2, value 7            → ok {"offset": 41, "value": 7}, with acks=1 also "acks": 1
     poll   no key                        → ok {"log-0": [[12, 3], …], …}: the records that are new to this process
     assign no key                        → ok: this process reads all partitions from their beginning again
     subscribe                            → ok: this process joins the consumer group, which assigns its partitions

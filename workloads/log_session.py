@@ -131,7 +131,8 @@ class LogSession:
         error, message = deliver(self._producer, str(op.key), op.value)
         if error is not None:
             return self._failed_send(op, error)
-        return op.ok({"offset": message.offset(), "value": op.value})
+        by_leader = {"acks": 1} if self._producer_settings.get("acks") == "1" else {}
+        return op.ok({"offset": message.offset(), "value": op.value, **by_leader})
 
     def _failed_send(self, op: Op, error: KafkaError) -> Op:
         if error.code() in FATAL:

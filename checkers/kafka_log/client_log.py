@@ -18,6 +18,7 @@ the difference of indexes from one record to the next.
     nonlinearizable-log     a send that begins after another was acknowledged gets the larger offset
     committed-offset-regression, stale-committed-offset (tolerated)    checkers/kafka_log/group_offsets.py
     settled                 (tolerated) how many sends with an unknown outcome the brokers' own logs contain
+    leader-acknowledged     (tolerated) … how many that the leader alone acknowledged (acks=1)
     int-send-skip           (tolerated) records of one send are adjacent; no producer promises that
     values-not-unique, not-drained, no-progress (unknown): what could not be checked, and why
 
@@ -25,7 +26,8 @@ If a process left its assignment to its group (`subscribe`), its polls may skip 
 `assign` or `subscribe` starts a new sequence of polls. A member may begin behind what others of its group have polled
 and committed, and no rule depends on where polls begin. A read by an operation that did not end in ok counts as
 evidence against the log, never in its favour. A send without an acknowledgement may be in the log or not; if an error
-proves that it is not, `aborted-read` relies on that.
+proves that it is not, `aborted-read` relies on that. With acks=1 an acknowledged send may be lost, too: Kafka promises
+only that it was in the leader's log.
 
 No rule spans partitions, so events are partitioned by key. Contains the messages and the way to the kernel. The rules
 are in checkers/kernels/log.py.
@@ -89,6 +91,7 @@ DESCRIPTIONS = {
     kernel.FAILED: "send of {value} failed",
     kernel.FENCED: "send of {value} was refused, as its producer was fenced",
     kernel.UNKNOWN: "send of {value} had an unknown outcome",
+    kernel.BY_LEADER: "send of {value} was acknowledged by the leader alone at offset {offset}",
     kernel.POLLED: "poll returned {value} at offset {offset}",
     kernel.POLLED_BADLY: "poll that did not succeed returned {value} at offset {offset}",
     kernel.DRAINED: "drain returned {value} at offset {offset}",
@@ -103,21 +106,33 @@ def findings(history: DataFrame, logged: DataFrame, settings: JudgeSettings) -> 
         of_group = partial(group_offsets.judge, check=CHECK)
         found.append(judged(group_offsets.offsets(history), ["index"], of_group, settings))
     if not logged.isEmpty():
-        found += [resolved_by_logs(history, logged), zombie_writes(logged, sent(history), CHECK)]
+        found += [
+            *(resolved_by_logs(history, logged, kind) for kind in RESOLVED),
+            zombie_writes(logged, sent(history), CHECK),
+        ]
     return reduce(DataFrame.unionAll, found)
 
 
 def sent(history: DataFrame) -> DataFrame:
     """(run, key, value, call, end): each value that was sent, and the indexes of its send."""
-    ends = events(history).where(fn.col("what").isin(kernel.ACKED, kernel.FAILED, kernel.FENCED, kernel.UNKNOWN))
+    kinds = (kernel.ACKED, kernel.FAILED, kernel.FENCED, kernel.UNKNOWN, kernel.BY_LEADER)
+    ends = events(history).where(fn.col("what").isin(*kinds))
     each = ends.groupBy(RUN, "key", fn.col("value").cast("string").alias("value"))
     return each.agg(fn.min("call").alias("call"), fn.min("index").alias("end"))
 
 
-def resolved_by_logs(history: DataFrame, logged: DataFrame) -> DataFrame:
-    """One finding that counts how many sends with an unknown outcome the brokers' logs contain; none without such, and
-    none for a run without logs."""
-    unknown = events(history).where(fn.col("what") == kernel.UNKNOWN).select(RUN, "key", fn.col("value").cast("string"))
+RESOLVED = {
+    kernel.UNKNOWN: ("settled", "sends with an unknown outcome"),
+    kernel.BY_LEADER: ("leader-acknowledged", "sends that the leader alone acknowledged"),
+}
+"""Sends that may be in the log or not: the finding that counts them, and what it calls them."""
+
+
+def resolved_by_logs(history: DataFrame, logged: DataFrame, kind: int) -> DataFrame:
+    """One finding that counts how many sends of this kind the brokers' logs contain; none without such, and none for a
+    run without logs."""
+    name, sends = RESOLVED[kind]
+    unknown = events(history).where(fn.col("what") == kind).select(RUN, "key", fn.col("value").cast("string"))
     kept = logged.select(RUN, fn.concat_ws("-", "topic", "partition").alias("key"), "value", fn.lit(1).alias("kept"))
     of_logged = unknown.join(logged.select(RUN).distinct(), RUN, "left_semi")
     counted = (
@@ -125,9 +140,9 @@ def resolved_by_logs(history: DataFrame, logged: DataFrame) -> DataFrame:
         .groupBy(RUN)
         .agg(fn.count("*").alias("all"), fn.count("kept").alias("kept"))
     )
-    words = "of %d sends with an unknown outcome, %d are in the brokers' logs and %d are not"
+    words = f"of %d {sends}, %d are in the brokers' logs and %d are not"
     message = fn.format_string(words, "all", "kept", fn.col("all") - fn.col("kept"))
-    return finding(counted.where("all > 0"), CHECK, "settled", message, severity="tolerated")
+    return finding(counted.where("all > 0"), CHECK, name, message, severity="tolerated")
 
 
 def no_progress(history: DataFrame, settings: JudgeSettings) -> DataFrame:
@@ -172,6 +187,7 @@ def event() -> Column:
     is_send, is_poll, kind = fn.col("f") == "send", fn.col("f") == "poll", fn.col("type").__eq__
     return (
         fn.when(is_send & kind("invoke"), kernel.SENT)
+        .when(is_send & kind("ok") & fn.col("value").contains('"acks"'), kernel.BY_LEADER)
         .when(is_send & kind("ok"), kernel.ACKED)
         .when(is_send & kind("fail") & is_fenced(fn.col("error")), kernel.FENCED)
         .when(is_send & kind("fail"), kernel.FAILED)

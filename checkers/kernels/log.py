@@ -18,10 +18,11 @@ import numpy as np
 from checkers.kernels.ranks import NOTHING, distinct, overtaken
 from checkers.kernels.rows import NOBODY, Rows
 
-SENT, ACKED, FAILED, FENCED, UNKNOWN, POLLED, POLLED_BADLY, DRAINED = range(8)
+SENT, ACKED, FAILED, FENCED, UNKNOWN, BY_LEADER, POLLED, POLLED_BADLY, DRAINED = range(9)
 """What happened to an event's record. The last three are reads, POLLED_BADLY by a poll that did not end in ok.
 
-FENCED is a failure because a newer producer had fenced the sender."""
+FENCED is a failure because a newer producer had fenced the sender. BY_LEADER: with acks=1 the leader alone acknowledged
+the send, so the record may be lost like one of an UNKNOWN outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Log:
         self.first_failed = self.first(np.flatnonzero((what == FAILED) | (what == FENCED)))
         self.first_read = self.first(self.read)
         self.first_shown = self.first(self.shown)
-        is_stored = (what == ACKED) | (what == UNKNOWN) & (self.first_shown != NOBODY)[self.value]
+        is_stored = (what == ACKED) | np.isin(what, (UNKNOWN, BY_LEADER)) & (self.first_shown != NOBODY)[self.value]
         self.placed = np.flatnonzero(placed & (is_stored | (what >= POLLED)))
         self.offsets = distinct(events.offset[self.placed])
 

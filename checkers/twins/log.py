@@ -33,8 +33,15 @@ class Event(NamedTuple):
         return self.op.f != "send" and self.op.type == "ok"
 
     def sent(self, kind: str) -> bool:
-        """Whether it is a row of this type of a send."""
-        return self.op.f == "send" and self.op.type == kind
+        """Whether it is a row of this type of a send; an ok of the leader alone is no better than an info."""
+        return self.op.f == "send" and kind == ("info" if self.is_by_leader else self.op.type)
+
+    @property
+    def is_by_leader(self) -> bool:
+        """Whether the leader alone acknowledged its send (acks=1)."""
+        listed = self.op.value if isinstance(self.op.value, list) else [self.op.value]
+        is_send = self.op.f == "send" and self.op.type == "ok"
+        return is_send and any(isinstance(one, dict) and "acks" in one for one in listed)
 
 
 def findings(ops: Sequence[Op]) -> list[Found]:

@@ -28,6 +28,12 @@ def send(process: int, value: int, offset: int, key: str = KEY) -> tuple[Op, Op]
     return start, start.ok({"offset": offset, "value": value})
 
 
+def led_send(process: int, value: int, offset: int) -> tuple[Op, Op]:
+    """A send's invocation and its acknowledgement by the leader alone at this offset."""
+    start = Op("invoke", "send", process, KEY, value)
+    return start, start.ok({"offset": offset, "value": value, "acks": 1})
+
+
 def lost_send(
     process: int, value: int, end: str = "info", key: str = KEY, refusal: str = "UNKNOWN_TOPIC_OR_PART"
 ) -> tuple[Op, Op]:
@@ -214,6 +220,16 @@ def _reported_unknown(source: random.Random, ops: list[Op]) -> list[Op]:
     return ops
 
 
+def _by_leader(source: random.Random, ops: list[Op]) -> list[Op]:
+    """Only the leader acknowledged a send, perhaps at an offset that another record has in the end."""
+    acked = [at for at, op in enumerate(ops) if op.type == "ok" and op.f == "send" and isinstance(op.value, dict)]
+    if acked:
+        at = source.choice(acked)
+        offset = source.choice([ops[at].value["offset"], source.randint(0, 12)])
+        ops[at] = replace(ops[at], value={**ops[at].value, "offset": offset, "acks": 1})
+    return ops
+
+
 def _other_committed_offset(source: random.Random, ops: list[Op]) -> list[Op]:
     """A commit, or an answer of the coordinator, has another offset."""
     ends = [at for at, op in enumerate(ops) if op.type == "ok" and op.f in ("commit", "committed")]
@@ -292,6 +308,7 @@ DISTURBANCES: dict[str, Callable[[random.Random, list[Op]], list[Op]]] = {
     "a value that is never read": _never_read,
     "a send that failed": _reported_failed,
     "a send of unknown end with an offset": _reported_unknown,
+    "a send that the leader alone acknowledged": _by_leader,
     "another offset of a send": _offset_of_a_send,
     "another committed offset": _other_committed_offset,
     "two sends in one": _joined_sends,
@@ -330,7 +347,8 @@ def offsets_row(event: offsets_twin.OffsetEvent) -> dict:
 def events_row(one: log_twin.Event) -> dict:
     """A record of an operation, as the kernel takes it."""
     failed = kernel.FENCED if is_fenced(one.op.error) else kernel.FAILED
-    sends = {"invoke": kernel.SENT, "ok": kernel.ACKED, "fail": failed, "info": kernel.UNKNOWN}
+    acked = kernel.BY_LEADER if one.is_by_leader else kernel.ACKED
+    sends = {"invoke": kernel.SENT, "ok": acked, "fail": failed, "info": kernel.UNKNOWN}
     reads = {"poll": kernel.POLLED if one.op.type == "ok" else kernel.POLLED_BADLY, "drain": kernel.DRAINED}
     return {
         "index": one.op.index,
