@@ -17,7 +17,7 @@ from checkers.framework.by_run import RUN, of_run
 from checkers.framework.contract import Check, JudgeSettings, no_findings, quantity
 from checkers.framework.timeline import nemesis_ops
 from harness.model import Op
-from harness.model.measures import After, Between, Count, EpochGrowth, Event, Measure
+from harness.model.measures import After, Between, Count, EpochGrowth, Event, Largest, Measure
 from harness.model.nemesis_ops import HEAL
 from harness.model.story import MARK, STORY_BEGINS
 
@@ -74,6 +74,9 @@ def _value(measure: Measure, tables: Mapping[str, DataFrame], times: Column) -> 
                 .agg(fn.count(fn.when(happened, 1)).alias("times"), fn.count("*").alias("rows"))
             )
             return seen.select(RUN, fn.when(fn.col("rows") > 0, fn.col("times")).alias("value"))
+        case Largest(event=event):
+            sizes = tables["rpcs"].where(_matches(event) & _within(measure, times))
+            return sizes.groupBy(RUN).agg(fn.max("size_bytes").cast("double").alias("value"))
         case After(event=event):
             later = tables[event.table].where(_matches(event) & (fn.col("time_ns") > times[measure.since]))
             return later.groupBy(RUN).agg(((fn.min("time_ns") - times[measure.since]) / MS_NS).alias("value"))
@@ -102,11 +105,11 @@ def _growth(measure: EpochGrowth, observations: DataFrame, times: Column) -> Dat
     return own.groupBy(RUN).agg((reached - fn.coalesce(before, fn.min("epoch"))).alias("value"))
 
 
-def _within(measure: Count | Between, times: Column) -> Column:
+def _within(measure: Count | Largest | Between, times: Column) -> Column:
     return (fn.col("time_ns") > times[measure.since]) & (fn.col("time_ns") <= _end(measure, times))
 
 
-def _end(measure: Count | Between | EpochGrowth, times: Column) -> Column:
+def _end(measure: Count | Largest | Between | EpochGrowth, times: Column) -> Column:
     return fn.lit(1 << 62) if measure.until is None else times[measure.until]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.model.measures import After, Between, Count, Event, Measure
+from harness.model.measures import After, Between, Count, Event, Largest, Measure
 
 MS_NS = 1_000_000
 Row = Mapping[str, Any]
@@ -25,6 +25,9 @@ def value_of(measure: Measure, tables: Mapping[str, Sequence[Row]], times: Mappi
     if isinstance(measure, Count):
         rows = tables[measure.event.table]
         return sum(start < row["time_ns"] <= end and _is(measure.event, row) for row in rows) if rows else None
+    if isinstance(measure, Largest):
+        rows = [row for row in tables["rpcs"] if start < row["time_ns"] <= end and _is(measure.event, row)]
+        return max((row["size_bytes"] for row in rows), default=None)
     if isinstance(measure, Between):
         return _between(measure, tables[measure.first.table], start, end)
     rows = [row for row in tables["observations"] if measure.node in (None, row["node"]) and row["epoch"] is not None]

@@ -4,6 +4,7 @@
     Count(sends(Api.VOTE, source=1, pre_vote=True), until=HEAL)    Vote requests of n1 for a pre-vote, until heal
     After("n1 is cut off", enters(State.RESIGNED, node=1))         from the mark to the transition
     Between(enters(State.RESIGNED), enters(State.PROSPECTIVE))     from each to the next on the same node, the longest
+    Largest(sends(Api.FETCH))                                      the size of the largest such RPC
     EpochGrowth(node=1)                                            of the epochs in n1's log and quorum-state file
 
 A measure counts from a mark of the story on (harness.model.story.mark), by default from the first fault on, until
@@ -31,6 +32,7 @@ Pick = Literal["longest", "shortest"]
 TIMES: Final = "times"
 EPOCHS: Final = "epochs"
 MS: Final = "ms"
+BYTES: Final = "bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,22 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
+class Largest:
+    """The size of the largest RPC among these, as frames have it on the wire."""
+
+    event: Event
+    since: str = STORY_BEGINS
+    until: str | None = None
+
+    unit = BYTES
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return f"the largest of {self.event.text}{_window(self.since, self.until)}"
+
+
+@dataclass(frozen=True, slots=True)
 class After:
     """The time from a mark to the first event after it."""
 
@@ -151,7 +169,7 @@ class EpochGrowth:
         return f"growth of the epoch{_of(self.node)}{_window(self.since, self.until)}"
 
 
-Measure = Count | After | Between | EpochGrowth
+Measure = Count | Largest | After | Between | EpochGrowth
 
 
 def needs_rpcs(measure: Measure) -> bool:

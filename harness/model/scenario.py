@@ -51,12 +51,13 @@ Layout = Literal["controllers", "combined", "zookeeper"]
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """The nodes on which a system plays a story, and the story; the fields are those of Scenario."""
+    """The nodes on which a system plays a story, and the story; the fields are those of Scenario and Side."""
 
     layout: Layout
     nodes: int
     voters: int | None
     story: tuple[Step, ...]
+    node_switches: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,8 @@ class Scenario:
     def deployment(self, name: SideName, system: str, is_full: bool = False) -> Deployment:
         """The nodes and the story of a side on a system that has it."""
         own = self.side(name).setups[system].deployment
-        return own or Deployment(self.layout, self.nodes, self.voters, self.story_of(name, is_full))
+        given = self.side(name).node_switches
+        return own or Deployment(self.layout, self.nodes, self.voters, self.story_of(name, is_full), given)
 
     def sides_on(self, system: str) -> tuple[SideName, ...]:
         """The sides that are available on a system."""

@@ -165,7 +165,7 @@ async def side_plan(
             "feature": dict(request.features),
             "hosts": request.hosts,
             "inventory": request.inventory,
-            "node_switches": {node: _node_switches(request, own) for node, own in side.node_switches.items()},
+            "node_switches": {node: _node_switches(request, own) for node, own in deployment.node_switches.items()},
             "node_systems": {node: (await resolve_system(each, "", report))[0] for node, each in versions.items()},
             "layout": deployment.layout,
             "nodes": nodes,

@@ -5,7 +5,7 @@ Quantities are measured from the beginning of the story, so the first election o
 
 from __future__ import annotations
 
-from harness.model.measures import After, Between, Count, EpochGrowth, Event
+from harness.model.measures import After, Between, Count, EpochGrowth, Event, Largest
 from harness.model.nemesis_ops import HEAL
 from harness.model.scenario import Expectation
 from harness.model.story import STORY_BEGINS
@@ -87,6 +87,12 @@ def shortest(at_least_ms: int, first: Event, then: Event) -> Expectation:
     """The shortest time from one event to the next of another kind on the same node is at_least_ms."""
     between = Between(first, then, "shortest")
     return Expectation(f"{between.name}: {at_least_ms} ms or longer", between.name, at_least_ms, between)
+
+
+def largest(at_least_bytes: int, event: Event) -> Expectation:
+    """The largest RPC of this kind has at_least_bytes on the wire."""
+    size = Largest(event)
+    return Expectation(f"{size.name}: {at_least_bytes} bytes or more", size.name, at_least_bytes, size)
 
 
 logs_equal = Expectation("the replicas of a partition have equal logs", "partitions_with_equal_logs", 1)

@@ -76,11 +76,16 @@ def leader_changes_twice(n: int) -> tuple[Step, ...]:
     )
 
 
-def of_reference(truncation: str, n: int, mutant: str = "") -> Setup:
-    """The reference's brokers with this rule, and Scenario 1's story for them."""
-    switches = {**SHORT_SESSIONS, **kraft.RETRIES, kraft.TRUNCATION: truncation}
-    switches |= {"reference.mutant": mutant} if mutant else {}
-    return Setup(switches=switches, deployment=Deployment("combined", 4, 3, kraft.leader_changes_twice(n)))
+def of_reference(
+    truncation: str,
+    story: tuple[Step, ...],
+    others: Mapping[str, str] | None = None,
+    node_rules: Mapping[int, str] | None = None,
+) -> Mapping[str, Setup]:
+    """The reference's brokers with this rule, or each with its own, other properties, and the story for them."""
+    switches = {**SHORT_SESSIONS, **kraft.RETRIES, kraft.TRUNCATION: truncation, **(others or {})}
+    of_nodes = {node: {kraft.TRUNCATION: name} for node, name in (node_rules or {}).items()}
+    return {"reference": Setup(switches=switches, deployment=Deployment("combined", 4, 3, story, of_nodes))}
 
 
 def scenario_1(number: int, n: int, title: str, question: str, breaks: tuple[str, ...], mutant: str = "") -> Scenario:
@@ -88,7 +93,9 @@ def scenario_1(number: int, n: int, title: str, question: str, breaks: tuple[str
 
     mutant: of the reference's bad side, where KIP-101's rule alone has no anomaly.
     """
-    bad, good = (of_reference(*each) for each in (("kip-101", n, mutant), ("kip-279", n)))
+    story = kraft.leader_changes_twice(n)
+    mutants = {"reference.mutant": mutant} if mutant else {}
+    bad, good = of_reference("kip-101", story, mutants), of_reference("kip-279", story)
     return Scenario(
         id=f"LD-{number:02}",
         title=title,
@@ -97,8 +104,8 @@ def scenario_1(number: int, n: int, title: str, question: str, breaks: tuple[str
         nodes=4,
         layout="zookeeper",
         story=leader_changes_twice(n),
-        bad=Side({**rule(KIP_101), "reference": bad}, breaks=breaks),
-        good=Side({**rule(KIP_279_PAIR), "reference": good}, shows=(logs_equal,), never=(truncation_rounds(2),)),
+        bad=Side({**rule(KIP_101), **bad}, breaks=breaks),
+        good=Side({**rule(KIP_279_PAIR), **good}, shows=(logs_equal,), never=(truncation_rounds(2),)),
     )
 
 
@@ -157,6 +164,8 @@ def unclean_leader_changes(leaders: int) -> tuple[Step, ...]:
     )
 
 
+UNCLEAN_4, UNCLEAN_6 = (kraft.unclean_leader_changes(leaders) for leaders in (4, 6))
+
 LD_05 = Scenario(
     id="LD-05",
     title="Logs stay different at an offset after unclean elections in quick succession",
@@ -165,8 +174,13 @@ LD_05 = Scenario(
     nodes=3,
     layout="zookeeper",
     story=unclean_leader_changes(4),
-    bad=Side(rule(KIP_101, UNCLEAN), breaks=("diverged-logs",)),
-    good=Side(rule(KIP_279_PAIR, UNCLEAN), shows=(logs_equal, truncation_rounds(2))),
+    bad=Side(
+        {**rule(KIP_101, UNCLEAN), **of_reference("kip-101", UNCLEAN_4, kraft.NEVER_STORED)}, breaks=("diverged-logs",)
+    ),
+    good=Side(
+        {**rule(KIP_279_PAIR, UNCLEAN), **of_reference("kip-279", UNCLEAN_4, kraft.NEVER_STORED)},
+        shows=(logs_equal, truncation_rounds(2)),
+    ),
 )
 
 LD_07 = Scenario(
@@ -177,8 +191,13 @@ LD_07 = Scenario(
     nodes=3,
     layout="zookeeper",
     story=unclean_leader_changes(6),
-    bad=Side(rule(KIP_101, UNCLEAN), breaks=("diverged-logs",)),
-    good=Side(rule(KIP_279_PAIR, UNCLEAN), shows=(logs_equal, truncation_rounds(3))),
+    bad=Side(
+        {**rule(KIP_101, UNCLEAN), **of_reference("kip-101", UNCLEAN_6, kraft.NEVER_STORED)}, breaks=("diverged-logs",)
+    ),
+    good=Side(
+        {**rule(KIP_279_PAIR, UNCLEAN), **of_reference("kip-279", UNCLEAN_6, kraft.NEVER_STORED)},
+        shows=(logs_equal, truncation_rounds(3)),
+    ),
 )
 
 
@@ -197,12 +216,18 @@ LD_13 = Scenario(
     layout="zookeeper",
     story=unclean_leader_changes(4),
     bad=Side(
-        rule(KIP_279_PAIR, UNCLEAN),
+        {
+            **rule(KIP_279_PAIR, UNCLEAN),
+            **of_reference("kip-279", UNCLEAN_4, kraft.NEVER_STORED, {3: "kip-101", 4: "kip-279"}),
+        },
         breaks=("diverged-logs",),
         node_switches=protocol_versions(n1=KIP_101, n2=KIP_279_PAIR),
     ),
     good=Side(
-        rule(KIP_101, UNCLEAN),
+        {
+            **rule(KIP_101, UNCLEAN),
+            **of_reference("kip-101", UNCLEAN_4, kraft.NEVER_STORED, {3: "kip-279", 4: "kip-101"}),
+        },
         shows=(logs_equal, truncation_rounds(2)),
         node_switches=protocol_versions(n1=KIP_279_PAIR, n2=KIP_101),
     ),
@@ -238,8 +263,20 @@ LD_06 = Scenario(
         heal(),
         wait_until(replication_settled(2, PARTITION)),
     ),
-    bad=Side(rule(HIGH_WATERMARK, {**UNCLEAN, **OLD_FORMAT}), never=(log_end(22),)),
-    good=Side(rule(KIP_279_PAIR, UNCLEAN), shows=(log_end(22), logs_equal)),
+    bad=Side(
+        {
+            **rule(HIGH_WATERMARK, {**UNCLEAN, **OLD_FORMAT}),
+            **of_reference("high-watermark", kraft.RESTARTS_CUT_OFF, kraft.NEVER_STORED),
+        },
+        never=(log_end(22),),
+    ),
+    good=Side(
+        {
+            **rule(KIP_279_PAIR, UNCLEAN),
+            **of_reference("kip-279", kraft.RESTARTS_CUT_OFF, kraft.NEVER_STORED),
+        },
+        shows=(log_end(22), logs_equal),
+    ),
 )
 
 SCENARIOS = (LD_01, LD_02, LD_03, LD_05, LD_06, LD_07, LD_13)

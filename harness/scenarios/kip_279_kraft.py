@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from harness.model.conditions import (
     ALL_FOLLOW_LEADER,
     BROKERS_LIVE,
+    broker_live,
     in_sync,
     replication_settled,
     stored_high_watermark,
@@ -67,25 +68,52 @@ def leader_changes_twice(n: int) -> tuple[Step, ...]:
     )
 
 
-def unclean_leader_changes(leaders: int, after_first: tuple[Step, ...] = ()) -> tuple[Step, ...]:
+def unclean_leader_changes(leaders: int, after: Mapping[int, Step] | None = None) -> tuple[Step, ...]:
     """n3 and n4 lead in turn, this many times in all, each while the other is down. Then n3 follows n4.
 
-    after_first are steps after n3's first record.
+    after maps the number of a turn, n3's first being 0, to a step that follows its record.
     """
+    after = after or {}
     configs = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
     story = [*QUORUM_LED_BY_N1, create_partition(TOPIC, (3, 4), configs), leads(3), *dies(4), leads(3)]
-    story += [produce("n3", PARTITION, 1), *after_first]
+    story += [produce("n3", PARTITION, 1), *_at(0, after)]
     for turn in range(1, leaders):
         node, other = (4, 3) if turn % 2 else (3, 4)
         story += [*dies(other), start(f"n{node}"), leads(node), produce(f"n{node}", PARTITION, 1)]
+        story += _at(turn, after)
     return (*story, start("n3"), wait_until(replication_settled(3, PARTITION)))
+
+
+RESTARTS_CUT_OFF = (
+    *QUORUM_LED_BY_N1,
+    create_partition(TOPIC, (4, 3), {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}),
+    leads(4),
+    wait_until(in_sync(3, PARTITION)),
+    produce("n4", PARTITION, 11, acks="all"),
+    produce("n4", PARTITION, 10, acks="all"),
+    intercept(REPLICATION),
+    *dies(3),
+    start("n3"),
+    wait_until(broker_live(3)),
+    *dies(4),
+    leads(3),
+    produce("n3", PARTITION, 1),
+    heal(),
+    wait_until(replication_settled(4, PARTITION)),
+)
+"""The KIP's Scenario 2: n3 starts without the high watermark that it had, cannot ask n4, and leads when that dies."""
+
+
+def _at(turn: int, after: Mapping[int, Step]) -> list[Step]:
+    return [after[turn]] if turn in after else []
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """A scenario with KRaft: its text, its story, how its logs end, and other properties of its brokers.
 
-    diverges: what the same story breaks on the reference with KIP-101's rule, where it has a bad side.
+    letter_breaks: what the same story breaks on the reference by KIP-279's letter. Without it the scenario is Kafka's
+    alone: kip_279.py plays the story on the reference, with both rules.
     """
 
     id: str
@@ -97,14 +125,17 @@ class Case:
     never: Sequence[Expectation] = ()
     switches: Mapping[str, str] | None = None
     breaks: Sequence[str] = ()
-    diverges: Sequence[str] = ()
+    letter_breaks: Sequence[str] = ()
 
     def scenario(self) -> Scenario:
         """The scenario, whose logs are equal in the end."""
         switches = {**SHORT_SESSIONS, **(self.switches or {})}
-        by_rule = {rule: {**switches, **RETRIES, TRUNCATION: rule} for rule in ("kip-101", "kip-279")}
-        setups = on(reference=by_rule["kip-279"], kafka="newest 4", kafka_switches=switches)
-        bad = Side(on(reference=by_rule["kip-101"]), breaks=tuple(self.diverges)) if self.diverges else None
+        by_rule = {rule: {**switches, **RETRIES, TRUNCATION: rule} for rule in ("kip-279-letter", "kip-279")}
+        is_on_reference = bool(self.letter_breaks)
+        reference = by_rule["kip-279"] if is_on_reference else None
+        setups = on(reference=reference, kafka="newest 4", kafka_switches=switches)
+        breaks = tuple(self.letter_breaks)
+        bad = Side(on(reference=by_rule["kip-279-letter"]), breaks=breaks) if is_on_reference else None
         return Scenario(
             id=self.id,
             title=self.title,
@@ -119,7 +150,7 @@ class Case:
         )
 
 
-def of_scenario_1(number: int, n: int, diverges: Sequence[str] = ()) -> Case:
+def of_scenario_1(number: int, n: int) -> Case:
     """A case of the KIP's Scenario 1, by the last offset that n4 appends in its epoch."""
     return Case(
         id=f"LD-{number:02}K",
@@ -129,7 +160,6 @@ def of_scenario_1(number: int, n: int, diverges: Sequence[str] = ()) -> Case:
         story=leader_changes_twice(n),
         shows=(log_end(31), truncation_rounds(1)),
         never=(log_end(32), truncation_rounds(2)),
-        diverges=diverges,
     )
 
 
@@ -144,7 +174,6 @@ def of_scenario_2(number: int, leaders: int) -> Case:
         shows=(log_end(leaders // 2), truncation_rounds(leaders // 2)),
         never=(log_end(leaders // 2 + 1), truncation_rounds(leaders // 2 + 1)),
         switches=NEVER_STORED,
-        diverges=("diverged-logs",),
     )
 
 
@@ -153,11 +182,12 @@ LD_21 = Case(
     title="A follower truncates below its high watermark where its leader's log differs",
     question="Does n3, which has stored a high watermark above 0, truncate to 0, or keep a record that n4 has not?",
     section="Proposed Changes, Scenario 3",
-    story=unclean_leader_changes(4, after_first=(wait_until(stored_high_watermark(3, PARTITION)),)),
+    story=unclean_leader_changes(4, after={0: wait_until(stored_high_watermark(3, PARTITION))}),
     shows=(log_end(2), truncation_rounds(2)),
     never=(log_end(3), truncation_rounds(3)),
     switches=SOON_STORED,
     breaks=("truncated-below-high-watermark",),
+    letter_breaks=("diverged-logs",),
 )
 
 KILLED = ("n1", "n2", "n3", "n1", "n3", "n2", ALL)
@@ -188,9 +218,7 @@ LD_19 = Scenario(
 )
 
 SCENARIOS = (
-    of_scenario_1(1, 15, diverges=("replication-stuck",)).scenario(),
-    of_scenario_1(2, 20, diverges=("diverged-logs",)).scenario(),
-    of_scenario_1(3, 25).scenario(),  # by KIP-101 it is right by luck: it truncates the whole batch
+    *(of_scenario_1(number, n).scenario() for number, n in ((1, 15), (2, 20), (3, 25))),
     *(of_scenario_2(number, leaders).scenario() for number, leaders in ((5, 4), (7, 6))),
     LD_19,
     LD_21.scenario(),

@@ -24,7 +24,6 @@ FAMILIES: Mapping[str, tuple[int, Source]] = {
 
 REASSIGNMENT = "needs KIP-642's reassignment, which no Kafka release has, in the reference system"
 BOOTSTRAP = "needs KIP-642's bootstrapping in the reference system"
-PARTITIONS = "needs partitions and replication in the reference system"
 RECOVERY = "needs the unclean recovery tool and its RPCs, which no Kafka release has, in the reference system"
 
 
@@ -46,16 +45,6 @@ def _rows(family: str, rows: Mapping[int, tuple[str, str]]) -> tuple[Planned, ..
     return tuple(Planned(f"{family}-{number:02d}", title, missing) for number, (title, missing) in rows.items())
 
 
-DIVERGENCE = _rows(
-    "LD",
-    {
-        8: ("A follower keeps an offset whose epoch is not the leader's", PARTITIONS),
-        14: ("Rejected alternative: the follower asks for one epoch after another", PARTITIONS),
-        15: ("Rejected alternative: the follower sends all its epochs, after a clean election", PARTITIONS),
-        16: ("Rejected alternative: the follower sends all its epochs, after unclean elections", PARTITIONS),
-        17: ("Rejected alternative: the high watermark is stored at each change of the leader", PARTITIONS),
-    },
-)
 UNCLEAN_RECOVERY = _rows(
     "UR",
     {
@@ -85,5 +74,5 @@ QUORUM_REASSIGNMENT = _rows(
     },
 )
 
-PLANNED: Mapping[str, Planned] = {each.id: each for each in (*DIVERGENCE, *UNCLEAN_RECOVERY, *QUORUM_REASSIGNMENT)}
+PLANNED: Mapping[str, Planned] = {each.id: each for each in (*UNCLEAN_RECOVERY, *QUORUM_REASSIGNMENT)}
 """The documented scenarios that cannot be run yet, by id."""

@@ -14,7 +14,8 @@ from harness.model.scenario import Scenario, Side, on
 from harness.model.story import LEADER, Step, heal, wait_until
 from harness.scenarios.expectations import committed_lost, logs_equal
 from harness.scenarios.one_partition import PARTITION, QUORUM_LED_BY_N1, TOPIC, leads
-from harness.scenarios.unclean_recovery import BROKERS, LOSS, UNCLEAN_RECOVERY, all_return
+from harness.scenarios.unclean_recovery import BROKERS, LOSS, UNCLEAN_RECOVERY, all_return, elected
+from harness.scenarios.unclean_recovery import loses as loses_on_all
 from harness.scenarios.unclean_recovery_by_hand import OFFLINE
 
 DESIGNATED = 2
@@ -164,6 +165,21 @@ UR_19 = scenario(
     loses(10),
 )
 
+RECOVERED = (*OFFLINE, ELECTS_N1, leads(1), *all_return(1))
+
+UR_24 = Scenario(
+    id="UR-24",
+    title="The test plan of the KIP; an unclean election in place of the tool loses more",
+    question="Is the partition offline, then led by the live replica with the longest log, and the loss what it lacks?",
+    source=UNCLEAN_RECOVERY / "Test Plan",
+    nodes=5,
+    voters=3,
+    layout="combined",
+    story=RECOVERED,
+    bad=loses_on_all(50, story=(*OFFLINE, *elected(2), *all_return(2))),
+    good=loses(10),
+)
+
 UR_28 = scenario(
     28,
     "Designated Leader Elections",
@@ -181,4 +197,4 @@ UR_28 = scenario(
     loses(0),
 )
 
-SCENARIOS = (UR_10, UR_17, UR_18, UR_19, UR_28)
+SCENARIOS = (UR_10, UR_17, UR_18, UR_19, UR_24, UR_28)

@@ -23,6 +23,7 @@ from harness.model.measures import (
     Between,
     Count,
     EpochGrowth,
+    Largest,
     Measure,
     enters,
     exits,
@@ -71,7 +72,7 @@ VOTE = int(Api.VOTE)
 RPC_ROWS = [
     RpcRow(26 * MS, 2, 3, VOTE, 2, 7, "request", 60, pre_vote=True, epoch=2),
     RpcRow(27 * MS, 3, 2, VOTE, 2, 7, "response", 60, pre_vote=True, epoch=2, granted=True),
-    RpcRow(28 * MS, 2, 3, VOTE, 2, 8, "request", 60, pre_vote=False, epoch=3),
+    RpcRow(28 * MS, 2, 3, VOTE, 2, 8, "request", 72, pre_vote=False, epoch=3),
     RpcRow(29 * MS, 3, 2, VOTE, 2, 8, "response", 60, pre_vote=False, epoch=3, granted=False),
 ]
 PROSPECTIVE = enters(State.PROSPECTIVE, node=1)
@@ -87,6 +88,9 @@ CASES: dict[str, tuple[Measure, float | None]] = {
     "requests of an epoch": (Count(sends(Api.VOTE, epoch=3)), 1),
     "granted pre-votes": (Count(grants(source=3, target=2)), 1),
     "granted votes": (Count(grants(pre_vote=False)), 0),
+    "largest request": (Largest(sends(Api.VOTE)), 72),
+    "largest until the heal": (Largest(sends(Api.VOTE, source=2), until=HEAL), 72),
+    "largest of what was never sent": (Largest(sends(Api.FETCH)), None),
     "time to the first transition": (After(CUT, enters(State.RESIGNED, node=1)), 5),
     "time to what never happened": (After(CUT, enters(State.CANDIDATE)), None),
     "longest": (Between(PROSPECTIVE, enters(State.UNATTACHED)), 12),

@@ -68,6 +68,12 @@ def test_scenario_shows_how_the_story_of_a_side_differs() -> None:
     assert "kafka 4.3.1 with controller.quorum.request.timeout.ms=10000" in splitbrain("scenarios", "show", "EX-03").out
 
 
+def test_scenario_shows_the_nodes_of_a_system_that_has_its_own() -> None:
+    out = splitbrain("scenarios", "show", "LD-01").out
+    assert "3 brokers, and ZooKeeper on n4" in out
+    assert out.count("  on reference: 4 combined controllers and brokers\n") == 2
+
+
 @pytest.mark.parametrize("identifier", plugins.scenarios())
 def test_scenario_is_described_with_its_question_and_its_sides(identifier):
     scenario = plugins.scenarios()[identifier]

@@ -13,7 +13,9 @@ import pytest
 
 from harness.judging.runs import run_headline
 from harness.model import BadInput
-from harness.model.scenario import Scenario, Side, SideName, Source, on
+from harness.model.conditions import LEADER_KNOWN
+from harness.model.scenario import Deployment, Scenario, Side, SideName, Source, on
+from harness.model.story import wait_until
 from harness.planning.plan import Plan, ReproductionRequest
 from harness.running.reproduce import _plans, command_of, side_plan
 from harness.systems.cluster import Cluster
@@ -156,3 +158,14 @@ def test_stored_run_of_a_side_that_the_scenario_lost_is_refused() -> None:
     stored = side_plan_of(SCENARIO, "reference").model_copy(update={"scenario": "PV-41", "side": "good"})
     with pytest.raises(BadInput, match="scenario PV-41: expected its bad side, found good"):
         run_headline(stored, [], [])
+
+
+def test_setup_with_a_deployment_has_its_nodes_story_and_switches_of_nodes() -> None:
+    own = Deployment("combined", 4, 3, (wait_until(LEADER_KNOWN),), {2: {"reference.pre_vote": "false"}})
+    setups = {**on(kafka="3.9.1"), **on(reference={}, reference_deployment=own)}
+    side = Side(setups, node_switches={1: {"reference.check_quorum": "false"}})
+    planned = side_plan_of(scenario(side, side), "reference")
+    assert (planned.layout, planned.nodes, planned.voters, len(planned.story)) == ("combined", 4, 3, 1)
+    assert planned.node_switches == {2: {"reference.pre_vote": "false"}}
+    elsewhere = side_plan_of(scenario(side, side), "kafka")
+    assert (elsewhere.layout, elsewhere.nodes, elsewhere.voters, elsewhere.story) == ("controllers", 2, None, [])
