@@ -14,8 +14,8 @@ Contains the rows and their text. Does not contain how runs are carried out or j
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any, Final
 
@@ -64,16 +64,18 @@ Judged = tuple[str, Mapping[str, str], RunDirectory, RunVerdict]
 
 def compared(runs: Sequence[Judged]) -> list[ComparedRun]:
     """A row for each run that has a log of a user's partition; none unless there are two."""
-    differing = {
-        name for _, given, _, _ in runs for name in given if len({each.get(name) for _, each, _, _ in runs}) > 1
-    }
-    rows = []
-    for called, switches, run, verdict in runs:
-        logs = logs_of(run)
-        if logs:
-            own = {name: value for name, value in switches.items() if name in differing}
-            rows.append(ComparedRun(called, own, logs, _rounds(verdict), _outcome(verdict)))
-    return rows if len(rows) > 1 else []
+    rows = [
+        ComparedRun(called, switches, logs, _rounds(verdict), _outcome(verdict))
+        for called, switches, run, verdict in runs
+        if (logs := logs_of(run))
+    ]
+    given = [row.switches for row in rows]
+    differing = {name for each in given for name in each if len({other.get(name) for other in given}) > 1}
+    return [replace(row, switches=_only(row.switches, differing)) for row in rows] if len(rows) > 1 else []
+
+
+def _only(switches: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+    return {name: value for name, value in switches.items() if name in names}
 
 
 def logs_of(run: RunDirectory) -> dict[str, tuple[EpochRange, ...]]:
@@ -105,7 +107,7 @@ def comparison_table(rows: Sequence[ComparedRun]) -> str:
 
 
 def _cells(row: ComparedRun) -> tuple[str, ...]:
-    switches = "\n".join(f"{name.rpartition('.')[2]}={value}" for name, value in row.switches.items())
+    switches = "\n".join(f"{name.removeprefix('reference.')}={value}" for name, value in row.switches.items())
     logs = "\n".join(f"{name}: {', '.join(map(str, ranges))}" for name, ranges in row.logs.items())
     return row.run, switches, "" if row.rounds is None else str(row.rounds), logs, row.outcome
 

@@ -135,7 +135,8 @@ class Case:
         reference = by_rule["kip-279"] if is_on_reference else None
         setups = on(reference=reference, kafka="newest 4", kafka_switches=switches)
         breaks = tuple(self.letter_breaks)
-        bad = Side(on(reference=by_rule["kip-279-letter"]), breaks=breaks) if is_on_reference else None
+        letter = Side(on(reference=by_rule["kip-279-letter"]), breaks=breaks, may_break=tuple(self.breaks))
+        bad = letter if is_on_reference else None
         return Scenario(
             id=self.id,
             title=self.title,

@@ -68,8 +68,10 @@ def test_table_shows_the_switches_in_which_runs_differ(tmp_path: Path) -> None:
     equal = run_with(tmp_path, ("t", 3, 1, 0, 20), ("t", 4, 1, 0, 20))
     other = run_with(tmp_path, ("t", 3, 1, 0, 20), ("t", 4, 2, 0, 20))
     same = {"broker.session.timeout.ms": "3000"}
+    without_logs = run_with(tmp_path, ("__x", 3, 1, 0, 20))
     rows = compared(
         [
+            ("UR-16 good", {}, without_logs, verdict()),
             ("LD-02 bad", {**same, "reference.truncation": "kip-101"}, other, verdict("diverged-logs", rounds=1)),
             ("LD-02 good", {**same, "reference.truncation": "kip-279"}, equal, verdict()),
         ]
