@@ -55,7 +55,7 @@ MUTANTS = (
     ),
     Mutant("kernels/log.py", "log.rank(neighbours[:, 0]) > 1]", "log.rank(neighbours[:, 0]) > 2]", "log"),
     Mutant("kernels/ranks.py", "or offset[own] >= top:", "or offset[own] >= top - 1:", "log"),
-    Mutant("kernels/log.py", "(what == UNKNOWN) & (self", "(what == FAILED) & (self", "log"),
+    Mutant("kernels/log.py", "np.isin(what, (UNKNOWN, BY_LEADER))", "(what == FAILED)", "log"),
     Mutant("kernels/log.py", "refused[is_fenced]", "refused", "log"),
     Mutant("kafka_log/group_offsets.py", "offset[operation] + 1, NOTHING", "offset[operation], NOTHING", "log"),
     Mutant("transactions/edges.py", "over(in_order) == 1)", "over(in_order) == 2)", "transactions-list"),

@@ -48,13 +48,9 @@ def _rows(family: str, rows: Mapping[int, tuple[str, str]]) -> tuple[Planned, ..
 UNCLEAN_RECOVERY = _rows(
     "UR",
     {
-        7: ("The tool prefers a longer log of an older epoch", RECOVERY),
-        8: ("The current epoch of a replica hides that its last records are older", RECOVERY),
         13: ("The tool waits for a broker that does not answer", RECOVERY),
-        15: ("Partitions beyond the first 1,000 are left out", RECOVERY),
         23: ("A user without permissions recovers partitions", RECOVERY),
         26: ("The controller changes while the tool runs", RECOVERY),
-        29: ("The schemas of the RPCs differ from KIP-966", RECOVERY),
         30: ("Rejected alternative: the controller recovers by itself", RECOVERY),
         31: ("The tool sends one request for each partition", RECOVERY),
     },

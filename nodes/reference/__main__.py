@@ -7,6 +7,7 @@ environment.
 from __future__ import annotations
 
 import asyncio
+import resource
 import sys
 from pathlib import Path
 
@@ -25,6 +26,9 @@ def main(arguments: list[str]) -> int:
         if len(arguments) != 1:
             raise BadInput(f"python -m nodes.reference: expected one properties file, got {len(arguments)} arguments")
         config = load(Path(arguments[0]))
+        # As Java does: each partition has two files, and systems allow a process 1,024 unless it asks for more.
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         failure = asyncio.run(_serve(config))
     except SplitbrainError as error:
         print(error, file=sys.stderr)

@@ -22,7 +22,7 @@ from kio.schema.errors import ErrorCode
 
 from harness.model import EnvironmentFailure, PeerFailure
 from nodes.reference import apis, controller_apis
-from nodes.reference.brokers.shell import SERVED, BrokerShell, NodeFacts
+from nodes.reference.brokers.shell import BrokerShell, NodeFacts
 from nodes.reference.core.controller.messages import AlterConfigs, ControllerRequest
 from nodes.reference.core.events import (
     AppendLog,
@@ -219,7 +219,7 @@ class Server:
 
         Raises PeerFailure for a request that cannot be answered.
         """
-        served = self._served if listener == CONTROLLER else SERVED
+        served = self._served if listener == CONTROLLER or self._broker is None else self._broker.served
         try:
             request = codec.decode_request(frame)
         except codec.UnsupportedVersion as unsupported:

@@ -3,8 +3,10 @@
     log = DiskLog(directory)                      # nodes.reference.core.partitions.log.ReplicaLog
     log.append_as_leader(data, epoch=3)
 
-The file leader-epoch-checkpoint is written at once when an epoch begins, as in Kafka; what it says of records that a
-crash has removed is left out, and where it is missing or damaged the epochs are read from the batches.
+The file leader-epoch-checkpoint is replaced at once when an epoch begins, and is made durable when the log is truncated
+or flushed. So a failure of the power may lose its last entries: when a log is opened, the batches from its recovery
+point on say which they were, as in Kafka. What it says of records that a crash has removed is left out, and where it is
+missing or damaged the epochs are read from all batches.
 
 Contains the way from the core's capability to files. Raises OSError.
 """
@@ -77,12 +79,12 @@ class DiskLog:
     def truncate(self, offset: int) -> None:
         """Keep the batches that end at or before offset."""
         self._segments.truncate(offset)
-        self._set_epochs(self._epochs.truncated_from_end(self.end_offset))
+        self._set_epochs(self._epochs.truncated_from_end(self.end_offset), durably=True)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove everything; the log is empty at this offset."""
         self._segments.truncate_fully(offset)
-        self._set_epochs(EpochSequence())
+        self._set_epochs(EpochSequence(), durably=True)
 
     def advance_start(self, offset: int) -> None:
         """No record before this offset can be read any more; segments that end before it are removed."""
@@ -101,6 +103,9 @@ class DiskLog:
 
     def flush(self) -> None:
         """What is in the log now survives a failure of the power."""
+        if self._path.exists():
+            with self._path.open() as file:
+                os.fsync(file.fileno())
         self._segments.flush()
 
     def close(self) -> None:
@@ -114,9 +119,12 @@ class DiskLog:
             epochs = EpochSequence()
             for _, head in self.batches(self.start_offset):
                 epochs = epochs.assigned(head.leader_epoch, head.base_offset)
+        for epoch, offset in self._segments.verified_epochs:
+            if epoch > epochs.latest:
+                epochs = epochs.assigned(epoch, offset)
         return epochs.truncated_from_end(self.end_offset)
 
-    def _set_epochs(self, epochs: EpochSequence) -> None:
+    def _set_epochs(self, epochs: EpochSequence, *, durably: bool = False) -> None:
         """Replace the file by a rename, if they have changed."""
         if epochs == self._epochs:
             return
@@ -125,5 +133,6 @@ class DiskLog:
         with temporary.open("w") as file:
             file.write(epochs.text())
             file.flush()
-            os.fsync(file.fileno())
+            if durably:
+                os.fsync(file.fileno())
         temporary.rename(self._path)

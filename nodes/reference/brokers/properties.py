@@ -33,6 +33,7 @@ class BrokerConfig:
     heartbeat_interval_ms: int = 2000
     checkpoint_interval_ms: int = 5000
     segment_bytes: int = SEGMENT_BYTES
+    last_written_epochs: bool = True
 
     @property
     def replication_listener(self) -> str:
@@ -102,6 +103,11 @@ SWITCHES: Final[Mapping[str, Key]] = MappingProxyType(
             PartitionSettings,
             "stores_high_watermark_at_leader_change",
             "high watermarks are stored when a leader changes (KIP-279, rejected)",
+        ),
+        "last_written_epochs": Key(
+            BrokerConfig,
+            "last_written_epochs",
+            "brokers report the epoch of a replica's last record to the recovery tool (KIP-966, not KAFKA-20098)",
         ),
         "high_watermark_needs_min_isr": Key(
             PartitionSettings,

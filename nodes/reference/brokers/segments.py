@@ -144,7 +144,8 @@ class Segment:
 class SegmentedLog:
     """The log of one partition. start_offset is that of its first record, or of the next if it is empty.
 
-    torn_bytes is how much was removed when the log was opened.
+    torn_bytes is how much was removed when the log was opened. verified_epochs are the leader epochs of the batches
+    that were verified then, each with the offset of its first one.
     """
 
     def __init__(self, directory: Path, segment_bytes: int = SEGMENT_BYTES, recovery_point: int | None = None) -> None:
@@ -153,6 +154,7 @@ class SegmentedLog:
         bases = sorted(int(path.stem) for path in directory.glob("*.log"))
         self._segments = [Segment.open(directory, base) for base in bases or [0]]
         self.start_offset = self.end_offset = self._segments[0].base_offset
+        self.verified_epochs: list[tuple[int, int]] = []
         last = self._segments[-1].base_offset
         self.torn_bytes = self._recover(last if recovery_point is None else min(last, recovery_point))
 
@@ -277,6 +279,8 @@ class SegmentedLog:
             if head.start and segment.unindexed_bytes >= INDEX_INTERVAL:
                 segment.add_entry(head.base_offset, head.start)
             segment.unindexed_bytes += len(batch)
+            if not self.verified_epochs or self.verified_epochs[-1][0] != head.leader_epoch:
+                self.verified_epochs.append((head.leader_epoch, head.base_offset))
             end, self.end_offset = head.end, head.last_offset + 1
         torn = segment.size - end
         if torn:

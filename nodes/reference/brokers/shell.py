@@ -73,7 +73,7 @@ SERVED: Mapping[int, range] = {
     **partition_apis.SERVED,
     **{key: controller_apis.SERVED[key] for key in controller_apis.OF_CLIENTS},
 }
-"""The versions that a broker serves to clients, by API key."""
+"""The versions that a broker serves to clients, by API key; a setting may leave some out."""
 
 FORWARDED = (*controller_apis.OF_CLIENTS, codec.INCREMENTAL_ALTER_CONFIGS, codec.DESCRIBE_QUORUM)
 
@@ -97,6 +97,8 @@ class BrokerShell:
 
     def __init__(self, config: BrokerConfig, facts: NodeFacts) -> None:
         self._facts, self._id = facts, facts.settings.node_id
+        logs_by_current_epoch = {} if config.last_written_epochs else {codec.GET_REPLICA_LOG_INFO: range(1)}
+        self.served: Mapping[int, range] = {**SERVED, **logs_by_current_epoch}
         client_id = f"broker-{self._id}"
         self._controllers = {node: WireConnection(*address, client_id) for node, address in facts.voters.items()}
         self._lifecycle = Lifecycle(self._identity(config), facts.now_ms())
@@ -220,7 +222,7 @@ class BrokerShell:
         about = image, self._id, listener, facts.settings.cluster_id
         match frame.api_key:
             case codec.API_VERSIONS:
-                return apis.api_versions(SERVED)
+                return apis.api_versions(self.served)
             case codec.METADATA:
                 return metadata.metadata(request, *about)
             case codec.DESCRIBE_CLUSTER:

@@ -108,6 +108,19 @@ def test_the_disk_is_the_memory() -> None:
     run_state_machine_as_test(Logs, settings=settings(max_examples=60, stateful_step_count=30, deadline=None))
 
 
+def test_the_batches_say_which_epochs_a_failure_of_the_power_removed_from_the_file(tmp_path: Path) -> None:
+    log = DiskLog(tmp_path / "t-0")
+    log.append_as_leader(batch(2), 1)
+    stored = (tmp_path / "t-0" / EPOCHS).read_text()
+    log.append_as_leader(batch(3), 4)
+    log.append_as_leader(batch(1), 4)
+    expected = log.epochs
+    log.close()
+    (tmp_path / "t-0" / EPOCHS).write_text(stored)
+    for recovery_point in (0, 2, None):
+        assert DiskLog(tmp_path / "t-0", recovery_point=recovery_point).epochs == expected
+
+
 def test_epochs_survive_a_restart(tmp_path: Path) -> None:
     log = DiskLog(tmp_path)
     log.append_as_leader(batch(2), 3)

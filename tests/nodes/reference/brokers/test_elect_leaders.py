@@ -21,21 +21,21 @@ def elect(brokers: Brokers, file: Path, leader: int) -> CommandResult:
     return splitbrain("elect-leaders", "--bootstrap-server", servers, *arguments)
 
 
-@pytest.mark.parametrize("brokers", [{"reference.eligible_leader_replicas": "false"}], indirect=True)
+@pytest.mark.parametrize("brokers", [{"nodes": 4, "reference.eligible_leader_replicas": "false"}], indirect=True)
 def test_a_designated_leader_is_elected_once_and_only_among_live_replicas(brokers: Brokers, tmp_path: Path) -> None:
     """UR-16, UR-17 and UR-18."""
-    with_topic(brokers, [[3, 2]])
+    with_topic(brokers, [[4, 2]])
     brokers.kill(2)
-    brokers.seen(lambda seen: isrs(seen) == [[3]])
+    brokers.seen(lambda seen: isrs(seen) == [[4]])
+    brokers.kill(4)
+    brokers.seen(lambda seen: leaders(seen) == [-1])
     brokers.start(2)
     brokers.all_live()
-    brokers.kill(3)
-    brokers.seen(lambda seen: leaders(seen) == [-1])
     file = tmp_path / "leaders.json"
-    refused = {leader: elect(brokers, file, leader) for leader in (1, 3)}
+    refused = {leader: elect(brokers, file, leader) for leader in (1, 4)}
     reasons = {leader: json_lines(result)[0]["reason"] for leader, result in refused.items()}
     assert reasons[1].startswith("INVALID_REQUEST")
-    assert reasons[3].startswith("ELIGIBLE_LEADERS_NOT_AVAILABLE")
+    assert reasons[4].startswith("ELIGIBLE_LEADERS_NOT_AVAILABLE")
     assert {result.code for result in refused.values()} == {EXIT_INVALID}
     outcomes = [
         (json_lines(result)[0]["outcome"], result.code) for result in (elect(brokers, file, 2) for _ in range(2))
