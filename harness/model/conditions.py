@@ -18,24 +18,27 @@ from typing import Any, Final
 @dataclass(frozen=True, slots=True)
 class Condition:
     """A named condition. node is the node that it concerns, None if it concerns the whole quorum; partition is the name
-    of the partition that it concerns, e.g. t-0 for partition 0 of topic t, None if it concerns none."""
+    of the partition that it concerns, e.g. t-0 for partition 0 of topic t, None if it concerns none. offset is a lower
+    bound of what the condition is about, None if there is none; only those of WITH_OFFSET may have one."""
 
     name: str
     node: int | None = None
     partition: str | None = None
+    offset: int | None = None
 
     def __str__(self) -> str:
-        return TEXTS[self.name].format(node=f"n{self.node}", partition=self.partition)
+        text = TEXTS[self.name].format(node=f"n{self.node}", partition=self.partition)
+        return text if self.offset is None else f"{text}, at least {self.offset}"
 
     def to_json(self) -> dict[str, Any]:
         """The condition as it is stored in a plan."""
-        fields = {"name": self.name, "node": self.node, "partition": self.partition}
+        fields = {"name": self.name, "node": self.node, "partition": self.partition, "offset": self.offset}
         return {name: value for name, value in fields.items() if value is not None}
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Condition:
         """The condition that to_json describes."""
-        return Condition(value["name"], value.get("node"), value.get("partition"))
+        return Condition(value["name"], value.get("node"), value.get("partition"), value.get("offset"))
 
 
 TEXTS: Final[Mapping[str, str]] = {
@@ -81,6 +84,9 @@ OF_BROKERS: Final = (
     "session_lost",
 )
 """The conditions that only an observer of brokers can evaluate."""
+
+WITH_OFFSET: Final = ("stored_high_watermark",)
+"""The conditions that may have a lowest offset."""
 
 LEADER_KNOWN: Final = Condition("leader_known")
 ALL_FOLLOW_LEADER: Final = Condition("all_follow_leader")
@@ -182,9 +188,9 @@ def replication_settled(node: int, partition: str) -> Condition:
     return Condition("replication_settled", node, partition)
 
 
-def stored_high_watermark(node: int, partition: str) -> Condition:
-    """This broker's high-watermark checkpoint has the partition, with an offset above 0."""
-    return Condition("stored_high_watermark", node, partition)
+def stored_high_watermark(node: int, partition: str, offset: int | None = None) -> Condition:
+    """This broker's high-watermark checkpoint has the partition, with an offset above 0, or at least this one."""
+    return Condition("stored_high_watermark", node, partition, offset)
 
 
 def compacted(node: int, partition: str) -> Condition:

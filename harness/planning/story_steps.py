@@ -9,10 +9,10 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from harness import plugins
-from harness.model.conditions import TEXTS, needs_node, needs_partition
+from harness.model.conditions import TEXTS, WITH_OFFSET, needs_node, needs_partition
 from harness.model.nemesis_ops import AWAIT, CHOOSE, HEAL, SLEEP
 from harness.model.stored_names import current_arguments, current_condition, current_op
 from harness.model.story import MARK, STOP_CLIENTS, Step
@@ -25,6 +25,7 @@ class _Condition(Arguments):
     name: str
     node: Node | None = None
     partition: Annotated[str, PARTITION] | None = None
+    offset: Annotated[int, Field(ge=1)] | None = None
 
     @model_validator(mode="after")
     def _is_known(self) -> _Condition:
@@ -35,6 +36,8 @@ class _Condition(Arguments):
             raise ValueError(f"condition {self.name}: expected {'a' if needs_node(self.name) else 'no'} node")
         if needs_partition(self.name) != (self.partition is not None):
             raise ValueError(f"condition {self.name}: expected {'a' if needs_partition(self.name) else 'no'} partition")
+        if self.offset is not None and self.name not in WITH_OFFSET:
+            raise ValueError(f"condition {self.name}: expected no offset")
         return self
 
 

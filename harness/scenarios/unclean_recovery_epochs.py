@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.model.conditions import in_sync, not_in_sync, partition_offline
+from harness.model.conditions import in_sync, not_in_sync, partition_offline, stored_high_watermark
 from harness.model.faults.probe import ask
 from harness.model.faults.requests import create_partition, produce
 from harness.model.faults.rpc import CLOSE, Api, RpcMatch, RpcRule, intercept
@@ -66,6 +66,7 @@ AN_OLDER_LOG_IS_LONGER = (
     *only_n4_has_more(1),
     *only_n4_has_more(1, 2),
     *only_n4_has_more(1, 2, 3),
+    wait_until(stored_high_watermark(4, PARTITION, 40)),
     *dies(4),
     wait_until(partition_offline(PARTITION)),
 )

@@ -110,7 +110,11 @@ REFERENCE = SystemKind(
     label=_label,
     rules=_rules,
     connect=connect,
-    clients={"register": register_client("leader"), "set": "leader", "brokers": CLIENT_PORT},
+    clients={
+        "register": register_client("leader"),
+        "set": "leader",
+        **dict.fromkeys(("brokers", "consumer groups"), CLIENT_PORT),
+    },
     checks=CHECKS,
     checks_without_scenario=("liveness", "announcements"),
     accepts=is_used,

@@ -70,8 +70,8 @@ class ClusterWatch(ABC, Generic[V]):
         self._connections = tuple(connections)
         self._nodes = tuple(files)
         self._tails = {node: LogTail(paths.log, partial(self._report_event, node)) for node, paths in files.items()}
-        self._stored: dict[int, frozenset[str]] = {}
-        """Of each node, the partitions of which it has stored a high watermark."""
+        self._stored: dict[int, dict[str, int]] = {}
+        """Of each node, the high watermarks that it has stored, by partition."""
         self._compacted: dict[int, frozenset[str]] = {}
         """Of each node, the partitions that it has compacted."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -165,7 +165,8 @@ class ClusterWatch(ABC, Generic[V]):
         last: dict[TopicPartition, int] = {}
         while True:
             current = read_high_watermarks(data)
-            self._stored[node], self._compacted[node] = _names(current), _names(compacted_in(data))
+            self._stored[node] = {_name(each): high_watermark for each, high_watermark in current.items()}
+            self._compacted[node] = frozenset(_name(each) for each in compacted_in(data))
             for topic_partition, high_watermark in current.items() - last.items():
                 epoch = epoch_below(data, topic_partition, high_watermark)
                 if epoch is not None:
@@ -174,8 +175,8 @@ class ClusterWatch(ABC, Generic[V]):
             await asyncio.sleep(FILE_SECONDS)
 
 
-def _names(partitions: Iterable[TopicPartition]) -> frozenset[str]:
-    return frozenset(f"{topic}-{partition}" for topic, partition in partitions)
+def _name(partition: TopicPartition) -> str:
+    return f"{partition[0]}-{partition[1]}"
 
 
 def _committed(now_ns: int, node: int, topic_partition: TopicPartition, high_watermark: int, epoch: int) -> Observation:

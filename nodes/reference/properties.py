@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from nodes.reference.brokers.properties import BrokerConfig, Endpoint, controlle
 from nodes.reference.core.controller.configs import why_invalid
 from nodes.reference.core.controller.mutants import MUTANTS as CONTROLLER_MUTANTS
 from nodes.reference.core.controller.settings import TOPIC_DEFAULTS, ControllerSettings
+from nodes.reference.core.groups.settings import GroupSettings
 from nodes.reference.core.mutants import MUTANTS
 from nodes.reference.core.partitions.mutants import MUTANTS as PARTITION_MUTANTS
 from nodes.reference.core.partitions.settings import PartitionSettings
@@ -227,14 +229,15 @@ def _broker(properties: _Properties, listeners: Mapping[str, Endpoint], partitio
     key = "advertised.listeners"
     others = properties.get(key, "NAME://host:port,…", _listeners) if key in properties.values else {}
     advertised = {name: others.get(name, own) for name, own in of_clients.items()}
-    return BrokerConfig(partitions, of_clients, advertised, **_fields(properties, BrokerConfig))
+    groups = GroupSettings(**_fields(properties, GroupSettings))
+    return BrokerConfig(partitions, groups, of_clients, advertised, **_fields(properties, BrokerConfig))
 
 
 def _fields(properties: _Properties, settings: of_brokers.Settings, mutant: str | None = None) -> dict[str, Any]:
     """The fields of these settings that the properties give."""
     values = properties.values
     numbers = {
-        key.field: properties.get(name, "a number of at least 1", _positive)
+        key.field: properties.get(name, f"a number of at least {key.least}", partial(_at_least, key.least))
         for name, key in of_brokers.KAFKA_KEYS.items()
         if key.settings is settings and name in values
     }
@@ -339,9 +342,9 @@ def _roles(text: str) -> frozenset[str]:
     return roles
 
 
-def _positive(text: str) -> int:
+def _at_least(least: int, text: str) -> int:
     number = int(text)
-    if number < 1:
+    if number < least:
         raise ValueError(text)
     return number
 

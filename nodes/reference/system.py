@@ -100,7 +100,14 @@ def _listeners(roles: Roles, address: str) -> str:
 
 def _of_broker(nodes: int) -> dict[str, str]:
     """The properties that clusters with brokers have unless the plan says otherwise, as with real Kafka."""
-    return {"default.replication.factor": str(min(3, nodes)), "min.insync.replicas": str(min(2, nodes))}
+    replicas = str(min(3, nodes))
+    return {
+        "default.replication.factor": replicas,
+        "min.insync.replicas": str(min(2, nodes)),
+        "offsets.topic.replication.factor": replicas,
+        "offsets.topic.num.partitions": "5",
+        "group.initial.rebalance.delay.ms": "0",
+    }
 
 
 def _properties(host: HostView) -> Path:

@@ -34,7 +34,7 @@ class MetadataWatch:
         self._metadata: dict[int, BrokerMetadata] = {}
         self._failed: dict[int, frozenset[str]] = {}
 
-    def view(self, stored: Mapping[int, Collection[str]], compacted: Mapping[int, Collection[str]]) -> PartitionsView:
+    def view(self, stored: Mapping[int, Mapping[str, int]], compacted: Mapping[int, Collection[str]]) -> PartitionsView:
         """The brokers' partitions as last seen; stored and compacted are what the files of each broker show."""
         return PartitionsView(self._metadata, tuple(self._connections), self._failed, stored, compacted)
 

@@ -21,14 +21,14 @@ class PartitionsView:
     """The brokers' partitions as last seen.
 
     nodes are the brokers. metadata has those that responded to the last request. failed are, by broker, the partitions
-    in which its fetcher failed since it started; stored are, by broker, those with a high watermark in its checkpoint,
+    in which its fetcher failed since it started; stored are, by broker, the high watermarks above 0 in its checkpoint,
     compacted those whose log it has compacted up to the active segment.
     """
 
     metadata: Mapping[int, BrokerMetadata] = field(default_factory=dict)
     nodes: Collection[int] = ()
     failed: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    stored: Mapping[int, Collection[str]] = field(default_factory=dict)
+    stored: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     compacted: Mapping[int, Collection[str]] = field(default_factory=dict)
 
     def state(self, partition: str) -> PartitionState | None:
@@ -73,8 +73,10 @@ def holds(condition: Condition, view: PartitionsView) -> bool:
         return is_live(condition.node, view)
     if condition.name in ("stored_high_watermark", "compacted"):
         assert condition.node is not None
-        by_node = view.compacted if condition.name == "compacted" else view.stored
-        return condition.partition in by_node.get(condition.node, ())
+        assert condition.partition is not None
+        stored = view.stored.get(condition.node, {}).get(condition.partition, 0)
+        is_compacted = condition.partition in view.compacted.get(condition.node, ())
+        return is_compacted if condition.name == "compacted" else stored >= (condition.offset or 1)
     state = view.state(condition.partition) if condition.partition is not None else None
     is_in_sync = state is not None and condition.node in state.in_sync
     if condition.name == "replication_settled":

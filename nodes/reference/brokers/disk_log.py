@@ -31,7 +31,8 @@ class DiskLog:
     def __init__(self, directory: Path, segment_bytes: int = SEGMENT_BYTES, recovery_point: int | None = None) -> None:
         self._path = directory / EPOCHS
         self._segments = SegmentedLog(directory, segment_bytes, recovery_point)
-        self._epochs = self._load_epochs()
+        self._epochs = self._stored_epochs()
+        self._set_epochs(self._recovered_epochs(), durably=True)
 
     @property
     def start_offset(self) -> int:
@@ -112,14 +113,19 @@ class DiskLog:
         """Close all files."""
         self._segments.close()
 
-    def _load_epochs(self) -> EpochSequence:
+    def _stored_epochs(self) -> EpochSequence:
+        """What the file says; nothing if it is missing or damaged."""
         try:
-            epochs = EpochSequence.parsed(self._path.read_text())
+            return EpochSequence.parsed(self._path.read_text())
         except (FileNotFoundError, ValueError):
-            epochs = EpochSequence()
-            for _, head in self.batches(self.start_offset):
-                epochs = epochs.assigned(head.leader_epoch, head.base_offset)
-        for epoch, offset in self._segments.verified_epochs:
+            return EpochSequence()
+
+    def _recovered_epochs(self) -> EpochSequence:
+        """What the file and the batches say."""
+        epochs, found = self._epochs, self._segments.verified_epochs
+        if not epochs.starts:
+            found = [(head.leader_epoch, head.base_offset) for _, head in self.batches(self.start_offset)]
+        for epoch, offset in found:
             if epoch > epochs.latest:
                 epochs = epochs.assigned(epoch, offset)
         return epochs.truncated_from_end(self.end_offset)

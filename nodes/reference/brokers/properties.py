@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from nodes.reference.brokers.segments import SEGMENT_BYTES
 from nodes.reference.core.controller.settings import TOPIC_DEFAULTS, UNCLEAN_CHOICES, ControllerSettings
+from nodes.reference.core.groups.settings import GroupSettings
 from nodes.reference.core.partitions.settings import TRUNCATION_ERRORS, PartitionSettings
 from nodes.reference.core.partitions.truncation import TRUNCATIONS
 
@@ -24,10 +25,11 @@ REPLICATION: Final = "REPLICATION"
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
-    """A broker's shell: the settings of its partitions, the address of each listener by its name and that which others
-    use, and Kafka's settings of heartbeats and files."""
+    """A broker's shell: the settings of its partitions and groups, the address of each listener by its name and that
+    which others use, and Kafka's settings of heartbeats and files."""
 
     partitions: PartitionSettings
+    groups: GroupSettings
     listeners: Mapping[str, Endpoint]
     advertised: Mapping[str, Endpoint]
     heartbeat_interval_ms: int = 2000
@@ -41,18 +43,19 @@ class BrokerConfig:
         return REPLICATION if REPLICATION in self.listeners else next(iter(self.listeners))
 
 
-Settings = type[ControllerSettings] | type[PartitionSettings] | type[BrokerConfig]
+Settings = type[ControllerSettings] | type[PartitionSettings] | type[GroupSettings] | type[BrokerConfig]
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
     """A property: the settings that it is part of, and the field there. A switch of ours has values and a meaning;
-    one without values is on or off. A key of Kafka's is a number."""
+    one without values is on or off. A key of Kafka's is a number of at least `least`."""
 
     settings: Settings
     field: str
     meaning: str = ""
     values: tuple[str, ...] = ()
+    least: int = 1
 
 
 KAFKA_KEYS: Final[Mapping[str, Key]] = MappingProxyType(
@@ -68,9 +71,15 @@ KAFKA_KEYS: Final[Mapping[str, Key]] = MappingProxyType(
         "broker.heartbeat.interval.ms": Key(BrokerConfig, "heartbeat_interval_ms"),
         "replica.high.watermark.checkpoint.interval.ms": Key(BrokerConfig, "checkpoint_interval_ms"),
         "log.segment.bytes": Key(BrokerConfig, "segment_bytes"),
+        "offsets.topic.num.partitions": Key(GroupSettings, "partitions"),
+        "offsets.topic.replication.factor": Key(GroupSettings, "replication_factor"),
+        "offsets.commit.timeout.ms": Key(GroupSettings, "commit_timeout_ms"),
+        "group.initial.rebalance.delay.ms": Key(GroupSettings, "initial_rebalance_delay_ms", least=0),
+        "group.min.session.timeout.ms": Key(GroupSettings, "session_timeout_min_ms"),
+        "group.max.session.timeout.ms": Key(GroupSettings, "session_timeout_max_ms"),
     }
 )
-"""Kafka's keys, all of them numbers of at least 1."""
+"""Kafka's keys, all of them numbers."""
 
 SWITCHES: Final[Mapping[str, Key]] = MappingProxyType(
     {

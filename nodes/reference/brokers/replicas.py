@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -29,6 +29,7 @@ from nodes.reference.core.partitions.replica import NEVER_MS
 from nodes.reference.core.partitions.settings import PartitionSettings
 from nodes.reference.core.records.image import Image, Partition
 from nodes.wire import codec
+from nodes.wire.batches import Record, records
 from nodes.wire.connection import WireConnection
 
 Endpoint = tuple[str, int]
@@ -119,6 +120,12 @@ class Replicas:
             return await future
         finally:
             self._waiting.pop(request_id, None)
+
+    def records(self, partition: TopicPartition) -> Iterator[Record]:
+        """All records that a partition's log has, those that are not committed included."""
+        log = self._broker.replicas[partition].log
+        for data, head in log.batches(log.start_offset):
+            yield from records(data, head)
 
     def log_ends(self) -> Mapping[TopicPartition, tuple[int, int, int]]:
         """By partition: the leader epoch that this broker knows, its log's end, and the epoch of its last record."""

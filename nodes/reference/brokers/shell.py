@@ -9,7 +9,7 @@
 Requests for the controller are forwarded to it (KIP-590), unchanged: it serves the same versions.
 
 Contains connections and waiting. What a broker asks is in core/controller/lifecycle.py, what it answers in metadata.py
-and, of partitions, in replicas.py.
+and, of partitions and groups, in replicas.py and groups.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from kio.schema.errors import ErrorCode
 from harness.model import PeerFailure
 from harness.model.session import NotSent
 from nodes.reference import apis, controller_apis
-from nodes.reference.brokers import metadata, partition_apis
+from nodes.reference.brokers import group_apis, metadata, partition_apis
+from nodes.reference.brokers.groups import Groups
 from nodes.reference.brokers.log_store import LogStore
 from nodes.reference.brokers.properties import BrokerConfig, Endpoint
 from nodes.reference.brokers.replicas import Place, Replicas
@@ -71,6 +72,7 @@ SERVED: Mapping[int, range] = {
     codec.GET_REPLICA_LOG_INFO: range(2),
     codec.INIT_PRODUCER_ID: range(5),
     **partition_apis.SERVED,
+    **group_apis.SERVED,
     **{key: controller_apis.SERVED[key] for key in controller_apis.OF_CLIENTS},
 }
 """The versions that a broker serves to clients, by API key; a setting may leave some out."""
@@ -103,6 +105,7 @@ class BrokerShell:
         self._controllers = {node: WireConnection(*address, client_id) for node, address in facts.voters.items()}
         self._lifecycle = Lifecycle(self._identity(config), facts.now_ms())
         self._replicas = Replicas(config.partitions, self._place(config), self, facts.note, facts.fail)
+        self._groups = Groups(config.groups, self._id, self._replicas, self._create_topic, facts.note, facts.fail)
         self._producer_ids = iter(range(0))  # what is left of the block that the controller has given
         self._applied_offset_seen = -1
         self._ended, self._woken = asyncio.Event(), asyncio.Event()
@@ -146,6 +149,7 @@ class BrokerShell:
         if is_registered and metadata.applied_offset != self._applied_offset_seen:
             self._applied_offset_seen = metadata.applied_offset
             self._replicas.metadata_changed()
+            self._groups.metadata_changed(metadata.image)
 
     async def live(self) -> None:
         """Register and send heartbeats, until the controlled shutdown is complete."""
@@ -178,6 +182,7 @@ class BrokerShell:
 
     async def close(self) -> None:
         """Close all connections."""
+        await self._groups.close()
         await self._replicas.close()
         for connection in self._controllers.values():
             await connection.close()
@@ -216,7 +221,7 @@ class BrokerShell:
         answer = await self._answer(AlterPartition(self._id, self._lifecycle.epoch, changes))
         return answer if isinstance(answer, AlterPartitionResponse) else None
 
-    async def values(self, listener: str, frame: codec.RequestFrame) -> Any:
+    async def values(self, listener: str, client_host: str, frame: codec.RequestFrame) -> Any:
         """The values of the response to a client's request, or the controller's response itself."""
         facts, request, image = self._facts, frame.request, self._facts.node.metadata.image
         about = image, self._id, listener, facts.settings.cluster_id
@@ -245,8 +250,16 @@ class BrokerShell:
                 named = partition_apis.incoming(key, request, image)
                 response = await self._replicas.respond(named.request)
                 return None if response is None else partition_apis.outgoing(response, image, named.unknown)
+            case key if key in group_apis.SERVED:
+                return await self._groups.values(frame, listener, client_host, image)
         assert frame.api_key in FORWARDED, f"API {frame.api_key} is served"
         return await self._forward(frame)
+
+    async def _create_topic(self, values: Mapping[str, Any]) -> Any:
+        """The controller's response to CreateTopics; a topic of the broker's own, not of a client."""
+        version = max(SERVED[codec.CREATE_TOPICS])
+        request = codec.build(codec.CREATE_TOPICS, version, "request", values)
+        return await self._forward(codec.RequestFrame(codec.CREATE_TOPICS, version, 0, None, request))
 
     async def _init_producer_id(self, request: Any) -> Any:
         """A producer id that nobody else has. Transactions are not supported."""

@@ -45,6 +45,10 @@ PLANS = {
         'story = [{f = "await", value = {condition = {name = "all_follow"}, within_seconds = 5}}]',
         "condition all_follow: expected a node",
     ),
+    "a condition with an offset that it does not have": (
+        'story = [{f = "await", value = {condition = {name = "is_leader", node = 1, offset = 5}, within_seconds = 5}}]',
+        "condition is_leader: expected no offset",
+    ),
     "a cut without a shape": ('story = [{f = "cut", value = {}}]', "cut: expected one of the shapes who, only"),
     "a cut of an unknown role": (
         'story = [{f = "cut", value = {who = "boss"}}]',

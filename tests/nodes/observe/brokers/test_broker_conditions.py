@@ -42,6 +42,7 @@ OF_PARTITIONS = (
     partition_offline("t-0"),
     replication_settled(1, "t-0"),
     stored_high_watermark(1, "t-0"),
+    stored_high_watermark(1, "t-0", 40),
 )
 ALL = Sessions(frozenset({1, 2, 3}), 3)
 

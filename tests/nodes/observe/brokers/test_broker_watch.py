@@ -183,6 +183,8 @@ def test_stored_high_watermark_is_in_the_checkpoint_of_the_broker(tmp_path: Path
         assert not await cluster.watch.until(stored_high_watermark(2, "t-0"), 0.5)
         checkpoint.write_text("0\n1\nt 0 1\n")
         assert await cluster.watch.until(stored_high_watermark(2, "t-0"), SOON)
+        assert await cluster.watch.until(stored_high_watermark(2, "t-0", 1), SOON)
+        assert not await cluster.watch.until(stored_high_watermark(2, "t-0", 2), 0.3)
         assert not await cluster.watch.until(stored_high_watermark(1, "t-0"), 0.3)
 
     watched(tmp_path, story)

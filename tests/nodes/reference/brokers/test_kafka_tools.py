@@ -6,7 +6,9 @@ import asyncio
 import json
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,19 +19,29 @@ from tests.nodes.reference.brokers.conftest import Brokers
 LINES = b"one\ntwo\nthree\n"
 
 
-@pytest.mark.kafka
-@pytest.mark.timeout(600)
-def test_kafkas_tools_administer_produce_and_consume(brokers: Brokers, tmp_path: Path) -> None:
-    release = asyncio.run(Library.default().resolve("newest 4"))
+Tool = Callable[..., str]
+"""Runs a tool with these arguments, and with bytes for its standard input; returns its output."""
 
-    def tool(name: str, *arguments: str, given: bytes = b"") -> str:
+
+@pytest.fixture
+def tool(brokers: Brokers) -> Tool:
+    """The tools of the newest Kafka, against live brokers."""
+    release = asyncio.run(Library.default().resolve("newest 4"))
+    brokers.all_live()
+
+    def run(name: str, *arguments: str, given: bytes = b"") -> str:
         command = tool_command(release, name, ["--bootstrap-server", brokers.bootstrap, *arguments])
         ended = subprocess.run(command, input=given, capture_output=True, timeout=60, check=False)
         output = (ended.stdout + ended.stderr).decode()
         assert ended.returncode == 0, f"{name}: {output}"
         return output
 
-    brokers.all_live()
+    return run
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(600)
+def test_kafkas_tools_administer_produce_and_consume(brokers: Brokers, tool: Tool, tmp_path: Path) -> None:
     created = ["--create", "--topic", "t", "--replica-assignment", "1:2:3", "--config", "min.insync.replicas=2"]
     assert "Created topic t." in tool("kafka-topics", *created)
     tool("kafka-console-producer", "--topic", "t", given=LINES)
@@ -56,3 +68,43 @@ def test_kafkas_tools_administer_produce_and_consume(brokers: Brokers, tmp_path:
     assert sizes[1] == []
     assert sizes[2] == sizes[3]
     assert sizes[2][0] > len(LINES)
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "brokers", [{"group.initial.rebalance.delay.ms": 0, "offsets.topic.num.partitions": 1}], indirect=True
+)
+def test_kafkas_tools_read_and_change_groups(tool: Tool) -> None:
+    tool("kafka-topics", "--create", "--topic", "t", "--partitions", "1")
+    tool("kafka-console-producer", "--topic", "t", given=LINES)
+    read = ["--topic", "t", "--group", "g", "--from-beginning", "--max-messages", "2"]
+    assert tool("kafka-console-consumer", *read).startswith("one\ntwo\n")
+    of_group = "kafka-consumer-groups", "--group", "g"
+    assert tool("kafka-consumer-groups", "--list") == "g\n"
+    assert re.search(r"g\s+t\s+0\s+2\s+3\s+1\s", tool(*of_group, "--describe"))
+    reset = tool(*of_group, "--reset-offsets", "--to-earliest", "--topic", "t", "--execute")
+    assert re.search(r"g\s+t\s+0\s+0\s", reset)
+
+    whole = ["--topic", "__consumer_offsets", "--partition", "0", "--offset", "earliest", "--timeout-ms", "5000"]
+    commits = formatted(tool("kafka-console-consumer", *whole, *formatter("Offsets")))
+    assert {json.dumps(key) for key, _ in commits} == {'{"group": "g", "topic": "t", "partition": 0}'}
+    assert [value["offset"] for _, value in commits] == [2, 0]
+    states = formatted(tool("kafka-console-consumer", *whole, *formatter("GroupMetadata")))
+    assert [(value["generation"], len(value["members"])) for _, value in states] == [(1, 1), (2, 0)]
+    assert "Deletion of requested consumer groups ('g') was successful." in tool(*of_group, "--delete")
+
+
+def formatter(name: str) -> list[str]:
+    """The options with which Kafka's consumer shows records of the offsets' topic."""
+    return ["--formatter", f"org.apache.kafka.tools.consumer.{name}MessageFormatter"]
+
+
+def formatted(output: str) -> list[tuple[Any, Any]]:
+    """Keys and values in what a formatter has written: JSON objects, one after the other."""
+    decoder, found, start = json.JSONDecoder(), [], output.find("{")
+    while start >= 0:
+        each, end = decoder.raw_decode(output, start)
+        found.append((each["key"]["data"], each["value"]["data"]))
+        start = output.find("{", end)
+    return found
