@@ -48,11 +48,8 @@ def _rows(family: str, rows: Mapping[int, tuple[str, str]]) -> tuple[Planned, ..
 UNCLEAN_RECOVERY = _rows(
     "UR",
     {
-        13: ("The tool waits for a broker that does not answer", RECOVERY),
         23: ("A user without permissions recovers partitions", RECOVERY),
-        26: ("The controller changes while the tool runs", RECOVERY),
         30: ("Rejected alternative: the controller recovers by itself", RECOVERY),
-        31: ("The tool sends one request for each partition", RECOVERY),
     },
 )
 QUORUM_REASSIGNMENT = _rows(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.model.conditions import not_in_sync, partition_offline
 from harness.model.faults.probe import ask
 from harness.model.faults.rpc import CLOSE, Api, RpcMatch, RpcRule, intercept
@@ -13,29 +15,36 @@ from harness.scenarios.unclean_recovery_tool import DESIGNATED, recover
 
 MANY, LIMIT = "many", 1_000
 LAST = f"{MANY}-{LIMIT}"
-NOTHING_ARRIVES = RpcRule("fetches of n1 from n4", RpcMatch((Api.FETCH,), sources=(1,), targets=(4,)), CLOSE)
-"""The logs are empty, so a fetch that arrives shows that n1 has all of them."""
 
-CREATES_MANY = ask(
-    LEADER,
-    "CreateTopics",
-    7,
-    {
-        "topics": [
-            {
-                "name": MANY,
-                "num_partitions": -1,
-                "replication_factor": -1,
-                "assignments": [{"partition_index": index, "broker_ids": [4, 1]} for index in range(LIMIT + 1)],
-                "configs": [{"name": "min.insync.replicas", "value": "1"}],
-            }
-        ],
-        "timeout": 10_000,
-        "validate_only": False,
-    },
-    {"topics.0.error_code": "none"},
-    name="a topic of 1,001 partitions",
-)
+
+def many_offline(partitions: int, followers: Sequence[int], *others: RpcRule) -> tuple[Step, ...]:
+    """A topic of so many empty partitions that n4 leads; the followers leave the ISR, and n4 dies.
+
+    A fetch that arrived would show that a follower has all of an empty log. others are rules for other messages.
+    """
+    match, last = RpcMatch((Api.FETCH,), sources=tuple(followers), targets=(4,)), f"{MANY}-{partitions - 1}"
+    assignments = [{"partition_index": index, "broker_ids": [4, *followers]} for index in range(partitions)]
+    topic = {
+        "name": MANY,
+        "num_partitions": -1,
+        "replication_factor": -1,
+        "assignments": assignments,
+        "configs": [{"name": "min.insync.replicas", "value": "1"}],
+    }
+    return (
+        intercept(RpcRule("fetches from n4", match, CLOSE), *others),
+        ask(
+            LEADER,
+            "CreateTopics",
+            7,
+            {"topics": [topic], "timeout": 10_000, "validate_only": False},
+            {"topics.0.error_code": "none"},
+            name=f"a topic of {partitions:,} partitions",
+        ),
+        *(wait_until(not_in_sync(node, last)) for node in followers),
+        *dies(4),
+        wait_until(partition_offline(last)),
+    )
 
 
 def metadata_of_last(leader: int) -> Step:
@@ -82,11 +91,7 @@ UR_15 = Scenario(
     layout="combined",
     story=(
         *QUORUM_LED_BY_N1,
-        intercept(NOTHING_ARRIVES),
-        CREATES_MANY,
-        wait_until(not_in_sync(1, LAST)),
-        *dies(4),
-        wait_until(partition_offline(LAST)),
+        *many_offline(LIMIT + 1, (1,)),
         recover("--automated-recovery", output=["1,001 elected"], name="a recovery of 1,001 partitions"),
         metadata_of_last(1),
         REQUESTS_TOO_MANY,

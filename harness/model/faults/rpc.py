@@ -47,6 +47,7 @@ class Api(IntEnum):
     ALTER_PARTITION = 56
     FETCH_SNAPSHOT = 59
     BROKER_HEARTBEAT = 63
+    GET_REPLICA_LOG_INFO = 93  # KAFKA-20098
 
 
 Direction = Literal["request", "response"]
