@@ -201,6 +201,8 @@ def kills(nodes: Sequence[str]) -> tuple[Step, ...]:
     return (wait_until(ALL_FOLLOW_LEADER), wait_until(BROKERS_LIVE), *story, sleep(seconds(5)))
 
 
+ONE_IN_SYNC = {**SHORT_SESSIONS, "min.insync.replicas": "1"}
+
 LD_19 = Scenario(
     id="LD-19",
     title="Logs match after leaders are killed at random under load with acks=1",
@@ -212,7 +214,7 @@ LD_19 = Scenario(
     story=kills(KILLED),
     full=kills(KILLED * 20),  # half an hour
     good=Side(
-        on(kafka="newest 4", kafka_switches={**SHORT_SESSIONS, "min.insync.replicas": "1"}),
+        on(reference=ONE_IN_SYNC, kafka="newest 4", kafka_switches=ONE_IN_SYNC),
         may_break=("lost-write",),
         workload_options={"acks": "1", "idempotence": "false"},
     ),

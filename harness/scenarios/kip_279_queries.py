@@ -11,7 +11,7 @@ from harness.model.faults.rpc import Api
 from harness.model.scenario import Scenario, Side, on
 from harness.model.story import Step, heal, kill, lead, mark, start, wait_until
 from harness.scenarios.expectations import logs_equal, truncation_rounds
-from harness.scenarios.kip_279_kraft import leader_changes_twice
+from harness.scenarios.kip_279_kraft import TRUNCATION, leader_changes_twice
 from harness.scenarios.one_partition import KIP_279, PARTITION, QUORUM_LED_BY_N1, SHORT_SESSIONS, TOPIC, dies, leads
 
 
@@ -38,8 +38,13 @@ LD_04 = Scenario(
         end_of_epoch("n3", 1, known=1, end=21, name="the epoch before"),
         end_of_epoch("n3", 3, known=3, end=31, name="its own epoch"),
     ),
+    bad=Side(
+        on(reference={**SHORT_SESSIONS, TRUNCATION: "kip-279-alternative-1"}),
+        shows=(logs_equal, truncation_rounds(2)),
+        story=leader_changes_twice(15),
+    ),
     good=Side(
-        on(kafka="newest 4", kafka_switches=SHORT_SESSIONS),
+        on(reference=SHORT_SESSIONS, kafka="newest 4", kafka_switches=SHORT_SESSIONS),
         shows=(logs_equal, truncation_rounds(1)),
         never=(truncation_rounds(2),),
     ),
@@ -81,7 +86,7 @@ LD_09 = Scenario(
     layout="combined",
     story=(*PREFERRED_N3, *FAILS_OVER * 2),
     full=(*PREFERRED_N3, *FAILS_OVER * 120),  # an hour
-    good=Side(on(kafka="newest 4", kafka_switches=SHORT_SESSIONS), shows=(logs_equal,)),
+    good=Side(on(reference=SHORT_SESSIONS, kafka="newest 4", kafka_switches=SHORT_SESSIONS), shows=(logs_equal,)),
 )
 
 LD_10 = Scenario(
@@ -112,7 +117,7 @@ LD_10 = Scenario(
         start("n4"),
         wait_until(in_sync(4, PARTITION)),
     ),
-    good=Side(on(kafka="newest 4", kafka_switches=SHORT_SESSIONS), shows=(logs_equal,)),
+    good=Side(on(reference=SHORT_SESSIONS, kafka="newest 4", kafka_switches=SHORT_SESSIONS), shows=(logs_equal,)),
 )
 
 LD_20 = Scenario(
@@ -141,7 +146,7 @@ LD_20 = Scenario(
         heal(),
         wait_until(ALL_FOLLOW_LEADER),
     ),
-    good=Side(on(kafka="newest 4")),
+    good=Side(on(reference={}, kafka="newest 4")),
 )
 
 SCENARIOS = (LD_04, LD_09, LD_10, LD_20)

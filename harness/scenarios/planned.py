@@ -49,7 +49,6 @@ UNCLEAN_RECOVERY = _rows(
     "UR",
     {
         23: ("A user without permissions recovers partitions", RECOVERY),
-        30: ("Rejected alternative: the controller recovers by itself", RECOVERY),
     },
 )
 QUORUM_REASSIGNMENT = _rows(

@@ -19,7 +19,7 @@ from nodes.reference.brokers import properties as of_brokers
 from nodes.reference.brokers.properties import BrokerConfig, Endpoint, controller_settings
 from nodes.reference.core.controller.configs import why_invalid
 from nodes.reference.core.controller.mutants import MUTANTS as CONTROLLER_MUTANTS
-from nodes.reference.core.controller.settings import TOPIC_DEFAULTS, ControllerSettings
+from nodes.reference.core.controller.settings import STRATEGIES, STRATEGY, TOPIC_DEFAULTS, ControllerSettings
 from nodes.reference.core.groups.settings import GroupSettings
 from nodes.reference.core.mutants import MUTANTS
 from nodes.reference.core.partitions.mutants import MUTANTS as PARTITION_MUTANTS
@@ -108,7 +108,8 @@ def _switches_of_brokers() -> Iterator[Switch]:
         yield Switch(name, "a number", str(_default(key)), "as in Kafka")
     yield Switch(of_brokers.ROLES, "controller, broker, or both", "", "the node's own, with --layout combined")
     for name, default in TOPIC_DEFAULTS.items():
-        yield Switch(name, "as in Kafka", default, "of topics that have none of their own")
+        values = ", ".join(STRATEGIES) if name == STRATEGY else "as in Kafka"
+        yield Switch(name, values, default, "of topics that have none of their own")
     for name, key in of_brokers.SWITCHES.items():
         values = ", ".join(key.values) or "true, false"
         default = _default(key)

@@ -23,10 +23,12 @@ from kio.schema.errors import ErrorCode
 from harness.model import EnvironmentFailure, PeerFailure
 from nodes.reference import apis, controller_apis
 from nodes.reference.brokers.shell import BrokerShell, NodeFacts
+from nodes.reference.brokers_logs import BrokersLogs
 from nodes.reference.core.controller.messages import AlterConfigs, ControllerRequest
 from nodes.reference.core.events import (
     AppendLog,
     Arrived,
+    AskLogs,
     Effect,
     Event,
     Halt,
@@ -62,6 +64,9 @@ class Server:
         self._served = apis.served(config.settings)
         self._disk = Disk(config.directory, config.settings, lambda text: self._note(Note(text)))
         self._peers = Peers(self._settings.node_id, config.voters, self._settings.request_timeout_ms, self._step)
+        self._brokers_logs = BrokersLogs(
+            self._settings.node_id, lambda: self._node.metadata.image, self._settings.request_timeout_ms, self._step
+        )
         draw = random.Random(config.seed).randrange
         wall_offset_ms = time.time_ns() // 1_000_000 - now_ms()
         self._node = Node(self._settings, self._disk.load(), draw, now_ms(), wall_offset_ms)
@@ -111,6 +116,7 @@ class Server:
 
     async def _close(self) -> None:
         await self._peers.close()
+        await self._brokers_logs.close()
         if self._broker is not None:
             await self._broker.close()
         self._disk.close()
@@ -160,6 +166,8 @@ class Server:
                 self._disk.truncate(end_bytes)
             case Send():
                 self._peers.send(effect)
+            case AskLogs(question):
+                self._brokers_logs.ask(question)
             case Reply(request_id, response):
                 waiting = self._waiting.pop(request_id, None)
                 if waiting is not None and not waiting.done():

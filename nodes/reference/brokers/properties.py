@@ -62,6 +62,7 @@ KAFKA_KEYS: Final[Mapping[str, Key]] = MappingProxyType(
     {
         "broker.session.timeout.ms": Key(ControllerSettings, "session_timeout_ms"),
         "unclean.leader.election.interval.ms": Key(ControllerSettings, "unclean_interval_ms"),
+        "unclean.recovery.timeout.ms": Key(ControllerSettings, "recovery_timeout_ms"),
         "num.partitions": Key(ControllerSettings, "default_partitions"),
         "default.replication.factor": Key(ControllerSettings, "default_replication_factor"),
         "replica.lag.time.max.ms": Key(PartitionSettings, "replica_lag_time_max_ms"),

@@ -5,9 +5,11 @@ The shell carries out effects in the order in which it receives them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from nodes.reference.core.controller.messages import LogEnd, LogQuestion
 from nodes.reference.core.messages import Request, Response
 
 Draw = Callable[[int, int], int]
@@ -70,7 +72,15 @@ class Failed:
     unsupported_version: bool = False
 
 
-Event = Tick | Stopping | Arrived | Answered | Failed
+@dataclass(frozen=True, slots=True)
+class LogsReported:
+    """A broker has answered an AskLogs, or did not: then ends is empty. ends are by topic id and index."""
+
+    question: LogQuestion
+    ends: Mapping[tuple[uuid.UUID, int], LogEnd]
+
+
+Event = Tick | Stopping | Arrived | Answered | Failed | LogsReported
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +114,13 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
+class AskLogs:
+    """Ask a broker for the ends of its replicas' logs; LogsReported follows."""
+
+    question: LogQuestion
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """Respond to a request that arrived."""
 
@@ -127,4 +144,4 @@ class Halt:
     failure: str | None = None
 
 
-Effect = PersistElection | AppendLog | TruncateLog | Send | Reply | Note | Halt
+Effect = PersistElection | AppendLog | TruncateLog | Send | AskLogs | Reply | Note | Halt

@@ -23,6 +23,7 @@ from nodes.reference.core.events import (
     Event,
     Failed,
     Halt,
+    LogsReported,
     Reply,
     RequestId,
     Stopping,
@@ -139,6 +140,9 @@ class Node:
             case Failed(peer, request_id, unsupported_version):
                 if self._requests.ended(peer, request_id, retry_later=True) and unsupported_version:
                     self._elections.pre_vote_unsupported()
+            case LogsReported():
+                if self._leadership is not None:
+                    self._leadership.reported(event)
             case Stopping():
                 self._stop()
         self._advance()

@@ -17,7 +17,7 @@ from nodes.reference.core.controller.messages import (
     ConfigChange,
     ResourceResult,
 )
-from nodes.reference.core.controller.settings import MIN_ISR, UNCLEAN
+from nodes.reference.core.controller.settings import MIN_ISR, STRATEGIES, STRATEGY, UNCLEAN
 from nodes.reference.core.records.entities import ConfigRecord
 from nodes.reference.core.records.image import ResourceType
 
@@ -41,6 +41,7 @@ def _is_policy(text: str) -> bool:
 VALID: Mapping[str, tuple[Callable[[str], bool], str]] = {
     MIN_ISR: (_is_number(1), "a number of at least 1"),
     UNCLEAN: (_is_boolean, "true or false"),
+    STRATEGY: (STRATEGIES.__contains__, " or ".join(STRATEGIES)),
     "cleanup.policy": (_is_policy, "compact, delete, or both"),
     "max.message.bytes": (_is_number(0), "a number of bytes"),
     "retention.bytes": (_is_number(-1), "a number of bytes, or -1 for no limit"),

@@ -2,13 +2,15 @@
 
     decision = controller.handle(request, offset, now_ms)
     decision = controller.expire(offset, now_ms)     # when deadline_ms has passed: sessions end, elections are due
+    decision = controller.reported(question, ends, offset, now_ms)    # the answer to a decision's question
 
-Contains the dispatch, producer ids, and nothing else; brokers.py, configs.py, partitions.py and topics.py decide.
+Contains the dispatch, producer ids, and nothing else; brokers.py, configs.py, partitions.py, recovery.py and topics.py
+decide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
@@ -28,11 +30,14 @@ from nodes.reference.core.controller.messages import (
     DeleteTopics,
     ElectLeaders,
     Heartbeat,
+    LogEnd,
+    LogQuestion,
     Reassign,
     RegisterBroker,
     UnregisterBroker,
 )
 from nodes.reference.core.controller.partitions import Partitions
+from nodes.reference.core.controller.recovery import Recovery, Where
 from nodes.reference.core.controller.settings import PRODUCER_IDS_AT_ONCE, ControllerSettings
 from nodes.reference.core.controller.topics import Topics
 from nodes.reference.core.events import Draw
@@ -42,10 +47,12 @@ from nodes.reference.core.records.image import Image
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Records to append as one batch, and the response to send once they are committed; None if nobody asked."""
+    """Records to append as one batch, the response to send once they are committed (None if nobody asked), and
+    questions to brokers."""
 
     records: Sequence[MetadataRecord]
     response: ControllerResponse | None = None
+    questions: Sequence[LogQuestion] = ()
 
 
 class Controller:
@@ -55,6 +62,7 @@ class Controller:
         self._draft = Draft(image, settings, draw, now_ms)
         self._brokers = Brokers(self._draft)
         self._partitions = Partitions(self._draft)
+        self._recovery = Recovery(self._draft)
         self._topics = Topics(self._draft)
         self._configs = Configs(self._draft)
 
@@ -66,7 +74,7 @@ class Controller:
     @property
     def deadline_ms(self) -> int:
         """When expire is due."""
-        return min(self._brokers.deadline_ms, self._partitions.deadline_ms)
+        return min(self._brokers.deadline_ms, self._partitions.deadline_ms, self._recovery.deadline_ms)
 
     def handle(self, request: ControllerRequest, offset: int, now_ms: int) -> Decision:
         """The decision on a request; its first record will have this offset."""
@@ -79,6 +87,13 @@ class Controller:
         self._begin(offset, now_ms)
         self._brokers.expire()
         self._partitions.expire()
+        self._recovery.expire()
+        return Decision(self._draft.take_records(), questions=self._recovery.take_questions())
+
+    def reported(self, question: LogQuestion, ends: Mapping[Where, LogEnd], offset: int, now_ms: int) -> Decision:
+        """What follows from a broker's answer to a question; ends is empty if it did not answer."""
+        self._begin(offset, now_ms)
+        self._recovery.reported(question, ends)
         return Decision(self._draft.take_records())
 
     def _begin(self, offset: int, now_ms: int) -> None:

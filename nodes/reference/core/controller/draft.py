@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from nodes.reference.core.controller.changes import Change
-from nodes.reference.core.controller.settings import MIN_ISR, UNCLEAN, ControllerSettings
+from nodes.reference.core.controller.settings import MIN_ISR, NO_STRATEGY, STRATEGY, UNCLEAN, ControllerSettings
 from nodes.reference.core.events import Draw
 from nodes.reference.core.records.entities import MetadataRecord
 from nodes.reference.core.records.image import Image, Partition
@@ -62,8 +62,13 @@ class Draft:
         """The topic's min.insync.replicas."""
         return int(self.image.config(topic, MIN_ISR, self.settings.topic_defaults))
 
+    def recovery_strategy(self, topic: str) -> str:
+        """The topic's unclean.recovery.strategy (KIP-966)."""
+        return self.image.config(topic, STRATEGY, self.settings.topic_defaults)
+
     def allows_unclean(self, topic: str) -> bool:
-        """Whether the topic's partitions may get a leader that lacks committed records."""
+        """Whether any live replica may lead the topic's partitions, though it may lack committed records."""
         if self.settings.has("unclean-without-permission"):
             return True
-        return self.image.config(topic, UNCLEAN, self.settings.topic_defaults) == "true"
+        is_allowed = self.image.config(topic, UNCLEAN, self.settings.topic_defaults) == "true"
+        return is_allowed and self.recovery_strategy(topic) == NO_STRATEGY

@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
@@ -18,6 +19,22 @@ from nodes.reference.core.records.entities import NO_ID, BrokerEndpoint, BrokerF
 
 TopicPartition = tuple[str, int]
 """A topic's name and a partition's index."""
+
+
+class LogEnd(NamedTuple):
+    """What a broker says of a replica's log: the epoch of its last record, and its end. The greater one has more."""
+
+    last_epoch: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogQuestion:
+    """Which logs does a broker have? partitions are topic ids and indexes, up to 1,000 of them (GetReplicaLogInfo)."""
+
+    question_id: int
+    broker_id: int
+    partitions: tuple[tuple[uuid.UUID, int], ...]
 
 
 @dataclass(frozen=True, slots=True)

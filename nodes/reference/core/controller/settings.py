@@ -13,7 +13,9 @@ UncleanChoice = Literal["first-live", "random"]
 UNCLEAN_CHOICES: tuple[str, ...] = get_args(UncleanChoice)
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
-TOPIC_DEFAULTS: Mapping[str, str] = MappingProxyType({MIN_ISR: "1", UNCLEAN: "false"})
+STRATEGY = "unclean.recovery.strategy"
+NO_STRATEGY, BALANCED, AGGRESSIVE = STRATEGIES = ("None", "Balanced", "Aggressive")
+TOPIC_DEFAULTS: Mapping[str, str] = MappingProxyType({MIN_ISR: "1", UNCLEAN: "false", STRATEGY: NO_STRATEGY})
 
 ELECTIONS_MAX = 1000
 """KAFKA-20098: how many partitions a request for elections or for replicas' logs may name."""
@@ -27,7 +29,8 @@ class ControllerSettings:
 
     session_timeout_ms: broker.session.timeout.ms, after which a silent broker is fenced. unclean_interval_ms:
     unclean.leader.election.interval.ms, how often partitions without a leader are looked at whose topic allows unclean
-    elections. topic_defaults: the configs of topics that have none of their own.
+    elections, or has a strategy of KIP-966. recovery_timeout_ms: unclean.recovery.timeout.ms, how long such a strategy
+    waits for the replicas' logs. topic_defaults: the configs of topics that have none of their own.
 
     eligible_leader_replicas: KIP-966's, as in Kafka from 4.1 on. A replica that left the ISR when that was as small as
     min.insync.replicas is still complete.
@@ -44,6 +47,7 @@ class ControllerSettings:
     cluster_id: str
     session_timeout_ms: int = 9000
     unclean_interval_ms: int = 300_000
+    recovery_timeout_ms: int = 300_000
     default_partitions: int = 1
     default_replication_factor: int = 1
     topic_defaults: Mapping[str, str] = field(default_factory=lambda: dict(TOPIC_DEFAULTS))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from nodes.reference.core.context import Context
 from nodes.reference.core.controller.controller import Controller, Decision
 from nodes.reference.core.controller.messages import ControllerRequest, ControllerResponse, NotController
-from nodes.reference.core.events import Reply, RequestId
+from nodes.reference.core.events import AskLogs, LogsReported, Reply, RequestId
 from nodes.reference.core.records.metadata import encode
 from nodes.reference.core.settings import NEVER_MS
 from nodes.wire.batches import Record
@@ -68,6 +68,12 @@ class Controlling:
         if self._controller is not None and self._context.now_ms >= self._controller.deadline_ms:
             self._write(self._controller.expire(self._context.log.end_offset, self._context.now_ms))
 
+    def reported(self, reported: LogsReported) -> None:
+        """A broker has answered a question of the controller's, perhaps of an earlier term."""
+        if self._controller is not None:
+            end, now_ms = self._context.log.end_offset, self._context.now_ms
+            self._write(self._controller.reported(reported.question, reported.ends, end, now_ms))
+
     def committed(self, high_watermark: int) -> None:
         """Send the responses whose records are committed."""
         while self._waiting and self._waiting[0].end_offset <= high_watermark:
@@ -84,3 +90,5 @@ class Controlling:
     def _write(self, decision: Decision) -> None:
         if decision.records:
             self._append([encode(record) for record in decision.records])
+        for question in decision.questions:
+            self._context.emit(AskLogs(question))

@@ -28,7 +28,7 @@ from kio.schema.errors import ErrorCode
 
 from nodes.reference.core.context import Context
 from nodes.reference.core.controller.messages import ControllerRequest
-from nodes.reference.core.events import AppendLog, Arrived, Reply, RequestId
+from nodes.reference.core.events import AppendLog, Arrived, LogsReported, Reply, RequestId
 from nodes.reference.core.messages import (
     NO_NODE,
     AlterRequest,
@@ -142,6 +142,10 @@ class Leadership:
     def control(self, request_id: RequestId, request: ControllerRequest) -> None:
         """Handle a request to the controller; the response follows when it is committed, or when leadership ends."""
         self._controlling.handle(request_id, request)
+
+    def reported(self, reported: LogsReported) -> None:
+        """A broker has said which logs it has."""
+        self._controlling.reported(reported)
 
     def advance(self) -> None:
         """Do what is due after an event: append, commit, respond."""

@@ -1,4 +1,5 @@
-"""`splitbrain elect-leaders` and real reference brokers: designated elections, refusals, and a second operator."""
+"""Elections of a leader that lacks committed records, on real reference brokers: by `splitbrain elect-leaders`, and by
+the controller with a strategy of KIP-966."""
 
 from __future__ import annotations
 
@@ -6,10 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from harness.model.errors import EXIT_INVALID, EXIT_VALID
 from tests.nodes.reference.brokers.conftest import Brokers
-from tests.nodes.reference.brokers.test_brokers import isrs, leaders, with_topic
+from tests.nodes.reference.brokers.test_brokers import isrs, leaders, produce, with_topic
 from tests.support.command import CommandResult, json_lines, splitbrain
 
 
@@ -42,3 +44,28 @@ def test_a_designated_leader_is_elected_once_and_only_among_live_replicas(broker
     ]
     assert outcomes == [("elected", EXIT_VALID), ("already online", EXIT_VALID)]
     assert leaders(brokers.seen(lambda seen: leaders(seen) == [2])) == [2]
+
+
+NO_ELR_SOON_RECOVERED = {
+    "nodes": 5,
+    "reference.eligible_leader_replicas": "false",
+    "unclean.leader.election.interval.ms": 500,
+}
+
+
+@pytest.mark.parametrize("brokers", [NO_ELR_SOON_RECOVERED], indirect=True)
+def test_the_controller_elects_the_longest_live_log(brokers: Brokers) -> None:
+    """UR-30: 2 is the first live replica, and has 3 records; 4 has 7, and 5, which is down, has 8."""
+    with_topic(brokers, [[5, 2, 4]])
+    for dies, left, records in ((2, [[5, 4]], 3), (4, [[5]], 4), (5, [[5]], 1)):
+        produce(brokers, records)
+        brokers.kill(dies)
+        brokers.seen(lambda seen, left=left: isrs(seen) == left)  # type: ignore[misc]
+    brokers.seen(lambda seen: leaders(seen) == [-1])
+    brokers.start(2, 4)
+    brokers.all_live()
+    strategy = ConfigEntry("unclean.recovery.strategy", "Aggressive", incremental_operation=AlterConfigOpType.SET)
+    topic = ConfigResource(ResourceType.TOPIC, "t", incremental_configs=[strategy])
+    brokers.admin.incremental_alter_configs([topic])[topic].result()
+    brokers.seen(lambda seen: leaders(seen) == [4] and sorted(isrs(seen)[0]) == [2, 4])
+    assert produce(brokers, 1) == [7]

@@ -12,11 +12,14 @@
     reassign t-0=3,4,5 | reassign t-0=cancel
     create … | delete t | unregister 3 | producer-ids 3
     config t unclean.leader.election.enable=true min.insync.replicas=    changes configs of a topic; deletes the last
+    log 3 2:90 | log 3 none                               broker 3 answers its oldest question: the epoch of its last
+                                                          record and the end of its log, or nothing
     resign                                                another node becomes the active controller
     state t-0 | state 3                                   the partition, or the broker
     quietly COMMAND                                       prints nothing
 
-A record begins with `+`. Contains no assertions; the files in testdata have what is expected.
+A record begins with `+`, a question to a broker with `?`. Contains no assertions; the files in testdata have what is
+expected.
 """
 
 from __future__ import annotations
@@ -60,6 +63,7 @@ class ControllerTranscript:
         self._controller = self._begin()
         self._heard: set[int] = set()  # the brokers that send heartbeats
         self._incarnations: dict[int, int] = {}
+        self._questions: list[messages.LogQuestion] = []
         self._lines: list[str] = []
 
     def run(self, block: str) -> str:
@@ -136,7 +140,7 @@ class ControllerTranscript:
             for node in sorted(self._heard & self._controller.image.brokers.keys()):
                 self._quietly("heartbeat", str(node))
             decision = self._controller.expire(self._offset, self.now_ms)
-            if decision.records:
+            if decision.records or decision.questions:
                 self._say(f"{self.now_ms} ms")
             self._carry_out(decision)
 
@@ -179,6 +183,13 @@ class ControllerTranscript:
         changes = (messages.ConfigChange(ResourceType.TOPIC, topic, name, value or None) for name, value in pairs)
         self._ask(messages.AlterConfigs(tuple(changes)))
 
+    def _log(self, node: str, end: str) -> None:
+        question = next(each for each in self._questions if each.broker_id == int(node))
+        self._questions.remove(question)
+        log_end = None if end == "none" else messages.LogEnd(*map(int, end.split(":")))
+        ends = {} if log_end is None else dict.fromkeys(question.partitions, log_end)
+        self._carry_out(self._controller.reported(question, ends, self._offset, self.now_ms))
+
     def _resign(self) -> None:
         self._controller = self._begin()
 
@@ -211,6 +222,10 @@ class ControllerTranscript:
             read = decode(encode(record))
             assert read is not None, "a record that was encoded can be decoded"
             self._committed.apply(read)
+        for question in decision.questions:
+            partitions = ", ".join(f"{_name(self._committed, topic)}-{index}" for topic, index in question.partitions)
+            self._say(f"? broker {question.broker_id}: {partitions}")
+            self._questions.append(question)
         self._offset += len(decision.records)
         if decision.response is not None:
             for line in show_response(decision.response, self._committed):
