@@ -24,7 +24,6 @@ FAMILIES: Mapping[str, tuple[int, Source]] = {
 
 REASSIGNMENT = "needs KIP-642's reassignment, which no Kafka release has, in the reference system"
 BOOTSTRAP = "needs KIP-642's bootstrapping in the reference system"
-RECOVERY = "needs the unclean recovery tool and its RPCs, which no Kafka release has, in the reference system"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +44,6 @@ def _rows(family: str, rows: Mapping[int, tuple[str, str]]) -> tuple[Planned, ..
     return tuple(Planned(f"{family}-{number:02d}", title, missing) for number, (title, missing) in rows.items())
 
 
-UNCLEAN_RECOVERY = _rows(
-    "UR",
-    {
-        23: ("A user without permissions recovers partitions", RECOVERY),
-    },
-)
 QUORUM_REASSIGNMENT = _rows(
     "RA",
     {
@@ -66,5 +59,5 @@ QUORUM_REASSIGNMENT = _rows(
     },
 )
 
-PLANNED: Mapping[str, Planned] = {each.id: each for each in (*UNCLEAN_RECOVERY, *QUORUM_REASSIGNMENT)}
+PLANNED: Mapping[str, Planned] = {each.id: each for each in QUORUM_REASSIGNMENT}
 """The documented scenarios that cannot be run yet, by id."""

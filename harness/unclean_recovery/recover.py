@@ -26,7 +26,6 @@ from harness.unclean_recovery.files import Listing, create, designations_text
 from harness.unclean_recovery.options import Address, ElectionType, RecoveryOptions
 from harness.unclean_recovery.outcomes import Outcome, Result, exit_code_of
 from harness.unclean_recovery.partitions import (
-    PartitionState,
     Targets,
     TopicPartition,
     offline_partitions,
@@ -96,7 +95,7 @@ class _Recovery:
         chosen = {
             each: leader for each in offline if (leader := choose(offline[each].replicas, logs[each])) is not None
         }
-        outcomes |= {each: _without_answer(offline[each]) for each in offline if each not in chosen}
+        outcomes |= {each: _without_answer(logs[each]) for each in offline if each not in chosen}
         if options.elects:
             electing = Electing(self._cluster, self._settings, self._stop, self._watch)
             outcomes |= await electing.elect_all(ElectionType.DESIGNATED, chosen, options.retries)
@@ -122,9 +121,16 @@ def write_choice(report: Report, path: Path) -> int:
     return len(leaders)
 
 
-def _without_answer(state: PartitionState) -> Outcome:
-    brokers = f"broker{'' if len(state.replicas) == 1 else 's'} {', '.join(map(str, state.replicas))}"
-    return Outcome(Result.FAILED, reason=f"no replica reported its log: {brokers}")
+def _without_answer(logs: Mapping[int, ReplicaLog]) -> Outcome:
+    """Says why, with the brokers that gave the same reason together."""
+    brokers: dict[str, list[int]] = {}
+    for broker, log in logs.items():
+        brokers.setdefault(log.error or "no answer", []).append(broker)
+    told = (
+        f"broker{'' if len(each) == 1 else 's'} {', '.join(map(str, each))}: {reason}"
+        for reason, each in brokers.items()
+    )
+    return Outcome(Result.FAILED, reason=f"no replica reported its log: {'; '.join(told)}")
 
 
 def _rows(logs: Logs, chosen: Mapping[TopicPartition, int]) -> list[ReplicaRow]:

@@ -7,7 +7,7 @@ call some of these APIs themselves. `build` of nodes.wire.codec selects the valu
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -15,6 +15,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from nodes.reference import acl_apis
 from nodes.reference.core.controller import messages
 from nodes.reference.core.controller.changes import Election
 from nodes.reference.core.records.entities import NO_ID, BrokerEndpoint, BrokerFeature
@@ -34,6 +35,8 @@ SERVED: Mapping[int, range] = {
     codec.BROKER_REGISTRATION: range(5),
     codec.BROKER_HEARTBEAT: range(2),
     codec.UNREGISTER_BROKER: range(1),
+    codec.CREATE_ACLS: range(1, 4),
+    codec.DELETE_ACLS: range(1, 4),
     codec.ALLOCATE_PRODUCER_IDS: range(1),
 }
 """The supported versions by API key."""
@@ -46,6 +49,8 @@ OF_CLIENTS = (
     codec.ALTER_PARTITION_REASSIGNMENTS,
     codec.LIST_PARTITION_REASSIGNMENTS,
     codec.UNREGISTER_BROKER,
+    codec.CREATE_ACLS,
+    codec.DELETE_ACLS,
 )
 """The APIs that clients call; brokers forward them."""
 
@@ -87,6 +92,8 @@ def incoming(api_key: int, request: Any) -> messages.ControllerRequest | None:
             return messages.Heartbeat(request.broker_id, request.broker_epoch, offset, *wanted)
         case codec.UNREGISTER_BROKER:
             return messages.UnregisterBroker(request.broker_id)
+        case codec.CREATE_ACLS | codec.DELETE_ACLS:
+            return acl_apis.incoming(request)
         case codec.ALLOCATE_PRODUCER_IDS:
             return messages.AllocateProducerIds(request.broker_id, request.broker_epoch)
     raise AssertionError(f"API {api_key} is not one of the controller's")
@@ -123,6 +130,8 @@ def outgoing(request: messages.ControllerRequest, response: messages.ControllerR
             return _unthrottled(error_code=error, producer_id_start=first, producer_id_len=count)
         case messages.UnregisterBrokerResponse(error, reason):
             return _unthrottled(error_code=error, error_message=reason)
+        case messages.AclsResponse(results):
+            return acl_apis.outgoing(results)
         case messages.AlterConfigsResponse(results):
             return _unthrottled(
                 responses=[
@@ -142,7 +151,19 @@ def refused(request: messages.ControllerRequest, error: ErrorCode, reason: str) 
     return outgoing(request, _failed(request, error, reason))
 
 
+_ERROR_ALONE: Mapping[type, Callable[[ErrorCode], messages.ControllerResponse]] = {
+    messages.ElectLeaders: messages.ElectLeadersResponse,
+    messages.AlterPartition: messages.AlterPartitionResponse,
+    messages.RegisterBroker: messages.RegisterBrokerResponse,
+    messages.Heartbeat: messages.HeartbeatResponse,
+    messages.AllocateProducerIds: messages.AllocateProducerIdsResponse,
+}
+"""The responses that have one error and no reason."""
+
+
 def _failed(request: messages.ControllerRequest, error: ErrorCode, reason: str) -> messages.ControllerResponse:
+    if type(request) in _ERROR_ALONE:
+        return _ERROR_ALONE[type(request)](error)
     match request:
         case messages.CreateTopics(topics):
             return messages.TopicsResponse(tuple(messages.TopicResult(each.name, error, reason) for each in topics))
@@ -150,24 +171,17 @@ def _failed(request: messages.ControllerRequest, error: ErrorCode, reason: str) 
             return messages.TopicsResponse(tuple(messages.TopicResult(name, error, reason) for name in names))
         case messages.CreatePartitions(topics):
             return messages.TopicsResponse(tuple(messages.TopicResult(each.topic, error, reason) for each in topics))
-        case messages.ElectLeaders():
-            return messages.ElectLeadersResponse(error)
         case messages.Reassign(targets):
             return messages.ReassignResponse(tuple(messages.ElectionResult(*where, error, reason) for where in targets))
         case messages.AlterConfigs(changes):
             resources = dict.fromkeys((each.resource_type, each.resource) for each in changes)
             results = (messages.ResourceResult(*resource, error, reason) for resource in resources)
             return messages.AlterConfigsResponse(tuple(results))
-        case messages.AlterPartition():
-            return messages.AlterPartitionResponse(error)
-        case messages.RegisterBroker():
-            return messages.RegisterBrokerResponse(error)
-        case messages.Heartbeat():
-            return messages.HeartbeatResponse(error)
-        case messages.AllocateProducerIds():
-            return messages.AllocateProducerIdsResponse(error)
         case messages.UnregisterBroker():
             return messages.UnregisterBrokerResponse(error, reason)
+        case messages.CreateAcls(wanted) | messages.DeleteAcls(wanted):
+            return messages.AclsResponse(tuple(messages.AclResult(error, reason) for _ in wanted))
+    raise AssertionError(f"{type(request).__name__} has no response for an error")
 
 
 def broker_request(request: messages.ControllerRequest) -> tuple[int, Values]:

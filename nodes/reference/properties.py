@@ -37,6 +37,7 @@ from nodes.reference.core.settings import (
 )
 
 CONTROLLER = "CONTROLLER"
+USERS = "NAME:PASSWORD,…"
 """The name of the listener for the other nodes of the quorum."""
 
 DEFAULT_CLUSTER_ID = "c3BsaXRicmFpbnF1b3J1bQ"
@@ -111,12 +112,14 @@ def _switches_of_brokers() -> Iterator[Switch]:
         values = ", ".join(STRATEGIES) if name == STRATEGY else "as in Kafka"
         yield Switch(name, values, default, "of topics that have none of their own")
     for name, key in of_brokers.SWITCHES.items():
-        values = ", ".join(key.values) or "true, false"
+        values = USERS if key.is_users else ", ".join(key.values) or "true, false"
         default = _default(key)
         yield Switch(f"{_PREFIX}{name}", values, str(default) if key.values else str(default).lower(), key.meaning)
 
 
 def _default(key: of_brokers.Key) -> Any:
+    if key.is_users:
+        return ""
     return next(each.default for each in fields(key.settings) if each.name == key.field)
 
 
@@ -300,6 +303,8 @@ def _field(properties: _Properties, name: str) -> tuple[str, Any]:
 def _switch(properties: _Properties, key: str) -> Any:
     name = key.removeprefix(_PREFIX)
     of_broker = of_brokers.SWITCHES.get(name)
+    if of_broker is not None and of_broker.is_users:
+        return properties.get(key, USERS, _users)
     if name in _SWITCHES or (of_broker is not None and not of_broker.values):
         return properties.get(key, "true or false", _boolean)
     if name == "read_lease_ms":
@@ -341,6 +346,13 @@ def _roles(text: str) -> frozenset[str]:
     if not roles <= {"broker", "controller"}:
         raise ValueError(text)
     return roles
+
+
+def _users(text: str) -> dict[str, str]:
+    users = dict(entry.split(":") for entry in text.split(","))
+    if not all(users) or not all(users.values()):
+        raise ValueError(text)
+    return users
 
 
 def _at_least(least: int, text: str) -> int:

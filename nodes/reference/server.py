@@ -22,6 +22,7 @@ from kio.schema.errors import ErrorCode
 
 from harness.model import EnvironmentFailure, PeerFailure
 from nodes.reference import apis, controller_apis
+from nodes.reference.brokers.authorization import Client
 from nodes.reference.brokers.shell import BrokerShell, NodeFacts
 from nodes.reference.brokers_logs import BrokersLogs
 from nodes.reference.core.controller.messages import AlterConfigs, ControllerRequest
@@ -195,12 +196,12 @@ class Server:
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         responses: asyncio.Queue[asyncio.Task[bytes | None]] = asyncio.Queue()
         writing = asyncio.create_task(self._write(writer, responses))
-        connection, (client_host, *_) = next(self._connection_ids), writer.get_extra_info("peername")
+        connection, client = next(self._connection_ids), Client(writer.get_extra_info("peername")[0])
         try:
             while True:
                 length = codec.frame_length(await reader.readexactly(4))
                 frame = await reader.readexactly(length)
-                responses.put_nowait(asyncio.create_task(self._respond(listener, client_host, connection, frame)))
+                responses.put_nowait(asyncio.create_task(self._respond(listener, client, connection, frame)))
         except (OSError, EOFError, PeerFailure, asyncio.CancelledError):
             pass  # the client has disconnected or uses another protocol, or the node ends: there is no one to notify
         finally:
@@ -222,7 +223,7 @@ class Server:
             self._fail(defect)
             raise
 
-    async def _respond(self, listener: str, client_host: str, connection: int, frame: bytes) -> bytes | None:
+    async def _respond(self, listener: str, client: Client, connection: int, frame: bytes) -> bytes | None:
         """The response to one request, as a frame; None if it has none (Produce with acks=0).
 
         Raises PeerFailure for a request that cannot be answered.
@@ -240,7 +241,7 @@ class Server:
             response = await self._values(connection, request)
         else:
             assert self._broker is not None, "only a broker has listeners for clients"
-            response = await self._broker.values(listener, f"/{client_host}", request)
+            response = await self._broker.values(listener, client, request)
         if response is None:
             return None
         if isinstance(response, dict):

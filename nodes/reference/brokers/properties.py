@@ -6,7 +6,7 @@ Contains which keys there are, and which setting each is. What the settings do i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ REPLICATION: Final = "REPLICATION"
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
     """A broker's shell: the settings of its partitions and groups, the address of each listener by its name and that
-    which others use, and Kafka's settings of heartbeats and files."""
+    which others use, Kafka's settings of heartbeats and files, and the passwords of users."""
 
     partitions: PartitionSettings
     groups: GroupSettings
@@ -36,6 +36,7 @@ class BrokerConfig:
     checkpoint_interval_ms: int = 5000
     segment_bytes: int = SEGMENT_BYTES
     last_written_epochs: bool = True
+    users: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def replication_listener(self) -> str:
@@ -49,13 +50,15 @@ Settings = type[ControllerSettings] | type[PartitionSettings] | type[GroupSettin
 @dataclass(frozen=True, slots=True)
 class Key:
     """A property: the settings that it is part of, and the field there. A switch of ours has values and a meaning;
-    one without values is on or off. A key of Kafka's is a number of at least `least`."""
+    one without values is on or off, or lists users with their passwords. A key of Kafka's is a number of at least
+    `least`."""
 
     settings: Settings
     field: str
     meaning: str = ""
     values: tuple[str, ...] = ()
     least: int = 1
+    is_users: bool = False
 
 
 KAFKA_KEYS: Final[Mapping[str, Key]] = MappingProxyType(
@@ -118,6 +121,12 @@ SWITCHES: Final[Mapping[str, Key]] = MappingProxyType(
             BrokerConfig,
             "last_written_epochs",
             "brokers report the epoch of a replica's last record to the recovery tool (KIP-966, not KAFKA-20098)",
+        ),
+        "users": Key(
+            BrokerConfig,
+            "users",
+            "users who may authenticate by SASL/PLAIN, and to whom access control lists apply",
+            is_users=True,
         ),
         "high_watermark_needs_min_isr": Key(
             PartitionSettings,

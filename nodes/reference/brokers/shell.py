@@ -28,8 +28,9 @@ from kio.schema.errors import ErrorCode
 
 from harness.model import PeerFailure
 from harness.model.session import NotSent
-from nodes.reference import apis, controller_apis
-from nodes.reference.brokers import group_apis, metadata, partition_apis
+from nodes.reference import acl_apis, apis, controller_apis
+from nodes.reference.brokers import authorization, group_apis, metadata, partition_apis
+from nodes.reference.brokers.authorization import OF_USERS, Client
 from nodes.reference.brokers.groups import Groups
 from nodes.reference.brokers.log_store import LogStore
 from nodes.reference.brokers.properties import BrokerConfig, Endpoint
@@ -68,6 +69,7 @@ SERVED: Mapping[int, range] = {
     codec.DESCRIBE_CLUSTER: range(3),
     codec.DESCRIBE_QUORUM: range(3),
     codec.DESCRIBE_TOPIC_PARTITIONS: range(1),
+    codec.DESCRIBE_ACLS: range(1, 4),
     codec.DESCRIBE_LOG_DIRS: range(1, 5),
     codec.GET_REPLICA_LOG_INFO: range(2),
     codec.INIT_PRODUCER_ID: range(5),
@@ -99,8 +101,9 @@ class BrokerShell:
 
     def __init__(self, config: BrokerConfig, facts: NodeFacts) -> None:
         self._facts, self._id = facts, facts.settings.node_id
+        self._users = config.users
         logs_by_current_epoch = {} if config.last_written_epochs else {codec.GET_REPLICA_LOG_INFO: range(1)}
-        self.served: Mapping[int, range] = {**SERVED, **logs_by_current_epoch}
+        self.served: Mapping[int, range] = {**SERVED, **logs_by_current_epoch, **(OF_USERS if config.users else {})}
         client_id = f"broker-{self._id}"
         self._controllers = {node: WireConnection(*address, client_id) for node, address in facts.voters.items()}
         self._lifecycle = Lifecycle(self._identity(config), facts.now_ms())
@@ -221,8 +224,20 @@ class BrokerShell:
         answer = await self._answer(AlterPartition(self._id, self._lifecycle.epoch, changes))
         return answer if isinstance(answer, AlterPartitionResponse) else None
 
-    async def values(self, listener: str, client_host: str, frame: codec.RequestFrame) -> Any:
+    async def values(self, listener: str, client: Client, frame: codec.RequestFrame) -> Any:
         """The values of the response to a client's request, or the controller's response itself."""
+        image = self._facts.node.metadata.image
+        if frame.api_key == codec.SASL_HANDSHAKE:
+            return authorization.handshake(frame.request)
+        if frame.api_key == codec.SASL_AUTHENTICATE:
+            return authorization.authenticated(client, frame.request, self._users)
+        refusal = authorization.refusal(client, frame, image)
+        if refusal is not None:
+            return refusal
+        return authorization.visible(client, frame, image, await self._values(listener, client, frame))
+
+    async def _values(self, listener: str, client: Client, frame: codec.RequestFrame) -> Any:
+        """The response to a request that the client may send."""
         facts, request, image = self._facts, frame.request, self._facts.node.metadata.image
         about = image, self._id, listener, facts.settings.cluster_id
         match frame.api_key:
@@ -237,6 +252,8 @@ class BrokerShell:
                 return metadata.describe_configs(request, image, controller.topic_defaults if controller else {})
             case codec.DESCRIBE_TOPIC_PARTITIONS:
                 return metadata.topic_partitions(request, image)
+            case codec.DESCRIBE_ACLS:
+                return acl_apis.described(request, image.acls.values())
             case codec.DESCRIBE_LOG_DIRS:
                 usage = shutil.disk_usage(facts.directory)
                 return metadata.log_dirs(
@@ -251,7 +268,7 @@ class BrokerShell:
                 response = await self._replicas.respond(named.request)
                 return None if response is None else partition_apis.outgoing(response, image, named.unknown)
             case key if key in group_apis.SERVED:
-                return await self._groups.values(frame, listener, client_host, image)
+                return await self._groups.values(frame, listener, f"/{client.host}", image)
         assert frame.api_key in FORWARDED, f"API {frame.api_key} is served"
         return await self._forward(frame)
 

@@ -249,7 +249,7 @@ def test_real_run_is_played_again_and_shrunk(tmp_path: Path) -> None:
     assert {each["what"] for each in replayed["quantities"]} >= {"longest commit gap"}
     name = Path(replayed["before"]).name
     shrunk = splitbrain(
-        "shrink", store / name, "--time-limit", "150", "--finding", "two-leaders-in-one-epoch", "--json",
+        "shrink", store / name, "--time-limit", "60", "--finding", "two-leaders-in-one-epoch", "--json",
         "--at-once", "3", timeout_seconds=300,
     )  # fmt: skip
     assert shrunk.code == EXIT_VALID, shrunk

@@ -9,6 +9,8 @@ import asyncio
 import json
 import os
 import signal
+import socket
+import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -83,7 +85,7 @@ async def files(directory: Path) -> None:
                 failing=failing,
                 endless=endless,
                 missing=await refusal(host.get(Path("/nowhere"), directory / "x")),
-                command_ms=await command_ms(host),
+                command_ms=await command_ms(hosts, host),
                 view=[hosts.views[1].address, hosts.views[1].hostname],
                 touched=[name for name in ("x", "y", "z") if Path(name).exists() or Path("/root", name).exists()],
             )
@@ -105,12 +107,24 @@ def command_lines() -> dict[int, str]:
     return lines
 
 
-async def command_ms(host: SshHost) -> float:
-    """The average duration of a command on an open connection."""
-    started = time.perf_counter()
-    for _ in range(50):
-        await host.run(["true"])
-    return (time.perf_counter() - started) / 50 * 1000
+async def command_ms(hosts: SshHosts, host: SshHost) -> dict[str, float]:
+    """The median duration of a command on an open connection, as it is and with Nagle's algorithm."""
+
+    async def median_ms() -> float:
+        durations = []
+        for _ in range(25):
+            started = time.perf_counter()
+            await host.run(["true"])
+            durations.append((time.perf_counter() - started) * 1000)
+        return statistics.median(durations)
+
+    (connection,) = hosts._connections.values()
+    connected = connection._transport().sock
+    as_opened = await median_ms()
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
+    with_delays = await median_ms()
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return {"as opened": as_opened, "with delays": with_delays}
 
 
 async def cuts(directory: Path) -> None:

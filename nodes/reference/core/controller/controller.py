@@ -4,17 +4,19 @@
     decision = controller.expire(offset, now_ms)     # when deadline_ms has passed: sessions end, elections are due
     decision = controller.reported(question, ends, offset, now_ms)    # the answer to a decision's question
 
-Contains the dispatch, producer ids, and nothing else; brokers.py, configs.py, partitions.py, recovery.py and topics.py
-decide.
+Contains the dispatch, producer ids, and nothing else; acls.py, brokers.py, configs.py, partitions.py, recovery.py
+and topics.py decide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from nodes.reference.core.controller.acls import Acls
 from nodes.reference.core.controller.brokers import Brokers
 from nodes.reference.core.controller.configs import Configs
 from nodes.reference.core.controller.draft import Draft
@@ -25,8 +27,10 @@ from nodes.reference.core.controller.messages import (
     AlterPartition,
     ControllerRequest,
     ControllerResponse,
+    CreateAcls,
     CreatePartitions,
     CreateTopics,
+    DeleteAcls,
     DeleteTopics,
     ElectLeaders,
     Heartbeat,
@@ -43,6 +47,9 @@ from nodes.reference.core.controller.topics import Topics
 from nodes.reference.core.events import Draw
 from nodes.reference.core.records.entities import MetadataRecord, ProducerIdsRecord
 from nodes.reference.core.records.image import Image
+
+Handler = Callable[[Any], ControllerResponse]
+"""Takes one kind of request, and returns the response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +70,25 @@ class Controller:
         self._brokers = Brokers(self._draft)
         self._partitions = Partitions(self._draft)
         self._recovery = Recovery(self._draft)
-        self._topics = Topics(self._draft)
-        self._configs = Configs(self._draft)
+        self._handlers = self._by_request(Topics(self._draft), Configs(self._draft), Acls(self._draft))
+
+    def _by_request(self, topics: Topics, configs: Configs, acls: Acls) -> Mapping[type, Handler]:
+        """What handles each kind of request."""
+        return {
+            RegisterBroker: self._brokers.register,
+            Heartbeat: self._brokers.heartbeat,
+            UnregisterBroker: self._brokers.unregister,
+            AlterPartition: self._partitions.alter,
+            ElectLeaders: self._partitions.elect,
+            CreateTopics: topics.create,
+            DeleteTopics: topics.delete,
+            CreatePartitions: topics.add_partitions,
+            Reassign: topics.reassign,
+            AlterConfigs: configs.alter,
+            CreateAcls: acls.create,
+            DeleteAcls: acls.delete,
+            AllocateProducerIds: self._allocate_producer_ids,
+        }
 
     @property
     def image(self) -> Image:
@@ -79,7 +103,7 @@ class Controller:
     def handle(self, request: ControllerRequest, offset: int, now_ms: int) -> Decision:
         """The decision on a request; its first record will have this offset."""
         self._begin(offset, now_ms)
-        response = self._respond(request)
+        response = self._handlers[type(request)](request)
         return Decision(self._draft.take_records(), response)
 
     def expire(self, offset: int, now_ms: int) -> Decision:
@@ -99,31 +123,6 @@ class Controller:
     def _begin(self, offset: int, now_ms: int) -> None:
         assert not self._draft.records, "the records of the last decision were taken"
         self._draft.offset, self._draft.now_ms = offset, max(now_ms, self._draft.now_ms)
-
-    def _respond(self, request: ControllerRequest) -> ControllerResponse:
-        match request:
-            case RegisterBroker():
-                return self._brokers.register(request)
-            case Heartbeat():
-                return self._brokers.heartbeat(request)
-            case UnregisterBroker():
-                return self._brokers.unregister(request)
-            case AlterPartition():
-                return self._partitions.alter(request)
-            case ElectLeaders():
-                return self._partitions.elect(request)
-            case CreateTopics():
-                return self._topics.create(request)
-            case DeleteTopics():
-                return self._topics.delete(request)
-            case CreatePartitions():
-                return self._topics.add_partitions(request)
-            case AlterConfigs():
-                return self._configs.alter(request)
-            case Reassign():
-                return self._topics.reassign(request)
-            case AllocateProducerIds():
-                return self._allocate_producer_ids(request)
 
     def _allocate_producer_ids(self, request: AllocateProducerIds) -> AllocateProducerIdsResponse:
         broker = self.image.brokers.get(request.broker_id)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from kio.schema.errors import ErrorCode
 
 from nodes.reference.core.controller.changes import Election
+from nodes.reference.core.records.acls import Acl, AclFilter
 from nodes.reference.core.records.entities import NO_ID, BrokerEndpoint, BrokerFeature
 
 TopicPartition = tuple[str, int]
@@ -299,6 +300,36 @@ class UnregisterBrokerResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateAcls:
+    """Add these entries to the access control lists."""
+
+    acls: tuple[Acl, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteAcls:
+    """Remove the entries that any of these filters matches."""
+
+    filters: tuple[AclFilter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AclResult:
+    """What became of an entry, or of a filter, and the entries that it removed."""
+
+    error: ErrorCode
+    reason: str | None = None
+    removed: tuple[Acl, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AclsResponse:
+    """One result for each entry, or for each filter."""
+
+    results: tuple[AclResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class NotController:
     """The node does not lead the quorum, or has not yet committed a record as its leader, or has stopped leading."""
 
@@ -315,6 +346,8 @@ ControllerRequest = (
     | Reassign
     | AllocateProducerIds
     | UnregisterBroker
+    | CreateAcls
+    | DeleteAcls
 )
 ControllerResponse = (
     RegisterBrokerResponse
@@ -326,5 +359,6 @@ ControllerResponse = (
     | ReassignResponse
     | AllocateProducerIdsResponse
     | UnregisterBrokerResponse
+    | AclsResponse
     | NotController
 )

@@ -199,6 +199,35 @@ class ProducerIdsRecord:
     next_producer_id: int = field(metadata=_INT64)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AclRecord:
+    """Kafka's AccessControlEntryRecord: an entry of the access control lists is added."""
+
+    __type__: ClassVar = EntityType.data
+    __version__: ClassVar[int] = 0
+    __flexible__: ClassVar[bool] = True
+    __api_key__: ClassVar[int] = 18
+    acl_id: uuid.UUID = field(metadata=_UUID)
+    resource_type: int = field(metadata=_INT8)
+    resource_name: str = field(metadata=_TEXT)
+    pattern_type: int = field(metadata=_INT8)
+    principal: str = field(metadata=_TEXT)
+    host: str = field(metadata=_TEXT)
+    operation: int = field(metadata=_INT8)
+    permission_type: int = field(metadata=_INT8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveAclRecord:
+    """Kafka's RemoveAccessControlEntryRecord: an entry is removed."""
+
+    __type__: ClassVar = EntityType.data
+    __version__: ClassVar[int] = 0
+    __flexible__: ClassVar[bool] = True
+    __api_key__: ClassVar[int] = 19
+    acl_id: uuid.UUID = field(metadata=_UUID)
+
+
 MetadataRecord = (
     TopicRecord
     | RemoveTopicRecord
@@ -209,6 +238,8 @@ MetadataRecord = (
     | UnregisterBrokerRecord
     | BrokerRegistrationChangeRecord
     | ProducerIdsRecord
+    | AclRecord
+    | RemoveAclRecord
 )
 
 RECORD_TYPES: dict[tuple[int, int], Any] = {

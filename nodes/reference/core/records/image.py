@@ -13,9 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
+from nodes.reference.core.records.acls import Acl
 from nodes.reference.core.records.entities import (
     KEPT,
     NO_LEADER,
+    AclRecord,
     BrokerEndpoint,
     BrokerFeature,
     BrokerRegistrationChangeRecord,
@@ -25,6 +27,7 @@ from nodes.reference.core.records.entities import (
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    RemoveAclRecord,
     RemoveTopicRecord,
     TopicRecord,
     UnregisterBrokerRecord,
@@ -132,12 +135,14 @@ class Topic:
 
 @dataclass(slots=True)
 class Image:
-    """The metadata: brokers by id, topics by name, and configs by resource, each a mapping of names to values."""
+    """The metadata: brokers by id, topics by name, configs by resource, each a mapping of names to values, and ACLs by
+    id."""
 
     brokers: dict[int, Broker] = field(default_factory=dict)
     topics: dict[str, Topic] = field(default_factory=dict)
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     next_producer_id: int = 0
+    acls: dict[uuid.UUID, Acl] = field(default_factory=dict)
     _names: dict[uuid.UUID, str] = field(default_factory=dict)  # of the topics, by id
 
     def copy(self) -> Image:
@@ -147,6 +152,7 @@ class Image:
             {name: Topic(each.topic_id, name, dict(each.partitions)) for name, each in self.topics.items()},
             {resource: dict(values) for resource, values in self.configs.items()},
             self.next_producer_id,
+            dict(self.acls),
             dict(self._names),
         )
 
@@ -189,6 +195,10 @@ class Image:
                 self._configure(record)
             case ProducerIdsRecord():
                 self.next_producer_id = record.next_producer_id
+            case AclRecord():
+                self.acls[record.acl_id] = _acl(record)
+            case RemoveAclRecord():
+                del self.acls[record.acl_id]
             case _:
                 self._apply_to_broker(record)
 
@@ -256,3 +266,15 @@ class Image:
             values[record.name] = record.value
         if not values:
             del self.configs[resource]
+
+
+def _acl(record: AclRecord) -> Acl:
+    return Acl(
+        record.resource_type,
+        record.resource_name,
+        record.pattern_type,
+        record.principal,
+        record.host,
+        record.operation,
+        record.permission_type,
+    )

@@ -63,8 +63,9 @@ def test_a_failed_command_is_reported_in_one_line_with_its_machine_and_a_timed_o
 
 
 def test_a_command_does_not_wait_for_delayed_acknowledgements(files):
+    """With Nagle's algorithm (RFC 896) a command on an open connection takes 40 ms longer."""
     result, _ = files
-    assert result["command_ms"] < 40
+    assert result["command_ms"]["as opened"] < result["command_ms"]["with delays"]
 
 
 def test_cuts_have_a_direction_heal_individually_and_do_not_affect_the_controller(run_case):

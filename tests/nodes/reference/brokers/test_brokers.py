@@ -207,6 +207,7 @@ def test_configs_are_changed_and_described(brokers: Brokers) -> None:
         "min.insync.replicas": "2",
         "retention.ms": "1000",
         "unclean.leader.election.enable": "false",
+        "unclean.recovery.strategy": "None",
     }
 
 
