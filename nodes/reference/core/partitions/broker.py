@@ -103,8 +103,10 @@ class Broker:
             case Registered(broker_epoch):
                 self._context.broker_epoch = broker_epoch
             case Assign(assignments):
+                self._context.changes += 1
                 self._assign(assignments)
             case Remove(partitions):
+                self._context.changes += 1
                 for partition in partitions:
                     self._remove(partition)
             case Arrived():

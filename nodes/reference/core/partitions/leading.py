@@ -142,6 +142,7 @@ class Leading:
 
     def _append(self, data: bytes, has_producer: bool) -> Appended:
         first = self.log.append_as_leader(data, self.epoch)
+        self._context.changes += 1
         if has_producer:
             for _, head in self.log.batches(first):
                 self._producers.appended(head)
@@ -237,7 +238,10 @@ class Leading:
             return
         others = self._counted() - {settings.node_id}
         ends = [self._followers[node].end_offset if node in self._followers else -1 for node in others]
-        replica.high_watermark = max(replica.high_watermark, min([self.log.end_offset, *ends]))
+        reached = min([self.log.end_offset, *ends])
+        if reached > replica.high_watermark:
+            replica.high_watermark = reached
+            self._context.changes += 1
 
     def _counted(self) -> frozenset[int]:
         """The maximal ISR; two mutants count less."""

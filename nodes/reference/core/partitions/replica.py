@@ -22,10 +22,14 @@ NEVER_BEFORE_MS = -(2**62)
 
 @dataclass(slots=True)
 class Context:
-    """What the parts of a broker share: the time of the current event, and the effects of it."""
+    """What the parts of a broker share: the time of the current event, and the effects of it.
+
+    changes counts what may let a waiting fetch be answered: appends, high watermarks that move, and assignments.
+    """
 
     settings: PartitionSettings
     now_ms: int = 0
+    changes: int = 0
     broker_epoch: int = -1  # of the broker's registration; -1 before
     effects: list[Effect] = field(default_factory=list)
 

@@ -47,13 +47,14 @@ Find = Callable[[TopicPartition], Role | None]
 ACKS = (0, 1, ALL)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _ParkedFetch:
-    """A fetch that waits for more bytes."""
+    """A fetch that waits for more bytes; seen is Context.changes when it was looked at last."""
 
     request_id: RequestId
     request: FetchRequest
     deadline_ms: int
+    seen: int = -1
 
 
 class Serving:
@@ -150,6 +151,9 @@ class Serving:
 
     def _answer_fetch(self, fetch: _ParkedFetch) -> bool:
         """Reply if there is enough to return, an error or a divergence, or if the time is over."""
+        if fetch.seen == self._context.changes and fetch.deadline_ms > self._context.now_ms:
+            return False
+        fetch.seen = self._context.changes
         results = self._read(fetch.request)
         size = sum(len(each.data) for each in results.values())
         is_urgent = any(each.error is not ErrorCode.none or each.diverging is not None for each in results.values())
