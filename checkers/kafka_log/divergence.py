@@ -22,7 +22,8 @@
     no-batches (unknown)        no log was kept
 
     committed_offsets_lost      how many offsets below the high watermarks that brokers had stored the latest log of
-                                each user's partition lacks: the size of truncated-below-high-watermark
+                                each user's partition lacks, or has in another epoch: the size of
+                                truncated-below-high-watermark
 
 The version of an offset is its batch: (base offset, last offset, leader epoch, checksum). Followers copy a leader's
 batches whole, so batches are not expanded into records; the checksum does not cover the leader epoch, hence both. If a
@@ -57,8 +58,8 @@ CHECK = "divergence"
 PLACE = (RUN, "topic", "partition")
 PAIR = (*PLACE, "left", "right")
 VERSION = (*PLACE, "base_offset", "last_offset", "leader_epoch", "crc")
-OF_COMMITTED = "topic string, partition int, epoch int"
-"""The schema of the detail of an observation of kind `committed`."""
+OF_COMMITTED = "topic string, partition int, epoch int, start long"
+"""The schema of the detail of an observation of kind `committed`; earlier runs have no start."""
 
 
 def findings(batches: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
@@ -302,39 +303,52 @@ def truncated_below_high_watermark(batches: DataFrame, observations: DataFrame) 
 
 
 def stored_high_watermarks(observations: DataFrame) -> DataFrame:
-    """(run, topic, partition, epoch, high_watermark, broker, time_ns): for each epoch the highest stored high watermark
-    whose last offset has that epoch, and the broker that stored it first. By Log Matching it covers the lower ones."""
+    """(run, topic, partition, epoch, high_watermark, epoch_start, broker, time_ns): for each epoch the highest stored
+    high watermark whose last offset has that epoch, the epoch's first offset (null in earlier runs), and the broker
+    that stored it first. By Log Matching it covers the lower ones."""
     seen = observations.where(fn.col("kind") == "committed").withColumn("of", fn.from_json("detail", OF_COMMITTED))
     stored = seen.select(RUN, "of.*", (-fn.col("high_watermark")).alias("below"), "time_ns", "node")
-    highest = stored.groupBy(*PLACE, "epoch").agg(fn.min(fn.struct("below", "time_ns", "node")).alias("first"))
+    highest = stored.groupBy(*PLACE, "epoch").agg(fn.min(fn.struct("below", "time_ns", "node", "start")).alias("first"))
     first, mark = fn.col("first"), (-fn.col("first.below")).alias("high_watermark")
-    return highest.select(*PLACE, "epoch", mark, first.node.alias("broker"), first.time_ns.alias("time_ns"))
+    broker, time_ns = first.node.alias("broker"), first.time_ns.alias("time_ns")
+    return highest.select(*PLACE, "epoch", mark, first.start.alias("epoch_start"), broker, time_ns)
 
 
 def committed_offsets_lost(batches: DataFrame, observations: DataFrame) -> DataFrame:
-    """How many offsets below stored high watermarks the latest logs lack in the epoch that they had, or an earlier one;
-    none if no high watermark of a log was stored.
+    """How many offsets below stored high watermarks the latest logs lack in the epoch that they had; none if no high
+    watermark of a log was stored.
 
     The latest log is the one that ends in the highest epoch, and the longest of these, as elections compare logs. What
-    it does not cover because it starts later counts as held.
+    it does not cover because it starts later counts as held. Earlier runs do not say where an epoch begins: there its
+    offsets may have an earlier epoch, and only the epoch counts that lost most.
     """
     logs = batches.groupBy(*PLACE, "node").agg(
         fn.max("leader_epoch").alias("epoch"), fn.max("last_offset").alias("last")
     )
     latest = logs.groupBy(*PLACE).agg(fn.max(fn.struct("epoch", "last", "node")).alias("of"))
     of_latest = batches.join(latest.select(*PLACE, fn.col("of.node").alias("node")), on=[*PLACE, "node"], how="inner")
-    stored = stored_high_watermarks(observations).select(*PLACE, "epoch", "high_watermark")
-    held = fn.when(fn.col("leader_epoch") <= fn.col("epoch"), fn.col("last_offset") + 1)
-    covered = (
-        of_latest.join(stored, on=list(PLACE), how="inner")
-        .groupBy(*stored.columns)
-        .agg(fn.greatest(fn.max(held), fn.min("base_offset"), fn.max("cleaned_to")).alias("held_to"))
+    stored = stored_high_watermarks(observations).select(*PLACE, "epoch", "high_watermark", "epoch_start")
+    begins = of_latest.groupBy(*PLACE).agg(fn.greatest(fn.min("base_offset"), fn.max("cleaned_to")).alias("log_start"))
+    known = stored.join(begins, on=list(PLACE), how="inner").withColumn(
+        "begin", fn.greatest(fn.coalesce("epoch_start", fn.lit(0)), "log_start")
     )
-    lost = covered.withColumn("lost", fn.greatest(fn.col("high_watermark") - fn.col("held_to"), fn.lit(0)))
-    row = lost.groupBy(*PLACE).agg(fn.max("lost").alias("lost"))
+    has_start, of_epoch = fn.col("epoch_start").isNotNull(), fn.col("epoch")
+    is_held = (fn.col("leader_epoch") == of_epoch) | (~has_start & (fn.col("leader_epoch") < of_epoch))
+    overlap = fn.least(fn.col("last_offset") + 1, "high_watermark") - fn.greatest("base_offset", "begin")
+    held = fn.sum(fn.when(is_held & (overlap > 0), overlap).otherwise(0))
+    expected = fn.greatest(fn.col("high_watermark") - fn.col("begin"), fn.lit(0))
+    by_epoch = (
+        of_latest.join(known, on=list(PLACE), how="inner")
+        .groupBy(*known.columns)
+        .agg(held.alias("held"))
+        .withColumn("lost", fn.greatest(expected - fn.col("held"), fn.lit(0)))
+    )
+    by_start, most_without = fn.sum(fn.when(has_start, fn.col("lost"))), fn.max(fn.when(~has_start, fn.col("lost")))
+    lost = fn.coalesce(by_start, fn.lit(0)) + fn.coalesce(most_without, fn.lit(0))
+    row = by_epoch.groupBy(*PLACE).agg(lost.alias("lost"))
     row = row.groupBy(RUN).agg(fn.sum("lost").alias("committed_offsets_lost"))
-    known = row.where("committed_offsets_lost is not null")
-    return quantities_of(known, CHECK, {"committed_offsets_lost": "offsets"})
+    measured = row.where("committed_offsets_lost is not null")
+    return quantities_of(measured, CHECK, {"committed_offsets_lost": "offsets"})
 
 
 def quantities(batches: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:

@@ -7,7 +7,7 @@ definitions in checkers/kafka_log/divergence.py offset by offset.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import combinations, groupby, pairwise
 
 from harness.model import Observation
@@ -113,15 +113,24 @@ def truncated_below_high_watermark(batches: Sequence[LoggedBatch], seen: Sequenc
 
 
 def committed_offsets_lost(batches: Sequence[LoggedBatch], seen: Sequence[Observation]) -> int:
-    """How far the latest log ends, in each stored epoch, below the high watermark that was stored: the most of all."""
+    """How many offsets of each stored epoch the latest log lacks: their sum, and the most of those without a start."""
     logs = [log_of(node, batches) for node in {batch.node for batch in batches}]
     latest = max(logs, key=lambda log: (max(one.leader_epoch for one in log), end_of(log), log[0].node), default=[])
-    lost = [0]
-    for one in seen if latest else []:
-        epoch = json.loads(one.detail or "")["epoch"]
-        held = [batch.last_offset + 1 for batch in latest if batch.leader_epoch <= epoch]
-        lost.append((one.high_watermark or 0) - max([start_of(latest), *held]))
-    return max(lost)
+    highest: dict[int, tuple[int, int | None]] = {}
+    for one in sorted(seen, key=lambda one: (-(one.high_watermark or 0), one.time_ns, one.node)):
+        detail = json.loads(one.detail or "")
+        highest.setdefault(detail["epoch"], (one.high_watermark or 0, detail.get("start")))
+    with_start, without_start = [0], [0]
+    for epoch, (mark, start) in highest.items() if latest else ():
+        offsets = range(max(start or 0, start_of(latest)), mark)
+        epochs = (epoch,) if start is not None else range(epoch + 1)
+        lost = sum(not any(_has(batch, each, epochs) for batch in latest) for each in offsets)
+        (without_start if start is None else with_start).append(lost)
+    return sum(with_start) + max(without_start)
+
+
+def _has(batch: LoggedBatch, offset: int, epochs: Container[int]) -> bool:
+    return batch.base_offset <= offset <= batch.last_offset and batch.leader_epoch in epochs
 
 
 def corrupt_batches(batches: Sequence[LoggedBatch]) -> list[Found]:

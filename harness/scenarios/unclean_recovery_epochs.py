@@ -110,7 +110,8 @@ UR_08 = Scenario(
     story=recovered_by(3),
     bad=Side(
         on(reference={**BROKERS, "reference.last_written_epochs": "false"}),
-        shows=(logs_equal, log_end(40)),
+        shows=(logs_equal, log_end(40), committed_lost(15)),
+        never=(committed_lost(16),),
         breaks=LOSS,
         story=recovered_by(1),
     ),

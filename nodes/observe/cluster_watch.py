@@ -168,9 +168,9 @@ class ClusterWatch(ABC, Generic[V]):
             self._stored[node] = {_name(each): high_watermark for each, high_watermark in current.items()}
             self._compacted[node] = frozenset(_name(each) for each in compacted_in(data))
             for topic_partition, high_watermark in current.items() - last.items():
-                epoch = epoch_below(data, topic_partition, high_watermark)
-                if epoch is not None:
-                    self._observe(_committed(self._now_ns(), node, topic_partition, high_watermark, epoch))
+                below = epoch_below(data, topic_partition, high_watermark)
+                if below is not None:
+                    self._observe(_committed(self._now_ns(), node, topic_partition, high_watermark, *below))
             last |= current
             await asyncio.sleep(FILE_SECONDS)
 
@@ -179,7 +179,9 @@ def _name(partition: TopicPartition) -> str:
     return f"{partition[0]}-{partition[1]}"
 
 
-def _committed(now_ns: int, node: int, topic_partition: TopicPartition, high_watermark: int, epoch: int) -> Observation:
+def _committed(
+    now_ns: int, node: int, topic_partition: TopicPartition, high_watermark: int, epoch: int, start: int
+) -> Observation:
     topic, partition = topic_partition
-    detail = json.dumps({"topic": topic, "partition": partition, "epoch": epoch})
+    detail = json.dumps({"topic": topic, "partition": partition, "epoch": epoch, "start": start})
     return Observation(now_ns, node, HIGH_WATERMARKS, "committed", high_watermark=high_watermark, detail=detail)

@@ -1,7 +1,7 @@
 """Reads what a broker stores of its partitions: high watermarks, and how far each was compacted.
 
     read_high_watermarks(data)              # {("log", 0): 42}
-    epoch_below(data, ("log", 0), 42)       # 3: the leader epoch of offset 41
+    epoch_below(data, ("log", 0), 42)       # (3, 17): the leader epoch of offset 41, and its first offset
     compacted_in(data)                      # {("log", 0)}: compacted up to its active segment
 
 A broker writes `replication-offset-checkpoint` every replica.high.watermark.checkpoint.interval.ms, and on shutdown: a
@@ -17,7 +17,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from nodes.observe.log_batches import CLEANED, epoch_at, read_checkpoint, read_offsets
+from nodes.observe.log_batches import CLEANED, read_checkpoint, read_offsets
 
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 TopicPartition = tuple[str, int]
@@ -35,15 +35,15 @@ def read_high_watermarks(data: Path) -> dict[TopicPartition, int]:
     }
 
 
-def epoch_below(data: Path, topic_partition: TopicPartition, high_watermark: int) -> int | None:
-    """The epoch of the last offset below a high watermark; None if the partition's checkpoint does not have it."""
+def epoch_below(data: Path, topic_partition: TopicPartition, high_watermark: int) -> tuple[int, int] | None:
+    """The epoch of the last offset below a high watermark, and where it begins; None if no checkpoint has it."""
     topic, partition = topic_partition
     try:
         epochs = read_checkpoint(data / f"{topic}-{partition}" / "leader-epoch-checkpoint")
     except OSError:
         return None
-    epoch = epoch_at(epochs, high_watermark - 1)
-    return None if epoch == -1 else epoch
+    before = [entry for entry in epochs or () if entry[0] < high_watermark]
+    return (before[-1][1], before[-1][0]) if before else None
 
 
 def compacted_in(data: Path) -> frozenset[TopicPartition]:

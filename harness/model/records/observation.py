@@ -26,7 +26,8 @@ Kind = Literal[
     "fetch-failed",  # log: the broker could not append what it fetched; `detail` is JSON, {"topic": "t",
     # "partition": 0, "offset": 16}, where offset is the one that it had fetched from
     "committed",  # replication-offset-checkpoint: a partition is committed up to `high_watermark`, exclusive; `detail`
-    # is JSON, {"topic": "log", "partition": 0, "epoch": 3}, where epoch is that of the last committed offset
+    # is JSON, {"topic": "log", "partition": 0, "epoch": 3, "start": 17}, where epoch is that of the last committed
+    # offset, and start the first offset of this epoch
     "started",  # process: the node's process was started
     "stopped",  # process: the node's process ended as the run requested (`detail` is how)
     "exited",  # process: the node's process ended without a request (`detail` is how and, if its log says so, why)

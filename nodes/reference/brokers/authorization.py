@@ -5,8 +5,9 @@
     values = refusal(client, frame, image)                     # None: it may
     visible(client, frame, image, values)                      # without the topics that it may not describe
 
-A client that does not authenticate is a super user, as other brokers and the controller are: brokers have no listener
-of their own for users. A user may send what TO_CLUSTER and OPEN have; nobody else may do more than that.
+A client that does not authenticate is a super user, like other brokers and the controller: there is no listener that is
+for users alone. A user may send the requests of OPEN, and those of TO_CLUSTER as far as the ACLs allow it; any other
+request closes the connection.
 
 Contains decisions about requests. What an ACL says is in core/records/acls.py. Sources: KIP-43, KIP-152 (SASL), KIP-11
 (authorization), KAFKA-20098 (ElectLeaders, GetReplicaLogInfo).

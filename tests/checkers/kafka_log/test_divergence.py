@@ -59,9 +59,12 @@ def claimed(high_watermark: int, voters: int = 3) -> list[Observation]:
     return [*started, Observation(1, 1, "describe-quorum", "claim", epoch=1, high_watermark=high_watermark)]
 
 
-def on_file(node: int, high_watermark: int, epoch: int, time_ns: int = 2, partition: int = 0) -> Observation:
-    """A broker had stored a high watermark; the last offset below it has this epoch."""
-    detail = json.dumps({"topic": TOPIC, "partition": partition, "epoch": epoch})
+def on_file(
+    node: int, high_watermark: int, epoch: int, time_ns: int = 2, partition: int = 0, start: int | None = None
+) -> Observation:
+    """A broker had stored a high watermark; the last offset below it has this epoch, which began at start."""
+    of_epoch = {"epoch": epoch} if start is None else {"epoch": epoch, "start": start}
+    detail = json.dumps({"topic": TOPIC, "partition": partition, **of_epoch})
     return Observation(
         time_ns, node, "replication-offset-checkpoint", "committed", high_watermark=high_watermark, detail=detail
     )
@@ -216,7 +219,16 @@ LOST = {
     "an empty replica leads": (logs("3:0", "3:0"), [on_file(3, 100, 1), on_file(3, 90, 1)], 100),
     "a longer log of an earlier epoch": (logs("1:0-49 3:50", "1:0-99"), [on_file(2, 100, 1)], 50),
     "retention deleted it": (logs("1:7-9"), [on_file(1, 5, 1)], 0),
-}
+    "all that was of a later epoch": (
+        logs("1:0-39", "1:0-39"),
+        [on_file(1, 25, 1, start=0), on_file(2, 30, 2, 3, start=25), on_file(2, 40, 2, start=25)],
+        15,
+    ),
+    "the end of two epochs": (
+        logs("1:0-9 3:10-11", "1:0-9"), [on_file(1, 12, 1, start=0), on_file(2, 20, 2, start=12)], 10,
+    ),
+    "what retention deleted is not": (logs("1:7-9 3:10"), [on_file(1, 5, 1, start=0), on_file(2, 12, 2, start=5)], 5),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", LOST)
@@ -261,7 +273,8 @@ def random_marks(source: random.Random, partition: int, batches: list[LoggedBatc
         known = source.choice(batches) if batches else LoggedBatch(0, TOPIC, partition, 0, 0, 1, 0)
         epoch = max(0, known.leader_epoch + source.choice([0, 0, 0, 0, 1, -1]))
         mark = max(1, source.randint(known.base_offset, known.last_offset) + source.choice([1, 1, 1, 1, 3]))
-        marks.append(on_file(source.randint(1, 3), mark, epoch, time_ns, partition))
+        start = source.choice([None, max(0, min(known.base_offset, mark - 1) - source.choice([0, 0, 1]))])
+        marks.append(on_file(source.randint(1, 3), mark, epoch, time_ns, partition, start))
     return marks
 
 

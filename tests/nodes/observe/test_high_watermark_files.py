@@ -47,10 +47,12 @@ def test_invalid_checkpoint_has_no_high_watermarks(tmp_path: Path, content: str 
     assert read_high_watermarks(tmp_path) == {}
 
 
-@pytest.mark.parametrize(("high_watermark", "epoch"), [(1, 0), (40, 0), (41, 4), (99, 4)])
-def test_epoch_below_is_that_of_the_last_offset_below(tmp_path: Path, high_watermark: int, epoch: int) -> None:
+@pytest.mark.parametrize(("high_watermark", "below"), [(1, (0, 0)), (40, (0, 0)), (41, (4, 40)), (99, (4, 40))])
+def test_epoch_below_is_that_of_the_last_offset_below(
+    tmp_path: Path, high_watermark: int, below: tuple[int, int]
+) -> None:
     write(tmp_path, HIGH_WATERMARKS)
-    assert epoch_below(tmp_path, ("log", 0), high_watermark) == epoch
+    assert epoch_below(tmp_path, ("log", 0), high_watermark) == below
 
 
 def test_epoch_below_is_unknown_if_no_checkpoint_has_it(tmp_path: Path) -> None:
@@ -93,8 +95,8 @@ def test_every_change_of_a_high_watermark_is_observed_including_a_decrease(tmp_p
     assert observed == [
         (2, "replication-offset-checkpoint", "committed", high_watermark, json.dumps(detail))
         for high_watermark, detail in (
-            (42, {"topic": "log", "partition": 0, "epoch": 4}),
-            (44, {"topic": "log", "partition": 0, "epoch": 4}),
-            (39, {"topic": "log", "partition": 0, "epoch": 0}),
+            (42, {"topic": "log", "partition": 0, "epoch": 4, "start": 40}),
+            (44, {"topic": "log", "partition": 0, "epoch": 4, "start": 40}),
+            (39, {"topic": "log", "partition": 0, "epoch": 0, "start": 0}),
         )
     ]
