@@ -118,9 +118,12 @@ class Server:
     async def _close(self) -> None:
         await self._peers.close()
         await self._brokers_logs.close()
-        if self._broker is not None:
-            await self._broker.close()
-        self._disk.close()
+        try:
+            if self._broker is not None:
+                await self._broker.close()
+            self._disk.close()
+        except OSError as error:
+            raise self._disk_failure(error) from error
 
     def _stop(self) -> None:
         """Begin the graceful shutdown: the broker's first, then that of the quorum's node."""
@@ -128,8 +131,11 @@ class Server:
             self._stopping = asyncio.create_task(self._shut_down())
 
     async def _shut_down(self) -> None:
-        if self._broker is not None:
-            await self._broker.shut_down()
+        try:
+            if self._broker is not None:
+                await self._broker.shut_down()
+        except OSError as error:
+            self._fail(self._disk_failure(error))
         self._step(Stopping())
 
     def _step(self, event: Event) -> None:
@@ -138,7 +144,7 @@ class Server:
             if not self._halted.done():
                 self._handle(event)
         except OSError as error:
-            self._fail(EnvironmentFailure(f"writing to {self._config.directory}: {error.strerror}"))
+            self._fail(self._disk_failure(error))
         except Exception as defect:
             self._fail(defect)
             raise
@@ -151,6 +157,9 @@ class Server:
         if self._broker is not None:
             self._broker.metadata_changed()
         self._set_timer()
+
+    def _disk_failure(self, error: OSError) -> EnvironmentFailure:
+        return EnvironmentFailure(f"writing to {self._config.directory}: {error.strerror}")
 
     def _fail(self, reason: Exception) -> None:
         """End the process: the checks would attribute the behaviour of a half-dead node to the protocol."""

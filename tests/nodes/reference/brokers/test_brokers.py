@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
 )
 from kio.schema.errors import ErrorCode
 
+from harness.model.errors import EXIT_INTERNAL
 from nodes.observe.brokers.metadata import REQUEST
 from nodes.reference.brokers.shell import CLEAN_SHUTDOWN
 from nodes.wire import codec
@@ -111,6 +112,15 @@ def test_a_broker_that_is_asked_to_stop_is_relieved_first(brokers: Brokers) -> N
     brokers.start(1)
     brokers.all_live()
     assert not marker.exists()
+
+
+@pytest.mark.parametrize("name", [CLEAN_SHUTDOWN, "recovery-point-offset-checkpoint.tmp"])
+def test_a_broker_that_cannot_write_at_its_end_says_so_in_one_line(brokers: Brokers, name: str) -> None:
+    with_topic(brokers)
+    (brokers.directory / "1" / name).mkdir()
+    assert brokers.stop(1) == EXIT_INTERNAL
+    assert brokers.log(1).read_text().endswith(f"writing to {brokers.directory / '1'}: Is a directory\n")
+    assert "Traceback" not in brokers.log(1).read_text()
 
 
 @pytest.mark.parametrize("brokers", [{"nodes": 4, "reference.eligible_leader_replicas": "false"}], indirect=True)
