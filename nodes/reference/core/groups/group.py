@@ -281,6 +281,7 @@ class Group:
         if self._deadline_ms > now_ms:
             return
         if self.state is COMPLETING:
+            self._deadline_ms = NEVER_MS  # if all have synced, only the records are waited for
             for member_id in [each for each, member in self._members.items() if member.syncing is None]:
                 self._remove(member_id, "has not synced")
         elif self._delay.has_grown and self._delay.left_ms:

@@ -159,6 +159,17 @@ def test_assignments_that_are_stored_too_late_reach_nobody() -> None:
     assert {clients.replies[each].generation for each in (again, newcomer)} == {2}  # type: ignore[union-attr]
 
 
+def test_assignments_may_take_longer_to_store_than_members_to_sync() -> None:
+    clients = Clients(commits_at_once=False)
+    only = clients.new_id()
+    clients.send(joining(only))
+    waiting = clients.send(messages.SyncGroup(member(1, only), {only: b"a"}))
+    clients.after(2 * REBALANCE_MS)
+    assert clients.coordinator.deadline_ms > clients.now_ms
+    clients.commit_append()
+    assert clients.replies[waiting] == messages.SyncResponse(ErrorCode.none, "consumer", "range", b"a")
+
+
 def test_a_protocol_that_all_have_is_chosen_by_votes() -> None:
     clients = Clients()
     preferences = [("a", "b"), ("b", "c", "a"), ("b", "a")]
