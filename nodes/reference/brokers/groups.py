@@ -79,7 +79,8 @@ class Groups:
             self._step(events.Resigned(index))
         for index, term in sorted(led.items()):
             if before.get(index) != term:
-                self._step(events.Elected(index, self._partitions.records(TopicPartition(OFFSETS_TOPIC, index))))
+                records = self._partitions.records(TopicPartition(OFFSETS_TOPIC, index))
+                self._step(events.Elected(index, len(partitions), records))
 
     async def values(
         self, frame: codec.RequestFrame, listener: str, client_host: str, image: Image

@@ -80,6 +80,7 @@ class GroupCoordinator:
         self._settings = settings
         self._context = Context(settings, new_id, now_ms)
         self._partitions: dict[int, _Coordinated] = {}
+        self._count = settings.partitions  # of the offsets' topic, which may have others than it would get now
 
     @property
     def deadline_ms(self) -> int:
@@ -90,7 +91,8 @@ class GroupCoordinator:
         """Handle one event; the caller carries out the returned effects in order."""
         self._context.now_ms = max(now_ms, self._context.now_ms)
         match event:
-            case Elected(partition, records):
+            case Elected(partition, partitions, records):
+                self._count = partitions
                 self._resign(partition)
                 self._partitions[partition] = self._loaded(partition, records)
             case Resigned(partition):
@@ -137,7 +139,7 @@ class GroupCoordinator:
     def _arrived(self, request_id: RequestId, request: Request) -> None:
         """Handle a request about one group."""
         name = _group_of(request)
-        partition = partition_of(name, self._settings.partitions)
+        partition = partition_of(name, self._count)
         here = self._partitions.get(partition)
         if here is None:
             self._context.reply(request_id, failed(request, ErrorCode.not_coordinator))

@@ -23,9 +23,11 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Elected:
-    """The broker leads this partition of the offsets' topic in a new epoch; records are all that its log has."""
+    """The broker leads this partition of the offsets' topic, which has so many, in a new epoch; records are all that
+    its log has."""
 
     partition: int
+    partitions: int
     records: Iterable[Record]
 
 

@@ -43,7 +43,7 @@ class Clients:
 
     def elect(self) -> None:
         """The broker is elected, with what the log has."""
-        self.handle(Elected(self.partition, list(self.log)))
+        self.handle(Elected(self.partition, self.settings.partitions, list(self.log)))
 
     def resign(self) -> None:
         """The broker leads the partition no more."""

@@ -9,6 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from nodes.reference.core.groups import messages
 from nodes.reference.core.groups.coordinator import partition_of
+from nodes.reference.core.groups.events import Elected
 from nodes.reference.core.groups.messages import NO_GENERATION, GroupState
 from nodes.reference.core.groups.settings import GroupSettings
 from tests.nodes.reference.groups.clients import (
@@ -266,6 +267,12 @@ def test_the_next_coordinator_knows_the_members_and_the_offsets() -> None:
         assert clients.ask(messages.Heartbeat(member(generation, each))).error is ErrorCode.none
     clients.after(SESSION_MS)
     assert clients.describe().state is GroupState.EMPTY
+
+
+def test_the_topic_of_the_offsets_may_have_another_number_of_partitions_than_is_configured() -> None:
+    clients = Clients(GroupSettings(partitions=50))
+    clients.handle(Elected(partition_of(GROUP, 3), 3, []))
+    assert clients.ask(commit(NO_GENERATION, "", 5)).errors == {T_0: ErrorCode.none}
 
 
 def test_only_an_empty_group_is_deleted_with_its_offsets() -> None:
