@@ -125,7 +125,7 @@ SWITCHES: Final[Mapping[str, Key]] = MappingProxyType(
         "users": Key(
             BrokerConfig,
             "users",
-            "users who may authenticate by SASL/PLAIN, and to whom access control lists apply",
+            "users for tests, with SASL/PLAIN and access control lists; plans and reports show the passwords",
             is_users=True,
         ),
         "high_watermark_needs_min_isr": Key(
