@@ -20,6 +20,7 @@ from nodes.proxy.rules import RuleBook
 from nodes.proxy.server import Proxy
 
 BUSY_SECONDS = 0.5
+OWN_ADDRESS = "127.93.0.1"  # no other process takes a port of it between two connections of a test
 
 
 class ForwardingListener:
@@ -76,7 +77,7 @@ def test_probe_waits_until_a_busy_proxy_has_accepted_its_connection() -> None:
 
 def test_open_connection_stays_accepted_when_an_earlier_one_with_its_endpoint_is_forgotten() -> None:
     async def use(proxy: Proxy, endpoint: Endpoint) -> None:
-        first = socket.create_connection(endpoint)
+        first = socket.create_connection(endpoint, source_address=(OWN_ADDRESS, 0))
         peer = first.getsockname()
         assert await proxy.accepted_among([peer], PROBE_SECONDS) == [peer]
         earlier = proxy._accepted[peer]
