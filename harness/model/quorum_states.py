@@ -49,6 +49,7 @@ class Cause(Enum):
     MAJORITY_OF_VOTES = "a majority granted the vote"
     CHECK_QUORUM = "no majority fetched in time"
     SHUTDOWN = "graceful shutdown"
+    REASSIGNED = "the voters are about to be without the leader"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,7 @@ KIP_595 = TransitionTable(
         Transition(_C, Cause.LEADER_DISCOVERED, _F, "same or higher", "missing in KIP-595, added by KIP-996"),
         Transition(_L, Cause.HIGHER_EPOCH, _U, "higher"),
         Transition(_L, Cause.SHUTDOWN, _R, "same"),
+        Transition(_L, Cause.REASSIGNED, _R, "same", "KIP-642: the leader is the last voter to be removed"),
         Transition(_L, Cause.CHECK_QUORUM, _R, "same", "KAFKA-15489, from 3.7"),
         Transition(_L, Cause.LEADER_DISCOVERED, _F, "higher", "QuorumState: a leader learns of a later one at once"),
         Transition(_F, Cause.HIGHER_EPOCH, _U, "higher"),
@@ -140,6 +142,7 @@ KIP_996 = TransitionTable(
         Transition(_C, Cause.LEADER_DISCOVERED, _F, "same or higher"),
         Transition(_L, Cause.HIGHER_EPOCH, _U, "higher"),
         Transition(_L, Cause.SHUTDOWN, _R, "same"),
+        Transition(_L, Cause.REASSIGNED, _R, "same", "KIP-642: the leader is the last voter to be removed"),
         Transition(_L, Cause.CHECK_QUORUM, _R, "same", "KAFKA-15489"),
         Transition(_L, Cause.LEADER_DISCOVERED, _F, "higher", "QuorumState: a leader learns of a later one at once"),
         Transition(_F, Cause.HIGHER_EPOCH, _U, "higher"),
@@ -155,6 +158,9 @@ OBSERVER = TransitionTable(
     "observers (every version)",
     (
         Transition(_U, Cause.HIGHER_EPOCH, _U, "higher"),
+        Transition(
+            _U, Cause.VOTE_GRANTED, _U, "same", "where voters change: a node may vote before it knows (KIP-853)"
+        ),
         Transition(_U, Cause.LEADER_DISCOVERED, _F, "same or higher"),
         Transition(_F, Cause.HIGHER_EPOCH, _U, "higher"),
         Transition(_F, Cause.FETCH_TIMEOUT, _U, "same"),

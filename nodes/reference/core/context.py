@@ -1,4 +1,4 @@
-"""The state that the parts of a node share: the time of the current event, the log, and the list of effects.
+"""The state that the parts of a node share: the time of the event, the log and its voters, and the list of effects.
 
 Contains no protocol decisions.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nodes.reference.core.events import Draw, Effect, Note
+from nodes.reference.core.events import AppendLog, Draw, Effect, Note, TruncateLog
 from nodes.reference.core.records.applied import AppliedMetadata
 from nodes.reference.core.records.log import Log
 from nodes.reference.core.settings import NodeSettings
+from nodes.reference.core.voters import Voters
 
 
 @dataclass(slots=True)
@@ -20,6 +21,7 @@ class Context:
     settings: NodeSettings
     draw: Draw
     log: Log
+    voters: Voters
     wall_offset_ms: int = 0
     now_ms: int = 0
     turn: int = 0  # counts events, and so orders those within one millisecond
@@ -29,6 +31,18 @@ class Context:
     def emit(self, effect: Effect) -> None:
         """Add an effect after all previous ones."""
         self.effects.append(effect)
+
+    def append(self, data: bytes) -> None:
+        """Append complete batches to the log."""
+        self.log.append(data)
+        self.voters.appended(data)
+        self.emit(AppendLog(data))
+
+    def truncate(self, offset: int) -> None:
+        """Truncate the log to the batches that end at or before offset."""
+        remaining_bytes = self.log.truncate(offset)
+        self.voters.truncated()
+        self.emit(TruncateLog(remaining_bytes))
 
     def note(self, text: str, logger: str = "KafkaRaftClient") -> None:
         """Add a log line."""

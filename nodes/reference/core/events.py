@@ -19,12 +19,25 @@ RequestId = int
 
 
 @dataclass(frozen=True, slots=True)
+class Assignment:
+    """Who votes, ordered by id, and who will when a reassignment ends; target is None without one (KIP-642)."""
+
+    current: tuple[int, ...]
+    target: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Election:
-    """The durable election state: the epoch, its leader if known, and the node's vote in it."""
+    """The durable election state: the epoch, its leader if known, and the node's vote in it.
+
+    assignment is that of the latest committed record below applied_offset; None if none was committed.
+    """
 
     epoch: int = 0
     leader_id: int | None = None
     voted_id: int | None = None
+    applied_offset: int = 0
+    assignment: Assignment | None = None
 
 
 @dataclass(frozen=True, slots=True)

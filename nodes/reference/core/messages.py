@@ -16,6 +16,9 @@ from nodes.reference.core.controller.messages import ControllerRequest, Controll
 NO_NODE = -1
 """Kafka's id of an unknown leader."""
 
+NOT_FOLLOWER = ErrorCode.inconsistent_voter_set
+"""KIP-642's error for a Fetch of a node that votes no more; no release of Kafka has it, so one of the same meaning."""
+
 
 @dataclass(frozen=True, slots=True)
 class VoteRequest:
@@ -130,6 +133,22 @@ class AlterResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class ReassignRequest:
+    """Requests that the quorum's voters become these; None cancels the reassignment (KIP-642)."""
+
+    voters: tuple[int, ...] | None
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignResponse:
+    """Whether the target is committed; the voters change afterwards. reason is the message of an error."""
+
+    error: ErrorCode
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ReadRequest:
     """A client's read of all configs of some resources."""
 
@@ -162,7 +181,10 @@ class ReplicaProgress:
 
 @dataclass(frozen=True, slots=True)
 class DescribeQuorumResponse:
-    """The leader's description of the quorum; other nodes return an error only."""
+    """The leader's description of the quorum; other nodes return an error only.
+
+    target is that of the ongoing reassignment; None without one.
+    """
 
     error: ErrorCode
     leader_id: int
@@ -170,6 +192,7 @@ class DescribeQuorumResponse:
     high_watermark: int = -1
     voters: tuple[ReplicaProgress, ...] = ()
     observers: tuple[ReplicaProgress, ...] = ()
+    target: tuple[ReplicaProgress, ...] | None = None
 
 
 Request = (
@@ -178,6 +201,7 @@ Request = (
     | EndQuorumEpochRequest
     | FetchRequest
     | AlterRequest
+    | ReassignRequest
     | ReadRequest
     | DescribeQuorumRequest
     | ControllerRequest
@@ -187,6 +211,7 @@ Response = (
     | EpochResponse
     | FetchResponse
     | AlterResponse
+    | ReassignResponse
     | ReadResponse
     | DescribeQuorumResponse
     | ControllerResponse

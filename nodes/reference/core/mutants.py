@@ -65,6 +65,10 @@ Mutant = Literal[
     "torn-tail-kept",
     "log-end-committed-on-restart",
     "log-not-replayed-on-restart",
+    "voters-change-when-committed",
+    "voters-kept-after-truncation",
+    "voters-changed-before-own-record",
+    "reassignment-acknowledged-early",
 ]
 
 
@@ -287,6 +291,26 @@ MUTANTS: Mapping[Mutant, MutantInfo] = {
     "log-not-replayed-on-restart": MutantInfo(
         "A restart takes the log as applied, but the registers are empty.",
         "etcd's postmortem of the data inconsistency in 3.5: an applied index without its data",
+    ),
+    "voters-change-when-committed": MutantInfo(
+        "A node acts on a voter assignment once it is committed, not once it is in its log.",
+        "KIP-642, Reassignment Algorithm, step 4; etcd's Raft applies changes of members so",
+        "RA-11",
+    ),
+    "voters-kept-after-truncation": MutantInfo(
+        "A node that truncates a voter assignment keeps its voters.",
+        "KIP-642, Reassignment Algorithm; Kafka 3.9 to 4.3 (docs/findings)",
+        "RA-12",
+    ),
+    "voters-changed-before-own-record": MutantInfo(
+        "A new leader changes the voters before it has committed a record of its epoch.",
+        "Ongaro's correction of single-server changes, raft-dev, July 2015",
+        "RA-18",
+    ),
+    "reassignment-acknowledged-early": MutantInfo(
+        "A reassignment is acknowledged when it is appended.",
+        "KIP-642, AlterPartitionReassignments Request Handling, step 4",
+        "RA-07",
     ),
 }
 """What each mutant does, by name; the order is that of Mutant."""

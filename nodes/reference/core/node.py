@@ -42,6 +42,8 @@ from nodes.reference.core.messages import (
     FetchResponse,
     ReadRequest,
     ReadResponse,
+    ReassignRequest,
+    ReassignResponse,
     Response,
     VoteRequest,
     VoteResponse,
@@ -64,6 +66,7 @@ from nodes.reference.core.roles.states import (
     VoteSeeker,
 )
 from nodes.reference.core.settings import NEVER_MS, NodeSettings
+from nodes.reference.core.voters import Voters
 
 
 class Node:
@@ -73,7 +76,9 @@ class Node:
         self, settings: NodeSettings, stored: Stored, draw: Draw, now_ms: int, wall_offset_ms: int = 0
     ) -> None:
         self._settings = settings
-        self._context = Context(settings, draw, Log(stored.log), wall_offset_ms, now_ms)
+        log = Log(stored.log)
+        self._context = Context(settings, draw, log, Voters(settings, log, stored), wall_offset_ms, now_ms)
+        self._voters = self._context.voters
         self._quorum = Quorum(self._context, stored.election)
         self._elections = Elections(self._context, self._quorum)
         self._following = Following(self._context, self._quorum)
@@ -113,6 +118,11 @@ class Node:
     def metadata(self) -> AppliedMetadata:
         """The metadata that is committed as far as this node knows, for reading."""
         return self._context.metadata
+
+    @property
+    def voters(self) -> Voters:
+        """Who votes according to the log, for reading."""
+        return self._voters
 
     @property
     def log(self) -> Log:
@@ -160,6 +170,9 @@ class Node:
                 self._leave_leadership()
             else:
                 self._leadership.advance()
+                if self._leadership.steps_down:
+                    self._resign(Cause.REASSIGNED)
+        self._quorum.persist_voters()
         self._send_requests()
         self._halt_if_done()
 
@@ -196,6 +209,8 @@ class Node:
                 self._fetch_arrived(event, request)
             case AlterRequest() as request:
                 self._write_arrived(request_id, request)
+            case ReassignRequest() as request:
+                self._reassign_arrived(request_id, request)
             case ReadRequest() as request:
                 self._read_arrived(request_id, request)
             case DescribeQuorumRequest():
@@ -234,6 +249,13 @@ class Node:
             self._reply(request_id, AlterResponse(ErrorCode.none))
         else:
             self._leadership.write(request_id, request)
+
+    def _reassign_arrived(self, request_id: RequestId, request: ReassignRequest) -> None:
+        if self._leadership is None:
+            reason = self._not_controller_reason()
+            self._reply(request_id, ReassignResponse(ErrorCode.not_leader_or_follower, reason))
+        else:
+            self._leadership.reassign(request_id, request)
 
     def _control_arrived(self, request_id: RequestId, request: ControllerRequest) -> None:
         if self._leadership is None:
@@ -290,11 +312,11 @@ class Node:
             case Unattached():
                 self._look_for_leader()
             case Follower(leader_id=leader_id):
-                self._send_to([voter for voter in self._settings.others if voter == leader_id])
+                self._send_to([] if leader_id == self._settings.node_id else [leader_id])
             case Prospective() | Candidate() as state:
                 if self._may_still_win(state):
                     self._send_to(
-                        [voter for voter in self._settings.others if voter not in state.granted | state.rejected]
+                        [voter for voter in self._voters.others if voter not in state.granted | state.rejected]
                     )
             case Leader():
                 self._announce_leadership()
@@ -303,8 +325,8 @@ class Node:
 
     def _look_for_leader(self) -> None:
         """KIP-996: an Unattached node fetches from a random voter. Before it, only observers did."""
-        if self._settings.pre_vote or not self._settings.is_voter:
-            peer = self._requests.ready_among(self._settings.others)
+        if self._settings.pre_vote or not self._voters.is_voter:
+            peer = self._requests.ready_among(self._voters.others)
             if peer is not None:
                 self._requests.send(peer, self._following.request())
 
@@ -340,7 +362,7 @@ class Node:
 
     def _may_still_win(self, state: VoteSeeker) -> bool:
         is_backing_off = isinstance(state, Candidate) and state.is_backing_off
-        return not is_backing_off and len(self._settings.voters) - len(state.rejected) >= self._settings.majority
+        return not is_backing_off and len(self._voters.ids) - len(state.rejected) >= self._voters.majority
 
     def _leave_leadership(self) -> None:
         """Check Quorum failed: resign, or start an election as KIP-595 says."""

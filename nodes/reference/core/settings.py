@@ -17,12 +17,18 @@ Counted = Literal["requests", "responses"]
 CandidateBackoff = Literal["remaining", "exponential"]
 ProspectiveFollows = Literal["any-response", "unknown-leader", "begin-quorum"]
 LeaderWithoutMajority = Literal["resigns", "new-election"]
+VoterChanges = Literal["none", "kip-642"]
+NonVoterVotes = Literal["grant", "campaign", "reject"]
+Promotion = Literal["caught-up-first", "in-order"]
 
 READ_MODES: tuple[str, ...] = get_args(ReadMode)
 COUNTED: tuple[str, ...] = get_args(Counted)
 CANDIDATE_BACKOFFS: tuple[str, ...] = get_args(CandidateBackoff)
 PROSPECTIVE_FOLLOWS: tuple[str, ...] = get_args(ProspectiveFollows)
 LEADERS_WITHOUT_MAJORITY: tuple[str, ...] = get_args(LeaderWithoutMajority)
+VOTER_CHANGES: tuple[str, ...] = get_args(VoterChanges)
+NON_VOTER_VOTES: tuple[str, ...] = get_args(NonVoterVotes)
+PROMOTIONS: tuple[str, ...] = get_args(Promotion)
 
 READINGS: Mapping[str, Mapping[str, Any]] = {
     "kip": {
@@ -56,8 +62,8 @@ NEVER_MS = 2**62
 class NodeSettings:
     """A node's settings; they do not change while it runs.
 
-    voters are the members of the quorum, ordered by id; a node that is not among them is an observer. endpoints
-    (host:port by id) are used in log lines only.
+    voters are the configured members of the quorum, ordered by id, until the log says otherwise (core.voters); a node
+    that is not among them is an observer. endpoints (host:port by id) are used in log lines only.
 
     candidate_backoff: what a rejected Candidate waits for before it becomes Prospective. "remaining" is the rest of its
     election timeout (KAFKA-18345); "exponential" is KIP-996's binary exponential back-off (PV-13). Without Pre-Vote it
@@ -78,15 +84,27 @@ class NodeSettings:
     new_disk_votes: false is KIP-996's proposal for lost disks (PV-32). A voter that starts with an empty disk grants
     no vote to a log with records until it has caught up with a leader. A restart forgets this.
 
+    non_voter_votes: what a voter does with a vote request of a node that does not vote according to its own log, where
+    voters change (RA-14). "grant" ignores that, as Raft does; "campaign" rejects it and starts an election, as KIP-642
+    says; "reject" only rejects it.
+
     not_leader_names_leader: the error response to DescribeQuorum names the leader and its epoch (KIP-595, DQ-01).
+
+    promotion: which new voter a reassignment adds first (RA-02). "caught-up-first": any that has caught up. "in-order":
+    the one with the lowest id, once it has.
 
     prospective_follows: which messages of its own epoch return a Prospective to its leader (PV-37). "any-response" that
     names the leader (KIP-996); a granted vote is counted instead, or no failed leader could be replaced.
     "unknown-leader": any, but only if it knew no leader (Kafka 4.3.1). "begin-quorum": only the leader's own requests
     and its responses to fetches (KIP-996's rejected first solution).
 
+    removed_voters_campaign: a voter that a record removes starts elections until it knows that the record is committed
+    (Raft's thesis, 4.2.2). False is KIP-642's text.
+
     starts_as_prospective: a voter that restarts with a vote for itself asks for pre-votes first (PV-41), where Kafka
     starts it as Candidate.
+
+    voter_changes: "none" for a quorum whose voters are configured, or the way to change them, "kip-642".
 
     controller: the settings of the controller of brokers, on quorums that have them.
 
@@ -106,9 +124,13 @@ class NodeSettings:
     end_quorum_grants: bool = False
     leader_without_majority: LeaderWithoutMajority = "resigns"
     new_disk_votes: bool = True
+    non_voter_votes: NonVoterVotes = "grant"
     not_leader_names_leader: bool = True
+    promotion: Promotion = "caught-up-first"
     prospective_follows: ProspectiveFollows = "any-response"
+    removed_voters_campaign: bool = True
     starts_as_prospective: bool = False
+    voter_changes: VoterChanges = "none"
     fetch_timeout_ms: int = FETCH_TIMEOUT_MS
     election_timeout_ms: int = 1000
     election_backoff_max_ms: int = 1000
@@ -131,25 +153,9 @@ class NodeSettings:
         return self.mutant == mutant
 
     @property
-    def is_voter(self) -> bool:
-        """Whether this node may vote and lead."""
-        return self.node_id in self.voters
-
-    @property
-    def may_campaign(self) -> bool:
-        """Whether this node starts elections."""
-        return self.is_voter or self.has("observer-campaigns")
-
-    @property
-    def others(self) -> tuple[int, ...]:
-        """The other voters."""
-        return tuple(voter for voter in self.voters if voter != self.node_id)
-
-    @property
-    def majority(self) -> int:
-        """How many voters are a majority."""
-        half = len(self.voters) // 2
-        return half if self.has("half-is-a-majority") else half + 1
+    def changes_voters(self) -> bool:
+        """Whether the log says who votes."""
+        return self.voter_changes != "none"
 
     @property
     def check_quorum_timeout_ms(self) -> int:

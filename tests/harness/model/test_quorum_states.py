@@ -107,6 +107,9 @@ KIP_996_TEXT = [
 ]
 
 LEADER_DEPARTURES = {
+    (L, Cause.REASSIGNED, R): Departure(
+        "same", "KIP-642: the leader is the last voter to be removed; the KIPs precede it"
+    ),
     (L, Cause.CHECK_QUORUM, R): Departure("same", "Check Quorum, KAFKA-15489: Kafka 3.7; the lists omit it"),
     (L, Cause.LEADER_DISCOVERED, F): Departure(
         "higher", "QuorumState.transitionToFollower: a leader that learns of a later leader follows it at once"

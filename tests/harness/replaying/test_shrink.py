@@ -228,6 +228,7 @@ def test_run_that_passed_is_refused(tmp_path: Path) -> None:
     assert "expected a checked run with a broken guarantee" in result.messages[0]
 
 
+@pytest.mark.slow
 @pytest.mark.netns
 @pytest.mark.spark
 @pytest.mark.timeout(400)

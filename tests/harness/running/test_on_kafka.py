@@ -57,6 +57,7 @@ def severities(verdict: dict[str, Any]) -> set[str]:
     return {finding["severity"] for finding in verdict["findings"]}
 
 
+@pytest.mark.slow
 @on_a_cluster
 def test_rejoining_follower_deposes_the_leader_of_kafka_3_9_and_not_of_the_newest_4(tmp_path: Path) -> None:
     versions = reproduced(tmp_path, "PV-01")["versions"]
@@ -150,6 +151,7 @@ def test_cluster_without_transaction_epochs_is_refused_in_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @on_a_cluster
 def test_records_lost_by_an_unclean_election_are_found(tmp_path: Path) -> None:
     verdict = run_plan("unclean", tmp_path, EXIT_INVALID)
@@ -192,6 +194,7 @@ def test_transactions_of_fenced_producers_have_no_effect(tmp_path: Path) -> None
     assert [row for row in ends if row["type"] == "ok"] == []
 
 
+@pytest.mark.slow
 @on_a_cluster
 def test_unclean_elections_under_kip_101_leave_different_records_at_an_offset(tmp_path: Path) -> None:
     verdict = run_plan("zookeeper", tmp_path, EXIT_INVALID)

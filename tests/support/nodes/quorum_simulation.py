@@ -15,10 +15,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.model.quorum_states import START_STATES, State
+from harness.model.quorum_states import START_STATES, State, TransitionTable
 from nodes.reference.core import events
-from nodes.reference.core.messages import AlterRequest, AlterResponse, Change, ReadRequest, ReadResponse
+from nodes.reference.core.events import Assignment
+from nodes.reference.core.messages import (
+    AlterRequest,
+    AlterResponse,
+    Change,
+    ReadRequest,
+    ReadResponse,
+    ReassignRequest,
+)
 from nodes.reference.core.node import Node
+from nodes.reference.core.records.control import assignments_in
+from nodes.reference.core.roles.state_machine import table_of
 from nodes.reference.core.roles.states import Leader
 from nodes.reference.core.settings import NodeSettings
 
@@ -170,6 +180,14 @@ class Simulation:
         """A client's read."""
         return self.invoke(node_id, ReadRequest((key,)))
 
+    def reassign(self, node_id: int, *voters: int) -> Operation:
+        """A client's request that these nodes become the voters; without nodes, that the reassignment is cancelled."""
+        return self.invoke(node_id, ReassignRequest(voters or None, 5_000))
+
+    def assignments(self, node_id: int) -> list[Assignment]:
+        """The voter assignments in the log of a live node."""
+        return [assignment for _, assignment in assignments_in(self.node(node_id).log.read_from(0))]
+
     def invoke(self, node_id: int, request: Any) -> Operation:
         """Any client's request."""
         operation = Operation(self.now_ms, request)
@@ -293,7 +311,7 @@ class Simulation:
         target, epoch = State(match[1]), int(match[2])
         source, epoch_before = State(match[3]) if match[3] else None, int(match[4] or 0)
         self.transitions.append((node_id, source, target, epoch_before, epoch))
-        table = self.node(node_id).table
+        table = self._table(node_id, source)
         is_legal = target in START_STATES if source is None else table.allows(source, target, epoch_before, epoch)
         if not is_legal:
             self.violations.append(f"node {node_id}: a transition outside {table.name}: {text}")
@@ -301,6 +319,11 @@ class Simulation:
             self.leaders.setdefault(epoch, set()).add(node_id)
             if len(self.leaders[epoch]) > 1:
                 self.violations.append(f"two leaders in epoch {epoch}: {sorted(self.leaders[epoch])}")
+
+    def _table(self, node_id: int, source: State | None) -> TransitionTable:
+        """A node that votes no more ends by the voters' table what it began as a voter."""
+        is_of_voter = source not in (None, State.UNATTACHED, State.FOLLOWER)
+        return table_of(self.members[node_id].settings) if is_of_voter else self.node(node_id).table
 
     def _check_high_watermark(self, node_id: int, member: Member, node: Node) -> None:
         """It never decreases, and all nodes have the same records below it."""

@@ -61,6 +61,10 @@ class Log:
             size += len(batch)
         return b"".join(chosen)
 
+    def read_from(self, offset: int) -> bytes:
+        """All batches from the one with offset on."""
+        return b"".join(self._batches[bisect.bisect_left(self._bases, offset) :])
+
     def records(self, start: int, end: int) -> Iterator[Record]:
         """The data records with start <= offset < end, without control records. Both offsets are batch boundaries."""
         first, last = bisect.bisect_left(self._bases, start), bisect.bisect_left(self._bases, end)

@@ -17,7 +17,6 @@ from kio.schema.errors import ErrorCode
 
 from harness.model.quorum_states import Cause
 from nodes.reference.core.context import Context
-from nodes.reference.core.events import TruncateLog
 from nodes.reference.core.messages import (
     NO_NODE,
     BeginQuorumEpochRequest,
@@ -43,6 +42,7 @@ class Elections:
 
     def __init__(self, context: Context, quorum: Quorum) -> None:
         self._context, self._settings, self._quorum = context, context.settings, quorum
+        self._voters = context.voters
 
     def handle_vote(self, request: VoteRequest) -> VoteResponse:
         """Grant or reject a vote. A granted standard vote is persisted before the response."""
@@ -54,12 +54,27 @@ class Elections:
                 self._note_vote(request, False)
                 return VoteResponse(ErrorCode.none, NO_NODE, request.replica_epoch, False)
             self._quorum.move(Cause.HIGHER_EPOCH, request.replica_epoch)
-        granted = self._grants(request)
+        is_rejected = self._is_of_non_voter(request)
+        if is_rejected and self._settings.non_voter_votes == "campaign":
+            self._campaign_at_once()
+        granted = not is_rejected and self._grants(request)
         state = self._quorum.state
         if granted and not request.pre_vote and state.voted_id != request.replica_id:
             self._quorum.move(Cause.VOTE_GRANTED, self._quorum.epoch, voted_id=request.replica_id)
         self._note_vote(request, granted)
         return self._vote_response(ErrorCode.none, granted)
+
+    def _is_of_non_voter(self, request: VoteRequest) -> bool:
+        """KIP-642: whether a node asks that does not vote, as far as this voter's log says."""
+        settings = self._settings
+        is_checked = settings.changes_voters and settings.non_voter_votes != "grant"
+        return is_checked and request.replica_id not in self._voters.ids
+
+    def _campaign_at_once(self) -> None:
+        """KIP-642: a voter that rejects the vote of a node that does not vote becomes a candidate."""
+        state = self._quorum.state
+        if isinstance(state, Unattached | Follower) and self._voters.may_campaign:
+            self._quorum.update(dataclasses.replace(state, deadline_ms=self._context.now_ms))
 
     def _note_vote(self, request: VoteRequest, granted: bool) -> None:
         verdict = "granted" if granted else "rejected"
@@ -87,8 +102,8 @@ class Elections:
         return self._epoch_response(ErrorCode.none)
 
     def learn(self, leader_id: int, epoch: int) -> None:
-        """Adopt a higher epoch, and follow the leader that a message names if it is another voter."""
-        can_follow = leader_id in self._settings.others
+        """Adopt a higher epoch, and follow the leader that a message names if it is another node that may lead."""
+        can_follow = self._may_lead(leader_id)
         if epoch > self._quorum.epoch:
             if can_follow:
                 self._quorum.move(Cause.LEADER_DISCOVERED, epoch, leader_id=leader_id)
@@ -96,6 +111,12 @@ class Elections:
                 self._quorum.move(Cause.HIGHER_EPOCH, epoch)
         elif epoch == self._quorum.epoch and can_follow and self._is_news(leader_id):
             self._quorum.move(Cause.LEADER_DISCOVERED, epoch, leader_id=leader_id)
+
+    def _may_lead(self, node: int) -> bool:
+        """Whether another node may lead, as far as this one knows: where voters change, its log may be behind."""
+        if self._settings.changes_voters:
+            return node not in (NO_NODE, self._settings.node_id)
+        return node in self._voters.others
 
     def _is_news(self, leader_id: int) -> bool:
         """Whether the name of this epoch's leader changes the state.
@@ -159,12 +180,12 @@ class Elections:
 
     def count_votes(self) -> None:
         """End the current election if it is decided."""
-        state, majority = self._quorum.state, self._settings.majority
+        state, majority = self._quorum.state, self._voters.majority
         if not isinstance(state, VoteSeeker):
             return
         if len(state.granted) >= majority:
             self._win(state)
-        elif len(self._settings.voters) - len(state.rejected) < majority:
+        elif len(self._voters.ids) - len(state.rejected) < majority:
             self._lose(state)
 
     def expire(self) -> bool:
@@ -184,7 +205,7 @@ class Elections:
             case Prospective():
                 self._context.note(
                     "Election timed out before receiving sufficient vote responses to become candidate. "
-                    f"Current epoch election state: {epoch_election(state, self._settings)}"
+                    f"Current epoch election state: {epoch_election(state, self._voters.ids)}"
                 )
                 self._end_pre_votes(Cause.ELECTION_TIMEOUT, Cause.ELECTION_TIMEOUT_LEADER_KNOWN)
             case Candidate():
@@ -194,7 +215,7 @@ class Elections:
         return True
 
     def _note_fetch_timeout(self) -> None:
-        if self._settings.is_voter:
+        if self._voters.may_campaign:
             new, old = (
                 "Transitioning to Prospective state due to fetch timeout",
                 "Become candidate due to fetch timeout",
@@ -226,13 +247,13 @@ class Elections:
         """Of new-leader-discards-uncommitted. A node that has just restarted knows no high watermark and keeps all."""
         log = self._context.log
         if 0 <= log.high_watermark < log.end_offset:
-            self._context.emit(TruncateLog(log.truncate(log.high_watermark)))
+            self._context.truncate(log.high_watermark)
 
     def _lose(self, state: VoteSeeker) -> None:
         if isinstance(state, Prospective):
             self._context.note(
                 "Insufficient remaining votes to become candidate. "
-                f"Current epoch election state is {epoch_election(state, self._settings)}."
+                f"Current epoch election state is {epoch_election(state, self._voters.ids)}."
             )
             self._end_pre_votes(Cause.ELECTION_LOST, Cause.ELECTION_LOST_LEADER_KNOWN)
         elif self._backs_off_when_rejected and not state.is_backing_off:
@@ -251,9 +272,11 @@ class Elections:
 
     def _returns_to_leader(self) -> bool:
         leader_id, settings = self._quorum.state.leader_id, self._settings
+        if leader_id is None:
+            return False
         if settings.has("resigned-keeps-its-epoch") and leader_id == settings.node_id:
             return True
-        return leader_id in settings.others and settings.prospective_follows != "begin-quorum"
+        return self._may_lead(leader_id) and settings.prospective_follows != "begin-quorum"
 
     def _repeat_pre_votes(self) -> None:
         """The mutant of PV-24: the Prospective waits for its timeout, then asks again, and fetches from nobody."""
@@ -270,7 +293,7 @@ class Elections:
         """
         if self._settings.pre_vote:
             self._context.note("Election was not granted, transitioning to prospective")
-            lost = len(self._settings.voters) - len(state.rejected) < self._settings.majority
+            lost = len(self._voters.ids) - len(state.rejected) < self._voters.majority
             self.begin_election(Cause.ELECTION_LOST if lost else Cause.ELECTION_TIMEOUT)
         elif state.is_backing_off:
             self._context.note("Re-elect as candidate after election backoff has completed")
@@ -302,13 +325,18 @@ class Elections:
             return False
         if request.pre_vote:
             return self._is_up_to_date(request) and self._may_grant_pre_vote()
-        if self._context.now_ms < self._quorum.promised_until_ms or not self._settings.is_voter:
+        if self._context.now_ms < self._quorum.promised_until_ms or not self._may_vote:
             return False
         if not isinstance(state, Unattached | Prospective):
             return False
         if state.voted_id is not None and not self._settings.has("second-vote-in-an-epoch"):
             return state.voted_id == request.replica_id
         return state.leader_id is None and self._is_up_to_date(request)
+
+    @property
+    def _may_vote(self) -> bool:
+        """Where voters change, a node may vote without knowing it: its log may be behind the candidate's."""
+        return self._settings.changes_voters or self._voters.is_voter
 
     def _is_up_to_date(self, request: VoteRequest) -> bool:
         """Whether the sender's log is at least as up to date as this node's (Raft, 5.4.1)."""

@@ -11,8 +11,8 @@ import dataclasses
 from kio.schema.errors import ErrorCode
 
 from nodes.reference.core.context import Context
-from nodes.reference.core.events import AppendLog, Halt, TruncateLog
-from nodes.reference.core.messages import EpochEnd, FetchRequest, FetchResponse
+from nodes.reference.core.events import Halt
+from nodes.reference.core.messages import NOT_FOLLOWER, EpochEnd, FetchRequest, FetchResponse
 from nodes.reference.core.roles.state_machine import Quorum
 from nodes.reference.core.roles.states import Follower
 from nodes.wire.batches import intact_heads
@@ -44,6 +44,8 @@ class Following:
     def apply(self, response: FetchResponse) -> bool:
         """Apply the leader's response; returns false if it is an error or not valid from a leader."""
         state = self._quorum.state
+        if response.error is NOT_FOLLOWER:
+            self._context.voters.demote()
         if response.error is not ErrorCode.none or not isinstance(state, Follower):
             return False
         if response.diverging is not None and not self._settings.has("no-truncation"):
@@ -66,8 +68,7 @@ class Following:
                 return False
             end_offset, intact_bytes = head.last_offset + 1, head.end
         if intact_bytes:
-            log.append(data[:intact_bytes])
-            self._context.emit(AppendLog(data[:intact_bytes]))
+            self._context.append(data[:intact_bytes])
         return intact_bytes > 0 or not data
 
     def _truncate(self, diverging: EpochEnd, leader_id: int) -> None:
@@ -79,7 +80,7 @@ class Following:
             failure = f"The leader requested truncation to offset {offset}, which is below the current high watermark"
             self._context.emit(Halt(f"{failure} {log.high_watermark}"))
             return
-        self._context.emit(TruncateLog(log.truncate(offset)))
+        self._context.truncate(offset)
         self._context.note(f"Truncated to offset {log.end_offset} from Fetch response from leader {leader_id}")
 
     def _commit(self, leader_high_watermark: int) -> None:

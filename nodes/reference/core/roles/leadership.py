@@ -28,9 +28,10 @@ from kio.schema.errors import ErrorCode
 
 from nodes.reference.core.context import Context
 from nodes.reference.core.controller.messages import ControllerRequest
-from nodes.reference.core.events import AppendLog, Arrived, LogsReported, Reply, RequestId
+from nodes.reference.core.events import Arrived, LogsReported, Reply, RequestId
 from nodes.reference.core.messages import (
     NO_NODE,
+    NOT_FOLLOWER,
     AlterRequest,
     AlterResponse,
     DescribeQuorumResponse,
@@ -39,12 +40,14 @@ from nodes.reference.core.messages import (
     FetchResponse,
     ReadRequest,
     ReadResponse,
+    ReassignRequest,
     ReplicaProgress,
 )
 from nodes.reference.core.records.control import leader_change
 from nodes.reference.core.records.metadata import NO_OP, encode_config
 from nodes.reference.core.roles.controlling import Controlling
 from nodes.reference.core.roles.progress import NEVER_BEFORE_MS, Progress, reached_by_majority
+from nodes.reference.core.roles.reassigning import Reassigning
 from nodes.reference.core.roles.states import Leader
 from nodes.reference.core.settings import NEVER_MS
 from nodes.wire.batches import Record, encode_batch
@@ -89,8 +92,8 @@ class Leadership:
 
     def __init__(self, context: Context, state: Leader) -> None:
         self._context, self._settings, self._state = context, context.settings, state
-        self._voters = {voter: Progress() for voter in self._settings.others}
-        self._observers: dict[int, Progress] = {}
+        self._voters = context.voters
+        self._replicas = {voter: Progress() for voter in self._voters.others}  # observers too, once they have fetched
         self._parked: list[_ParkedFetch] = []
         self._lingering: list[tuple[RequestId, Sequence[Record]]] = []  # accepted, not yet appended
         self._flush_ms = NEVER_MS
@@ -101,11 +104,16 @@ class Leadership:
         self._idle_since_ms = context.now_ms
         self.high_watermark = -1  # of this epoch: unknown until a record of it is committed
         self._controlling = Controlling(context, self._append)
-        self._append([leader_change(self._settings, state)], is_control=True)
+        self._reassigning = Reassigning(context, state, self._append)
+        self._reassigning.begin()
+        self._append([leader_change(self._voters.ids, state)], is_control=True)
 
     def fetch(self, arrived: Arrived, request: FetchRequest) -> None:
         """Handle a fetch of this epoch: record the replica's progress, and respond now or when there is new data."""
         log = self._context.log
+        if self._reassigning.is_news_of_removal(request):
+            self._reply(arrived.request_id, FetchResponse(NOT_FOLLOWER, self._settings.node_id, self._state.epoch))
+            return
         diverging = self._divergence(request)
         if diverging is not None:
             response = self._fetch_response(b"")
@@ -135,6 +143,10 @@ class Leadership:
         self._lingering.append((request_id, [encode_config(change) for change in request.changes]))
         self._flush_ms = min(self._flush_ms, self._context.now_ms + self._settings.append_linger_ms)
 
+    def reassign(self, request_id: RequestId, request: ReassignRequest) -> None:
+        """Handle a reassignment of the voters; the response follows when the target is committed."""
+        self._reassigning.handle(request_id, request)
+
     def read(self, request_id: RequestId, request: ReadRequest) -> None:
         """Handle a read; the response follows when it is known that no other node led when it arrived."""
         self._reads.append(_Read(request_id, request.resources, self._context.turn))
@@ -155,6 +167,9 @@ class Leadership:
         if interval_ms and self._context.now_ms >= self._idle_since_ms + interval_ms:
             self._append([NO_OP])
         self._advance_high_watermark()
+        while self._reassigning.advance(self.high_watermark, self._replicas):
+            self._voters_changed()
+            self._advance_high_watermark()
         for parked in self._take_parked():
             if not self._answer_fetch(parked):
                 self._parked.append(parked)
@@ -162,7 +177,7 @@ class Leadership:
 
     def has_lost_quorum(self) -> bool:
         """Check Quorum (KAFKA-15489): no majority has fetched within the timeout."""
-        enabled = self._settings.check_quorum and self._settings.others
+        enabled = self._settings.check_quorum and self._voters.others
         return bool(enabled) and self._context.now_ms >= self._check_quorum_ms
 
     def note_lost_quorum(self) -> None:
@@ -170,7 +185,7 @@ class Leadership:
         self._context.note(
             "Did not receive fetch request from the majority of the voters within "
             f"{self._settings.check_quorum_timeout_ms}ms. Current fetched voters are {sorted(self._fetched_since)}, "
-            f"and voters are {list(self._settings.voters)}",
+            f"and voters are {list(self._voters.ids)}",
             "LeaderState",
         )
 
@@ -183,6 +198,7 @@ class Leadership:
         for write in self._writes:
             self._reply(write.request_id, self._outcome_at_end(response.leader_id))
         self._controlling.end()
+        self._reassigning.end()
         for read in self._reads:
             if self._settings.has("pending-reads-answered"):
                 self._answer_read(read)
@@ -198,28 +214,34 @@ class Leadership:
 
     def successors(self) -> tuple[int, ...]:
         """The other voters, by descending log end."""
-        return tuple(sorted(self._voters, key=lambda voter: (-self._voters[voter].end_offset, voter)))
+        return tuple(sorted(self._voters.others, key=lambda voter: (-self._progress(voter).end_offset, voter)))
 
     def silent_voters(self, since_ms: int) -> list[int]:
         """The voters that have not fetched since then; they may not know the leader."""
-        return [voter for voter, progress in self._voters.items() if progress.last_fetch_ms < since_ms]
+        return [voter for voter, progress in self._progress_of_voters().items() if progress.last_fetch_ms < since_ms]
+
+    @property
+    def steps_down(self) -> bool:
+        """Whether a reassignment requires another leader (KIP-642)."""
+        return self._reassigning.steps_down
 
     def describe(self) -> DescribeQuorumResponse:
         """The response to DescribeQuorum, with wall-clock times."""
         context, me = self._context, self._settings.node_id
-        leader = ReplicaProgress(me, context.log.end_offset, context.wall_ms, context.wall_ms)
-        voters = {me: leader} | {
-            voter: self._describe_replica(voter, progress) for voter, progress in self._voters.items()
-        }
-        since_ms = context.now_ms - _OBSERVER_SESSION_MS
-        observers = {key: value for key, value in self._observers.items() if value.last_fetch_ms >= since_ms}
+        since_ms, target = context.now_ms - _OBSERVER_SESSION_MS, self._voters.last.assignment.target
+        observers = [
+            node
+            for node, progress in sorted(self._replicas.items())
+            if node not in (*self._voters.ids, me) and progress.last_fetch_ms >= since_ms
+        ]
         return DescribeQuorumResponse(
             ErrorCode.none,
             me,
             self._state.epoch,
             self.high_watermark,
-            tuple(voters[voter] for voter in self._settings.voters),
-            tuple(self._describe_replica(observer, progress) for observer, progress in sorted(observers.items())),
+            tuple(map(self._describe_replica, self._voters.ids)),
+            tuple(map(self._describe_replica, observers)),
+            None if target is None else tuple(map(self._describe_replica, target)),
         )
 
     @property
@@ -227,15 +249,14 @@ class Leadership:
         """When advance or has_lost_quorum is due if there is no event."""
         settings = self._settings
         idle_ms = self._idle_since_ms + settings.max_idle_interval_ms if settings.max_idle_interval_ms else NEVER_MS
-        check_ms = self._check_quorum_ms if settings.check_quorum and settings.others else NEVER_MS
-        due_ms = self._flush_ms, idle_ms, check_ms, self._controlling.deadline_ms
+        check_ms = self._check_quorum_ms if settings.check_quorum and self._voters.others else NEVER_MS
+        due_ms = self._flush_ms, idle_ms, check_ms, self._controlling.deadline_ms, self._reassigning.deadline_ms
         return min(*due_ms, *(parked.deadline_ms for parked in self._parked))
 
     def _append(self, records: Sequence[Record], is_control: bool = False) -> None:
         context = self._context
         data = encode_batch(records, context.log.end_offset, self._state.epoch, context.wall_ms, is_control)
-        context.log.append(data)
-        context.emit(AppendLog(data))
+        context.append(data)
         self._idle_since_ms = context.now_ms
 
     def _flush(self) -> None:
@@ -275,25 +296,34 @@ class Leadership:
     def _log_ends(self) -> list[int]:
         """Where the voters' logs end, as far as the leader knows."""
         settings, own_end = self._settings, self._context.log.end_offset
-        ends = [progress.end_offset for progress in self._voters.values()]
+        counted = self._progress_of_voters()
         if settings.has("leader-commits-alone"):
-            return [own_end for _ in settings.voters]
+            return [own_end for _ in self._voters.ids]
         if settings.has("observer-counts-for-commit"):
-            ends += [progress.end_offset for progress in self._observers.values()]
+            counted = self._replicas
+        ends = [progress.end_offset for progress in counted.values()]
         if settings.has("leader-not-counted-for-commit") and ends:
             return ends
-        return [own_end, *ends]
+        return [*self._own(own_end), *ends]
+
+    def _own(self, value: int) -> list[int]:
+        """What this node counts for in a majority: nothing if a record removes it from the voters."""
+        return [value] if self._settings.node_id in self._voters.ids else []
+
+    def _progress_of_voters(self) -> dict[int, Progress]:
+        """The progress of the other voters."""
+        return {voter: self._progress(voter) for voter in self._voters.others}
 
     @property
     def _commit_majority(self) -> int:
         """How many logs must hold a record for it to be committed."""
         settings = self._settings
         if settings.has("one-follower-commits"):
-            return min(2, settings.majority)
+            return min(2, self._voters.majority)
         if settings.has("quorum-shrinks-to-live-voters"):
             silent = self.silent_voters(self._context.now_ms - settings.fetch_timeout_ms // 2)
-            return (len(settings.voters) - len(silent)) // 2 + 1
-        return settings.majority
+            return (len(self._voters.ids) - len(silent)) // 2 + 1
+        return self._voters.majority
 
     def _acknowledge_up_to(self, end_offset: int) -> None:
         while self._writes and self._writes[0].end_offset <= end_offset:
@@ -355,37 +385,45 @@ class Leadership:
     def _holds_lease(self) -> bool:
         if self._settings.read_mode != "lease":
             return False
-        confirmed = [self._context.now_ms, *(progress.confirmed_ms for progress in self._voters.values())]
-        return (
-            reached_by_majority(confirmed, self._settings.majority) + self._settings.read_lease_ms
-            > self._context.now_ms
-        )
+        others = (progress.confirmed_ms for progress in self._progress_of_voters().values())
+        confirmed_ms = reached_by_majority([*self._own(self._context.now_ms), *others], self._voters.majority)
+        return confirmed_ms + self._settings.read_lease_ms > self._context.now_ms
 
     def _confirmed_turn(self) -> int:
         """The latest turn at which a majority is known to have been in this epoch still."""
-        turns = [self._context.turn, *(progress.confirmed_turn for progress in self._voters.values())]
-        majority = self._settings.majority
+        others = (progress.confirmed_turn for progress in self._progress_of_voters().values())
+        turns = [*self._own(self._context.turn), *others]
+        majority = self._voters.majority
         if self._settings.has("read-confirmed-by-one-follower"):
             majority = min(2, majority)
         return reached_by_majority(turns, majority)
 
     def _count_for_check_quorum(self, replica_id: int) -> None:
-        if replica_id not in self._voters:
+        if replica_id not in self._voters.others:
             return
         self._fetched_since.add(replica_id)
         is_one_enough = self._settings.has("check-quorum-counts-one-follower")
-        if is_one_enough or len(self._fetched_since) >= self._settings.majority - 1:
-            self._fetched_since.clear()
-            self._check_quorum_ms = self._context.now_ms + self._settings.check_quorum_timeout_ms
+        if is_one_enough or len(self._own(0)) + len(self._fetched_since) >= self._voters.majority:
+            self._reset_check_quorum()
+
+    def _reset_check_quorum(self) -> None:
+        self._fetched_since.clear()
+        self._check_quorum_ms = self._context.now_ms + self._settings.check_quorum_timeout_ms
+
+    def _voters_changed(self) -> None:
+        """Forget the votes for Check Quorum: the change before was committed, so a majority was here just now."""
+        self._reset_check_quorum()
 
     def _progress(self, replica_id: int) -> Progress:
-        if replica_id in self._voters:
-            return self._voters[replica_id]
-        return self._observers.setdefault(replica_id, Progress()) if replica_id >= 0 else Progress()
+        return self._replicas.setdefault(replica_id, Progress()) if replica_id >= 0 else Progress()
 
-    def _describe_replica(self, replica_id: int, progress: Progress) -> ReplicaProgress:
+    def _describe_replica(self, replica_id: int) -> ReplicaProgress:
+        context = self._context
+        if replica_id == self._settings.node_id:
+            return ReplicaProgress(replica_id, context.log.end_offset, context.wall_ms, context.wall_ms)
+        progress = self._progress(replica_id)
         times_ms = (progress.last_fetch_ms, progress.last_caught_up_ms)
-        wall_ms = (-1 if at == NEVER_BEFORE_MS else at + self._context.wall_offset_ms for at in times_ms)
+        wall_ms = (-1 if at == NEVER_BEFORE_MS else at + context.wall_offset_ms for at in times_ms)
         return ReplicaProgress(replica_id, progress.end_offset, *wall_ms)
 
     def _reply(self, request_id: RequestId, response: FetchResponse | AlterResponse | ReadResponse) -> None:

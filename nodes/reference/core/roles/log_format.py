@@ -5,7 +5,7 @@ Contains pure functions from values to text. Source: the toString methods of Kaf
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from nodes.reference.core.roles.states import (
     Candidate,
@@ -20,33 +20,33 @@ from nodes.reference.core.roles.states import (
 from nodes.reference.core.settings import NodeSettings
 
 
-def describe(state: QuorumState, settings: NodeSettings, high_watermark: int) -> str:
+def describe(state: QuorumState, settings: NodeSettings, voters: Sequence[int], high_watermark: int) -> str:
     """The state as Kafka logs it."""
     watermark = _watermark(high_watermark)
     match state:
         case Unattached():
             return (
                 f"UnattachedState(epoch={state.epoch}, leaderId={_optional_int(state.leader_id)}, "
-                f"votedKey={_key(state.voted_id)}, voters={_ids(settings.voters)}, "
+                f"votedKey={_key(state.voted_id)}, voters={_ids(voters)}, "
                 f"electionTimeoutMs={state.timeout_ms}, highWatermark={watermark})"
             )
         case Follower():
             return (
                 f"FollowerState(fetchTimeoutMs={settings.fetch_timeout_ms}, epoch={state.epoch}, "
                 f"leader={state.leader_id}, leaderEndpoints={_endpoints(settings, state.leader_id)}, "
-                f"votedKey={_key(state.voted_id)}, voters={_ids(settings.voters)}, "
+                f"votedKey={_key(state.voted_id)}, voters={_ids(voters)}, "
                 f"highWatermark={watermark}, fetchingSnapshot=Optional.empty)"
             )
         case Prospective():
             return (
                 f"ProspectiveState(epoch={state.epoch}, leaderId={_optional_int(state.leader_id)}, "
-                f"votedKey={_key(state.voted_id)}, epochElection={epoch_election(state, settings)}, "
+                f"votedKey={_key(state.voted_id)}, epochElection={epoch_election(state, voters)}, "
                 f"electionTimeoutMs={state.timeout_ms}, highWatermark={watermark})"
             )
         case Candidate():
             return (
                 f"CandidateState(localId={settings.node_id}, localDirectoryId=<undefined>, epoch={state.epoch}, "
-                f"epochElection={epoch_election(state, settings)}, highWatermark={watermark}, "
+                f"epochElection={epoch_election(state, voters)}, highWatermark={watermark}, "
                 f"electionTimeoutMs={state.timeout_ms})"
             )
         case Leader():
@@ -56,17 +56,15 @@ def describe(state: QuorumState, settings: NodeSettings, high_watermark: int) ->
             )
         case Resigned():
             return (
-                f"ResignedState(localId={settings.node_id}, epoch={state.epoch}, voters={_ids(settings.voters)}, "
+                f"ResignedState(localId={settings.node_id}, epoch={state.epoch}, voters={_ids(voters)}, "
                 f"electionTimeoutMs={state.timeout_ms}, unackedVoters={_ids(sorted(state.unacknowledged))}, "
                 f"preferredSuccessors=[{', '.join(map(_replica, state.successors))}])"
             )
 
 
-def epoch_election(state: VoteSeeker, settings: NodeSettings) -> str:
+def epoch_election(state: VoteSeeker, voters: Sequence[int]) -> str:
     """The votes so far, as Kafka's EpochElection."""
-    votes = (
-        f"{voter}=VoterState(replicaKey={_replica(voter)}, state={_vote(state, voter)})" for voter in settings.voters
-    )
+    votes = (f"{voter}=VoterState(replicaKey={_replica(voter)}, state={_vote(state, voter)})" for voter in voters)
     return f"EpochElection(voterStates={{{', '.join(votes)}}})"
 
 

@@ -9,6 +9,8 @@ fails an assertion. State that must survive a crash is persisted before any mess
 
 from __future__ import annotations
 
+import dataclasses
+
 from harness.model.quorum_states import KIP_595, KIP_996, OBSERVER, Cause, State, Transition, TransitionTable
 from nodes.reference.core.context import Context
 from nodes.reference.core.events import Election, PersistElection
@@ -27,9 +29,7 @@ from nodes.reference.core.settings import NEVER_MS, NodeSettings
 
 
 def table_of(settings: NodeSettings) -> TransitionTable:
-    """The table that a node executes; a switch or a mutant replaces one row."""
-    if not settings.may_campaign:
-        return OBSERVER
+    """The table that a voter executes; a switch or a mutant replaces one row."""
     if settings.leader_without_majority == "new-election":
         return _with_row(
             KIP_595, Transition(State.LEADER, Cause.CHECK_QUORUM, State.CANDIDATE, "next", "KIP-595's text")
@@ -53,8 +53,8 @@ class Quorum:
     """The node's state, its epoch, leader and vote."""
 
     def __init__(self, context: Context, stored: Election) -> None:
-        self._context, self._settings = context, context.settings
-        self.table = table_of(self._settings)
+        self._context, self._settings, self._voters = context, context.settings, context.voters
+        self._table = table_of(self._settings)
         self._durable = stored
         # Until this time the node grants no vote and starts no election.
         self.promised_until_ms = self._promise_at_start(stored)
@@ -67,6 +67,12 @@ class Quorum:
     def epoch(self) -> int:
         """The current epoch; never decreases, not even over a restart."""
         return self.state.epoch
+
+    @property
+    def table(self) -> TransitionTable:
+        """The table that the node executes now. One that votes no more ends what it does as a voter first."""
+        is_observer = isinstance(self.state, Unattached | Follower) and not self._voters.may_campaign
+        return OBSERVER if is_observer else self._table
 
     def move(self, cause: Cause, epoch: int, leader_id: int | None = None, voted_id: int | None = None) -> None:
         """Make the table's transition for this cause; leader_id and voted_id are those that the cause revealed."""
@@ -90,7 +96,10 @@ class Quorum:
 
     def _enter(self, entered: QuorumState, left: QuorumState | None) -> None:
         before = "null" if left is None else self._describe(left)
-        election = Election(entered.epoch, entered.leader_id, entered.voted_id)
+        durable = self._durable
+        election = Election(
+            entered.epoch, entered.leader_id, entered.voted_id, durable.applied_offset, durable.assignment
+        )
         if election != self._durable or left is None:
             self._context.note(
                 f"Attempting durable transition to {self._describe(entered)} from {before}", "QuorumState"
@@ -101,13 +110,23 @@ class Quorum:
         self.state = entered
         self._context.note(f"Completed transition to {self._describe(entered)} from {before}", "QuorumState")
 
+    def persist_voters(self) -> None:
+        """Persist the latest committed assignment, once it is known to be committed (KIP-642)."""
+        committed = self._voters.committed
+        if committed.offset >= self._durable.applied_offset:
+            durable = dataclasses.replace(
+                self._durable, applied_offset=committed.offset + 1, assignment=committed.assignment
+            )
+            self._context.emit(PersistElection(durable))
+            self._durable = durable
+
     def _promise_at_start(self, stored: Election) -> int:
         """A restart forgets the promise, so it is assumed to have been made just before the crash."""
         promise_ms = min(self._settings.vote_promise_ms, self._settings.read_lease_ms)
         return self._context.now_ms + (promise_ms if stored.epoch > 0 else 0)
 
     def _describe(self, state: QuorumState) -> str:
-        return describe(state, self._settings, self._context.log.high_watermark)
+        return describe(state, self._settings, self._voters.ids, self._context.log.high_watermark)
 
     def _initial(self, stored: Election) -> QuorumState:
         """The state a restarted node begins in: Kafka's QuorumState.initialize, except for observers.
@@ -122,15 +141,15 @@ class Quorum:
         if stored.epoch < log_epoch:
             return self._unattached(log_epoch, None, None)
         if stored.leader_id == settings.node_id:
-            if not settings.is_voter:
+            if not self._voters.may_campaign:
                 return self._unattached(stored.epoch + 1, None, None)
             if settings.has("leader-resumes-after-restart"):
                 me, start_offset = settings.node_id, self._context.log.end_offset
                 return Leader(stored.epoch, me, voted_id, start_offset, frozenset({me}))
             return self._resigned(stored.epoch, voted_id)
-        if stored.leader_id in settings.others:
+        if stored.leader_id in self._voters.others:
             return self._follower(stored.epoch, stored.leader_id, voted_id)
-        if voted_id == settings.node_id and settings.is_voter and stored.leader_id is None:
+        if voted_id == settings.node_id and self._voters.is_voter and stored.leader_id is None:
             if settings.starts_as_prospective and settings.pre_vote:
                 return Unattached(stored.epoch, None, voted_id, self._context.now_ms, 0)  # and Prospective at once
             return self._candidate(stored.epoch, 1)
@@ -167,7 +186,7 @@ class Quorum:
     def _unattached(
         self, epoch: int, leader_id: int | None, voted_id: int | None, left: QuorumState | None = None
     ) -> Unattached:
-        if not self._settings.may_campaign:
+        if not self._voters.may_campaign:
             return Unattached(epoch, leader_id, voted_id, NEVER_MS, NEVER_MS)
         if left is not None and self._keeps_timer(left, voted_id):
             timeout_ms = max(0, left.deadline_ms - self._context.now_ms)
@@ -192,18 +211,23 @@ class Quorum:
         return Follower(epoch, leader_id, voted_id, self._context.now_ms + self._settings.fetch_timeout_ms)
 
     def _prospective(self, epoch: int, leader_id: int | None, voted_id: int | None) -> Prospective:
-        timeout_ms, me = self._context.draw_election_timeout_ms(), self._settings.node_id
+        timeout_ms = self._context.draw_election_timeout_ms()
         deadline_ms = self._context.now_ms + timeout_ms
         retries = self.state.retries if isinstance(self.state, VoteSeeker) else 0
-        return Prospective(epoch, leader_id, voted_id, deadline_ms, timeout_ms, frozenset({me}), retries)
+        return Prospective(epoch, leader_id, voted_id, deadline_ms, timeout_ms, self._own_vote(), retries)
+
+    def _own_vote(self) -> frozenset[int]:
+        """Its vote for itself, which counts unless a record removes it from the voters."""
+        me = self._settings.node_id
+        return frozenset({me}) if me in self._voters.ids or not self._settings.changes_voters else frozenset()
 
     def _candidate(self, epoch: int, retries: int) -> Candidate:
         timeout_ms, me = self._context.draw_election_timeout_ms(), self._settings.node_id
-        granted = frozenset() if self._settings.has("own-vote-not-counted") else frozenset({me})
+        granted = frozenset() if self._settings.has("own-vote-not-counted") else self._own_vote()
         return Candidate(epoch, me, self._context.now_ms + timeout_ms, timeout_ms, retries, granted)
 
     def _resigned(self, epoch: int, voted_id: int | None, successors: tuple[int, ...] = ()) -> Resigned:
-        timeout_ms, settings = self._context.draw_election_timeout_ms(), self._settings
-        unacknowledged = frozenset(settings.others)
+        timeout_ms, me = self._context.draw_election_timeout_ms(), self._settings.node_id
+        unacknowledged = frozenset(self._voters.others)
         deadline_ms = self._context.now_ms + timeout_ms
-        return Resigned(epoch, settings.node_id, voted_id, deadline_ms, timeout_ms, unacknowledged, successors)
+        return Resigned(epoch, me, voted_id, deadline_ms, timeout_ms, unacknowledged, successors)

@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
     ConfigResource,
     NewPartitions,
     NewTopic,
+    PartitionMetadata,
     ResourceType,
 )
 from kio.schema.errors import ErrorCode
@@ -37,14 +38,20 @@ def with_topic(brokers: Brokers, assigned: list[list[int]] = ASSIGNED, **configs
     brokers.admin.create_topics([topic])["t"].result()
 
 
+def partitions(metadata: ClusterMetadata) -> list[PartitionMetadata]:
+    """t's partitions; none if the broker that answered does not know the topic yet."""
+    topic = metadata.topics.get("t")
+    return [] if topic is None else [each for _, each in sorted(topic.partitions.items())]
+
+
 def leaders(metadata: ClusterMetadata) -> list[int]:
     """The leaders of t's partitions."""
-    return [each.leader for _, each in sorted(metadata.topics["t"].partitions.items())]
+    return [each.leader for each in partitions(metadata)]
 
 
 def isrs(metadata: ClusterMetadata) -> list[list[int]]:
     """The ISRs of t's partitions."""
-    return [each.isrs for _, each in sorted(metadata.topics["t"].partitions.items())]
+    return [each.isrs for each in partitions(metadata)]
 
 
 def produce(brokers: Brokers, count: int, is_idempotent: bool = False) -> list[int]:

@@ -1,0 +1,137 @@
+"""Who votes: the assignments in the log, and the voters and majorities of the last one.
+
+A node acts on an assignment as soon as it is in its log, committed or not, and returns to the one before if the log is
+truncated. Without a record the voters are those of the configuration, for ever unless voter_changes is "kip-642".
+
+    voters.ids              # (1, 2, 3)
+    voters.majority         # 2
+
+Contains the assignments and what follows from them alone. When a leader writes one is decided by reassignment and
+roles.reassigning. Source: KIP-642, "Reassignment Algorithm".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nodes.reference.core.events import Assignment, Stored
+from nodes.reference.core.records.control import assignments_in
+from nodes.reference.core.records.log import Log
+from nodes.reference.core.settings import NodeSettings
+
+_NOWHERE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An assignment and the offset of its record; -1 for that of the configuration."""
+
+    offset: int
+    assignment: Assignment
+
+
+class Voters:
+    """The voters of one node's log."""
+
+    def __init__(self, settings: NodeSettings, log: Log, stored: Stored) -> None:
+        self._settings, self._log = settings, log
+        committed = stored.election.assignment
+        applied_offset = stored.election.applied_offset
+        configured = Written(_NOWHERE, Assignment(settings.voters))
+        self._written = [configured if committed is None else Written(applied_offset - 1, committed)]
+        self._applied_offset = applied_offset  # all assignments below are known to be committed
+        self._is_demoted = False
+        self.appended(log.read_from(applied_offset) if settings.changes_voters else b"")
+
+    def appended(self, data: bytes) -> None:
+        """These batches were appended to the log."""
+        if not self._settings.changes_voters:
+            return
+        found = [Written(offset, assignment) for offset, assignment in assignments_in(data)]
+        self._written += found
+        self._is_demoted = self._is_demoted and not found
+
+    def truncated(self) -> None:
+        """The log was truncated: return to the assignment that is the last one now."""
+        if not self._settings.has("voters-kept-after-truncation"):
+            kept = [each for each in self._written if each.offset < self._log.end_offset]
+            self._written = kept or self._written[:1]
+
+    def demote(self) -> None:
+        """The leader says that this node votes no more; its own log does not say so yet (KIP-642, NOT_FOLLOWER)."""
+        self._is_demoted = True
+
+    @property
+    def last(self) -> Written:
+        """The last assignment in the log."""
+        return self._written[-1]
+
+    @property
+    def target_since(self) -> int:
+        """The offset of the record that set the target of the last assignment."""
+        target, since = self.last.assignment.target, self.last.offset
+        for each in reversed(self._written):
+            if each.assignment.target != target:
+                break
+            since = each.offset
+        return since
+
+    @property
+    def effective(self) -> Written:
+        """The assignment to act on: the last one, or with a mutant the last one that is committed."""
+        return self.committed if self._settings.has("voters-change-when-committed") else self.last
+
+    @property
+    def committed(self) -> Written:
+        """The last assignment that is committed as far as this node knows."""
+        known = max(self._log.high_watermark, self._applied_offset)
+        return next((each for each in reversed(self._written) if each.offset < known), self._written[0])
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether the last assignment is committed."""
+        return self.last.offset < self._log.high_watermark
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The voters, ordered by id."""
+        return self.effective.assignment.current
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """The other voters."""
+        return tuple(voter for voter in self.ids if voter != self._settings.node_id)
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether this node votes."""
+        return self._settings.node_id in self.ids and not self._is_demoted
+
+    @property
+    def may_campaign(self) -> bool:
+        """Whether this node starts elections.
+
+        A voter that a record removes does so until it knows that the record is committed. It may be the only voter with
+        that record, and then none of the others can win its vote (Raft's thesis, 4.2.2; KIP-642 leaves it open).
+        """
+        return self.is_voter or self._is_being_removed or self._settings.has("observer-campaigns")
+
+    @property
+    def _is_being_removed(self) -> bool:
+        is_needed = self._settings.changes_voters and self._settings.removed_voters_campaign
+        return is_needed and not self._is_demoted and self._settings.node_id in self.committed.assignment.current
+
+    @property
+    def majority(self) -> int:
+        """How many voters are a majority."""
+        half = len(self.ids) // 2
+        return half if self._settings.has("half-is-a-majority") else half + 1
+
+    def removal_of(self, node: int) -> int | None:
+        """The offset of the record that removed a node from the voters; None if it votes, or is not known to have."""
+        without = _NOWHERE
+        for each in reversed(self._written):
+            if node in each.assignment.current:
+                return None if without == _NOWHERE else without
+            without = each.offset
+        return None
