@@ -13,6 +13,7 @@ from harness.model.faults.disks import Disks
 from harness.model.faults.membership import Change, Membership
 from harness.model.faults.packets import Packets
 from harness.model.faults.probe import Probe
+from harness.model.faults.reassignment import QuorumVoters
 from harness.model.faults.requests import Requests
 from harness.model.faults.rpc import RpcRule, Rpcs, RuleCount
 from harness.model.hosts import Clocks, Link, Links, Processes
@@ -50,8 +51,9 @@ class NemesisContext:
     The rest is what the story has done so far: chosen are the nodes that it has named, cut_off those that the last
     partition isolated, cut_links the links that are cut, skewed the nodes whose clocks were changed. pending are the
     membership changes that were requested and are not done yet, by voter or partition; unanswered are those of them
-    whose request got no response. rpc_rules are the RPC rules in place, rpc_counts the final counters of rules that
-    were replaced or removed since the last heal, None if lost.
+    whose request got no response. has_reassigned: a reassignment of the voters was requested whose end was not awaited
+    yet; awaited_voters are its voters if it was accepted. rpc_rules are the RPC rules in place, rpc_counts the final
+    counters of rules that were replaced or removed since the last heal, None if lost.
     """
 
     nodes: tuple[int, ...]
@@ -64,6 +66,7 @@ class NemesisContext:
     packets: Packets | None = None
     disks: Disks | None = None
     membership: Membership | None = None
+    reassignment: QuorumVoters | None = None
     requests: Requests | None = None
     probe: Probe | None = None
     node_configs: NodeConfigs | None = None
@@ -77,6 +80,8 @@ class NemesisContext:
     chosen: dict[str, tuple[int, ...]] = field(default_factory=dict)
     pending: dict[str, Change] = field(default_factory=dict)
     unanswered: set[str] = field(default_factory=set)
+    has_reassigned: bool = False
+    awaited_voters: tuple[int, ...] | None = None
     rpc_rules: tuple[RpcRule, ...] = ()
     rpc_counts: dict[RpcRule, RuleCount | None] = field(default_factory=dict)
 

@@ -1,6 +1,7 @@
 """Whether nodes and Kafka's tools answered as the story expects: every comparison that an action recorded.
 
-    unexpected-response     a response, or whether there was one, differs from what an `ask` or a voter change expects
+    unexpected-response     a response, or whether there was one, differs from what an `ask` or a voter change expects,
+                            or the voter assignments in the log from what `await_voters` expects
     unexpected-output       a tool's exit code or output differs from what a `run_tool` expects
 
 Each is invalid: the story expects what a KIP promises. An action that had nothing to compare, e.g. without an answer
@@ -18,9 +19,10 @@ from checkers.framework.contract import Check, JudgeSettings, finding
 from checkers.framework.timeline import is_done
 from harness.model.faults.membership import ADD_VOTER, REMOVE_VOTER
 from harness.model.faults.probe import ASK, RUN_TOOL
+from harness.model.faults.reassignment import AWAIT_VOTERS, REASSIGN_VOTERS
 
 CHECK = "responses"
-COMPARING = (ASK, RUN_TOOL, ADD_VOTER, REMOVE_VOTER)
+COMPARING = (ASK, RUN_TOOL, ADD_VOTER, REMOVE_VOTER, REASSIGN_VOTERS, AWAIT_VOTERS)
 NAME, GUARANTEE = "unexpected-response", "a response is as its API promises"
 TOOL_NAME, TOOL_GUARANTEE = "unexpected-output", "a tool ends as it promises"
 COMPARED = "array<struct<field string, expected string, found string, holds boolean>>"

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.model.conditions import Condition
 from harness.model.faults.membership import Membership
+from harness.model.faults.reassignment import QuorumVoters
 from harness.model.faults.requests import Requests
 from harness.model.hosts import Host, HostView
 from harness.model.records.observation import Observation
@@ -242,6 +243,7 @@ class SystemKind:
     - unavailable returns the faults, capabilities, kinds of change and conditions that the system does not support,
       each with the reason, for a layout and a number of initial voters.
     - membership makes the Membership that changes the cluster's members, None if the system has none.
+    - reassignment makes the QuorumVoters that reassigns the voters of the quorum, None if the system has none.
     - requests makes the Requests that sends single requests to chosen nodes, None if the system has none.
     - probe makes the Probe that asks single nodes and runs the system's tools, None if the system has none.
     - refuses returns why the system does not support the arguments of a step, from the step, the system's version and
@@ -274,6 +276,7 @@ class SystemKind:
     checks_without_scenario: tuple[str, ...] = ()
     unavailable: Callable[[str, int | None], Mapping[str, str]] = lambda _layout, _voters: {}
     membership: Callable[[NodeAccess], AbstractAsyncContextManager[Membership]] | None = None
+    reassignment: Callable[[NodeAccess], AbstractAsyncContextManager[QuorumVoters]] | None = None
     requests: Callable[[NodeAccess], AbstractAsyncContextManager[Requests]] | None = None
     probe: Callable[[NodeAccess], AbstractAsyncContextManager[Probe]] | None = None
     refuses: Callable[[Step, str, str], str | None] = lambda _step, _version, _layout: None
@@ -290,6 +293,11 @@ class SystemKind:
 
     def reasons(self, layout: str, voters: int | None) -> dict[str, str]:
         """`unavailable`, completed by the capabilities that the system has in no layout."""
-        makers = {"membership": self.membership, "requests": self.requests, "probe": self.probe}
+        makers = {
+            "membership": self.membership,
+            "reassignment": self.reassignment,
+            "requests": self.requests,
+            "probe": self.probe,
+        }
         missing = {name: f"not supported by --system {self.name}" for name, maker in makers.items() if maker is None}
         return {**missing, **self.unavailable(layout, voters)}

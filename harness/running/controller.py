@@ -136,6 +136,8 @@ async def capabilities_of_system(
     async with AsyncExitStack() as stack:
         if system.membership and "membership" not in context.unavailable:
             context.membership = await stack.enter_async_context(system.membership(access))
+        if system.reassignment and "reassignment" not in context.unavailable:
+            context.reassignment = await stack.enter_async_context(system.reassignment(access))
         if system.requests and "requests" not in context.unavailable:
             context.requests = await stack.enter_async_context(system.requests(access))
         if system.probe and "probe" not in context.unavailable:

@@ -36,9 +36,10 @@ from harness.model.story import (
     wait_until,
 )
 from harness.scenarios.expectations import commit_gap, happens, leader_changes, unavailable
+from harness.scenarios.kip_642 import KIP_642
 from harness.scenarios.kip_996_elections import first_leader, merged
 from harness.scenarios.probes import DESCRIBE
-from harness.scenarios.voter_changes import KIP_642, N1_LEADS, QUORUM_MOVES, READY
+from harness.scenarios.voter_changes import N1_LEADS, QUORUM_MOVES, READY
 
 DEDICATED = {node: {"process.roles": "controller"} for node in (1, 2, 3)}
 

@@ -22,7 +22,7 @@ FAMILIES: Mapping[str, tuple[int, Source]] = {
 }
 """How many scenarios each document has, by the prefix of their ids, and the document."""
 
-REASSIGNMENT = "needs KIP-642's reassignment, which no Kafka release has, in the reference system"
+PROMOTION = "needs KIP-642's observer-based promotion in the reference system"
 BOOTSTRAP = "needs KIP-642's bootstrapping in the reference system"
 
 
@@ -47,15 +47,9 @@ def _rows(family: str, rows: Mapping[int, tuple[str, str]]) -> tuple[Planned, ..
 QUORUM_REASSIGNMENT = _rows(
     "RA",
     {
-        2: ("A reassignment waits for a slow replica although another has caught up", REASSIGNMENT),
-        3: ("A cancelled reassignment leaves the voters half changed", REASSIGNMENT),
-        6: ("A repeated request appends a second record", REASSIGNMENT),
-        9: ("A reassignment removes voters before it has added enough", REASSIGNMENT),
-        17: ("Rejected alternative: an observer decides itself when it has caught up", REASSIGNMENT),
+        17: ("Rejected alternative: an observer decides itself when it has caught up", PROMOTION),
         25: ("A step of the bootstrapping procedure is skipped", BOOTSTRAP),
         26: ("Old gossip about a node's address replaces newer", BOOTSTRAP),
-        32: ("A leader that was removed while it was cut off stays leader (KIP-642)", REASSIGNMENT),
-        33: ("A description of the quorum lacks the target of a reassignment", REASSIGNMENT),
     },
 )
 

@@ -43,10 +43,9 @@ from harness.scenarios.expectations import (
     leader_deposed,
 )
 from harness.scenarios.kip_595 import KIP_595
+from harness.scenarios.kip_642 import KIP_642
 from harness.scenarios.kip_996 import KIP_996
 from harness.scenarios.kip_996_elections import first_leader
-
-KIP_642 = Source("KIP-642")
 
 
 def campaigns(node: int) -> tuple[Event, ...]:

@@ -23,9 +23,10 @@ from harness.model.scenario import Scenario, Side, Source, on
 from harness.model.story import cut, cut_links, heal, heal_links, kill, lead, mark, seconds, sleep, start, wait_until
 from harness.scenarios.expectations import commit_gap, epochs_burned, happens, leader_deposed
 from harness.scenarios.kip_595 import KIP_595
+from harness.scenarios.kip_642 import KIP_642
 from harness.scenarios.kip_996 import KIP_996
 from harness.scenarios.kip_996_elections import N2_FIRST, first_leader, merged
-from harness.scenarios.voter_changes import KIP_642, N1_LEADS, campaigns, role_shows
+from harness.scenarios.voter_changes import N1_LEADS, campaigns, role_shows
 
 FETCH_TIMEOUT = "controller.quorum.fetch.timeout.ms"
 

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from harness.model.faults.membership import Membership
+from harness.model.faults.reassignment import QuorumVoters
 from harness.model.faults.requests import Requests
 from harness.model.layouts import CONTROLLER_PORT, Layout, Roles, roles_of
 from harness.model.session import Connection
@@ -20,6 +21,7 @@ from nodes.clocks.line_times import LineTimes
 from nodes.kafka.membership import KafkaMembership
 from nodes.kafka.requests import KafkaRequests
 from nodes.observe.watch import QuorumWatch
+from nodes.probe.voters import ReferenceVoters
 from nodes.wire.connection import WireConnection
 from nodes.wire.produce import write_batch
 from workloads.register import ReadsAt, RegisterClient, RegisterSession
@@ -68,6 +70,16 @@ async def open_membership(
         yield membership
     finally:
         await membership.close()
+
+
+@asynccontextmanager
+async def open_voters(access: NodeAccess, controllers: Mapping[int, int]) -> AsyncIterator[QuorumVoters]:
+    """The voters of a running cluster that are reassigned as a whole (KIP-642)."""
+    voters = ReferenceVoters(controllers, partial(_connect_to, access), access.leader)
+    try:
+        yield voters
+    finally:
+        await voters.close()
 
 
 @asynccontextmanager

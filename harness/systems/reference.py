@@ -29,6 +29,7 @@ from harness.systems.kraft import (
     observe_quorum,
     open_membership,
     open_requests,
+    open_voters,
     register_client,
 )
 from harness.systems.probe import open_probe, why_refused
@@ -41,7 +42,9 @@ NEWEST_TOOLS = ""
 """The reference quorum has no tools of its own; those of the newest installed Kafka serve it."""
 
 NO_BROKERS = "only a cluster with brokers has partitions, topics and sessions; use --layout combined"
-VOTERS = {"voters": "the voters of the reference quorum never change; use --system kafka --voters N (KIP-853)"}
+VOTERS = {
+    "voters": "the reference quorum reassigns its voters as a whole (reassign_voters); use --system kafka for KIP-853"
+}
 
 
 def _node(version: str, switches: Mapping[str, str], cluster: ClusterSpec) -> NodeSystem:
@@ -120,6 +123,7 @@ REFERENCE = SystemKind(
     accepts=is_used,
     unavailable=_unavailable,
     membership=lambda access: open_membership(access, _controllers(access.cluster), _brokers(access.cluster)),
+    reassignment=lambda access: open_voters(access, _controllers(access.cluster)),
     requests=lambda access: open_requests(access, _controllers(access.cluster), _brokers(access.cluster)),
     switches=switches,
     probe=_probe,

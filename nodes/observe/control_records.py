@@ -22,6 +22,7 @@ from kio.schema.voters_record.v0 import VotersRecord
 from kio.serial import entity_reader
 
 from nodes.wire.batches import BatchHead, records
+from nodes.wire.voter_assignment import VOTER_ASSIGNMENT, AssignmentRecord, decode_value
 
 Controls = Mapping[int, bytes]
 """The values of a batch's control records by type."""
@@ -29,7 +30,7 @@ Controls = Mapping[int, bytes]
 LEADER_CHANGE = 2
 """LeaderChangeMessage (KIP-595)."""
 VOTERS = 6
-"""VotersRecord (KIP-853)."""
+"""VotersRecord (KIP-853); nodes.wire.voter_assignment has KIP-642's record."""
 
 _KEY = struct.Struct(">hh")
 _VERSION = struct.Struct(">h")
@@ -45,8 +46,20 @@ def control_records(data: bytes, head: BatchHead) -> Controls:
 
 def voters_of(controls: Controls) -> str | None:
     """The ids of the voters that a batch sets, as JSON; None if it sets none."""
+    assigned = assignment_of(controls)
+    if assigned is not None:
+        return json.dumps(sorted(assigned.current))
     decoded = _decoded(VotersRecord, controls.get(VOTERS))
     return None if decoded is None else json.dumps(_ids(decoded.voters))
+
+
+def assignment_of(controls: Controls) -> AssignmentRecord | None:
+    """The voters that a batch assigns, now and for the end of a reassignment (KIP-642); None if it assigns none."""
+    value = controls.get(VOTER_ASSIGNMENT)
+    try:
+        return None if value is None else decode_value(value)
+    except Exception:  # noqa: BLE001 - kio raises its own errors and those of struct and unicode
+        return None
 
 
 def election_of(controls: Controls) -> str | None:

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kio.schema.describe_quorum.v0 import request as v0_request
-from kio.schema.describe_quorum.v0 import response as v0_response
 from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
 from harness.model.session import Connection
+from nodes.wire.unreleased import describe_quorum_v0
 
 TOPIC = "__cluster_metadata"
 
-REQUEST = v0_request.DescribeQuorumRequest(
+REQUEST = describe_quorum_v0.DescribeQuorumRequest(
     topics=(
-        v0_request.TopicData(
-            topic_name=TopicName(TOPIC), partitions=(v0_request.PartitionData(partition_index=i32(0)),)
+        describe_quorum_v0.RequestedTopic(
+            topic_name=TopicName(TOPIC),
+            partitions=(describe_quorum_v0.RequestedPartition(partition_index=i32(0)),),
         ),
     )
 )
@@ -32,6 +32,7 @@ class QuorumDescription:
     """One node's response. error is Kafka's name of the error (`not_leader_or_follower`); None if the node leads.
 
     voters and observers are pairs of a replica and its log end offset as the leader knows it, -1 before it fetched.
+    target are the ids of the voters that a reassignment will end with (KIP-642); empty without one.
     """
 
     error: str | None = None
@@ -41,11 +42,12 @@ class QuorumDescription:
     log_end_offset: int | None = None
     voters: tuple[tuple[int, int], ...] = ()
     observers: tuple[tuple[int, int], ...] = ()
+    target: tuple[int, ...] = ()
 
 
 async def describe_quorum(connection: Connection, timeout_ms: int) -> QuorumDescription:
     """Call one node. Raises the connection's errors."""
-    response: v0_response.DescribeQuorumResponse = await connection.call(REQUEST, timeout_ms)
+    response: describe_quorum_v0.DescribeQuorumResponse = await connection.call(REQUEST, timeout_ms)
     if response.error_code is not ErrorCode.none:
         return QuorumDescription(response.error_code.name)
     partition = response.topics[0].partitions[0]
@@ -60,4 +62,5 @@ async def describe_quorum(connection: Connection, timeout_ms: int) -> QuorumDesc
         dict(voters).get(partition.leader_id),
         voters,
         tuple(sorted((int(each.replica_id), int(each.log_end_offset)) for each in partition.observers)),
+        tuple(sorted(int(each.replica_id) for each in partition.target_voters)),
     )

@@ -7,7 +7,7 @@ A voter without Pre-Vote behaves as a release before KIP-996: it supports Vote u
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kio.schema.errors import ErrorCode
@@ -24,6 +24,7 @@ _SET, _DELETE = 0, 1
 _DYNAMIC_CLIENT_METRICS_CONFIG = 7
 _LIST = 7
 _CONTROLLERS = 2
+_OF_REASSIGNMENT = {codec.ALTER_PARTITION_REASSIGNMENTS: range(1), codec.DISCOVER_BROKERS: range(1)}
 
 
 def served(settings: NodeSettings) -> Mapping[int, range]:
@@ -39,6 +40,7 @@ def served(settings: NodeSettings) -> Mapping[int, range]:
         codec.END_QUORUM_EPOCH: range(2),
         codec.DESCRIBE_QUORUM: range(3),
         codec.DESCRIBE_CLUSTER: range(3),
+        **(_OF_REASSIGNMENT if settings.changes_voters else {}),
         **(controller_apis.SERVED if settings.controller else {}),
     }
 
@@ -54,11 +56,11 @@ def api_versions(ranges: Mapping[int, range], error: ErrorCode = ErrorCode.none)
     }
 
 
-def metadata(settings: NodeSettings, endpoints: Endpoints, leader_id: int | None) -> Values:
+def metadata(settings: NodeSettings, voters: Sequence[int], endpoints: Endpoints, leader_id: int | None) -> Values:
     """The response to Metadata: the controllers as brokers, and no topics."""
     return {
         "throttle_time": 0,
-        "brokers": [_node(node, endpoints) | {"node_id": node} for node in settings.voters],
+        "brokers": [_node(node, endpoints) | {"node_id": node} for node in voters if node in endpoints],
         "cluster_id": settings.cluster_id,
         "controller_id": -1 if leader_id is None else leader_id,
         "topics": [],
@@ -66,10 +68,13 @@ def metadata(settings: NodeSettings, endpoints: Endpoints, leader_id: int | None
     }
 
 
-def describe_cluster(settings: NodeSettings, endpoints: Endpoints, leader_id: int | None, request: Any) -> Values:
+def describe_cluster(
+    settings: NodeSettings, voters: Sequence[int], endpoints: Endpoints, leader_id: int | None, request: Any
+) -> Values:
     """The response to DescribeCluster: the controllers, for clients that bootstrap from one (KIP-919); no brokers."""
     asks_controllers = getattr(request, "endpoint_type", _CONTROLLERS) == _CONTROLLERS
-    brokers = [_node(node, endpoints) | {"broker_id": node, "is_fenced": False} for node in settings.voters]
+    known = [node for node in voters if node in endpoints]
+    brokers = [_node(node, endpoints) | {"broker_id": node, "is_fenced": False} for node in known]
     mismatch = "This endpoint does not have the requested type: it is a controller."
     return {
         "throttle_time": 0,

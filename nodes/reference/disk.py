@@ -1,7 +1,7 @@
 """The node's directory, in Kafka's formats, so that the same readers serve both systems.
 
     DIR/meta.properties
-    DIR/__cluster_metadata-0/quorum-state                 one JSON line, version 0 (static voters)
+    DIR/__cluster_metadata-0/quorum-state                 one JSON line, version 0; KIP-642's if the voters change
     DIR/__cluster_metadata-0/00000000000000000000.log     record batches v2, one segment
 
 Contains file access and fsync. All data is durable when a call returns. A torn tail of the log, which a crash can
@@ -10,15 +10,16 @@ leave, is truncated when the log is loaded.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from harness.model import BadInput, EnvironmentFailure
-from nodes.reference.core.events import Election, Stored
+from nodes.reference.core.events import Assignment, Election, Stored
 from nodes.reference.core.messages import NO_NODE
 from nodes.reference.core.settings import NodeSettings
 from nodes.wire.batches import heads, intact_heads, intact_length
@@ -71,13 +72,17 @@ class Disk:
 
     def persist(self, election: Election) -> None:
         """Replace quorum-state atomically by a rename."""
+        settings, assignment = self._settings, election.assignment
+        current = settings.voters if assignment is None else assignment.current
+        target = None if assignment is None or assignment.target is None else _voters(assignment.target)
         content = {
-            "clusterId": "",
+            "clusterId": settings.cluster_id if settings.changes_voters else "",
             "leaderId": NO_NODE if election.leader_id is None else election.leader_id,
             "leaderEpoch": election.epoch,
             "votedId": NO_NODE if election.voted_id is None else election.voted_id,
-            "appliedOffset": 0,
-            "currentVoters": [{"voterId": voter} for voter in self._settings.voters],
+            "appliedOffset": election.applied_offset,
+            "currentVoters": _voters(current),
+            **({"targetVoters": target} if settings.changes_voters else {}),
             "data_version": 0,
         }
         is_synced = not self._settings.has("quorum-state-not-synced")
@@ -93,13 +98,27 @@ class Disk:
         try:
             content = json.loads(self._quorum_state.read_text())
             leader_id, voted_id = content["leaderId"], content["votedId"]
-            return Election(content["leaderEpoch"], _optional_id(leader_id), _optional_id(voted_id))
-        except (ValueError, KeyError) as error:
+            election = Election(content["leaderEpoch"], _optional_id(leader_id), _optional_id(voted_id))
+            applied_offset = content["appliedOffset"]
+            if not self._settings.changes_voters or applied_offset == 0:
+                return election
+            target = content["targetVoters"]
+            assignment = Assignment(_ids(content["currentVoters"]), None if target is None else _ids(target))
+            return dataclasses.replace(election, applied_offset=applied_offset, assignment=assignment)
+        except (ValueError, KeyError, TypeError) as error:
             raise EnvironmentFailure(f"reading {self._quorum_state}: not a valid quorum state: {error!r}") from error
 
 
 def _optional_id(node_id: int) -> int | None:
     return None if node_id == NO_NODE else node_id
+
+
+def _voters(ids: Iterable[int]) -> list[dict[str, int]]:
+    return [{"voterId": voter} for voter in ids]
+
+
+def _ids(voters: Iterable[dict[str, int]]) -> tuple[int, ...]:
+    return tuple(voter["voterId"] for voter in voters)
 
 
 def _check_meta(path: Path, settings: NodeSettings) -> None:

@@ -30,15 +30,22 @@ from nodes.reference.core.settings import (
     COUNTED,
     FETCH_TIMEOUT_MS,
     LEADERS_WITHOUT_MAJORITY,
+    NON_VOTER_VOTES,
+    PROMOTIONS,
     PROSPECTIVE_FOLLOWS,
     READ_MODES,
     READINGS,
+    VOTER_CHANGES,
     NodeSettings,
 )
 
 CONTROLLER = "CONTROLLER"
-USERS = "NAME:PASSWORD,…"
 """The name of the listener for the other nodes of the quorum."""
+
+BOOTSTRAP_SERVERS = "controller.quorum.bootstrap.servers"
+"""Where a node begins to look for the others (KIP-642, KIP-853)."""
+
+USERS = "NAME:PASSWORD,…"
 
 DEFAULT_CLUSTER_ID = "c3BsaXRicmFpbnF1b3J1bQ"
 
@@ -59,6 +66,7 @@ _SWITCHES = {
     "deny_votes_within_fetch_timeout": "a node that hears from its leader rejects standard votes (KIP-996, rejected)",
     "end_quorum_grants": "a follower that received EndQuorumEpoch grants pre-votes (KAFKA-20895)",
     "not_leader_names_leader": "the error response to DescribeQuorum names the leader (KIP-595)",
+    "removed_voters_campaign": "a voter that is being removed starts elections until that is committed",
     "starts_as_prospective": "a voter that restarts with a vote for itself asks for pre-votes first",
 }
 _CHOICES = {
@@ -68,6 +76,9 @@ _CHOICES = {
     "candidate_backoff": CANDIDATE_BACKOFFS,
     "prospective_follows": PROSPECTIVE_FOLLOWS,
     "leader_without_majority": LEADERS_WITHOUT_MAJORITY,
+    "non_voter_votes": NON_VOTER_VOTES,
+    "promotion": PROMOTIONS,
+    "voter_changes": VOTER_CHANGES,
 }
 SWITCH_NAMES = (*_SWITCHES, *_CHOICES, *of_brokers.SWITCHES, "reading", "read_lease_ms", "seed")
 _CHOICE_MEANINGS = {
@@ -77,6 +88,9 @@ _CHOICE_MEANINGS = {
     "candidate_backoff": "what a rejected Candidate waits for: the rest of its timeout, or as in KIP-996",
     "prospective_follows": "which messages of its epoch return a Prospective to its leader (KIP-996: any response)",
     "leader_without_majority": "what a leader does that no majority fetches from; new-election needs pre_vote=false",
+    "non_voter_votes": "what a voter does with the vote request of a node that does not vote, as far as its log says",
+    "promotion": "which new voter a reassignment adds first (KIP-642)",
+    "voter_changes": "how the voters change: not at all, or by KIP-642's reassignment",
 }
 _READING = f"sets {', '.join(READINGS['kip'])}, unless given"
 _RENAMED = {
@@ -209,11 +223,24 @@ def parse(path: Path, text: str) -> ServerConfig:
     _check_topic_defaults(properties)
     of_controller = _fields(properties, ControllerSettings, mutant if mutant in CONTROLLER_MUTANTS else None)
     controller = controller_settings(cluster_id, properties.values, of_controller)
+    given |= _discovery(properties, listeners, given)
     settings = NodeSettings(node_id, tuple(sorted(voters)), cluster_id, endpoints, controller=controller, **given)
     of_partitions = _fields(properties, PartitionSettings, mutant if mutant in PARTITION_MUTANTS else None)
     partitions = PartitionSettings(node_id, **of_partitions)
     broker = _broker(properties, listeners, partitions) if "broker" in roles else None
     return ServerConfig(settings, _controller_listener(properties, listeners, roles), voters, directory, seed, broker)
+
+
+def _discovery(properties: _Properties, listeners: Mapping[str, Endpoint], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Where to look for other nodes, and where this one listens, on a quorum whose voters change."""
+    if given.get("voter_changes", "none") == "none":
+        return {}
+    key, values = "advertised.listeners", properties.values
+    advertised = properties.get(key, "NAME://host:port,…", _listeners) if key in values else listeners
+    key, servers = BOOTSTRAP_SERVERS, ()
+    if key in values:
+        servers = properties.get(key, "host:port,…", _endpoints)
+    return {"bootstrap_servers": servers, "advertised": advertised.get(CONTROLLER)}
 
 
 def _controller_listener(
@@ -334,6 +361,10 @@ def _voters(text: str) -> dict[int, tuple[str, int]]:
         node_id, _, endpoint = entry.partition("@")
         voters[int(node_id)] = _endpoint(endpoint)
     return voters
+
+
+def _endpoints(text: str) -> tuple[Endpoint, ...]:
+    return tuple(map(_endpoint, text.split(",")))
 
 
 def _listeners(text: str) -> dict[str, Endpoint]:

@@ -22,6 +22,7 @@ from kio.schema.errors import ErrorCode
 
 from harness.model import EnvironmentFailure, PeerFailure
 from nodes.reference import apis, controller_apis
+from nodes.reference.addresses import Addresses
 from nodes.reference.brokers.authorization import Client
 from nodes.reference.brokers.shell import BrokerShell, NodeFacts
 from nodes.reference.brokers_logs import BrokersLogs
@@ -30,9 +31,11 @@ from nodes.reference.core.events import (
     AppendLog,
     Arrived,
     AskLogs,
+    Discover,
     Effect,
     Event,
     Halt,
+    Located,
     Note,
     PersistElection,
     Reply,
@@ -41,14 +44,14 @@ from nodes.reference.core.events import (
     Tick,
     TruncateLog,
 )
-from nodes.reference.core.messages import AlterResponse, ReadResponse, Request, Response
+from nodes.reference.core.messages import AlterResponse, ReadResponse, ReassignResponse, Request, Response
 from nodes.reference.core.node import Node
 from nodes.reference.core.partitions import events as events_of_partitions
 from nodes.reference.disk import Disk
 from nodes.reference.log_lines import broker_log_line, log_line
 from nodes.reference.peers import Peers
 from nodes.reference.properties import CONTROLLER, ServerConfig
-from nodes.reference.translate import error_response, incoming, outgoing
+from nodes.reference.translate import error_response, incoming, outgoing, quorum_reassignment, reassigned
 from nodes.wire import codec
 
 
@@ -64,14 +67,16 @@ class Server:
         self._config, self._settings = config, config.settings
         self._served = apis.served(config.settings)
         self._disk = Disk(config.directory, config.settings, lambda text: self._note(Note(text)))
-        self._peers = Peers(self._settings.node_id, config.voters, self._settings.request_timeout_ms, self._step)
+        own = {} if self._settings.advertised is None else {self._settings.node_id: self._settings.advertised}
+        self._addresses = Addresses({**config.voters, **own})
+        self._peers = Peers(self._settings.node_id, self._addresses, self._settings.request_timeout_ms, self._step)
         self._brokers_logs = BrokersLogs(
             self._settings.node_id, lambda: self._node.metadata.image, self._settings.request_timeout_ms, self._step
         )
         draw = random.Random(config.seed).randrange
         wall_offset_ms = time.time_ns() // 1_000_000 - now_ms()
         self._node = Node(self._settings, self._disk.load(), draw, now_ms(), wall_offset_ms)
-        about = self._node, self._settings, config.voters, config.directory
+        about = self._node, self._settings, self._addresses, config.directory
         facts = NodeFacts(*about, now_ms, self._note_of_broker, self._fail)
         self._broker = BrokerShell(config.broker, facts) if config.broker else None
         self._listening: list[asyncio.Server] = []
@@ -176,6 +181,10 @@ class Server:
                 self._disk.truncate(end_bytes)
             case Send():
                 self._peers.send(effect)
+            case Discover():
+                self._peers.discover(effect)
+            case Located(node_id, address):
+                self._addresses.learn(node_id, address)
             case AskLogs(question):
                 self._brokers_logs.ask(question)
             case Reply(request_id, response):
@@ -265,14 +274,15 @@ class Server:
         return codec.encode_response(codec.build(codec.API_VERSIONS, 0, "response", values), unsupported.correlation_id)
 
     async def _values(self, connection: int, frame: codec.RequestFrame) -> dict[str, Any]:
-        request, voters, leader_id = frame.request, self._config.voters, self._node.leader_id
+        request, addresses, leader_id = frame.request, self._addresses, self._node.leader_id
+        voters = self._node.voters.ids
         match frame.api_key:
             case codec.API_VERSIONS:
                 return apis.api_versions(self._served)
             case codec.METADATA:
-                return apis.metadata(self._settings, voters, leader_id)
+                return apis.metadata(self._settings, voters, addresses, leader_id)
             case codec.DESCRIBE_CLUSTER:
-                return apis.describe_cluster(self._settings, voters, leader_id, request)
+                return apis.describe_cluster(self._settings, voters, addresses, leader_id, request)
             case codec.INCREMENTAL_ALTER_CONFIGS if apis.is_of_registers(request):
                 altered = apis.alter_error(request) or await self._core_response(connection, frame)
                 assert isinstance(altered, AlterResponse)
@@ -285,6 +295,10 @@ class Server:
                 return await self._decided(
                     connection, AlterConfigs(apis.config_changes(request), request.validate_only)
                 )
+            case codec.ALTER_PARTITION_REASSIGNMENTS if (moved := quorum_reassignment(request)) is not None:
+                reassignment = await self._asked(connection, moved)
+                assert isinstance(reassignment, ReassignResponse)
+                return reassigned(reassignment)
             case codec.LIST_PARTITION_REASSIGNMENTS:
                 return controller_apis.reassignments(request, self._node.metadata.image)
             case key if key in controller_apis.SERVED:
@@ -292,8 +306,8 @@ class Server:
                 return await self._decided(connection, asked) if asked else controller_apis.INVALID_ELECTION
         response = await self._core_response(connection, frame)
         if response is None:
-            return error_response(frame.api_key, ErrorCode.invalid_request)
-        return outgoing(response, voters)
+            return error_response(ErrorCode.invalid_request)
+        return outgoing(response, addresses)
 
     async def _decided(self, connection: int, request: ControllerRequest) -> dict[str, Any]:
         """The values of the controller's response to a request."""

@@ -14,7 +14,7 @@ from harness.model.hosts import Host, HostView
 from harness.model.layouts import CLIENT_PORT, CONTROLLER_PORT, REPLICATION_PORT, Roles
 from harness.model.systems import CLUSTER_ID, NodeCommand, NodeFiles
 from nodes.reference.brokers.properties import ROLES
-from nodes.reference.properties import CONTROLLER, DEFAULT_CLUSTER_ID, parse, refuse_unused
+from nodes.reference.properties import BOOTSTRAP_SERVERS, CONTROLLER, DEFAULT_CLUSTER_ID, parse, refuse_unused
 
 SWITCHES = Path("--switch")
 """What messages name in place of a properties file."""
@@ -48,6 +48,9 @@ class ReferenceSystem:
         members = sorted(hosts) if self.voters is None else self.voters
         voters = ",".join(f"{node}@{hosts[node].address}:{CONTROLLER_PORT}" for node in members)
         given = {**_of_broker(len(hosts)), **self.switches} if self.roles.are_broker else self.switches
+        if self.switches.get("reference.voter_changes", "none") != "none":
+            contacts = ",".join(f"{hosts[node].address}:{CONTROLLER_PORT}" for node in sorted(hosts))
+            given = {BOOTSTRAP_SERVERS: contacts, **given}
         text = _server_properties(host.view, self.roles, voters, self.cluster_id, self.seed, given)
         await host.write(_properties(host.view), text)
 

@@ -10,24 +10,29 @@ versions; codec.build selects those of the request's version.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kio.schema.errors import ErrorCode
 
 from nodes.reference.core.messages import (
     NO_NODE,
+    Advertised,
     AlterRequest,
     BeginQuorumEpochRequest,
     Change,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
+    DiscoverRequest,
+    DiscoverResponse,
     EndQuorumEpochRequest,
     EpochEnd,
     EpochResponse,
     FetchRequest,
     FetchResponse,
     ReadRequest,
+    ReassignRequest,
+    ReassignResponse,
     ReplicaProgress,
     Request,
     Response,
@@ -80,6 +85,10 @@ def incoming(api_key: int, request: Any) -> Request | None:
             return AlterRequest(tuple(change for resource in request.resources for change in _changes(resource)))
         case codec.DESCRIBE_CONFIGS:
             return ReadRequest(tuple(resource.resource_name for resource in request.resources))
+        case codec.DISCOVER_BROKERS:
+            return DiscoverRequest(
+                request.cluster_id, _advertised(request.brokers), request.leader_id, request.leader_epoch
+            )
     partition = _only_partition(request.topics)
     if partition is None:
         return None
@@ -113,6 +122,12 @@ def outgoing(response: Response, endpoints: Endpoints) -> Values:
             return _fetch_response_values(response, endpoints)
         case DescribeQuorumResponse():
             return _describe_values(response, endpoints)
+        case DiscoverResponse():
+            return {
+                "error_code": response.error,
+                **_leader(response.leader_id, response.epoch),
+                **_brokers(response.brokers),
+            }
         case VoteResponse() | EpochResponse():
             if response.error is ErrorCode.inconsistent_cluster_id:
                 return {"error_code": response.error, "topics": []}
@@ -123,9 +138,36 @@ def outgoing(response: Response, endpoints: Endpoints) -> Values:
     raise AssertionError(f"{type(response).__name__} is not a response to a peer")
 
 
-def error_response(api_key: int, error: ErrorCode) -> Values:
-    """The values of a response with a top-level error."""
-    empty: Values = {"responses": []} if api_key == codec.FETCH else {"topics": [], "nodes": [], "error_message": None}
+def discover_request(request: DiscoverRequest) -> Values:
+    """The values of a DiscoverBrokers request."""
+    return {"cluster_id": request.cluster_id, **_leader(request.leader_id, request.epoch), **_brokers(request.brokers)}
+
+
+def discover_response(response: Any) -> DiscoverResponse:
+    """The core's message for a DiscoverBrokers response."""
+    known = _advertised(response.brokers)
+    return DiscoverResponse(response.error_code, known, response.leader_id, response.leader_epoch)
+
+
+def quorum_reassignment(request: Any) -> ReassignRequest | None:
+    """The core's message for AlterPartitionReassignments of the metadata partition; None for other partitions."""
+    if len(request.topics) != 1 or request.topics[0].name != TOPIC or len(request.topics[0].partitions) != 1:
+        return None
+    (partition,) = request.topics[0].partitions
+    voters = None if partition.replicas is None else tuple(map(int, partition.replicas))
+    return ReassignRequest(voters, int(request.timeout.total_seconds() * 1000))
+
+
+def reassigned(response: ReassignResponse) -> Values:
+    """The values of the response to AlterPartitionReassignments of the metadata partition."""
+    partition = {"partition_index": 0, "error_code": response.error, "error_message": response.reason}
+    topics = [{"name": TOPIC, "partitions": [partition]}]
+    return {"throttle_time": 0, "error_code": ErrorCode.none, "error_message": None, "responses": topics}
+
+
+def error_response(error: ErrorCode) -> Values:
+    """The values of a response with a top-level error, for all requests of the quorum."""
+    empty: Values = {"responses": [], "topics": [], "nodes": [], "error_message": None}
     return {"error_code": error, "throttle_time": 0} | empty
 
 
@@ -243,7 +285,7 @@ def _fetch_response(response: Any) -> FetchResponse:
 
 def _fetch_response_values(response: FetchResponse, endpoints: Endpoints) -> Values:
     if response.error is ErrorCode.inconsistent_cluster_id:
-        return error_response(codec.FETCH, response.error)
+        return error_response(response.error)
     partition = {
         "partition_index": 0,
         "error_code": response.error,
@@ -269,6 +311,7 @@ def _describe_values(response: DescribeQuorumResponse, endpoints: Endpoints) -> 
         "high_watermark": response.high_watermark,
         "current_voters": [_replica_values(replica) for replica in response.voters],
         "observers": [_replica_values(replica) for replica in response.observers],
+        "target_voters": [_replica_values(replica) for replica in response.target or ()],
     }
     nodes = [
         {"node_id": node, "listeners": [{"name": LISTENER, "host": host, "port": port}]}
@@ -280,6 +323,19 @@ def _describe_values(response: DescribeQuorumResponse, endpoints: Endpoints) -> 
         "error_message": None,
         "nodes": nodes if is_leader else [],
     }
+
+
+def _brokers(brokers: Iterable[Advertised]) -> Values:
+    return {
+        "brokers": [
+            {"node_id": each.node_id, "host": each.host, "port": each.port, "boot_timestamp": each.boot_ms}
+            for each in brokers
+        ]
+    }
+
+
+def _advertised(brokers: Iterable[Any]) -> tuple[Advertised, ...]:
+    return tuple(Advertised(each.node_id, each.host, int(each.port), each.boot_timestamp) for each in brokers)
 
 
 def _replica_values(replica: ReplicaProgress) -> Values:

@@ -76,7 +76,12 @@ def decode(record: Record) -> AssignmentRecord | None:
     """The contents; None for a record of another type. Raises what kio raises for a truncated one."""
     if record.key != _KEY or record.value is None:
         return None
-    message = entity_reader(_SCHEMA)(record.value, 0)[0]
+    return decode_value(record.value)
+
+
+def decode_value(value: bytes) -> AssignmentRecord:
+    """The contents of a record's value. Raises what kio raises for a truncated one."""
+    message = entity_reader(_SCHEMA)(value, 0)[0]
     target = message.target_voters
     return AssignmentRecord(message.cluster_id, _ids(message.current_voters), None if target is None else _ids(target))
 

@@ -29,11 +29,12 @@ from kio.schema.errors import ErrorCode
 from harness.model import PeerFailure
 from harness.model.session import NotSent
 from nodes.reference import acl_apis, apis, controller_apis
+from nodes.reference.addresses import Addresses, Connections
 from nodes.reference.brokers import authorization, group_apis, metadata, partition_apis
 from nodes.reference.brokers.authorization import OF_USERS, Client
 from nodes.reference.brokers.groups import Groups
 from nodes.reference.brokers.log_store import LogStore
-from nodes.reference.brokers.properties import BrokerConfig, Endpoint
+from nodes.reference.brokers.properties import BrokerConfig
 from nodes.reference.brokers.replicas import Place, Replicas
 from nodes.reference.core.controller.lifecycle import Lifecycle, LifecycleSettings
 from nodes.reference.core.controller.messages import (
@@ -52,7 +53,6 @@ from nodes.reference.core.partitions.events import Note
 from nodes.reference.core.records.entities import BrokerEndpoint
 from nodes.reference.core.settings import NodeSettings
 from nodes.wire import codec
-from nodes.wire.connection import WireConnection
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 """The file that a clean shutdown leaves, with the broker epoch; it is gone once the broker has started."""
@@ -84,12 +84,12 @@ FORWARDED = (*controller_apis.OF_CLIENTS, codec.INCREMENTAL_ALTER_CONFIGS, codec
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What a broker knows of its node: its quorum's core, the voters' addresses, its folder, the core's clock, how it
+    """What a broker knows of its node: its quorum's core, the nodes' addresses, its folder, the core's clock, how it
     logs, and how it ends after a failure."""
 
     node: Node
     settings: NodeSettings
-    voters: Mapping[int, Endpoint]
+    addresses: Addresses
     directory: Path
     now_ms: Callable[[], int]
     note: Callable[[Note], None]
@@ -105,7 +105,7 @@ class BrokerShell:
         logs_by_current_epoch = {} if config.last_written_epochs else {codec.GET_REPLICA_LOG_INFO: range(1)}
         self.served: Mapping[int, range] = {**SERVED, **logs_by_current_epoch, **(OF_USERS if config.users else {})}
         client_id = f"broker-{self._id}"
-        self._controllers = {node: WireConnection(*address, client_id) for node, address in facts.voters.items()}
+        self._controllers = Connections(facts.addresses, client_id)
         self._lifecycle = Lifecycle(self._identity(config), facts.now_ms())
         self._replicas = Replicas(config.partitions, self._place(config), self, facts.note, facts.fail)
         self._groups = Groups(config.groups, self._id, self._replicas, self._create_topic, facts.note, facts.fail)
@@ -187,8 +187,7 @@ class BrokerShell:
         """Close all connections."""
         await self._groups.close()
         await self._replicas.close()
-        for connection in self._controllers.values():
-            await connection.close()
+        await self._controllers.close()
 
     @property
     def _applied_offset(self) -> int:
@@ -210,7 +209,7 @@ class BrokerShell:
     async def _answer(self, request: ControllerRequest) -> ControllerResponse | None:
         """The active controller's response to the broker; None if there is none."""
         api_key, values = controller_apis.broker_request(request)
-        connection = self._controllers.get(self._facts.node.leader_id or -1)
+        connection = self._controllers.to(self._facts.node.leader_id)
         try:
             if connection is None:
                 raise NotSent("no node is known to lead the quorum")
@@ -295,7 +294,7 @@ class BrokerShell:
         """The active controller's response; an error of all the request if there is none in time."""
         deadline_ms = self._facts.now_ms() + FORWARD_MS
         while self._facts.now_ms() < deadline_ms:
-            connection = self._controllers.get(self._facts.node.leader_id or -1)
+            connection = self._controllers.to(self._facts.node.leader_id)
             try:
                 if connection is not None:
                     response = await connection.call(frame.request, FORWARD_MS)

@@ -10,12 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from nodes.reference.core.controller.messages import LogEnd, LogQuestion
-from nodes.reference.core.messages import Request, Response
+from nodes.reference.core.messages import DiscoverRequest, DiscoverResponse, Request, Response
 
 Draw = Callable[[int, int], int]
 """draw(low, high): a random integer n with low <= n < high."""
 
 RequestId = int
+
+Contact = tuple[str, int]
+"""Host and port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,15 @@ class LogsReported:
     ends: Mapping[tuple[uuid.UUID, int], LogEnd]
 
 
-Event = Tick | Stopping | Arrived | Answered | Failed | LogsReported
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """The node at this address, host and port, has answered a DiscoverRequest; response is None if it did not."""
+
+    contact: Contact
+    response: DiscoverResponse | None
+
+
+Event = Tick | Stopping | Arrived | Answered | Failed | LogsReported | Discovered
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +138,22 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
+class Discover:
+    """Send a DiscoverRequest to an address whose node may be unknown; Discovered follows."""
+
+    contact: Contact
+    request: DiscoverRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A node's address is known now, or has changed."""
+
+    node_id: int
+    address: Contact
+
+
+@dataclass(frozen=True, slots=True)
 class AskLogs:
     """Ask a broker for the ends of its replicas' logs; LogsReported follows."""
 
@@ -157,4 +184,4 @@ class Halt:
     failure: str | None = None
 
 
-Effect = PersistElection | AppendLog | TruncateLog | Send | AskLogs | Reply | Note | Halt
+Effect = PersistElection | AppendLog | TruncateLog | Send | Discover | Located | AskLogs | Reply | Note | Halt

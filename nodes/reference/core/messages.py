@@ -149,6 +149,36 @@ class ReassignResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class Advertised:
+    """Where a node listens for the quorum, and when it started by its own clock; -1 for a configured address."""
+
+    node_id: int
+    host: str
+    port: int
+    boot_ms: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoverRequest:
+    """What a node knows: addresses, its own first, and the leader (or NO_NODE) of its epoch (KIP-642)."""
+
+    cluster_id: str | None
+    brokers: tuple[Advertised, ...]
+    leader_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoverResponse:
+    """What the receiver of a DiscoverRequest knows."""
+
+    error: ErrorCode
+    brokers: tuple[Advertised, ...]
+    leader_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReadRequest:
     """A client's read of all configs of some resources."""
 
@@ -204,6 +234,7 @@ Request = (
     | ReassignRequest
     | ReadRequest
     | DescribeQuorumRequest
+    | DiscoverRequest
     | ControllerRequest
 )
 Response = (
@@ -214,5 +245,6 @@ Response = (
     | ReassignResponse
     | ReadResponse
     | DescribeQuorumResponse
+    | DiscoverResponse
     | ControllerResponse
 )

@@ -69,6 +69,7 @@ Mutant = Literal[
     "voters-kept-after-truncation",
     "voters-changed-before-own-record",
     "reassignment-acknowledged-early",
+    "gossip-of-any-age",
 ]
 
 
@@ -311,6 +312,11 @@ MUTANTS: Mapping[Mutant, MutantInfo] = {
         "A reassignment is acknowledged when it is appended.",
         "KIP-642, AlterPartitionReassignments Request Handling, step 4",
         "RA-07",
+    ),
+    "gossip-of-any-age": MutantInfo(
+        "A node takes over an address of a node that started earlier than the one it knows.",
+        "KIP-642, Quorum Bootstrapping: brokers only accept monotonically increasing updates",
+        "RA-26",
     ),
 }
 """What each mutant does, by name; the order is that of Mutant."""

@@ -18,6 +18,7 @@ from nodes.reference.core.controller.messages import ControllerRequest, NotContr
 from nodes.reference.core.events import (
     Answered,
     Arrived,
+    Discovered,
     Draw,
     Effect,
     Event,
@@ -36,6 +37,8 @@ from nodes.reference.core.messages import (
     BeginQuorumEpochRequest,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
+    DiscoverRequest,
+    DiscoverResponse,
     EndQuorumEpochRequest,
     EpochResponse,
     FetchRequest,
@@ -50,6 +53,7 @@ from nodes.reference.core.messages import (
 )
 from nodes.reference.core.records.applied import AppliedMetadata
 from nodes.reference.core.records.log import Log
+from nodes.reference.core.roles.discovering import Discovering
 from nodes.reference.core.roles.elections import Elections
 from nodes.reference.core.roles.following import Following
 from nodes.reference.core.roles.leadership import NO_CONTROLLER, Leadership, active_controller
@@ -83,6 +87,7 @@ class Node:
         self._elections = Elections(self._context, self._quorum)
         self._following = Following(self._context, self._quorum)
         self._requests = Requests(self._context)
+        self._discovering = Discovering(self._context)
         self._leadership: Leadership | None = None
         self._requesting_state = self._quorum.state  # the state that sent the pending requests
         self._begin_ms = now_ms  # when BeginQuorumEpoch is next due
@@ -133,7 +138,7 @@ class Node:
     def deadline_ms(self) -> int:
         """When to pass Tick if there is no event before."""
         state_ms = NEVER_MS if self._is_stopping else self._quorum.state.deadline_ms
-        deadline_ms = min(state_ms, self._requests.deadline_ms, self._halt_ms)
+        deadline_ms = min(state_ms, self._requests.deadline_ms, self._discovering.deadline_ms, self._halt_ms)
         if self._leadership is None:
             return deadline_ms
         return min(deadline_ms, self._leadership.deadline_ms, self._begin_ms)
@@ -153,6 +158,8 @@ class Node:
             case LogsReported():
                 if self._leadership is not None:
                     self._leadership.reported(event)
+            case Discovered(response=response):
+                self._discovered(response)
             case Stopping():
                 self._stop()
         self._advance()
@@ -168,11 +175,12 @@ class Node:
             if self._leadership.has_lost_quorum():
                 self._leadership.note_lost_quorum()
                 self._leave_leadership()
-            else:
+            if self._leadership is not None:
                 self._leadership.advance()
                 if self._leadership.steps_down:
                     self._resign(Cause.REASSIGNED)
         self._quorum.persist_voters()
+        self._discovering.advance(self.leader_id, self._quorum.epoch)
         self._send_requests()
         self._halt_if_done()
 
@@ -215,6 +223,8 @@ class Node:
                 self._read_arrived(request_id, request)
             case DescribeQuorumRequest():
                 self._reply(request_id, self._describe())
+            case DiscoverRequest() as request:
+                self._reply(request_id, self._discovering.response(request, self.leader_id, self._quorum.epoch))
             case _ as request:
                 self._control_arrived(request_id, request)
 
@@ -301,6 +311,14 @@ class Node:
                 if not self._elections.learn_from_response(response):
                     self._acknowledged(peer)
 
+    def _discovered(self, response: DiscoverResponse | None) -> None:
+        """Learn the addresses and the leader that another node knows."""
+        self._discovering.ended()
+        if response is not None and response.error is ErrorCode.none:
+            self._discovering.learn(response.brokers)
+            if response.leader_id != NO_NODE and response.epoch > self._quorum.epoch:
+                self._elections.learn(response.leader_id, response.epoch)
+
     def _acknowledged(self, peer: int) -> None:
         state = self._quorum.state
         if isinstance(state, Resigned):
@@ -365,10 +383,14 @@ class Node:
         return not is_backing_off and len(self._voters.ids) - len(state.rejected) >= self._voters.majority
 
     def _leave_leadership(self) -> None:
-        """Check Quorum failed: resign, or start an election as KIP-595 says."""
+        """Check Quorum failed: resign, start an election as KIP-595 says, or ask who leads as KIP-642 says."""
         if self._settings.leader_without_majority == "new-election":
             self._elections.begin_election(Cause.CHECK_QUORUM)
             self._follow_transitions()
+        elif self._settings.leader_without_majority == "asks":
+            assert self._leadership is not None
+            self._leadership.reset_check_quorum()
+            self._discovering.hurry()
         else:
             self._resign(Cause.CHECK_QUORUM)
 

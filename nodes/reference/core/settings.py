@@ -16,7 +16,7 @@ ReadMode = Literal["lease", "read-index", "local"]
 Counted = Literal["requests", "responses"]
 CandidateBackoff = Literal["remaining", "exponential"]
 ProspectiveFollows = Literal["any-response", "unknown-leader", "begin-quorum"]
-LeaderWithoutMajority = Literal["resigns", "new-election"]
+LeaderWithoutMajority = Literal["resigns", "new-election", "asks"]
 VoterChanges = Literal["none", "kip-642"]
 NonVoterVotes = Literal["grant", "campaign", "reject"]
 Promotion = Literal["caught-up-first", "in-order"]
@@ -63,7 +63,9 @@ class NodeSettings:
     """A node's settings; they do not change while it runs.
 
     voters are the configured members of the quorum, ordered by id, until the log says otherwise (core.voters); a node
-    that is not among them is an observer. endpoints (host:port by id) are used in log lines only.
+    that is not among them is an observer. endpoints are their configured addresses, host:port by id.
+
+    bootstrap_servers: where a node begins to look for others (roles.discovering); advertised is where it listens.
 
     candidate_backoff: what a rejected Candidate waits for before it becomes Prospective. "remaining" is the rest of its
     election timeout (KAFKA-18345); "exponential" is KIP-996's binary exponential back-off (PV-13). Without Pre-Vote it
@@ -80,6 +82,7 @@ class NodeSettings:
 
     leader_without_majority: "resigns" after one and a half fetch timeouts (KAFKA-15489, KIP-996), or starts a
     "new-election" after one, as KIP-595 says (LP-02). The latter is from before KIP-996 and needs pre_vote=False.
+    "asks": after one it asks the other nodes who leads, and leads until it learns of another leader (KIP-642, RA-32).
 
     new_disk_votes: false is KIP-996's proposal for lost disks (PV-32). A voter that starts with an empty disk grants
     no vote to a log with records until it has caught up with a leader. A restart forgets this.
@@ -115,6 +118,8 @@ class NodeSettings:
     voters: tuple[int, ...]
     cluster_id: str
     endpoints: Mapping[int, str] = field(default_factory=dict)
+    bootstrap_servers: tuple[tuple[str, int], ...] = ()
+    advertised: tuple[str, int] | None = None
     pre_vote: bool = True
     check_quorum: bool = True
     check_quorum_counts: Counted = "responses"
@@ -160,7 +165,7 @@ class NodeSettings:
     @property
     def check_quorum_timeout_ms(self) -> int:
         """KAFKA-15489: one and a half fetch timeouts, so that a leader survives one lost round of fetches."""
-        halves = 2 if self.leader_without_majority == "new-election" else 3
+        halves = 3 if self.leader_without_majority == "resigns" else 2
         return self.fetch_timeout_ms * halves // 2
 
     @property

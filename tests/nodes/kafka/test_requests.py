@@ -28,7 +28,14 @@ class FakeController:
     async def call(self, _request: Any, _timeout_ms: int) -> Any:
         error = ErrorCode.none if self.leads else ErrorCode.not_leader_or_follower
         voter = SimpleNamespace(replica_id=1, log_end_offset=self.end)
-        fields = {"leader_id": 1, "leader_epoch": 3, "high_watermark": 30, "current_voters": [voter], "observers": []}
+        fields = {
+            "leader_id": 1,
+            "leader_epoch": 3,
+            "high_watermark": 30,
+            "current_voters": [voter],
+            "observers": [],
+            "target_voters": [],
+        }
         topic = SimpleNamespace(partitions=[SimpleNamespace(error_code=error, **fields)])
         return SimpleNamespace(error_code=ErrorCode.none, topics=[topic])
 

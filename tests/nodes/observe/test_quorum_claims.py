@@ -7,7 +7,6 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
-from kio.schema.describe_quorum.v0 import response as v0
 from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i64
@@ -16,6 +15,7 @@ from harness.model import Observation
 from harness.model.conditions import LEADER_KNOWN, leads_partition, partition_offline
 from nodes.observe.describe_quorum import TOPIC
 from nodes.observe.watch import QuorumWatch
+from nodes.wire.unreleased import describe_quorum_v0 as v0
 
 
 def response_of_leader(ends: dict[int, int]) -> v0.DescribeQuorumResponse:

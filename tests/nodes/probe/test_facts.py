@@ -24,7 +24,14 @@ class FakeNode:
 
     async def call(self, _request: Any, _timeout_ms: int) -> Any:
         voters = [SimpleNamespace(replica_id=node, log_end_offset=40 + node) for node in (1, 2, 3)]
-        fields = {"leader_id": 2, "leader_epoch": 7, "high_watermark": 30, "current_voters": voters, "observers": []}
+        fields = {
+            "leader_id": 2,
+            "leader_epoch": 7,
+            "high_watermark": 30,
+            "current_voters": voters,
+            "observers": [],
+            "target_voters": [],
+        }
         topic = SimpleNamespace(partitions=[SimpleNamespace(error_code=self.error, **fields)])
         return SimpleNamespace(error_code=ErrorCode.none, topics=[topic])
 

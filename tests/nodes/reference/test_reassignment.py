@@ -7,8 +7,16 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from harness.model.quorum_states import State
 from nodes.reference.core.events import Assignment
-from nodes.reference.core.messages import NOT_FOLLOWER, FetchRequest, ReassignResponse
+from nodes.reference.core.messages import (
+    NO_NODE,
+    NOT_FOLLOWER,
+    Advertised,
+    DiscoverRequest,
+    FetchRequest,
+    ReassignResponse,
+)
 from nodes.reference.core.mutants import Mutant
 from nodes.reference.core.reassignment import STEP_DOWN, next_step
 from tests.support.nodes.mutant_cases import with_and_without
@@ -374,3 +382,33 @@ def test_quorum_of_one_grows_and_shrinks() -> None:
     run_until_voters(quorum, 2)
     assert quorum.elect() == 2
     assert quorum.violations == []
+
+
+@with_and_without("gossip-of-any-age")
+def test_address_of_an_earlier_start_is_not_taken_over(mutant: Mutant | None) -> None:
+    quorum = Simulation(seed=1, mutant=mutant, **SWITCHES)
+
+    def known_port(port: int, boot_ms: int) -> int:
+        told = DiscoverRequest("test", (Advertised(7, "host", port, boot_ms),), NO_NODE, 0)
+        (found,) = quorum.invoke(1, told).response.brokers
+        return int(found.port)
+
+    assert known_port(9001, boot_ms=100) == 9001
+    assert known_port(9002, boot_ms=200) == 9002
+    assert known_port(9001, boot_ms=100) == (9001 if mutant else 9002)
+
+
+def test_node_of_another_cluster_learns_nothing() -> None:
+    quorum = Simulation(seed=1, **SWITCHES)
+    told = DiscoverRequest("other", (Advertised(7, "host", 9001, 100),), NO_NODE, 0)
+    response = quorum.invoke(1, told).response
+    assert (response.error, response.brokers) == (ErrorCode.inconsistent_cluster_id, ())
+
+
+def test_leader_without_majority_that_asks_leads_until_it_learns_of_another() -> None:
+    quorum = led_by_1(observers=0, leader_without_majority="asks", bootstrap_servers=(("host", 1),))
+    quorum.isolate(1)
+    quorum.run(10_000)
+    assert quorum.node(1).state.kind is State.LEADER
+    quorum.heal()
+    quorum.run_until(lambda: quorum.node(1).state.kind is State.FOLLOWER)

@@ -168,7 +168,7 @@ class Leadership:
             self._append([NO_OP])
         self._advance_high_watermark()
         while self._reassigning.advance(self.high_watermark, self._replicas):
-            self._voters_changed()
+            self.reset_check_quorum()  # the change before was committed, so a majority was here just now
             self._advance_high_watermark()
         for parked in self._take_parked():
             if not self._answer_fetch(parked):
@@ -404,15 +404,12 @@ class Leadership:
         self._fetched_since.add(replica_id)
         is_one_enough = self._settings.has("check-quorum-counts-one-follower")
         if is_one_enough or len(self._own(0)) + len(self._fetched_since) >= self._voters.majority:
-            self._reset_check_quorum()
+            self.reset_check_quorum()
 
-    def _reset_check_quorum(self) -> None:
+    def reset_check_quorum(self) -> None:
+        """Give a majority the whole timeout again, to fetch."""
         self._fetched_since.clear()
         self._check_quorum_ms = self._context.now_ms + self._settings.check_quorum_timeout_ms
-
-    def _voters_changed(self) -> None:
-        """Forget the votes for Check Quorum: the change before was committed, so a majority was here just now."""
-        self._reset_check_quorum()
 
     def _progress(self, replica_id: int) -> Progress:
         return self._replicas.setdefault(replica_id, Progress()) if replica_id >= 0 else Progress()

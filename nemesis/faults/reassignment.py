@@ -1,0 +1,217 @@
+"""Reassignment of the quorum's voters as a whole (KIP-642): one request names all voters of the future.
+
+The request is verified by its answer: success means that the target is committed. The voters then change one at a time;
+`await_voters`, which healing includes, waits until they are as requested. A story may expect that the request is
+refused, or not answered; a difference is a finding of the check `responses`. A request without an answer may have had
+its effect, so nothing is awaited after it but the end of whatever is pending.
+
+Nothing is undone: the voters stay as they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, model_validator
+
+from harness.model import PeerFailure
+from harness.model.expected import Compared
+from harness.model.faults.membership import Refused
+from harness.model.faults.reassignment import (
+    AWAIT_VOTERS,
+    REASSIGN_VOTERS,
+    VOTERS_SECONDS,
+    Assigned,
+    QuorumVoters,
+    Refusal,
+    VotersView,
+    await_voters,
+    reassign_voters,
+)
+from harness.model.session import NoAnswer
+from harness.model.story import Step
+from nemesis.arguments import Arguments, Node, Seconds, Who
+from nemesis.context import NemesisContext
+from nemesis.fault import Action, Fault, Resolved
+
+POLL_SECONDS = 0.25
+LEADER_SECONDS = 10.0
+"""How long to wait for a leader of the quorum."""
+ANSWER_SECONDS = 1.0
+"""How long a leader must not answer, where no answer is expected."""
+ACCEPTED, NO_ANSWER = "accepted", "no answer"
+
+
+def _in_order(nodes: list[int]) -> list[int]:
+    if len(set(nodes)) < len(nodes):
+        raise ValueError(f"expected different nodes, found {nodes}")
+    return sorted(nodes)
+
+
+class ReassignVoters(Arguments):
+    """Of whom to request it, and the voters of the future; none cancels. What is expected as membership's changes."""
+
+    who: Who = "leader"
+    voters: Voters | None
+    refused: Refusal | None = None
+    is_answered: bool = True
+
+    @model_validator(mode="after")
+    def _expects_one_outcome(self) -> ReassignVoters:
+        if self.refused and not self.is_answered:
+            raise ValueError("refused: expected no error, since no answer is expected (is_answered)")
+        return self
+
+
+Voters = Annotated[list[Node], Field(min_length=1), AfterValidator(_in_order)]
+
+
+class Record(Arguments):
+    """One assignment in the log; without a target no reassignment is pending."""
+
+    current: Voters
+    target: Voters | None = None
+
+    def __str__(self) -> str:
+        return shown((tuple(self.current), None if self.target is None else tuple(self.target)))
+
+
+class AwaitVoters(Arguments):
+    """How long to wait, the voters to wait for while a reassignment is pending, the records expected in the log."""
+
+    within_seconds: Seconds = VOTERS_SECONDS
+    pending: Voters | None = None
+    records: list[Record] | None = None
+
+
+def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
+    """The arguments, with the one node of the role."""
+    if f == AWAIT_VOTERS:
+        return value
+    return {**value, "nodes": [context.require_one(f, value["who"])]}
+
+
+async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[str, Any]:
+    """Request a reassignment, or wait for its end; returns the nodes and a label.
+
+    Raises PeerFailure if an unexpected error is the answer, or if the reassignment is not done in time.
+    """
+    assert context.reassignment is not None, "unavailable actions are refused before"
+    if f == AWAIT_VOTERS:
+        return await _await_voters(context, context.reassignment, resolved)
+    (node,), voters = resolved["nodes"], resolved["voters"]
+    words = "the reassignment is cancelled" if voters is None else f"the voters become {voters}"
+    done = {"nodes": [node], "voters": voters, "name": words}
+    if resolved["refused"] is None and resolved["is_answered"]:
+        await _request(context, context.reassignment, node, voters)
+        return {**done, "label": words}
+    found, message = await _answer(context, context.reassignment, node, voters, resolved["is_answered"])
+    expected = resolved["refused"] or NO_ANSWER
+    compared = Compared("answer", expected, found, found == expected)
+    return {**done, "message": message, "compared": [compared.to_json()], "label": f"{words}: {found}"}
+
+
+async def _request(context: NemesisContext, quorum: QuorumVoters, node: int, voters: list[int] | None) -> None:
+    context.has_reassigned, context.awaited_voters = True, None
+    await quorum.reassign(node, voters)
+    context.awaited_voters = None if voters is None else tuple(voters)
+
+
+async def _answer(
+    context: NemesisContext, quorum: QuorumVoters, node: int, voters: list[int] | None, is_answered: bool
+) -> tuple[str, str | None]:
+    """The error with which the request is refused, that it is accepted, or that there was no answer for a while."""
+    limit_s = None if is_answered else ANSWER_SECONDS
+    try:
+        await asyncio.wait_for(_request(context, quorum, node, voters), limit_s)
+    except Refused as refusal:
+        return refusal.error, str(refusal)
+    except (TimeoutError, NoAnswer):
+        return NO_ANSWER, None
+    return ACCEPTED, None
+
+
+async def _await_voters(context: NemesisContext, quorum: QuorumVoters, resolved: Resolved) -> dict[str, Any]:
+    """Wait, and compare the records of the log if some are expected."""
+    pending, expected = resolved["pending"], resolved["records"]
+    label = await _await(context, quorum, resolved["within_seconds"], None if pending is None else tuple(pending))
+    if expected is None:
+        return {"label": label}
+    found = [shown(each) for each in await quorum.assignments()]
+    wanted = [str(Record(**each)) for each in expected]
+    compared = Compared("records", "; ".join(wanted), "; ".join(found), found == wanted)
+    return {"label": label, "name": "voter assignments in the log", "compared": [compared.to_json()]}
+
+
+def shown(assigned: Assigned) -> str:
+    """E.g. '1,2,3 → 4,5,6', and '4,5,6' without a target."""
+    current, target = (None if each is None else ",".join(map(str, each)) for each in assigned)
+    return f"{current}" if target is None else f"{current} → {target}"
+
+
+async def _await(
+    context: NemesisContext, quorum: QuorumVoters, within_seconds: float, pending: tuple[int, ...] | None = None
+) -> str:
+    """Poll until no reassignment is pending and the voters are as requested, or until a pending one has come this far.
+
+    Raises PeerFailure with what is seen.
+    """
+    deadline = asyncio.get_running_loop().time() + within_seconds
+    awaited = context.awaited_voters
+    while True:
+        problem = "no node leads"
+        try:
+            view: VotersView = await quorum.view()
+        except PeerFailure as error:
+            problem = str(error)
+        else:
+            problem = str(view)
+            if pending is not None and (view.voters == pending and view.target):
+                return f"reassignment pending: {view}"
+            if pending is None and view.is_done(awaited):
+                context.has_reassigned, context.awaited_voters = False, None
+                return f"reassignment done: {view}"
+        if asyncio.get_running_loop().time() > deadline:
+            context.has_reassigned, context.awaited_voters = False, None  # a later heal does not report it again
+            awaited = awaited if pending is None else pending
+            wanted = "any voters, no reassignment pending" if awaited is None else f"voters {list(awaited)}"
+            raise PeerFailure(f"waiting for {wanted}: not so after {within_seconds:g} s: {problem}")
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def heal(context: NemesisContext) -> None:
+    """Wait for the end of what was requested."""
+    if context.reassignment is not None and context.has_reassigned:
+        await _await(context, context.reassignment, VOTERS_SECONDS)
+
+
+def unavailable(context: NemesisContext, _f: str) -> str | None:
+    """Why the system cannot do this; None if it can."""
+    return context.why_unavailable("reassignment")
+
+
+def sample(random_source: random.Random, nodes: int) -> list[Step]:
+    """A reassignment to random nodes, at most five."""
+    count = random_source.randint(1, min(5, nodes))
+    return [reassign_voters(sorted(random_source.sample(range(1, nodes + 1), count)))]
+
+
+FAULT = Fault(
+    name="reassignment",
+    summary="the voters of the quorum are reassigned as a whole (KIP-642)",
+    actions={
+        REASSIGN_VOTERS: Action(ReassignVoters, momentary=True),
+        AWAIT_VOTERS: Action(AwaitVoters, waits=True),
+    },
+    unavailable=unavailable,
+    resolve=resolve,
+    inject=inject,
+    heal=heal,
+    sample=sample,
+    heal_order=90,
+    trials=((reassign_voters([1, 2]), await_voters()),),
+    checks=("responses",),
+)
