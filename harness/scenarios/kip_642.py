@@ -12,7 +12,7 @@ from harness.model.conditions import ALL_FOLLOW_LEADER, CAUGHT_UP, LEADER_KNOWN,
 from harness.model.faults.probe import ask
 from harness.model.faults.reassignment import Assigned, await_voters, reassign_voters
 from harness.model.faults.rpc import Api
-from harness.model.measures import enters, exits
+from harness.model.measures import Event, enters, exits
 from harness.model.quorum_states import State
 from harness.model.scenario import Deployment, Scenario, Side, Source, on
 from harness.model.story import Step, cut, cut_links, heal, heal_links, kill, mark, seconds, sleep, start, wait_until
@@ -27,8 +27,18 @@ UNEXPECTED = ("unexpected-response",)
 N1_LEADS = (wait_until(ALL_FOLLOW_LEADER), wait_until(all_follow(1)))
 
 
+def campaigns(node: int) -> tuple[Event, ...]:
+    """What a voter does that loses its leader, and an observer never does."""
+    return enters(State.PROSPECTIVE, node), enters(State.CANDIDATE, node)
+
+
+def role_shows(node: int) -> tuple[Step, ...]:
+    """Cut the node off for longer than a fetch timeout and an election timeout."""
+    return mark(f"the role of n{node} shows"), cut(f"n{node}"), sleep(seconds(7)), heal(), sleep(seconds(3))
+
+
 AROUND_N1 = tuple(link for node in (2, 3) for link in ((1, node), (node, 1)))
-PATIENT = merged(first_leader(1, nodes=4), {node: {FETCH_TIMEOUT: "10000"} for node in range(1, 5)})
+PATIENT = merged(first_leader(1, nodes=4), {node: {FETCH_TIMEOUT: "10000"} for node in (1, 2, 3)})
 """No node gives its leader up while n1 is cut off for a few seconds."""
 
 
@@ -73,15 +83,21 @@ ALL_REPLACED = reassigned(6, *moved((4, 5, 6), FIRST, *TO_456, ((4, 5, 6), None)
 """RA-01: the sequence of records is the document's, with its last one, which the new leader writes."""
 
 RETARGETED = reassigned(
-    7,
+    6,
     *N4_PENDING,
     start("n5"),
-    reassign_voters((4, 5, 7)),
-    await_voters(),
-    describes("the voters", {"current_voters.2.replica_id": 7, "target_voters.length": 0}),
+    *moved(
+        (1, 4, 5),
+        FIRST,
+        *TO_456[:3],
+        *towards((1, 4, 5), (1, 2, 4), (1, 2, 4, 5), (1, 4, 5)),
+        ((1, 4, 5), None),
+    ),
     start("n6"),
+    wait_until(CAUGHT_UP),
+    *role_shows(4),
 )
-"""RA-04: another target while the first is pending."""
+"""RA-04: another target while the first one is pending."""
 
 FOLLOWERS_REFUSE = Deployment(
     "controllers",
@@ -104,16 +120,26 @@ ACKNOWLEDGED_AND_LOST = reassigned(
     heal(),
     wait_until(CAUGHT_UP),
     await_voters(records=(FIRST,)),
+    *role_shows(4),
+    mark("n4 is added again"),
+    *moved((1, 2, 3, 4)),
+    wait_until(CAUGHT_UP),
+    cut("n4"),
+    sleep(seconds(7)),
+    heal(),
+    wait_until(LEADER_KNOWN),
 )
 """RA-07: no success without a commit, and nothing is left of the request once its leader is deposed."""
 
 GAVE_UP = reassigned(
     4,
-    cut("n1"),
+    cut_links(AROUND_N1),
     reassign_voters((1, 2, 3, 4), "n1", is_answered=False),
-    heal(),
-    wait_until(all_follow(1)),
+    heal_links(AROUND_N1),
     *moved((1, 2, 3, 4), FIRST, *towards((1, 2, 3, 4), (1, 2, 3), (1, 2, 3, 4)), ((1, 2, 3, 4), None)),
+    wait_until(CAUGHT_UP),
+    *role_shows(4),
+    switches=PATIENT,
 )
 """RA-08: the request is committed although its client gave up; repeated, it writes nothing more."""
 
@@ -122,11 +148,7 @@ LEADER_REMOVED = reassigned(
     mark("n1 is removed"),
     *moved((2, 3), FIRST, *towards((2, 3), (1, 2, 3), (2, 3)), ((2, 3), None)),
     sleep(seconds(4)),
-    mark("the role of n1 shows"),
-    cut("n1"),
-    sleep(seconds(7)),
-    heal(),
-    sleep(seconds(3)),
+    *role_shows(1),
 )
 """RA-10."""
 

@@ -16,7 +16,7 @@ from harness.model.conditions import (
 )
 from harness.model.faults.disks import lose_disk
 from harness.model.faults.membership import add_voter, await_membership, remove_voter
-from harness.model.measures import Event, enters, exits
+from harness.model.measures import enters, exits
 from harness.model.quorum_states import State
 from harness.model.scenario import Scenario, Side, Source, on
 from harness.model.story import (
@@ -43,19 +43,9 @@ from harness.scenarios.expectations import (
     leader_deposed,
 )
 from harness.scenarios.kip_595 import KIP_595
-from harness.scenarios.kip_642 import KIP_642
+from harness.scenarios.kip_642 import ALL_REPLACED, BY_KIP_642, KIP_642, LEADER_REMOVED, campaigns, role_shows
 from harness.scenarios.kip_996 import KIP_996
 from harness.scenarios.kip_996_elections import first_leader
-
-
-def campaigns(node: int) -> tuple[Event, ...]:
-    """What a voter does that loses its leader, and an observer never does."""
-    return enters(State.PROSPECTIVE, node), enters(State.CANDIDATE, node)
-
-
-def role_shows(node: int) -> tuple[Step, ...]:
-    """Cut the node off for longer than a fetch timeout and an election timeout."""
-    return mark(f"the role of n{node} shows"), cut(f"n{node}"), sleep(seconds(7)), heal(), sleep(seconds(3))
 
 
 def replaced(out: str, into: str) -> tuple[Step, ...]:
@@ -250,7 +240,7 @@ RA_01 = Scenario(
         sleep(seconds(5)),
     ),
     good=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference=BY_KIP_642, reference_deployment=ALL_REPLACED),
         shows=(leader_changes(at_least=1),),
         never=(happens(exits()), commit_gap(at_least_ms=8000)),
         node_switches=first_leader(1, nodes=6),
@@ -277,7 +267,7 @@ RA_10 = Scenario(
         *role_shows(1),
     ),
     good=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference=BY_KIP_642, reference_deployment=LEADER_REMOVED),
         shows=(happens(enters(State.LEADER), since="n1 is removed"),),
         never=(
             happens(exits()),

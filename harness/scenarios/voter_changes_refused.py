@@ -23,10 +23,18 @@ from harness.model.scenario import Scenario, Side, Source, on
 from harness.model.story import cut, cut_links, heal, heal_links, kill, lead, mark, seconds, sleep, start, wait_until
 from harness.scenarios.expectations import commit_gap, epochs_burned, happens, leader_deposed
 from harness.scenarios.kip_595 import KIP_595
-from harness.scenarios.kip_642 import KIP_642
+from harness.scenarios.kip_642 import (
+    ACKNOWLEDGED_AND_LOST,
+    BY_KIP_642,
+    GAVE_UP,
+    KIP_642,
+    RETARGETED,
+    campaigns,
+    role_shows,
+)
 from harness.scenarios.kip_996 import KIP_996
 from harness.scenarios.kip_996_elections import N2_FIRST, first_leader, merged
-from harness.scenarios.voter_changes import N1_LEADS, campaigns, role_shows
+from harness.scenarios.voter_changes import N1_LEADS
 
 FETCH_TIMEOUT = "controller.quorum.fetch.timeout.ms"
 
@@ -75,7 +83,7 @@ RA_04 = Scenario(
         *role_shows(4),
     ),
     good=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference=BY_KIP_642, reference_deployment=RETARGETED),
         shows=(happens(enters(State.PROSPECTIVE, node=4), since="the role of n4 shows"),),
         never=(happens(exits()), leader_deposed),
         node_switches=merged(N1_FIRST, patient(1, 2, 3)),
@@ -105,7 +113,7 @@ RA_07 = Scenario(
         wait_until(LEADER_KNOWN),
     ),
     good=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference=BY_KIP_642, reference_deployment=ACKNOWLEDGED_AND_LOST),
         node_switches=N1_FIRST,
         shows=(happens(enters(State.PROSPECTIVE, node=4), since="n4 is added again"),),
         never=(
@@ -132,7 +140,7 @@ RA_08 = Scenario(
         *role_shows(4),
     ),
     good=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference=BY_KIP_642, reference_deployment=GAVE_UP),
         shows=(happens(enters(State.PROSPECTIVE, node=4), since="the role of n4 shows"),),
         never=(happens(exits()), leader_deposed),
         node_switches=merged(N1_FIRST, patient(1, 2, 3)),
