@@ -143,6 +143,60 @@ GAVE_UP = reassigned(
 )
 """RA-08: the request is committed although its client gave up; repeated, it writes nothing more."""
 
+N4_APPENDED = (
+    kill("n4"),
+    sleep(seconds(2)),
+    reassign_voters((1, 2, 3, 4)),
+    cut_links(AROUND_N1),
+    start("n4"),
+    sleep(seconds(3)),
+)
+"""The record that adds n4 is in the logs of n1 and n4 alone, and cannot be committed."""
+
+ADDED_AND_CUT_OFF = reassigned(
+    4,
+    *N4_APPENDED,
+    mark("n4 is cut off"),
+    cut("n4"),
+    sleep(seconds(5)),
+    mark("n4 reaches the others"),
+    heal(),
+    wait_until(CAUGHT_UP),
+    switches=PATIENT,
+)
+"""RA-11."""
+
+CRASHED = reassigned(
+    4,
+    *N4_APPENDED,
+    kill("n1"),
+    mark("n1 starts"),
+    start("n1"),
+    sleep(seconds(8)),
+    heal(),
+    wait_until(CAUGHT_UP),
+    await_voters(),
+)
+"""RA-13."""
+
+
+def without_n1(*meanwhile: Step) -> Deployment:
+    """RA-14: n3 missed that n4 has replaced n2, and n1 fails. n3 and n4 are a majority, if n3 votes for n4."""
+    return reassigned(
+        4,
+        cut("n3"),
+        reassign_voters((1, 3, 4)),
+        await_voters(),
+        mark("n1 is lost, and n3 reachable"),
+        kill("n1"),
+        heal_links([link for node in (1, 2, 4) for link in ((3, node), (node, 3))]),
+        *meanwhile,
+        mark("n1 returns"),
+        heal(),
+        wait_until(CAUGHT_UP),
+    )
+
+
 LEADER_REMOVED = reassigned(
     3,
     mark("n1 is removed"),
