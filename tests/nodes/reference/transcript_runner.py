@@ -9,6 +9,7 @@ value: an election timeout is exactly election_timeout_ms (1000), and a node loo
     deliver · deliver 1->2 · deliver Vote · deliver *->3          messages and those that follow from them, until quiet
     drop 1->2                                                     messages in flight are lost
     advance 500 · timeout 1                                       time passes; until the timer of node 1's state ends
+    send 9->1 Reassign voters=4,5 · … Reassign    a client's reassignment of the voters, or its cancellation
     send 2->1 PreVote epoch=5 log=5:4                             a request from outside; its response is printed only
     respond 2->1 epoch=5 leader=3 rejected                        a response to node 1's latest request to node 2,
     respond 2->1 PreVote epoch=5 granted                          or to its latest pre-vote request
@@ -32,9 +33,10 @@ from kio.schema.errors import ErrorCode
 
 from nodes.reference.core import events, messages
 from nodes.reference.core.node import Node
+from nodes.reference.core.records.control import assignments_in
 from nodes.reference.core.settings import NEVER_MS, NodeSettings
 from nodes.wire.batches import Record, encode_batch, heads
-from tests.nodes.reference.transcript_text import named, show_message, show_state
+from tests.nodes.reference.transcript_text import named, show_assignment, show_message, show_state
 
 _MESSAGES_MAX = 200
 
@@ -205,6 +207,9 @@ class Transcript:
             self._say(f"n{node} is {show_state(core.state, self.now_ms)}")
             self._say(f"  disk: {_election(stored)}")
             self._say(f"  log={core.log.last_epoch}:{core.log.end_offset} high watermark={core.log.high_watermark}")
+            if core.voters.last.offset >= 0:
+                durable = "-" if stored.assignment is None else show_assignment(stored.assignment)
+                self._say(f"  {show_assignment(core.voters.last.assignment)} durable: {durable}")
 
     def _node(self, node: int) -> Node:
         core = self._members[node].node
@@ -250,7 +255,8 @@ class Transcript:
             case events.AppendLog(data):
                 member.log += data
                 ends = ", ".join(f"{head.leader_epoch}:{head.last_offset + 1}" for head in heads(data))
-                self._say(f"  n{node} appends up to log={ends}")
+                assigned = "".join(f" {show_assignment(each)}" for _, each in assignments_in(data))
+                self._say(f"  n{node} appends up to log={ends}{assigned}")
             case events.TruncateLog(end_bytes):
                 del member.log[end_bytes:]
                 self._say(f"  n{node} truncates to {self._node(node).log.end_offset}")
@@ -319,6 +325,10 @@ def _request(name: str, sender: int, receiver: int, given: dict[str, Any]) -> me
             return messages.FetchRequest("test", sender, epoch, end_offset, last_epoch, 500, 1_000_000)
         case "DescribeQuorum":
             return messages.DescribeQuorumRequest()
+        case "Reassign":
+            voters = given.get("voters")
+            ids = None if voters is None else tuple(map(int, str(voters).split(",")))
+            return messages.ReassignRequest(ids, given.get("within", 5000))
     raise AssertionError(f"{name}: expected the name of a request")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from kio.schema.errors import ErrorCode
 
 from nodes.reference.core import messages
+from nodes.reference.core.events import Assignment
 from nodes.reference.core.roles.states import Candidate, Follower, Leader, Prospective, QuorumState, Resigned
 from nodes.reference.core.settings import NEVER_MS
 from nodes.wire.batches import heads
@@ -25,6 +26,12 @@ def named(message: messages.Request | messages.Response) -> str:
 def show_message(message: messages.Request | messages.Response) -> str:
     """The name and what matters to an election or to replication."""
     return " ".join([named(message), *_words(message)])
+
+
+def show_assignment(assignment: Assignment) -> str:
+    """`voters=1,2,3`, with a target `voters=1,2,3→4,5,6`."""
+    target = "" if assignment.target is None else f"→{_ids(assignment.target)}"
+    return f"voters={_ids(assignment.current)}{target}"
 
 
 def show_state(state: QuorumState, now_ms: int) -> str:
@@ -64,10 +71,15 @@ def _words(message: messages.Request | messages.Response) -> list[str]:
             return _known(message)
         case messages.FetchResponse():
             return [*_known(message), f"hw={message.high_watermark}", *_replicated(message)]
+        case messages.ReassignRequest():
+            return ["voters=-" if message.voters is None else f"voters={_ids(message.voters)}"]
+        case messages.ReassignResponse():
+            return ["ok" if message.error is ErrorCode.none else f"error={message.error.name}"]
         case messages.DescribeQuorumResponse():
             voters = [f"n{each.replica_id}:{each.end_offset}" for each in message.voters]
             observers = [f"observer n{each.replica_id}:{each.end_offset}" for each in message.observers]
-            return [*_known(message), f"hw={message.high_watermark}", *voters, *observers]
+            target = [] if message.target is None else [f"target={_ids(each.replica_id for each in message.target)}"]
+            return [*_known(message), f"hw={message.high_watermark}", *voters, *observers, *target]
     return []
 
 
