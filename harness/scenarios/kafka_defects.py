@@ -19,6 +19,8 @@ from harness.model.faults.membership import add_voter, await_membership, remove_
 from harness.model.faults.probe import run_tool
 from harness.model.faults.requests import create_topic
 from harness.model.faults.rpc import Api, RpcMatch, RpcRule, delay, intercept
+from harness.model.measures import enters
+from harness.model.quorum_states import State
 from harness.model.scenario import Scenario, Side, Source, on
 from harness.model.story import (
     DOWN,
@@ -42,7 +44,8 @@ from harness.model.story import (
     stop_clients,
     wait_until,
 )
-from harness.scenarios.expectations import no_leader, two_leaders
+from harness.scenarios.expectations import happens, no_leader, two_leaders
+from harness.scenarios.kip_996_elections import first_leader
 
 KIP_853 = Source("KIP-853")
 
@@ -261,4 +264,53 @@ EX_05 = Scenario(
     ),
 )
 
-SCENARIOS = (EX_02, EX_03, EX_04, EX_05)
+_N4_LEAVES = (
+    wait_until(ALL_FOLLOW_LEADER),
+    wait_until(BROKERS_LIVE),
+    lead("n1"),
+    wait_until(all_follow(1)),
+    sleep(seconds(1)),
+)
+_N1_FAILS = (
+    sleep(seconds(1)),
+    mark("n1 fails"),
+    kill("n1"),
+    heal_links(_both_ways((1, 2), (1, 3))),
+    sleep(seconds(20)),
+    mark("n1 returns"),
+    start("n1"),
+    wait_until(LEADER_KNOWN),
+    wait_until(CAUGHT_UP),
+)
+
+# n4 alone has the record that removes it. It is an observer by that record, and grants no vote to shorter logs. On the
+# good side nothing is removed: n4 has the longest log, too, campaigns, and is elected.
+EX_06 = Scenario(
+    id="EX-06",
+    title="A voter whose removal is not committed keeps the others from electing a leader",
+    question="Do n2, n3 and n4, three of four voters, elect a leader when n1 fails while it removes n4?",
+    source=KIP_853 / "Remove voter",
+    nodes=4,
+    voters=4,
+    layout="combined",
+    story=(
+        *_N4_LEAVES,
+        cut_links(_both_ways((1, 2), (1, 3))),
+        remove_voter("n4", is_answered=False),
+        *_N1_FAILS,
+    ),
+    bad=Side(
+        on(kafka="4.3.1"),
+        shows=(no_leader(at_least_ms=18_000),),
+        never=(happens(enters(State.LEADER), since="n1 fails", until="n1 returns"),),
+        node_switches=first_leader(1, nodes=4),
+    ),
+    good=Side(
+        on(kafka="4.3.1"),
+        shows=(happens(enters(State.LEADER), since="n1 fails", until="n1 returns"),),
+        node_switches=first_leader(1, nodes=4),
+        story=(*_N4_LEAVES, cut_links(_both_ways((1, 2), (1, 3))), sleep(seconds(1)), *_N1_FAILS),
+    ),
+)
+
+SCENARIOS = (EX_02, EX_03, EX_04, EX_05, EX_06)
