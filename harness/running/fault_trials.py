@@ -33,6 +33,9 @@ from results.store import new_run
 
 SURVEY_SECONDS = 120
 NODES = 3
+VOTERS_CHANGE = {"reference.voter_changes": "kip-642"}
+"""So that a reassignment of the voters can be tried, too."""
+
 MS = 1e6
 
 
@@ -140,7 +143,9 @@ def _story(numbers: Iterable[int]) -> list[Step]:
 def _plan(environment: TrialEnvironment, story: Iterable[Step]) -> Plan:
     values = {"hosts": environment.hosts, "inventory": environment.inventory, "disk": environment.disk}
     steps = [StoryStep.of(step) for step in story]
-    return checked(Plan, {**values, "nodes": NODES, "name": "faults", "seed": 1, "story": steps})
+    return checked(
+        Plan, {**values, "nodes": NODES, "name": "faults", "seed": 1, "story": steps, "switches": VOTERS_CHANGE}
+    )
 
 
 def _outcomes(environment: TrialEnvironment, history: Sequence[Op]) -> dict[int, Trial]:

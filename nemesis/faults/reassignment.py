@@ -212,6 +212,6 @@ FAULT = Fault(
     heal=heal,
     sample=sample,
     heal_order=90,
-    trials=((reassign_voters([1, 2]), await_voters()),),
+    trials=((reassign_voters([1, 2]), await_voters(), reassign_voters([1, 2, 3]), await_voters()),),
     checks=("responses",),
 )
