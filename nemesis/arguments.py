@@ -5,9 +5,9 @@ Contains types that several faults share. Does not contain their use.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from harness.model.story import ROLES
 from harness.model.validation import Matching
@@ -50,3 +50,16 @@ class OnNodes(Arguments):
     """The arguments of an action on the nodes of a role, or on one node by name."""
 
     who: Who
+
+
+class ExpectedAnswer(Arguments):
+    """How a request is expected to end: with success, with an error, or without an answer because it cannot commit."""
+
+    refused: str | None = None
+    is_answered: bool = True
+
+    @model_validator(mode="after")
+    def _expects_one_outcome(self) -> Self:
+        if self.refused and not self.is_answered:
+            raise ValueError("refused: expected no error, since no answer is expected (is_answered)")
+        return self

@@ -22,7 +22,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from harness.model import PeerFailure
 from harness.model.expected import Compared
@@ -47,7 +47,7 @@ from harness.model.faults.membership import (
 )
 from harness.model.session import NoAnswer
 from harness.model.story import Step, sleep
-from nemesis.arguments import PARTITION, Arguments, OnNodes, Seconds
+from nemesis.arguments import PARTITION, Arguments, ExpectedAnswer, OnNodes, Seconds
 from nemesis.arguments import Replicas as ChosenReplicas
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
@@ -70,17 +70,10 @@ Answer = tuple[str, str | None]
 """ACCEPTED, NO_ANSWER or the name of an error, and the error's message."""
 
 
-class ChangeVoter(OnNodes):
+class ChangeVoter(OnNodes, ExpectedAnswer):
     """Whose role changes, and whether the request is expected to be refused with an error, or not to be answered."""
 
     refused: Refusal | None = None
-    is_answered: bool = True
-
-    @model_validator(mode="after")
-    def _expects_one_outcome(self) -> ChangeVoter:
-        if self.refused and not self.is_answered:
-            raise ValueError("refused: expected no error, since no answer is expected (is_answered)")
-        return self
 
 
 class Reassign(Arguments):

@@ -15,7 +15,7 @@ import random
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator
 
 from harness.model import PeerFailure
 from harness.model.expected import Compared
@@ -27,46 +27,30 @@ from harness.model.faults.reassignment import (
     Assigned,
     QuorumVoters,
     Refusal,
-    VotersView,
     await_voters,
     reassign_voters,
 )
 from harness.model.session import NoAnswer
 from harness.model.story import Step
-from nemesis.arguments import Arguments, Node, Seconds, Who
+from nemesis.arguments import Arguments, ExpectedAnswer, Replicas, Seconds, Who
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
 
 POLL_SECONDS = 0.25
-LEADER_SECONDS = 10.0
-"""How long to wait for a leader of the quorum."""
 ANSWER_SECONDS = 1.0
 """How long a leader must not answer, where no answer is expected."""
 ACCEPTED, NO_ANSWER = "accepted", "no answer"
 
 
-def _in_order(nodes: list[int]) -> list[int]:
-    if len(set(nodes)) < len(nodes):
-        raise ValueError(f"expected different nodes, found {nodes}")
-    return sorted(nodes)
+Voters = Annotated[Replicas, AfterValidator(sorted)]
 
 
-class ReassignVoters(Arguments):
+class ReassignVoters(ExpectedAnswer):
     """Of whom to request it, and the voters of the future; none cancels. What is expected as membership's changes."""
 
     who: Who = "leader"
     voters: Voters | None
     refused: Refusal | None = None
-    is_answered: bool = True
-
-    @model_validator(mode="after")
-    def _expects_one_outcome(self) -> ReassignVoters:
-        if self.refused and not self.is_answered:
-            raise ValueError("refused: expected no error, since no answer is expected (is_answered)")
-        return self
-
-
-Voters = Annotated[list[Node], Field(min_length=1), AfterValidator(_in_order)]
 
 
 class Record(Arguments):
@@ -162,9 +146,8 @@ async def _await(
     deadline = asyncio.get_running_loop().time() + within_seconds
     awaited = context.awaited_voters
     while True:
-        problem = "no node leads"
         try:
-            view: VotersView = await quorum.view()
+            view = await quorum.view()
         except PeerFailure as error:
             problem = str(error)
         else:

@@ -77,7 +77,9 @@ class Reassigning:
 
     def _error(self, request: ReassignRequest) -> ReassignResponse | None:
         if not self._settings.changes_voters:
-            return ReassignResponse(ErrorCode.invalid_request, "The voters of this quorum never change (voter_changes=none).")
+            return ReassignResponse(
+                ErrorCode.invalid_request, "The voters of this quorum never change (voter_changes=none)."
+            )
         voters = request.voters
         if voters is not None and (not voters or len(set(voters)) < len(voters) or min(voters) < 0):
             reason = f"Expected at least one voter, each once, found {list(voters)}."
