@@ -3,6 +3,7 @@
     .venv/bin/python benchmarks/detection.py [MUTANT …]            explore what has not been explored; write the page
     .venv/bin/python benchmarks/detection.py --seeds 3             three times each, with other seeds
     .venv/bin/python benchmarks/detection.py --before              the same with the schedules of `splitbrain run`
+    .venv/bin/python benchmarks/detection.py --simulate            the same with `splitbrain simulate`, on one core
     .venv/bin/python benchmarks/detection.py --page                write docs/detection.md alone
 
 Each mutant (nodes/reference/core/mutants.py) is explored until a run breaks a guarantee, or for a fixed time; nothing
@@ -24,11 +25,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from harness.running.run import plan_of
+from harness.simulating.request import SimulationRequest
+from harness.simulating.searching import available_actions, request_of_run, screen
 from nodes.reference.core.mutants import MUTANTS
 
 DOCS = Path(__file__).parents[1] / "docs"
 STORED, PAGE = DOCS / "detection.json", DOCS / "detection.md"
-SECONDS, SECONDS_BEFORE = 300, 120
+SECONDS, SECONDS_BEFORE, SECONDS_SIMULATED = 300, 120, 60
 FINDINGS_SHOWN = 3
 NOT_IN_THE_FAULT_MODEL = {
     "checksums-not-verified": "needs a damaged disk, which a correct node may not survive either: not drawn",
@@ -44,10 +48,11 @@ bugs of consensus protocols, each in one branch that is off by default. `make de
 explored. *Before* are the schedules of `splitbrain run --workload register --faults partition,kill`, for {before} s.
 
 Seconds include the start of Java and the checks. Several runs take place at a time, so seconds per run are fewer than a
-run lasts.
+run lasts. *Simulated* are the runs that `splitbrain simulate` draws, until one does not pass its screen, for
+{simulated} s of one core at most: how many runs that took, and why. It found {simulated_found} of {simulated_tried}.
 
-| mutant | what it does | found by | seconds | runs | before |
-|---|---|---|---|---|---|
+| mutant | what it does | found by | seconds | runs | before | simulated |
+|---|---|---|---|---|---|---|
 """
 
 Outcome = dict[str, Any]
@@ -59,7 +64,7 @@ def main() -> None:
     stored: dict[str, list[Outcome]] = json.loads(STORED.read_text()) if STORED.exists() else {}
     if not arguments.page:
         for name, seed in missing(stored, arguments):
-            outcome = searched_before(name, seed) if arguments.before else explored(name, seed)
+            outcome = SEARCHES[arguments.generator](name, seed)
             stored.setdefault(name, []).append(outcome)
             STORED.write_text(json.dumps(dict(sorted(stored.items())), indent=1) + "\n")
             print(f"{name}: {in_words(outcome)}", flush=True)
@@ -71,7 +76,13 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("mutants", nargs="*", metavar="MUTANT", help="all by default")
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds for each mutant, from 1 on")
-    parser.add_argument("--before", action="store_true", help="use the schedules of `splitbrain run`")
+    generators = parser.add_mutually_exclusive_group()
+    for flag, generator, text in (
+        ("--before", "run", "the schedules of `splitbrain run`"),
+        ("--simulate", "simulate", "simulated runs"),
+    ):
+        generators.add_argument(flag, dest="generator", action="store_const", const=generator, help=f"use {text}")
+    parser.set_defaults(generator="explore")
     parser.add_argument("--page", action="store_true", help="write the page alone")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.mutants if name not in MUTANTS]
@@ -82,7 +93,7 @@ def parsed() -> argparse.Namespace:
 
 def missing(stored: dict[str, list[Outcome]], arguments: argparse.Namespace) -> Iterator[tuple[str, int]]:
     """The mutants and seeds without an outcome, one seed after another."""
-    generator = "run" if arguments.before else "explore"
+    generator = arguments.generator
     for seed in range(1, arguments.seeds + 1):
         for name in arguments.mutants or MUTANTS:
             known = {(each["generator"], each["seed"]) for each in stored.get(name, [])}
@@ -107,6 +118,25 @@ def searched_before(mutant: str, seed: int) -> Outcome:
             runs += 1
     seconds = round(time.monotonic() - began, 1)
     return {"generator": "run", "seed": seed, **outcome, "seconds": seconds, "runs": runs}
+
+
+def simulated(mutant: str, seed: int) -> Outcome:
+    """The outcome of simulated runs: the reason of the first that does not pass the screen."""
+    request = SimulationRequest(seed=seed, switch={"reference.mutant": mutant})
+    available = available_actions(request)
+    screen(plan_of(request_of_run(request, 0, available), {}))  # the first run also loads modules
+    began, runs, findings = time.process_time(), 0, []
+    while not findings and time.process_time() - began < SECONDS_SIMULATED:
+        each = screen(plan_of(request_of_run(request, 1_000_000 * seed + runs, available), {}))
+        runs += 1
+        findings = [each.reason] if each.reason else []
+    seconds = round(time.process_time() - began, 1)
+    return {"generator": "simulate", "seed": seed, "findings": findings, "seconds": seconds, "runs": runs} | {
+        "commit": commit()
+    }
+
+
+SEARCHES = {"explore": explored, "run": searched_before, "simulate": simulated}
 
 
 def command(verb: str, mutant: str, store: str, *flags: str) -> list[str]:
@@ -162,7 +192,17 @@ def page(stored: dict[str, list[Outcome]]) -> str:
     rows = [row(name, stored.get(name, [])) for name in MUTANTS]
     tried = [name for name in MUTANTS if of(stored.get(name, []), "explore")]
     found = [name for name in tried if any(each["findings"] for each in of(stored[name], "explore"))]
-    text = HEAD.format(mutants=len(MUTANTS), seconds=SECONDS, found=len(found), tried=len(tried), before=SECONDS_BEFORE)
+    simulations = [outcomes for name in MUTANTS if (outcomes := of(stored.get(name, []), "simulate"))]
+    text = HEAD.format(
+        mutants=len(MUTANTS),
+        seconds=SECONDS,
+        found=len(found),
+        tried=len(tried),
+        before=SECONDS_BEFORE,
+        simulated=SECONDS_SIMULATED,
+        simulated_found=sum(any(each["findings"] for each in outcomes) for outcomes in simulations),
+        simulated_tried=len(simulations),
+    )
     return text + "".join(f"{each}\n" for each in rows)
 
 
@@ -173,7 +213,8 @@ def of(outcomes: Sequence[Outcome], generator: str) -> list[Outcome]:
 
 def row(name: str, outcomes: Sequence[Outcome]) -> str:
     """One mutant: what found it in most seeds, and the medians where it was found."""
-    cells = [f"`{name}`", MUTANTS[name].effect, *searched(name, of(outcomes, "explore")), before(of(outcomes, "run"))]  # type: ignore[index]
+    cells = [f"`{name}`", MUTANTS[name].effect, *searched(name, of(outcomes, "explore"))]  # type: ignore[index]
+    cells += [before(of(outcomes, "run")), in_simulation(of(outcomes, "simulate"))]
     return f"| {' | '.join(cells)} |"
 
 
@@ -199,6 +240,14 @@ def before(outcomes: Sequence[Outcome]) -> str:
     if not outcomes:
         return ""
     return "found" if any(each["findings"] for each in outcomes) else "not found"
+
+
+def in_simulation(outcomes: Sequence[Outcome]) -> str:
+    """After how many simulated runs, the median, and why a run did not pass."""
+    found = [each for each in outcomes if each["findings"]]
+    if not found:
+        return f"not in {median(outcomes, 'runs')} runs" if outcomes else ""
+    return f"{median(found, 'runs')}: `{found[0]['findings'][0]}`"
 
 
 if __name__ == "__main__":

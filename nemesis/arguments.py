@@ -5,9 +5,9 @@ Contains types that several faults share. Does not contain their use.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from harness.model.story import ROLES
 from harness.model.validation import Matching
@@ -63,3 +63,15 @@ class ExpectedAnswer(Arguments):
         if self.refused and not self.is_answered:
             raise ValueError("refused: expected no error, since no answer is expected (is_answered)")
         return self
+
+
+_ADAPTERS: dict[int, tuple[Any, TypeAdapter[Any]]] = {}
+"""The adapter of each type, by the type's identity, since annotated types may have no hash."""
+
+
+def adapter_of(arguments: Any) -> TypeAdapter[Any]:
+    """What validates arguments of this type. Making one takes about a millisecond, so each is made once."""
+    known = _ADAPTERS.get(id(arguments))
+    if known is None:
+        known = _ADAPTERS[id(arguments)] = (arguments, TypeAdapter(arguments))
+    return known[1]

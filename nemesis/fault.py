@@ -19,12 +19,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from harness.model.hosts import UndoRecord
 from harness.model.nemesis_ops import AWAIT, CHOOSE, NemesisOps
 from harness.model.story import Step
 from harness.model.systems import SystemKind
+from nemesis.arguments import adapter_of
 from nemesis.context import NemesisContext
 
 Resolved = Mapping[str, Any]
@@ -51,7 +50,7 @@ class Action:
 
     def complete(self, value: Any) -> Any:
         """A step's arguments as JSON values, with the defaults of those that the step omits."""
-        adapter = TypeAdapter(self.arguments)
+        adapter = adapter_of(self.arguments)
         return adapter.dump_python(adapter.validate_python(value), mode="json")
 
 

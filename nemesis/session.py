@@ -7,16 +7,27 @@ effect is not verified completes with an error in the history, and the run's ver
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from harness.model import BadInput, EnvironmentFailure, Op, PeerFailure, SplitbrainError
 from harness.model.conditions import LEADER_KNOWN, Condition
+from harness.model.hosts import UndoRecord
 from harness.model.nemesis_ops import AWAIT, CHOOSE, HEAL
 from nemesis.context import NemesisContext, NoLeader
 from nemesis.fault import Fault, by_action
-from nemesis.journal import UndoJournal
 
 T = TypeVar("T")
+
+
+class Journal(Protocol):
+    """Where faults are recorded before they are injected (nemesis.journal)."""
+
+    def record(self, undo: UndoRecord) -> int:
+        """Record how to undo a fault; returns the entry's id."""
+
+    def healed(self, identifier: int) -> None:
+        """Record that a fault is undone."""
+
 
 LEADER_SECONDS = 10.0
 """How long an action on the leader waits until there is one."""
@@ -36,9 +47,7 @@ def refuse_unavailable(actions: Iterable[str], context: NemesisContext, faults: 
 class NemesisSession:
     """harness.model.session.Session for the nemesis's process."""
 
-    def __init__(
-        self, context: NemesisContext, journal: UndoJournal, until: Await, faults: Mapping[str, Fault]
-    ) -> None:
+    def __init__(self, context: NemesisContext, journal: Journal, until: Await, faults: Mapping[str, Fault]) -> None:
         """faults are those that the story may use, by name, in the order in which they are healed."""
         self._faults = tuple(faults.values())
         self._by_action = by_action(self._faults)

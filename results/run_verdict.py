@@ -52,12 +52,24 @@ class SideResult:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownDefect:
+    """A known defect that a run shows: its scenario, the name of the finding that shows it, how many there are of it,
+    and how many other findings may follow from it."""
+
+    defect: str
+    finding: str
+    shown: int
+    may_follow: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunVerdict:
     """The verdict on one run or reproduction, and its basis.
 
     name is the scenario's id or the workload's name, summary is the verdict in one sentence, checks are the names of
     the checks that ran, command repeats the run. headline is one of results.headline; for a reproduction, sides are its
-    runs. Verdicts of earlier releases have neither headline nor description.
+    runs. Verdicts of earlier releases have neither headline nor description. known_defects are those of a run without a
+    scenario.
     """
 
     name: str
@@ -72,6 +84,7 @@ class RunVerdict:
     headline: str = ""
     description: RunDescription | None = None
     sides: tuple[SideResult, ...] = ()
+    known_defects: tuple[KnownDefect, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The verdict as JSON."""
@@ -112,6 +125,7 @@ def _parse(document: dict[str, Any]) -> RunVerdict:
         headline=document.get("headline", ""),
         description=RunDescription.from_json(document.get("description")),
         sides=tuple(_side(each) for each in document.get("sides", ())),
+        known_defects=tuple(KnownDefect(**each) for each in document.get("known_defects", ())),
     )
 
 

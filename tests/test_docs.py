@@ -14,7 +14,7 @@ import pytest
 from harness import plugins
 from harness.model.placeholders import NAMES
 from harness.model.scenario import on
-from harness.scenarios.planned import FAMILIES, PLANNED
+from harness.scenarios.families import FAMILIES
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("harness", "nemesis", "workloads", "checkers", "nodes", "results")
@@ -40,7 +40,7 @@ def test_readme_names_scenarios_of_the_catalogue_only() -> None:
     readme = (ROOT / "README.md").read_text()
     named = set(re.findall(r"\b(?:PV|LP|DQ|CB|LD|UR|RA|EX|KAFKA)-\d+\b", readme))
     documents = {str(source) for _, source in FAMILIES.values()}
-    assert named - documents <= set(plugins.scenarios()) | set(PLANNED)
+    assert named - documents <= set(plugins.scenarios())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

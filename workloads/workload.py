@@ -21,14 +21,15 @@ class ClusterAccess:
     """How a workload reaches the nodes.
 
     connect opens one of our connections to a controller's listener, connect_client to a broker's. controllers are the
-    nodes that have the first, in order; addresses, of the nodes that have the second, are for client libraries that
-    open connections themselves.
+    nodes that have the first, in order, with the address by which nodes reach each; addresses, of the nodes that have
+    the second, are for client libraries that open connections themselves.
     """
 
     connect: Connect
     controllers: Sequence[int]
     addresses: Mapping[int, str]
     connect_client: Connect
+    controller_addresses: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def nodes(self) -> Sequence[int]:
@@ -67,6 +68,8 @@ class Workload:
     - prepare runs before the clients start. Raises PeerFailure.
     - question maps a write whose outcome is unknown to the read that shows whether it took effect, None for other
       operations; the read follows seconds later, several times.
+    - changes are what one process does beside the others, in order, each again until it is ok, and then from the second
+      on again: the first is what it begins with.
     - script is what one process does, in order, instead of operation. It starts after the steps of the story that come
       before its first sleep.
     """
@@ -81,6 +84,7 @@ class Workload:
     """None if and only if operation and read are None."""
     prepare: Prepare | None = None
     question: Callable[[Op], Op | None] | None = None
+    changes: tuple[Op, ...] = ()
     script: tuple[Op, ...] = ()
     can_pin: bool = False
     final_reads_lag: bool = False
@@ -97,11 +101,15 @@ class WorkloadSpec:
     """What a plan specifies for a workload.
 
     system is the system's name for messages, layout that of its nodes, clients what the system offers workloads
-    (harness.model.systems.SystemKind.clients), options the values of all options of the workload, by name.
+    (harness.model.systems.SystemKind.clients), options the values of all options of the workload, by name. voters is
+    how many of the nodes vote at first, None if all do; switches are those of all nodes.
     """
 
     system: str
     layout: str = "controllers"
+    nodes: int = 3
+    voters: int | None = None
+    switches: Mapping[str, str] = field(default_factory=dict)
     clients: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
 

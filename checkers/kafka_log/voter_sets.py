@@ -10,9 +10,10 @@
     elected-without-majority     a majority of that set granted the leader their votes; without a set in the log, a
                                  majority of the voters that LeaderChange names (KIP-595)
 
-A log's first set has no predecessor, and an election before it is compared with no set. The second rule compares logs
-at rest with what their owners claimed as leaders. It sees only the part of a leader's log that was not truncated later,
-so it may miss a violation and never reports a false one.
+A log's first set has no predecessor, and an election before it is compared with no set. A record with the same voters
+as the one before, as KIP-642 writes for a new target, is no change. The second rule compares logs at rest with what
+their owners claimed as leaders. It sees only the part of a leader's log that was not truncated later, so it may miss a
+violation and never reports a false one.
 
 Contains rules on voter sets. checkers/quorum/voters.py derives who votes.
 """
@@ -45,7 +46,9 @@ def changes_uncommitted(batches: DataFrame, observations: DataFrame, check: str)
     claims = observations.where(
         (fn.col("kind") == "claim") & (fn.col("high_watermark") >= 0) & fn.col("log_end_offset").isNotNull()
     ).select(RUN, "node", "epoch", "time_ns", "high_watermark", "log_end_offset")
-    held = logged_voter_sets(batches).select(RUN, "node", "base_offset", "leader_epoch")
+    in_order = Window.partitionBy(RUN, "node").orderBy("base_offset")
+    sets = logged_voter_sets(batches).withColumn("before", fn.lag("voters").over(in_order))
+    held = sets.where("before is null or before != voters").select(RUN, "node", "base_offset", "leader_epoch")
     is_open = (
         (fn.col("leader_epoch") <= fn.col("epoch"))
         & (fn.col("base_offset") >= fn.col("high_watermark"))
@@ -65,8 +68,8 @@ def changes_uncommitted(batches: DataFrame, observations: DataFrame, check: str)
     text = (
         "one change of voters is uncommitted at a time: with high watermark %d the leader of epoch %d, node %d, had %s"
     )
-    sets = fn.concat(fn.lit("voter sets at offsets "), ids("offsets"))
-    message = fn.format_string(text, "high_watermark", "epoch", "node", sets)
+    places = fn.concat(fn.lit("voter sets at offsets "), ids("offsets"))
+    message = fn.format_string(text, "high_watermark", "epoch", "node", places)
     name, node, time_ns = "voter-changes-uncommitted", fn.col("node"), fn.col("time_ns")
     return finding(first.where("rank = 1"), check, name, message, node=node, time_ns=time_ns)
 

@@ -7,8 +7,10 @@
 
 A claim names the voters and how far the leader knows each one's log to reach; observers are not among them. A voter may
 lose with its disk what it had, so the rule uses the furthest it was known to reach in the epoch. If the voters changed
-within an epoch, that epoch's majorities are not checked: which set committed what is not recorded. The second rule
-needs no clock: epochs are ordered, and a leader never truncates its own log.
+within an epoch, that epoch's majorities are not checked: which set committed what is not recorded. A change that a
+leader never committed may be in a claim alone: where the run has several voter sets, half of a claim's voters are
+enough, since the set before had one voter more or less. The second rule needs no clock: epochs are ordered, and a
+leader never truncates its own log.
 
 A follower is stuck if it stayed below the high watermark for the last STUCK_NS of a leader's claims, while its process
 ran and no fault was in place.
@@ -49,8 +51,11 @@ def reaches(observations: DataFrame) -> DataFrame:
     return known.withColumn("voter", fn.col("voter").cast("int"))
 
 
-def high_watermark_without_majority(observations: DataFrame, check: str) -> DataFrame:
-    """The first claim of each leader and epoch whose high watermark no majority had reached."""
+def high_watermark_without_majority(observations: DataFrame, only_set: Column, check: str) -> DataFrame:
+    """The first claim of each leader and epoch whose high watermark no majority had reached.
+
+    only_set has the voters of a row's run if they never changed, else nothing.
+    """
     known = reaches(observations)
     tenure = Window.partitionBy(RUN, "node", "epoch", "voter").orderBy(*IN_ORDER)
     so_far = known.withColumn(
@@ -62,7 +67,8 @@ def high_watermark_without_majority(observations: DataFrame, check: str) -> Data
     )
     in_epoch = Window.partitionBy(RUN, "node", "epoch")
     constant = claims.withColumn("sets", fn.size(fn.collect_set("voters").over(in_epoch))).where("sets = 1")
-    short = constant.where(2 * fn.col("reached") <= fn.size("voters"))
+    never_changed = (fn.size(only_set) > 0).cast("int")
+    short = constant.where(2 * fn.col("reached") < fn.size("voters") + never_changed)
     first = short.withColumn("rank", fn.row_number().over(in_epoch.orderBy(*IN_ORDER))).where("rank = 1")
     text = "a high watermark is held by a majority: in epoch %d node %d claimed %d, which %d of %d voters had reached"
     message = fn.format_string(text, "epoch", "node", "high_watermark", "reached", fn.size("voters"))

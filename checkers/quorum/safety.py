@@ -49,14 +49,15 @@ CHECK = "quorum"
 def findings(history: DataFrame, observations: DataFrame, batches: DataFrame, settings: JudgeSettings) -> DataFrame:
     """Every violated rule, and whether anything was observed."""
     by_disk = with_disks(observations, history, settings.ops.erases_vote, *IN_ORDER)
+    who = electorates(batches, observations, settings)
     rules = [
         two_leaders(observations),
         epoch_went_back(by_disk),
         vote_changed(observations),
         vote_forgotten(by_disk, settings),
-        illegal_transitions(observations, electorates(batches, observations, settings), settings),
+        illegal_transitions(observations, who, settings),
         high_watermark_went_back(observations),
-        high_watermark_without_majority(observations, CHECK),
+        high_watermark_without_majority(observations, who.only_set(settings), CHECK),
         committed_record_not_on_leader(observations, CHECK),
         follower_stuck(history, observations, CHECK, settings),
         no_observations(observations, settings),

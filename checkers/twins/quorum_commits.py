@@ -27,7 +27,8 @@ def voters_of(claim: Observation) -> dict[str, int]:
 
 
 def high_watermark_without_majority(observations: Sequence[Observation]) -> list[Found]:
-    """The first claim of a tenure with constant voters that no majority ever reached."""
+    """The first claim of a tenure with constant voters that no majority ever reached; no half, if they did change."""
+    all_sets = {tuple(sorted(voters_of(each))) for each in observations if each.kind == "claim" and voters_of(each)}
     found: list[Found] = []
     for (node, _), all_claims in claims_of(observations).items():
         claims = [each for each in all_claims if (each.high_watermark or 0) >= 0 and voters_of(each)]
@@ -39,7 +40,7 @@ def high_watermark_without_majority(observations: Sequence[Observation]) -> list
             for voter, reach in voters_of(claim).items():
                 furthest[voter] = max(reach, furthest.get(voter, reach))
             reached = sum(reach >= (claim.high_watermark or 0) for reach in furthest.values())
-            if 2 * reached <= len(furthest):
+            if 2 * reached < len(furthest) + (len(all_sets) == 1):
                 found.append(("high-watermark-without-majority", node, claim.time_ns))
                 break
     return found

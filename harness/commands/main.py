@@ -34,6 +34,7 @@ from harness.commands import (
     scenarios,
     serve,
     sharing,
+    simulate,
     unclean_recovery,
     workloads,
 )
@@ -61,6 +62,7 @@ for module in (
     reproduce,
     run,
     explore,
+    simulate,
     nightly,
     check,
     compare,

@@ -15,7 +15,7 @@ from harness.commands.output.tables import print_table
 from harness.model import BadInput
 from harness.model.scenario import Scenario
 from harness.scenarios.description import describe
-from harness.scenarios.planned import FAMILIES, PLANNED, Planned
+from harness.scenarios.families import FAMILIES
 
 WhatArgument = Annotated[str, typer.Argument(metavar="[list|show]", autocompletion=completed(lambda: ("list", "show")))]
 IdArgument = Annotated[str, typer.Argument(metavar="[ID]", autocompletion=completed(lambda: plugins.scenarios()))]
@@ -29,21 +29,17 @@ def scenarios(output: Output, what: WhatArgument = "list", identifier: IdArgumen
     if what == "show":
         _show(identifier, output)
     elif output.is_json:
-        everything: tuple[Scenario | Planned, ...] = (*plugins.scenarios().values(), *PLANNED.values())
-        for each in everything:
+        for each in plugins.scenarios().values():
             print_json(as_json(each))
     else:
-        running = [(each.id, each.title, _state(each), str(each.source)) for each in plugins.scenarios().values()]
-        planned = [(each.id, each.title, f"not yet: {each.missing}", str(each.source)) for each in PLANNED.values()]
-        print_table(("id", "title", "runs on", "source"), sorted(running + planned, key=_by_family))
+        rows = [(each.id, each.title, _state(each), str(each.source)) for each in plugins.scenarios().values()]
+        print_table(("id", "title", "runs on", "source"), sorted(rows, key=_by_family))
 
 
 def _show(identifier: str, output: Output) -> None:
-    chosen: Scenario | Planned = PLANNED.get(identifier.upper()) or plugins.scenario(identifier)
+    chosen = plugins.scenario(identifier)
     if output.is_json:
         print_json(as_json(chosen))
-    elif isinstance(chosen, Planned):
-        print(f"{chosen.id}: {chosen.title}\n\nSource: {chosen.source}\nIt does not run yet: it {chosen.missing}.")
     else:
         print(describe(chosen))
 
@@ -64,14 +60,8 @@ def _on(scenario: Scenario, system: str) -> str:
     return system if len(sides) == len(scenario.sides) else f"{system} ({sides[0]} side)"
 
 
-def as_json(scenario: Scenario | Planned) -> dict[str, object]:
-    """A scenario for programs.
-
-    state is `complete` if a system has all its sides, and `missing` if it cannot be run; reason is why.
-    """
-    if isinstance(scenario, Planned):
-        about = {"id": scenario.id, "title": scenario.title, "source": str(scenario.source), "workload": ""}
-        return {**about, "state": "missing", "systems": {}, "reason": scenario.missing}
+def as_json(scenario: Scenario) -> dict[str, object]:
+    """A scenario for programs; state is `complete` if a system has all its sides, and reason says what others lack."""
     whole = [system for system in scenario.systems if len(scenario.sides_on(system)) == len(scenario.sides)]
     return {
         "id": scenario.id,

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from harness import plugins
 from harness.exploration.coverage import Coverage
@@ -26,7 +26,7 @@ from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN
 from harness.model.faults.disks import FileSystem
 from harness.model.nemesis_ops import SLEEP
 from harness.model.plurals import counted
-from harness.model.story import ALL, MARK, Step, heal, kill, mark, sleep, start, wait_until
+from harness.model.story import ALL, LEADER, MARK, Step, heal, kill, mark, sleep, start, wait_until
 from harness.planning.plan import Plan, Request
 from harness.planning.story_steps import StoryStep
 from nemesis.faults.membership import VOTER_ACTIONS, VOTERS
@@ -83,6 +83,8 @@ class Ranges:
     number of nodes and the number of voters, None for all. switches maps others to the values of which one is drawn,
     the default first. layout is what the nodes are (harness.planning.plan.Load). earlier are the switches of a node of
     an earlier release; in some runs a few nodes have them. options are the values of each workload's options.
+    clients is the number of client processes that look for the leader, pinned that of each node beside them, in half of
+    the runs; bursts are the mean lengths of the load's pauses.
     """
 
     fetch_ms: Sequence[int]
@@ -94,6 +96,9 @@ class Ranges:
     layout: Literal["controllers", "combined"] = "controllers"
     earlier: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=lambda: {"register": REGISTER_OPTIONS})
+    clients: int = CLIENTS
+    pinned: int = PINNED_PER_NODE
+    bursts: Sequence[float | None] = BURST_SECONDS
 
 
 RANGES: Final[Mapping[str, Ranges]] = {
@@ -126,16 +131,27 @@ RANGES: Final[Mapping[str, Ranges]] = {
     ),
 }
 """The ranges of each system; of another, those of Kafka."""
+SIMULATED: Final[Mapping[str, Any]] = {
+    "layout": "controllers",
+    "rates": (1, 2, 4, 10),
+    "workloads": ("register",),
+    "options": {},
+    "clients": 4,
+    "pinned": 1,
+    "bursts": (None,),
+}
+"""What differs on simulated nodes: a light load. Many short runs meet more orders of events than a few long ones, and a
+rare operation suffices, because every node is looked at after every event."""
 
 
 def drawn(request: ExplorationRequest, seed: int, available: Collection[str], reached: Coverage) -> Request:
     """The run of this seed. available are the actions that the hosts allow; a move that needs others is not drawn, nor
     one that the system does not support. reached is what earlier runs have reached."""
     choice = random.Random(f"exploration {seed}")
-    ranges = RANGES.get(request.system.partition(":")[0], RANGES["kafka"])
+    ranges = ranges_of(request)
     fetch_ms, election_ms = choice.choice(ranges.fetch_ms), choice.choice(ranges.election_ms)
     nodes, voters = choice.choice(ranges.quorums)
-    pinned = choice.choice((0, PINNED_PER_NODE * nodes))
+    pinned = choice.choice((0, ranges.pinned * nodes))
     draw = Draw(choice, nodes, Timeouts(fetch_ms / 1000, election_ms / 1000), reached.faults + reached.rpcs)
     switches = {
         "controller.quorum.fetch.timeout.ms": str(fetch_ms),
@@ -143,7 +159,7 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str], re
         **{name: value for name, values in ranges.switches.items() if (value := choice.choice(values)) != values[0]},
     }
     system, _ = plugins.system(request.system)
-    refused = system.reasons(ranges.layout, voters)
+    refused = system.reasons(ranges.layout, voters, switches)
     possible = [
         name
         for name in MOVES
@@ -151,7 +167,7 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str], re
     ]
     first = _first(seed, possible)
     moves = _moves(choice, possible, first, nodes)
-    last = [kill(ALL), start()] if "all restart" in moves else []
+    last = _end(plugins.host_kind(request.hosts).simulated, "all restart" in moves)
     story = _story(draw, _dealt(choice, first, moves, reached.moves), request.run_seconds, last)
     workload = choice.choice(ranges.workloads)
     return Request(
@@ -167,15 +183,21 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str], re
         voters=voters,
         workload=workload,
         option={name: choice.choice(values) for name, values in ranges.options.get(workload, {}).items()},
-        concurrency=CLIENTS + pinned,
+        concurrency=ranges.clients + pinned,
         pinned=pinned,
-        bursts=choice.choice(BURST_SECONDS),
+        bursts=choice.choice(ranges.bursts),
         rate=float(choice.choice(ranges.rates)),
         node_switches=_node_switches(choice, nodes, ranges.earlier),
         seed=seed,
         story=[StoryStep.of(step) for step in story],
         record_rpcs=choice.choice((False, True)),
     )
+
+
+def ranges_of(request: ExplorationRequest) -> Ranges:
+    """What is drawn for the request's system on its hosts."""
+    ranges = RANGES.get(request.system.partition(":")[0], RANGES["kafka"])
+    return replace(ranges, **SIMULATED) if plugins.host_kind(request.hosts).simulated else ranges
 
 
 def described(plan: Plan) -> str:
@@ -248,7 +270,21 @@ def _story(draw: Draw, dealt: Iterator[str], seconds: float, last: Sequence[Step
         steps = [mark(name), *MOVES[name](draw), heal(), calm]
         story += steps
         elapsed += HEAL_SECONDS + sum(step.value for step in steps if step.f == SLEEP)
-    return [*story, *last, wait_until(LEADER_KNOWN, ELECTION_SECONDS_MAX), sleep(SETTLE_SECONDS)]
+    return [*story, *last]
+
+
+def _end(is_simulated: bool, restarts: bool) -> list[Step]:
+    """The end of a story: perhaps all nodes restart, a leader is elected, and followers catch up.
+
+    On simulated nodes, where waiting costs little, one more node fails, the others elect a leader, and in the end all
+    follow one: a quorum that does not recover within the time that the check `liveness` gives it has a bug.
+    """
+    restart = [kill(ALL), start()] if restarts else []
+    elected = wait_until(LEADER_KNOWN, ELECTION_SECONDS_MAX)
+    if not is_simulated:
+        return [*restart, elected, sleep(SETTLE_SECONDS)]
+    all_follow = wait_until(ALL_FOLLOW_LEADER, ELECTION_SECONDS_MAX)
+    return [*restart, elected, kill(LEADER), sleep(SETTLE_SECONDS), elected, heal(), all_follow, sleep(CALM_SECONDS[0])]
 
 
 def _dealt(choice: random.Random, first: str, names: Sequence[str], reached: Mapping[str, int]) -> Iterator[str]:

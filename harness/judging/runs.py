@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from harness import plugins
 from harness.judging.describe import describe
 from harness.judging.inputs import inputs_of_run
+from harness.judging.known_defects import counted_apart, known_in
 from harness.judging.prepared import PreparedRun, prepare, side_of_plan
 from harness.model import Finding, Verdict
 from harness.model.plurals import counted
@@ -68,10 +69,11 @@ def verdict_from(prepared: PreparedRun, results: CheckResults) -> RunVerdict:
     findings = _in_order(plan, (*results.findings, *_interrupted(run)))
     expectations = _expectations(plan, {quantity.name: quantity.value for quantity in results.quantities}, findings)
     verdict = verdict_of(findings)
+    known = known_in(plan.system, findings) if plan.scenario is None else ()
     return RunVerdict(
         name=run.name,
         verdict=verdict,
-        summary=run_summary(verdict, findings, expectations),
+        summary=f"{run_summary(verdict, findings, expectations)}{counted_apart(findings, known)}",
         headline=run_headline(plan, findings, expectations),
         description=describe(run, plan, inputs.label, {name: each.judges for name, each in prepared.checks.items()}),
         checks=inputs.checks,
@@ -80,6 +82,7 @@ def verdict_from(prepared: PreparedRun, results: CheckResults) -> RunVerdict:
         expectations=expectations,
         versions=plan.versions,
         command=plan.command,
+        known_defects=known,
     )
 
 

@@ -156,8 +156,9 @@ class HostKind:
     the details in the journal; it returns what it did in words, and is safe where nothing is left. outlives: the hosts
     do not end with the controller's sandbox. sandboxed: the controller runs in a sandbox of its own. needs_inventory:
     the hosts are machines that an inventory lists. proxied: a proxy between the nodes forwards Kafka's protocol, and no
-    other. check_inventory raises BadInput, before a run is created, for the path of an inventory that cannot be read or
-    that has fewer machines than a number of nodes.
+    other. simulated: there are no hosts; nodes run under virtual time, in the controller. check_inventory raises
+    BadInput, before a run is created, for the path of an inventory that cannot be read or that has fewer machines than
+    a number of nodes.
     """
 
     name: str
@@ -168,3 +169,4 @@ class HostKind:
     needs_inventory: bool = False
     proxied: bool = False
     check_inventory: Callable[[str, int], object] | None = None
+    simulated: bool = False

@@ -118,6 +118,11 @@ def cut_links(links: Iterable[tuple[int, int]]) -> Step:
     return Step("cut", {"links": sorted(list(link) for link in links)})
 
 
+def both_ways(*pairs: tuple[int, int]) -> list[tuple[int, int]]:
+    """The links of each pair of nodes in both directions, for cut_links and heal_links."""
+    return [link for a, b in pairs for link in ((a, b), (b, a))]
+
+
 def partition(shape: Shape, direction: Direction = "both") -> Step:
     """Partition the network, as Jepsen's nemesis does.
 
@@ -147,7 +152,7 @@ def swizzle(order: Sequence[int], healing: Sequence[int], nodes: int, pause_seco
 
 
 def _links_of(node: int, others: Iterable[int]) -> list[tuple[int, int]]:
-    return [link for other in others if other != node for link in ((node, other), (other, node))]
+    return both_ways(*((node, other) for other in others if other != node))
 
 
 def heal() -> Step:

@@ -12,7 +12,7 @@ Contains values and protocols. Does not contain any system.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -175,15 +175,17 @@ class ObserverContext:
 
 @dataclass(frozen=True, slots=True)
 class NodeAccess:
-    """What a Membership, Requests or Probe needs: the cluster, its hosts and files, and the current leader.
+    """What a Membership, Requests or Probe needs: the cluster, its hosts, the current leader, and connections.
 
-    version is that of the plan's system.
+    connect opens a connection to a node, from the node's number, the port and the client's id, at its first use.
+    stored_epoch is the epoch in a node's quorum-state, None if there is none. version is that of the plan's system.
     """
 
     cluster: ClusterSpec
     views: Mapping[int, HostView]
     leader: Callable[[], int | None]
-    files: Mapping[int, NodeFiles] = field(default_factory=dict)
+    connect: Callable[[int, int, str], Connection]
+    stored_epoch: Callable[[int], int | None]
     version: str = ""
 
 
@@ -241,7 +243,8 @@ class SystemKind:
     - checks names the checks that judge every run of this system, in addition to those of the workload.
       checks_without_scenario are those of runs without a scenario, whose sides say what is measured and what may break.
     - unavailable returns the faults, capabilities, kinds of change and conditions that the system does not support,
-      each with the reason, for a layout and a number of initial voters.
+      each with the reason, for a layout and a number of initial voters. enabled returns those of them that the system
+      supports with these switches.
     - membership makes the Membership that changes the cluster's members, None if the system has none.
     - reassignment makes the QuorumVoters that reassigns the voters of the quorum, None if the system has none.
     - requests makes the Requests that sends single requests to chosen nodes, None if the system has none.
@@ -256,6 +259,8 @@ class SystemKind:
     - has_features returns whether a version has feature levels (KIP-1022).
     - metadata_log is the folder, below a node's log directory, of the log that the quorum replicates: Kafka's segments
       and checkpoints. It is None if there is none; then disk faults cannot damage it.
+    - simulate makes a nodes.simulation.cluster.SimulatedCluster, from a version, a SimulationSpec and what receives its
+      observations; None for a system that cannot run under virtual time.
     """
 
     name: str
@@ -275,6 +280,7 @@ class SystemKind:
     checks: tuple[str, ...] = ()
     checks_without_scenario: tuple[str, ...] = ()
     unavailable: Callable[[str, int | None], Mapping[str, str]] = lambda _layout, _voters: {}
+    enabled: Callable[[Mapping[str, str]], Collection[str]] = lambda _switches: ()
     membership: Callable[[NodeAccess], AbstractAsyncContextManager[Membership]] | None = None
     reassignment: Callable[[NodeAccess], AbstractAsyncContextManager[QuorumVoters]] | None = None
     requests: Callable[[NodeAccess], AbstractAsyncContextManager[Requests]] | None = None
@@ -286,13 +292,14 @@ class SystemKind:
     accepts: Callable[[str], bool] = lambda _name: True
     has_features: Callable[[str], bool] = lambda _version: False
     metadata_log: str | None = None
+    simulate: Callable[[str, Any, Callable[[Observation], None]], Any] | None = None
 
     def node_label(self, version: str, switches: Mapping[str, str]) -> str:
         """The node's name in reports."""
         return self.label(version, switches) if self.label else plain_label(self.name, version, switches)
 
-    def reasons(self, layout: str, voters: int | None) -> dict[str, str]:
-        """`unavailable`, completed by the capabilities that the system has in no layout."""
+    def reasons(self, layout: str, voters: int | None, switches: Mapping[str, str] | None = None) -> dict[str, str]:
+        """`unavailable` without what is `enabled`, completed by the capabilities that the system has in no layout."""
         makers = {
             "membership": self.membership,
             "reassignment": self.reassignment,
@@ -300,4 +307,6 @@ class SystemKind:
             "probe": self.probe,
         }
         missing = {name: f"not supported by --system {self.name}" for name, maker in makers.items() if maker is None}
-        return {**missing, **self.unavailable(layout, voters)}
+        enabled = self.enabled(switches or {})
+        unavailable = {name: why for name, why in self.unavailable(layout, voters).items() if name not in enabled}
+        return {**missing, **unavailable}

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness import plugins
 from harness.model.conditions import TEXTS, WITH_OFFSET, needs_node, needs_partition
@@ -18,7 +18,7 @@ from harness.model.stored_names import current_arguments, current_condition, cur
 from harness.model.story import MARK, STOP_CLIENTS, Step
 from harness.model.suggestions import did_you_mean
 from harness.model.validation import Matching, dotted, first_problem, shown
-from nemesis.arguments import CHOSEN, PARTITION, Arguments, Node, Seconds, Who
+from nemesis.arguments import CHOSEN, PARTITION, Arguments, Node, Seconds, Who, adapter_of
 
 
 class _Condition(Arguments):
@@ -102,7 +102,7 @@ class StoryStep(BaseModel):
         except (ValueError, RecursionError) as error:  # more digits, or deeper, than JSON is written
             raise ValueError(f"{self.f}: expected arguments that can be stored as JSON") from error
         try:
-            TypeAdapter(types[self.f]).validate_json(stored, strict=True)
+            adapter_of(types[self.f]).validate_json(stored, strict=True)
         except ValidationError as error:
             problem = first_problem(error, types[self.f])
             where = dotted(dict.fromkeys((self.f, *problem.path)))  # a shape is named by its first key

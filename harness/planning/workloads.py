@@ -25,6 +25,10 @@ FINAL_READ_SECONDS = 25.0
 FINAL_READS_SECONDS = 60.0
 FINAL_READ_PAUSE_MS = 50.0
 """How long the clients wait after a final read that failed."""
+CHANGING_PROCESSES = 3
+"""Processes of a workload with changes: one that makes them, one that reads, one for other operations."""
+CHANGE_PAUSE_MS = 500.0
+"""How long the process that changes the cluster waits after each change."""
 QUESTION_SECONDS = (1.0, 4.0, 12.0)
 """When clients ask about an operation of unknown outcome: before and after a leader was replaced, and long after."""
 CATCH_UP_SECONDS = 25.0
@@ -35,9 +39,22 @@ def workload_of(plan: Plan) -> Workload:
     """The plan's workload. Raises BadInput where the system cannot serve it, and for options that it does not have."""
     system, _ = plugins.system(plan.system)
     kind = plugins.workload(plan.workload)
-    workload = kind.make(WorkloadSpec(plan.system, plan.layout, system.clients, kind.completed(plan.workload_options)))
+    workload = kind.make(
+        WorkloadSpec(
+            plan.system,
+            plan.layout,
+            plan.nodes,
+            plan.voters,
+            plan.switches,
+            system.clients,
+            kind.completed(plan.workload_options),
+        )
+    )
     if plan.pinned and not workload.can_pin:
         raise BadInput(f"--pinned: workload {plan.workload} has no clients that can be pinned")
+    if workload.changes and plan.concurrency < CHANGING_PROCESSES:
+        place = f"--concurrency: workload {plan.workload}"
+        raise BadInput(f"{place}: expected at least {CHANGING_PROCESSES}, found {plan.concurrency}")
     return workload
 
 
@@ -57,7 +74,8 @@ def checks_of(plan: Plan, workload: Workload) -> tuple[str, ...]:
     faults = plugins.actions()
     of_story = [name for step in plan.story if step.f in faults for name in faults[step.f].checks]
     client_checks = () if workload.idle else ("availability",)
-    of_system = (*system.checks, *(() if plan.scenario else system.checks_without_scenario))
+    of_hosts = ("invariants",) if plugins.host_kind(plan.hosts).simulated else ()
+    of_system = (*system.checks, *(() if plan.scenario else (*of_hosts, *system.checks_without_scenario)))
     return tuple(dict.fromkeys(("nemesis", "servers", *of_story, *workload.checks, *of_system, *client_checks)))
 
 
@@ -98,6 +116,7 @@ def _in_bursts(plan: Plan, load: Generator) -> Generator:
 def _load(plan: Plan, workload: Workload, operation: OpFunction, read: OpFunction) -> Generator:
     """Half the processes read, the others do the workload's operations, at the plan's rate in all.
 
+    Where the workload changes the cluster, one process more makes the changes, at its own pace.
     Where the workload has a script, one process follows it, and all others read.
     """
     interval_ns = seconds(2 / plan.rate_per_second)
@@ -105,10 +124,19 @@ def _load(plan: Plan, workload: Workload, operation: OpFunction, read: OpFunctio
     if workload.script:
         return reserve((1, phases(*(fixed(op) for op in workload.script))), rest=readers)
     others = stagger(interval_ns, from_function(operation, seed=split(plan.seed, 3)), seed=split(plan.seed, 4))
-    load = reserve((plan.concurrency // 2, readers), rest=others)
+    changing = [(1, _changes(workload.changes))] if workload.changes else []
+    load = reserve(*changing, ((plan.concurrency - len(changing)) // 2, readers), rest=others)
     if workload.question is None:
         return load
     return ask_again([seconds(delay) for delay in QUESTION_SECONDS], workload.question, load)
+
+
+def _changes(changes: Sequence[Op]) -> Generator:
+    """The first operation, and then the others over and over, each until it is ok and with a pause after it."""
+    pause = milliseconds(CHANGE_PAUSE_MS)
+    done = [until_ok(back_off(pause, repeat(fixed(op)))) for op in changes]
+    spaced = [part for each in done[1:] for part in (each, sleep(pause))]
+    return phases(done[0], repeat(phases(*spaced)))
 
 
 def _split(story: Sequence[Step], is_before: Callable[[Step], bool]) -> tuple[list[Step], list[Step]]:

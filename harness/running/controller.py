@@ -33,14 +33,18 @@ from harness.model.session import Connection, Session
 from harness.model.systems import NodeAccess, NodeSystem, Observer, ObserverContext
 from harness.planning.plan import Plan
 from harness.planning.workloads import access_of, generator_of, workload_of
+from harness.running.capabilities import offered
 from harness.running.collect import collect_logs, collect_rpcs
 from harness.running.progress import RunProgress
-from harness.systems.cluster import Cluster, ClusterConfigs
+from harness.simulating.simulation import simulate
+from harness.simulating.storing import store_tables
+from harness.systems.cluster import Cluster, ClusterConfigs, label_of
 from nemesis.context import NemesisContext
 from nemesis.journal import UndoJournal
 from nemesis.session import NemesisSession, refuse_unavailable
 from nodes.hosts.processes import ServerProcesses
 from nodes.observe.last_error import last_error, size_of
+from nodes.observe.quorum_state import read_quorum_state
 from results.store import RunDirectory
 from workloads.workload import ClusterAccess
 
@@ -49,7 +53,12 @@ def main() -> None:
     """Carry out the plan in the run directory that the command line names."""
     run = RunDirectory(Path(sys.argv[1]).absolute())
     try:
-        asyncio.run(carry_out_plan(Plan.read(run.plan), run))
+        plan = Plan.read(run.plan)
+        if plugins.host_kind(plan.hosts).simulated:
+            report(Phase(f"simulating {label_of(plan)}", "start"))
+            store_tables(simulate(plan, polls=True), run)
+        else:
+            asyncio.run(carry_out_plan(plan, run))
     except SplitbrainError as error:
         report(RunFailed(str(error), error.exit_code))
         sys.exit(error.exit_code)
@@ -132,16 +141,18 @@ async def capabilities_of_system(
     """Give the nemesis what the plan's system offers, until the end of the block. It connects at first use."""
     files = {node: cluster.files(view) for node, view in views.items()}
     system, version = plugins.system(cluster.plan.system)
-    access = NodeAccess(cluster.spec, views, context.leader, files, version)
-    async with AsyncExitStack() as stack:
-        if system.membership and "membership" not in context.unavailable:
-            context.membership = await stack.enter_async_context(system.membership(access))
-        if system.reassignment and "reassignment" not in context.unavailable:
-            context.reassignment = await stack.enter_async_context(system.reassignment(access))
-        if system.requests and "requests" not in context.unavailable:
-            context.requests = await stack.enter_async_context(system.requests(access))
-        if system.probe and "probe" not in context.unavailable:
-            context.probe = await stack.enter_async_context(system.probe(access))
+
+    def connect_to(node: int, port: int, client_id: str) -> Connection:
+        assert system.connect is not None, f"{system.name} has no connections of its own"
+        return system.connect(views[node].bound, port, client_id)
+
+    def stored_epoch(node: int) -> int | None:
+        path = files[node].quorum_state
+        state = read_quorum_state(path) if path else None
+        return state.epoch if state else None
+
+    access = NodeAccess(cluster.spec, views, context.leader, connect_to, stored_epoch, version)
+    async with offered(system, access, context):
         yield
 
 
@@ -192,7 +203,7 @@ def nemesis_context(
         packets=environment.packets,
         disks=environment.disks,
         floor=plan.floor,
-        unavailable={**environment.unavailable, **system.reasons(plan.layout, plan.voters)},
+        unavailable={**environment.unavailable, **system.reasons(plan.layout, plan.voters, plan.switches)},
         metadata_log=system.metadata_log,
     )
 
@@ -245,6 +256,7 @@ def _access(cluster: Cluster, environment: Environment, client_id: str) -> Clust
         system.controllers(cluster.spec),
         {node: environment.views[node].address for node in system.serving(cluster.spec)},
         lambda node: connect(node, system.client_port),
+        {node: environment.views[node].address for node in system.controllers(cluster.spec)},
     )
 
 

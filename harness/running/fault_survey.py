@@ -18,6 +18,7 @@ from harness.environments.provision import provisioned
 from harness.model import SplitbrainError
 from harness.planning.plan import Plan
 from harness.running.controller import capabilities_of_system, nemesis_context
+from harness.simulating.simulation import unavailable_actions
 from harness.systems.cluster import Cluster, ClusterConfigs
 from nemesis.journal import UndoJournal
 from results.store import RunDirectory
@@ -28,7 +29,8 @@ def main() -> None:
     run = RunDirectory(Path(sys.argv[1]).absolute())
     plan = Plan.read(run.plan)
     try:
-        reasons = asyncio.run(reasons_on(plan, run))
+        is_simulated = plugins.host_kind(plan.hosts).simulated
+        reasons = unavailable_actions(plan) if is_simulated else asyncio.run(reasons_on(plan, run))
     except SplitbrainError as error:
         reasons = dict.fromkeys(plugins.actions(), str(error))
     print(json.dumps(reasons))

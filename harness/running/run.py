@@ -8,6 +8,7 @@ import secrets
 import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -120,7 +121,7 @@ def _sampled_story(request: Request, seed: int) -> list[Step]:
     mix = Mix({name: request.weights.get(name, 1.0) for name in request.faults if name != NO_FAULTS}, request.at_once)
     seconds, interval = request.time_limit_seconds, request.interval_seconds
     kind, _ = plugins.system(request.system)
-    impossible = VOTER_ACTIONS if VOTERS in kind.reasons(request.layout, request.voters) else ()
+    impossible = VOTER_ACTIONS if VOTERS in kind.reasons(request.layout, request.voters, request.switches) else ()
     story = random_story(mix, plugins.faults(), seed, seconds, interval, request.nodes, impossible=impossible)
     return [wait_until(ALL_FOLLOW_LEADER), *story]
 
@@ -134,6 +135,7 @@ def command_of(request: Request, run: RunDirectory) -> Sequence[str]:
     return ["splitbrain", "run", "--plan", str(path)]
 
 
+@cache
 def our_versions() -> dict[str, str]:
     """What else took part in a run: splitbrain, Python and the kernel."""
     return {"splitbrain": version("splitbrain"), "python": platform.python_version(), "kernel": platform.release()}

@@ -36,7 +36,7 @@ from harness.model.story import (
     wait_until,
 )
 from harness.scenarios.expectations import commit_gap, happens, leader_changes, unavailable
-from harness.scenarios.kip_642 import KIP_642
+from harness.scenarios.kip_642_reference import BY_KIP_853, KIP_642
 from harness.scenarios.kip_996_elections import first_leader, merged
 from harness.scenarios.probes import DESCRIBE
 from harness.scenarios.voter_changes import N1_LEADS, QUORUM_MOVES, READY
@@ -58,7 +58,7 @@ RA_21 = Scenario(
         sleep(seconds(5)),
     ),
     good=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference=BY_KIP_853),
         shows=(leader_changes(at_least=1),),
         never=(happens(exits()), commit_gap(at_least_ms=8000), unavailable(at_least_ms=5000)),
         node_switches=merged(DEDICATED, first_leader(1, nodes=6)),

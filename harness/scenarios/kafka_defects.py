@@ -21,12 +21,14 @@ from harness.model.faults.requests import create_topic
 from harness.model.faults.rpc import Api, RpcMatch, RpcRule, delay, intercept
 from harness.model.measures import enters
 from harness.model.quorum_states import State
-from harness.model.scenario import Scenario, Side, Source, on
+from harness.model.scenario import Deployment, Scenario, Side, Source, on
 from harness.model.story import (
     DOWN,
     LEADER,
     LOST_THE_ELECTION,
     Step,
+    both_ways,
+    crash_loop,
     cut,
     cut_links,
     heal,
@@ -45,13 +47,10 @@ from harness.model.story import (
     wait_until,
 )
 from harness.scenarios.expectations import happens, no_leader, two_leaders
+from harness.scenarios.kip_642_reference import BY_KIP_853
 from harness.scenarios.kip_996_elections import first_leader
 
 KIP_853 = Source("KIP-853")
-
-
-def _both_ways(*pairs: tuple[int, int]) -> list[tuple[int, int]]:
-    return [link for a, b in pairs for link in ((a, b), (b, a))]
 
 
 _TRUNCATE = (
@@ -60,13 +59,13 @@ _TRUNCATE = (
     wait_until(all_follow(1)),
     wait_until(BROKERS_LIVE),
     mark("n1 is cut off and appends records that are lost"),
-    cut_links(_both_ways((1, 2))),  # n2 lags, so that n3 wins the election
+    cut_links(both_ways((1, 2))),  # n2 lags, so that n3 wins the election
     sleep(seconds(1)),
     cut("n1"),
     create_topic("n1", "burst", partitions=1000, is_answered=False),
     wait_until(is_not_leader(1)),
     sleep(seconds(2)),
-    heal_links(_both_ways((1, 2), (1, 3), (1, 4))),
+    heal_links(both_ways((1, 2), (1, 3), (1, 4))),
     wait_until(all_follow(3)),
     wait_until(CAUGHT_UP),
     sleep(seconds(1)),
@@ -79,11 +78,11 @@ _REPLACE_AND_SPLIT = (
     add_voter("n4"),
     await_membership(),
     mark("n1 and n2 are split from n3 and n4"),
-    heal_links(_both_ways((1, 2))),
+    heal_links(both_ways((1, 2))),
     split([1, 2], [3, 4]),
     sleep(seconds(15)),
     stop_clients(),
-    heal_links(_both_ways((1, 3), (1, 4), (2, 3), (2, 4))),
+    heal_links(both_ways((1, 3), (1, 4), (2, 3), (2, 4))),
     sleep(seconds(5)),
 )
 
@@ -98,19 +97,19 @@ EX_02 = Scenario(
     workload="register",
     story=(*_TRUNCATE, *_REPLACE_AND_SPLIT),
     bad=Side(
-        on(kafka="4.3.1"),
+        on(kafka="4.3.1", reference={**BY_KIP_853, "reference.mutant": "voters-below-former-end-ignored"}),
         shows=(two_leaders(at_least_ms=5000),),
         breaks=(
             "stale-voters",
             "elected-without-majority",
             "high-watermark-went-back",
-            "lost-write",
+            "lost-write|non-linearizable",
             "committed-record-not-on-leader",
             "server-exited",
         ),
     ),
     good=Side(
-        on(kafka="4.3.1"),
+        on(kafka="4.3.1", reference=BY_KIP_853),
         never=(two_leaders(at_least_ms=5000),),
         story=(*_TRUNCATE, kill("n1"), start("n1"), wait_until(all_follow(3)), *_REPLACE_AND_SPLIT),
     ),
@@ -144,13 +143,17 @@ EX_03 = Scenario(
         sleep(seconds(5)),  # a controller that was just started answers from an older image
     ),
     bad=Side(
-        on(kafka="4.3.1", kafka_switches=LONG_REQUESTS),
+        on(
+            kafka="4.3.1",
+            kafka_switches=LONG_REQUESTS,
+            reference={**BY_KIP_853, **LONG_REQUESTS, "reference.mutant": "removed-voter-ends-leader"},
+        ),
         node_switches=PATIENT_FOLLOWER,
         shows=(no_leader(at_least_ms=5000),),
         breaks=("server-exited",),
     ),
     good=Side(
-        on(kafka="4.3.1", kafka_switches=LONG_REQUESTS),
+        on(kafka="4.3.1", kafka_switches=LONG_REQUESTS, reference={**BY_KIP_853, **LONG_REQUESTS}),
         node_switches=PATIENT_FOLLOWER,
         never=(no_leader(at_least_ms=5000),),
         story=(
@@ -275,7 +278,7 @@ _N1_FAILS = (
     sleep(seconds(1)),
     mark("n1 fails"),
     kill("n1"),
-    heal_links(_both_ways((1, 2), (1, 3))),
+    heal_links(both_ways((1, 2), (1, 3))),
     sleep(seconds(20)),
     mark("n1 returns"),
     start("n1"),
@@ -283,8 +286,16 @@ _N1_FAILS = (
     wait_until(CAUGHT_UP),
 )
 
+_REMOVED_AND_LOST = (
+    *_N4_LEAVES,
+    cut_links(both_ways((1, 2), (1, 3))),
+    remove_voter("n4", is_answered=False),
+    *_N1_FAILS,
+)
+
 # n4 alone has the record that removes it. It is an observer by that record, and grants no vote to shorter logs. On the
-# good side nothing is removed: n4 has the longest log, too, campaigns, and is elected.
+# good side nothing is removed: n4 has the longest log, too, campaigns, and is elected. The reference plays the bad
+# side's story there: a voter that is being removed campaigns by default.
 EX_06 = Scenario(
     id="EX-06",
     title="A voter whose removal is not committed keeps the others from electing a leader",
@@ -293,24 +304,68 @@ EX_06 = Scenario(
     nodes=4,
     voters=4,
     layout="combined",
-    story=(
-        *_N4_LEAVES,
-        cut_links(_both_ways((1, 2), (1, 3))),
-        remove_voter("n4", is_answered=False),
-        *_N1_FAILS,
-    ),
+    story=_REMOVED_AND_LOST,
     bad=Side(
-        on(kafka="4.3.1"),
+        on(kafka="4.3.1", reference={**BY_KIP_853, "reference.removed_voters_campaign": "false"}),
         shows=(no_leader(at_least_ms=18_000),),
         never=(happens(enters(State.LEADER), since="n1 fails", until="n1 returns"),),
         node_switches=first_leader(1, nodes=4),
     ),
     good=Side(
-        on(kafka="4.3.1"),
+        on(
+            kafka="4.3.1",
+            reference=BY_KIP_853,
+            reference_deployment=Deployment("combined", 4, 4, _REMOVED_AND_LOST, first_leader(1, nodes=4)),
+        ),
         shows=(happens(enters(State.LEADER), since="n1 fails", until="n1 returns"),),
         node_switches=first_leader(1, nodes=4),
-        story=(*_N4_LEAVES, cut_links(_both_ways((1, 2), (1, 3))), sleep(seconds(1)), *_N1_FAILS),
+        story=(*_N4_LEAVES, cut_links(both_ways((1, 2), (1, 3))), sleep(seconds(1)), *_N1_FAILS),
     ),
 )
 
-SCENARIOS = (EX_02, EX_03, EX_04, EX_05, EX_06)
+SLOW_CHECK_QUORUM = {"controller.quorum.fetch.timeout.ms": "60000"}
+"""A leader resigns after one and a half times as long without a majority: long enough for restarts."""
+
+
+def _restarts(removes_the_leader: bool) -> tuple[Step, ...]:
+    """n3 is cut off, n1 appends its own removal, which cannot be committed, and n2 restarts again and again."""
+    return (
+        wait_until(ALL_FOLLOW_LEADER),
+        wait_until(all_follow(1)),
+        sleep(seconds(1)),
+        cut("n3"),
+        *([remove_voter("n1", is_answered=False)] if removes_the_leader else []),
+        sleep(seconds(1)),
+        mark("n2 restarts"),
+        *crash_loop("n2", times=3, up_seconds=12),
+        mark("n3 returns"),
+        heal(),
+        wait_until(LEADER_KNOWN),
+    )
+
+
+# By its log n2 votes with n3, and not with n1, whom its quorum-state names as the leader. A leader that is no voter has
+# no address, so n2 is Unattached, and fetches from any bootstrap server. If n1 answers, and it does as the leader, then
+# KafkaRaftClient.handleFetchResponse expects a Follower. Simulation found it.
+EX_07 = Scenario(
+    id="EX-07",
+    title="A voter that restarts while a leader removes itself exits",
+    question="Does n2 start again while n1, which leads, waits for the commit of its own removal?",
+    source=KIP_853 / "Remove voter",
+    nodes=3,
+    voters=3,
+    layout="combined",
+    story=_restarts(removes_the_leader=True),
+    bad=Side(
+        on(kafka="4.3.1", kafka_switches=SLOW_CHECK_QUORUM),
+        node_switches=first_leader(1, nodes=3),
+        breaks=("server-exited|server-cannot-start",),
+    ),
+    good=Side(
+        on(kafka="4.3.1", kafka_switches=SLOW_CHECK_QUORUM),
+        node_switches=first_leader(1, nodes=3),
+        story=_restarts(removes_the_leader=False),
+    ),
+)
+
+SCENARIOS = (EX_02, EX_03, EX_04, EX_05, EX_06, EX_07)

@@ -26,7 +26,7 @@ from harness.model.scenario import Scenario, Side, Source, on
 from harness.model.story import LEADER, Step, Who, cut, heal, kill, lead, mark, start, wait_until
 from harness.scenarios.expectations import grows, happens, leader_deposed
 from harness.scenarios.kip_595 import KIP_595
-from harness.scenarios.kip_642 import BY_KIP_642, FOLLOWERS_REFUSE, KIP_642
+from harness.scenarios.kip_642_reference import BY_KIP_642, FOLLOWERS_REFUSE, KIP_642
 from harness.scenarios.kip_996 import KIP_996
 from harness.scenarios.kip_996_elections import (
     CATCH_UP,

@@ -43,9 +43,21 @@ from harness.scenarios.expectations import (
     leader_deposed,
 )
 from harness.scenarios.kip_595 import KIP_595
-from harness.scenarios.kip_642 import ALL_REPLACED, BY_KIP_642, KIP_642, LEADER_REMOVED, campaigns, role_shows
+from harness.scenarios.kip_642_reference import (
+    ALL_REPLACED,
+    BY_KIP_642,
+    BY_KIP_853,
+    DISK_REPLACED,
+    GROWN_AND_SHRUNK,
+    GROWN_FROM_ONE,
+    KIP_642,
+    LEADER_REMOVED,
+    REMOVED_AND_STOPPED,
+    TOLD_OF_REMOVAL,
+)
 from harness.scenarios.kip_996 import KIP_996
 from harness.scenarios.kip_996_elections import first_leader
+from harness.scenarios.voter_roles import campaigns, role_shows
 
 
 def replaced(out: str, into: str) -> tuple[Step, ...]:
@@ -107,7 +119,7 @@ PV_24 = Scenario(
         *role_shows(3),
     ),
     good=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference=BY_KIP_853),
         shows=(
             happens(enters(State.PROSPECTIVE, node=3)),
             happens(enters(State.FOLLOWER, node=3), since="n3 reaches the leader"),
@@ -149,7 +161,7 @@ PV_30 = Scenario(
         *role_shows(1),
     ),
     good=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference=BY_KIP_853),
         shows=(
             happens(enters(State.PROSPECTIVE, node=1)),
             happens(enters(State.FOLLOWER, node=1), since="n1 campaigns"),
@@ -199,12 +211,12 @@ LP_07 = Scenario(
     layout="combined",
     story=removed_while_cut_off(),
     bad=Side(
-        on(kafka="4.3.1"),
+        on(kafka="4.3.1", reference={**BY_KIP_853, "reference.mutant": "voters-below-former-end-ignored"}),
         shows=(*RESIGNS_AND_FOLLOWS, happens(enters(State.PROSPECTIVE, node=1), since="the role of n1 shows")),
         node_switches=first_leader(1, nodes=3),
     ),
     good=Side(
-        on(kafka="4.3.1"),
+        on(kafka="4.3.1", reference=BY_KIP_853),
         shows=RESIGNS_AND_FOLLOWS,
         never=(
             later_than(4500, "n1 is cut off", enters(State.RESIGNED, node=1)),
@@ -288,7 +300,7 @@ RA_15 = Scenario(
     layout="combined",
     story=(*N1_LEADS, remove_voter("n3"), await_membership(), wait_until(CAUGHT_UP), sleep(seconds(1)), *role_shows(3)),
     good=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference=BY_KIP_642, reference_deployment=TOLD_OF_REMOVAL),
         never=(*(happens(event) for event in campaigns(3)), leader_deposed, epochs_burned(at_least=1)),
         node_switches=first_leader(1, nodes=3),
     ),
@@ -322,7 +334,10 @@ RA_19 = Scenario(
         await_membership(),
         sleep(seconds(3)),
     ),
-    good=Side(on(kafka="newest 4"), never=(happens(exits()), commit_gap(at_least_ms=8000), leader_deposed)),
+    good=Side(
+        on(kafka="newest 4", reference=BY_KIP_642, reference_deployment=GROWN_AND_SHRUNK),
+        never=(happens(exits()), commit_gap(at_least_ms=8000), leader_deposed),
+    ),
 )
 
 RA_20 = Scenario(
@@ -348,7 +363,7 @@ RA_20 = Scenario(
         sleep(seconds(3)),
     ),
     good=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference=BY_KIP_642, reference_deployment=DISK_REPLACED),
         never=(happens(exits()), commit_gap(at_least_ms=5000), leader_deposed),
         node_switches=first_leader(1, nodes=4),
     ),
@@ -377,7 +392,7 @@ RA_30 = Scenario(
         wait_until(ALL_FOLLOW_LEADER),
     ),
     good=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference=BY_KIP_642, reference_deployment=GROWN_FROM_ONE),
         shows=(happens(enters(State.LEADER), since="n1 fails"),),
         never=(happens(enters(State.LEADER, node=1), since="n1 fails"), commit_gap(at_least_ms=10_000)),
     ),
@@ -405,7 +420,7 @@ RA_34 = Scenario(
         sleep(seconds(3)),
     ),
     good=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference=BY_KIP_642, reference_deployment=REMOVED_AND_STOPPED),
         never=(happens(exits()), commit_gap(at_least_ms=5000), leader_deposed),
         node_switches=first_leader(1, nodes=4),
     ),

@@ -19,23 +19,39 @@ from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, intercept
 from harness.model.measures import enters, exits, grants, sends
 from harness.model.quorum_states import State
 from harness.model.scenario import Scenario, Side, Source, on
-from harness.model.story import cut, cut_links, heal, heal_links, kill, lead, mark, seconds, sleep, start, wait_until
+from harness.model.story import (
+    both_ways,
+    cut,
+    cut_links,
+    heal,
+    heal_links,
+    kill,
+    lead,
+    mark,
+    seconds,
+    sleep,
+    start,
+    wait_until,
+)
 from harness.scenarios.expectations import commit_gap, happens, leader_deposed
 from harness.scenarios.kip_595 import KIP_595
-from harness.scenarios.kip_642 import (
+from harness.scenarios.kip_642_reference import (
     ACKNOWLEDGED_AND_LOST,
+    ADDED_AGAIN,
     ADDED_AND_CUT_OFF,
     BY_KIP_642,
+    BY_KIP_853,
+    CATCHES_UP_LATE,
     CRASHED,
     GAVE_UP,
     KIP_642,
+    NEW_LEADER,
     RETARGETED,
-    campaigns,
-    role_shows,
     without_n1,
 )
 from harness.scenarios.kip_996_elections import first_leader, merged
 from harness.scenarios.voter_changes import N1_LEADS
+from harness.scenarios.voter_roles import campaigns, role_shows
 
 FETCH_TIMEOUT = "controller.quorum.fetch.timeout.ms"
 
@@ -47,11 +63,6 @@ N1_FIRST_OF_3 = first_leader(1, nodes=3)
 def patient(*nodes: int, fetch_timeout_ms: int = 15_000) -> Mapping[int, Mapping[str, str]]:
     """These nodes keep a silent leader for this long, and lead without a majority half as long again."""
     return {node: {FETCH_TIMEOUT: str(fetch_timeout_ms)} for node in nodes}
-
-
-def both_ways(*pairs: tuple[int, int]) -> list[tuple[int, int]]:
-    """The links of each pair in both directions."""
-    return [link for a, b in pairs for link in ((a, b), (b, a))]
 
 
 MAJORITY_OF_N1 = both_ways((1, 2), (1, 3))
@@ -113,6 +124,13 @@ RA_07 = Scenario(
         sleep(seconds(7)),
         heal(),
         wait_until(LEADER_KNOWN),
+    ),
+    bad=Side(
+        on(
+            reference={**BY_KIP_642, "reference.mutant": "reassignment-acknowledged-early"},
+            reference_deployment=ACKNOWLEDGED_AND_LOST,
+        ),
+        breaks=("unexpected-response",),
     ),
     good=Side(
         on(kafka="newest 4", reference=BY_KIP_642, reference_deployment=ACKNOWLEDGED_AND_LOST),
@@ -208,7 +226,7 @@ LP_08 = Scenario(
         wait_until(CAUGHT_UP),
     ),
     good=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference={**BY_KIP_853, "reference.removed_voters_campaign": "false"}),
         shows=(happens(enters(State.PROSPECTIVE, node=3), since="n3 is a voter", until="n3 is cut off"),),
         never=(*(happens(event, since="n3 is cut off") for event in campaigns(3)), happens(exits()), leader_deposed),
         node_switches=merged(N1_FIRST_OF_3, patient(1, 2)),
@@ -252,7 +270,7 @@ RA_12 = Scenario(
         ),
     ),
     good=Side(
-        on(kafka="4.3.1"),
+        on(kafka="4.3.1", reference=BY_KIP_642, reference_deployment=ADDED_AGAIN),
         node_switches=merged(N1_FIRST, patient(1, 2, 3, fetch_timeout_ms=6000)),
         shows=(happens(enters(State.PROSPECTIVE, node=4), since="the role of n4 shows"),),
         never=(happens(exits()),),
@@ -354,7 +372,11 @@ RA_16 = Scenario(
         *N4_ADDED,
         sleep(seconds(3)),
     ),
-    good=Side(on(kafka="newest 4"), node_switches=N1_FIRST, never=(commit_gap(at_least_ms=8000), happens(exits()))),
+    good=Side(
+        on(kafka="newest 4", reference=BY_KIP_642, reference_deployment=CATCHES_UP_LATE),
+        node_switches=N1_FIRST,
+        never=(commit_gap(at_least_ms=8000), happens(exits())),
+    ),
 )
 
 RA_18 = Scenario(
@@ -378,8 +400,15 @@ RA_18 = Scenario(
         await_membership(),
         *role_shows(3),
     ),
+    bad=Side(
+        on(
+            reference={**BY_KIP_642, "reference.mutant": "voters-changed-before-own-record"},
+            reference_deployment=NEW_LEADER,
+        ),
+        breaks=("unexpected-response",),
+    ),
     good=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference=BY_KIP_642, reference_deployment=NEW_LEADER),
         never=(*(happens(event, since="the role of n3 shows") for event in campaigns(3)), happens(exits())),
         node_switches=merged(N1_FIRST, patient(1, 3, fetch_timeout_ms=4000), patient(2, fetch_timeout_ms=3000)),
     ),

@@ -8,13 +8,14 @@ from harness.model.faults.membership import add_voter, await_membership, remove_
 from harness.model.measures import enters, exits
 from harness.model.quorum_states import State
 from harness.model.scenario import Scenario, Side, on
-from harness.model.story import cut, cut_links, heal, heal_links, mark, seconds, sleep, start, wait_until
+from harness.model.story import both_ways, cut, cut_links, heal, heal_links, mark, seconds, sleep, start, wait_until
 from harness.scenarios.expectations import epochs_burned, happens, leader_deposed
-from harness.scenarios.kip_642 import KIP_642, campaigns, role_shows
+from harness.scenarios.kip_642_reference import BY_KIP_853, KIP_642
 from harness.scenarios.kip_996 import KIP_996
 from harness.scenarios.kip_996_elections import N2_FIRST
 from harness.scenarios.voter_changes import N1_LEADS
-from harness.scenarios.voter_changes_refused import N1_FIRST_OF_3, both_ways
+from harness.scenarios.voter_changes_refused import N1_FIRST_OF_3
+from harness.scenarios.voter_roles import campaigns, role_shows
 
 RA_36 = Scenario(
     id="RA-36",
@@ -44,7 +45,7 @@ RA_36 = Scenario(
         wait_until(LEADER_KNOWN),
     ),
     good=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference=BY_KIP_853),
         node_switches=N1_FIRST_OF_3,
         shows=(happens(enters(State.PROSPECTIVE, node=3), since="n3 is added"),),
         never=(

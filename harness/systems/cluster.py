@@ -128,7 +128,7 @@ def seats_of(plan: Plan) -> dict[int, Seat]:
 def refuse_unavailable_faults(plan: Plan, faults: Sequence[str] = ()) -> None:
     """Raise BadInput for a requested fault, or a step of the story, that the plan's system does not support."""
     system, version = plugins.system(plan.system)
-    reasons = system.reasons(plan.layout, plan.voters)
+    reasons = system.reasons(plan.layout, plan.voters, plan.switches)
     for name in faults:
         if name in reasons:
             raise BadInput(f"--faults {name}: {reasons[name]}")

@@ -31,8 +31,10 @@ from harness.systems.kraft import (
     observe_quorum,
     open_membership,
     open_requests,
+    partition_session,
     register_client,
     uuid,
+    voters_client,
 )
 from harness.systems.probe import open_probe, why_refused
 from nodes.kafka.artifacts import Library
@@ -50,6 +52,7 @@ from nodes.kafka.system import label as kafka_label
 from nodes.kafka.versions import KafkaVersion
 from nodes.kafka.zookeeper import BROKER_PORTS
 from nodes.observe.log_batches import QUORUM_LOG
+from nodes.simulation.kafka.drivers import simulated_kafka
 
 NAME = "kafka"
 NO_BROKERS = "only a cluster with brokers has members that change; use --layout combined or zookeeper"
@@ -190,6 +193,8 @@ KAFKA = SystemKind(
     clients={
         "register": register_client("any node"),
         "set": "any node",
+        "voters": voters_client(as_a_whole=False, requires={}),
+        "partitions": partition_session,
         **dict.fromkeys(("brokers", "consumer groups", "transactions"), CLIENT_PORT),
     },
     checks=CHECKS,
@@ -214,4 +219,5 @@ KAFKA = SystemKind(
         Switch(FORMAT, ", ".join(FORMATS), "", "how the node is formatted, in a quorum with dynamic voters"),
     ),
     metadata_log=QUORUM_LOG,
+    simulate=simulated_kafka,
 )

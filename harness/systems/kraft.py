@@ -18,13 +18,18 @@ from harness.model.layouts import CONTROLLER_PORT, Layout, Roles, roles_of
 from harness.model.session import Connection
 from harness.model.systems import ClusterSpec, NodeAccess, Observer, ObserverContext
 from nodes.clocks.line_times import LineTimes
-from nodes.kafka.membership import KafkaMembership
+from nodes.kafka.membership import KafkaMembership, SingleChanges
+from nodes.kafka.partition_moves import PartitionMoves
 from nodes.kafka.requests import KafkaRequests
 from nodes.observe.watch import QuorumWatch
-from nodes.probe.voters import ReferenceVoters
+from nodes.probe.partition_session import PartitionSession
+from nodes.probe.voter_session import Changes, VoterSession
+from nodes.probe.voters import ReferenceVoters, WholeChanges
 from nodes.wire.connection import WireConnection
 from nodes.wire.produce import write_batch
+from workloads.reassignment import VotersClient
 from workloads.register import ReadsAt, RegisterClient, RegisterSession
+from workloads.workload import ClusterAccess
 
 CHECKS = ("quorum", "divergence")
 
@@ -95,7 +100,28 @@ async def open_requests(
 
 
 def _connect_to(access: NodeAccess, node: int, client_id: str, port: int) -> Connection:
-    return connect(access.views[node].bound, port, client_id)
+    return access.connect(node, port, client_id)
+
+
+def voters_client(as_a_whole: bool, requires: Mapping[str, str]) -> VotersClient:
+    """Voters that clients change: as a whole (KIP-642) or one at a time (KIP-853)."""
+
+    def make_session(access: ClusterAccess, process: int) -> VoterSession:
+        changes: Changes
+        if as_a_whole:
+            changes = WholeChanges(access.controllers, access.connect)
+        else:
+            changes = SingleChanges(access.controller_addresses, CONTROLLER_PORT, access.connect)
+        return VoterSession(access.controllers, access.connect, process, changes)
+
+    return VotersClient(make_session, as_a_whole, requires)
+
+
+def partition_session(access: ClusterAccess, process: int) -> PartitionSession:
+    """Partitions that clients move between brokers."""
+    controllers = access.controller_addresses
+    moves = PartitionMoves(controllers, CONTROLLER_PORT, access.connect, access.nodes, access.connect_client)
+    return PartitionSession(access.controllers, access.connect, process, moves)
 
 
 def register_client(reads_at: ReadsAt) -> RegisterClient:

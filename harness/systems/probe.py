@@ -17,7 +17,7 @@ from harness.model.layouts import CONTROLLER_PORT
 from harness.model.placeholders import examples, fill, names_in
 from harness.model.story import Step
 from harness.model.systems import NodeAccess
-from harness.systems.kraft import cluster_id, connect
+from harness.systems.kraft import cluster_id
 from nodes.kafka.tools import main_class, tool_command, tools_release
 from nodes.probe.facts import ClusterFacts
 from nodes.probe.probe import NodeProbe
@@ -37,18 +37,17 @@ async def open_probe(
     """
     views = access.views
     ports = {"controller": controllers, "client": dict.fromkeys(views, client_port)}
-    states = {node: files.quorum_state for node, files in access.files.items()}
     facts = ClusterFacts(
-        {node: connect(views[node].bound, port, CLIENT_ID) for node, port in controllers.items()},
+        {node: access.connect(node, port, CLIENT_ID) for node, port in controllers.items()},
         access.leader,
         {node: f"{views[node].address}:{port}" for node, port in controllers.items()},
         {node: f"{views[node].address}:{client_port}" for node in brokers},
-        {node: path for node, path in states.items() if path is not None},
+        access.stored_epoch,
         cluster_id(access.cluster.seed) if controllers else None,
     )
     probe = NodeProbe(
         facts,
-        lambda node, listener: connect(views[node].bound, ports[listener].get(node, CONTROLLER_PORT), CLIENT_ID),
+        lambda node, listener: access.connect(node, ports[listener].get(node, CONTROLLER_PORT), CLIENT_ID),
         lambda tool, arguments: _command(tool, arguments, tools_version),
     )
     try:

@@ -30,21 +30,24 @@ from harness.systems.kraft import (
     open_membership,
     open_requests,
     open_voters,
+    partition_session,
     register_client,
+    uuid,
+    voters_client,
 )
 from harness.systems.probe import open_probe, why_refused
 from nodes.observe.log_batches import QUORUM_LOG
 from nodes.reference.properties import is_used, switches
 from nodes.reference.system import ReferenceSystem, check_switches
+from nodes.simulation.reference.cluster import ReferenceCluster
 
 NAME = "reference"
 NEWEST_TOOLS = ""
 """The reference quorum has no tools of its own; those of the newest installed Kafka serve it."""
 
+VOTER_CHANGES = "reference.voter_changes"
 NO_BROKERS = "only a cluster with brokers has partitions, topics and sessions; use --layout combined"
-VOTERS = {
-    "voters": "the reference quorum reassigns its voters as a whole (reassign_voters); use --system kafka for KIP-853"
-}
+VOTERS = {"voters": "the reference quorum changes single voters only with --switch reference.voter_changes=kip-853"}
 
 
 def _node(version: str, switches: Mapping[str, str], cluster: ClusterSpec) -> NodeSystem:
@@ -59,7 +62,8 @@ def _node(version: str, switches: Mapping[str, str], cluster: ClusterSpec) -> No
         raise BadInput(f"--feature {', '.join(cluster.features)}: not supported by the reference system")
     roles = roles_of(Layout(cluster.layout), switches)
     voters = list(_controllers(cluster))[: cluster.voters]
-    return ReferenceSystem(switches, cluster_id(cluster.seed), cluster.seed, voters, roles)
+    directories = {node: uuid(f"directory {cluster.seed} {node}") for node in voters}
+    return ReferenceSystem(switches, cluster_id(cluster.seed), cluster.seed, voters, roles, directories)
 
 
 def _controllers(cluster: ClusterSpec) -> dict[int, int]:
@@ -76,6 +80,10 @@ def _unavailable(layout: str, _voters: int | None) -> Mapping[str, str]:
     if Layout(layout) is Layout.COMBINED:
         return VOTERS
     return {**VOTERS, **dict.fromkeys((*OF_BROKERS, "membership", "requests"), NO_BROKERS)}
+
+
+def _enabled(switches: Mapping[str, str]) -> Sequence[str]:
+    return tuple(VOTERS) if switches.get(VOTER_CHANGES) == "kip-853" else ()
 
 
 def _ports(layout: str) -> Sequence[int]:
@@ -116,12 +124,18 @@ REFERENCE = SystemKind(
     clients={
         "register": register_client("leader"),
         "set": "leader",
+        "voters": (
+            voters_client(as_a_whole=True, requires={VOTER_CHANGES: "kip-642"}),
+            voters_client(as_a_whole=False, requires={VOTER_CHANGES: "kip-853"}),
+        ),
+        "partitions": partition_session,
         **dict.fromkeys(("brokers", "consumer groups"), CLIENT_PORT),
     },
     checks=CHECKS,
     checks_without_scenario=("liveness", "announcements"),
     accepts=is_used,
     unavailable=_unavailable,
+    enabled=_enabled,
     membership=lambda access: open_membership(access, _controllers(access.cluster), _brokers(access.cluster)),
     reassignment=lambda access: open_voters(access, _controllers(access.cluster)),
     requests=lambda access: open_requests(access, _controllers(access.cluster), _brokers(access.cluster)),
@@ -132,4 +146,5 @@ REFERENCE = SystemKind(
     serving=_brokers,
     controllers=lambda cluster: sorted(_controllers(cluster)),
     metadata_log=QUORUM_LOG,
+    simulate=lambda _version, spec, observe: ReferenceCluster(spec, observe),
 )

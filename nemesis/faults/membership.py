@@ -20,12 +20,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from harness.model import PeerFailure
-from harness.model.expected import Compared
 from harness.model.faults.membership import (
     ADD_VOTER,
     MEMBERSHIP_SECONDS,
@@ -51,6 +51,7 @@ from nemesis.arguments import PARTITION, Arguments, ExpectedAnswer, OnNodes, Sec
 from nemesis.arguments import Replicas as ChosenReplicas
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
+from nemesis.voter_answers import answer_after, answer_to, compared_answer
 
 VOTER_ACTIONS = (ADD_VOTER, REMOVE_VOTER)
 VOTERS = "voters"
@@ -61,13 +62,6 @@ LEADER_SECONDS = 10.0
 """How long to wait for a leader of the quorum, and for the elected leaders of partitions."""
 UNANSWERED_SECONDS = 15.0
 """How long to wait for a change whose request had no response before it counts as not carried out."""
-ANSWER_SECONDS = 0.5
-"""How long a leader that has appended a change must not answer, where no answer is expected."""
-ACCEPTED = "accepted"
-NO_ANSWER = "no answer"
-
-Answer = tuple[str, str | None]
-"""ACCEPTED, NO_ANSWER or the name of an error, and the error's message."""
 
 
 class ChangeVoter(OnNodes, ExpectedAnswer):
@@ -151,10 +145,20 @@ async def _change_voter(context: NemesisContext, membership: Membership, f: str,
     if refused is None and is_answered:
         await _request_again_if_timed_out(context, membership, change)
         return {**done, "label": change.text}
-    found, message = await (_answer if is_answered else _answer_after_append)(context, membership, change)
-    expected = refused or NO_ANSWER
-    compared = Compared("answer", expected, found, found == expected)
-    return {**done, "message": message, "compared": [compared.to_json()], "label": f"{change.text}: {found}"}
+    request = _request(context, membership, [change])
+    if is_answered:
+        found, message = await answer_to(request)
+    else:
+        appended = partial(_without_change, membership, change)
+        found, message = await answer_after(request, f"requesting that {change.text}", appended)
+    compared = compared_answer(refused, found)
+    return {**done, "message": message, "compared": compared, "label": f"{change.text}: {found}"}
+
+
+async def _without_change(membership: Membership, change: VoterChange) -> str | None:
+    """None if the leader's voters are as requested, else how they differ."""
+    view = await _view(membership, with_partitions=False)
+    return None if change.is_done(view) else change.state(view)
 
 
 async def _request_again_if_timed_out(context: NemesisContext, membership: Membership, change: VoterChange) -> None:
@@ -173,43 +177,6 @@ async def _request_again_if_timed_out(context: NemesisContext, membership: Membe
         if change.is_done(await _view(membership, with_partitions=False)):  # it was appended nevertheless
             context.pending[_subject(change)] = change
             return None
-
-
-async def _answer(context: NemesisContext, membership: Membership, change: VoterChange) -> Answer:
-    """Request the change; returns the error with which it is refused, or that it is accepted."""
-    try:
-        await _request(context, membership, [change])
-    except Refused as refusal:
-        return refusal.error, str(refusal)
-    return ACCEPTED, None
-
-
-async def _answer_after_append(context: NemesisContext, membership: Membership, change: VoterChange) -> Answer:
-    """Request the change until the leader has appended it, and the answer that came by then or shortly after.
-
-    Raises PeerFailure if the leader neither appends nor answers in time.
-    """
-    request = asyncio.create_task(_answer(context, membership, change))
-    try:
-        await _until_appended(membership, change, request)
-        await asyncio.wait({request}, timeout=ANSWER_SECONDS)
-        return request.result() if request.done() else (NO_ANSWER, None)
-    finally:
-        request.cancel()
-        await asyncio.wait({request})  # it notes that it has no answer
-
-
-async def _until_appended(membership: Membership, change: VoterChange, request: asyncio.Task[Answer]) -> None:
-    """Wait until the leader's voters are as requested, or the request is answered. Raises PeerFailure if neither."""
-    deadline = asyncio.get_running_loop().time() + LEADER_SECONDS
-    while not request.done():
-        view = await _view(membership, with_partitions=False)
-        if change.is_done(view):
-            return
-        if asyncio.get_running_loop().time() > deadline:
-            waited = f"not appended after {LEADER_SECONDS:g} s"
-            raise PeerFailure(f"requesting that {change.text}: {waited}: {change.state(view)}")
-        await asyncio.sleep(POLL_SECONDS)
 
 
 async def _elect(membership: Membership, view: MembershipView, how: Election, name: str | None) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 The request is verified by its answer: success means that the target is committed. The voters then change one at a time;
 `await_voters`, which healing includes, waits until they are as requested. A story may expect that the request is
-refused, or not answered; a difference is a finding of the check `responses`. A request without an answer may have had
-its effect, so nothing is awaited after it but the end of whatever is pending.
+refused, or appended and not answered; a difference is a finding of the check `responses`. A request without an answer
+may have had its effect, so nothing is awaited after it but the end of whatever is pending.
 
 Nothing is undone: the voters stay as they are.
 """
@@ -13,13 +13,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
 from harness.model import PeerFailure
 from harness.model.expected import Compared
-from harness.model.faults.membership import Refused
 from harness.model.faults.reassignment import (
     AWAIT_VOTERS,
     REASSIGN_VOTERS,
@@ -30,17 +30,13 @@ from harness.model.faults.reassignment import (
     await_voters,
     reassign_voters,
 )
-from harness.model.session import NoAnswer
 from harness.model.story import Step
 from nemesis.arguments import Arguments, ExpectedAnswer, Replicas, Seconds, Who
 from nemesis.context import NemesisContext
 from nemesis.fault import Action, Fault, Resolved
+from nemesis.voter_answers import answer_after, answer_to, compared_answer
 
 POLL_SECONDS = 0.25
-ANSWER_SECONDS = 1.0
-"""How long a leader must not answer, where no answer is expected."""
-ACCEPTED, NO_ANSWER = "accepted", "no answer"
-
 
 Voters = Annotated[Replicas, AfterValidator(sorted)]
 
@@ -90,32 +86,25 @@ async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[st
     words = "the reassignment is cancelled" if voters is None else f"the voters become {voters}"
     done = {"nodes": [node], "voters": voters, "name": words}
     if resolved["refused"] is None and resolved["is_answered"]:
-        await _request(context, context.reassignment, node, voters)
+        context.has_reassigned, context.awaited_voters = True, None
+        await context.reassignment.reassign(node, voters)
+        context.awaited_voters = None if voters is None else tuple(voters)
         return {**done, "label": words}
-    found, message = await _answer(context, context.reassignment, node, voters, resolved["is_answered"])
-    expected = resolved["refused"] or NO_ANSWER
-    compared = Compared("answer", expected, found, found == expected)
-    return {**done, "message": message, "compared": [compared.to_json()], "label": f"{words}: {found}"}
-
-
-async def _request(context: NemesisContext, quorum: QuorumVoters, node: int, voters: list[int] | None) -> None:
     context.has_reassigned, context.awaited_voters = True, None
-    await quorum.reassign(node, voters)
-    context.awaited_voters = None if voters is None else tuple(voters)
+    request = context.reassignment.reassign(node, voters)
+    if resolved["is_answered"]:
+        found, message = await answer_to(request)
+    else:
+        appended = partial(_log_without, context.reassignment, node, None if voters is None else tuple(voters))
+        found, message = await answer_after(request, f"n{node}: {words}", appended)
+    compared = compared_answer(resolved["refused"], found)
+    return {**done, "message": message, "compared": compared, "label": f"{words}: {found}"}
 
 
-async def _answer(
-    context: NemesisContext, quorum: QuorumVoters, node: int, voters: list[int] | None, is_answered: bool
-) -> tuple[str, str | None]:
-    """The error with which the request is refused, that it is accepted, or that there was no answer for a while."""
-    limit_s = None if is_answered else ANSWER_SECONDS
-    try:
-        await asyncio.wait_for(_request(context, quorum, node, voters), limit_s)
-    except Refused as refusal:
-        return refusal.error, str(refusal)
-    except (TimeoutError, NoAnswer):
-        return NO_ANSWER, None
-    return ACCEPTED, None
+async def _log_without(quorum: QuorumVoters, node: int, target: tuple[int, ...] | None) -> str | None:
+    """None if the last assignment in the node's log has the target, else that assignment."""
+    last = (await quorum.assignments(node))[-1]
+    return None if last[1] == target else f"its log ends with {shown(last)}"
 
 
 async def _await_voters(context: NemesisContext, quorum: QuorumVoters, resolved: Resolved) -> dict[str, Any]:
@@ -148,12 +137,13 @@ async def _await(
     while True:
         try:
             view = await quorum.view()
+            has_come = pending is not None and await _has_come_to(quorum, pending)
         except PeerFailure as error:
             problem = str(error)
         else:
             problem = str(view)
-            if pending is not None and (view.voters == pending and view.target):
-                return f"reassignment pending: {view}"
+            if has_come:
+                return f"reassignment pending: voters {list(pending or ())}"
             if pending is None and view.is_done(awaited):
                 context.has_reassigned, context.awaited_voters = False, None
                 return f"reassignment done: {view}"
@@ -163,6 +153,12 @@ async def _await(
             wanted = "any voters, no reassignment pending" if awaited is None else f"voters {list(awaited)}"
             raise PeerFailure(f"waiting for {wanted}: not so after {within_seconds:g} s: {problem}")
         await asyncio.sleep(POLL_SECONDS)
+
+
+async def _has_come_to(quorum: QuorumVoters, voters: tuple[int, ...]) -> bool:
+    """Whether the last assignment in the leader's log has these voters, and a target still."""
+    current, target = (await quorum.assignments())[-1]
+    return current == voters and target is not None
 
 
 async def heal(context: NemesisContext) -> None:

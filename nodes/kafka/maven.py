@@ -22,12 +22,16 @@ COPY_GOAL = "dependency:copy-dependencies"
 
 @dataclass(frozen=True, slots=True)
 class Coordinate:
-    """group:artifact:version, where version may be a range; transitive is whether to include its dependencies."""
+    """group:artifact:version, where version may be a range; transitive is whether to include its dependencies.
+
+    classifier selects another jar of the artifact than its main one, e.g. test.
+    """
 
     group: str
     artifact: str
     version: str
     transitive: bool = True
+    classifier: str = ""
 
 
 class ArtifactMissing(EnvironmentFailure):
@@ -96,9 +100,10 @@ def _pom(roots: Sequence[Coordinate]) -> str:
 def _dependency(root: Coordinate) -> str:
     everything = "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
     exclusions = "" if root.transitive else f"<exclusions>{everything}</exclusions>"
+    classifier = f"<classifier>{escape(root.classifier)}</classifier>" if root.classifier else ""
     return (
         f"<dependency><groupId>{escape(root.group)}</groupId><artifactId>{escape(root.artifact)}</artifactId>"
-        f"<version>{escape(root.version)}</version>{exclusions}</dependency>"
+        f"<version>{escape(root.version)}</version>{classifier}{exclusions}</dependency>"
     )
 
 

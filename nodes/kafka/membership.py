@@ -18,7 +18,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from harness.model import PeerFailure
+from harness.model import Op, PeerFailure
 from harness.model.faults.membership import (
     Election,
     MembershipView,
@@ -80,12 +80,22 @@ class KafkaMembership:
         view = await self._quorum_view()
         if not with_partitions:
             return view
-        listed = await self._call_leader(LIST_PARTITION_REASSIGNMENTS, {"timeout": TIMEOUT_MS, "topics": None})
-        _check("listing reassignments", listed.error_code, listed.error_message)
-        moves = {(topic.name, each.partition_index): each for topic in listed.topics for each in topic.partitions}
+        moves = await self.ongoing()
         partitions = await self._partitions()
         moving = {partition: _with_move(replicas, moves.get(partition)) for partition, replicas in partitions.items()}
         return replace(view, partitions=moving)
+
+    async def ongoing(self) -> Mapping[Partition, Any]:
+        """The active controller's ongoing reassignments, as in a ListPartitionReassignments response."""
+        listed = await self._call_leader(LIST_PARTITION_REASSIGNMENTS, {"timeout": TIMEOUT_MS, "topics": None})
+        _check("listing reassignments", listed.error_code, listed.error_message)
+        return {(topic.name, each.partition_index): each for topic in listed.topics for each in topic.partitions}
+
+    async def partitions_at(self, broker: int) -> Mapping[Partition, Replicas]:
+        """Users' partitions, as one broker knows them."""
+        values = {"topics": None, "allow_auto_topic_creation": False, "include_topic_authorized_operations": False}
+        response = await self._brokers[broker].call_latest(METADATA, values, TIMEOUT_MS)
+        return dict(_replicas(response.topics))
 
     async def change_voter(self, change: VoterChange) -> None:
         """Request that the leader add or remove a voter, with the directory id that the leader knows."""
@@ -158,11 +168,9 @@ class KafkaMembership:
         return leader
 
     async def _partitions(self) -> Mapping[Partition, Replicas]:
-        values = {"topics": None, "allow_auto_topic_creation": False, "include_topic_authorized_operations": False}
-        for broker in self._brokers.values():
+        for broker in self._brokers:
             with suppress(PeerFailure):
-                response = await broker.call_latest(METADATA, values, TIMEOUT_MS)
-                return dict(_replicas(response.topics))
+                return await self.partitions_at(broker)
         raise PeerFailure("requesting the partitions' replicas: no broker responds")
 
 
@@ -207,3 +215,27 @@ def _numbers(nodes: Iterable[Any]) -> tuple[int, ...]:
 def _check(what: str, error: ErrorCode, message: str | None) -> None:
     if error is not ErrorCode.none:
         raise Refused(f"{what}: {error.name}{f' ({message})' if message else ''}", error.name.upper())
+
+
+class SingleChanges:
+    """nodes.probe.voter_session.Changes of a quorum whose voters change one at a time (KIP-853)."""
+
+    def __init__(self, addresses: Mapping[int, str], port: int, connect: Callable[[int], Connection]) -> None:
+        """addresses are those by which controllers reach each other, at this port; connect makes a connection."""
+        self._leader: int | None = None
+        self._membership = KafkaMembership(
+            addresses,
+            dict.fromkeys(addresses, port),
+            (),
+            lambda node, _client_id, _port: connect(node),
+            lambda: self._leader,
+        )
+
+    async def change(self, leader: int, op: Op) -> None:
+        """Request that the leader add or remove the voter that the operation's key names."""
+        self._leader = leader
+        await self._membership.change_voter(VoterChange(int(str(op.key)[1:]), op.f == "add_voter"))
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._membership.close()

@@ -39,16 +39,20 @@ def read_log(node: int, folder: Path) -> Iterator[LoggedBatch]:
     cleaned_to = read_offsets(folder.parent / CLEANED).get(topic_partition_of(folder))
     damaged: list[LoggedBatch] = []
     for segment in sorted(folder.glob("*.log")):
-        data = segment.read_bytes()
-        for head in heads_of_any_format(data):
-            batch = _logged(node, folder, data, head)
-            batch = replace(batch, checkpoint_epoch=epoch_at(epochs, head.base_offset), cleaned_to=cleaned_to)
+        for each in batches_of(node, topic_partition_of(folder), segment.read_bytes()):
+            batch = replace(each, checkpoint_epoch=epoch_at(epochs, each.base_offset), cleaned_to=cleaned_to)
             if not batch.intact:
                 damaged.append(batch)
                 continue
             yield from damaged
             damaged.clear()
             yield batch
+
+
+def batches_of(node: int, topic_partition: tuple[str, int], data: bytes) -> Iterator[LoggedBatch]:
+    """The batches in the bytes of a log or of a segment, in order, without what only a checkpoint file says."""
+    for head in heads_of_any_format(data):
+        yield _logged(node, topic_partition, data, head)
 
 
 def partitions_in(data: Path) -> list[Path]:
@@ -73,8 +77,8 @@ def producer_of(data: bytes, head: BatchHead) -> tuple[int, int, int]:
     return _PRODUCER.unpack_from(data, head.start + _PRODUCER_FROM)
 
 
-def _logged(node: int, folder: Path, data: bytes, head: BatchHead) -> LoggedBatch:
-    topic, partition = topic_partition_of(folder)
+def _logged(node: int, topic_partition: tuple[str, int], data: bytes, head: BatchHead) -> LoggedBatch:
+    topic, partition = topic_partition
     producer_id, producer_epoch, base_sequence = producer_of(data, head)
     intact = is_intact(data, head)
     controls = control_records(data, head) if intact and head.is_control and not head.is_compressed else {}

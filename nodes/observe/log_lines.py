@@ -38,6 +38,9 @@ _FETCH_FAILED = re.compile(
 )
 _LOGGER = re.compile(r" \([a-z][\w.]*\.[A-Z]\w*\)$")
 
+TRANSITION = "Completed transition to "
+"""The beginning of a line that reports a transition."""
+
 NOTES = (
     "Transitioning to Prospective state due to fetch timeout",
     "Did not receive fetch request from the majority",
@@ -87,16 +90,20 @@ def parse_line(line: str) -> LogEvent | None:
     match = _LINE.match(line)
     if not match:
         return None
-    text = _LOGGER.sub("", match.group(2))
+    return parse_text(_wall_ns(match.group(1)), _LOGGER.sub("", match.group(2)))
+
+
+def parse_text(wall_ns: int, text: str) -> LogEvent | None:
+    """The event in the text of a line, without its time stamp and logger; None if it is not relevant."""
     transition = _TRANSITION.match(text)
     if transition:
-        return _transition(_wall_ns(match.group(1)), transition.group("target"), transition.group("source"))
+        return _transition(wall_ns, transition.group("target"), transition.group("source"))
     if text.startswith(NOTES):
-        return LogEvent(_wall_ns(match.group(1)), "note", detail=text[:500])
+        return LogEvent(wall_ns, "note", detail=text[:500])
     elected = _CONTROLLER_ELECTED.match(text)
     if elected:
         leader, epoch = map(int, elected.groups())
-        return LogEvent(_wall_ns(match.group(1)), "note", epoch=epoch, leader=leader, detail=text[:500])
+        return LogEvent(wall_ns, "note", epoch=epoch, leader=leader, detail=text[:500])
     return None
 
 

@@ -124,11 +124,11 @@ class QuorumWatch(ClusterWatch[QuorumView]):
         (self._responding.discard if response.error == SILENCE else self._responding.add)(node)
         if response.error is None:
             self._claims[node] = response
-            self._observe(_claim(now_ns, node, response))
+            self._observe(claim(now_ns, node, response))
             return None
         self._claims.pop(node, None)
         if response.error != last_error:
-            self._observe(_denial(now_ns, node, response.error))
+            self._observe(denial(now_ns, node, response.error))
         return response.error
 
 
@@ -142,7 +142,8 @@ def _durable(paths: NodeFiles) -> QuorumState | None:
         return None
 
 
-def _claim(now_ns: int, node: int, response: QuorumDescription) -> Observation:
+def claim(now_ns: int, node: int, response: QuorumDescription) -> Observation:
+    """A node answers as the leader."""
     return Observation(
         *(now_ns, node, "describe-quorum", "claim"),
         epoch=response.epoch,
@@ -153,6 +154,7 @@ def _claim(now_ns: int, node: int, response: QuorumDescription) -> Observation:
     )
 
 
-def _denial(now_ns: int, node: int, error: str) -> Observation:
+def denial(now_ns: int, node: int, error: str) -> Observation:
+    """A node answers with an error, or, with SILENCE, not at all."""
     kind: Kind = "silence" if error == SILENCE else "denial"
     return Observation(now_ns, node, "describe-quorum", kind, detail=error)

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from harness.model import PeerFailure
 from harness.model.placeholders import OF_QUORUM, Facts
 from harness.model.session import Connection
 from nodes.observe.describe_quorum import describe_quorum
-from nodes.observe.quorum_state import read_quorum_state
 
 DESCRIBE_MS = 2000
 
@@ -24,15 +22,15 @@ DESCRIBE_MS = 2000
 class ClusterFacts:
     """What is known of a cluster: its nodes' connections and addresses, its leader, its files and its id.
 
-    controllers and brokers map nodes to host:port. quorum_states are the paths of the quorum-state files. cluster_id is
-    None if nobody chose it.
+    controllers and brokers map nodes to host:port. stored_epoch is the epoch in a node's quorum-state, None if there
+    is none. cluster_id is None if nobody chose it.
     """
 
     connections: Mapping[int, Connection]
     leader: Callable[[], int | None]
     controllers: Mapping[int, str]
     brokers: Mapping[int, str]
-    quorum_states: Mapping[int, Path]
+    stored_epoch: Callable[[int], int | None]
     cluster_id: str | None
 
     async def of(self, names: Collection[str], node: int | None) -> Facts:
@@ -55,7 +53,7 @@ class ClusterFacts:
             case "other":
                 return min(set(self.connections) - {node, self.leader()}, default=None)
             case "own_epoch":
-                return self._own_epoch(node)
+                return None if node is None else self.stored_epoch(node)
             case "cluster_id":
                 return self.cluster_id
             case "controllers":
@@ -66,11 +64,6 @@ class ClusterFacts:
         if kind == "host":
             return {**self.brokers, **self.controllers}.get(int(number), "").rpartition(":")[0]
         return {"controller": self.controllers, "broker": self.brokers}[kind].get(int(number))
-
-    def _own_epoch(self, node: int | None) -> int | None:
-        path = self.quorum_states.get(node) if node is not None else None
-        state = read_quorum_state(path) if path else None
-        return state.epoch if state else None
 
     async def _described(self) -> dict[str, Any]:
         leader = self.leader()

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kio.schema.errors import ErrorCode
 
-from harness.model import PeerFailure
+from harness.model import Op, PeerFailure
 from harness.model.faults.membership import Refused
 from harness.model.faults.reassignment import Assigned, VotersView
 from harness.model.session import Connection
 from nodes.observe.control_records import assignment_of, control_records
-from nodes.observe.describe_quorum import TOPIC, describe_quorum
+from nodes.observe.describe_quorum import TOPIC, QuorumDescription, describe_quorum
 from nodes.wire import codec
 from nodes.wire.batches import heads
 
@@ -35,29 +35,29 @@ class ReferenceVoters:
     ) -> None:
         """controllers are the controllers' ports; leader() returns the leader, or None if unknown."""
         self._connections = {node: connect(node, CLIENT_ID, port) for node, port in controllers.items()}
+        self._requesting = {node: connect(node, CLIENT_ID, port) for node, port in controllers.items()}
+        """Apart, because a node answers the requests of one connection in their order, and a reassignment late."""
         self._leader = leader
 
     async def close(self) -> None:
         """Close every connection."""
-        for connection in self._connections.values():
+        for connection in (*self._connections.values(), *self._requesting.values()):
             await connection.close()
 
     async def view(self) -> VotersView:
         """What the leader reports."""
-        leader = self._require_leader()
-        described = await describe_quorum(self._connections[leader], TIMEOUT_MS)
-        if described.error is not None:
-            raise PeerFailure(f"describing the quorum: n{leader} answers {described.error}")
+        leader, described = await self._described(None)
         return VotersView(leader, tuple(node for node, _ in described.voters), described.target)
 
-    async def assignments(self) -> Sequence[Assigned]:
-        """All assignments in the leader's log, read with Fetch as a client does."""
-        leader = self._require_leader()
-        described = await describe_quorum(self._connections[leader], TIMEOUT_MS)
+    async def assignments(self, node: int | None = None) -> Sequence[Assigned]:
+        """All assignments in a leader's log, read with Fetch as a client does."""
+        leader, described = await self._described(node)
+        assert described.epoch is not None, "a leader has an epoch"
+        assert described.log_end_offset is not None, "a leader knows its log"
         found: list[Assigned] = []
         offset = 0
-        while offset < (described.log_end_offset or 0):
-            data = await self._fetched(leader, described.epoch or 0, offset)
+        while offset < described.log_end_offset:
+            data = await self._fetched(leader, described.epoch, offset)
             for head in heads(data):
                 offset = head.last_offset + 1
                 assigned = assignment_of(control_records(data, head)) if head.is_control else None
@@ -92,20 +92,42 @@ class ReferenceVoters:
             )
         return bytes(answer.records)
 
-    def _require_leader(self) -> int:
-        leader = self._leader()
+    async def _described(self, node: int | None) -> tuple[int, QuorumDescription]:
+        """A leader, by default that of the highest epoch, and its description. Raises PeerFailure without one."""
+        leader = self._leader() if node is None else node
         if leader is None:
-            raise PeerFailure("describing the quorum: no node claims to lead")
-        return leader
+            raise PeerFailure("describing the quorum: expected a leader, and no node claims to lead")
+        described = await describe_quorum(self._connections[leader], TIMEOUT_MS)
+        if described.error is not None:
+            raise PeerFailure(f"describing the quorum: expected n{leader} to lead, and it answers {described.error}")
+        return leader, described
 
     async def reassign(self, node: int, voters: Sequence[int] | None) -> None:
         """Request of a node that these nodes become the voters."""
         partition = {"partition_index": 0, "replicas": None if voters is None else tuple(voters)}
         values = {"timeout": TIMEOUT_MS, "topics": [{"name": TOPIC, "partitions": [partition]}]}
-        connection = self._connections[node]
+        connection = self._requesting[node]
         response = await connection.call_latest(codec.ALTER_PARTITION_REASSIGNMENTS, values, 2 * TIMEOUT_MS)
         (topic,) = response.responses
         (result,) = topic.partitions
         if result.error_code is not ErrorCode.none:
             name = result.error_code.name.upper()
             raise Refused(f"reassigning the voters at n{node}: {name}: {result.error_message}", name)
+
+
+class WholeChanges:
+    """nodes.probe.voter_session.Changes of a quorum that is reassigned as a whole (KIP-642)."""
+
+    def __init__(self, controllers: Sequence[int], connect: Callable[[int], Connection]) -> None:
+        """connect makes a connection to a controller's listener."""
+        self._voters = ReferenceVoters(
+            dict.fromkeys(controllers, 0), lambda node, _client_id, _port: connect(node), lambda: None
+        )
+
+    async def change(self, leader: int, op: Op) -> None:
+        """Request the voters that the operation names."""
+        await self._voters.reassign(leader, op.value)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._voters.close()

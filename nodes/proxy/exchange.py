@@ -64,6 +64,11 @@ class Exchange:
     _facts: Facts | None = None
 
     @property
+    def api_key(self) -> int:
+        """The request's."""
+        return self.head.api_key
+
+    @property
     def facts(self) -> Facts:
         """Values from the request's body, which is decoded on first use."""
         if self._facts is None:

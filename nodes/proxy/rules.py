@@ -8,18 +8,35 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from harness.model import BadInput
 from harness.model.faults.rpc import Direction, RpcMatch, RpcRule, RuleCount
-from nodes.proxy.exchange import Exchange, check_answerable
+from harness.model.hosts import Link
+from nodes.proxy.exchange import Facts, check_answerable
 
 
-def fits(match: RpcMatch, exchange: Exchange, direction: Direction) -> bool:
+class Message(Protocol):
+    """What rules compare: a request with its response, decoded or not."""
+
+    @property
+    def api_key(self) -> int:
+        """The request's."""
+
+    @property
+    def facts(self) -> Facts:
+        """Values from the request's body."""
+
+    def ends(self, direction: Direction) -> Link:
+        """The sender and the receiver of a message in this direction."""
+
+
+def fits(match: RpcMatch, exchange: Message, direction: Direction) -> bool:
     """Whether a message matches, ignoring nth, probability and limit.
 
     Header fields are compared first, so a body is decoded only if they all match.
     """
-    if match.direction != direction or (match.api_keys and exchange.head.api_key not in match.api_keys):
+    if match.direction != direction or (match.api_keys and exchange.api_key not in match.api_keys):
         return False
     source, target = exchange.ends(direction)
     if (match.sources and source not in match.sources) or (match.targets and target not in match.targets):
@@ -29,7 +46,7 @@ def fits(match: RpcMatch, exchange: Exchange, direction: Direction) -> bool:
     return (match.topic is None and match.partition is None) or _is_about(match, exchange)
 
 
-def _is_about(match: RpcMatch, exchange: Exchange) -> bool:
+def _is_about(match: RpcMatch, exchange: Message) -> bool:
     return any(
         match.topic in (None, topic) and match.partition in (None, partition)
         for topic, partition in exchange.facts.partitions
@@ -73,7 +90,7 @@ class RuleBook:
         self._entries = [current.get(rule) or self._entry(rule) for rule in rules]
         return frozenset(rule.name for rule in rules if rule in current)
 
-    def decide(self, exchange: Exchange, direction: Direction) -> RpcRule | None:
+    def decide(self, exchange: Message, direction: Direction) -> RpcRule | None:
         """The rule that acts on this message; None if it passes. Updates the counters."""
         for entry in self._entries:
             if fits(entry.rule.match, exchange, direction) and entry.acts():

@@ -12,10 +12,10 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from nodes.reference import controller_apis
+from nodes.reference import controller_apis, voter_apis
 from nodes.reference.core.controller.messages import ConfigChange
 from nodes.reference.core.messages import AlterResponse, ReadResponse
-from nodes.reference.core.settings import NodeSettings
+from nodes.reference.core.settings import NodeSettings, VoterChanges
 from nodes.reference.translate import Endpoints, Values
 from nodes.wire import codec
 
@@ -24,7 +24,15 @@ _SET, _DELETE = 0, 1
 _DYNAMIC_CLIENT_METRICS_CONFIG = 7
 _LIST = 7
 _CONTROLLERS = 2
-_OF_REASSIGNMENT = {codec.ALTER_PARTITION_REASSIGNMENTS: range(1), codec.DISCOVER_BROKERS: range(1)}
+_DISCOVERY = {codec.DISCOVER_BROKERS: range(1)}
+_OF_VOTERS: Mapping[VoterChanges, Mapping[int, range]] = {
+    "none": {},
+    "kip-642": {
+        **_DISCOVERY,
+        **dict.fromkeys((codec.ALTER_PARTITION_REASSIGNMENTS, codec.NOMINATE_VOTER), range(1)),
+    },
+    "kip-853": {**_DISCOVERY, **voter_apis.SERVED},
+}
 
 
 def served(settings: NodeSettings) -> Mapping[int, range]:
@@ -40,7 +48,7 @@ def served(settings: NodeSettings) -> Mapping[int, range]:
         codec.END_QUORUM_EPOCH: range(2),
         codec.DESCRIBE_QUORUM: range(3),
         codec.DESCRIBE_CLUSTER: range(3),
-        **(_OF_REASSIGNMENT if settings.changes_voters else {}),
+        **_OF_VOTERS[settings.voter_changes],
         **(controller_apis.SERVED if settings.controller else {}),
     }
 

@@ -1,7 +1,7 @@
 """The node's directory, in Kafka's formats, so that the same readers serve both systems.
 
     DIR/meta.properties
-    DIR/__cluster_metadata-0/quorum-state                 one JSON line, version 0; KIP-642's if the voters change
+    DIR/__cluster_metadata-0/quorum-state                 one JSON line, version 0 or 1 (KIP-853), or KIP-642's
     DIR/__cluster_metadata-0/00000000000000000000.log     record batches v2, one segment
 
 Contains file access and fsync. All data is durable when a call returns. A torn tail of the log, which a crash can
@@ -14,14 +14,15 @@ import dataclasses
 import json
 import os
 import uuid
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from harness.model import BadInput, EnvironmentFailure
 from nodes.reference.core.events import Assignment, Election, Stored
 from nodes.reference.core.messages import NO_NODE
 from nodes.reference.core.settings import NodeSettings
+from nodes.reference.directory_ids import directory_text, directory_uuid
 from nodes.wire.batches import heads, intact_heads, intact_length
 
 
@@ -34,7 +35,6 @@ class Disk:
         self._quorum_state = self._partition / "quorum-state"
         try:
             self._partition.mkdir(parents=True, exist_ok=True)
-            _check_meta(directory / "meta.properties", settings)
             self._log = os.open(self._partition / f"{0:020d}.log", os.O_RDWR | os.O_CREAT, 0o644)
             _sync_directory(self._partition)
         except OSError as error:
@@ -43,18 +43,11 @@ class Disk:
     def load(self) -> Stored:
         """The state of the last run; truncates a torn tail of the log first."""
         data = b"".join(iter(lambda: os.read(self._log, 1 << 20), b""))
-        intact_bytes = self._bytes_to_keep(data)
+        intact_bytes = bytes_to_keep(data, self._settings)
         if intact_bytes < len(data) and not self._settings.has("torn-tail-kept"):
             self._note(f"Truncated {len(data) - intact_bytes} bytes of a torn tail of the log")
             self.truncate(intact_bytes)
         return Stored(self._load_election(), data[:intact_bytes])
-
-    def _bytes_to_keep(self, data: bytes) -> int:
-        if self._settings.has("checksums-not-verified"):
-            return max((head.end for head in heads(data)), default=0)
-        if self._settings.has("restart-loses-last-batch"):
-            return max((head.start for head in intact_heads(data)), default=0)
-        return intact_length(data)
 
     def append(self, data: bytes) -> None:
         """Append batches to the log durably."""
@@ -72,10 +65,26 @@ class Disk:
 
     def persist(self, election: Election) -> None:
         """Replace quorum-state atomically by a rename."""
+        is_synced = not self._settings.has("quorum-state-not-synced")
+        content = self._of_directories(election) if self._settings.has_directories else self._of_voters(election)
+        _replace(self._quorum_state, json.dumps(content, separators=(",", ":")), is_synced)
+
+    def _of_directories(self, election: Election) -> dict[str, Any]:
+        """Version 1, which leaves the voters to the log (KIP-853)."""
+        return {
+            "leaderId": NO_NODE if election.leader_id is None else election.leader_id,
+            "leaderEpoch": election.epoch,
+            "votedId": NO_NODE if election.voted_id is None else election.voted_id,
+            "votedDirectoryId": directory_text(election.voted_directory_id),
+            "data_version": 1,
+        }
+
+    def _of_voters(self, election: Election) -> dict[str, Any]:
+        """Version 0, with the fields of KIP-642 if the voters change."""
         settings, assignment = self._settings, election.assignment
         current = settings.voters if assignment is None else assignment.current
         target = None if assignment is None or assignment.target is None else _voters(assignment.target)
-        content = {
+        return {
             "clusterId": settings.cluster_id if settings.changes_voters else "",
             "leaderId": NO_NODE if election.leader_id is None else election.leader_id,
             "leaderEpoch": election.epoch,
@@ -85,8 +94,6 @@ class Disk:
             **({"targetVoters": target} if settings.changes_voters else {}),
             "data_version": 0,
         }
-        is_synced = not self._settings.has("quorum-state-not-synced")
-        _replace(self._quorum_state, json.dumps(content, separators=(",", ":")), is_synced)
 
     def close(self) -> None:
         """Close the log file."""
@@ -99,6 +106,9 @@ class Disk:
             content = json.loads(self._quorum_state.read_text())
             leader_id, voted_id = content["leaderId"], content["votedId"]
             election = Election(content["leaderEpoch"], _optional_id(leader_id), _optional_id(voted_id))
+            if self._settings.has_directories:
+                voted_directory_id = directory_uuid(content["votedDirectoryId"])
+                return dataclasses.replace(election, voted_directory_id=voted_directory_id)
             applied_offset = content["appliedOffset"]
             if not self._settings.changes_voters or applied_offset == 0:
                 return election
@@ -107,6 +117,15 @@ class Disk:
             return dataclasses.replace(election, applied_offset=applied_offset, assignment=assignment)
         except (ValueError, KeyError, TypeError) as error:
             raise EnvironmentFailure(f"reading {self._quorum_state}: not a valid quorum state: {error!r}") from error
+
+
+def bytes_to_keep(data: bytes, settings: NodeSettings) -> int:
+    """How much of the log's content a node starts with: its intact batches, but for mutants."""
+    if settings.has("checksums-not-verified"):
+        return max((head.end for head in heads(data)), default=0)
+    if settings.has("restart-loses-last-batch"):
+        return max((head.start for head in intact_heads(data)), default=0)
+    return intact_length(data)
 
 
 def _optional_id(node_id: int) -> int | None:
@@ -121,22 +140,44 @@ def _ids(voters: Iterable[dict[str, int]]) -> tuple[int, ...]:
     return tuple(voter["voterId"] for voter in voters)
 
 
-def _check_meta(path: Path, settings: NodeSettings) -> None:
-    """Write meta.properties on first use; later, check that the directory belongs to this node and cluster."""
+def formatted(directory: Path, settings: NodeSettings) -> NodeSettings:
+    """The settings with the directory's id.
+
+    A directory gets its meta.properties on first use: the id that the initial voters have for this node, or else a new
+    one. Later, it is checked that the directory belongs to this node and cluster. Raises BadInput if it does not, and
+    EnvironmentFailure if the directory cannot be used.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        return dataclasses.replace(settings, directory_id=_meta(directory / "meta.properties", settings))
+    except OSError as error:
+        raise EnvironmentFailure(f"opening {directory}: {error.strerror}") from error
+
+
+def _meta(path: Path, settings: NodeSettings) -> uuid.UUID:
+    """The directory's id in meta.properties, which is written on first use."""
     if not path.exists():
-        directory_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        own = (voter.key for voter in settings.initial_voters if voter.key.node_id == settings.node_id)
+        directory_id = next((key.directory_id for key in own if key.directory_id), None) or uuid.uuid4()
         pairs = {
             "version": "1",
             "cluster.id": settings.cluster_id,
             "node.id": str(settings.node_id),
-            "directory.id": directory_id,
+            "directory.id": directory_text(directory_id),
         }
         _replace(path, "".join(f"{key}={value}\n" for key, value in pairs.items()))
-        return
+        return directory_id
     stored = dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
     for key, configured in (("cluster.id", settings.cluster_id), ("node.id", str(settings.node_id))):
         if stored.get(key) != configured:
             raise BadInput(f"{path}: {key}: expected {configured}, as configured, found {stored.get(key)!r}")
+    try:
+        found = directory_uuid(stored["directory.id"])
+    except (KeyError, ValueError) as error:
+        raise BadInput(f"{path}: directory.id: expected an id, found {stored.get('directory.id')!r}") from error
+    if found is None:
+        raise BadInput(f"{path}: directory.id: expected an id, found that of no directory")
+    return found
 
 
 def _replace(path: Path, text: str, is_synced: bool = True) -> None:

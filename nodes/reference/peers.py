@@ -12,8 +12,9 @@ from collections.abc import Callable
 from harness.model import PeerFailure
 from nodes.reference.addresses import Addresses, Connections
 from nodes.reference.core.events import Answered, Contact, Discover, Discovered, Event, Failed, Send
-from nodes.reference.core.messages import VoteRequest
+from nodes.reference.core.messages import UpdateVoterRequest, VoteRequest
 from nodes.reference.translate import discover_request, discover_response, peer_request, peer_response
+from nodes.reference.voter_apis import update_response, update_values
 from nodes.wire import codec
 from nodes.wire.connection import WireConnection
 
@@ -64,9 +65,9 @@ class Peers:
             values = discover_request(effect.request)
             response = await connection.call_latest(codec.DISCOVER_BROKERS, values, self._timeout_ms)
         except PeerFailure:
-            self._deliver(Discovered(effect.contact, None))
+            self._deliver(Discovered(None))
         else:
-            self._deliver(Discovered(effect.contact, discover_response(response)))
+            self._deliver(Discovered(discover_response(response)))
 
     async def _exchange(self, effect: Send) -> None:
         outcome = await self._outcome(effect)
@@ -78,7 +79,10 @@ class Peers:
         if connection is None:  # discovery has not found the node yet
             return Failed(effect.peer, effect.request_id)
         request = effect.request
-        api_key, values = peer_request(request, self._addresses)
+        if isinstance(request, UpdateVoterRequest):
+            api_key, values = codec.UPDATE_RAFT_VOTER, update_values(request)
+        else:
+            api_key, values = peer_request(request, self._addresses)
         try:
             if isinstance(request, VoteRequest) and request.pre_vote:
                 newest = await connection.newest_version(api_key, self._timeout_ms)
@@ -87,4 +91,6 @@ class Peers:
             response = await connection.call_latest(api_key, values, self._timeout_ms)
         except PeerFailure:
             return Failed(effect.peer, effect.request_id)
-        return Answered(effect.peer, effect.request_id, peer_response(response))
+        is_update = isinstance(request, UpdateVoterRequest)
+        answer = update_response(response) if is_update else peer_response(response)
+        return Answered(effect.peer, effect.request_id, answer)

@@ -21,12 +21,14 @@ from nodes.reference.core.controller.configs import why_invalid
 from nodes.reference.core.controller.mutants import MUTANTS as CONTROLLER_MUTANTS
 from nodes.reference.core.controller.settings import STRATEGIES, STRATEGY, TOPIC_DEFAULTS, ControllerSettings
 from nodes.reference.core.groups.settings import GroupSettings
+from nodes.reference.core.messages import ReplicaKey, VoterNode
 from nodes.reference.core.mutants import MUTANTS
 from nodes.reference.core.partitions.mutants import MUTANTS as PARTITION_MUTANTS
 from nodes.reference.core.partitions.settings import PartitionSettings
 from nodes.reference.core.records.image import ResourceType
 from nodes.reference.core.settings import (
     CANDIDATE_BACKOFFS,
+    CONFIGURED_VOTERS,
     COUNTED,
     FETCH_TIMEOUT_MS,
     LEADERS_WITHOUT_MAJORITY,
@@ -35,15 +37,20 @@ from nodes.reference.core.settings import (
     PROSPECTIVE_FOLLOWS,
     READ_MODES,
     READINGS,
+    VOTER_ADDRESSES,
     VOTER_CHANGES,
     NodeSettings,
 )
+from nodes.reference.directory_ids import directory_uuid
 
 CONTROLLER = "CONTROLLER"
 """The name of the listener for the other nodes of the quorum."""
 
 BOOTSTRAP_SERVERS = "controller.quorum.bootstrap.servers"
 """Where a node begins to look for the others (KIP-642, KIP-853)."""
+
+INITIAL_CONTROLLERS = "reference.initial_controllers"
+"""The voters that a node is formatted with, as Kafka's storage tool has them in --initial-controllers (KIP-853)."""
 
 USERS = "NAME:PASSWORD,…"
 
@@ -74,10 +81,12 @@ _CHOICES = {
     "mutant": (*MUTANTS, *CONTROLLER_MUTANTS, *PARTITION_MUTANTS),
     "check_quorum_counts": COUNTED,
     "candidate_backoff": CANDIDATE_BACKOFFS,
+    "configured_voters": CONFIGURED_VOTERS,
     "prospective_follows": PROSPECTIVE_FOLLOWS,
     "leader_without_majority": LEADERS_WITHOUT_MAJORITY,
     "non_voter_votes": NON_VOTER_VOTES,
     "promotion": PROMOTIONS,
+    "voter_addresses": VOTER_ADDRESSES,
     "voter_changes": VOTER_CHANGES,
 }
 SWITCH_NAMES = (*_SWITCHES, *_CHOICES, *of_brokers.SWITCHES, "reading", "read_lease_ms", "seed")
@@ -87,10 +96,12 @@ _CHOICE_MEANINGS = {
     "check_quorum_counts": "what the leader counts as a live follower",
     "candidate_backoff": "what a rejected Candidate waits for: the rest of its timeout, or as in KIP-996",
     "prospective_follows": "which messages of its epoch return a Prospective to its leader (KIP-996: any response)",
+    "configured_voters": "when the configured voters count if the log names none: at once, without a quorum, or never",
     "leader_without_majority": "what a leader does that no majority fetches from; new-election needs pre_vote=false",
     "non_voter_votes": "what a voter does with the vote request of a node that does not vote, as far as its log says",
     "promotion": "which new voter a reassignment adds first (KIP-642)",
-    "voter_changes": "how the voters change: not at all, or by KIP-642's reassignment",
+    "voter_addresses": "where the addresses of voters come from: the configuration, or discovery (KIP-642)",
+    "voter_changes": "how the voters change: not at all, by KIP-642's reassignment, or one at a time as in Kafka",
 }
 _READING = f"sets {', '.join(READINGS['kip'])}, unless given"
 _RENAMED = {
@@ -213,11 +224,15 @@ def parse(path: Path, text: str) -> ServerConfig:
     directory = Path(properties.get(key, "a directory", str).split(",")[0])
     given = dict(_reading(properties)) | _kafka_fields(properties) | _reference_fields(properties)
     seed = given.pop("seed", node_id)
-    endpoints = {voter: f"{host}:{port}" for voter, (host, port) in voters.items()}
+    given |= _initial_voters(properties)
+    is_discovered = given.get("voter_addresses") == "discovered"
+    addresses = {} if is_discovered else voters
+    endpoints = {voter: f"{host}:{port}" for voter, (host, port) in addresses.items()}
     cluster_id = properties.values.get("cluster.id", DEFAULT_CLUSTER_ID)
     given.setdefault("read_lease_ms", given.get("fetch_timeout_ms", FETCH_TIMEOUT_MS) * 3 // 4)
     if given.get("leader_without_majority") == "new-election" and given.get("pre_vote", True):
         raise properties.unknown(f"{_PREFIX}leader_without_majority", f"{_PREFIX}pre_vote=false with new-election")
+    _refuse_without_voter_changes(properties, given)
     mutant = given.pop("mutant", None)
     given |= {"mutant": mutant} if mutant in MUTANTS else {}
     _check_topic_defaults(properties)
@@ -228,7 +243,19 @@ def parse(path: Path, text: str) -> ServerConfig:
     of_partitions = _fields(properties, PartitionSettings, mutant if mutant in PARTITION_MUTANTS else None)
     partitions = PartitionSettings(node_id, **of_partitions)
     broker = _broker(properties, listeners, partitions) if "broker" in roles else None
-    return ServerConfig(settings, _controller_listener(properties, listeners, roles), voters, directory, seed, broker)
+    return ServerConfig(
+        settings, _controller_listener(properties, listeners, roles), addresses, directory, seed, broker
+    )
+
+
+def _refuse_without_voter_changes(properties: _Properties, given: Mapping[str, Any]) -> None:
+    """Raise BadInput for a way to find the voters that only a quorum that is reassigned has."""
+    if given.get("voter_changes") == "kip-642":
+        return
+    for name, default in (("voter_addresses", "configured"), ("configured_voters", "at-once")):
+        value = given.get(name, default)
+        if value != default:
+            raise properties.unknown(f"{_PREFIX}{name}", f"{_PREFIX}voter_changes=kip-642 with {value}")
 
 
 def _discovery(properties: _Properties, listeners: Mapping[str, Endpoint], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -241,6 +268,14 @@ def _discovery(properties: _Properties, listeners: Mapping[str, Endpoint], given
     if key in values:
         servers = properties.get(key, "host:port,…", _endpoints)
     return {"bootstrap_servers": servers, "advertised": advertised.get(CONTROLLER)}
+
+
+def _initial_voters(properties: _Properties) -> dict[str, tuple[VoterNode, ...]]:
+    """The voters that the node is formatted with, where they change one at a time (KIP-853)."""
+    if INITIAL_CONTROLLERS not in properties.values:
+        return {}
+    voters = properties.get(INITIAL_CONTROLLERS, "id@host:port:directory-id,…", _voter_nodes)
+    return {"initial_voters": voters}
 
 
 def _controller_listener(
@@ -314,7 +349,7 @@ def _reading(properties: _Properties) -> Mapping[str, Any]:
 
 def _reference_fields(properties: _Properties) -> dict[str, Any]:
     names = [key.removeprefix(_PREFIX) for key in properties.values if key.startswith(_PREFIX)]
-    elsewhere = {"reading", *of_brokers.SWITCHES}
+    elsewhere = {"reading", "initial_controllers", *of_brokers.SWITCHES}
     return dict(_field(properties, name) for name in names if name not in elsewhere)
 
 
@@ -361,6 +396,15 @@ def _voters(text: str) -> dict[int, tuple[str, int]]:
         node_id, _, endpoint = entry.partition("@")
         voters[int(node_id)] = _endpoint(endpoint)
     return voters
+
+
+def _voter_nodes(text: str) -> tuple[VoterNode, ...]:
+    nodes = []
+    for entry in text.split(","):
+        address, _, directory_id = entry.rpartition(":")
+        ((node_id, (host, port)),) = _voters(address).items()
+        nodes.append(VoterNode(ReplicaKey(node_id, directory_uuid(directory_id)), host, port))
+    return tuple(nodes)
 
 
 def _endpoints(text: str) -> tuple[Endpoint, ...]:

@@ -21,7 +21,7 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from harness.model import EnvironmentFailure, PeerFailure
-from nodes.reference import apis, controller_apis
+from nodes.reference import apis, controller_apis, voter_apis
 from nodes.reference.addresses import Addresses
 from nodes.reference.brokers.authorization import Client
 from nodes.reference.brokers.shell import BrokerShell, NodeFacts
@@ -44,10 +44,17 @@ from nodes.reference.core.events import (
     Tick,
     TruncateLog,
 )
-from nodes.reference.core.messages import AlterResponse, ReadResponse, ReassignResponse, Request, Response
+from nodes.reference.core.messages import (
+    AlterResponse,
+    ReadResponse,
+    ReassignResponse,
+    Request,
+    Response,
+    VoterResponse,
+)
 from nodes.reference.core.node import Node
 from nodes.reference.core.partitions import events as events_of_partitions
-from nodes.reference.disk import Disk
+from nodes.reference.disk import Disk, formatted
 from nodes.reference.log_lines import broker_log_line, log_line
 from nodes.reference.peers import Peers
 from nodes.reference.properties import CONTROLLER, ServerConfig
@@ -64,9 +71,9 @@ class Server:
     """One node, from its start until it halts."""
 
     def __init__(self, config: ServerConfig) -> None:
-        self._config, self._settings = config, config.settings
-        self._served = apis.served(config.settings)
-        self._disk = Disk(config.directory, config.settings, lambda text: self._note(Note(text)))
+        self._config, self._settings = config, formatted(config.directory, config.settings)
+        self._served = apis.served(self._settings)
+        self._disk = Disk(config.directory, self._settings, lambda text: self._note(Note(text)))
         own = {} if self._settings.advertised is None else {self._settings.node_id: self._settings.advertised}
         self._addresses = Addresses({**config.voters, **own})
         self._peers = Peers(self._settings.node_id, self._addresses, self._settings.request_timeout_ms, self._step)
@@ -299,6 +306,10 @@ class Server:
                 reassignment = await self._asked(connection, moved)
                 assert isinstance(reassignment, ReassignResponse)
                 return reassigned(reassignment)
+            case key if key in voter_apis.SERVED:
+                changed = await self._asked(connection, voter_apis.incoming(key, request))
+                assert isinstance(changed, VoterResponse)
+                return voter_apis.outgoing(changed, addresses)
             case codec.LIST_PARTITION_REASSIGNMENTS:
                 return controller_apis.reassignments(request, self._node.metadata.image)
             case key if key in controller_apis.SERVED:

@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.model.hosts import Host, HostView
 from harness.model.layouts import CLIENT_PORT, CONTROLLER_PORT, REPLICATION_PORT, Roles
 from harness.model.systems import CLUSTER_ID, NodeCommand, NodeFiles
 from nodes.reference.brokers.properties import ROLES
-from nodes.reference.properties import BOOTSTRAP_SERVERS, CONTROLLER, DEFAULT_CLUSTER_ID, parse, refuse_unused
+from nodes.reference.properties import (
+    BOOTSTRAP_SERVERS,
+    CONTROLLER,
+    DEFAULT_CLUSTER_ID,
+    INITIAL_CONTROLLERS,
+    parse,
+    refuse_unused,
+)
 
 SWITCHES = Path("--switch")
 """What messages name in place of a properties file."""
@@ -24,7 +31,8 @@ SWITCHES = Path("--switch")
 class ReferenceSystem:
     """harness.model.systems.NodeSystem of reference nodes. switches are properties that differ from their defaults.
 
-    voters are the nodes that vote in the quorum, all of them if it is None; the others are observers.
+    voters are the nodes that vote in the quorum, all of them if it is None; the others are observers. directories are
+    the ids of the initial voters' directories, where voters change one at a time (KIP-853).
     """
 
     switches: Mapping[str, str]
@@ -32,6 +40,7 @@ class ReferenceSystem:
     seed: int
     voters: Sequence[int] | None = None
     roles: Roles = Roles.CONTROLLER
+    directories: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -39,20 +48,34 @@ class ReferenceSystem:
         shown = ", ".join(f"{name.removeprefix('reference.')}={value}" for name, value in sorted(self.switches.items()))
         return f"reference ({shown})" if shown else "reference"
 
-    async def prepare(self, host: Host, hosts: Mapping[int, HostView], newcomer: bool = False) -> None:  # noqa: ARG002
-        """Write the node's properties. A node creates its log directory itself."""
-        await self.configure(host, hosts)
+    async def prepare(self, host: Host, hosts: Mapping[int, HostView], newcomer: bool = False) -> None:
+        """Write the node's properties. A node creates its log directory itself; a newcomer's has an id of its own."""
+        await self._configure(host, hosts, newcomer)
 
     async def configure(self, host: Host, hosts: Mapping[int, HostView]) -> None:
         """Write the node's properties."""
+        await self._configure(host, hosts, newcomer=False)
+
+    async def _configure(self, host: Host, hosts: Mapping[int, HostView], newcomer: bool) -> None:
         members = sorted(hosts) if self.voters is None else self.voters
         voters = ",".join(f"{node}@{hosts[node].address}:{CONTROLLER_PORT}" for node in members)
         given = {**_of_broker(len(hosts)), **self.switches} if self.roles.are_broker else self.switches
         if self.switches.get("reference.voter_changes", "none") != "none":
             contacts = ",".join(f"{hosts[node].address}:{CONTROLLER_PORT}" for node in sorted(hosts))
             given = {BOOTSTRAP_SERVERS: contacts, **given}
+        if self._has_directories and host.view.node in members and not newcomer:
+            given = {INITIAL_CONTROLLERS: self._initial_controllers(members, hosts), **given}
         text = _server_properties(host.view, self.roles, voters, self.cluster_id, self.seed, given)
         await host.write(_properties(host.view), text)
+
+    @property
+    def _has_directories(self) -> bool:
+        return self.switches.get("reference.voter_changes") == "kip-853"
+
+    def _initial_controllers(self, members: Sequence[int], hosts: Mapping[int, HostView]) -> str:
+        """The first voters, as the storage tool of Kafka formats a node for them."""
+        addresses = {node: f"{hosts[node].address}:{CONTROLLER_PORT}" for node in members}
+        return ",".join(f"{node}@{address}:{self.directories[node]}" for node, address in addresses.items())
 
     @property
     def reads(self) -> Sequence[Path]:

@@ -30,6 +30,7 @@ from nodes.reference.core.messages import (
     EpochResponse,
     FetchRequest,
     FetchResponse,
+    NominateRequest,
     ReadRequest,
     ReassignRequest,
     ReassignResponse,
@@ -56,13 +57,16 @@ def peer_request(request: Request, endpoints: Endpoints) -> tuple[int, Values]:
         case VoteRequest():
             return codec.VOTE, _vote_values(request)
         case BeginQuorumEpochRequest():
-            partition = {"leader_id": request.leader_id, "leader_epoch": request.epoch, "voter_directory_id": None}
+            partition = {**_leader(request.leader_id, request.epoch), "voter_directory_id": request.voter_directory_id}
             values = _topics(partition) | _leader_endpoints(request.leader_id, endpoints)
             return codec.BEGIN_QUORUM_EPOCH, values | {"cluster_id": request.cluster_id}
         case EndQuorumEpochRequest():
             return codec.END_QUORUM_EPOCH, _end_values(request, endpoints)
         case FetchRequest():
             return codec.FETCH, _fetch_values(request)
+        case NominateRequest():
+            values = _topics({"replica_id": request.node_id, "leader_epoch": request.epoch})
+            return codec.NOMINATE_VOTER, values | {"cluster_id": request.cluster_id}
     raise AssertionError(f"{type(request).__name__} is not sent to peers")
 
 
@@ -102,14 +106,21 @@ def incoming(api_key: int, request: Any) -> Request | None:
                 partition.last_offset_epoch,
                 partition.last_offset,
                 getattr(partition, "pre_vote", False),
+                getattr(partition, "replica_directory_id", None),
+                getattr(partition, "voter_directory_id", None),
             )
         case codec.BEGIN_QUORUM_EPOCH:
-            return BeginQuorumEpochRequest(request.cluster_id, partition.leader_id, partition.leader_epoch)
+            directory_id = getattr(partition, "voter_directory_id", None)
+            return BeginQuorumEpochRequest(
+                request.cluster_id, partition.leader_id, partition.leader_epoch, directory_id
+            )
         case codec.END_QUORUM_EPOCH:
             successors = _successors(partition)
             return EndQuorumEpochRequest(request.cluster_id, partition.leader_id, partition.leader_epoch, successors)
         case codec.DESCRIBE_QUORUM:
             return DescribeQuorumRequest()
+        case codec.NOMINATE_VOTER:
+            return NominateRequest(request.cluster_id, partition.replica_id, partition.leader_epoch)
         case codec.FETCH:
             return _fetch_request(request, partition)
     raise AssertionError(f"API {api_key} is not handled by the core")
@@ -207,8 +218,8 @@ def _vote_values(request: VoteRequest) -> Values:
     partition = {
         "replica_epoch": request.replica_epoch,
         "replica_id": request.replica_id,
-        "replica_directory_id": None,
-        "voter_directory_id": None,
+        "replica_directory_id": request.directory_id,
+        "voter_directory_id": request.voter_directory_id,
         "last_offset_epoch": request.last_epoch,
         "last_offset": request.end_offset,
         "pre_vote": request.pre_vote,
@@ -238,6 +249,7 @@ def _fetch_values(request: FetchRequest) -> Values:
         "last_fetched_epoch": request.last_fetched_epoch,
         "partition_max_bytes": request.max_bytes,
         "high_watermark": request.high_watermark,
+        "replica_directory_id": request.directory_id,
     }
     return {
         "cluster_id": request.cluster_id,
@@ -262,6 +274,7 @@ def _fetch_request(request: Any, partition: Any) -> FetchRequest:
         int(request.max_wait.total_seconds() * 1000),
         min(partition.partition_max_bytes, request.max_bytes),
         getattr(partition, "high_watermark", -1),
+        getattr(partition, "replica_directory_id", None),
     )
 
 
@@ -341,7 +354,7 @@ def _advertised(brokers: Iterable[Any]) -> tuple[Advertised, ...]:
 def _replica_values(replica: ReplicaProgress) -> Values:
     return {
         "replica_id": replica.replica_id,
-        "replica_directory_id": None,
+        "replica_directory_id": replica.directory_id,
         "log_end_offset": replica.end_offset,
         "last_fetch_timestamp": replica.last_fetch_ms,
         "last_caught_up_timestamp": replica.last_caught_up_ms,

@@ -71,7 +71,7 @@ def test_an_unfinished_chunk_is_skipped(name: str, spark: SparkSession, write_ru
 
 def test_an_unknown_check_is_refused_with_the_known_ones() -> None:
     known = (
-        "announcements, availability, divergence, liveness, log, nemesis, promised-reads, promised-set, "
+        "announcements, availability, divergence, invariants, liveness, log, nemesis, promised-reads, promised-set, "
         "quorum, register, responses, servers, set"
     )
     with pytest.raises(BadInput, match=f"check 'registre': expected one of {known}"):

@@ -16,7 +16,7 @@ from results.description import Judged, RunDescription
 from results.headline import headline_of, tone_of
 from results.junit import junit
 from results.kinds import FindingKind, kinds_of
-from results.run_verdict import ExpectationResult, RunVerdict, SideResult, read_verdict, write_verdict
+from results.run_verdict import ExpectationResult, KnownDefect, RunVerdict, SideResult, read_verdict, write_verdict
 from results.store import new_run
 from results.summary import summary
 from tests.support.descriptions import DESCRIPTION
@@ -47,6 +47,7 @@ VERDICT = RunVerdict(
     headline="invalid",
     description=DESCRIPTION,
     sides=(SideResult("bad-1", "invalid", "invalid", "a summary", DESCRIPTION),),
+    known_defects=(KnownDefect("EX-02", "stale-voters", 1, 3),),
 )
 
 

@@ -66,6 +66,14 @@ class Replicas:
 
 
 @dataclass(frozen=True, slots=True)
+class Placement:
+    """The brokers that an ongoing reassignment ends with, or those that replicate the partition; neither if unknown."""
+
+    replicas: tuple[int, ...] | None = None
+    target: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MembershipView:
     """The voters and observers that the quorum's leader reports, and all partitions of users' topics.
 

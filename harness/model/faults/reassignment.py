@@ -50,8 +50,11 @@ class QuorumVoters(Protocol):
     async def view(self) -> VotersView:
         """What the leader reports. Raises PeerFailure if no node leads."""
 
-    async def assignments(self) -> Sequence[Assigned]:
-        """All assignments in the leader's log, in its order. Raises PeerFailure if no node leads."""
+    async def assignments(self, node: int | None = None) -> Sequence[Assigned]:
+        """All assignments in the leader's log, in its order; or in that of this node, which leads, or believes so.
+
+        Raises PeerFailure if no node leads, or this one does not.
+        """
 
     async def reassign(self, node: int, voters: Sequence[int] | None) -> None:
         """Request of a node that these nodes become the voters, or with None that a reassignment be cancelled.
@@ -66,8 +69,9 @@ def reassign_voters(
 ) -> Step:
     """Request that these nodes become the voters, or with None that the reassignment be cancelled.
 
-    refused is the error that is expected instead of success. With is_answered=False no answer is expected for a short
-    time, because the leader cannot commit. What happens otherwise is a finding of the check `responses`.
+    refused is the error that is expected instead of success. With is_answered=False the leader is expected to append
+    the target and not to answer, because it cannot commit; the step ends shortly after it has appended. What happens
+    otherwise is a finding of the check `responses`.
     """
     expected: dict[str, Any] = {
         **({"refused": refused} if refused else {}),
@@ -81,7 +85,8 @@ def await_voters(
     records: Sequence[Assigned] | None = None,
     pending: Sequence[int] | None = None,
 ) -> Step:
-    """Wait until the last accepted reassignment is done, or, with pending, until it has come to these voters.
+    """Wait until the last accepted reassignment is done, or, with pending, until the leader's log has come to these
+    voters and has a target still.
 
     records are the assignments that the leader's log is expected to have then, from its beginning; others are a finding
     of the check `responses`.

@@ -48,6 +48,8 @@ class Api(IntEnum):
     FETCH_SNAPSHOT = 59
     BROKER_HEARTBEAT = 63
     GET_REPLICA_LOG_INFO = 93  # KAFKA-20098
+    DISCOVER_BROKERS = 642  # KIP-642, which gives no key; no release of Kafka has this one or the next
+    NOMINATE_VOTER = 643
 
 
 Direction = Literal["request", "response"]

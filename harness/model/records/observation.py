@@ -4,8 +4,8 @@ Observations come from nodes' logs and files and from polling the nodes. All sys
 checks judge them. A field that a source does not provide is None.
 
 Sources are "log", "quorum-state" (the file), "describe-quorum", "replication-offset-checkpoint" (the file), "metadata"
-(a broker's answer), "zookeeper" (its sessions), "status" (systems that are polled by a protocol of their own) and
-"process".
+(a broker's answer), "zookeeper" (its sessions), "status" (systems that are polled by a protocol of their own),
+"process", and "simulation" (what a simulated run broke).
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ Kind = Literal[
     "started",  # process: the node's process was started
     "stopped",  # process: the node's process ended as the run requested (`detail` is how)
     "exited",  # process: the node's process ended without a request (`detail` is how and, if its log says so, why)
+    "violation",  # simulation: an invariant was broken, on node 0 if on none in particular; `detail` is JSON with the
+    # names `invariant`, e.g. vote-once, and `message`
     "note",  # log: any other relevant line, in `detail`
 ]
 

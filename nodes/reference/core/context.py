@@ -25,6 +25,8 @@ class Context:
     wall_offset_ms: int = 0
     now_ms: int = 0
     turn: int = 0  # counts events, and so orders those within one millisecond
+    located: set[int] = field(default_factory=set)  # the nodes whose address is known
+    has_asked_all: bool = False  # whether every known address was asked for a leader, and answered or did not
     metadata: AppliedMetadata = field(default_factory=AppliedMetadata)
     effects: list[Effect] = field(default_factory=list)
 

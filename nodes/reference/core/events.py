@@ -10,7 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from nodes.reference.core.controller.messages import LogEnd, LogQuestion
-from nodes.reference.core.messages import DiscoverRequest, DiscoverResponse, Request, Response
+from nodes.reference.core.messages import (
+    DiscoverRequest,
+    DiscoverResponse,
+    ReplicaKey,
+    Request,
+    Response,
+    VoterNode,
+)
 
 Draw = Callable[[int, int], int]
 """draw(low, high): a random integer n with low <= n < high."""
@@ -23,10 +30,19 @@ Contact = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Who votes, ordered by id, and who will when a reassignment ends; target is None without one (KIP-642)."""
+    """Who votes, ordered by id, and who will when a reassignment ends; target is None without one (KIP-642).
+
+    nodes are the voters with their directories and addresses, in the order of current (KIP-853); otherwise empty.
+    """
 
     current: tuple[int, ...]
     target: tuple[int, ...] | None = None
+    nodes: tuple[VoterNode, ...] = ()
+
+    @property
+    def keys(self) -> tuple[ReplicaKey, ...]:
+        """The replicas that vote."""
+        return tuple(node.key for node in self.nodes) or tuple(map(ReplicaKey, self.current))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +50,7 @@ class Election:
     """The durable election state: the epoch, its leader if known, and the node's vote in it.
 
     assignment is that of the latest committed record below applied_offset; None if none was committed.
+    voted_directory_id is that of the replica with the vote, as the log had it (KIP-853).
     """
 
     epoch: int = 0
@@ -41,6 +58,7 @@ class Election:
     voted_id: int | None = None
     applied_offset: int = 0
     assignment: Assignment | None = None
+    voted_directory_id: uuid.UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +116,8 @@ class LogsReported:
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """The node at this address, host and port, has answered a DiscoverRequest; response is None if it did not."""
+    """A node has answered a DiscoverRequest; response is None if it did not."""
 
-    contact: Contact
     response: DiscoverResponse | None
 
 

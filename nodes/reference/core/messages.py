@@ -6,6 +6,7 @@ reported as Failed(unsupported_version=True).
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -21,8 +22,31 @@ NOT_FOLLOWER = ErrorCode.inconsistent_voter_set
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaKey:
+    """A replica: its node and the id of its log directory, None where voters are known by their nodes alone.
+
+    With KIP-853 a node that has lost its disk has another directory, and so is another replica.
+    """
+
+    node_id: int
+    directory_id: uuid.UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VoterNode:
+    """A voter of KIP-853: its replica, and where it listens for the quorum."""
+
+    key: ReplicaKey
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
 class VoteRequest:
-    """Requests a vote in replica_epoch, or a pre-vote; last_epoch and end_offset are the sender's log end."""
+    """Requests a vote in replica_epoch, or a pre-vote; last_epoch and end_offset are the sender's log end.
+
+    voter_directory_id is that of the voter who is asked, as the sender's log says; None if it says none.
+    """
 
     cluster_id: str | None
     voter_id: int
@@ -31,6 +55,8 @@ class VoteRequest:
     last_epoch: int
     end_offset: int
     pre_vote: bool = False
+    directory_id: uuid.UUID | None = None
+    voter_directory_id: uuid.UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +71,12 @@ class VoteResponse:
 
 @dataclass(frozen=True, slots=True)
 class BeginQuorumEpochRequest:
-    """A new leader announces itself."""
+    """A new leader announces itself to a voter, whose directory is that of the leader's log, if that says any."""
 
     cluster_id: str | None
     leader_id: int
     epoch: int
+    voter_directory_id: uuid.UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +91,7 @@ class EndQuorumEpochRequest:
 
 @dataclass(frozen=True, slots=True)
 class EpochResponse:
-    """The response to BeginQuorumEpoch and EndQuorumEpoch."""
+    """The response to BeginQuorumEpoch, EndQuorumEpoch and NominateVoter."""
 
     error: ErrorCode
     leader_id: int
@@ -86,6 +113,7 @@ class FetchRequest:
     max_wait_ms: int
     max_bytes: int
     high_watermark: int = -1
+    directory_id: uuid.UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +177,56 @@ class ReassignResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class AddVoterRequest:
+    """Requests that a replica become a voter; unless ack_when_committed, the response does not wait for the commit."""
+
+    cluster_id: str | None
+    voter: VoterNode
+    timeout_ms: int
+    ack_when_committed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveVoterRequest:
+    """Requests that a replica be a voter no more (KIP-853)."""
+
+    cluster_id: str | None
+    voter: ReplicaKey
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateVoterRequest:
+    """A voter tells the leader of this epoch where it listens now (KIP-853)."""
+
+    cluster_id: str | None
+    epoch: int
+    voter: VoterNode
+
+
+VoterRequest = AddVoterRequest | RemoveVoterRequest | UpdateVoterRequest
+
+
+@dataclass(frozen=True, slots=True)
+class VoterResponse:
+    """Whether the change of one voter is done; leader and epoch are what the node knows."""
+
+    error: ErrorCode
+    leader_id: int
+    epoch: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NominateRequest:
+    """An observer has caught up with the leader of this epoch, and asks to become a voter (KIP-642)."""
+
+    cluster_id: str | None
+    node_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class Advertised:
     """Where a node listens for the quorum, and when it started by its own clock; -1 for a configured address."""
 
@@ -207,6 +285,7 @@ class ReplicaProgress:
     end_offset: int
     last_fetch_ms: int
     last_caught_up_ms: int
+    directory_id: uuid.UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,17 +311,25 @@ Request = (
     | FetchRequest
     | AlterRequest
     | ReassignRequest
+    | VoterRequest
+    | NominateRequest
     | ReadRequest
     | DescribeQuorumRequest
     | DiscoverRequest
     | ControllerRequest
 )
+PeerRequest = (
+    VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest | NominateRequest | UpdateVoterRequest
+)
+"""What nodes send to each other."""
+
 Response = (
     VoteResponse
     | EpochResponse
     | FetchResponse
     | AlterResponse
     | ReassignResponse
+    | VoterResponse
     | ReadResponse
     | DescribeQuorumResponse
     | DiscoverResponse

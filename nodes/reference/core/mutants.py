@@ -67,9 +67,12 @@ Mutant = Literal[
     "log-not-replayed-on-restart",
     "voters-change-when-committed",
     "voters-kept-after-truncation",
+    "voters-below-former-end-ignored",
+    "removed-voter-ends-leader",
     "voters-changed-before-own-record",
     "reassignment-acknowledged-early",
     "gossip-of-any-age",
+    "election-before-discovery",
 ]
 
 
@@ -301,7 +304,14 @@ MUTANTS: Mapping[Mutant, MutantInfo] = {
     "voters-kept-after-truncation": MutantInfo(
         "A node that truncates a voter assignment keeps its voters.",
         "KIP-642, Reassignment Algorithm; Kafka 3.9 to 4.3 (docs/findings)",
-        "RA-12",
+    ),
+    "voters-below-former-end-ignored": MutantInfo(
+        "A node whose log was truncated ignores voters that are written below the former end, until it restarts.",
+        "Kafka 3.9 to 4.3 (docs/findings/stale-voters.md)",
+    ),
+    "removed-voter-ends-leader": MutantInfo(
+        "A leader ends when a voter that was removed answers a BeginQuorumEpoch request.",
+        "Kafka 3.9 to 4.3 (docs/findings/leader-exits.md)",
     ),
     "voters-changed-before-own-record": MutantInfo(
         "A new leader changes the voters before it has committed a record of its epoch.",
@@ -317,6 +327,11 @@ MUTANTS: Mapping[Mutant, MutantInfo] = {
         "A node takes over an address of a node that started earlier than the one it knows.",
         "KIP-642, Quorum Bootstrapping: brokers only accept monotonically increasing updates",
         "RA-26",
+    ),
+    "election-before-discovery": MutantInfo(
+        "A voter begins an election although it has not found a majority of the voters.",
+        "KIP-642, Bootstrapping Procedure, step 6",
+        "RA-25",
     ),
 }
 """What each mutant does, by name; the order is that of Mutant."""

@@ -32,6 +32,7 @@ from nodes.reference.core.events import (
 )
 from nodes.reference.core.messages import (
     NO_NODE,
+    AddVoterRequest,
     AlterRequest,
     AlterResponse,
     BeginQuorumEpochRequest,
@@ -43,13 +44,19 @@ from nodes.reference.core.messages import (
     EpochResponse,
     FetchRequest,
     FetchResponse,
+    NominateRequest,
+    PeerRequest,
     ReadRequest,
     ReadResponse,
     ReassignRequest,
     ReassignResponse,
+    RemoveVoterRequest,
     Response,
+    UpdateVoterRequest,
     VoteRequest,
     VoteResponse,
+    VoterRequest,
+    VoterResponse,
 )
 from nodes.reference.core.records.applied import AppliedMetadata
 from nodes.reference.core.records.log import Log
@@ -219,10 +226,14 @@ class Node:
                 self._write_arrived(request_id, request)
             case ReassignRequest() as request:
                 self._reassign_arrived(request_id, request)
+            case AddVoterRequest() | RemoveVoterRequest() | UpdateVoterRequest() as request:
+                self._voter_change_arrived(request_id, request)
+            case NominateRequest() as request:
+                self._reply(request_id, self._nominated(request))
             case ReadRequest() as request:
                 self._read_arrived(request_id, request)
             case DescribeQuorumRequest():
-                self._reply(request_id, self._describe())
+                self._reply(request_id, self.describe())
             case DiscoverRequest() as request:
                 self._reply(request_id, self._discovering.response(request, self.leader_id, self._quorum.epoch))
             case _ as request:
@@ -267,6 +278,24 @@ class Node:
         else:
             self._leadership.reassign(request_id, request)
 
+    def _voter_change_arrived(self, request_id: RequestId, request: VoterRequest) -> None:
+        if self._leadership is not None:
+            self._leadership.change_voter(request_id, request)
+            return
+        leader_id = NO_NODE if self.leader_id is None else self.leader_id
+        reason = self._not_controller_reason()
+        self._reply(request_id, VoterResponse(ErrorCode.not_leader_or_follower, leader_id, self._quorum.epoch, reason))
+
+    def _nominated(self, request: NominateRequest) -> EpochResponse:
+        state, error = self._quorum.state, ErrorCode.none
+        if request.cluster_id not in (None, self._settings.cluster_id):
+            error = ErrorCode.inconsistent_cluster_id
+        elif self._leadership is None or request.epoch != state.epoch:
+            error = ErrorCode.not_leader_or_follower
+        else:
+            self._leadership.nominate(request.node_id)
+        return EpochResponse(error, NO_NODE if state.leader_id is None else state.leader_id, state.epoch)
+
     def _control_arrived(self, request_id: RequestId, request: ControllerRequest) -> None:
         if self._leadership is None:
             self._reply(request_id, NotController())
@@ -289,7 +318,8 @@ class Node:
         """Kafka's ControllerExceptions: clients tell by the text whether a write was rejected or may have started."""
         return NO_CONTROLLER if self.leader_id is None else active_controller(self.leader_id)
 
-    def _describe(self) -> DescribeQuorumResponse:
+    def describe(self) -> DescribeQuorumResponse:
+        """The response to DescribeQuorum."""
         if self._leadership is not None:
             return self._leadership.describe()
         leader_id, epoch = NO_NODE, 0
@@ -316,13 +346,16 @@ class Node:
         self._discovering.ended()
         if response is not None and response.error is ErrorCode.none:
             self._discovering.learn(response.brokers)
-            if response.leader_id != NO_NODE and response.epoch > self._quorum.epoch:
+            is_news = response.epoch > self._quorum.epoch or self._quorum.state.leader_id is None
+            if response.leader_id != NO_NODE and is_news:
                 self._elections.learn(response.leader_id, response.epoch)
 
     def _acknowledged(self, peer: int) -> None:
         state = self._quorum.state
         if isinstance(state, Resigned):
             self._quorum.update(dataclasses.replace(state, unacknowledged=state.unacknowledged - {peer}))
+        elif self._settings.has("removed-voter-ends-leader") and peer not in self._voters.others:
+            self._context.emit(Halt(f"Unexpected acknowledgement from non-voter {peer}"))
 
     def _send_requests(self) -> None:
         """Send the requests of the current state to the peers that are ready."""
@@ -360,22 +393,31 @@ class Node:
             if self._requests.is_ready(peer):
                 self._requests.send(peer, self._request_to(peer))
 
-    def _request_to(self, peer: int) -> FetchRequest | VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest:
+    def _request_to(self, peer: int) -> PeerRequest:
         settings, state = self._settings, self._quorum.state
         match state:
             case Prospective() | Candidate():
                 return self._vote_request(state, peer)
             case Leader():
-                return BeginQuorumEpochRequest(settings.cluster_id, settings.node_id, state.epoch)
+                directory_id = self._voters.key_of(peer).directory_id
+                return BeginQuorumEpochRequest(settings.cluster_id, settings.node_id, state.epoch, directory_id)
             case Resigned():
                 return EndQuorumEpochRequest(settings.cluster_id, settings.node_id, state.epoch, state.successors)
-        return self._following.request()
+        return self._following.request_to_leader()
 
     def _vote_request(self, state: VoteSeeker, peer: int) -> VoteRequest:
         log, settings = self._context.log, self._settings
         is_pre_vote = isinstance(state, Prospective)
         return VoteRequest(
-            settings.cluster_id, peer, settings.node_id, state.epoch, log.last_epoch, log.end_offset, is_pre_vote
+            settings.cluster_id,
+            peer,
+            settings.node_id,
+            state.epoch,
+            log.last_epoch,
+            log.end_offset,
+            is_pre_vote,
+            settings.key.directory_id,
+            self._voters.key_of(peer).directory_id,
         )
 
     def _may_still_win(self, state: VoteSeeker) -> bool:

@@ -5,11 +5,13 @@ Contains plain values and what can be computed from them alone. What each mutant
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from nodes.reference.core.controller.settings import ControllerSettings
+from nodes.reference.core.messages import ReplicaKey, VoterNode
 from nodes.reference.core.mutants import Mutant
 
 ReadMode = Literal["lease", "read-index", "local"]
@@ -17,9 +19,11 @@ Counted = Literal["requests", "responses"]
 CandidateBackoff = Literal["remaining", "exponential"]
 ProspectiveFollows = Literal["any-response", "unknown-leader", "begin-quorum"]
 LeaderWithoutMajority = Literal["resigns", "new-election", "asks"]
-VoterChanges = Literal["none", "kip-642"]
+VoterChanges = Literal["none", "kip-642", "kip-853"]
 NonVoterVotes = Literal["grant", "campaign", "reject"]
-Promotion = Literal["caught-up-first", "in-order"]
+Promotion = Literal["caught-up-first", "in-order", "observer-based"]
+VoterAddresses = Literal["configured", "discovered"]
+ConfiguredVoters = Literal["at-once", "fallback", "ignored"]
 
 READ_MODES: tuple[str, ...] = get_args(ReadMode)
 COUNTED: tuple[str, ...] = get_args(Counted)
@@ -29,6 +33,8 @@ LEADERS_WITHOUT_MAJORITY: tuple[str, ...] = get_args(LeaderWithoutMajority)
 VOTER_CHANGES: tuple[str, ...] = get_args(VoterChanges)
 NON_VOTER_VOTES: tuple[str, ...] = get_args(NonVoterVotes)
 PROMOTIONS: tuple[str, ...] = get_args(Promotion)
+VOTER_ADDRESSES: tuple[str, ...] = get_args(VoterAddresses)
+CONFIGURED_VOTERS: tuple[str, ...] = get_args(ConfiguredVoters)
 
 READINGS: Mapping[str, Mapping[str, Any]] = {
     "kip": {
@@ -74,6 +80,17 @@ class NodeSettings:
     check_quorum_counts: what Check Quorum counts as a live follower. "requests" are fetch requests received, as in
     Kafka; "responses" are fetch responses known to have been received by the follower, as KIP-996 says (PV-38).
 
+    configured_voters: what the configured voters mean to a node whose log has no assignment, where voters change
+    (KIP-642, Bootstrapping Procedure, step 5). "at-once": they are the voters. "fallback": they are, but the node
+    begins no election before every address that it knows was asked for a leader, nor once it knows of one. "ignored":
+    nobody votes as far as it knows, so it waits until it finds a quorum: KIP-642's suggestion for nodes that start
+    without the flag --bootstrap.
+
+    directory_id: that of the node's log directory, new with a new disk; counts with voter_changes=kip-853 alone.
+
+    initial_voters: the voters that the node was formatted with, until the log says otherwise; with
+    voter_changes=kip-853 in place of voters, and none for a node that was formatted as an observer.
+
     deny_votes_within_fetch_timeout: KIP-996's rejected alternative to Pre-Vote (PV-31). A node that leads, or fetched
     from its leader within the fetch timeout, rejects standard votes and keeps its epoch.
 
@@ -94,7 +111,8 @@ class NodeSettings:
     not_leader_names_leader: the error response to DescribeQuorum names the leader and its epoch (KIP-595, DQ-01).
 
     promotion: which new voter a reassignment adds first (RA-02). "caught-up-first": any that has caught up. "in-order":
-    the one with the lowest id, once it has.
+    the one with the lowest id, once it has. "observer-based": any that has nominated itself, since it knows that it has
+    caught up (RA-17).
 
     prospective_follows: which messages of its own epoch return a Prospective to its leader (PV-37). "any-response" that
     names the leader (KIP-996); a granted vote is counted instead, or no failed leader could be replaced.
@@ -107,7 +125,12 @@ class NodeSettings:
     starts_as_prospective: a voter that restarts with a vote for itself asks for pre-votes first (PV-41), where Kafka
     starts it as Candidate.
 
-    voter_changes: "none" for a quorum whose voters are configured, or the way to change them, "kip-642".
+    voter_addresses: where a node has the voters' addresses from, where voters change. "configured": the property
+    controller.quorum.voters. "discovered": the other nodes tell them (DiscoverBrokers), and a voter begins no election
+    before it has found a majority of the voters (KIP-642, Bootstrapping Procedure, RA-25).
+
+    voter_changes: "none" for a quorum whose voters are configured, or the way to change them: "kip-642" reassigns them
+    as a whole (roles.reassigning), "kip-853" adds or removes one at a time, as Kafka does (roles.voter_changing).
 
     controller: the settings of the controller of brokers, on quorums that have them.
 
@@ -118,6 +141,8 @@ class NodeSettings:
     voters: tuple[int, ...]
     cluster_id: str
     endpoints: Mapping[int, str] = field(default_factory=dict)
+    directory_id: uuid.UUID | None = None
+    initial_voters: tuple[VoterNode, ...] = ()
     bootstrap_servers: tuple[tuple[str, int], ...] = ()
     advertised: tuple[str, int] | None = None
     pre_vote: bool = True
@@ -125,6 +150,7 @@ class NodeSettings:
     check_quorum_counts: Counted = "responses"
     follower_denies_pre_vote: bool = True
     candidate_backoff: CandidateBackoff = "exponential"
+    configured_voters: ConfiguredVoters = "at-once"
     deny_votes_within_fetch_timeout: bool = False
     end_quorum_grants: bool = False
     leader_without_majority: LeaderWithoutMajority = "resigns"
@@ -135,6 +161,7 @@ class NodeSettings:
     prospective_follows: ProspectiveFollows = "any-response"
     removed_voters_campaign: bool = True
     starts_as_prospective: bool = False
+    voter_addresses: VoterAddresses = "configured"
     voter_changes: VoterChanges = "none"
     fetch_timeout_ms: int = FETCH_TIMEOUT_MS
     election_timeout_ms: int = 1000
@@ -161,6 +188,25 @@ class NodeSettings:
     def changes_voters(self) -> bool:
         """Whether the log says who votes."""
         return self.voter_changes != "none"
+
+    @property
+    def reassigns_voters(self) -> bool:
+        """Whether the voters are reassigned as a whole."""
+        return self.voter_changes == "kip-642"
+
+    @property
+    def has_directories(self) -> bool:
+        """Whether voters are known by their directories, too."""
+        return self.voter_changes == "kip-853"
+
+    @property
+    def key(self) -> ReplicaKey:
+        """The replica that this node is."""
+        return self.replica(self.node_id, self.directory_id)
+
+    def replica(self, node_id: int, directory_id: uuid.UUID | None) -> ReplicaKey:
+        """A replica as this quorum knows it: without its directory, unless voters are known by that."""
+        return ReplicaKey(node_id, directory_id if self.has_directories else None)
 
     @property
     def check_quorum_timeout_ms(self) -> int:

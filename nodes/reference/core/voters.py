@@ -1,13 +1,15 @@
 """Who votes: the assignments in the log, and the voters and majorities of the last one.
 
 A node acts on an assignment as soon as it is in its log, committed or not, and returns to the one before if the log is
-truncated. Without a record the voters are those of the configuration, for ever unless voter_changes is "kip-642".
+truncated. Without a record the voters are those of the configuration, for ever if voter_changes is "none"; with
+configured_voters "ignored" there are none. With "kip-853" they are those that the node was formatted with, and a voter
+is a replica: a node with another directory does not vote.
 
     voters.ids              # (1, 2, 3)
     voters.majority         # 2
 
 Contains the assignments and what follows from them alone. When a leader writes one is decided by reassignment and
-roles.reassigning. Source: KIP-642, "Reassignment Algorithm".
+roles.reassigning, or by roles.voter_changing. Sources: KIP-642, "Reassignment Algorithm"; KIP-853, "Voter changes".
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nodes.reference.core.events import Assignment, Stored
-from nodes.reference.core.records.control import assignments_in
+from nodes.reference.core.messages import ReplicaKey
+from nodes.reference.core.records.control import assignment_with, assignments_in
 from nodes.reference.core.records.log import Log
 from nodes.reference.core.settings import NodeSettings
 
@@ -37,10 +40,11 @@ class Voters:
         self._settings, self._log = settings, log
         committed = stored.election.assignment
         applied_offset = stored.election.applied_offset
-        configured = Written(_NOWHERE, Assignment(settings.voters))
+        configured = Written(_NOWHERE, _configured(settings))
         self._written = [configured if committed is None else Written(applied_offset - 1, committed)]
         self._applied_offset = applied_offset  # all assignments below are known to be committed
         self._is_demoted = False
+        self._former_end = 0  # the highest end that the log had since the start of the node
         self.appended(log.read_from(applied_offset) if settings.changes_voters else b"")
 
     def appended(self, data: bytes) -> None:
@@ -48,6 +52,9 @@ class Voters:
         if not self._settings.changes_voters:
             return
         found = [Written(offset, assignment) for offset, assignment in assignments_in(data)]
+        if self._settings.has("voters-below-former-end-ignored"):
+            found = [each for each in found if each.offset >= self._former_end]
+            self._former_end = max(self._former_end, self._log.end_offset)
         self._written += found
         self._is_demoted = self._is_demoted and not found
 
@@ -65,6 +72,11 @@ class Voters:
     def last(self) -> Written:
         """The last assignment in the log."""
         return self._written[-1]
+
+    @property
+    def is_configured(self) -> bool:
+        """Whether neither the log nor the disk says who votes, so that only the configuration does."""
+        return self.last.offset == _NOWHERE
 
     @property
     def target_since(self) -> int:
@@ -92,10 +104,29 @@ class Voters:
         """Whether the last assignment is committed."""
         return self.last.offset < self._log.high_watermark
 
+    def may_change(self, high_watermark: int) -> bool:
+        """Whether a leader with this high watermark of its epoch, -1 if it has none yet, may write other voters.
+
+        An earlier leader may have appended a change that a majority without this one's knowledge could still commit,
+        so a record of the leader's own epoch must be committed, and so must the assignment before (Ongaro, raft-dev,
+        July 2015; KIP-853, "Add voter").
+        """
+        has_own_record = high_watermark >= 0 or self._settings.has("voters-changed-before-own-record")
+        return has_own_record and self.is_committed
+
     @property
     def ids(self) -> tuple[int, ...]:
         """The voters, ordered by id."""
         return self.effective.assignment.current
+
+    @property
+    def other_keys(self) -> tuple[ReplicaKey, ...]:
+        """The replicas of the other voters."""
+        return tuple(key for key in self.effective.assignment.keys if key.node_id != self._settings.node_id)
+
+    def key_of(self, node: int) -> ReplicaKey:
+        """The replica with which a node votes; one without a directory if it does not vote."""
+        return next((key for key in self.effective.assignment.keys if key.node_id == node), ReplicaKey(node))
 
     @property
     def others(self) -> tuple[int, ...]:
@@ -103,9 +134,14 @@ class Voters:
         return tuple(voter for voter in self.ids if voter != self._settings.node_id)
 
     @property
+    def is_listed(self) -> bool:
+        """Whether this node is among the voters of its log."""
+        return self._settings.key in self.effective.assignment.keys
+
+    @property
     def is_voter(self) -> bool:
         """Whether this node votes."""
-        return self._settings.node_id in self.ids and not self._is_demoted
+        return self.is_listed and not self._is_demoted
 
     @property
     def may_campaign(self) -> bool:
@@ -119,7 +155,7 @@ class Voters:
     @property
     def _is_being_removed(self) -> bool:
         is_needed = self._settings.changes_voters and self._settings.removed_voters_campaign
-        return is_needed and not self._is_demoted and self._settings.node_id in self.committed.assignment.current
+        return is_needed and not self._is_demoted and self._settings.key in self.committed.assignment.keys
 
     @property
     def majority(self) -> int:
@@ -135,3 +171,10 @@ class Voters:
                 return None if without == _NOWHERE else without
             without = each.offset
         return None
+
+
+def _configured(settings: NodeSettings) -> Assignment:
+    """The voters without a record."""
+    if settings.has_directories:
+        return assignment_with(settings.initial_voters)
+    return Assignment(() if settings.configured_voters == "ignored" else settings.voters)

@@ -12,7 +12,7 @@ KIP-279 needs three forms of OffsetForLeaderEpoch: versions 0 and 1, which Kafka
 tagged field for its rejected alternative 2.
 
 KIP-642, quorum reassignment, needs DiscoverBrokers, for which it gives no API key (642 here), and the target of a
-reassignment in DescribeQuorum version 0.
+reassignment in DescribeQuorum version 0; and NominateVoter (643) for its observer-based promotion.
 
 To add another message: a module with its classes, and its rows in API_NAMES and MODULES.
 
@@ -30,11 +30,16 @@ ELECT_LEADERS: Final = 43
 DESCRIBE_QUORUM: Final = 55
 GET_REPLICA_LOG_INFO: Final = 93
 DISCOVER_BROKERS: Final = 642
+NOMINATE_VOTER: Final = 643
 DESIGNATED_LEADERS_FROM: Final = 3
 """The first version of ElectLeaders with designated leaders."""
 
 API_NAMES: Final[Mapping[int, str]] = MappingProxyType(
-    {GET_REPLICA_LOG_INFO: "get_replica_log_info", DISCOVER_BROKERS: "discover_brokers"}
+    {
+        GET_REPLICA_LOG_INFO: "get_replica_log_info",
+        DISCOVER_BROKERS: "discover_brokers",
+        NOMINATE_VOTER: "nominate_voter",
+    }
 )
 """The names of APIs that kio does not have, in its form."""
 
@@ -45,6 +50,7 @@ MODULES: Final[Mapping[int, Mapping[int, str]]] = MappingProxyType(
         DESCRIBE_QUORUM: {0: "describe_quorum_v0"},
         GET_REPLICA_LOG_INFO: {0: "get_replica_log_info_v0", 1: "get_replica_log_info_v1"},
         DISCOVER_BROKERS: {0: "discover_brokers_v0"},
+        NOMINATE_VOTER: {0: "nominate_voter_v0"},
     }
 )
 """For each API its versions that are declared here, and the modules with request and response."""

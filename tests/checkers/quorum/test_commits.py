@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
 
 from checkers.framework.tables import configure_for
 from checkers.kafka_log.voter_sets import elections, sets_apart
@@ -58,6 +59,7 @@ LEGAL = {
         claim(1, 1, 1, 5, {1: 7, 2: 5, 3: 0}), claim(2, 1, 1, 5, {1: 7, 2: 0, 3: 0}),
     ],
     "the voters changed in the epoch": [claim(1, 1, 1, 5, {1: 7}), claim(2, 1, 1, 5, {1: 7, 2: 0})],
+    "half of the voters, of which one was just added": [claim(1, 1, 1, 5, {1: 7, 2: 5, 3: 4, 4: 4})],
     "nothing is committed yet": [claim(1, 1, 1, -1, {1: 7, 2: 0, 3: 0})],
     "a claim says nothing of the voters": [claim(1, 1, 1, 5, {}, 7)],
     "a later leader has all that was committed": [
@@ -73,9 +75,6 @@ BROKEN = {
         [claim(3, 1, 1, 5, {1: 7, 2: 4, 3: 4}), claim(4, 1, 1, 6, {1: 7, 2: 4, 3: 4})],
         ("high-watermark-without-majority", 1, 3),
         "a high watermark is held by a majority: in epoch 1 node 1 claimed 5, which 1 of 3 voters had reached",
-    ),
-    "half of the voters is no majority": (
-        [claim(3, 1, 1, 5, {1: 7, 2: 5, 3: 4, 4: 4})], ("high-watermark-without-majority", 1, 3), "2 of 4 voters",
     ),
     "a later leader's log ends below what was committed": (
         [claim(3, 1, 1, 5, {1: 7, 2: 5, 3: 0}), claim(4, 3, 2, -1, {1: -1, 2: -1, 3: 4})],
@@ -102,6 +101,12 @@ def test_claims_are_broken_when(name: str, found: dict[str, list[Finding]]) -> N
     _, expected, words = BROKEN[name]
     assert (broken.name, broken.node, (broken.time_ns or 0) // MS) == expected
     assert words in broken.message
+
+
+def test_half_of_voters_that_never_change_is_no_majority(find_in_run: FindInRun) -> None:
+    [broken] = find_in_run("quorum", HEAL, [claim(3, 1, 1, 5, {1: 7, 2: 5, 3: 4, 4: 4})])
+    assert (broken.name, broken.node, broken.time_ns) == ("high-watermark-without-majority", 1, 3 * MS)
+    assert "2 of 4 voters" in broken.message
 
 
 def polls(seconds: Iterable[float], slow: dict[float, int] | int) -> list[Observation]:
@@ -189,8 +194,12 @@ def test_rules_on_claims_agree_with_their_twins_on_random_claims(spark: SparkSes
     names = ("high-watermark-without-majority", "committed-record-not-on-leader")
     configure_for(spark, rows=len(observations))
     table = observation_table(spark, observations)
-    rules = (high_watermark_without_majority, committed_record_not_on_leader)
-    found = [row for rule in rules for row in rule(table, "quorum").collect()]
+    several_sets = fn.array().cast("array<int>")
+    rules = [
+        high_watermark_without_majority(table, several_sets, "quorum"),
+        committed_record_not_on_leader(table, "quorum"),
+    ]
+    found = [row for rule in rules for row in rule.collect()]
     expected = [
         *twins.high_watermark_without_majority(observations),
         *twins.committed_record_not_on_leader(observations),
@@ -230,6 +239,11 @@ def test_two_uncommitted_changes_are_reported(find_in_run: FindInRun) -> None:
     [broken] = find_in_run("divergence", HEAL, claims, GROWING)
     assert (broken.name, broken.node, broken.time_ns) == ("voter-changes-uncommitted", 1, MS)
     assert "with high watermark 1 the leader of epoch 1, node 1, had voter sets at offsets 1, 3" in broken.message
+
+
+def test_record_that_keeps_the_voters_is_no_change(find_in_run: FindInRun) -> None:
+    retargeted = [each for node in (1, 2) for each in log(node, (0, 1, [1]), (1, 1, [1, 2]), (2, 1, [1, 2]))]
+    assert find_in_run("divergence", HEAL, [claim(1, 1, 1, 1, {1: 3, 2: 1})], retargeted) == []
 
 
 def test_voter_sets_agree_with_their_twin_on_random_logs(spark: SparkSession) -> None:

@@ -14,12 +14,12 @@ from harness import plugins
 from harness.commands.arguments import run_path
 from harness.commands.output.tables import table
 from harness.model import BadInput
-from harness.model.errors import EXIT_INVALID, EXIT_USAGE, EXIT_VALID
+from harness.model.errors import EXIT_INVALID, EXIT_VALID
 from harness.model.story import LEADER, cut, kill
 from harness.planning.plan import Plan
 from harness.planning.story_steps import StoryStep
 from harness.scenarios.description import describe
-from harness.scenarios.planned import FAMILIES, PLANNED
+from harness.scenarios.families import FAMILIES
 from nodes.reference.system import check_switches
 from results.files import write_text
 from results.store import new_run
@@ -32,15 +32,13 @@ def test_every_scenario_is_listed():
     result = splitbrain("scenarios")
     assert result.code == EXIT_VALID
     listed = [line.split()[0] for line in result.out.splitlines()[2:] if not line.startswith(" ")]
-    assert sorted(listed) == sorted(set(plugins.scenarios()) | set(PLANNED))
+    assert sorted(listed) == sorted(plugins.scenarios())
 
 
-def test_every_documented_scenario_runs_or_says_what_is_missing():
+def test_every_documented_scenario_runs_by_name():
     documented = {f"{family}-{n:02d}" for family, (count, _) in FAMILIES.items() for n in range(1, count + 1)}
     assert len(documented) == 150
-    planned = set(PLANNED)
-    assert planned.isdisjoint(plugins.scenarios()), "a scenario that runs is not planned any more"
-    assert documented <= planned | set(plugins.scenarios())
+    assert documented <= set(plugins.scenarios())
 
 
 @pytest.mark.parametrize("identifier", plugins.scenarios())
@@ -48,16 +46,6 @@ def test_every_step_of_a_scenario_is_one_of_a_plan(identifier):
     scenario = plugins.scenarios()[identifier]
     steps = [StoryStep.of(step) for side in scenario.sides for step in scenario.story_of(side)]
     assert len(steps) > 1
-
-
-def test_scenario_that_does_not_run_yet_says_why():
-    planned = next(iter(PLANNED.values()))
-    shown = splitbrain("scenarios", "show", planned.id)
-    assert shown.code == EXIT_VALID
-    assert f"It does not run yet: it {planned.missing}." in shown.out
-    refused = splitbrain("reproduce", planned.id)
-    assert refused.code == EXIT_USAGE
-    assert f"does not run yet: it {planned.missing}" in refused.messages[-1]
 
 
 def test_scenario_shows_how_the_story_of_a_side_differs() -> None:
@@ -92,9 +80,7 @@ def test_scenario_is_shown_by_its_id_in_any_case():
 
 def test_every_scenario_is_listed_for_programs_with_its_sides():
     listed = {each["id"]: each for each in json_lines(splitbrain("scenarios", "--json"))}
-    assert set(listed) == set(plugins.scenarios()) | set(PLANNED)
-    planned = next(iter(PLANNED.values()))
-    assert (listed[planned.id]["state"], listed[planned.id]["reason"]) == ("missing", planned.missing)
+    assert set(listed) == set(plugins.scenarios())
     assert listed["PV-01"]["systems"] == {"reference": ["bad", "good"], "kafka": ["bad", "good"]}
     assert (listed["PV-01"]["state"], listed["PV-01"]["reason"]) == ("complete", "")
     assert listed["KAFKA-17754"]["reason"] == "reference has no bad and no good side"

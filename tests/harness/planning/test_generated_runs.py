@@ -72,6 +72,27 @@ def test_write_of_unknown_outcome_is_read_back_seconds_later(workload: str, opti
         assert any(seconds <= after / 1e9 <= seconds + 0.01 for after in reads)
 
 
+def test_changes_are_made_in_order_and_each_again_until_it_is_ok() -> None:
+    story = [StoryStep.of(sleep(6))]
+    switches = {"reference.voter_changes": "kip-642"}
+    plan = Plan(name="move", seed=1, workload="reassignment", nodes=6, voters=3, switch=switches, story=story, rate=20)
+    refusals = iter([False, True, True, False])
+
+    def sometimes_refused(op: Op) -> tuple[int, Op]:
+        is_refused = op.f == "reassign" and next(refusals, False)
+        return (LATENCY_NS, op.fail("no leader")) if is_refused else perfect(op)
+
+    history = simulate(generator_of(plan, workload_of(plan)), plan.concurrency, sometimes_refused, 20_000)
+    end = next(place for place, op in enumerate(history) if op.value == FINAL_READS)
+    changing = [op for op in history[:end] if op.process >= 0 and op.process % plan.concurrency == 0]
+    assert changing[0].f == "voters"
+    changes = [(op.value, op.type) for op in changing if op.f == "reassign" and op.type != "invoke"]
+    there, back = [4, 5, 6], [1, 2, 3]
+    assert changes[:6] == [(there, "ok"), (back, "fail"), (back, "fail"), (back, "ok"), (there, "ok"), (back, "ok")]
+    others = Counter(op.f for op in history[:end] if op.type == "invoke" and op.process % plan.concurrency)
+    assert min(others[f] for f in ("read", "write", "voters")) > 0
+
+
 def final_reads(workload: str, system: str, concurrency: int) -> list[Op]:
     """The invocations after the final mark."""
     story = [StoryStep.of(sleep(1))]

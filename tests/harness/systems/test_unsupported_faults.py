@@ -55,6 +55,12 @@ def test_capability_that_a_system_lacks_is_refused_by_name(monkeypatch, step, ca
         refuse_unavailable_faults(plan(step))
 
 
+@pytest.mark.parametrize("way", ["none", "kip-642", "kip-853"])
+def test_reference_changes_single_voters_only_with_its_switch(way):
+    reasons = REFERENCE.reasons("combined", 3, {"reference.voter_changes": way})
+    assert ("voters" in reasons) is (way != "kip-853")
+
+
 @pytest.mark.parametrize("step", [step for step, _ in DAMAGE.values()], ids=DAMAGE)
 def test_every_damage_is_possible_if_the_system_has_a_metadata_log(step):
     refuse_unavailable_faults(plan(step))

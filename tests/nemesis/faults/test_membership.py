@@ -24,6 +24,7 @@ from harness.model.faults.membership import (
     remove_voter,
 )
 from harness.model.session import NoAnswer
+from nemesis import voter_answers
 from nemesis.faults import membership
 from nemesis.faults.membership import FAULT
 from nemesis.session import refuse_unavailable
@@ -224,7 +225,7 @@ def test_no_answer_to_an_expected_refusal_is_a_failure(context, quorum):
 
 
 def test_a_change_that_is_appended_and_not_answered_is_pending_without_an_answer(context, quorum, monkeypatch):
-    monkeypatch.setattr(membership, "ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(voter_answers, "ANSWER_SECONDS", 0.01)
     quorum.has_majority, quorum.delay_views = False, 3
     done = inject(context, add_voter("n4", is_answered=False))
     assert answer_of(done) == ("no answer", "no answer", True)
@@ -233,7 +234,7 @@ def test_a_change_that_is_appended_and_not_answered_is_pending_without_an_answer
 
 
 def test_await_membership_waits_until_the_high_watermark_passes_the_change(context, quorum, monkeypatch):
-    monkeypatch.setattr(membership, "ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(voter_answers, "ANSWER_SECONDS", 0.01)
     quorum.has_majority = False
     quorum.now = replace(quorum.now, log_end=70, high_watermark=60)
     inject(context, add_voter("n4", is_answered=False))
@@ -245,7 +246,7 @@ def test_await_membership_waits_until_the_high_watermark_passes_the_change(conte
 
 
 def test_a_change_that_is_appended_and_truncated_counts_as_not_carried_out(context, quorum, monkeypatch):
-    monkeypatch.setattr(membership, "ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(voter_answers, "ANSWER_SECONDS", 0.01)
     monkeypatch.setattr(membership, "UNANSWERED_SECONDS", 0.05)
     quorum.has_majority = False
     quorum.now = replace(quorum.now, log_end=70, high_watermark=60)
@@ -263,7 +264,7 @@ def test_an_answer_where_none_is_expected_is_a_difference(context, quorum, fails
 
 
 def test_a_change_that_is_neither_appended_nor_answered_is_a_failure(context, quorum, monkeypatch):
-    monkeypatch.setattr(membership, "LEADER_SECONDS", 0.01)
+    monkeypatch.setattr(voter_answers, "APPEND_SECONDS", 0.01)
     quorum.has_majority, quorum.delay_views = False, 1000
     with pytest.raises(PeerFailure, match=r"n4 becomes a voter: not appended after 0\.01 s: voters \[1, 2, 3\]"):
         inject(context, add_voter("n4", is_answered=False))

@@ -14,6 +14,7 @@ from harness.model.faults.membership import Refused
 from harness.model.faults.reassignment import Assigned, VotersView, await_voters, reassign_voters
 from harness.model.session import NoAnswer
 from harness.model.story import Step
+from nemesis import voter_answers
 from nemesis.context import NemesisContext
 from nemesis.faults import reassignment
 
@@ -23,19 +24,23 @@ FIRST: Assigned = ((1, 2, 3), None)
 class Quorum:
     """A quorum that answers as told, and whose leader reports one view after the other, the last one for ever."""
 
-    def __init__(self, *views: VotersView, answer: Exception | None = None, hangs: bool = False) -> None:
+    def __init__(
+        self, *views: VotersView, answer: Exception | None = None, hangs: bool = False, appends: bool = True
+    ) -> None:
         self.views, self.requests = list(views), []  # type: ignore[var-annotated]
         self.log: list[Assigned] = [FIRST]
-        self._answer, self._hangs = answer, hangs
+        self._answer, self._hangs, self._appends = answer, hangs, appends
 
     async def view(self) -> VotersView:
         return self.views.pop(0) if len(self.views) > 1 else self.views[0]
 
-    async def assignments(self) -> Sequence[Assigned]:
+    async def assignments(self, node: int | None = None) -> Sequence[Assigned]:  # noqa: ARG002
         return self.log
 
     async def reassign(self, node: int, voters: Sequence[int] | None) -> None:
         self.requests.append((node, voters))
+        if self._appends:
+            self.log = [*self.log, ((1, 2, 3), None if voters is None else tuple(voters))]
         if self._hangs:
             await asyncio.Event().wait()
         if self._answer is not None:
@@ -82,8 +87,10 @@ def test_after_a_cancellation_any_voters_will_do(context: NemesisContext) -> Non
 
 
 def test_pending_reassignment_is_awaited_as_far_as_told(context: NemesisContext) -> None:
-    (done,) = perform(context, Quorum(SETTLED, PENDING), await_voters(pending=[1, 2, 4]))
-    assert done["label"] == "reassignment pending: voters [1, 2, 4], target [4, 5], led by n1"
+    quorum = Quorum(SETTLED, PENDING)
+    quorum.log = [FIRST, ((1, 2, 4), (4, 5))]
+    (done,) = perform(context, quorum, await_voters(pending=[1, 2, 4]))
+    assert done["label"] == "reassignment pending: voters [1, 2, 4]"
 
 
 def test_records_of_the_log_are_compared(context: NemesisContext) -> None:
@@ -112,6 +119,16 @@ def test_refusal_is_compared(context: NemesisContext, quorum: Quorum, expected: 
 def test_missing_answer_is_as_expected(context: NemesisContext, quorum: Quorum) -> None:
     (done,) = perform(context, quorum, reassign_voters([1, 2], is_answered=False))
     assert (done["compared"][0]["found"], done["compared"][0]["holds"]) == ("no answer", True)
+
+
+def test_request_that_is_neither_appended_nor_answered_is_a_failure(
+    context: NemesisContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(voter_answers, "APPEND_SECONDS", 0.1)
+    quorum = Quorum(SETTLED, hangs=True, appends=False)
+    expected = r"n2: the voters become \[1, 2\]: not appended after 0.1 s: its log ends with 1,2,3$"
+    with pytest.raises(PeerFailure, match=expected):
+        perform(context, quorum, reassign_voters([1, 2], is_answered=False))
 
 
 def test_unexpected_refusal_is_a_failure(context: NemesisContext) -> None:

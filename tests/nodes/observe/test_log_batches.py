@@ -20,6 +20,7 @@ from kio.static.primitive import i16, i32, u16
 
 from harness.model.records.logged_batch import LoggedBatch
 from nodes.observe.log_batches import read_log
+from nodes.wire import voter_assignment
 from nodes.wire.batches import HEADER_BYTES, Record, encode_batch, heads, records
 
 ONE = [Record(b"key", b"value")]
@@ -118,6 +119,12 @@ def test_batch_with_a_voters_record_has_the_voters(partition: Path) -> None:
     assert [batch.voters for batch in read_log(1, partition)] == [None, None, None, "[1, 3]"]
 
 
+def test_batch_with_a_voter_assignment_has_the_current_voters(partition: Path) -> None:
+    record = voter_assignment.encode("c1", current=(3, 1), target=(4, 5))
+    write_segment(partition, 4, encode_batch([record], base_offset=4, leader_epoch=2, timestamp_ms=0, is_control=True))
+    assert [batch.voters for batch in read_log(1, partition)] == ["[1, 3]"]
+
+
 def control_batch(*controls: tuple[int, bytes]) -> bytes:
     """A control batch at offset 4 with records of these types and values."""
     content = [Record(struct.pack(">hh", 0, kind), value) for kind, value in controls]
@@ -163,7 +170,7 @@ def test_batch_may_have_both_an_election_and_voters(partition: Path) -> None:
 
 @pytest.mark.parametrize("value", [b"", b"\x00", b"\x00\x02\x00", b"\x00\x00\x01", b"\xff\xff\x00"])
 def test_control_record_that_cannot_be_decoded_counts_as_absent(partition: Path, value: bytes) -> None:
-    write_segment(partition, 4, control_batch((2, value), (6, value)))
+    write_segment(partition, 4, control_batch((2, value), (6, value), (642, value)))
     (batch,) = read_log(1, partition)
     assert (batch.voters, batch.election) == (None, None)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,20 +34,18 @@ class FakeNode:
         return SimpleNamespace(error_code=ErrorCode.none, topics=[topic])
 
 
-def facts(folder: Path, leader: int | None = 2, answers: ErrorCode = ErrorCode.none) -> ClusterFacts:
-    state = folder / "quorum-state"
-    state.write_text(json.dumps({"leaderId": 2, "leaderEpoch": 6, "votedId": -1, "data_version": 0}))
+def facts(leader: int | None = 2, answers: ErrorCode = ErrorCode.none) -> ClusterFacts:
     controllers = {node: f"10.0.0.{node}:9093" for node in (1, 2, 3)}
     nodes: Any = {node: FakeNode(answers) for node in (1, 2, 3)}
-    return ClusterFacts(nodes, lambda: leader, controllers, {1: "10.0.0.1:9092"}, {1: state}, "id")
+    return ClusterFacts(nodes, lambda: leader, controllers, {1: "10.0.0.1:9092"}, {1: 6}.get, "id")
 
 
 def known(cluster: ClusterFacts, *names: str, node: int | None = 1) -> dict[str, Any]:
     return dict(asyncio.run(cluster.of(names, node)))
 
 
-def test_each_placeholder_has_its_fact(tmp_path: Path) -> None:
-    assert known(facts(tmp_path), *(name for name in NAMES if not name[1].isdigit())) == {
+def test_each_placeholder_has_its_fact() -> None:
+    assert known(facts(), *(name for name in NAMES if not name[1].isdigit())) == {
         "leader": 2,
         "node": 1,
         "other": 3,
@@ -61,12 +57,12 @@ def test_each_placeholder_has_its_fact(tmp_path: Path) -> None:
         "controllers": "10.0.0.1:9093,10.0.0.2:9093,10.0.0.3:9093",
         "brokers": "10.0.0.1:9092",
     }
-    nodes = known(facts(tmp_path), "n3_controller", "n1_broker", "n3_host")
+    nodes = known(facts(), "n3_controller", "n1_broker", "n3_host")
     assert nodes == {"n3_controller": "10.0.0.3:9093", "n1_broker": "10.0.0.1:9092", "n3_host": "10.0.0.3"}
 
 
-def test_leader_is_not_called_for_other_facts(tmp_path: Path) -> None:
-    assert known(facts(tmp_path, leader=None), "cluster_id", "node") == {"cluster_id": "id", "node": 1}
+def test_leader_is_not_called_for_other_facts() -> None:
+    assert known(facts(leader=None), "cluster_id", "node") == {"cluster_id": "id", "node": 1}
 
 
 @pytest.mark.parametrize(
@@ -78,13 +74,11 @@ def test_leader_is_not_called_for_other_facts(tmp_path: Path) -> None:
         ("n2_broker", 2, ErrorCode.none, "placeholder \\$n2_broker: not known in this cluster now"),
     ],
 )
-def test_fact_that_is_not_known_is_an_error(
-    tmp_path: Path, name: str, leader: int | None, error: ErrorCode, message: str
-) -> None:
+def test_fact_that_is_not_known_is_an_error(name: str, leader: int | None, error: ErrorCode, message: str) -> None:
     with pytest.raises(PeerFailure, match=message):
-        known(facts(tmp_path, leader, error), name)
+        known(facts(leader, error), name)
 
 
-def test_node_without_its_file_has_no_epoch_of_its_own(tmp_path: Path) -> None:
+def test_node_without_its_file_has_no_epoch_of_its_own() -> None:
     with pytest.raises(PeerFailure, match="own_epoch: not known"):
-        known(facts(tmp_path), "own_epoch", node=3)
+        known(facts(), "own_epoch", node=3)

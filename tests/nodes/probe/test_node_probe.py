@@ -42,7 +42,7 @@ def asked(connection: FakeConnection, listener: Any) -> tuple[Any, list[Any]]:
         opened.append((node, name))
         return connection
 
-    nothing = ClusterFacts({}, lambda: None, {}, {}, {}, None)
+    nothing = ClusterFacts({}, lambda: None, {}, {}, {}.get, None)
     probe = NodeProbe(nothing, connect, lambda tool, arguments: [tool, *arguments])
     request = ApiRequest("DescribeQuorum", 1, listener, {"topics": []})
     return asyncio.run(probe.ask(3, request, 1.5)), opened
@@ -98,7 +98,7 @@ def no_connection(node: int, _listener: str) -> Any:
 
 
 def test_tools_of_a_probe_share_a_directory_that_is_removed() -> None:
-    nothing = ClusterFacts({}, lambda: None, {}, {}, {}, None)
+    nothing = ClusterFacts({}, lambda: None, {}, {}, {}.get, None)
 
     async def using() -> tuple[ToolResult, Path]:
         probe = NodeProbe(nothing, no_connection, lambda _, code: [sys.executable, "-c", *code])

@@ -323,6 +323,8 @@ def test_switch_of_an_earlier_release_is_still_read(old: str, current: str) -> N
     [
         ("reference.reading=kip-996", "reference.reading: expected one of kip, kafka, got 'kip-996'"),
         ("reference.leader_without_majority=new-election", "expected reference.pre_vote=false with new-election"),
+        ("reference.voter_addresses=discovered", "expected reference.voter_changes=kip-642 with discovered"),
+        ("reference.configured_voters=ignored", "expected reference.voter_changes=kip-642 with ignored"),
         ("reference.prospective_follows_known_leader=yes", "expected one of true, false, got 'yes'"),
     ],
 )

@@ -9,14 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from harness.model.quorum_states import State
 from nodes.reference.core.events import Assignment
-from nodes.reference.core.messages import (
-    NO_NODE,
-    NOT_FOLLOWER,
-    Advertised,
-    DiscoverRequest,
-    FetchRequest,
-    ReassignResponse,
-)
+from nodes.reference.core.messages import NOT_FOLLOWER, FetchRequest, NominateRequest, ReassignResponse
 from nodes.reference.core.mutants import Mutant
 from nodes.reference.core.reassignment import STEP_DOWN, next_step
 from tests.support.nodes.mutant_cases import with_and_without
@@ -99,8 +92,9 @@ def test_each_step_follows_the_rule_and_changes_one_voter(removed: int, added: i
         before = after
 
 
-def test_records_are_those_of_the_document() -> None:
-    quorum = led_by_1()
+@pytest.mark.parametrize("promotion", ["caught-up-first", "in-order"])
+def test_records_are_those_of_the_document(promotion: str) -> None:
+    quorum = led_by_1(promotion=promotion)
     assert completed(quorum, quorum.reassign(1, 4, 5, 6)).error is ErrorCode.none
     run_until_voters(quorum, 4, 5, 6)
     target = (4, 5, 6)
@@ -127,6 +121,76 @@ def test_in_order_the_slow_replica_is_waited_for() -> None:
     quorum.reassign(1, 4, 5, 6)
     quorum.run(5_000)
     assert quorum.assignments(1)[-1] == Assignment((1, 2, 3), (4, 5, 6))
+
+
+def test_observers_that_nominate_themselves_become_voters() -> None:
+    quorum = led_by_1(promotion="observer-based")
+    quorum.reassign(1, 4, 5, 6)
+    run_until_voters(quorum, 4, 5, 6)
+    assert quorum.violations == []
+
+
+def test_observer_that_does_not_catch_up_within_an_election_timeout_does_not_nominate_itself() -> None:
+    slow = {node: {"election_timeout_ms": 3_000} for node in (2, 3)}
+    quorum, _ = led(observers=1, promotion="observer-based", per_node=slow)
+    quorum.message_rule = lambda _sender, receiver, request, is_response: (
+        1_500 if receiver == 4 and is_response and isinstance(request, FetchRequest) else 0
+    )
+    quorum.run(5_000)
+    completed(quorum, quorum.reassign(1, 1, 2, 3, 4))
+    quorum.run(10_000)
+    assert quorum.node(4).voters.last.assignment == Assignment((1, 2, 3), (1, 2, 3, 4)), "it knows that it is wanted"
+    quorum.message_rule = lambda _sender, _receiver, _request, _is_response: 0
+    run_until_voters(quorum, 1, 2, 3, 4)
+
+
+@pytest.mark.parametrize("seed", [1, 4, 11])
+def test_observer_that_was_cut_off_does_not_nominate_itself_before_it_has_caught_up_again(seed: int) -> None:
+    slow = {node: {"election_timeout_ms": 3_000} for node in (2, 3)}
+    quorum, leader = led(seed=seed, observers=1, promotion="observer-based", per_node=slow)
+    lags: list[int] = []
+
+    def no_nomination_arrives(sender: int, _receiver: int, request: object, is_response: bool) -> int | None:
+        if not isinstance(request, NominateRequest) or is_response:
+            return 0
+        lags.append(quorum.node(leader).log.end_offset - quorum.node(sender).log.end_offset)
+        return None
+
+    quorum.message_rule = no_nomination_arrives
+    completed(quorum, quorum.reassign(leader, 1, 2, 3, 4))
+    quorum.run_until(lambda: bool(lags))
+    quorum.isolate(4)
+    for value in range(100):
+        quorum.write(leader, "r", str(value))
+        quorum.run(50)
+    lags.clear()
+    quorum.heal()
+    quorum.run_until(lambda: bool(lags))
+    assert max(lags) < 10
+
+
+def test_nomination_is_forgotten_after_an_election_timeout() -> None:
+    quorum = led_by_1(observers=1, promotion="observer-based")
+    assert quorum.invoke(1, NominateRequest("test", 4, quorum.epochs()[1])).response.error is ErrorCode.none
+    crash_for_long(quorum, 4)
+    completed(quorum, quorum.reassign(1, 1, 2, 3, 4))
+    quorum.run(2_000)
+    assert quorum.node(1).voters.ids == (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("node", "cluster", "epochs_ago", "error"),
+    [
+        (1, "other", 0, ErrorCode.inconsistent_cluster_id),
+        (1, "test", 1, ErrorCode.not_leader_or_follower),
+        (2, "test", 0, ErrorCode.not_leader_or_follower),
+    ],
+)
+def test_nomination_is_refused(node: int, cluster: str, epochs_ago: int, error: ErrorCode) -> None:
+    quorum = led_by_1(observers=1, promotion="observer-based")
+    epoch = quorum.epochs()[1]
+    response = quorum.invoke(node, NominateRequest(cluster, 4, epoch - epochs_ago)).response
+    assert (response.error, response.leader_id, response.epoch) == (error, 1, epoch)
 
 
 def with_4_as_voter() -> Simulation:
@@ -283,7 +347,7 @@ def test_two_leaders_do_not_commit_with_disjoint_majorities(mutant: Mutant | Non
     quorum.cut((2, 4), (3, 4), (6, 4))
     quorum.run(6_000)
     quorum.message_rule = lambda _sender, _receiver, _request, _is_response: 0
-    quorum._cuts -= {(1, 4), (4, 1), (4, 5), (5, 4)}
+    quorum.reconnect((1, 4), (4, 5))
     quorum.crash(1)
     quorum.restart(1)
     quorum.run(20_000)
@@ -382,27 +446,6 @@ def test_quorum_of_one_grows_and_shrinks() -> None:
     run_until_voters(quorum, 2)
     assert quorum.elect() == 2
     assert quorum.violations == []
-
-
-@with_and_without("gossip-of-any-age")
-def test_address_of_an_earlier_start_is_not_taken_over(mutant: Mutant | None) -> None:
-    quorum = Simulation(seed=1, mutant=mutant, **SWITCHES)
-
-    def known_port(port: int, boot_ms: int) -> int:
-        told = DiscoverRequest("test", (Advertised(7, "host", port, boot_ms),), NO_NODE, 0)
-        (found,) = quorum.invoke(1, told).response.brokers
-        return int(found.port)
-
-    assert known_port(9001, boot_ms=100) == 9001
-    assert known_port(9002, boot_ms=200) == 9002
-    assert known_port(9001, boot_ms=100) == (9001 if mutant else 9002)
-
-
-def test_node_of_another_cluster_learns_nothing() -> None:
-    quorum = Simulation(seed=1, **SWITCHES)
-    told = DiscoverRequest("other", (Advertised(7, "host", 9001, 100),), NO_NODE, 0)
-    response = quorum.invoke(1, told).response
-    assert (response.error, response.brokers) == (ErrorCode.inconsistent_cluster_id, ())
 
 
 def test_leader_without_majority_that_asks_leads_until_it_learns_of_another() -> None:

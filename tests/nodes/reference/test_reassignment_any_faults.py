@@ -26,6 +26,7 @@ SWITCHES: dict[str, Mapping[str, Any]] = {
     "defaults": {},
     "lease": {"read_mode": "lease"},
     "in order": {"promotion": "in-order"},
+    "observer based": {"promotion": "observer-based"},
 }
 STEPS = st.lists(st.tuples(ACTIONS, st.integers(1, 3_000)), min_size=1, max_size=12)
 

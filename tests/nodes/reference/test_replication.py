@@ -9,6 +9,7 @@ import pytest
 from nodes.reference.core.events import Election
 from nodes.reference.core.messages import DescribeQuorumRequest
 from nodes.reference.core.settings import NodeSettings
+from nodes.wire.batches import Record, encode_batch
 from tests.support.nodes.quorum_simulation import Simulation, is_ok, value_of
 
 
@@ -70,6 +71,25 @@ def test_diverged_follower_truncates_to_the_common_prefix() -> None:
     shortest = min(map(len, logs))
     assert len({log[:shortest] for log in logs}) == 1
     assert quorum.violations == []
+
+
+def test_truncated_follower_takes_nothing_as_committed_before_its_log_is_the_leaders() -> None:
+    """Several truncations are needed if the leader's log has an epoch that the follower's lacks. After the first, the
+    follower still has records that the leader does not have, below the leader's high watermark."""
+    quorum = Simulation(seed=1, started=())
+    logs = {1: {1: 7, 3: 1}, 2: {1: 3, 2: 3, 4: 2}, 3: {1: 3, 2: 3, 4: 2}}
+    for node, epochs in logs.items():
+        of_records = (epoch for epoch, count in epochs.items() for _ in range(count))
+        batches = (encode_batch([Record(None, b"%d" % epoch)], at, epoch, 0) for at, epoch in enumerate(of_records))
+        quorum.members[node].log += b"".join(batches)
+        quorum.members[node].election = Election(epoch=4)
+    quorum.restart(2)
+    quorum.restart(3)
+    leader = quorum.elect()
+    quorum.restart(1)
+    quorum.run_until(lambda: quorum.node(1).log.end_offset == quorum.node(leader).log.end_offset)
+    truncations = [effect for effect in quorum.members[1].effects if effect == "TruncateLog"]
+    assert (len(truncations), quorum.violations) == (2, [])
 
 
 def test_follower_that_does_not_truncate_commits_different_records() -> None:

@@ -9,7 +9,7 @@ value: an election timeout is exactly election_timeout_ms (1000), and a node loo
     deliver · deliver 1->2 · deliver Vote · deliver *->3          messages and those that follow from them, until quiet
     drop 1->2                                                     messages in flight are lost
     advance 500 · timeout 1                                       time passes; until the timer of node 1's state ends
-    send 9->1 Reassign voters=4,5 · … Reassign    a client's reassignment of the voters, or its cancellation
+    send 9->1 Reassign voters=4,5 · send 9->1 Reassign            a client reassigns the voters, or cancels that
     send 2->1 PreVote epoch=5 log=5:4                             a request from outside; its response is printed only
     respond 2->1 epoch=5 leader=3 rejected                        a response to node 1's latest request to node 2,
     respond 2->1 PreVote epoch=5 granted                          or to its latest pre-vote request
@@ -325,6 +325,8 @@ def _request(name: str, sender: int, receiver: int, given: dict[str, Any]) -> me
             return messages.FetchRequest("test", sender, epoch, end_offset, last_epoch, 500, 1_000_000)
         case "DescribeQuorum":
             return messages.DescribeQuorumRequest()
+        case "Nominate":
+            return messages.NominateRequest("test", sender, epoch)
         case "Reassign":
             voters = given.get("voters")
             ids = None if voters is None else tuple(map(int, str(voters).split(",")))

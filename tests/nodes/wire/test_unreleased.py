@@ -86,6 +86,16 @@ END_OF_EPOCH: dict[str, Any] = {
     ]
 }
 
+NOMINATION: dict[str, Any] = {
+    "cluster_id": "c1",
+    "topics": [{"topic_name": "t", "partitions": [{"partition_index": 0, "replica_id": 4, "leader_epoch": 7}]}],
+}
+NOTED_PARTITION = {"partition_index": 0, "error_code": ErrorCode.none, "leader_id": 1, "leader_epoch": 7}
+NOTED: dict[str, Any] = {
+    "error_code": ErrorCode.none,
+    "topics": [{"topic_name": "t", "partitions": [NOTED_PARTITION]}],
+}
+
 CASES: dict[str, tuple[int, int, codec.Kind, dict[str, Any], str]] = {
     # case: API, version, kind, values, the bytes after the header
     "designated leaders": (
@@ -114,6 +124,14 @@ CASES: dict[str, tuple[int, int, codec.Kind, dict[str, Any], str]] = {
         codec.GET_REPLICA_LOG_INFO, 1, "response", LOGS,
         f"00000000 0000000000000009 01 {LENGTHS[1]} {ID.hex} {LENGTHS[1]} "
         "00000007 00000005 00000006 0000000000000100 0038 00 00 00",
+    ),
+    "a nomination": (
+        codec.NOMINATE_VOTER, 0, "request", NOMINATION,
+        f"036331 {LENGTHS[1]} 0274 {LENGTHS[1]} 00000000 00000004 00000007 00 00 00",
+    ),
+    "a nomination that is noted": (
+        codec.NOMINATE_VOTER, 0, "response", NOTED,
+        f"0000 {LENGTHS[1]} 0274 {LENGTHS[1]} 00000000 0000 00000001 00000007 00 00 00",
     ),
     "two epochs of a follower": (
         codec.OFFSET_FOR_LEADER_EPOCH, 4, "request", LINEAGE,

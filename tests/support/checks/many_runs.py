@@ -98,6 +98,7 @@ SERVERS = Tables(
         seen(7, 3, "quorum-state", "durable", epoch=3, voted=2),
         claims(8, 1, 3, 5, 6), claims(9, 1, 3, 4, 6), claims(29, 2, 4, 5, 3),
         seen(30, 2, "process", "exited", detail="exit 1: no"), seen(31, 3, "process", "exited", detail="exit 1: full"),
+        seen(32, 3, "simulation", "violation", detail='{"invariant": "vote-once", "message": "two votes"}'),
         seen(60, 1, "log", "note", detail="the end"),
     ],
     [

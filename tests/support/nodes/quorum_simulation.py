@@ -22,6 +22,7 @@ from nodes.reference.core.messages import (
     AlterRequest,
     AlterResponse,
     Change,
+    DiscoverRequest,
     ReadRequest,
     ReadResponse,
     ReassignRequest,
@@ -123,6 +124,10 @@ class Simulation:
     def cut(self, *pairs: tuple[int, int]) -> None:
         """Drop all messages between the two nodes of each pair, in both directions."""
         self._cuts |= {pair for a, b in pairs for pair in ((a, b), (b, a))}
+
+    def reconnect(self, *pairs: tuple[int, int]) -> None:
+        """Remove the cuts between the two nodes of each pair, in both directions."""
+        self._cuts -= {pair for a, b in pairs for pair in ((a, b), (b, a))}
 
     def cut_one_way(self, sender: int, receiver: int) -> None:
         """Drop all messages from sender to receiver."""
@@ -257,6 +262,8 @@ class Simulation:
                 del member.log[end_bytes:]
             case events.Send(peer, request_id, request):
                 self._send(node_id, peer, request_id, request)
+            case events.Discover(contact, request):
+                self._discover(node_id, contact, request)
             case events.Reply(request_id, response):
                 self._reply_handlers.pop((node_id, request_id), lambda _: None)(response)
             case events.Halt(failure):
@@ -298,6 +305,33 @@ class Simulation:
             self._schedule(1, lambda: complete(events.Failed(receiver, request_id, unsupported_version=True)))
             return
         self._transmit(self.message_rule(sender, receiver, request, False), deliver_request)
+
+    def _discover(self, sender: int, contact: events.Contact, request: DiscoverRequest) -> None:
+        """A request to an address; that of node 2 is n2, on any port. Without a response it times out."""
+        incarnation, served_id = self.members[sender].incarnation, next(self._ids)
+        receiver = next((node for node in self.members if contact[0] == f"n{node}"), None)
+        is_ended = False
+
+        def complete(response: Any) -> None:
+            nonlocal is_ended
+            if not is_ended and self.members[sender].incarnation == incarnation:
+                self._handle(sender, events.Discovered(response))
+            is_ended = True
+
+        def deliver_response(node: int, response: Any) -> None:
+            if self._is_connected(node, sender):
+                complete(response)
+
+        def deliver_request(node: int) -> None:
+            if self._is_connected(sender, node) and self.members[node].node is not None:
+                self._reply_handlers[(node, served_id)] = lambda response: self._transmit(
+                    self.message_rule(node, sender, request, True), lambda: deliver_response(node, response)
+                )
+                self._handle(node, events.Arrived(-1, served_id, request))
+
+        self._schedule(self.members[sender].settings.request_timeout_ms, lambda: complete(None))
+        if receiver is not None:
+            self._transmit(self.message_rule(sender, receiver, request, False), lambda: deliver_request(receiver))
 
     def _transmit(self, extra_ms: int | None, deliver: Callable[[], None]) -> None:
         delay_ms = self._random.randint(1, 5)

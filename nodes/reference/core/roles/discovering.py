@@ -40,8 +40,11 @@ class Discovering:
         if own is not None:
             me = self._settings.node_id
             self._known[me] = Advertised(me, *own, boot_ms=context.wall_ms)
+        context.located.update(self._known)
         self._sent = 0
         self._is_waiting = False
+        self._asked: set[Contact] = set()
+        self._note_asked()
         self._next_ms = context.now_ms if self._settings.bootstrap_servers else NEVER_MS
 
     @property
@@ -68,8 +71,14 @@ class Discovering:
             known = self._known.get(each.node_id)
             if each.node_id != self._settings.node_id and self._is_newer(each, known):
                 self._known[each.node_id] = each
+                self._context.located.add(each.node_id)
                 if known is None or (known.host, known.port) != (each.host, each.port):
                     self._context.emit(Located(each.node_id, (each.host, each.port)))
+        self._note_asked()
+
+    def _note_asked(self) -> None:
+        asks = bool(self._settings.bootstrap_servers)
+        self._context.has_asked_all = not asks or (not self._is_waiting and self._asked.issuperset(self._contacts()))
 
     def _is_newer(self, each: Advertised, known: Advertised | None) -> bool:
         if known is None:
@@ -81,6 +90,7 @@ class Discovering:
     def ended(self) -> None:
         """The latest request has been answered, or will not be."""
         self._is_waiting = False
+        self._note_asked()
 
     def advance(self, leader_id: int | None, epoch: int) -> None:
         """Ask the next address if it is time."""
@@ -92,6 +102,7 @@ class Discovering:
             return
         contact = contacts[self._sent % len(contacts)]
         self._sent, self._is_waiting = self._sent + 1, True
+        self._asked.add(contact)
         is_urgent = self._sent <= _FIRST_ROUNDS * len(contacts) or leader_id is None or self._misses_a_voter()
         self._next_ms = self._context.now_ms + (_SHORT_MS if is_urgent else _LONG_MS)
         self._context.emit(Discover(contact, self.request(leader_id, epoch)))

@@ -12,6 +12,7 @@ valid. See the docstring of leadership.
 from __future__ import annotations
 
 import dataclasses
+import uuid
 
 from kio.schema.errors import ErrorCode
 
@@ -83,6 +84,8 @@ class Elections:
     def handle_begin_quorum_epoch(self, request: BeginQuorumEpochRequest) -> EpochResponse:
         """Handle BeginQuorumEpoch: follow the new leader."""
         error = self._epoch_error(request.cluster_id, request.leader_id, request.epoch)
+        if error is ErrorCode.none and self._is_for_another_directory(request.voter_directory_id):
+            error = ErrorCode.invalid_voter_key
         if error is ErrorCode.none:
             self.learn(request.leader_id, request.epoch)
         return self._epoch_response(error)
@@ -138,7 +141,9 @@ class Elections:
         if self.learn_from_response(response) and not late:
             return
         state = self._quorum.state
-        if response.error is ErrorCode.none and isinstance(state, VoteSeeker):
+        # A node with another directory than the voter's cannot grant its vote (KIP-853).
+        is_decided = response.error in (ErrorCode.none, ErrorCode.invalid_voter_key)
+        if is_decided and isinstance(state, VoteSeeker):
             if response.granted or self._settings.has("rejected-vote-counted"):
                 self._quorum.update(dataclasses.replace(state, granted=state.granted | {voter}))
             else:
@@ -193,6 +198,10 @@ class Elections:
         state = self._quorum.state
         if self._context.now_ms < state.deadline_ms:
             return False
+        if isinstance(state, Follower | Unattached | Resigned) and self._has_to_discover():
+            deadline_ms = self._context.now_ms + self._context.draw_election_timeout_ms()
+            self._quorum.update(dataclasses.replace(state, deadline_ms=deadline_ms))
+            return True
         match state:
             case Follower() if self._settings.has("fetch-timeout-ignored"):
                 deadline_ms = self._context.now_ms + self._settings.fetch_timeout_ms
@@ -213,6 +222,24 @@ class Elections:
             case Resigned():
                 self.begin_election(Cause.ELECTION_TIMEOUT)
         return True
+
+    def _has_to_discover(self) -> bool:
+        """Whether to begin no election yet (KIP-642, Bootstrapping Procedure)."""
+        return self._has_to_find_voters() or self._has_to_look_for_quorum()
+
+    def _has_to_look_for_quorum(self) -> bool:
+        """Whether there is a quorum, or may be one, whose voters are not the configured ones."""
+        if self._settings.configured_voters != "fallback" or not self._voters.is_configured:
+            return False
+        return self._quorum.state.leader_id is not None or not self._context.has_asked_all
+
+    def _has_to_find_voters(self) -> bool:
+        """Whether fewer than a majority of the voters are known by their address (KIP-642, Bootstrapping Procedure)."""
+        settings = self._settings
+        if settings.voter_addresses == "configured" or settings.has("election-before-discovery"):
+            return False
+        located = {*self._context.located, settings.node_id}
+        return len(located & set(self._voters.ids)) < self._voters.majority
 
     def _note_fetch_timeout(self) -> None:
         if self._voters.may_campaign:
@@ -368,9 +395,14 @@ class Elections:
         is_valid = 0 <= request.last_epoch <= last_epoch_max and request.end_offset >= 0
         if error is ErrorCode.none and not is_valid:
             return ErrorCode.invalid_request
-        if error is ErrorCode.none and request.voter_id not in (NO_NODE, self._settings.node_id):
+        is_for_another = request.voter_id not in (NO_NODE, self._settings.node_id)
+        if error is ErrorCode.none and (is_for_another or self._is_for_another_directory(request.voter_directory_id)):
             return ErrorCode.invalid_voter_key
         return error
+
+    def _is_for_another_directory(self, directory_id: uuid.UUID | None) -> bool:
+        """Whether a request is for the voter that this node was before it lost its disk (KIP-853)."""
+        return self._settings.has_directories and directory_id not in (None, self._settings.directory_id)
 
     def _epoch_error(self, cluster_id: str | None, replica_id: int, epoch: int) -> ErrorCode:
         if cluster_id not in (None, self._settings.cluster_id):

@@ -12,9 +12,18 @@ from kio.schema.errors import ErrorCode
 
 from nodes.reference.core.context import Context
 from nodes.reference.core.events import Halt
-from nodes.reference.core.messages import NOT_FOLLOWER, EpochEnd, FetchRequest, FetchResponse
+from nodes.reference.core.messages import (
+    NOT_FOLLOWER,
+    EpochEnd,
+    FetchRequest,
+    FetchResponse,
+    NominateRequest,
+    UpdateVoterRequest,
+)
+from nodes.reference.core.roles.nominating import Nominating
 from nodes.reference.core.roles.state_machine import Quorum
 from nodes.reference.core.roles.states import Follower
+from nodes.reference.core.roles.updating import Updating
 from nodes.wire.batches import intact_heads
 
 _FETCH_BYTES_MAX = 8 * 1024 * 1024
@@ -25,6 +34,12 @@ class Following:
 
     def __init__(self, context: Context, quorum: Quorum) -> None:
         self._context, self._settings, self._quorum = context, context.settings, quorum
+        self._nominating, self._updating = Nominating(context), Updating(context)
+
+    def request_to_leader(self) -> FetchRequest | NominateRequest | UpdateVoterRequest:
+        """The next request to the leader: a fetch, or a nomination or an update of its address if one is due."""
+        epoch = self._quorum.epoch
+        return self._nominating.request(epoch) or self._updating.request(epoch) or self.request()
 
     def request(self) -> FetchRequest:
         """The next fetch."""
@@ -39,6 +54,7 @@ class Following:
             settings.fetch_wait_max_ms,
             _FETCH_BYTES_MAX,
             log.high_watermark,
+            settings.key.directory_id,
         )
 
     def apply(self, response: FetchResponse) -> bool:
@@ -49,17 +65,26 @@ class Following:
         if response.error is not ErrorCode.none or not isinstance(state, Follower):
             return False
         if response.diverging is not None and not self._settings.has("no-truncation"):
+            # What is left may still differ from the leader's log, so its high watermark says nothing about it.
             self._truncate(response.diverging, state.leader_id)
-        elif not self._append(response.data):
+            if self._settings.has("high-watermark-beyond-log"):
+                self._commit(response.high_watermark)
+        elif self._append(response.data):
+            self._advance(response)
+        else:
             return False
-        self._commit(response.high_watermark)
-        if 0 <= response.high_watermark <= self._context.log.end_offset:
-            self._quorum.has_new_disk = False
         now_ms, settings = self._context.now_ms, self._settings
         self._quorum.promised_until_ms = now_ms + settings.vote_promise_ms
         deadline_ms = now_ms + settings.fetch_timeout_ms
         self._quorum.update(dataclasses.replace(state, deadline_ms=deadline_ms, has_fetched=True))
         return True
+
+    def _advance(self, response: FetchResponse) -> None:
+        """Take the high watermark of a leader whose log begins with this one."""
+        self._commit(response.high_watermark)
+        self._nominating.fetched(response.high_watermark, response.epoch)
+        if 0 <= response.high_watermark <= self._context.log.end_offset:
+            self._quorum.has_new_disk = False
 
     def _append(self, data: bytes) -> bool:
         log, end_offset, intact_bytes = self._context.log, self._context.log.end_offset, 0

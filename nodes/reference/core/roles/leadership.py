@@ -41,7 +41,9 @@ from nodes.reference.core.messages import (
     ReadRequest,
     ReadResponse,
     ReassignRequest,
+    ReplicaKey,
     ReplicaProgress,
+    VoterRequest,
 )
 from nodes.reference.core.records.control import leader_change
 from nodes.reference.core.records.metadata import NO_OP, encode_config
@@ -49,6 +51,7 @@ from nodes.reference.core.roles.controlling import Controlling
 from nodes.reference.core.roles.progress import NEVER_BEFORE_MS, Progress, reached_by_majority
 from nodes.reference.core.roles.reassigning import Reassigning
 from nodes.reference.core.roles.states import Leader
+from nodes.reference.core.roles.voter_changing import VoterChanging
 from nodes.reference.core.settings import NEVER_MS
 from nodes.wire.batches import Record, encode_batch
 
@@ -93,20 +96,22 @@ class Leadership:
     def __init__(self, context: Context, state: Leader) -> None:
         self._context, self._settings, self._state = context, context.settings, state
         self._voters = context.voters
-        self._replicas = {voter: Progress() for voter in self._voters.others}  # observers too, once they have fetched
+        self._replicas = {key: Progress() for key in self._voters.other_keys}  # observers too, once they have fetched
         self._parked: list[_ParkedFetch] = []
         self._lingering: list[tuple[RequestId, Sequence[Record]]] = []  # accepted, not yet appended
         self._flush_ms = NEVER_MS
         self._writes: deque[_Write] = deque()  # appended, not yet committed
         self._reads: list[_Read] = []
-        self._fetched_since: set[int] = set()  # voters that fetched since the Check Quorum timer was reset
+        self._fetched_since: set[ReplicaKey] = set()  # voters that fetched since the Check Quorum timer was reset
         self._check_quorum_ms = context.now_ms + self._settings.check_quorum_timeout_ms
         self._idle_since_ms = context.now_ms
         self.high_watermark = -1  # of this epoch: unknown until a record of it is committed
         self._controlling = Controlling(context, self._append)
         self._reassigning = Reassigning(context, state, self._append)
+        self._voter_changing = VoterChanging(context, state, self._append)
         self._reassigning.begin()
-        self._append([leader_change(self._voters.ids, state)], is_control=True)
+        first_records = [leader_change(self._voters.ids, state), *self._voter_changing.first_records()]
+        self._append(first_records, is_control=True)
 
     def fetch(self, arrived: Arrived, request: FetchRequest) -> None:
         """Handle a fetch of this epoch: record the replica's progress, and respond now or when there is new data."""
@@ -122,10 +127,11 @@ class Leadership:
                 FetchResponse(response.error, response.leader_id, response.epoch, self.high_watermark, diverging),
             )
             return
-        progress = self._progress(request.replica_id)
+        replica = self._replica(request)
+        progress = self._progress(replica)
         confirms = progress.fetched(arrived.connection, request.fetch_offset, log.end_offset, self._context.now_ms)
         if confirms or self._settings.check_quorum_counts == "requests":
-            self._count_for_check_quorum(request.replica_id)
+            self._count_for_check_quorum(replica)
         self._advance_high_watermark()
         parked = _ParkedFetch(arrived, request, self._context.now_ms + request.max_wait_ms)
         if not self._answer_fetch(parked):
@@ -147,6 +153,14 @@ class Leadership:
         """Handle a reassignment of the voters; the response follows when the target is committed."""
         self._reassigning.handle(request_id, request)
 
+    def change_voter(self, request_id: RequestId, request: VoterRequest) -> None:
+        """Handle a change of one voter; the response follows when it is committed, refused or overdue."""
+        self._voter_changing.handle(request_id, request)
+
+    def nominate(self, observer: int) -> None:
+        """An observer says that it has caught up."""
+        self._reassigning.nominate(observer)
+
     def read(self, request_id: RequestId, request: ReadRequest) -> None:
         """Handle a read; the response follows when it is known that no other node led when it arrived."""
         self._reads.append(_Read(request_id, request.resources, self._context.turn))
@@ -167,13 +181,19 @@ class Leadership:
         if interval_ms and self._context.now_ms >= self._idle_since_ms + interval_ms:
             self._append([NO_OP])
         self._advance_high_watermark()
-        while self._reassigning.advance(self.high_watermark, self._replicas):
+        while self._changes_voters():
             self.reset_check_quorum()  # the change before was committed, so a majority was here just now
             self._advance_high_watermark()
         for parked in self._take_parked():
             if not self._answer_fetch(parked):
                 self._parked.append(parked)
         self._answer_reads()
+
+    def _changes_voters(self) -> bool:
+        """Take the next step of a change of the voters, if it is due; returns whether one was taken."""
+        by_node = {key.node_id: progress for key, progress in self._replicas.items()}
+        is_step = self._reassigning.advance(self.high_watermark, by_node)
+        return self._voter_changing.advance(self.high_watermark, self._replicas) or is_step
 
     def has_lost_quorum(self) -> bool:
         """Check Quorum (KAFKA-15489): no majority has fetched within the timeout."""
@@ -182,9 +202,10 @@ class Leadership:
 
     def note_lost_quorum(self) -> None:
         """Log the loss, in Kafka's wording."""
+        fetched = sorted(key.node_id for key in self._fetched_since)
         self._context.note(
             "Did not receive fetch request from the majority of the voters within "
-            f"{self._settings.check_quorum_timeout_ms}ms. Current fetched voters are {sorted(self._fetched_since)}, "
+            f"{self._settings.check_quorum_timeout_ms}ms. Current fetched voters are {fetched}, "
             f"and voters are {list(self._voters.ids)}",
             "LeaderState",
         )
@@ -199,6 +220,7 @@ class Leadership:
             self._reply(write.request_id, self._outcome_at_end(response.leader_id))
         self._controlling.end()
         self._reassigning.end()
+        self._voter_changing.end()
         for read in self._reads:
             if self._settings.has("pending-reads-answered"):
                 self._answer_read(read)
@@ -214,7 +236,8 @@ class Leadership:
 
     def successors(self) -> tuple[int, ...]:
         """The other voters, by descending log end."""
-        return tuple(sorted(self._voters.others, key=lambda voter: (-self._progress(voter).end_offset, voter)))
+        progress = self._progress_of_voters()
+        return tuple(sorted(progress, key=lambda voter: (-progress[voter].end_offset, voter)))
 
     def silent_voters(self, since_ms: int) -> list[int]:
         """The voters that have not fetched since then; they may not know the leader."""
@@ -222,26 +245,25 @@ class Leadership:
 
     @property
     def steps_down(self) -> bool:
-        """Whether a reassignment requires another leader (KIP-642)."""
-        return self._reassigning.steps_down
+        """Whether a change of the voters requires another leader."""
+        return self._reassigning.steps_down or self._voter_changing.steps_down
 
     def describe(self) -> DescribeQuorumResponse:
         """The response to DescribeQuorum, with wall-clock times."""
-        context, me = self._context, self._settings.node_id
+        context, me, assignment = self._context, self._settings.key, self._voters.effective.assignment
         since_ms, target = context.now_ms - _OBSERVER_SESSION_MS, self._voters.last.assignment.target
+        known = sorted(self._replicas.items(), key=lambda item: (item[0].node_id, str(item[0].directory_id)))
         observers = [
-            node
-            for node, progress in sorted(self._replicas.items())
-            if node not in (*self._voters.ids, me) and progress.last_fetch_ms >= since_ms
+            key for key, progress in known if key not in (*assignment.keys, me) and progress.last_fetch_ms >= since_ms
         ]
         return DescribeQuorumResponse(
             ErrorCode.none,
-            me,
+            me.node_id,
             self._state.epoch,
             self.high_watermark,
-            tuple(map(self._describe_replica, self._voters.ids)),
+            tuple(map(self._describe_replica, assignment.keys)),
             tuple(map(self._describe_replica, observers)),
-            None if target is None else tuple(map(self._describe_replica, target)),
+            None if target is None else tuple(self._describe_replica(ReplicaKey(node)) for node in target),
         )
 
     @property
@@ -250,7 +272,8 @@ class Leadership:
         settings = self._settings
         idle_ms = self._idle_since_ms + settings.max_idle_interval_ms if settings.max_idle_interval_ms else NEVER_MS
         check_ms = self._check_quorum_ms if settings.check_quorum and self._voters.others else NEVER_MS
-        due_ms = self._flush_ms, idle_ms, check_ms, self._controlling.deadline_ms, self._reassigning.deadline_ms
+        parts = self._controlling, self._reassigning, self._voter_changing
+        due_ms = self._flush_ms, idle_ms, check_ms, *(part.deadline_ms for part in parts)
         return min(*due_ms, *(parked.deadline_ms for parked in self._parked))
 
     def _append(self, records: Sequence[Record], is_control: bool = False) -> None:
@@ -296,23 +319,22 @@ class Leadership:
     def _log_ends(self) -> list[int]:
         """Where the voters' logs end, as far as the leader knows."""
         settings, own_end = self._settings, self._context.log.end_offset
-        counted = self._progress_of_voters()
         if settings.has("leader-commits-alone"):
             return [own_end for _ in self._voters.ids]
-        if settings.has("observer-counts-for-commit"):
-            counted = self._replicas
-        ends = [progress.end_offset for progress in counted.values()]
+        with_observers = settings.has("observer-counts-for-commit")
+        counted = (self._replicas if with_observers else self._progress_of_voters()).values()
+        ends = [progress.end_offset for progress in counted]
         if settings.has("leader-not-counted-for-commit") and ends:
             return ends
         return [*self._own(own_end), *ends]
 
     def _own(self, value: int) -> list[int]:
         """What this node counts for in a majority: nothing if a record removes it from the voters."""
-        return [value] if self._settings.node_id in self._voters.ids else []
+        return [value] if self._voters.is_listed else []
 
     def _progress_of_voters(self) -> dict[int, Progress]:
         """The progress of the other voters."""
-        return {voter: self._progress(voter) for voter in self._voters.others}
+        return {key.node_id: self._progress(key) for key in self._voters.other_keys}
 
     @property
     def _commit_majority(self) -> int:
@@ -343,7 +365,7 @@ class Leadership:
     def _answer_fetch(self, parked: _ParkedFetch) -> bool:
         """Respond if there is new data or a new high watermark, if a read waits for the follower to fetch again, or if
         the wait time is over; returns whether it did."""
-        request, progress = parked.request, self._progress(parked.request.replica_id)
+        request, progress = parked.request, self._progress(self._replica(parked.request))
         data = self._context.log.read(request.fetch_offset, request.max_bytes)
         has_news = bool(data) or self.high_watermark > progress.sent_high_watermark
         if has_news or self._confirms_a_read(progress) or self._context.now_ms >= parked.deadline_ms:
@@ -353,7 +375,7 @@ class Leadership:
 
     def _respond(self, parked: _ParkedFetch, data: bytes) -> None:
         context = self._context
-        progress = self._progress(parked.request.replica_id)
+        progress = self._progress(self._replica(parked.request))
         progress.responded(parked.arrived.connection, self.high_watermark, context.now_ms, context.turn)
         if data and self._settings.has("sent-counts-as-replicated"):
             progress.end_offset = context.log.end_offset
@@ -398,10 +420,10 @@ class Leadership:
             majority = min(2, majority)
         return reached_by_majority(turns, majority)
 
-    def _count_for_check_quorum(self, replica_id: int) -> None:
-        if replica_id not in self._voters.others:
+    def _count_for_check_quorum(self, replica: ReplicaKey) -> None:
+        if replica not in self._voters.other_keys:
             return
-        self._fetched_since.add(replica_id)
+        self._fetched_since.add(replica)
         is_one_enough = self._settings.has("check-quorum-counts-one-follower")
         if is_one_enough or len(self._own(0)) + len(self._fetched_since) >= self._voters.majority:
             self.reset_check_quorum()
@@ -411,17 +433,20 @@ class Leadership:
         self._fetched_since.clear()
         self._check_quorum_ms = self._context.now_ms + self._settings.check_quorum_timeout_ms
 
-    def _progress(self, replica_id: int) -> Progress:
-        return self._replicas.setdefault(replica_id, Progress()) if replica_id >= 0 else Progress()
+    def _replica(self, request: FetchRequest) -> ReplicaKey:
+        return self._settings.replica(request.replica_id, request.directory_id)
 
-    def _describe_replica(self, replica_id: int) -> ReplicaProgress:
-        context = self._context
-        if replica_id == self._settings.node_id:
-            return ReplicaProgress(replica_id, context.log.end_offset, context.wall_ms, context.wall_ms)
-        progress = self._progress(replica_id)
+    def _progress(self, replica: ReplicaKey) -> Progress:
+        return self._replicas.setdefault(replica, Progress()) if replica.node_id >= 0 else Progress()
+
+    def _describe_replica(self, replica: ReplicaKey) -> ReplicaProgress:
+        context, (node, directory) = self._context, (replica.node_id, replica.directory_id)
+        if replica == self._settings.key:
+            return ReplicaProgress(node, context.log.end_offset, context.wall_ms, context.wall_ms, directory)
+        progress = self._progress(replica)
         times_ms = (progress.last_fetch_ms, progress.last_caught_up_ms)
-        wall_ms = (-1 if at == NEVER_BEFORE_MS else at + context.wall_offset_ms for at in times_ms)
-        return ReplicaProgress(replica_id, progress.end_offset, *wall_ms)
+        fetched_ms, caught_up_ms = (-1 if at == NEVER_BEFORE_MS else at + context.wall_offset_ms for at in times_ms)
+        return ReplicaProgress(node, progress.end_offset, fetched_ms, caught_up_ms, directory)
 
     def _reply(self, request_id: RequestId, response: FetchResponse | AlterResponse | ReadResponse) -> None:
         self._context.emit(Reply(request_id, response))

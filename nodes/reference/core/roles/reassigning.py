@@ -1,8 +1,7 @@
 """Leaders: accept reassignments of the quorum's voters, and carry them out by changes of one voter at a time.
 
-The leader changes the voters only once the assignment before is committed, and a record of its own epoch: an earlier
-leader may have appended another change, which a majority without this one's knowledge could still commit (Ongaro,
-raft-dev, July 2015). A request changes only the target, so it is appended at once.
+The leader changes the voters only once the assignment before is committed, and a record of its own epoch. A request
+changes only the target, so it is appended at once.
 
 Contains when records are written, and the responses. Which change comes next is decided by core.reassignment.
 Source: KIP-642, "AlterPartitionReassignments Request Handling" and "Reassignment Algorithm".
@@ -45,6 +44,7 @@ class Reassigning:
         self._context, self._settings, self._voters = context, context.settings, context.voters
         self._state, self._append = state, append
         self._waiting: list[_Waiting] = []
+        self._nominated: dict[int, int] = {}  # when an observer last said that it has caught up
         self._informed: set[int] = set()  # nodes that were told that they vote no more
         self.steps_down = False
 
@@ -55,7 +55,7 @@ class Reassigning:
 
     def begin(self) -> None:
         """The first leader of a cluster writes the configured voters to the log, which needs them no more."""
-        if self._settings.changes_voters and self._context.log.end_offset == 0:
+        if self._settings.reassigns_voters and self._context.log.end_offset == 0:
             self._write(self._voters.last.assignment)
 
     def handle(self, request_id: RequestId, request: ReassignRequest) -> None:
@@ -75,11 +75,14 @@ class Reassigning:
         else:
             self._waiting.append(_Waiting(request_id, offset, self._context.now_ms + request.timeout_ms))
 
+    def nominate(self, observer: int) -> None:
+        """An observer says that it has caught up; it may be added for an election timeout."""
+        self._nominated[observer] = self._context.now_ms
+
     def _error(self, request: ReassignRequest) -> ReassignResponse | None:
-        if not self._settings.changes_voters:
-            return ReassignResponse(
-                ErrorCode.invalid_request, "The voters of this quorum never change (voter_changes=none)."
-            )
+        if not self._settings.reassigns_voters:
+            reason = f"The voters of this quorum are not reassigned (voter_changes={self._settings.voter_changes})."
+            return ReassignResponse(ErrorCode.invalid_request, reason)
         voters = request.voters
         if voters is not None and (not voters or len(set(voters)) < len(voters) or min(voters) < 0):
             reason = f"Expected at least one voter, each once, found {list(voters)}."
@@ -100,7 +103,7 @@ class Reassigning:
 
     def is_news_of_removal(self, request: FetchRequest) -> bool:
         """Whether a fetching node votes no more and does not know it; it is told once (KIP-642, NOT_FOLLOWER)."""
-        removed_at = self._voters.removal_of(request.replica_id) if self._settings.changes_voters else None
+        removed_at = self._voters.removal_of(request.replica_id) if self._settings.reassigns_voters else None
         if removed_at is None or request.replica_id in self._informed:
             return False
         if not request.fetch_offset <= removed_at < self._context.log.high_watermark:
@@ -115,12 +118,16 @@ class Reassigning:
         self._waiting.clear()
 
     def _may_step(self, high_watermark: int) -> bool:
-        has_own_record = high_watermark >= 0 or self._settings.has("voters-changed-before-own-record")
-        return self._settings.changes_voters and has_own_record and self._voters.is_committed
+        return self._settings.reassigns_voters and self._voters.may_change(high_watermark)
 
     def _caught_up(self, replicas: Mapping[int, Progress]) -> set[int]:
-        """The nodes that replicate what the leader has in less than an election timeout (Raft's thesis, 4.2.1)."""
+        """The nodes that replicate what the leader has in less than an election timeout (Raft's thesis, 4.2.1).
+
+        With observer-based promotion, those that have nominated themselves.
+        """
         since_ms = self._context.now_ms - self._settings.election_timeout_ms
+        if self._settings.promotion == "observer-based":
+            return {node for node, nominated_ms in self._nominated.items() if nominated_ms >= since_ms}
         return {node for node, progress in replicas.items() if progress.last_caught_up_ms >= since_ms}
 
     def _respond(self) -> None:

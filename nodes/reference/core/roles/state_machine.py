@@ -10,6 +10,7 @@ fails an assertion. State that must survive a crash is persisted before any mess
 from __future__ import annotations
 
 import dataclasses
+import uuid
 
 from harness.model.quorum_states import KIP_595, KIP_996, OBSERVER, Cause, State, Transition, TransitionTable
 from nodes.reference.core.context import Context
@@ -97,8 +98,13 @@ class Quorum:
     def _enter(self, entered: QuorumState, left: QuorumState | None) -> None:
         before = "null" if left is None else self._describe(left)
         durable = self._durable
-        election = Election(
-            entered.epoch, entered.leader_id, entered.voted_id, durable.applied_offset, durable.assignment
+        voted_directory_id = self._voted_directory_id(entered)
+        election = dataclasses.replace(
+            durable,
+            epoch=entered.epoch,
+            leader_id=entered.leader_id,
+            voted_id=entered.voted_id,
+            voted_directory_id=voted_directory_id,
         )
         if election != self._durable or left is None:
             self._context.note(
@@ -110,10 +116,23 @@ class Quorum:
         self.state = entered
         self._context.note(f"Completed transition to {self._describe(entered)} from {before}", "QuorumState")
 
+    def _voted_directory_id(self, entered: QuorumState) -> uuid.UUID | None:
+        """Of the replica with the vote: it is the one that the log had when the vote was granted."""
+        durable, settings, voted_id = self._durable, self._settings, entered.voted_id
+        if (entered.epoch, voted_id) == (durable.epoch, durable.voted_id):
+            return durable.voted_directory_id
+        if voted_id is None:
+            return None
+        key = settings.key if voted_id == settings.node_id else self._voters.key_of(voted_id)
+        return key.directory_id
+
     def persist_voters(self) -> None:
-        """Persist the latest committed assignment, once it is known to be committed (KIP-642)."""
+        """Persist the latest committed assignment, once it is known to be committed (KIP-642).
+
+        With KIP-853 the log alone says who votes.
+        """
         committed = self._voters.committed
-        if committed.offset >= self._durable.applied_offset:
+        if self._settings.reassigns_voters and committed.offset >= self._durable.applied_offset:
             durable = dataclasses.replace(
                 self._durable, applied_offset=committed.offset + 1, assignment=committed.assignment
             )
@@ -147,7 +166,7 @@ class Quorum:
                 me, start_offset = settings.node_id, self._context.log.end_offset
                 return Leader(stored.epoch, me, voted_id, start_offset, frozenset({me}))
             return self._resigned(stored.epoch, voted_id)
-        if stored.leader_id in self._voters.others:
+        if stored.leader_id is not None and self._may_be_found(stored.leader_id):
             return self._follower(stored.epoch, stored.leader_id, voted_id)
         if voted_id == settings.node_id and self._voters.is_voter and stored.leader_id is None:
             if settings.starts_as_prospective and settings.pre_vote:
@@ -155,6 +174,10 @@ class Quorum:
             return self._candidate(stored.epoch, 1)
         # A leader outside the voters has no known endpoint, so the node must find the leader as Unattached.
         return self._unattached(stored.epoch, stored.leader_id, voted_id)
+
+    def _may_be_found(self, leader_id: int) -> bool:
+        """Whether a leader's address is known or can be: where voters change, by discovery (KIP-642)."""
+        return self._settings.changes_voters or leader_id in self._voters.others
 
     def _entered(self, target: State, epoch: int, leader_id: int | None, voted_id: int | None) -> QuorumState:
         """The state to enter. Leader and vote are kept within an epoch (KIP-996, "FollowerState changes")."""
@@ -219,7 +242,7 @@ class Quorum:
     def _own_vote(self) -> frozenset[int]:
         """Its vote for itself, which counts unless a record removes it from the voters."""
         me = self._settings.node_id
-        return frozenset({me}) if me in self._voters.ids or not self._settings.changes_voters else frozenset()
+        return frozenset({me}) if self._voters.is_listed or not self._settings.changes_voters else frozenset()
 
     def _candidate(self, epoch: int, retries: int) -> Candidate:
         timeout_ms, me = self._context.draw_election_timeout_ms(), self._settings.node_id

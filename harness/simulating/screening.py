@@ -1,0 +1,97 @@
+"""Which simulated runs are worth a closer look: a broken invariant, faults without effect, stale reads.
+
+    reason_to_store(outcome)        # "stale read of r3", or None
+
+A screen of thousands of runs, in one pass over each history. It knows registers whose written values are unique, and
+reports no read that a linearizable register may return; what it does not see, the checks on Spark may, on the sample of
+runs that is stored anyway.
+
+Contains the screen. Does not contain verdicts: a run that does not pass it is simulated again, stored and judged like
+any other.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from harness.model import NEMESIS, Op
+from harness.model.nemesis_ops import AWAIT
+from harness.simulating.simulation import Outcome
+
+
+@dataclass(slots=True)
+class _Write:
+    """When a value was first and last possibly written; end is None if the write was never acknowledged."""
+
+    begin: int
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    begin: int
+    end: int
+    value: Any
+
+
+def reason_to_store(outcome: Outcome) -> str | None:
+    """Why a run does not pass, None if it does."""
+    for violation in outcome.violations:
+        return violation.invariant
+    if any(each.kind == "exited" for each in outcome.observations):
+        return "server-exited"
+    for op in outcome.history:
+        if op.process == NEMESIS and op.f == AWAIT and op.error is not None:
+            return "no-recovery"
+    return next(stale_reads(outcome.history), None)
+
+
+def stale_reads(history: Iterable[Op]) -> Iterator[str]:
+    """Each register with a read that no order of its operations explains.
+
+    Such a read returns a value that was certainly overwritten before it began: another write began after the value's
+    write, or its first read, had ended, and was itself acknowledged or read before this read began. Or it returns a
+    value whose write had not begun when it ended (Herlihy and Wing, 1990; for unique values, Gibbons and Korach, 1997).
+    """
+    writes: dict[str, dict[Any, _Write]] = defaultdict(dict)
+    reads: dict[str, list[_Read]] = defaultdict(list)
+    open_ops: dict[int, Op] = {}
+    for op in history:
+        if op.process == NEMESIS or op.key is None:
+            continue
+        if op.type == "invoke":
+            open_ops[op.process] = op
+            if op.f == "write":
+                writes[op.key][op.value] = _Write(op.index)
+            continue
+        invocation = open_ops.pop(op.process, None)
+        if op.type != "ok" or invocation is None:
+            continue
+        if op.f == "write":
+            writes[op.key][op.value].end = op.index
+        elif op.f == "read":
+            reads[op.key].append(_Read(invocation.index, op.index, op.value))
+    for key, of_key in reads.items():
+        if _has_stale_read(writes[key], of_key):
+            yield f"stale-read of {key}"
+
+
+def _has_stale_read(writes: dict[Any, _Write], reads: Iterable[_Read]) -> bool:
+    """reads are in the order of their ends."""
+    done: dict[Any, int] = {None: -1}  # when each value was certainly written: the initial one from the beginning on
+    for value, write in writes.items():
+        if write.end is not None:
+            done[value] = write.end
+    begun = {value: write.begin for value, write in writes.items()} | {None: -1}
+    for read in reads:
+        if read.value not in begun or begun[read.value] > read.end:
+            return True
+        done[read.value] = min(done.get(read.value, read.end), read.end)
+    for read in reads:
+        for other, other_done in done.items():
+            if other != read.value and done[read.value] < begun[other] and other_done < read.begin:
+                return True
+    return False

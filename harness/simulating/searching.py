@@ -1,0 +1,110 @@
+"""Searches many seeds for a run that breaks a rule: draws each run, simulates it, and screens it.
+
+    for screened in search(request, available):
+        screened.seed, screened.reason, screened.digest
+
+The runs are spread over processes, each of which draws and simulates those of some seeds in a row. A run is the same in
+any process, so whoever wants its tables simulates it again.
+
+Contains the processes. Does not contain what is done with a run that does not pass (harness.simulating.simulate).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Collection, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from harness.exploration.coverage import Coverage
+from harness.exploration.drawing import drawn
+from harness.exploration.request import ExplorationRequest
+from harness.planning.plan import Plan, Request
+from harness.running.run import plan_of
+from harness.simulating.request import HOSTS, SimulationRequest
+from harness.simulating.screening import reason_to_store
+from harness.simulating.simulation import simulate, unavailable_actions
+
+BATCH = 25
+"""How many runs a process simulates between two reports."""
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """A simulated run: why it did not pass the screen, None if it did; and how much it covered.
+
+    seconds is the real time since its process began with the batch that it belongs to.
+    """
+
+    seed: int
+    reason: str | None
+    digest: str
+    virtual_ms: int
+    operations: int
+    seconds: float = 0.0
+
+
+def request_of_run(request: SimulationRequest, seed: int, available: Collection[str]) -> Request:
+    """The run of a seed. The same seed gives the same run, whatever was simulated before."""
+    exploration = ExplorationRequest(
+        system=request.system, switch=request.switches, hosts=HOSTS, run_seconds=max(5.0, request.run_seconds)
+    )
+    return drawn(exploration, seed, available, Coverage())
+
+
+def available_actions(request: SimulationRequest) -> tuple[str, ...]:
+    """The actions that simulated nodes of this system allow. Raises BadInput for a system that is not simulated."""
+    plan = Plan(name="survey", seed=0, story=[], system=request.system, hosts=HOSTS, switch=request.switches)
+    return tuple(sorted(action for action, reason in unavailable_actions(plan).items() if reason is None))
+
+
+def search(request: SimulationRequest, available: Collection[str]) -> Iterator[Screened]:
+    """The runs of request.seeds seeds, as they are screened, in no fixed order."""
+    assert request.seed is not None, "a resolved request has a seed"
+    at_once = request.at_once or len(os.sched_getaffinity(0))
+    seeds = iter(range(request.seed, request.seed + request.seeds))
+    batches = iter(lambda: tuple(islice(seeds, BATCH)), ())
+    spawning = multiprocessing.get_context("spawn")  # a fork would have this process's threads in an unknown state
+    with ProcessPoolExecutor(at_once, spawning, initializer=_end_with, initargs=(os.getpid(),)) as pool:
+        pending: set[Future[list[Screened]]] = set()
+        try:
+            while True:
+                for batch in islice(batches, 2 * at_once - len(pending)):
+                    pending.add(pool.submit(screen_all, request, batch, tuple(available)))
+                if not pending:
+                    return
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield from future.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def screen_all(request: SimulationRequest, seeds: Collection[int], available: Collection[str]) -> list[Screened]:
+    """Draw, simulate and screen the runs of some seeds."""
+    begun, screened = time.monotonic(), []
+    for seed in seeds:
+        each = screen(plan_of(request_of_run(request, seed, available), {}))
+        screened.append(replace(each, seconds=time.monotonic() - begun))
+    return screened
+
+
+def screen(plan: Plan) -> Screened:
+    """Simulate and screen one run."""
+    outcome = simulate(plan)
+    operations = sum(op.type == "invoke" for op in outcome.history)
+    return Screened(plan.seed, reason_to_store(outcome), outcome.digest, outcome.virtual_ms, operations)
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent ends, however that ends; a terminal's interrupt is the parent's to handle."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if os.getppid() != parent:
+        os._exit(1)

@@ -1,0 +1,151 @@
+"""Simulates many random runs, and stores and checks those that do not pass the screen.
+
+    search = Search(request, store, master, on_event)
+    for directory, verdict in search.runs(): ...
+    search.tally                    # how many runs, why some did not pass, and how long it took
+
+A run that does not pass is simulated again, with all that observers record, and stored and judged like any other; of
+each reason, the first STORED runs. So is a share of the runs that pass, if the request asks for a sample.
+
+Contains the loop. Does not contain the simulation of a run, or the search.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from harness.exploration.explore import begin_run
+from harness.judging.runs import judge_run
+from harness.judging.spark import SparkLater
+from harness.model import Verdict
+from harness.model.plurals import counted
+from harness.model.progress import OnEvent, Phase, phases
+from harness.planning.preflight import preflight
+from harness.recovery.heal import heal_before_a_run
+from harness.running.controller_process import carry_out
+from harness.running.run import new_seed, plan_of, refuse_impossible, resolve_system
+from harness.simulating.request import HOSTS, SimulationRequest
+from harness.simulating.searching import Screened, available_actions, request_of_run, search
+from results.run_verdict import RunVerdict
+from results.store import RunDirectory
+
+STORED: Final = 3
+"""How many runs of one reason are stored and checked."""
+REPORT_SECONDS: Final = 5.0
+
+
+@dataclass(slots=True)
+class Reason:
+    """Why runs did not pass the screen: how many, and the seed of the first of them."""
+
+    runs: int
+    first_seed: int
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was simulated so far. seconds is real time since the first run began, without the time for checks;
+    virtual_seconds is that of all runs together."""
+
+    runs: int = 0
+    seconds: float = 0.0
+    virtual_seconds: float = 0.0
+    operations: int = 0
+    reasons: dict[str, Reason] = field(default_factory=dict)
+
+    def add(self, screened: Screened) -> None:
+        """Count a run."""
+        self.runs += 1
+        self.virtual_seconds += screened.virtual_ms / 1000
+        self.operations += screened.operations
+        if screened.reason is not None:
+            reason = self.reasons.setdefault(screened.reason, Reason(0, screened.seed))
+            reason.runs += 1
+            reason.first_seed = min(reason.first_seed, screened.seed)
+
+    @property
+    def failed(self) -> int:
+        """How many runs did not pass."""
+        return sum(reason.runs for reason in self.reasons.values())
+
+    @property
+    def per_minute(self) -> float:
+        """Runs in a minute."""
+        return 60 * self.runs / self.seconds if self.seconds else 0.0
+
+    def __str__(self) -> str:
+        mean = self.virtual_seconds / self.runs if self.runs else 0
+        found = f", {counted(self.failed, 'run')} to check" if self.failed else ""
+        return f"{counted(self.runs, 'run')} of {mean:.1f} virtual seconds, {self.per_minute:,.0f} a minute{found}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The tally as JSON."""
+        return {
+            "runs": self.runs,
+            "seconds": round(self.seconds, 3),
+            "virtual_seconds": round(self.virtual_seconds, 3),
+            "operations": self.operations,
+            "reasons": {
+                name: {"runs": reason.runs, "first_seed": reason.first_seed} for name, reason in self.reasons.items()
+            },
+        }
+
+
+class Search:
+    """One search over the seeds of a request."""
+
+    def __init__(self, request: SimulationRequest, store: Path, master: str | None, on_event: OnEvent) -> None:
+        """Raises BadInput for a system that is unknown or cannot be simulated."""
+        system, self._versions = asyncio.run(resolve_system(request.system, "", phases(on_event)))
+        seed = new_seed() if request.seed is None else request.seed
+        self.request = request.model_copy(update={"system": system, "seed": seed})
+        self.tally = Tally()
+        self._store, self._spark, self._on_event = store, SparkLater(master), on_event
+        self._available = available_actions(self.request)
+        self._sampled = Random(f"sample {seed}")
+
+    def runs(self) -> Iterator[tuple[RunDirectory, RunVerdict]]:
+        """The runs that were stored, as they are checked. Without keep_going, an invalid one is the last."""
+        preflight(HOSTS)
+        for line in heal_before_a_run(self._store):
+            self._on_event(Phase(line))
+        request = self.request
+        self._on_event(Phase(f"simulating {counted(request.seeds, 'run')} of {request.system}, seed {request.seed}"))
+        checking, begun = 0.0, None
+        reported = time.monotonic()
+        for screened in search(request, self._available):
+            now = time.monotonic()
+            begun = now - screened.seconds if begun is None else begun  # the processes' start takes seconds
+            self.tally.add(screened)
+            self.tally.seconds = now - begun - checking
+            if now - reported >= REPORT_SECONDS:
+                reported = now
+                self._on_event(Phase(str(self.tally)))
+            if not self._is_stored(screened):
+                continue
+            directory, verdict = self._checked(screened)
+            checking += time.monotonic() - now
+            yield directory, verdict
+            if verdict.verdict is Verdict.INVALID and not request.keep_going:
+                return
+
+    def _is_stored(self, screened: Screened) -> bool:
+        if screened.reason is not None:
+            return self.tally.reasons[screened.reason].runs <= STORED
+        return self._sampled.random() < self.request.sample
+
+    def _checked(self, screened: Screened) -> tuple[RunDirectory, RunVerdict]:
+        """Simulate a run again, store it, and judge it."""
+        request = request_of_run(self.request, screened.seed, self._available)
+        plan = plan_of(request, self._versions).model_copy(update={"name": "simulate"})
+        refuse_impossible(plan)
+        directory, plan = begin_run(plan, request, self._store, self._on_event)
+        carry_out(plan, directory, self._on_event)
+        self._on_event(Phase(f"checking {directory.name}", "checks"))
+        return directory, judge_run(directory, self._spark.session())

@@ -1,0 +1,383 @@
+"""A simulated Kafka cluster: nodes.simulation.cluster.SimulatedCluster over a RaftDriver.
+
+    cluster = KafkaCluster(driver, SimulationSpec(seed=7, nodes=3), observe)
+    cluster.start(1)
+    cluster.advance(5_000)
+    cluster.close()
+
+Commands are collected and sent with the next advance, so that an advance is one round trip to the JVM; its reply has
+the status of each node that has changed. What needs an answer at once (status, digest and violations after a command,
+intercept, rule_counts) is a round trip of its own. What nodes report meanwhile is delivered by the next advance.
+
+A driver serves one cluster at a time: the next one ends the one before. A client's request and its answer each take a
+random time within delay_ms, like messages between nodes; node 0 in links is the clients.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kio.serial import entity_reader, entity_writer
+
+from harness.model import BadInput, Observation
+from harness.model.faults.rpc import RpcRule, RuleCount
+from harness.model.hosts import Link
+from harness.model.quorum_states import State
+from nodes.observe.log_lines import VOTED_UNTIL_3_8, parse_text
+from nodes.simulation.cluster import Answer, NodeStatus, Observe, SimulationSpec, Violation
+from nodes.simulation.kafka import controller
+from nodes.simulation.kafka.driver_process import Command, RaftDriver
+from nodes.wire import codec
+
+METADATA_LOG = "__cluster_metadata"
+MS = 1_000_000
+"""Nanoseconds in a millisecond."""
+ADD_RAFT_VOTER, REMOVE_RAFT_VOTER, UPDATE_RAFT_VOTER = 80, 81, 82
+RAFT_REQUESTS = frozenset({codec.DESCRIBE_QUORUM, ADD_RAFT_VOTER, REMOVE_RAFT_VOTER, UPDATE_RAFT_VOTER})
+"""Requests of clients that the Raft client answers itself."""
+NO_OP = codec.build(codec.INCREMENTAL_ALTER_CONFIGS, 1, "request", {"resources": (), "validate_only": False})
+"""The write of a record without content."""
+NEVER_MS = 1 << 62
+_STATES = {state.value: state for state in State} | {VOTED_UNTIL_3_8: State.UNATTACHED}
+
+
+@dataclass(slots=True)
+class _Call:
+    """A client's request that has no answer yet; response is set once the node has read its image."""
+
+    node: int
+    request: Any
+    answer: Answer
+    response: Any = None
+
+
+class KafkaCluster:
+    """nodes.simulation.cluster.SimulatedCluster of a release's Raft client."""
+
+    def __init__(self, driver: RaftDriver, spec: SimulationSpec, observe: Observe, idle_interval_ms: int = 0) -> None:
+        """Nodes with empty disks. idle_interval_ms is how often leaders write a record of their own, 0 for never.
+
+        Raises BadInput for a specification that the release cannot have.
+        """
+        _check(driver, spec)
+        self._driver, self._spec, self._observe = driver, spec, observe
+        self._now_ms = 0
+        self._digest = ""
+        self._violations: list[Violation] = []
+        self._statuses: dict[int, NodeStatus | None] = {}
+        self._running: set[int] = set()
+        self._lost_disks: dict[int, int] = {}
+        self._commands: list[Command] = []
+        self._reports: list[Sequence[Any]] = []
+        self._writes = controller.Writes()
+        self._calls: dict[int, _Call] = {}
+        self._call_count = 0
+        self._idle_interval_ms = idle_interval_ms or NEVER_MS
+        self._idle_ms = self._idle_interval_ms
+        self._send(["open", _as_json(spec)])
+
+    @property
+    def configures(self) -> bool:
+        """The nodes keep the configuration that the cluster was opened with."""
+        return False
+
+    @property
+    def now_ms(self) -> int:
+        """Virtual time since the beginning."""
+        return self._now_ms
+
+    @property
+    def violations(self) -> Sequence[Violation]:
+        """The invariants of driver/Invariants.java that were broken so far."""
+        self._flush()
+        return tuple(self._violations)
+
+    def digest(self) -> str:
+        """A hash of all messages, reports and commands so far."""
+        self._flush()
+        return self._digest
+
+    def advance(self, until_ms: int) -> None:
+        """Let time pass until then, or until a report or an answer was delivered."""
+        if not self._reports:
+            self._write_when_idle()
+            self._send(["advance", min(until_ms, self._idle_ms)])
+        reports, self._reports = self._reports, []
+        for report in reports:
+            self._deliver(*report)
+
+    def status(self, node: int) -> NodeStatus | None:
+        """What a node knows now; None if it does not run or is paused."""
+        self._flush()
+        return self._statuses.get(node)
+
+    def directory_id(self, node: int) -> uuid.UUID:
+        """The id of a node's disk (KIP-853), which AddRaftVoter names; a new disk has another."""
+        return uuid.UUID(int=(((1 << 40) + node) << 64) + (1 << 40) + self._lost_disks.get(node, 0))
+
+    def start(self, node: int) -> None:
+        """Start a node from what is on its disk."""
+        assert node not in self._running, f"node {node} runs"
+        self._running.add(node)
+        self._writes.restart(node)
+        self._commands.append(["start", node])
+
+    def kill(self, node: int) -> None:
+        """End a node at once. Its disk keeps what was written, as after SIGKILL."""
+        self._running.discard(node)
+        self._commands.append(["kill", node])
+
+    def stop(self, node: int) -> None:
+        """Begin a node's graceful shutdown; status is None once it has ended."""
+        self._commands.append(["stop", node])
+
+    def pause(self, node: int) -> None:
+        """Stop a node's execution; messages and timers wait."""
+        self._commands.append(["pause", node])
+
+    def resume(self, node: int) -> None:
+        """Go on with a paused node."""
+        self._commands.append(["resume", node])
+
+    def lose_unsynced(self, node: int) -> None:
+        """Drop what a stopped node wrote and did not sync, as after a power failure."""
+        assert node not in self._running, f"node {node} runs"
+        self._commands.append(["lose_unsynced", node])
+
+    def lose_disk(self, node: int) -> None:
+        """Empty the disk of a stopped node; with dynamic voters it is then an observer with another directory id."""
+        assert node not in self._running, f"node {node} runs"
+        self._lost_disks[node] = self._lost_disks.get(node, 0) + 1
+        self._commands.append(["lose_disk", node])
+
+    def cut(self, links: Iterable[Link]) -> None:
+        """Drop all messages on these directed links, beside those that are cut already."""
+        self._commands.append(["cut", [list(link) for link in links]])
+
+    def restore(self, links: Iterable[Link] | None = None) -> None:
+        """End the cuts of these links, or all."""
+        self._commands.append(["restore", None if links is None else [list(link) for link in links]])
+
+    def intercept(self, rules: Sequence[RpcRule]) -> Mapping[str, RuleCount]:
+        """Replace the rules for messages between nodes; returns the final counters of those that were in place.
+
+        Raises BadInput for rules with the same name, and for roles instead of node numbers.
+        """
+        _check_rules(rules)
+        return _counts(self._send(["intercept", [_rule(rule) for rule in rules]]))
+
+    def rule_counts(self) -> Mapping[str, RuleCount]:
+        """The counters of the rules in place."""
+        return _counts(self._send(["rule_counts"]))
+
+    def call(self, node: int, request: Any, answer: Answer) -> bool:
+        """A client's request to a node, a kio entity; answer gets the response. False if the node does not listen.
+
+        Raises BadInput for a request that a simulated node does not serve.
+        """
+        if node not in self._running:
+            return False
+        number = self._call_count
+        command = self._command(number, node, request)
+        self._call_count += 1
+        self._calls[number] = _Call(node, request, answer)
+        self._commands.append(command)
+        return True
+
+    def configure(self, node: int, switches: Mapping[str, str]) -> None:
+        """Raises BadInput: see configures."""
+        raise BadInput(f"node {node}: a simulation of Kafka cannot change {', '.join(switches)}")
+
+    def log(self, node: int) -> bytes:  # noqa: ARG002
+        """The logs stay in the JVM, which compares them (driver/Invariants.java)."""
+        return b""
+
+    def close(self) -> None:
+        """End the simulation; the driver can serve another."""
+        self._commands.clear()
+        self._calls.clear()
+        self._driver.exchange([["close"]])
+
+    def _write_when_idle(self) -> None:
+        """A leader writes a record without content from time to time, as the QuorumController's NoOpRecord."""
+        if self._now_ms >= self._idle_ms:
+            self._idle_ms = self._now_ms + self._idle_interval_ms
+            for node, status in self._statuses.items():
+                if status is not None and status.state is State.LEADER:
+                    self.call(node, NO_OP, lambda _: None)
+
+    # ------------------------------------------------------------ the driver
+
+    def _command(self, number: int, node: int, request: Any) -> Command:
+        key, version = request.__api_key__, request.__version__
+        if key == codec.INCREMENTAL_ALTER_CONFIGS:
+            return ["write", number, node, self._writes.begin(request)]
+        if key in (codec.DESCRIBE_CONFIGS, codec.API_VERSIONS):
+            return ["read", number, node]
+        if key not in RAFT_REQUESTS or version not in self._driver.versions.get(key, ()):
+            name = codec.api_names().get(key, key)
+            raise BadInput(f"a simulated node of Kafka {self._driver.version}: {name} version {version} is not served")
+        body = io.BytesIO()
+        entity_writer(type(request))(body, request)
+        return ["request", number, node, key, version, base64.b64encode(body.getvalue()).decode()]
+
+    def _flush(self) -> None:
+        if self._commands:
+            self._send()
+
+    def _send(self, *commands: Command) -> Any:
+        """Send the collected commands and these; returns the result of the last."""
+        waiting, self._commands = self._commands, []
+        reply = self._driver.exchange([*waiting, *commands])
+        self._now_ms = reply["now"]
+        self._digest = reply["digest"]
+        for node, row in reply.get("status", {}).items():
+            self._statuses[int(node)] = None if row is None else _status(*row)
+        for report in reply["reports"]:
+            self._receive(report)
+        return reply.get("result")
+
+    def _receive(self, report: Sequence[Any]) -> None:
+        """Take in what changes state here at once; the rest is delivered by advance."""
+        kind, *values = report
+        if kind == "commit":
+            self._writes.apply(*values)
+        elif kind == "arrive":
+            call = self._calls[values[0]]
+            call.response = self._read(call)
+        elif kind == "violation":
+            time_ms, node, invariant, message = values
+            self._violations.append(Violation(invariant, message, time_ms, node))
+        else:
+            if kind in ("exited", "stopped"):
+                self._running.discard(values[1])
+            if kind != "stopped":
+                self._reports.append(report)
+
+    def _read(self, call: _Call) -> Any:
+        if call.request.__api_key__ == codec.API_VERSIONS:
+            return controller.supported_apis(call.request, self._driver.versions)
+        return self._writes.read(call.node, call.request)
+
+    # ------------------------------------------------------------ reports
+
+    def _deliver(self, kind: str, *values: Any) -> None:
+        if kind == "log":
+            self._log(*values)
+        elif kind == "exited":
+            self._exited(*values)
+        else:
+            assert kind == "answer", kind
+            self._answer(*values)
+
+    def _log(self, time_ms: int, node: int, text: str) -> None:
+        event = parse_text(time_ms * MS, text)
+        if event is None:
+            return
+        self._observe(
+            Observation(
+                *(event.wall_ns, node, "log", event.kind, event.state, event.previous, event.epoch),
+                leader=event.leader,
+                voted=event.voted,
+                high_watermark=event.high_watermark,
+                detail=event.detail,
+            )
+        )
+
+    def _exited(self, time_ms: int, node: int, detail: str) -> None:
+        self._observe(Observation(time_ms * MS, node, "process", "exited", detail=detail))
+
+    def _answer(self, number: int, result: str, value: str | None = None) -> None:
+        call = self._calls.pop(number)
+        call.answer(_response(call, result, value))
+
+
+def _response(call: _Call, result: str, value: str | None) -> Any:
+    """The response to a call by the driver's result; None if the connection broke."""
+    if result == "ok":
+        return controller.written(call.request)
+    if result == "not-controller":
+        return controller.not_controller(call.request, None if value is None else int(value))
+    if result == "read":
+        return call.response
+    if result == "response":
+        assert value is not None
+        entity = codec.message_type(call.request.__api_key__, call.request.__version__, "response")
+        response, _ = entity_reader(entity)(base64.b64decode(value), 0)
+        return response
+    assert result == "none", result
+    return None
+
+
+def _status(
+    state: str,
+    epoch: int,
+    leader: int,
+    voted: int,
+    high_watermark: int,
+    log_end_offset: int,
+    has_committed: bool,
+    voters: Mapping[str, int],
+) -> NodeStatus:
+    return NodeStatus(
+        _STATES[state],
+        epoch,
+        None if leader < 0 else leader,
+        None if voted < 0 else voted,
+        high_watermark,
+        log_end_offset,
+        {int(voter): end for voter, end in voters.items()},
+        has_committed,
+    )
+
+
+def _as_json(spec: SimulationSpec) -> Mapping[str, Any]:
+    return {
+        "seed": spec.seed,
+        "nodes": spec.nodes,
+        "voters": spec.voters,
+        "delay": list(spec.delay_ms),
+        "origin": spec.wall_origin_ms,
+        "settings": {str(node): dict(properties) for node, properties in spec.switches.items()},
+    }
+
+
+def _check(driver: RaftDriver, spec: SimulationSpec) -> None:
+    if spec.voters is not None and not driver.version.has_dynamic_quorum:
+        raise BadInput(f"voters: expected none with Kafka {driver.version}, whose voters are static (KIP-853)")
+    if spec.voters is not None and not 0 < spec.voters <= spec.nodes:
+        raise BadInput(f"voters: expected 1 to {spec.nodes}, the number of nodes, found {spec.voters}")
+    for properties in spec.switches.values():
+        for name in properties:
+            if name not in driver.settings:
+                raise BadInput(
+                    f"--switch {name}: a simulation of Kafka {driver.version} has only {', '.join(driver.settings)}"
+                )
+
+
+def _check_rules(rules: Sequence[RpcRule]) -> None:
+    names = [rule.name for rule in rules]
+    if len(set(names)) < len(names):
+        raise BadInput(f"RPC rules: expected unique names, got {', '.join(names)}")
+    for rule in rules:
+        roles = [node for node in (*rule.match.sources, *rule.match.targets) if not isinstance(node, int)]
+        if roles:
+            raise BadInput(f"RPC rule {rule.name!r}: expected node numbers, got {', '.join(roles)}")
+
+
+def _rule(rule: RpcRule) -> Mapping[str, Any]:
+    """A rule as driver/Rules.java reads it. The only partition between nodes is that of the metadata log."""
+    written = rule.to_json()
+    match = dict(written["match"])
+    if match.pop("topic", METADATA_LOG) != METADATA_LOG or match.pop("partition", 0) != 0:
+        match["sources"] = [-1]
+    return {"name": rule.name, **match, **written["action"]}
+
+
+def _counts(found: Mapping[str, Sequence[int]]) -> Mapping[str, RuleCount]:
+    return {name: RuleCount(*counts) for name, counts in found.items()}

@@ -1,0 +1,186 @@
+// The process that Python drives: it reads lines of commands and writes a line of reply to each.
+//
+// A line is a JSON array of commands, each an array of its name and arguments; they are carried out in order. The reply
+// is a JSON object: now, digest, reports (Reports.java), status (of the nodes whose status has changed), result (that
+// of the last command that has one), or error.
+//
+//     [["start",1],["start",2],["advance",5000]]
+//     {"now":1203,"status":{"1":["Leader",1,1,1,-1,0,false,{"1":0,"2":-1}],…},"digest":"…","reports":[["log",…]]}
+//
+// One simulation exists at a time; open replaces it. Commands: open, close, start, kill, stop, pause, resume,
+// lose_unsynced, lose_disk, cut, restore, intercept, rule_counts, write, read, request, advance; and, without a
+// simulation, describe (what this release has), capture (the log lines to report), check (invariants over given facts).
+package org.apache.kafka.raft;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.ApiMessage;
+
+import java.io.BufferedReader;
+import java.io.BufferedWriter;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.OutputStreamWriter;
+import java.io.PrintStream;
+import java.io.PrintWriter;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.List;
+
+public final class Driver {
+    private Simulation simulation;
+
+    private Driver() { }
+
+    public static void main(String[] arguments) throws Exception {
+        SetOrder.fix();
+        PrintStream replies = System.out;
+        System.setOut(System.err);  // nothing else may write between the replies
+        new Driver().serve(
+            new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8)),
+            new PrintWriter(new BufferedWriter(new OutputStreamWriter(replies, StandardCharsets.UTF_8))));
+    }
+
+    private void serve(BufferedReader in, PrintWriter out) throws IOException {
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            ObjectNode reply;
+            try {
+                reply = answer(Reports.JSON.readTree(line));
+            } catch (ConfigException refused) {
+                reply = Reports.JSON.createObjectNode().put("refused", refused.getMessage());
+            } catch (Exception | StackOverflowError error) {
+                reply = Reports.JSON.createObjectNode().put("error", error + " at " + Arrays.toString(error.getStackTrace()));
+            }
+            out.println(reply);
+            out.flush();
+        }
+    }
+
+    private ObjectNode answer(JsonNode commands) {
+        JsonNode result = null;
+        for (JsonNode command : commands) {
+            JsonNode own = carryOut(command.get(0).asText(), command);
+            if (own != null) result = own;
+        }
+        ObjectNode reply = simulation == null ? Reports.JSON.createObjectNode() : simulation.reply();
+        if (result != null) reply.set("result", result);
+        return reply;
+    }
+
+    private JsonNode carryOut(String name, JsonNode command) {
+        switch (name) {
+            case "describe": return describe();
+            case "capture": CapturedLog.capture(texts(command.get(1))); return null;
+            case "check": return check(command.get(1));
+            case "open": close(); simulation = new Simulation(command.get(1)); return null;
+            case "close": close(); return null;
+            case "advance": simulation.advance(command.get(1).asLong()); return null;
+            case "rule_counts": return simulation.network.ruleCounts();
+            default: break;
+        }
+        simulation.reports.digest(command.toString());
+        return changed(name, command);
+    }
+
+    private JsonNode changed(String name, JsonNode command) {
+        int number = command.path(1).asInt();
+        switch (name) {
+            case "start": simulation.node(number).start(); return null;
+            case "kill": simulation.node(number).kill(); return null;
+            case "stop": simulation.node(number).stop(); return null;
+            case "pause": simulation.node(number).pause(); return null;
+            case "resume": simulation.node(number).resume(); return null;
+            case "lose_unsynced": simulation.node(number).loseUnsynced(); return null;
+            case "lose_disk": simulation.node(number).loseDisk(); return null;
+            case "cut": setCut(command.get(1), true); return null;
+            case "restore": setCut(command.get(1), false); return null;
+            case "intercept": return simulation.network.intercept(command.get(1));
+            default: break;
+        }
+        int node = command.get(2).asInt();
+        switch (name) {
+            case "write": simulation.call(number, node, server -> server.write(number, command.get(3).asLong())); break;
+            case "read": simulation.call(number, node, server -> server.read(number)); break;
+            case "request": request(number, node, command); break;
+            default: throw new IllegalArgumentException("unknown command " + name);
+        }
+        return null;
+    }
+
+    private void request(int call, int node, JsonNode command) {
+        short apiKey = (short) command.get(3).asInt();
+        short version = (short) command.get(4).asInt();
+        ByteBuffer bytes = ByteBuffer.wrap(Base64.getDecoder().decode(command.get(5).asText()));
+        ApiMessage data = Network.decoded(apiKey, bytes, true, version);
+        simulation.call(call, node, server -> server.request(call, data, version));
+    }
+
+    private void setCut(JsonNode links, boolean isCut) {
+        if (links.isNull()) simulation.network.restoreAll();
+        for (JsonNode link : links) simulation.network.setCut(link.get(0).asInt(), link.get(1).asInt(), isCut);
+    }
+
+    private void close() {
+        if (simulation != null) simulation.close();
+        simulation = null;
+    }
+
+    private static ObjectNode describe() {
+        ObjectNode described = Reports.JSON.createObjectNode();
+        described.put("has_dynamic_voters", Release.HAS_DYNAMIC_VOTERS);
+        ArrayNode settings = described.putArray("settings");
+        Release.settingNames().forEach(settings::add);
+        ObjectNode versions = described.putObject("versions");
+        for (ApiKeys api : ApiKeys.values())
+            if (api.latestVersion(false) >= api.oldestVersion())
+                versions.putArray(String.valueOf(api.id)).add(api.oldestVersion()).add(api.latestVersion(false));
+        return described;
+    }
+
+    /** The violations in a list of facts, each a method of Invariants and its arguments. */
+    private static ArrayNode check(JsonNode facts) {
+        ArrayNode found = Reports.JSON.createArrayNode();
+        Invariants invariants = new Invariants((node, invariant, message) ->
+            found.addArray().add(node).add(invariant).add(message));
+        for (JsonNode fact : facts) {
+            int node = fact.get(1).asInt();
+            long second = fact.path(2).asLong();
+            int epoch = (int) second;
+            long third = fact.path(3).asLong();
+            long fourth = fact.path(4).asLong();
+            switch (fact.get(0).asText()) {
+                case "leads": invariants.leads(node, epoch); break;
+                case "epoch": invariants.epoch(node, epoch); break;
+                case "vote": invariants.vote(node, epoch, (int) third); break;
+                case "high_watermark": invariants.highWatermark(node, second); break;
+                case "starts": invariants.starts(node); break;
+                case "loses_disk": invariants.losesDisk(node); break;
+                case "appended": invariants.appended(node, second, (int) third, fourth); break;
+                case "committed": invariants.committed(node, epoch, third, fourth); break;
+                case "applied": invariants.applied(node, second, third); break;
+                case "has_committed": invariants.hasCommitted(node, epoch, offset -> offset == third ? fourth : 0); break;
+                case "voters": invariants.voters(node, fact.get(2).asText(), fact.get(3).asText()); break;
+                case "throws": invariants.throwsException(node, fact.get(2).asText()); break;
+                case "spins": invariants.spins(node, fact.get(2).asText()); break;
+                default: throw new IllegalArgumentException("unknown fact " + fact);
+            }
+        }
+        return found;
+    }
+
+    private static List<String> texts(JsonNode list) {
+        List<String> found = new ArrayList<>();
+        list.forEach(each -> found.add(each.asText()));
+        return found;
+    }
+
+    static String text(ByteBuffer bytes) {
+        return Base64.getEncoder().encodeToString(Arrays.copyOf(bytes.array(), bytes.limit()));
+    }
+}

@@ -1,0 +1,100 @@
+// What happened since the last reply, in order, as JSON: the driver sends it to Python with the next reply.
+//
+//     ["log", time, node, text]          a line of the node's log: a transition or a note
+//     ["commit", node, first, last]      the node's state machine applied these values, in order
+//     ["arrive", call]                   a client's read is about to be answered from what the node applied so far
+//     ["answer", call, result, …]        the end of a client's call
+//     ["exited", time, node, detail]     the client threw an exception that ends the node's process
+//     ["stopped", time, node]            the node's graceful shutdown is complete
+//     ["violation", time, node, invariant, message]
+//
+// Everything that is reported, and every message, is part of the digest.
+package org.apache.kafka.raft;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+
+final class Reports {
+    static final ObjectMapper JSON = new ObjectMapper();
+    private static final long PRIME = 1099511628211L;
+
+    private ArrayNode rows = JSON.createArrayNode();
+    private ArrayNode lastCommit;
+    private long hash = 1469598103934665603L;
+    // Whether something was reported that a caller of advance waits for.
+    boolean wakes;
+
+    void digest(long value) {
+        hash = (hash ^ value) * PRIME;
+        hash ^= hash >>> 29;
+    }
+
+    void digest(String text) {
+        digest(text.hashCode() * 31L + text.length());
+    }
+
+    String digest() {
+        return "0".repeat(Long.numberOfLeadingZeros(hash | 1) / 4) + Long.toHexString(hash);
+    }
+
+    void log(long nowMs, int node, String text) {
+        wakes = true;
+        digest(nowMs);
+        digest(text);
+        add("log").add(nowMs).add(node).add(text);
+    }
+
+    void commit(int node, long value) {
+        digest(node * 31L + value);
+        if (lastCommit != null && lastCommit.get(1).intValue() == node && lastCommit.get(3).longValue() + 1 == value) {
+            lastCommit.set(3, value);
+            return;
+        }
+        ArrayNode row = add("commit").add(node).add(value).add(value);
+        lastCommit = row;
+    }
+
+    void arrive(long call) {
+        digest(call);
+        add("arrive").add(call);
+    }
+
+    /** The end of a call; the caller may add what belongs to the result. */
+    ArrayNode answer(long call, String result) {
+        wakes = true;
+        digest(call);
+        digest(result);
+        return add("answer").add(call).add(result);
+    }
+
+    void exited(long nowMs, int node, String detail) {
+        wakes = true;
+        digest(detail);
+        add("exited").add(nowMs).add(node).add(detail);
+    }
+
+    void stopped(long nowMs, int node) {
+        wakes = true;
+        digest(nowMs);
+        add("stopped").add(nowMs).add(node);
+    }
+
+    void violation(long nowMs, int node, String invariant, String message) {
+        digest(message);
+        add("violation").add(nowMs).add(node).add(invariant).add(message);
+    }
+
+    /** What was reported since the last call. */
+    ArrayNode take() {
+        ArrayNode taken = rows;
+        rows = JSON.createArrayNode();
+        lastCommit = null;
+        wakes = false;
+        return taken;
+    }
+
+    private ArrayNode add(String kind) {
+        lastCommit = null;
+        return rows.addArray().add(kind);
+    }
+}

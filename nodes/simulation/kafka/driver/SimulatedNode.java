@@ -1,0 +1,431 @@
+// A node: Kafka's unmodified Raft client of a release, on a log and a quorum state in memory, with virtual time, and a
+// small state machine in the place of the QuorumController.
+//
+// The client's poll is called until it waits for time or a message; its timeout becomes an event. The disk (log and
+// quorum state) outlives the node's incarnations. MockLog and MockQuorumStateStore are those of the release's own tests.
+//
+// The state machine answers as QuorumController does: a write is appended by the active controller and answered when it
+// is committed; other nodes refuse it and name the active one; a controller that loses its leadership fails the writes
+// that wait without a name, because they may still be committed.
+package org.apache.kafka.raft;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.protocol.ApiMessage;
+import org.apache.kafka.raft.errors.BufferAllocationException;
+import org.apache.kafka.raft.errors.NotLeaderException;
+
+import java.net.InetSocketAddress;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.function.Consumer;
+import java.util.stream.Collectors;
+
+final class SimulatedNode {
+    private static final String CLUSTER_ID = "c3BsaXRicmFpbi1zaW11bA";
+    private static final Uuid TOPIC_ID = new Uuid(0, 1);
+    private static final int FETCH_WAIT_MS_MAX = 500;
+    private static final int SHUTDOWN_TIMEOUT_MS = 5000;
+    // So many polls without a wait, while nothing changes, are a loop; time then passes in these steps.
+    private static final int SPIN_POLLS = 50;
+    private static final int SPIN_STEP_MS = 10;
+
+    // So many callers are named with an exception.
+    private static final int FRAMES = 4;
+
+    final int id;
+    private final Simulation simulation;
+    private final Map<Integer, InetSocketAddress> staticVoters;
+    private final Object config;
+    private final int requestTimeoutMs;
+    private final NodeEnvironment environment;
+    private final LogMirror mirror = new LogMirror();
+
+    // The disk.
+    private MockLog log;
+    private QuorumStateStore store;
+    private Object formattedVoters;
+    private int diskGeneration;
+
+    // The running process; client is null while there is none.
+    private KafkaRaftClient<Long> client;
+    private Metrics metrics;
+    private NodeEnvironment.Queue queue;
+    private final List<RaftRequest.Outbound> outbox = new ArrayList<>();
+    private int incarnation;
+    private boolean isPaused;
+    private final ArrayDeque<Runnable> waiting = new ArrayDeque<>();
+    private long timerNumber;
+    private EpochState observedState;
+    private long highWatermark;
+    private int correlation;
+
+    // The state machine.
+    private int activeEpoch = -1;
+    private int knownLeader = -1;
+    private final Map<Long, Long> pendingWrites = new LinkedHashMap<>();
+    private final Set<Long> openCalls = new LinkedHashSet<>();
+
+    private boolean isStatusDue;
+    private ArrayNode lastStatus;
+
+    SimulatedNode(Simulation simulation, int id, Map<String, String> properties) {
+        this.simulation = simulation;
+        this.id = id;
+        environment = new NodeEnvironment(simulation, this, outbox::add);
+        staticVoters = staticVoters(simulation);
+        config = Release.config(properties, staticVoters);
+        requestTimeoutMs = Release.requestTimeoutMs(config);
+        format();
+    }
+
+    private static Map<Integer, InetSocketAddress> staticVoters(Simulation simulation) {
+        Map<Integer, InetSocketAddress> voters = new TreeMap<>();
+        for (int voter = 1; voter <= simulation.voterCount && !simulation.isDynamic; voter++)
+            voters.put(voter, Release.address(voter));
+        return voters;
+    }
+
+    /** Create an empty disk; the first voters of a quorum with dynamic voters have its first snapshot. */
+    private void format() {
+        log = new MockLog(new TopicPartition("__cluster_metadata", 0), TOPIC_ID, new CapturedLog(id, text -> { }));
+        store = new MockQuorumStateStore();
+        formattedVoters = null;
+        if (!simulation.isDynamic || id > simulation.voterCount || diskGeneration > 0) return;
+        Map<Integer, Uuid> directories = new TreeMap<>();
+        for (int voter = 1; voter <= simulation.voterCount; voter++) directories.put(voter, directory(voter, 0));
+        formattedVoters = VoterSets.SUPPORT.format(log, environment, NodeEnvironment.SERDE, directories);
+    }
+
+    /** The id of a node's disk; nodes.simulation.kafka.cluster has the same rule. */
+    private static Uuid directory(int node, int generation) {
+        return new Uuid((1L << 40) + node, (1L << 40) + generation);
+    }
+
+    int requestTimeoutMs() {
+        return requestTimeoutMs;
+    }
+
+    int incarnation() {
+        return incarnation;
+    }
+
+    boolean isUp() {
+        return client != null;
+    }
+
+    // ---------------------------------------------------------------- processes and disks
+
+    void start() {
+        incarnation++;
+        isPaused = false;
+        isStatusDue = true;
+        observedState = null;
+        highWatermark = -1;
+        activeEpoch = -1;
+        knownLeader = -1;
+        simulation.invariants.starts(id);
+        log.flush(true);  // after a kill the page cache still has what was written
+        log.reopen();
+        queue = new NodeEnvironment.Queue();
+        metrics = new Metrics(environment);
+        CapturedLog lines = new CapturedLog(id, text -> simulation.reports.log(simulation.nowMs(), id, text));
+        List<InetSocketAddress> bootstrap = new ArrayList<>();
+        for (int node = 1; node <= simulation.nodeCount && simulation.isDynamic; node++) bootstrap.add(Release.address(node));
+        Random random = new Random(simulation.seed * 1_000_003L + id * 1_009L + incarnation);
+        try {
+            client = Release.client(Release.id(id), directory(id, diskGeneration), NodeEnvironment.SERDE,
+                environment.channel(), queue, log, NodeEnvironment.POOL, environment, environment.expirations(),
+                FETCH_WAIT_MS_MAX, true, CLUSTER_ID, bootstrap, Release.endpoints(id),
+                Release.supportedKRaftVersions(), lines, random, config, store, metrics);
+            Release.initialize(client, staticVoters, store, metrics, Release.noMetrics());
+            client.register(environment.listener());
+        } catch (RuntimeException error) {
+            exit(error);
+            return;
+        }
+        drain();
+    }
+
+    void kill() {
+        if (isUp()) end();
+    }
+
+    /** Begin a graceful shutdown, as KafkaRaftManager does. */
+    void stop() {
+        run(() -> client.shutdown(SHUTDOWN_TIMEOUT_MS));
+    }
+
+    void pause() {
+        isPaused = isUp();
+        isStatusDue = true;
+    }
+
+    void resume() {
+        if (!isPaused) return;
+        isPaused = false;
+        isStatusDue = true;
+        List<Runnable> actions = new ArrayList<>(waiting);
+        waiting.clear();
+        actions.forEach(Runnable::run);
+        drain();
+    }
+
+    void loseUnsynced() {
+        log.reopen();
+        mirror.update(id, log, simulation.invariants);
+    }
+
+    void loseDisk() {
+        diskGeneration++;
+        format();
+        mirror.update(id, log, simulation.invariants);
+        simulation.invariants.losesDisk(id);
+    }
+
+    private void exit(Throwable error) {
+        String detail = error + " in " + Arrays.stream(error.getStackTrace()).limit(FRAMES)
+            .map(frame -> frame.getFileName() + ":" + frame.getLineNumber()).collect(Collectors.joining(" < "));
+        end();
+        simulation.reports.exited(simulation.nowMs(), id, detail);
+        simulation.invariants.throwsException(id, detail);
+    }
+
+    /** The process is gone; its connections break. */
+    private void end() {
+        client = null;
+        incarnation++;
+        isPaused = false;
+        isStatusDue = true;
+        waiting.clear();
+        outbox.clear();
+        pendingWrites.clear();
+        simulation.network.ended(id);
+        for (long call : List.copyOf(openCalls)) answer(call, "none", null);
+        if (metrics != null) metrics.close();
+        metrics = null;
+    }
+
+    void close() {
+        if (metrics != null) metrics.close();
+        client = null;
+    }
+
+    // ---------------------------------------------------------------- execution
+
+    /** Let the node execute an action and what follows from it; a paused node executes it when it goes on. */
+    void run(Runnable action) {
+        if (!isUp()) return;
+        if (isPaused) {
+            waiting.add(action);
+            return;
+        }
+        action.run();
+        drain();
+    }
+
+    /** As run, at a time, unless the process has ended by then. */
+    void runAt(long timeMs, Runnable action) {
+        int expected = incarnation;
+        simulation.at(timeMs, () -> {
+            if (incarnation == expected) run(action);
+        });
+    }
+
+    /** A request of a peer or a client; respond gets the response. */
+    void receive(ApiMessage data, Consumer<ApiMessage> respond) {
+        receive(data, Network.stableVersion(data.apiKey()), respond);
+    }
+
+    private void receive(ApiMessage data, short version, Consumer<ApiMessage> respond) {
+        var request = Release.inboundRequest(++correlation, version, data, environment.milliseconds());
+        request.completion.whenComplete((response, error) -> {
+            if (response != null) respond.accept(response.data());
+        });
+        client.handle(request);
+    }
+
+    private void drain() {
+        int polls = 0;
+        while (isUp()) {
+            try {
+                client.poll();
+            } catch (RuntimeException error) {
+                exit(error);
+                return;
+            }
+            boolean hasProgressed = !outbox.isEmpty() || queue.hasProgressed();
+            sendAll();
+            observe();
+            if (!client.isRunning()) {
+                client.close();
+                end();
+                simulation.reports.stopped(simulation.nowMs(), id);
+                return;
+            }
+            if (queue.isIdle() && queue.timeoutMs() > 0) break;
+            polls = hasProgressed ? 0 : polls + 1;
+            if (polls < SPIN_POLLS) continue;
+            simulation.invariants.spins(id, observedState.name());
+            wakeAfter(SPIN_STEP_MS);
+            return;
+        }
+        if (isUp()) wakeAfter(queue.timeoutMs());
+    }
+
+    private void wakeAfter(long delayMs) {
+        if (delayMs > Integer.MAX_VALUE) return;
+        long number = ++timerNumber;
+        runAtTimer(simulation.nowMs() + delayMs, number);
+    }
+
+    private void runAtTimer(long timeMs, long number) {
+        int expected = incarnation;
+        simulation.at(timeMs, () -> {
+            if (incarnation == expected && timerNumber == number) run(() -> { });
+        });
+    }
+
+    private void sendAll() {
+        if (outbox.isEmpty()) return;
+        List<RaftRequest.Outbound> requests = List.copyOf(outbox);
+        outbox.clear();
+        for (RaftRequest.Outbound request : requests)
+            simulation.network.send(this, Release.destination(request), request.correlationId(), request.data(),
+                data -> request.completion.complete(Release.inbound(request, data)));
+    }
+
+    // ---------------------------------------------------------------- the state machine
+
+    void commit(long offset, long value) {
+        simulation.invariants.applied(id, offset, value);
+        simulation.reports.commit(id, value);
+        Long call = pendingWrites.remove(value);
+        if (call != null) answer(call, "ok", null);
+    }
+
+    void leaderChanged(int leader, int epoch) {
+        knownLeader = leader;
+        if (leader == id) activeEpoch = epoch;
+        else renounce();
+    }
+
+    private void renounce() {
+        activeEpoch = -1;
+        List<Long> calls = List.copyOf(pendingWrites.values());
+        pendingWrites.clear();
+        for (long call : calls) answer(call, "not-controller", null);
+    }
+
+    void serve(long call, Consumer<SimulatedNode> request) {
+        openCalls.add(call);
+        run(() -> request.accept(this));
+    }
+
+    void write(long call, long value) {
+        if (activeEpoch < 0) {
+            answer(call, "not-controller", knownLeader < 0 || knownLeader == id ? null : String.valueOf(knownLeader));
+            return;
+        }
+        pendingWrites.put(value, call);
+        try {
+            Release.append(client, activeEpoch, value);
+        } catch (NotLeaderException | BufferAllocationException refused) {
+            renounce();
+        }
+    }
+
+    void read(long call) {
+        simulation.reports.arrive(call);
+        answer(call, "read", null);
+    }
+
+    void request(long call, ApiMessage data, short version) {
+        receive(data, version, response -> answer(call, "response", Driver.text(Network.encoded(response, version))));
+    }
+
+    private void answer(long call, String result, String value) {
+        if (openCalls.remove(call)) simulation.answer(call, id, result, value);
+    }
+
+    // ---------------------------------------------------------------- what is seen from outside
+
+    private void observe() {
+        isStatusDue = true;
+        Invariants invariants = simulation.invariants;
+        boolean isChanged = mirror.update(id, log, invariants);
+        QuorumState quorum = client.quorum();
+        EpochState state = Release.state(quorum);
+        if (state != observedState) observeState(state);
+        long offset = client.highWatermark().orElse(-1);
+        if (offset != highWatermark) {
+            if (offset >= 0) {
+                invariants.highWatermark(id, offset);
+                mirror.commit(id, state.epoch(), Math.max(highWatermark, 0), offset, invariants);
+            }
+            highWatermark = offset < 0 ? highWatermark : offset;
+        }
+        if (isChanged && simulation.isDynamic) observeVoters();
+    }
+
+    private void observeState(EpochState state) {
+        observedState = state;
+        Invariants invariants = simulation.invariants;
+        invariants.epoch(id, state.epoch());
+        invariants.vote(id, state.epoch(), Release.voted(state));
+        if (state instanceof LeaderState<?>) {
+            invariants.leads(id, state.epoch());
+            invariants.hasCommitted(id, state.epoch(), mirror::hashAt);
+        }
+    }
+
+    private void observeVoters() {
+        Object read = mirror.voters();
+        if (read == null) read = formattedVoters;
+        Object held = VoterSets.SUPPORT.held(client);
+        if (read == null || held.equals(read)) return;
+        String heldIds = VoterSets.SUPPORT.ids(held).toString();
+        String readIds = VoterSets.SUPPORT.ids(read).toString();
+        boolean isSame = heldIds.equals(readIds);
+        simulation.invariants.voters(id, isSame ? held.toString() : heldIds, isSame ? read.toString() : readIds);
+    }
+
+    /** Put the status if it has changed since the last call; null in its place if the node does not execute. */
+    void putChangedStatus(ObjectNode statuses) {
+        if (!isStatusDue) return;
+        isStatusDue = false;
+        ArrayNode status = isUp() && !isPaused ? status() : null;
+        if (status == null ? lastStatus == null : status.equals(lastStatus)) return;
+        lastStatus = status;
+        statuses.set(String.valueOf(id), status);
+    }
+
+    private ArrayNode status() {
+        EpochState state = Release.state(client.quorum());
+        long offset = client.highWatermark().orElse(-1);
+        ArrayNode row = Reports.JSON.createArrayNode();
+        row.add(state.name()).add(state.epoch()).add(client.quorum().leaderId().orElse(-1)).add(Release.voted(state));
+        row.add(offset).add(client.logEndOffset());
+        LeaderState<?> leader = state instanceof LeaderState<?> leading ? leading : null;
+        row.add(leader != null && offset > leader.epochStartOffset());
+        ObjectNode voters = row.addObject();
+        if (leader != null) Release.endOffsets(leader).forEach((voter, end) -> voters.put(String.valueOf(voter), end));
+        else for (int voter : voterIds()) voters.put(String.valueOf(voter), voter == id ? client.logEndOffset() : -1);
+        return row;
+    }
+
+    private Iterable<Integer> voterIds() {
+        return simulation.isDynamic ? VoterSets.SUPPORT.ids(VoterSets.SUPPORT.held(client)) : staticVoters.keySet();
+    }
+}

@@ -1,0 +1,124 @@
+// One simulated run: virtual time, its events, the nodes and the network between them, in one thread.
+//
+// Events happen in the order of their times, and of their creation at the same time. Time passes in advance only.
+package org.apache.kafka.raft;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+
+import java.util.HashMap;
+import java.util.Map;
+import java.util.PriorityQueue;
+
+final class Simulation {
+    private record Event(long atMs, long number, Runnable action) implements Comparable<Event> {
+        @Override
+        public int compareTo(Event other) {
+            return atMs != other.atMs ? Long.compare(atMs, other.atMs) : Long.compare(number, other.number);
+        }
+    }
+
+    final Reports reports = new Reports();
+    final Invariants invariants = new Invariants((node, invariant, message) ->
+        this.reports.violation(this.nowMs, node, invariant, message));
+    final Network network;
+    final long seed;
+    final long originMs;
+    final int nodeCount;
+    // The first voters are 1 to voterCount; all nodes, if voters are static.
+    final int voterCount;
+    final boolean isDynamic;
+    private final SimulatedNode[] nodes;
+    private final PriorityQueue<Event> events = new PriorityQueue<>();
+    private long nowMs;
+    private long eventCount;
+
+    Simulation(JsonNode spec) {
+        Release.restartRecordNumbers();
+        seed = spec.get("seed").asLong();
+        originMs = spec.get("origin").asLong();
+        nodeCount = spec.get("nodes").asInt();
+        isDynamic = spec.hasNonNull("voters");
+        voterCount = isDynamic ? spec.get("voters").asInt() : nodeCount;
+        JsonNode delay = spec.get("delay");
+        network = new Network(this, seed, nodeCount, delay.get(0).asInt(), delay.get(1).asInt());
+        nodes = new SimulatedNode[nodeCount + 1];
+        for (int id = 1; id <= nodeCount; id++) {
+            Map<String, String> properties = new HashMap<>();
+            spec.path("settings").path(String.valueOf(id)).fields()
+                .forEachRemaining(each -> properties.put(each.getKey(), each.getValue().asText()));
+            nodes[id] = new SimulatedNode(this, id, properties);
+        }
+    }
+
+    long nowMs() {
+        return nowMs;
+    }
+
+    /** The node with this id; null if there is none. */
+    SimulatedNode node(int id) {
+        return id >= 1 && id < nodes.length ? nodes[id] : null;
+    }
+
+    void at(long timeMs, Runnable action) {
+        events.add(new Event(timeMs, eventCount++, action));
+    }
+
+    /** Let time pass until then, or until something was reported that the caller waits for. */
+    void advance(long untilMs) {
+        while (!reports.wakes) {
+            Event next = events.peek();
+            if (next == null || next.atMs > untilMs) {
+                nowMs = Math.max(nowMs, untilMs);
+                return;
+            }
+            events.poll();
+            nowMs = next.atMs;
+            next.action.run();
+        }
+    }
+
+    // ---------------------------------------------------------------- clients
+
+    /** A client's call: a request and, later, an answer, each with a delay of its own. */
+    void call(long call, int node, java.util.function.Consumer<SimulatedNode> serve) {
+        reports.digest(call * 64 + node);
+        if (network.isCut(Network.CLIENTS, node)) return;
+        at(nowMs + network.delayMs(), () -> {
+            SimulatedNode server = nodes[node];
+            if (server.isUp()) server.serve(call, serve);
+            else reports.answer(call, "none");
+        });
+    }
+
+    /** Send the answer of a call; result and value as in Reports. */
+    void answer(long call, int node, String result, String value) {
+        if (network.isCut(node, Network.CLIENTS)) return;
+        at(nowMs + network.delayMs(), () -> {
+            var row = reports.answer(call, result);
+            if (value != null) {
+                row.add(value);
+                reports.digest(value);
+            }
+        });
+    }
+
+    // ---------------------------------------------------------------- replies
+
+    /** What Python is told after each line of commands. */
+    ObjectNode reply() {
+        ObjectNode reply = Reports.JSON.createObjectNode();
+        reply.put("now", nowMs);
+        ObjectNode statuses = Reports.JSON.createObjectNode();
+        for (int id = 1; id <= nodeCount; id++) nodes[id].putChangedStatus(statuses);
+        if (!statuses.isEmpty()) reply.set("status", statuses);
+        reply.put("digest", reports.digest());
+        reply.set("reports", reports.take());
+        return reply;
+    }
+
+    void close() {
+        for (int id = 1; id <= nodeCount; id++) nodes[id].close();
+        events.clear();
+    }
+}

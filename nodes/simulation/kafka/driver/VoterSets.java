@@ -1,0 +1,32 @@
+// Voter sets that the log names (KIP-853), which releases up to 3.8 do not have. DynamicVoters implements them; it is
+// compiled with later releases only.
+package org.apache.kafka.raft;
+
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.server.common.serialization.RecordSerde;
+
+import java.nio.ByteBuffer;
+import java.util.Collection;
+import java.util.Map;
+
+interface VoterSets {
+    /** The implementation; null for releases without it. */
+    VoterSets SUPPORT = load();
+
+    /** Write the snapshot of a new quorum with these voters, as kafka-storage format --initial-controllers does. */
+    Object format(MockLog log, Time time, RecordSerde<Long> serde, Map<Integer, Uuid> voters);
+
+    /** The voter set that a client uses. */
+    Object held(KafkaRaftClient<?> client);
+
+    /** The voter set in the value of a VotersRecord. */
+    Object read(ByteBuffer value);
+
+    Collection<Integer> ids(Object voters);
+
+    private static VoterSets load() {
+        Class<?> type = Release.HAS_DYNAMIC_VOTERS ? Release.find("org.apache.kafka.raft.DynamicVoters") : null;
+        return type == null ? null : (VoterSets) Release.create(type, null);
+    }
+}

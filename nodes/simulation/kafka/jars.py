@@ -1,0 +1,139 @@
+"""The jars of a Kafka release that its Raft client needs, and the driver compiled against them; both are cached.
+
+    release = await RaftLibrary.default().resolve("4.3.1")     # RaftRelease(version=…, jars=…)
+    classes = release.compiled()                               # the driver's classes, compiled once per source
+
+The jars with the classifier `test` have the log and the quorum state in memory of Kafka's own tests. Releases from 3.7
+on are supported. Everything is written into a temporary directory and renamed, so two processes may do it at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.model import BadInput, EnvironmentFailure
+from nodes.kafka.artifacts import GROUP, Library
+from nodes.kafka.maven import ArtifactMissing, Coordinate, Maven
+from nodes.kafka.versions import KafkaVersion
+
+ARTIFACTS = ("kafka-raft", "kafka-server-common", "kafka-clients")
+OLDEST = KafkaVersion(3, 7, 0)
+SOURCES = Path(__file__).parent / "driver"
+DYNAMIC_SOURCES = SOURCES / "dynamic"
+JDK_PACKAGE = "openjdk-17-jdk-headless"
+COMPILE_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class RaftRelease:
+    """The jars of one release on this machine, beside which the driver's classes are cached."""
+
+    version: KafkaVersion
+    jars: Path
+
+    @property
+    def class_path(self) -> str:
+        """The release's jars as an element of a class path."""
+        return str(self.jars / "*")
+
+    def sources(self) -> Sequence[Path]:
+        """The driver's sources for this release."""
+        dynamic = sorted(DYNAMIC_SOURCES.glob("*.java")) if self.version.has_dynamic_quorum else []
+        return [*sorted(SOURCES.glob("*.java")), *dynamic]
+
+    def compiled(self) -> Path:
+        """The directory of the driver's classes; compiles them if they are not in the cache.
+
+        Raises EnvironmentFailure if there is no compiler, or if the driver does not fit the release.
+        """
+        sources = self.sources()
+        content = b"".join(source.read_bytes() for source in sources)
+        final = self.jars.parent / f"classes-{hashlib.sha256(content).hexdigest()[:16]}"
+        if final.exists():
+            return final
+        with tempfile.TemporaryDirectory(prefix=".classes-", dir=self.jars.parent) as directory:
+            partial = Path(directory, "classes")
+            partial.mkdir()
+            self._compile(sources, partial)
+            _publish(partial, final)
+        return final
+
+    def _compile(self, sources: Sequence[Path], target: Path) -> None:
+        argv = ["javac", "-nowarn", "-proc:none", "-d", str(target), "-cp", self.class_path, *map(str, sources)]
+        try:
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False)
+        except FileNotFoundError as error:
+            raise EnvironmentFailure(
+                f"simulating Kafka: javac is not installed; as root: apt-get install -y {JDK_PACKAGE}"
+            ) from error
+        except subprocess.TimeoutExpired as error:
+            raise EnvironmentFailure(f"simulating Kafka: javac did not finish within {COMPILE_SECONDS} s") from error
+        if done.returncode:
+            reason = next((line for line in done.stderr.splitlines() if ": error: " in line), "no reason given")
+            raise EnvironmentFailure(
+                f"simulating Kafka {self.version}: the driver does not compile with this release: {reason}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class RaftLibrary:
+    """The releases in a cache directory."""
+
+    cache: Path
+    report: Callable[[str], None] = lambda _line: None
+
+    @staticmethod
+    def default(report: Callable[[str], None] = lambda _line: None) -> RaftLibrary:
+        """The library in the same cache as Kafka's servers."""
+        return RaftLibrary(Library.default().cache.parent / "raft", report)
+
+    async def resolve(self, requested: str) -> RaftRelease:
+        """The release for a version as nodes.kafka.artifacts.Library takes it: 4.3.1, 4.3, newest.
+
+        Raises BadInput for a version that is not published or not supported, EnvironmentFailure if it cannot be
+        fetched.
+        """
+        if re.fullmatch(r"\d+\.\d+\.\d+", requested):
+            version = KafkaVersion.parse(requested)
+        else:
+            version = (await Library(self.cache.parent / "kafka", self.report).resolve(requested)).version
+        if version < OLDEST:
+            raise BadInput(f"Kafka version {requested!r}: expected {OLDEST} or later for a simulation")
+        final = self.cache / str(version) / "libs"
+        if not final.exists():
+            await self._fetch(version, final)
+        return RaftRelease(version, final)
+
+    async def _fetch(self, version: KafkaVersion, final: Path) -> None:
+        self.report(f"fetching the Raft client of Kafka {version}")
+        final.parent.mkdir(parents=True, exist_ok=True)
+        roots = [
+            Coordinate(GROUP, artifact, str(version), classifier=classifier)
+            for artifact in ARTIFACTS
+            for classifier in ("", "test")
+        ]
+        partial = final.parent / f".libs.{os.getpid()}"
+        try:
+            await Maven(self.cache.parent / "maven").copy_jars(roots, partial)
+            _publish(partial, final)
+        except ArtifactMissing as error:
+            raise BadInput(f"Kafka version {str(version)!r}: expected a published release; {error}") from error
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+def _publish(partial: Path, final: Path) -> None:
+    """Rename a complete directory, unless another process has already done so."""
+    try:
+        partial.rename(final)
+    except OSError:
+        if not final.exists():
+            raise

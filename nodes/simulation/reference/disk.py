@@ -1,0 +1,66 @@
+"""A node's disk in memory, which knows what was synced: what nodes.reference.disk keeps in files.
+
+Contains the log's content and the election state. Does not contain which faults a disk has when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nodes.reference.core.events import Election, Stored
+from nodes.reference.core.settings import NodeSettings
+from nodes.reference.disk import bytes_to_keep
+
+
+class SimulatedDisk:
+    """One node's disk. Everything is synced before a call returns, but for the mutants that forget that."""
+
+    def __init__(self, settings: NodeSettings) -> None:
+        self._settings = settings
+        self._log = bytearray()
+        self._synced_bytes = 0
+        self._election = self._synced_election = Election()
+
+    def load(self, settings: NodeSettings) -> Stored:
+        """What a node with these settings starts with; a torn tail of the log is truncated first."""
+        self._settings = settings
+        data = bytes(self._log)
+        kept = bytes_to_keep(data, settings)
+        if kept < len(data) and not settings.has("torn-tail-kept"):
+            self.truncate(kept)
+        return Stored(self._election, data[:kept])
+
+    @property
+    def log(self) -> bytes:
+        """The content of the log."""
+        return bytes(self._log)
+
+    def append(self, data: bytes) -> None:
+        """Append batches to the log."""
+        self._log += data
+        if not self._settings.has("log-not-synced"):
+            self._synced_bytes = len(self._log)
+
+    def truncate(self, end_bytes: int) -> None:
+        """Truncate the log."""
+        del self._log[end_bytes:]
+        self._synced_bytes = min(len(self._log), self._synced_bytes)
+
+    def persist(self, election: Election) -> None:
+        """Replace the election state."""
+        self._election = election
+        if not self._settings.has("quorum-state-not-synced"):
+            self._synced_election = election
+
+    def lose_unsynced(self, draw: Callable[[int], int]) -> None:
+        """A power failure: of what was not synced, draw(n) of n bytes are left, which tears a batch."""
+        unsynced = len(self._log) - self._synced_bytes
+        self.truncate(self._synced_bytes + (draw(unsynced + 1) if unsynced else 0))
+        self._synced_bytes = len(self._log)
+        self._election = self._synced_election
+
+    def erase(self) -> None:
+        """An empty disk in place of this one."""
+        self._log.clear()
+        self._synced_bytes = 0
+        self._election = self._synced_election = Election()

@@ -1,0 +1,96 @@
+"""The screen of simulated runs: what it reports, and that it reports no history that is linearizable."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from checkers.kernels.steps import READ_OF, WRITE_OF
+from checkers.twins.registers import Operation, linearizable
+from harness.model import Observation, Op
+from harness.model.nemesis_ops import AWAIT
+from harness.simulating.screening import reason_to_store, stale_reads
+from nodes.simulation.cluster import Violation
+from tests.support.checks.small_histories import history, nemesis_op, random_register, read, write
+
+HISTORIES = 2_000
+
+
+def outcome(**values: Any) -> Any:
+    return SimpleNamespace(**{"violations": (), "observations": (), "history": (), **values})
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({}, None),
+        ({"violations": (Violation("vote-once", "two votes", 5, 1),)}, "vote-once"),
+        ({"observations": [Observation(1, 2, "process", "exited")]}, "server-exited"),
+        ({"observations": [Observation(1, 2, "process", "stopped")]}, None),
+        ({"history": [Op("info", AWAIT, -1, error="not so")]}, "no-recovery"),
+        ({"history": history(*read(0, 7))}, "stale-read of x"),
+    ],
+)
+def test_reason_to_store_a_run(values: dict[str, Any], reason: str | None) -> None:
+    assert reason_to_store(outcome(**values)) == reason
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([write(0, 1), read(1, 1)], []),
+        ([write(0, 1), read(1, None)], ["stale-read of x"]),
+        ([write(0, 1), write(0, 2), read(1, 1)], ["stale-read of x"]),
+        ([write(0, 1), read(1, 1), read(1, None)], ["stale-read of x"]),
+        ([read(1, 1), write(0, 1)], ["stale-read of x"]),
+        ([nemesis_op("kill"), write(0, 1), read(1, None, "y")], []),
+        ([write(0, 1), read(1, None), read(2, None, "y"), write(0, 2, "y")], ["stale-read of x"]),
+    ],
+)
+def test_sequential_histories(rows: Sequence[tuple[Op, Op]], expected: list[str]) -> None:
+    assert list(stale_reads(history(*(op for pair in rows for op in pair)))) == expected
+
+
+def test_write_that_was_not_acknowledged_may_take_effect_late_or_never() -> None:
+    begin = Op("invoke", "write", 0, "x", 1)
+    later = [*read(1, None), *read(1, 1), *read(1, 1)]
+    assert list(stale_reads(history(begin, begin.info("timed out"), *later))) == []
+    assert list(stale_reads(history(begin, begin.info("timed out"), *later, *read(1, None)))) == ["stale-read of x"]
+
+
+def test_screen_agrees_with_the_definition_on_random_histories() -> None:
+    """It reports only what is not linearizable, and nearly all of that."""
+    reported = missed = 0
+    for seed in range(HISTORIES):
+        ops = random_register(random.Random(seed), writes_are_unique=True, swaps=False)
+        is_reported = list(stale_reads(ops)) != []
+        is_linearizable = linearizable(_operations(ops))
+        assert not (is_reported and is_linearizable), f"seed {seed}: {ops}"
+        reported += is_reported
+        missed += not is_reported and not is_linearizable
+    assert reported > 100
+    assert missed < reported / 5
+
+
+def _operations(ops: Sequence[Op]) -> list[Operation]:
+    """What the twin takes: calls and returns by index; failed operations did not happen."""
+    operations: dict[int, Operation] = {}
+    open_ops: dict[int, int] = {}
+    for op in ops:
+        if op.type == "invoke":
+            open_ops[op.process] = op.index
+            if op.f == "write":
+                operations[op.index] = Operation(op.index, None, WRITE_OF, op.value)
+        else:
+            begin = open_ops.pop(op.process)
+            if op.type == "ok" and op.f == "write":
+                operations[begin] = operations[begin]._replace(back=op.index)
+            elif op.type == "ok":
+                operations[begin] = Operation(begin, op.index, READ_OF, op.value or 0)
+            elif op.type == "fail":
+                operations.pop(begin, None)
+    return list(operations.values())

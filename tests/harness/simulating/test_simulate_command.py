@@ -1,0 +1,96 @@
+"""`splitbrain simulate` and `--hosts simulation`: random runs, scenarios, stored runs, refusals."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.model.errors import EXIT_INVALID, EXIT_USAGE, EXIT_VALID
+from harness.planning.plan import Plan
+from harness.simulating.request import SimulationRequest
+from harness.simulating.searching import available_actions, request_of_run, screen, search
+from results.run_verdict import read_verdict
+from results.store import RunDirectory, runs
+from tests.support.command import json_lines, splitbrain
+
+PLANTED = "reference.mutant=rejected-vote-counted"
+
+
+@pytest.mark.spark
+def test_planted_bug_is_found_stored_and_found_again_in_the_stored_run(tmp_path: Path) -> None:
+    flags = ["--seeds", "50", "--seed", "1", "--switch", PLANTED, "--store", tmp_path, "--format", "json"]
+    result = splitbrain("simulate", *flags, timeout_seconds=300)
+    assert result.code == EXIT_INVALID, result
+    verdict, tally = json_lines(result)
+    assert "election-safety" in {each["name"] for each in verdict["findings"]}
+    (reason,) = tally["reasons"]
+    assert reason == "election-safety"
+    (name,) = [run.name for run in runs(tmp_path)]
+    run = RunDirectory(tmp_path / name)
+    plan = Plan.read(run.plan)
+    assert plan.hosts == "simulation"
+    assert plan.switches["reference.mutant"] == "rejected-vote-counted"
+    assert run.report.exists()
+    again = splitbrain("replay", name, "--store", tmp_path, "--format", "json", timeout_seconds=200)
+    assert again.code == EXIT_INVALID, again
+    assert json_lines(again)[0]["differences"] == []
+
+
+@pytest.mark.spark
+def test_scenario_has_the_same_verdict_as_on_real_nodes(tmp_path: Path) -> None:
+    result = splitbrain("simulate", "PV-01", "--store", tmp_path, "--seed", "1", timeout_seconds=200)
+    assert result.code == EXIT_VALID, result
+    assert "Reproduced: the bad side shows the anomaly; the good side does not." in result.out
+    assert "Reproduce with: splitbrain reproduce PV-01 --hosts simulation" in result.out
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_sample_of_the_runs_that_pass_is_checked_too(tmp_path: Path) -> None:
+    flags = ["--seeds", "4", "--seed", "1", "--sample", "1", "--at-once", "1", "--store", tmp_path]
+    result = splitbrain("simulate", *flags, timeout_seconds=300)
+    assert result.code == EXIT_VALID, result
+    assert re.search(r"\n4 runs of \d+\.\d virtual seconds, [\d,]+ a minute\n4 runs passed, 0 did not\.", result.out)
+    verdicts = [read_verdict(RunDirectory(tmp_path / run.name).verdict) for run in runs(tmp_path)]
+    assert [verdict.verdict.value for verdict in verdicts] == ["valid"] * 4
+    assert all("invariants" in verdict.checks for verdict in verdicts)
+
+
+def test_search_simulates_each_seed_once_whatever_the_number_of_processes() -> None:
+    request = SimulationRequest(seeds=6, seed=11, at_once=2)
+    available = available_actions(request)
+    found = {each.seed: each.digest for each in search(request, available)}
+    assert sorted(found) == list(range(11, 17))
+    plan = _plan(request, 13)
+    assert screen(plan).digest == found[13]
+
+
+def _plan(request: SimulationRequest, seed: int) -> Plan:
+    from harness.running.run import plan_of
+
+    return plan_of(request_of_run(request, seed, available_actions(request)), {})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["simulate", "--seeds", "0"], "--seeds: expected 1 or more, found 0"),
+        (["simulate", "--system", "nothing"], "--system: expected"),
+        (["simulate", "--switch", "reference.no=1"], "reference.no"),
+        (["simulate", "PV-99"], "PV-99"),
+        (["run", "--hosts", "simulation", "--layout", "combined", "--workload", "log"], "brokers are not simulated"),
+        (["reproduce", "EX-01", "--hosts", "simulation"], "simulated nodes have true clocks"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
+    result = splitbrain(*arguments, "--store", tmp_path, timeout_seconds=60)
+    assert result.code == EXIT_USAGE, result
+    assert message in result.messages[-1]
+
+
+def test_request_in_json_is_complete() -> None:
+    fields = json.loads(SimulationRequest().model_dump_json())
+    assert {"seeds", "seed", "run_seconds", "keep_going", "sample"} <= set(fields)

@@ -1,0 +1,108 @@
+"""One plan on simulated nodes: what the story does, what is recorded, and that a run is the same again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from harness import plugins
+from harness.model import NEMESIS, BadInput
+from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN
+from harness.model.faults.disks import lose_unsynced
+from harness.model.story import LEADER, Step, configure, cut, heal, kill, pause, sleep, start, stop, wait_until
+from harness.planning.plan import Plan, ReproductionRequest
+from harness.planning.story_steps import StoryStep
+from harness.running.reproduce import plans_to_run
+from harness.simulating.simulation import Outcome, simulate, unavailable_actions
+
+FAULTS: dict[str, Sequence[Step]] = {
+    "cut": [cut(LEADER)],
+    "kill": [kill(LEADER)],
+    "stop": [stop(LEADER)],
+    "pause": [pause(LEADER)],
+    "configure": [configure("n2", {"controller.quorum.fetch.timeout.ms": "700"})],
+    "lose_unsynced": [lose_unsynced("n3"), start("n3")],
+}
+
+
+def plan(*story: Step, seed: int = 1, **values: Any) -> Plan:
+    """A plan on simulated nodes, with a light load of registers unless values say otherwise."""
+    given = {"workload": "register", "rate": 5.0, "hosts": "simulation", **values}
+    return Plan(name="test", seed=seed, story=[StoryStep.of(step) for step in story], **given)
+
+
+def ops_of(outcome: Outcome) -> list[tuple[str, str | None]]:
+    """What the nemesis completed, with the errors."""
+    return [(op.f, op.error) for op in outcome.history if op.process == NEMESIS and op.type == "info"][1::2]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_fault_takes_effect_and_the_quorum_recovers(fault: str) -> None:
+    story = [wait_until(ALL_FOLLOW_LEADER), *FAULTS[fault], sleep(4), heal(), wait_until(LEADER_KNOWN), sleep(1)]
+    outcome = simulate(plan(*story))
+    assert [op for op in outcome.history if op.process == NEMESIS and op.error] == []
+    assert outcome.violations == ()
+    assert outcome.virtual_ms > 5_000
+    oks = [op for op in outcome.history if op.type == "ok"]
+    assert {op.f for op in oks} == {"read", "write"}
+    assert len(oks) > 10
+
+
+def test_run_is_the_same_again_with_and_without_polls() -> None:
+    story = [wait_until(ALL_FOLLOW_LEADER), kill(LEADER), sleep(3), heal(), sleep(2)]
+    first, again = (simulate(plan(*story), polls=polls) for polls in (False, True))
+    assert (first.digest, first.history, first.virtual_ms) == (again.digest, again.history, again.virtual_ms)
+    assert "claim" in {each.kind for each in again.observations} - {each.kind for each in first.observations}
+    assert simulate(plan(*story, seed=2)).digest != first.digest
+
+
+def test_observations_are_those_of_real_nodes() -> None:
+    outcome = simulate(plan(wait_until(ALL_FOLLOW_LEADER), kill(LEADER), sleep(3), heal(), sleep(1)), polls=True)
+    kinds = {each.kind for each in outcome.observations}
+    assert kinds >= {"started", "stopped", "transition", "durable", "claim", "denial", "silence", "note"}
+    times = [each.time_ns for each in outcome.observations]
+    assert times == sorted(times)
+    assert all(outcome.logs.values())
+
+
+def test_broken_invariant_ends_a_run_but_not_a_scenario() -> None:
+    story = [wait_until(ALL_FOLLOW_LEADER), cut(LEADER), sleep(5), heal(), sleep(30)]
+    broken = plan(*story, switch={"reference.mutant": "no-truncation"}, rate=50.0)
+    outcome = simulate(broken)
+    assert outcome.violations != ()
+    assert outcome.virtual_ms < 30_000
+    side = broken.model_copy(update={"scenario": "PV-34", "side": "bad"})
+    assert simulate(side).virtual_ms > 35_000
+
+
+@pytest.mark.parametrize("identifier", ["PV-01", "PV-26", "LP-01", "RA-01", "RA-18", "DQ-01"])
+def test_scenario_plays_without_an_error(identifier: str) -> None:
+    request = ReproductionRequest(hosts="simulation", seed=3)
+    for each in plans_to_run(plugins.scenario(identifier), request, lambda _: None):
+        outcome = simulate(each)
+        assert [op for op in outcome.history if op.process == NEMESIS and op.error] == []
+
+
+def test_unavailable_actions_have_reasons() -> None:
+    reasons = unavailable_actions(plan())
+    assert {name for name, reason in reasons.items() if reason is None} >= {"cut", "kill", "pause", "rpc", "configure"}
+    assert reasons["drift"] == "simulated nodes have true clocks"
+    assert reasons["run_tool"] == "tools need sockets, which simulated nodes do not have"
+    assert "simulated disks have lose_disk and lose_unsynced only" in str(reasons["fill_disk"])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"layout": "combined", "workload": "log"}, "brokers are not simulated, which log needs"),
+        ({"layout": "zookeeper"}, "brokers are not simulated, which --layout zookeeper needs"),
+        ({"node_switches": {2: {"process.roles": "broker"}}}, "expected nodes that are controllers alone"),
+        ({"node_systems": {2: "kafka:4.3.1"}}, "--hosts simulation: expected one release"),
+        ({"story": [StoryStep(f="drift", value={"who": "n1", "rate": 0.5})]}, "simulated nodes have true clocks"),
+    ],
+)
+def test_plan_that_cannot_be_simulated_is_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        simulate(plan().model_copy(update=values))

@@ -1,0 +1,158 @@
+"""KIP-853 on simulated nodes: voters that clients add and remove, and the defect EX-02, a stale voter set."""
+
+from __future__ import annotations
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from harness.model import BadInput
+from harness.model.quorum_states import State
+from nodes.simulation.kafka.cluster import ADD_RAFT_VOTER, REMOVE_RAFT_VOTER
+from nodes.wire import codec
+
+pytestmark = pytest.mark.kafka
+
+DYNAMIC = ("3.9.1", "4.0.0", "4.3.1")
+
+
+def add_voter(run, node):
+    listener = {"name": "CONTROLLER", "host": f"n{node}", "port": 9093}
+    voter = {"voter_id": node, "voter_directory_id": run.cluster.directory_id(node), "listeners": [listener]}
+    return codec.build(ADD_RAFT_VOTER, 0, "request", {"cluster_id": None, "timeout": 5000, **voter})
+
+
+def remove_voter(run, node):
+    voter = {"voter_id": node, "voter_directory_id": run.cluster.directory_id(node)}
+    return codec.build(REMOVE_RAFT_VOTER, 0, "request", {"cluster_id": None, **voter})
+
+
+def describe_quorum():
+    topics = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
+    return codec.build(codec.DESCRIBE_QUORUM, 2, "request", {"topics": topics})
+
+
+def voters(run, node):
+    return sorted(run.cluster.status(node).voters)
+
+
+@pytest.mark.parametrize("version", DYNAMIC)
+def test_an_observer_is_added_and_a_voter_removed(story, version):
+    run = story(version, nodes=4, voters=3)
+    run.start()
+    leader = run.leader()
+    run.until(lambda: run.cluster.status(4).leader == leader)
+    assert voters(run, leader) == [1, 2, 3]
+    run.pass_ms(2_000)
+    assert run.ask(leader, add_voter(run, 4)).error_code is ErrorCode.none
+    gone = next(node for node in (1, 2, 3) if node != leader)
+    assert run.ask(leader, remove_voter(run, gone)).error_code is ErrorCode.none
+    run.pass_ms(2_000)
+    remaining = sorted({1, 2, 3, 4} - {gone})
+    assert [voters(run, node) for node in remaining] == [remaining] * 3
+    assert run.write(leader, "r1", 1)[0] == "none"
+    assert run.cluster.violations == ()
+
+
+def test_describe_quorum_and_voter_changes_are_answered_by_the_raft_client(story):
+    run = story(nodes=4, voters=3)
+    run.start()
+    leader = run.leader()
+    run.pass_ms(3_000)
+    (topic,) = run.ask(leader, describe_quorum()).topics
+    (partition,) = topic.partitions
+    assert (partition.leader_id, partition.leader_epoch) == (leader, 1)
+    assert sorted(voter.replica_id for voter in partition.current_voters) == [1, 2, 3]
+    assert [observer.replica_id for observer in partition.observers] == [4]
+    follower = next(node for node in (1, 2, 3) if node != leader)
+    assert run.ask(follower, remove_voter(run, 4)).error_code is ErrorCode.not_leader_or_follower
+    assert run.ask(leader, remove_voter(run, 4)).error_code is ErrorCode.voter_not_found
+
+
+def test_a_voter_with_a_new_disk_is_an_observer_with_another_directory_id(story):
+    run = story(nodes=3, voters=3)
+    run.start()
+    leader = run.leader()
+    node = next(each for each in (1, 2, 3) if each != leader)
+    before = run.cluster.directory_id(node)
+    run.cluster.kill(node)
+    run.cluster.lose_disk(node)
+    run.cluster.start(node)
+    assert run.cluster.directory_id(node) != before
+    run.until(lambda: run.cluster.status(node).state is State.FOLLOWER)
+    run.pass_ms(3_000)
+    (topic,) = run.ask(leader, describe_quorum()).topics
+    assert [observer.replica_id for observer in topic.partitions[0].observers] == [node]
+    assert run.cluster.violations == ()
+
+
+def replace_a_voter_after_a_truncation(run):
+    """EX-02's story: the old leader truncates a long tail, and the voters change at offsets that the tail had."""
+    run.start()
+    old = run.leader()
+    run.pass_ms(2_000)
+    run.isolate(old)
+    run.send_writes(old, 60)
+    leader = run.leader(other_than=old)
+    run.cluster.restore()
+    run.until(lambda: run.cluster.status(old) is not None and run.cluster.status(old).leader == leader)
+    run.pass_ms(2_000)
+    failed = next(node for node in (1, 2, 3) if node not in (old, leader))
+    run.cluster.kill(failed)
+    assert run.ask(leader, add_voter(run, 4)).error_code is ErrorCode.none
+    assert run.ask(leader, remove_voter(run, failed)).error_code is ErrorCode.none
+    run.pass_ms(2_000)
+    return old, leader, failed
+
+
+@pytest.mark.parametrize("version", DYNAMIC)
+def test_a_voter_set_that_is_stale_after_a_truncation_is_reported(story, version):
+    run = story(version, nodes=4, voters=3)
+    old, leader, failed = replace_a_voter_after_a_truncation(run)
+    assert voters(run, leader) == sorted({1, 2, 3, 4} - {failed})
+    assert voters(run, old) == [1, 2, 3]
+    stale = [each for each in run.cluster.violations if each.invariant == "voter-set-matches-log"]
+    assert {each.node for each in stale} == {old}
+    assert f"its voter set is [1, 2, 3], its log says {sorted({1, 2, 3, 4} - {failed})}" in {e.message for e in stale}
+
+
+def test_a_stale_voter_set_lets_both_sides_of_a_split_commit(story):
+    run = story(nodes=4, voters=3)
+    old, leader, failed = replace_a_voter_after_a_truncation(run)
+    run.cluster.start(failed)
+    run.isolate(old, failed)
+    run.until(lambda: {old, leader} == {*run.leaders()}, 60_000)
+    assert [run.write(node, "r1", node)[0] for node in (old, leader)] == ["none", "none"]
+    assert "state-machine-safety" in run.broken()
+
+
+def test_releases_before_3_9_have_static_voters_only(story):
+    with pytest.raises(BadInput, match="whose voters are static"):
+        story("3.8.1", voters=3)
+    with pytest.raises(BadInput, match="voters: expected 1 to 3"):
+        story(voters=4)
+
+
+@pytest.mark.parametrize("version", DYNAMIC)
+def test_a_voter_that_restarts_while_a_removed_leader_still_leads_exits(story, version):
+    """It knows the leader by its id and not by an address, and does not expect that one answers its first Fetch."""
+    run = story(version, voters=3)
+    run.start()
+    leader = run.leader()
+    run.pass_ms(2_000)
+    restarted, silent = (node for node in run.nodes if node != leader)
+    run.isolate(silent)
+    run.cluster.call(leader, remove_voter(run, leader), lambda _response: None)
+    run.until(lambda: voters(run, restarted) == sorted({restarted, silent}))
+    for _ in range(8):  # its first Fetch goes to any of the bootstrap servers
+        run.cluster.kill(restarted)
+        run.start(restarted)
+        run.pass_ms(2_000)
+        if run.cluster.status(restarted) is None:
+            break
+    (detail,) = [seen.detail for seen in run.seen if seen.kind == "exited"]
+    assert detail.startswith(
+        "java.lang.IllegalStateException: Expected to be Follower, but the current state is Unattached"
+    )
+    assert [(each.invariant, each.node) for each in run.cluster.violations if each.invariant != "no-spin"] == [
+        ("no-exception", restarted)
+    ]
