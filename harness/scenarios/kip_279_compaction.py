@@ -18,7 +18,8 @@ COMPACTED = {
     "min.cleanable.dirty.ratio": "0.01",
     "max.compaction.lag.ms": "1000",  # a record that is appended later begins a new segment
 }
-SETUPS = on(kafka="newest 4", kafka_switches={**SHORT_SESSIONS, "log.cleaner.backoff.ms": "500"})
+SWITCHES = {**SHORT_SESSIONS, "log.cleaner.backoff.ms": "500"}
+SETUPS = on(reference=SWITCHES, kafka="newest 4", kafka_switches=SWITCHES)
 READ_FROM_N3 = ("--bootstrap-server", "$n3_broker", "--topic", TOPIC, "--partition", "0", "--offset", "earliest")
 
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from crc32c import crc32c
 
 from harness.model import PeerFailure
-from nodes.wire.varints import read_varint, varint
+from nodes.wire.varints import read_zigzag, varint
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _CRC_COVERS_FROM = 21
@@ -38,6 +38,7 @@ _MAGIC_AT = 16
 _CONTROL = 0x20
 _CODEC = 0x07
 _BASE_AND_EPOCH = struct.Struct(">qii")
+_COUNT = struct.Struct(">i")
 
 HEADER_BYTES = _HEADER.size
 assert HEADER_BYTES == 61
@@ -186,6 +187,15 @@ def stamped(data: bytes, head: BatchHead, base_offset: int, leader_epoch: int) -
     return _BASE_AND_EPOCH.pack(base_offset, length, leader_epoch) + data[head.start + _MAGIC_AT : head.end]
 
 
+def with_records(data: bytes, head: BatchHead, kept: Sequence[bytes]) -> bytes:
+    """The batch with these of its records, as bytes; its offsets, times and producer stay, as after a compaction."""
+    payload = b"".join(kept)
+    before_count = data[head.start + _CRC_COVERS_FROM : head.start + HEADER_BYTES - _COUNT.size]
+    covered = before_count + _COUNT.pack(len(kept)) + payload
+    length = _CRC_COVERS_FROM - _LENGTH_COVERS_FROM + len(covered)
+    return struct.pack(">qiibI", head.base_offset, length, head.leader_epoch, 2, crc32c(covered)) + covered
+
+
 def records(data: bytes, head: BatchHead) -> list[Record]:
     """The records of one uncompressed batch. Raises PeerFailure if it is compressed or its records are truncated."""
     if head.is_compressed:
@@ -213,9 +223,9 @@ def timestamps_ms(data: bytes, head: BatchHead) -> list[tuple[int, int]]:
 def _decode_timestamps(data: bytes, head: BatchHead) -> Iterator[tuple[int, int]]:
     position = head.start + HEADER_BYTES
     for _ in range(head.record_count):
-        length, position = _read_zigzag(data, position)
-        time_delta_ms, after_time = _read_zigzag(data, position + 1)
-        offset_delta, _ = _read_zigzag(data, after_time)
+        length, position = read_zigzag(data, position)
+        time_delta_ms, after_time = read_zigzag(data, position + 1)
+        offset_delta, _ = read_zigzag(data, after_time)
         yield head.base_offset + offset_delta, head.timestamp_ms + time_delta_ms
         position += length
 
@@ -223,10 +233,10 @@ def _decode_timestamps(data: bytes, head: BatchHead) -> Iterator[tuple[int, int]
 def _decode_records(data: bytes, head: BatchHead) -> Iterator[Record]:
     position = head.start + HEADER_BYTES
     for _ in range(head.record_count):
-        length, position = _read_zigzag(data, position)
+        length, position = read_zigzag(data, position)
         end = position + length
-        _, position = _read_zigzag(data, position + 1)
-        _, position = _read_zigzag(data, position)
+        _, position = read_zigzag(data, position + 1)
+        _, position = read_zigzag(data, position)
         key, position = _read_bytes(data, position)
         value, _ = _read_bytes(data, position)
         yield Record(key, value)
@@ -261,13 +271,8 @@ def _zigzag(number: int) -> bytes:
     return varint((number << 1) ^ (number >> 63))
 
 
-def _read_zigzag(data: bytes, position: int) -> tuple[int, int]:
-    number, position = read_varint(data, position)
-    return (number >> 1) ^ -(number & 1), position
-
-
 def _read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
-    length, position = _read_zigzag(data, position)
+    length, position = read_zigzag(data, position)
     if length < 0:
         return None, position
     return data[position : position + length], position + length

@@ -26,3 +26,9 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return number, position
         shift += 7
+
+
+def read_zigzag(data: bytes, position: int) -> tuple[int, int]:
+    """The signed number at a position, and the position after it. Raises IndexError if data ends before it does."""
+    number, position = read_varint(data, position)
+    return (number >> 1) ^ -(number & 1), position

@@ -14,23 +14,35 @@ Contains the way from the core's capability to files. Raises OSError.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from nodes.reference.brokers.compacted_segment import CompactedSegment, Source
 from nodes.reference.brokers.segments import SEGMENT_BYTES, SegmentedLog
 from nodes.reference.core.partitions.epochs import EpochSequence
 from nodes.reference.core.partitions.log import stamped_all
+from nodes.reference.core.partitions.log_config import LogConfig
+from nodes.reference.core.partitions.retention import Extent
 from nodes.wire.batches import BatchHead, heads
 
 EPOCHS = "leader-epoch-checkpoint"
 
 
 class DiskLog:
-    """The log of one partition, in its directory. torn_bytes is how much a crash had torn when it was opened."""
+    """The log of one partition, in its directory. truncations counts how often records were removed from its end."""
 
-    def __init__(self, directory: Path, segment_bytes: int = SEGMENT_BYTES, recovery_point: int | None = None) -> None:
-        self._path = directory / EPOCHS
+    def __init__(
+        self,
+        directory: Path,
+        segment_bytes: int = SEGMENT_BYTES,
+        recovery_point: int | None = None,
+        start_offset: int = 0,
+    ) -> None:
+        """start_offset: no earlier record can be read, whatever the files have."""
+        self.directory, self._path = directory, directory / EPOCHS
         self._segments = SegmentedLog(directory, segment_bytes, recovery_point)
+        self._segments.delete_before(start_offset)
+        self.truncations, self.is_closed = 0, False
         self._epochs = self._stored_epochs()
         self._set_epochs(self._recovered_epochs(), durably=True)
 
@@ -48,6 +60,41 @@ class DiskLog:
     def size_bytes(self) -> int:
         """The size of all segments."""
         return sum(segment.size for segment in self._segments.segments)
+
+    @property
+    def stored_from(self) -> int:
+        """The first offset in the files, which may be before the start of the log."""
+        return self._segments.segments[0].base_offset
+
+    @property
+    def segment_bytes(self) -> int:
+        """The largest size of a segment."""
+        return self._segments.segment_bytes
+
+    def configure(self, config: LogConfig) -> None:
+        """When segments end, from the next append on."""
+        self._segments.segment_bytes, self._segments.segment_ms = config.segment_bytes, config.segment_ms
+
+    def extents(self) -> Sequence[Extent]:
+        """The segments, the oldest first."""
+        return self._segments.extents()
+
+    def roll(self) -> None:
+        """Begin a new segment, unless the last one is empty."""
+        self._segments.roll()
+
+    def sources(self, end: int) -> Sequence[Source]:
+        """The segments up to this offset, at which one ends, as a compaction reads them."""
+        chosen = [each for each in self._segments.extents() if each.end_offset <= end]
+        paths = (each.path for each in self._segments.segments)
+        return [
+            Source(path, each.base_offset, each.end_offset, each.size_bytes)
+            for path, each in zip(paths, chosen, strict=False)
+        ]
+
+    def replace(self, compacted: CompactedSegment) -> bool:
+        """Let a compacted segment replace those that it was written from; False if the log has others by now."""
+        return self._segments.replace(compacted)
 
     @property
     def torn_bytes(self) -> int:
@@ -79,17 +126,19 @@ class DiskLog:
 
     def truncate(self, offset: int) -> None:
         """Keep the batches that end at or before offset."""
+        self.truncations += 1
         self._segments.truncate(offset)
         self._set_epochs(self._epochs.truncated_from_end(self.end_offset), durably=True)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove everything; the log is empty at this offset."""
+        self.truncations += 1
         self._segments.truncate_fully(offset)
         self._set_epochs(EpochSequence(), durably=True)
 
     def advance_start(self, offset: int) -> None:
         """No record before this offset can be read any more; segments that end before it are removed."""
-        if offset > self.start_offset:
+        if offset >= self.start_offset:  # a segment before it may still be there, if it was the last one until now
             self._segments.delete_before(offset)
             self._set_epochs(self._epochs.truncated_from_start(self.start_offset))
 
@@ -111,6 +160,7 @@ class DiskLog:
 
     def close(self) -> None:
         """Close all files."""
+        self.is_closed = True
         self._segments.close()
 
     def _stored_epochs(self) -> EpochSequence:

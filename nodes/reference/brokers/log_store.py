@@ -1,55 +1,82 @@
-"""The partitions' logs and high watermarks in a broker's directory, in Kafka's files.
+"""The partitions' logs and what is known of them, in a broker's directory and in Kafka's files.
 
     DIR/t-0/…                                    the log of partition 0 of topic t (disk_log.py)
-    DIR/replication-offset-checkpoint            topic, partition and high watermark, a line each
-    DIR/recovery-point-offset-checkpoint         the same with the offset up to which each log is flushed
+    DIR/replication-offset-checkpoint            the high watermark of each partition (offset_checkpoint.py)
+    DIR/recovery-point-offset-checkpoint         the offset up to which each log is flushed
+    DIR/log-start-offset-checkpoint              the start of each log that begins after its first record on disk
+    DIR/cleaner-offset-checkpoint                the offset up to which each log was compacted
 
 Contains where logs are, and when they are flushed: never but at a clean stop, as Kafka's default is. Raises OSError.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from nodes.reference.brokers.disk_log import DiskLog
-from nodes.reference.brokers.segments import SEGMENT_BYTES
+from nodes.reference.brokers.offset_checkpoint import OffsetCheckpoint, Offsets
+from nodes.reference.core.partitions.log_config import LogConfig
 from nodes.reference.core.partitions.messages import TopicPartition
 
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+START_OFFSETS = "log-start-offset-checkpoint"
+CLEANED = "cleaner-offset-checkpoint"
 
-Offsets = Mapping[TopicPartition, int]
+ConfigOf = Callable[[str], LogConfig]
+"""The configs of a topic as they are now."""
 
 
 class LogStore:
     """nodes.reference.core.partitions.broker.Logs on a disk."""
 
-    def __init__(self, directory: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
-        self._directory, self._segment_bytes = directory, segment_bytes
+    def __init__(self, directory: Path, config_of: ConfigOf) -> None:
+        self._directory, self.config_of = directory, config_of
         self._open: dict[TopicPartition, DiskLog] = {}
-        self._high_watermarks = _read(directory / HIGH_WATERMARKS)
-        self._recovery_points = _read(directory / RECOVERY_POINTS)
+        self._high_watermarks = OffsetCheckpoint(directory / HIGH_WATERMARKS)
+        self._recovery_points = OffsetCheckpoint(directory / RECOVERY_POINTS)
+        self._start_offsets = OffsetCheckpoint(directory / START_OFFSETS)
+        self.cleaned = OffsetCheckpoint(directory / CLEANED)
+
+    @property
+    def open_logs(self) -> Mapping[TopicPartition, DiskLog]:
+        """The logs that are open, for reading."""
+        return self._open
 
     def open(self, partition: TopicPartition) -> DiskLog:
         """The log of a partition; an empty one if there is none yet."""
         if partition not in self._open:
-            recovery_point = self._recovery_points.get(partition, 0)
-            self._open[partition] = DiskLog(self._path(partition), self._segment_bytes, recovery_point)
+            config = self.config_of(partition.topic)
+            log = DiskLog(
+                self._directory / str(partition),
+                config.segment_bytes,
+                self._recovery_points.get(partition),
+                self._start_offsets.get(partition),
+            )
+            log.configure(config)
+            self._open[partition] = log
         return self._open[partition]
+
+    def configs_changed(self) -> None:
+        """The configs of topics may have changed."""
+        for partition, log in self._open.items():
+            log.configure(self.config_of(partition.topic))
 
     def stored_high_watermark(self, partition: TopicPartition) -> int:
         """The high watermark that was stored last; 0 if none was."""
-        return self._high_watermarks.get(partition, 0)
+        return self._high_watermarks.get(partition)
 
     def store_high_watermarks(self, high_watermarks: Offsets) -> None:
         """Store high watermarks durably; those of other partitions stay."""
-        merged = {**self._high_watermarks, **high_watermarks}
-        if merged != self._high_watermarks:
-            self._high_watermarks = merged
-            _write(self._directory / HIGH_WATERMARKS, merged)
+        self._high_watermarks.update(high_watermarks)
+
+    def store_start_offsets(self) -> None:
+        """Store where logs start, as far as their files do not say it."""
+        later = {key: log.start_offset for key, log in self._open.items() if log.start_offset > log.stored_from}
+        of_others = {key: offset for key, offset in self._start_offsets.offsets.items() if key not in self._open}
+        self._start_offsets.replace({**of_others, **later})
 
     def sizes(self) -> Mapping[TopicPartition, int]:
         """The bytes of each partition's log."""
@@ -60,45 +87,19 @@ class LogStore:
         log = self._open.pop(partition, None)
         if log is not None:
             log.close()
-        shutil.rmtree(self._path(partition), ignore_errors=True)
-        self._high_watermarks = {key: each for key, each in self._high_watermarks.items() if key != partition}
-        _write(self._directory / HIGH_WATERMARKS, self._high_watermarks)
+        shutil.rmtree(self._directory / str(partition), ignore_errors=True)
+        for checkpoint in self._checkpoints():
+            checkpoint.remove(partition)
 
     def close(self) -> None:
         """Flush and close all logs: the next start has nothing to verify."""
         for log in self._open.values():
             log.flush()
-        ends = {partition: log.end_offset for partition, log in self._open.items()}
-        _write(self._directory / RECOVERY_POINTS, {**self._recovery_points, **ends})
+        self._recovery_points.update({partition: log.end_offset for partition, log in self._open.items()})
+        self.store_start_offsets()
         for log in self._open.values():
             log.close()
         self._open.clear()
 
-    def _path(self, partition: TopicPartition) -> Path:
-        return self._directory / str(partition)
-
-
-def _read(path: Path) -> dict[TopicPartition, int]:
-    """The offsets in a checkpoint; none where it is missing or damaged, since Kafka starts without it too."""
-    try:
-        version, count, *lines = path.read_text().splitlines()
-        rows = [line.split() for line in lines]
-        offsets = {TopicPartition(topic, int(index)): int(offset) for topic, index, offset in rows}
-    except (FileNotFoundError, ValueError):
-        return {}
-    return offsets if (version, count) == ("0", str(len(offsets))) else {}
-
-
-def _write(path: Path, offsets: Offsets) -> None:
-    """Replace a checkpoint by a rename, durably."""
-    lines = [
-        "0",
-        str(len(offsets)),
-        *(f"{topic} {index} {offset}" for (topic, index), offset in sorted(offsets.items())),
-    ]
-    temporary = path.with_name(f"{path.name}.tmp")
-    with temporary.open("w") as file:
-        file.write("".join(f"{line}\n" for line in lines))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
+    def _checkpoints(self) -> Iterable[OffsetCheckpoint]:
+        return self._high_watermarks, self._recovery_points, self._start_offsets, self.cleaned

@@ -1,4 +1,5 @@
-"""The APIs of partitions on the wire: Produce, Fetch, ListOffsets and OffsetForLeaderEpoch, for clients and replicas.
+"""The APIs of partitions on the wire, for clients and replicas: Produce, Fetch, ListOffsets, OffsetForLeaderEpoch and
+DeleteRecords.
 
 Contains pure functions between kio's entities and nodes.reference.core.partitions.messages. Topics that a request names
 by their ids are looked up in the metadata; what cannot be found is answered here, the rest by the core.
@@ -16,7 +17,7 @@ from kio.schema.errors import ErrorCode
 
 from nodes.reference.core.messages import EpochEnd
 from nodes.reference.core.partitions import messages
-from nodes.reference.core.partitions.epochs import NO_EPOCH
+from nodes.reference.core.partitions.epochs import NO_EPOCH, NO_OFFSET
 from nodes.reference.core.partitions.messages import NO_NODE, TopicPartition
 from nodes.reference.core.partitions.questions import (
     UNKNOWN,
@@ -37,6 +38,7 @@ SERVED: Mapping[int, range] = {
     codec.FETCH: range(4, 18),
     codec.LIST_OFFSETS: range(1, 9),
     codec.OFFSET_FOR_LEADER_EPOCH: range(5),
+    codec.DELETE_RECORDS: range(3),
 }
 """The supported versions by API key."""
 
@@ -68,6 +70,8 @@ def incoming(api_key: int, request: Any, image: Image) -> Named:
             return Named(_offsets(request))
         case codec.OFFSET_FOR_LEADER_EPOCH:
             return Named(_epochs(request))
+        case codec.DELETE_RECORDS:
+            return Named(_deletion(request))
     raise AssertionError(f"API {api_key} is not one of partitions")
 
 
@@ -80,6 +84,8 @@ def outgoing(response: messages.Response, image: Image, unknown: Iterable[tuple[
             return _fetched(results, image, unknown)
         case messages.OffsetsResponse(answers):
             return _unthrottled(topics=_topics(answers, "name", "partitions", _offset))
+        case messages.DeleteRecordsResponse(results):
+            return _unthrottled(topics=_topics(results, "name", "partitions", _deleted))
         case messages.EpochResponse(epochs):
             return _unthrottled(topics=_topics(epochs, "topic", "partitions", _epoch_end))
 
@@ -169,6 +175,7 @@ def _fetch(request: Any, image: Image) -> Named:
                     getattr(each, "current_leader_epoch", NO_EPOCH),
                     getattr(each, "last_fetched_epoch", NO_EPOCH),
                     each.partition_max_bytes,
+                    getattr(each, "log_start_offset", NO_OFFSET),
                 )
     state = getattr(request, "replica_state", None)
     replica_id = request.replica_id if state is None else state.replica_id
@@ -195,6 +202,7 @@ def _fetch_values(request: messages.FetchRequest, image: Image) -> Values:
                     "fetch_offset": each.offset,
                     "last_fetched_epoch": each.last_epoch,
                     "partition_max_bytes": each.max_bytes,
+                    "log_start_offset": each.start_offset,
                 }
                 for (_, index), each in each_of
             ],
@@ -261,6 +269,19 @@ def _fetch_results(response: Any, image: Image) -> Iterator[tuple[TopicPartition
                     bytes(each.records or b""),
                 ),
             )
+
+
+def _deletion(request: Any) -> messages.DeleteRecordsRequest:
+    offsets = {
+        TopicPartition(topic.name, each.partition_index): each.offset
+        for topic in request.topics
+        for each in topic.partitions
+    }
+    return messages.DeleteRecordsRequest(offsets, _milliseconds(request.timeout))
+
+
+def _deleted(index: int, result: messages.DeleteRecordsResult) -> Values:
+    return {"partition_index": index, "low_watermark": result.low_watermark, "error_code": result.error}
 
 
 def _offsets(request: Any) -> messages.OffsetsRequest:

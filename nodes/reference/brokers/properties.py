@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from nodes.reference.brokers.segments import SEGMENT_BYTES
+from nodes.reference.brokers.cleaning import Intervals
 from nodes.reference.core.controller.settings import TOPIC_DEFAULTS, UNCLEAN_CHOICES, ControllerSettings
 from nodes.reference.core.groups.settings import GroupSettings
+from nodes.reference.core.partitions.log_config import LogConfig
 from nodes.reference.core.partitions.settings import TRUNCATION_ERRORS, PartitionSettings
 from nodes.reference.core.partitions.truncation import TRUNCATIONS
 
@@ -34,7 +35,9 @@ class BrokerConfig:
     advertised: Mapping[str, Endpoint]
     heartbeat_interval_ms: int = 2000
     checkpoint_interval_ms: int = 5000
-    segment_bytes: int = SEGMENT_BYTES
+    segment_bytes: int = LogConfig().segment_bytes
+    retention_check_interval_ms: int = Intervals().retention_ms
+    cleaner_backoff_ms: int = Intervals().cleaner_ms
     last_written_epochs: bool = True
     users: Mapping[str, str] = field(default_factory=dict)
 
@@ -75,6 +78,8 @@ KAFKA_KEYS: Final[Mapping[str, Key]] = MappingProxyType(
         "broker.heartbeat.interval.ms": Key(BrokerConfig, "heartbeat_interval_ms"),
         "replica.high.watermark.checkpoint.interval.ms": Key(BrokerConfig, "checkpoint_interval_ms"),
         "log.segment.bytes": Key(BrokerConfig, "segment_bytes"),
+        "log.retention.check.interval.ms": Key(BrokerConfig, "retention_check_interval_ms"),
+        "log.cleaner.backoff.ms": Key(BrokerConfig, "cleaner_backoff_ms"),
         "offsets.topic.num.partitions": Key(GroupSettings, "partitions"),
         "offsets.topic.replication.factor": Key(GroupSettings, "replication_factor"),
         "offsets.commit.timeout.ms": Key(GroupSettings, "commit_timeout_ms"),

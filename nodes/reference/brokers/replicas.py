@@ -14,16 +14,18 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from harness.model import PeerFailure
+from nodes.reference.brokers.cleaning import Cleaning, Intervals
 from nodes.reference.brokers.log_store import LogStore
 from nodes.reference.brokers.partition_apis import replica_request, replica_response, version_of
 from nodes.reference.core.controller import messages as of_controller
 from nodes.reference.core.controller.settings import MIN_ISR
 from nodes.reference.core.partitions import events, messages
 from nodes.reference.core.partitions.broker import Broker
+from nodes.reference.core.partitions.log_config import CLEANUP
 from nodes.reference.core.partitions.messages import TopicPartition
 from nodes.reference.core.partitions.replica import NEVER_MS
 from nodes.reference.core.partitions.settings import PartitionSettings
@@ -45,15 +47,28 @@ class ControllerAccess(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class _TopicConfigs:
+    """The configs of a topic that the core knows: see messages.Assignment."""
+
+    min_isr: int
+    is_only_compacted: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """Where a broker's partitions are: the metadata as it is now, its logs, the listener of brokers for each other,
-    defaults of topics' configs, and how often high watermarks are stored."""
+    defaults of topics' configs, and how often high watermarks are stored and logs cleaned."""
 
     image: Callable[[], Image]
     logs: LogStore
     listener: str
     topic_defaults: Mapping[str, str]
     checkpoint_interval_ms: int = 5000
+    cleaning: Intervals = field(default_factory=Intervals)
+
+    def config(self, topic: str, name: str) -> str:
+        """A config of a topic, as the metadata has it now."""
+        return self.image().config(topic, name, self.topic_defaults)
 
 
 class Replicas:
@@ -70,7 +85,7 @@ class Replicas:
         self._settings, self._place, self._controller = settings, place, controller
         self._note, self._fail = note, fail
         self._broker = Broker(settings, place.logs, _now_ms())
-        self._seen: dict[TopicPartition, tuple[Partition, int]] = {}  # what the core was told of, with its min ISR
+        self._seen: dict[TopicPartition, tuple[Partition, _TopicConfigs]] = {}  # what the core was told of
         self._waiting: dict[int, asyncio.Future[messages.Response | None]] = {}
         self._sending: dict[int, asyncio.Task[None]] = {}
         self._asking: set[asyncio.Task[None]] = set()
@@ -78,6 +93,7 @@ class Replicas:
         self._ids = itertools.count()
         self._timer: asyncio.TimerHandle | None = None
         self._checkpoint_ms = _now_ms() + place.checkpoint_interval_ms
+        self._cleaning = Cleaning(place.logs, place.cleaning, self._start_at, fail)
 
     def registered(self, broker_epoch: int) -> None:
         """The controller has registered the broker."""
@@ -87,10 +103,11 @@ class Replicas:
         """Tell the core what the metadata says of this broker's partitions, as far as it has changed."""
         image = self._place.image()
         mine = {
-            TopicPartition(each.topic, each.index): (each, self._min_isr(image, each.topic))
+            TopicPartition(each.topic, each.index): (each, self._configs(each.topic))
             for each in image.partitions()
             if self._settings.node_id in each.replicas
         }
+        self._place.logs.configs_changed()
         if mine == self._seen:
             return
         gone = tuple(
@@ -105,8 +122,12 @@ class Replicas:
         if changed:
             self._step(events.Assign(tuple(_assignment(*each) for each in changed)))
 
-    def _min_isr(self, image: Image, topic: str) -> int:
-        return int(image.config(topic, MIN_ISR, self._place.topic_defaults))
+    def _configs(self, topic: str) -> _TopicConfigs:
+        is_only_compacted = self._place.config(topic, CLEANUP) == "compact"
+        return _TopicConfigs(int(self._place.config(topic, MIN_ISR)), is_only_compacted)
+
+    def _start_at(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self._step(events.StartAt(offsets))
 
     async def respond(self, request: messages.Request) -> messages.Response | None:
         """The response to a request; None for a Produce with acks=0. Raises PeerFailure if one of those failed."""
@@ -150,6 +171,7 @@ class Replicas:
             task.cancel()
         for _, connection in self._connections.values():
             await connection.close()
+        await self._cleaning.close()
         self._place.logs.store_high_watermarks(self._broker.high_watermarks())
         self._place.logs.close()
 
@@ -159,6 +181,7 @@ class Replicas:
             for effect in self._broker.handle(event, _now_ms()):
                 self._carry_out(effect)
             self._checkpoint()
+            self._cleaning.begin(self._broker.high_watermarks())
             self._set_timer()
         except Exception as failure:  # noqa: BLE001 - a broker that went on would be half dead
             self._fail(failure)
@@ -193,12 +216,13 @@ class Replicas:
     def _checkpoint(self) -> None:
         if _now_ms() >= self._checkpoint_ms:
             self._place.logs.store_high_watermarks(self._broker.high_watermarks())
+            self._place.logs.store_start_offsets()
             self._checkpoint_ms = _now_ms() + self._place.checkpoint_interval_ms
 
     def _set_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        deadline_ms = min(self._broker.deadline_ms, self._checkpoint_ms)
+        deadline_ms = min(self._broker.deadline_ms, self._checkpoint_ms, self._cleaning.deadline_ms)
         if deadline_ms < NEVER_MS:
             delay_s = max(0, deadline_ms - _now_ms()) / 1000
             self._timer = asyncio.get_running_loop().call_later(delay_s, self._step, events.Tick())
@@ -265,12 +289,12 @@ def _now_ms() -> int:
     return time.monotonic_ns() // 1_000_000
 
 
-def _is_same(before: Partition, now: tuple[Partition, int] | None) -> bool:
+def _is_same(before: Partition, now: tuple[Partition, _TopicConfigs] | None) -> bool:
     """Whether a partition is still of the topic that it was of: one of the same name may have been created anew."""
     return now is not None and now[0].topic_id == before.topic_id
 
 
-def _assignment(partition: Partition, min_isr: int) -> messages.Assignment:
+def _assignment(partition: Partition, configs: _TopicConfigs) -> messages.Assignment:
     return messages.Assignment(
         TopicPartition(partition.topic, partition.index),
         partition.leader,
@@ -279,7 +303,8 @@ def _assignment(partition: Partition, min_isr: int) -> messages.Assignment:
         partition.replicas,
         partition.partition_epoch,
         partition.is_recovering,
-        min_isr,
+        configs.min_isr,
+        configs.is_only_compacted,
     )
 
 

@@ -8,6 +8,9 @@
     DIR/00000000000000000000.log        record batches from this base offset on
     DIR/00000000000000000000.index      offset minus base, and position, for a batch every INDEX_INTERVAL bytes
 
+A new segment begins when the last one is full, or, by the times of the records, has become too old. Compaction replaces
+segments by one that has fewer batches (compacted_segment.py), so offsets may have gaps.
+
 Opening verifies the batches from the recovery point on, the offset up to which the log was flushed, by default the
 first one of the last segment: a crash may have torn what was written later, and everything from the first torn batch on
 is removed. What lies before is found by the indexes, so opening takes neither time nor memory for it.
@@ -20,125 +23,18 @@ Contains files and offsets. What an epoch is, and where to truncate, is in nodes
 from __future__ import annotations
 
 import os
-import struct
-from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
-from nodes.wire.batches import HEADER_BYTES, BatchHead, heads, is_intact
+from nodes.reference.brokers.compacted_segment import CompactedSegment, finish_replacements
+from nodes.reference.brokers.segment import INDEX_INTERVAL, Segment, sync_directory
+from nodes.reference.core.partitions.log_config import NEVER
+from nodes.reference.core.partitions.retention import Extent
+from nodes.wire.batches import BatchHead, heads, is_intact
 
 SEGMENT_BYTES = 1 << 30
-INDEX_INTERVAL = 4096
-"""Kafka's index.interval.bytes."""
-
-SCAN_BYTES = 1 << 20
-_ENTRY = struct.Struct(">ii")
-_LENGTH_AT, _BEFORE_LENGTH_COVERS = 8, 12
-
-
-@dataclass(slots=True)
-class Segment:
-    """One file of the log, and its index. size is that of its complete batches."""
-
-    path: Path
-    base_offset: int
-    file: int
-    index_file: int
-    size: int
-    offsets: array[int] = field(default_factory=lambda: array("q"))  # the index: offsets of batches, rising
-    positions: array[int] = field(default_factory=lambda: array("q"))  # and where they are
-    unindexed_bytes: int = 0  # since the last entry
-
-    @classmethod
-    def open(cls, directory: Path, base_offset: int) -> Segment:
-        """Open or create a segment, with the entries of its index that may be right."""
-        path = directory / f"{base_offset:020d}.log"
-        file, index_file = (os.open(each, os.O_RDWR | os.O_CREAT, 0o644) for each in (path, path.with_suffix(".index")))
-        segment = cls(path, base_offset, file, index_file, os.fstat(file).st_size)
-        segment._read_index()
-        return segment
-
-    def position_before(self, offset: int) -> int:
-        """The position of an indexed batch that begins at or before the offset."""
-        at = bisect_right(self.offsets, offset)
-        return self.positions[at - 1] if at else 0
-
-    def heads(self, position: int) -> Iterator[tuple[BatchHead, bytes]]:
-        """The headers of the batches from a position on, which is that of a batch, each with the batch itself."""
-        while position + HEADER_BYTES <= self.size:
-            data = os.pread(self.file, min(SCAN_BYTES, self.size - position), position)
-            found = list(heads(data))
-            if not found:
-                # One batch is larger than what was read.
-                (length,) = struct.unpack_from(">i", data, _LENGTH_AT)
-                data = os.pread(self.file, length + _BEFORE_LENGTH_COVERS, position) if length > 0 else b""
-                found = list(heads(data))
-            for head in found:
-                moved = replace(head, start=head.start + position, end=head.end + position)
-                yield moved, data[head.start : head.end]
-            if not found:
-                return
-            position += found[-1].end
-
-    def append(self, batch: memoryview, offset: int) -> None:
-        """Append one batch, and an entry of the index if it is due."""
-        if self.size and self.unindexed_bytes >= INDEX_INTERVAL:
-            self.add_entry(offset, self.size)
-        _write(self.file, batch, self.size)
-        self.unindexed_bytes += len(batch)
-        self.size += len(batch)
-
-    def add_entry(self, offset: int, position: int) -> None:
-        """Add an entry to the index."""
-        entry = _ENTRY.pack(offset - self.base_offset, position)
-        _write(self.index_file, memoryview(entry), len(self.offsets) * _ENTRY.size)
-        self.offsets.append(offset)
-        self.positions.append(position)
-        self.unindexed_bytes = 0
-
-    def cut(self, size: int) -> None:
-        """Remove everything from this position on, with its entries."""
-        os.ftruncate(self.file, size)
-        self.size = size
-        self.forget_entries(size)
-
-    def forget_entries(self, position: int) -> None:
-        """Remove the entries of batches from this position on."""
-        kept = bisect_right(self.positions, position - 1)
-        del self.offsets[kept:], self.positions[kept:]
-        os.ftruncate(self.index_file, kept * _ENTRY.size)
-        self.unindexed_bytes = 0
-
-    def close(self) -> None:
-        """Close the files."""
-        os.close(self.file)
-        os.close(self.index_file)
-
-    def remove(self) -> None:
-        """Close and remove the files."""
-        self.close()
-        self.path.unlink()
-        self.path.with_suffix(".index").unlink()
-
-    def _read_index(self) -> None:
-        """Take the entries as long as they rise, and the last of them is that of a batch."""
-        data = os.pread(self.index_file, os.fstat(self.index_file).st_size, 0)
-        for relative, position in _ENTRY.iter_unpack(data[: len(data) // _ENTRY.size * _ENTRY.size]):
-            offset = self.base_offset + relative
-            if position >= self.size or (self.offsets and offset <= self.offsets[-1]):
-                break
-            self.offsets.append(offset)
-            self.positions.append(position)
-        while self.offsets and not self._is_entry_right():
-            self.offsets.pop()
-            self.positions.pop()
-        os.ftruncate(self.index_file, len(self.offsets) * _ENTRY.size)
-
-    def _is_entry_right(self) -> bool:
-        head, _ = next(self.heads(self.positions[-1]), (None, b""))
-        return head is not None and head.base_offset == self.offsets[-1]
 
 
 class SegmentedLog:
@@ -149,8 +45,9 @@ class SegmentedLog:
     """
 
     def __init__(self, directory: Path, segment_bytes: int = SEGMENT_BYTES, recovery_point: int | None = None) -> None:
-        self._directory, self._segment_bytes = directory, segment_bytes
+        self._directory, self.segment_bytes, self.segment_ms = directory, segment_bytes, NEVER
         directory.mkdir(parents=True, exist_ok=True)
+        finish_replacements(directory)
         bases = sorted(int(path.stem) for path in directory.glob("*.log"))
         self._segments = [Segment.open(directory, base) for base in bases or [0]]
         self.start_offset = self.end_offset = self._segments[0].base_offset
@@ -168,18 +65,39 @@ class SegmentedLog:
         for head in heads(data):
             assert head.base_offset >= self.end_offset, f"a batch at {head.base_offset} after {self.end_offset}"
             segment = self._segments[-1]
-            if segment.size and segment.size + head.end - head.start > self._segment_bytes:
+            if segment.size and self._is_complete(segment, head):
                 segment = Segment.open(self._directory, head.base_offset)
                 self._segments.append(segment)
-            segment.append(memoryview(data)[head.start : head.end], head.base_offset)
+            segment.append(memoryview(data)[head.start : head.end], head)
             self.end_offset = head.last_offset + 1
 
+    def _is_complete(self, segment: Segment, head: BatchHead) -> bool:
+        """Whether this batch begins the next segment; by the times of records, not by a clock, as in Kafka."""
+        is_full = segment.size + head.end - head.start > self.segment_bytes
+        return is_full or head.max_timestamp_ms - segment.times_ms[0] > self.segment_ms
+
+    def roll(self) -> None:
+        """Begin a new segment, unless the last one is empty."""
+        if self._segments[-1].size:
+            self._segments.append(Segment.open(self._directory, self.end_offset))
+
+    def extents(self) -> list[Extent]:
+        """Where each segment begins and ends, its size and its times."""
+        ends = [*(each.base_offset for each in self._segments[1:]), self.end_offset]
+        return [
+            Extent(each.base_offset, end, each.size, *each.times_ms)
+            for each, end in zip(self._segments, ends, strict=True)
+        ]
+
     def read(self, offset: int, max_bytes: int, end: int) -> bytes:
-        """Whole batches from the one that holds offset on, which end at or before `end`: up to max_bytes, but at least
-        one batch if there is one. They are of one segment."""
+        """Whole batches from the one that holds offset on, or the next one, which end at or before `end`: up to
+        max_bytes, but at least one batch if there is one. They are of one segment."""
         if not self.start_offset <= offset < min(end, self.end_offset):
             return b""
-        segment = self._segments[self._number_of(offset)]
+        later = self._segments[self._number_of(offset) :]
+        return next(filter(None, (self._read(segment, offset, max_bytes, end) for segment in later)), b"")
+
+    def _read(self, segment: Segment, offset: int, max_bytes: int, end: int) -> bytes:
         start = stop = -1
         for head, _ in segment.heads(segment.position_before(offset)):
             if head.last_offset < offset:
@@ -224,14 +142,23 @@ class SegmentedLog:
             self._segments.pop(0).remove()
         self.start_offset = max(self.start_offset, min(offset, self.end_offset))
 
+    def replace(self, compacted: CompactedSegment) -> bool:
+        """Let a compacted segment replace those that it was written from; False if the log has others by now."""
+        number = self._number_of(compacted.base_offset)
+        replaced = self._segments[number : number + len(compacted.replaces)]
+        is_same = [(each.base_offset, each.size) for each in replaced] == list(compacted.replaces)
+        if not is_same or number + len(replaced) >= len(self._segments):
+            return False
+        for each in replaced:
+            each.close()
+        compacted.take_over()
+        self._segments[number : number + len(replaced)] = [Segment.open(self._directory, compacted.base_offset)]
+        return True
+
     def flush(self) -> None:
         """Make the last segment durable, with its name."""
         os.fdatasync(self._segments[-1].file)
-        descriptor = os.open(self._directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_directory(self._directory)
 
     def close(self) -> None:
         """Close all files."""
@@ -286,9 +213,3 @@ class SegmentedLog:
         if torn:
             segment.cut(end)
         return torn
-
-
-def _write(file: int, data: memoryview, position: int) -> None:
-    while data:
-        written = os.pwrite(file, data, position)
-        data, position = data[written:], position + written

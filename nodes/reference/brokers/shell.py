@@ -32,6 +32,7 @@ from nodes.reference import acl_apis, apis, controller_apis
 from nodes.reference.addresses import Addresses, Connections
 from nodes.reference.brokers import authorization, group_apis, metadata, partition_apis
 from nodes.reference.brokers.authorization import OF_USERS, Client
+from nodes.reference.brokers.cleaning import Intervals
 from nodes.reference.brokers.groups import Groups
 from nodes.reference.brokers.log_store import LogStore
 from nodes.reference.brokers.properties import BrokerConfig
@@ -50,6 +51,7 @@ from nodes.reference.core.controller.messages import (
 )
 from nodes.reference.core.node import Node
 from nodes.reference.core.partitions.events import Note
+from nodes.reference.core.partitions.log_config import LOG_DEFAULTS, SEGMENT_BYTES, LogConfig, log_config
 from nodes.reference.core.records.entities import BrokerEndpoint
 from nodes.reference.core.settings import NodeSettings
 from nodes.wire import codec
@@ -102,6 +104,12 @@ class BrokerShell:
     def __init__(self, config: BrokerConfig, facts: NodeFacts) -> None:
         self._facts, self._id = facts, facts.settings.node_id
         self._users = config.users
+        controller = facts.settings.controller
+        self._topic_defaults = {
+            **LOG_DEFAULTS,
+            SEGMENT_BYTES: str(config.segment_bytes),
+            **(controller.topic_defaults if controller else {}),
+        }
         logs_by_current_epoch = {} if config.last_written_epochs else {codec.GET_REPLICA_LOG_INFO: range(1)}
         self.served: Mapping[int, range] = {**SERVED, **logs_by_current_epoch, **(OF_USERS if config.users else {})}
         client_id = f"broker-{self._id}"
@@ -131,13 +139,18 @@ class BrokerShell:
         )
 
     def _place(self, config: BrokerConfig) -> Place:
-        facts, controller = self._facts, self._facts.settings.controller
+        facts, defaults = self._facts, self._topic_defaults
+
+        def config_of(topic: str) -> LogConfig:
+            return log_config(lambda name: facts.node.metadata.image.config(topic, name, defaults))
+
         return Place(
             lambda: facts.node.metadata.image,
-            LogStore(facts.directory, config.segment_bytes),
+            LogStore(facts.directory, config_of),
             config.replication_listener,
-            controller.topic_defaults if controller else {},
+            defaults,
             config.checkpoint_interval_ms,
+            Intervals(config.retention_check_interval_ms, config.cleaner_backoff_ms),
         )
 
     def metadata_changed(self) -> None:
@@ -247,8 +260,7 @@ class BrokerShell:
             case codec.DESCRIBE_CLUSTER:
                 return metadata.describe_cluster(request, *about)
             case codec.DESCRIBE_CONFIGS:
-                controller = facts.settings.controller
-                return metadata.describe_configs(request, image, controller.topic_defaults if controller else {})
+                return metadata.describe_configs(request, image, self._topic_defaults)
             case codec.DESCRIBE_TOPIC_PARTITIONS:
                 return metadata.topic_partitions(request, image)
             case codec.DESCRIBE_ACLS:

@@ -49,6 +49,8 @@ VALID: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "segment.bytes": (_is_number(14), "a number of at least 14"),
     "segment.ms": (_is_number(1), "a number of at least 1"),
     "min.cleanable.dirty.ratio": (_is_ratio, "a number from 0 to 1"),
+    "min.compaction.lag.ms": (_is_number(0), "milliseconds"),
+    "max.compaction.lag.ms": (_is_number(1), "milliseconds"),
     "delete.retention.ms": (_is_number(0), "milliseconds"),
     "flush.messages": (_is_number(1), "a number of at least 1"),
 }

@@ -34,6 +34,7 @@ from nodes.reference.core.partitions.events import (
     Registered,
     Remove,
     RequestId,
+    StartAt,
     StoreHighWatermarks,
 )
 from nodes.reference.core.partitions.fetching import Fetching
@@ -109,6 +110,10 @@ class Broker:
                 self._context.changes += 1
                 for partition in partitions:
                     self._remove(partition)
+            case StartAt(offsets):
+                self._context.changes += 1
+                for partition in offsets.keys() & self._replicas.keys():
+                    self._replicas[partition].advance_start(offsets[partition])
             case Arrived():
                 self._serving.handle(event)
             case Answered(peer, request_id, response):
@@ -152,7 +157,9 @@ class Broker:
             replica = self._replicas[partition] = Replica(self._context, assignment, log, stored)
         elif assignment.partition_epoch <= replica.assignment.partition_epoch:
             # A topic's config may have changed, which no epoch counts.
-            replica.assignment = replace(replica.assignment, min_isr=assignment.min_isr)
+            replica.assignment = replace(
+                replica.assignment, min_isr=assignment.min_isr, is_only_compacted=assignment.is_only_compacted
+            )
             return False
         elif assignment.leader_epoch == replica.assignment.leader_epoch:
             replica.assignment = assignment

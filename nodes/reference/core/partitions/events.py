@@ -47,6 +47,13 @@ class Remove:
 
 
 @dataclass(frozen=True, slots=True)
+class StartAt:
+    """Retention: no record before these offsets, up to which all is committed, can be read any more."""
+
+    offsets: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Arrived:
     """A request arrived; request_id is the shell's, for Reply."""
 
@@ -79,7 +86,7 @@ class ControllerAnswered:
     response: IsrResponse | None
 
 
-Event = Tick | Registered | Assign | Remove | Arrived | Answered | Failed | ControllerAnswered
+Event = Tick | Registered | Assign | Remove | StartAt | Arrived | Answered | Failed | ControllerAnswered
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ class Following:
             log.epochs.latest if sends_epoch and not self._settings.has("follower-never-truncates") else NO_EPOCH
         )
         offset = max(log.end_offset, self._fetch_from)
-        return FetchPartition(offset, self.epoch, last_epoch, self._settings.fetch_partition_bytes)
+        return FetchPartition(offset, self.epoch, last_epoch, self._settings.fetch_partition_bytes, log.start_offset)
 
     def fetched(self, result: FetchResult) -> None:
         """Take the leader's response to a fetch."""

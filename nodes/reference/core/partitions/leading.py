@@ -21,6 +21,7 @@ from nodes.reference.core.partitions.messages import (
     EARLIEST,
     LATEST,
     NO_NODE,
+    TO_HIGH_WATERMARK,
     Assignment,
     FetchPartition,
     FetchResult,
@@ -54,6 +55,7 @@ class Progress:
     last_fetch_ms: int = NEVER_BEFORE_MS
     leader_end_at_fetch: int = 0
     broker_epoch: int = -1  # of the registration that it fetched with
+    start_offset: int = -1  # of its log, as its last fetch says
 
     def fetched(self, offset: int, leader_end: int, now_ms: int) -> None:
         """Record a fetch that does not diverge."""
@@ -171,7 +173,7 @@ class Leading:
         if not is_counted and (not is_inside or self._divergence(wanted) is not None):
             return
         progress.fetched(wanted.offset, self.log.end_offset, self._context.now_ms)
-        progress.broker_epoch = broker_epoch
+        progress.broker_epoch, progress.start_offset = broker_epoch, wanted.start_offset
         if node not in self.isr.maximal and self._may_join(node):
             self._joining.add(node)
         self._advance()
@@ -194,6 +196,25 @@ class Leading:
             is_longer = wanted.offset > self.log.end_offset
             return EpochEnd(wanted.last_epoch, self.log.end_offset) if is_longer else None
         return divergence(self.log.epochs, self.log.end_offset, wanted.offset, wanted.last_epoch)
+
+    # DeleteRecords.
+
+    def delete_before(self, offset: int) -> int | ErrorCode:
+        """Let the log start at this offset (KIP-107); returns the offset, or why not."""
+        if self._replica.assignment.is_only_compacted:
+            return ErrorCode.policy_violation
+        wanted = self._replica.high_watermark if offset == TO_HIGH_WATERMARK else offset
+        if not 0 <= wanted <= self._replica.high_watermark:
+            return ErrorCode.offset_out_of_range
+        self._replica.advance_start(wanted)
+        self._context.changes += 1
+        return wanted
+
+    @property
+    def low_watermark(self) -> int:
+        """The start of the log that starts first, of all in-sync replicas; -1 before all have fetched."""
+        in_sync = (self._followers[node].start_offset for node in self.isr.isr if node in self._followers)
+        return min((self.log.start_offset, *in_sync))
 
     # ListOffsets and OffsetForLeaderEpoch.
 

@@ -19,6 +19,9 @@ from nodes.reference.core.partitions.questions import EpochAnswer, Question
 NO_NODE: Final = -1
 """The leader of a partition without one, and the replica id of consumers."""
 
+TO_HIGH_WATERMARK: Final = -1
+"""DeleteRecords' offset that is none: all that is committed."""
+
 LATEST, EARLIEST = -1, -2
 """ListOffsets' times that are none: the end and the start of the log."""
 
@@ -38,7 +41,8 @@ class Assignment:
     """What the metadata says of a partition: its replicas, its leader (or NO_NODE), and its in-sync replicas.
 
     partition_epoch counts its changes, leader_epoch its elections. is_recovering: the leader was elected uncleanly and
-    has not recovered yet (KIP-704). min_isr is the topic's min.insync.replicas.
+    has not recovered yet (KIP-704). Of the topic's configs, min_isr is min.insync.replicas, and is_only_compacted says
+    that cleanup.policy is compact, without delete.
     """
 
     partition: TopicPartition
@@ -49,6 +53,7 @@ class Assignment:
     partition_epoch: int
     is_recovering: bool = False
     min_isr: int = 1
+    is_only_compacted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +85,14 @@ class ProduceResponse:
 class FetchPartition:
     """Records from offset on. leader_epoch is that which the sender knows, last_epoch that of its last record.
 
-    Either is NO_EPOCH if it is not sent. Sources: KIP-320, KIP-595.
+    Either is NO_EPOCH if it is not sent. start_offset is that of a replica's log. Sources: KIP-320, KIP-595, KIP-107.
     """
 
     offset: int
     leader_epoch: int = NO_EPOCH
     last_epoch: int = NO_EPOCH
     max_bytes: int = 1024 * 1024
+    start_offset: int = NO_OFFSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,5 +220,28 @@ class IsrResponse:
     results: tuple[IsrResult, ...] = ()
 
 
-Request = ProduceRequest | FetchRequest | EpochRequest | OffsetsRequest
-Response = ProduceResponse | FetchResponse | EpochResponse | OffsetsResponse
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsRequest:
+    """Delete the records before these offsets, or, for TO_HIGH_WATERMARK, all that are committed (KIP-107)."""
+
+    offsets: Mapping[TopicPartition, int]
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsResult:
+    """low_watermark is the start of the in-sync replica's log that starts first; -1 with an error."""
+
+    error: ErrorCode = ErrorCode.none
+    low_watermark: int = NO_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsResponse:
+    """One result for each partition."""
+
+    results: Mapping[TopicPartition, DeleteRecordsResult]
+
+
+Request = ProduceRequest | FetchRequest | EpochRequest | OffsetsRequest | DeleteRecordsRequest
+Response = ProduceResponse | FetchResponse | EpochResponse | OffsetsResponse | DeleteRecordsResponse

@@ -1,8 +1,8 @@
 """What a broker answers to requests: at once, or when records are committed or arrive, or when their time is over.
 
 Contains requests that name many partitions, and fetches that wait (Kafka's purgatory for Fetch). Writes that wait are
-in waiting_writes.py, what one partition answers is in leading.py. Consumers' isolation levels, and fetches from
-followers (KIP-392), are left out.
+in waiting_writes.py, deletions of records in deletions.py, what one partition answers is in leading.py. Consumers'
+isolation levels, and fetches from followers (KIP-392), are left out.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
+from nodes.reference.core.partitions.deletions import Deletions
 from nodes.reference.core.partitions.epochs import NO_EPOCH
 from nodes.reference.core.partitions.events import Arrived, Disconnect, Reply, RequestId
 from nodes.reference.core.partitions.leading import ALL, Appended, Leading
 from nodes.reference.core.partitions.messages import (
     NO_NODE,
+    DeleteRecordsRequest,
     EpochQuestion,
     EpochRequest,
     EpochResponse,
@@ -63,12 +65,14 @@ class Serving:
     def __init__(self, context: Context, find: Find) -> None:
         self._context, self._settings, self._find = context, context.settings, find
         self._writes = WaitingWrites(self._outcome)
+        self._deletions = Deletions(self._leading, self._reply)
         self._fetches: list[_ParkedFetch] = []
 
     @property
     def deadline_ms(self) -> int:
         """When the time of a waiting request is over."""
-        return min((self._writes.deadline_ms, *(each.deadline_ms for each in self._fetches)))
+        own = self._writes.deadline_ms, self._deletions.deadline_ms
+        return min((*own, *(each.deadline_ms for each in self._fetches)))
 
     def handle(self, arrived: Arrived) -> None:
         """Handle a request; the reply follows now or later."""
@@ -82,6 +86,8 @@ class Serving:
             case EpochRequest(questions=questions):
                 answers = {partition: self._epoch_answer(partition, each) for partition, each in questions.items()}
                 self._reply(arrived.request_id, EpochResponse(answers))
+            case DeleteRecordsRequest() as request:
+                self._deletions.begin(arrived.request_id, request, self._context.now_ms)
             case OffsetsRequest(replica_id, asked):
                 offsets = {partition: self._offset(partition, each, replica_id) for partition, each in asked.items()}
                 self._reply(arrived.request_id, OffsetsResponse(offsets))
@@ -90,6 +96,7 @@ class Serving:
         """Answer the waiting requests that can be answered, or whose time is over."""
         for write in self._writes.settled(self._context.now_ms):
             self._reply(write.request_id, ProduceResponse(write.results))
+        self._deletions.advance(self._context.now_ms)
         self._fetches = [fetch for fetch in self._fetches if not self._answer_fetch(fetch)]
 
     def _leading(

@@ -23,6 +23,7 @@ from kio.schema.errors import ErrorCode
 from harness.model.errors import EXIT_INTERNAL
 from nodes.observe.brokers.metadata import REQUEST
 from nodes.reference.brokers.shell import CLEAN_SHUTDOWN
+from nodes.reference.core.partitions.log_config import LOG_DEFAULTS
 from nodes.wire import codec
 from nodes.wire.connection import WireConnection
 from tests.nodes.reference.brokers.conftest import Brokers
@@ -221,6 +222,7 @@ def test_configs_are_changed_and_described(brokers: Brokers) -> None:
     found = brokers.admin.describe_configs([described])[described].result()
     values = {name: entry.value for name, entry in found.items()}
     assert values == {
+        **LOG_DEFAULTS,
         "min.insync.replicas": "2",
         "retention.ms": "1000",
         "unclean.leader.election.enable": "false",

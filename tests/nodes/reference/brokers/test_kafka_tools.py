@@ -48,6 +48,10 @@ def test_kafkas_tools_administer_produce_and_consume(brokers: Brokers, tool: Too
     consumed = ["--topic", "t", "--partition", "0", "--offset", "earliest", "--max-messages", "3"]
     assert tool("kafka-console-consumer", *consumed).startswith(LINES.decode())
     assert tool("kafka-get-offsets", "--topic", "t") == "t:0:3\n"
+    offsets = tmp_path / "offsets.json"
+    offsets.write_text(json.dumps({"version": 1, "partitions": [{"topic": "t", "partition": 0, "offset": 1}]}))
+    assert "partition: t-0\tlow_watermark: 1\n" in tool("kafka-delete-records", "--offset-json-file", str(offsets))
+    assert tool("kafka-get-offsets", "--topic", "t", "--time", "earliest") == "t:0:1\n"
 
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [3, 2]}]}))

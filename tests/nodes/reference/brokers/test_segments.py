@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,8 +12,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from nodes.reference.brokers.segments import INDEX_INTERVAL, SegmentedLog
-from nodes.wire.batches import Record, encode_batch, heads
+from nodes.reference.brokers.compacted_segment import CLEANED, SWAP, Source, write_compacted
+from nodes.reference.brokers.segment import INDEX_INTERVAL
+from nodes.reference.brokers.segments import SegmentedLog
+from nodes.wire.batches import BatchHead, Record, encode_batch, heads
 
 SMALL_SEGMENTS = 20_000
 
@@ -62,8 +64,49 @@ class Log(RuleBasedStateMachine):
         self.log.truncate(offset)
         self.model = [each for each in self.model if each.last < offset]
         if offset < self.next:
-            self.next = self.model[-1].last + 1 if self.model else self.log.segments[0].base_offset
+            self.next = self.end_after(offset)
             self.start = min(self.start, self.next)
+
+    def end_after(self, offset: int) -> int:
+        """The end of a log that was cut at an offset: after its last batch, or after a gap that compaction has left."""
+        base, end = self.log.segments[-1].base_offset, self.log.end_offset
+        assert end == max([base, *(each.last + 1 for each in self.model)])
+        assert end <= max(offset, base)
+        return end
+
+    @rule(every=st.integers(1, 3), share=st.floats(0, 1), ends=st.sampled_from(["done", "written", "begun", "changed"]))
+    def compact(self, every: int, share: float, ends: str) -> None:
+        """Some segments become one; or only half of that happens before a crash, or the log has changed meanwhile."""
+        complete = self.log.extents()[:-1]
+        first = int(share * len(complete))
+        paths = [each.path for each in self.log.segments]
+        sources = [
+            Source(path, each.base_offset, each.end_offset, each.size_bytes)
+            for path, each in list(zip(paths, complete, strict=False))[first : first + 2]
+        ]
+        if not sources:
+            return
+
+        def keep(data: bytes, head: BatchHead) -> bytes:
+            return b"" if head.base_offset % every else data
+
+        written = write_compacted(self.path, sources, keep)
+        if ends == "changed":
+            wrong = replace(written, replaces=((sources[0].base_offset, sources[0].size + 1),))
+            assert not self.log.replace(wrong)
+            return
+        if ends == "done":
+            assert self.log.replace(written)
+        else:
+            self.log.close()
+            if ends == "begun":
+                (self.path / CLEANED).rename(self.path / f"{SWAP}{written.end_offset:020d}")
+            self.log = SegmentedLog(self.path, SMALL_SEGMENTS)
+            self.start = self.log.start_offset
+        if ends != "written":
+            inside = range(written.base_offset, written.end_offset)
+            self.model = [each for each in self.model if each.first not in inside or each.first % every == 0]
+        assert not (self.path / CLEANED).exists()
 
     @rule(gap=st.integers(0, 3))
     def truncate_fully(self, gap: int) -> None:
@@ -110,7 +153,7 @@ class Log(RuleBasedStateMachine):
         self.log = SegmentedLog(self.path, SMALL_SEGMENTS)
         lost = self.model.pop()
         assert self.log.torn_bytes == len(lost.data) - 1
-        self.next, self.start = lost.first, self.log.start_offset
+        self.next, self.start = self.end_after(lost.first), self.log.start_offset
 
     @invariant()
     def ends_where_the_model_does(self) -> None:
@@ -136,7 +179,7 @@ class Log(RuleBasedStateMachine):
 
 
 def test_a_log_is_a_list_of_batches_that_survives_crashes() -> None:
-    run_state_machine_as_test(Log, settings=settings(max_examples=60, stateful_step_count=30, deadline=None))
+    run_state_machine_as_test(Log, settings=settings(max_examples=200, stateful_step_count=30, deadline=None))
 
 
 def test_a_log_opens_without_reading_what_lies_before_its_last_segment(tmp_path: Path) -> None:
