@@ -131,6 +131,15 @@ RANGES: Final[Mapping[str, Ranges]] = {
     ),
 }
 """The ranges of each system; of another, those of Kafka."""
+VOTERS_CHANGE: Final[Mapping[str, Sequence[str]]] = {"reference.voter_changes": ("kip-642", "kip-853")}
+"""The switches with which a system's voters change, and their values."""
+CHANGING_VOTERS: Final[Mapping[str, Any]] = {
+    "quorums": ((4, 3), (5, 3), (6, 3)),
+    "workloads": ("reassignment",),
+    "options": {},
+    "pinned": 0,
+}
+"""What differs where voters change: clients move them all the time, whatever else happens."""
 SIMULATED: Final[Mapping[str, Any]] = {
     "layout": "controllers",
     "rates": (1, 2, 4, 10),
@@ -197,7 +206,10 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str], re
 def ranges_of(request: ExplorationRequest) -> Ranges:
     """What is drawn for the request's system on its hosts."""
     ranges = RANGES.get(request.system.partition(":")[0], RANGES["kafka"])
-    return replace(ranges, **SIMULATED) if plugins.host_kind(request.hosts).simulated else ranges
+    if plugins.host_kind(request.hosts).simulated:
+        ranges = replace(ranges, **SIMULATED)
+    changes = any(request.switches.get(name) in values for name, values in VOTERS_CHANGE.items())
+    return replace(ranges, **CHANGING_VOTERS) if changes else ranges
 
 
 def described(plan: Plan) -> str:

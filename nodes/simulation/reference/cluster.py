@@ -15,6 +15,8 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from kio.schema.errors import ErrorCode
+
 from harness.model import Observation
 from harness.model.faults.rpc import RpcRule, RuleCount
 from harness.model.hosts import Link
@@ -22,6 +24,7 @@ from harness.model.quorum_states import State, TransitionTable
 from harness.model.systems import CLUSTER_ID
 from nodes.observe.log_lines import LogEvent, parse_text
 from nodes.reference.core import events
+from nodes.reference.core.messages import ReassignRequest, ReassignResponse, Request, Response
 from nodes.reference.core.node import Node
 from nodes.reference.core.roles.state_machine import table_of
 from nodes.reference.core.roles.states import Leader
@@ -197,7 +200,12 @@ class ReferenceCluster:
                 return
             converted, values_of = to_core
             request_id = next(self._ids)
-            member.served[request_id] = lambda response: reply(None if response is None else values_of(response))
+
+            def answered(response: Response | None) -> None:
+                self._acknowledged(member, converted, response)
+                reply(None if response is None else values_of(response))
+
+            member.served[request_id] = answered
             self._arrive(member, events.Arrived(CLIENT, request_id, converted))
 
         self._timeline.after(self._network.delay(), arrive)
@@ -260,9 +268,11 @@ class ReferenceCluster:
                 self._report(node, "quorum-state", LogEvent(0, "durable", None, None, *stored))
             case events.AppendLog(data):
                 member.disk.append(data)
+                self._invariants.wrote(node, core, data)
                 self._invariants.appended(node, data)
             case events.TruncateLog(end_bytes):
                 member.disk.truncate(end_bytes)
+                self._invariants.truncated(node)
             case events.Send():
                 self._peers.send(member, effect)
             case events.Discover():
@@ -297,6 +307,13 @@ class ReferenceCluster:
             )
         )
 
+    def _acknowledged(self, member: Member, request: Request, response: Response | None) -> None:
+        """A node answers a client."""
+        is_done = isinstance(response, ReassignResponse) and response.error is ErrorCode.none
+        if is_done and isinstance(request, ReassignRequest) and member.core is not None:
+            voters = None if request.voters is None else tuple(sorted(request.voters))
+            self._invariants.acknowledged(member.node_id, member.core, voters)
+
     def _violated(self, invariant: str, message: str, node: int) -> None:
         self._has_report = True
         self._violations.append(Violation(invariant, message, self.now_ms, node))
@@ -310,7 +327,6 @@ class ReferenceCluster:
         """A node ends, and the connections to it break."""
         if member.core is None:
             return
-        self._invariants.voters_of(member.node_id, member.core)
         member.core, member.is_paused = None, False
         member.waiting.clear()
         member.pending.clear()

@@ -12,6 +12,9 @@ Each has a name and its source:
 - high-watermark-monotonic: while a node runs, its high watermark never decreases (RaftEventSimulationTest).
 - state-transition: only transitions of the state machine's table (KIP-595, KIP-996).
 - voters-of-log: the voters that a node acts on are those that its log says (KIP-642, KIP-853).
+- one-change-at-a-time: a leader changes the voters once the change before is committed, and a record of its own epoch
+  (Ongaro, raft-dev, July 2015; KIP-642, "Reassignment Algorithm"; KIP-853).
+- acknowledged-change: an acknowledged reassignment is committed (KIP-642, "Request Handling", step 4).
 
 Contains the rules. Does not contain what a node reports, or what follows from a violation.
 """
@@ -21,11 +24,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness.model.quorum_states import START_STATES, State, TransitionTable
-from nodes.reference.core.events import Election
+from nodes.reference.core.events import Assignment, Election
 from nodes.reference.core.node import Node
 from nodes.reference.core.records.control import assignments_in
 from nodes.reference.core.records.log import Log
+from nodes.reference.core.roles.states import Leader
 from nodes.wire.batches import heads
+
+Written = tuple[int, Assignment]
+"""The offset of an assignment's record, and the assignment."""
 
 Report = Callable[[str, str, int], None]
 """Receives the invariant, what was found, and the node."""
@@ -44,12 +51,15 @@ class Invariants:
         self._high_watermarks: dict[int, int] = {}
         self._elections: dict[int, Election] = {}
         self._epochs: dict[int, int] = {}
+        self._written: dict[int, list[Written]] = {}  # the assignments in the log of each node that runs
+        self._has_wrong_voters: set[int] = set()  # nodes of which it was reported
         self._has_lost_disk = False  # then what a majority once knew need not be known any more
 
     def started(self, node: int) -> None:
         """A node has started."""
         self._high_watermarks.pop(node, None)
         self._positions.pop(node, None)
+        self._written.pop(node, None)
 
     def lost_disk(self, node: int) -> None:
         """A node's disk was emptied: its votes are forgotten, and committed records may be gone with it."""
@@ -92,14 +102,51 @@ class Invariants:
         """A node has appended batches."""
         for head in heads(data):
             batch = data[head.start : head.end]
+            if head.is_control and node in self._written:
+                known = self._written[node][-1][0] if self._written[node] else -1
+                self._written[node] += [each for each in assignments_in(batch) if each[0] > known]
             key = (head.base_offset, head.leader_epoch)
             known = self._batches.setdefault(key, (batch, head.last_offset))
             if known[0] != batch:
                 where = f"offset {head.base_offset} in epoch {head.leader_epoch}"
                 self._report("log-matching", f"two different batches have {where}", node)
 
+    def truncated(self, node: int) -> None:
+        """A node has truncated its log."""
+        self._written.pop(node, None)  # the log tells what is left
+
+    def wrote(self, node: int, core: Node, data: bytes) -> None:
+        """A leader has appended batches of its own; its high watermark may have risen in the same event."""
+        state, reached = core.state, core.log.high_watermark
+        if not isinstance(state, Leader):
+            return
+        for offset, assignment in assignments_in(data):
+            before = next((each for each in reversed(self._assignments(node, core.log)) if each[0] < offset), None)
+            if before is None or before[1].keys == assignment.keys:
+                continue
+            if reached <= state.start_offset:
+                message = f"n{node} changed the voters at offset {offset} before it had committed a record of its epoch"
+                self._report("one-change-at-a-time", f"{message}, {state.epoch}", node)
+            elif before[0] >= reached:
+                message = f"n{node} changed the voters at offset {offset}, and the change at {before[0]}"
+                self._report("one-change-at-a-time", f"{message} was not committed", node)
+
+    def acknowledged(self, node: int, core: Node, target: tuple[int, ...] | None) -> None:
+        """A leader has answered that a reassignment to this target, or its cancellation, is committed."""
+        committed = [each for offset, each in self._assignments(node, core.log) if offset < core.log.high_watermark]
+        if not any(target == each.target or (each.target is None and target == each.current) for each in committed):
+            wanted = "no target" if target is None else f"the target {target}"
+            self._report("acknowledged-change", f"{wanted} was acknowledged, and no committed record has it", node)
+
+    def _assignments(self, node: int, log: Log) -> list[Written]:
+        """The assignments in a node's log."""
+        if node not in self._written:
+            self._written[node] = list(assignments_in(log.read_from(0)))
+        return self._written[node]
+
     def advanced(self, node: int, core: Node) -> None:
         """A node has handled an event."""
+        self._voters_of(node, core)
         log = core.log
         high_watermark, before = log.high_watermark, self._high_watermarks.get(node, -1)
         if high_watermark == before:
@@ -116,13 +163,15 @@ class Invariants:
         while self._positions[node] and self._committed[self._positions[node] - 1][0] >= high_watermark:
             self._positions[node] -= 1
 
-    def voters_of(self, node: int, core: Node) -> None:
-        """Compare the voters that a node acts on with those in its log."""
-        assignments = assignments_in(core.log.read_from(0))
-        last = [assignment for _, assignment in assignments]
-        if last and core.voters.last.assignment != last[-1]:
-            held = core.voters.last.assignment.current
-            self._report("voters-of-log", f"it acts on the voters {held}; its log ends with {last[-1].current}", node)
+    def _voters_of(self, node: int, core: Node) -> None:
+        """Compare the voters that a node acts on with the last ones in its log; what is wrong is reported once."""
+        written, held = self._assignments(node, core.log), core.voters.effective.assignment
+        if not written or held == written[-1][1]:
+            self._has_wrong_voters.discard(node)
+        elif node not in self._has_wrong_voters:
+            self._has_wrong_voters.add(node)
+            last = written[-1][1]
+            self._report("voters-of-log", f"it acts on {_in_words(held)}; its log ends with {_in_words(last)}", node)
 
     def _differs(self, log: Log, position: int, end_offset: int) -> bool:
         """Whether a log differs below end_offset from the committed batches, from this position on."""
@@ -141,3 +190,8 @@ class Invariants:
             (head,) = heads(batch)
             self._committed.append((head.base_offset, batch))
             self._committed_end = head.last_offset + 1
+
+
+def _in_words(assignment: Assignment) -> str:
+    target = "" if assignment.target is None else f" with the target {assignment.target}"
+    return f"the voters {assignment.current}{target}"

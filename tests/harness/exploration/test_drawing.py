@@ -15,6 +15,7 @@ from harness.model import BadInput
 from harness.model.nemesis_ops import AWAIT, SLEEP
 from harness.model.story import MARK
 from harness.planning.plan import Plan, Request
+from harness.running.run import plan_of
 from nemesis.moves import AT_EVENTS
 
 REQUEST = ExplorationRequest(system="reference")
@@ -102,6 +103,16 @@ def test_voters_change_only_where_the_system_supports_it() -> None:
     runs = [drawn(request, seed, ALL, NONE) for request in requests for seed in range(12)]
     changed = {(run.system, run.voters) for run in runs if any(step.f == "remove_voter" for step in run.story)}
     assert changed == {("kafka:4.3.1", 3)}
+
+
+@pytest.mark.parametrize("changes", ["kip-642", "kip-853"])
+def test_clients_change_the_voters_where_the_system_lets_them(changes: str) -> None:
+    request = ExplorationRequest(system="reference", switch={"reference.voter_changes": changes})
+    runs = [drawn(request, seed, ALL, NONE) for seed in range(20)]
+    assert {run.workload for run in runs} == {"reassignment"}
+    assert all(run.voters is not None and run.voters < run.nodes for run in runs)
+    for run in runs:
+        plan_of(run, {})  # raises BadInput for a run that cannot be
 
 
 def test_without_any_fault_nothing_can_be_explored() -> None:

@@ -11,6 +11,7 @@ from harness.model.quorum_states import KIP_996, State
 from nodes.reference.core.events import Assignment, Election
 from nodes.reference.core.records.control import assignment_record
 from nodes.reference.core.records.log import Log
+from nodes.reference.core.roles.states import Leader
 from nodes.simulation.reference.invariants import Invariants
 from nodes.wire.batches import Record, encode_batch
 
@@ -27,15 +28,23 @@ def batch(offset: int, epoch: int, value: bytes = b"v") -> bytes:
     return encode_batch([Record(b"k", value)], offset, epoch, 0)
 
 
+def assigned(offset: int, epoch: int, assignment: Assignment) -> bytes:
+    return encode_batch([assignment_record("c", assignment)], offset, epoch, 0, True)
+
+
+def led_from(offset: int) -> Leader:
+    return Leader(2, 1, 1, offset, frozenset())
+
+
 def log_of(*batches: bytes, high_watermark: int = -1) -> Log:
     log = Log(b"".join(batches))
     log.high_watermark = high_watermark
     return log
 
 
-def core(log: Log, *voters: int) -> Any:
-    last = SimpleNamespace(assignment=Assignment(voters or (1, 2, 3)))
-    return SimpleNamespace(log=log, voters=SimpleNamespace(last=last))
+def core(log: Log, *voters: int, state: object = None) -> Any:
+    held = SimpleNamespace(assignment=Assignment(voters or (1, 2, 3)))
+    return SimpleNamespace(log=log, voters=SimpleNamespace(effective=held), state=state)
 
 
 @pytest.mark.parametrize(("leaders", "expected"), [((1, 1), []), ((1, 2), [("election-safety", 2)])])
@@ -126,6 +135,63 @@ def test_new_leader_without_a_committed_record(log: Log, expected: list[str]) ->
 @pytest.mark.parametrize(("held", "expected"), [((1, 2, 3), []), ((1, 2, 3, 4), ["voters-of-log"])])
 def test_voters_that_the_log_does_not_say(held: tuple[int, ...], expected: list[str]) -> None:
     watched = Watched()
-    log = log_of(encode_batch([assignment_record("c", Assignment((1, 2, 3)))], 0, 1, 0, True))
-    watched.invariants.voters_of(1, core(log, *held))
+    log = log_of(assigned(0, 1, Assignment((1, 2, 3))))
+    for _ in range(2):
+        watched.invariants.advanced(1, core(log, *held))
+    assert [name for name, _ in watched.broken] == expected
+
+
+def test_voters_after_a_truncation_are_those_of_what_is_left() -> None:
+    watched = Watched()
+    first, second = assigned(0, 1, Assignment((1, 2, 3))), assigned(1, 1, Assignment((1, 2, 3, 4)))
+    watched.invariants.advanced(1, core(log_of(first), 1, 2, 3))
+    watched.invariants.appended(1, second)
+    watched.invariants.advanced(1, core(log_of(first, second), 1, 2, 3, 4))
+    watched.invariants.truncated(1)
+    watched.invariants.advanced(1, core(log_of(first), 1, 2, 3))
+    assert watched.broken == []
+    watched.invariants.advanced(1, core(log_of(first), 1, 2, 3, 4))
+    assert watched.broken == [("voters-of-log", 1)]
+
+
+@pytest.mark.parametrize(
+    ("after", "high_watermark", "expected"),
+    [
+        pytest.param(Assignment((1, 2, 3), (4, 2, 3)), 1, [], id="a target is no change"),
+        pytest.param(Assignment((1, 2, 3, 4)), 3, [], id="a change"),
+        pytest.param(Assignment((1, 2, 3, 4)), 2, ["one-change-at-a-time"], id="before a record of the epoch"),
+    ],
+)
+def test_a_change_before_a_record_of_the_epoch(after: Assignment, high_watermark: int, expected: list[str]) -> None:
+    watched = Watched()
+    before = assigned(0, 1, Assignment((1, 2, 3))), batch(1, 1), batch(2, 2)
+    log = log_of(*before, high_watermark=high_watermark)
+    watched.invariants.wrote(1, core(log, state=led_from(2)), assigned(3, 2, after))
+    assert [name for name, _ in watched.broken] == expected
+
+
+def test_a_change_before_the_previous_one_is_committed() -> None:
+    watched = Watched()
+    before = batch(0, 1), assigned(1, 1, Assignment((1, 2, 3)))
+    log = log_of(*before, high_watermark=1)
+    watched.invariants.wrote(1, core(log, state=led_from(0)), assigned(2, 1, Assignment((1, 2, 3, 4))))
+    assert watched.broken == [("one-change-at-a-time", 1)]
+
+
+@pytest.mark.parametrize(
+    ("target", "high_watermark", "expected"),
+    [
+        ((4, 5), 2, []),
+        ((1, 2, 3), 2, []),
+        (None, 2, []),
+        ((4, 5), 1, ["acknowledged-change"]),
+        ((4, 6), 2, ["acknowledged-change"]),
+    ],
+)
+def test_an_acknowledged_change_is_committed(
+    target: tuple[int, ...] | None, high_watermark: int, expected: list[str]
+) -> None:
+    watched = Watched()
+    written = assigned(0, 1, Assignment((1, 2, 3))), assigned(1, 1, Assignment((1, 2, 3), (4, 5)))
+    watched.invariants.acknowledged(1, core(log_of(*written, high_watermark=high_watermark)), target)
     assert [name for name, _ in watched.broken] == expected
