@@ -61,7 +61,8 @@ class Discovering:
         """Learn what the sender knows, and answer with what this node knows; not to a node of another cluster."""
         if request.cluster_id not in (None, self._settings.cluster_id):
             return DiscoverResponse(ErrorCode.inconsistent_cluster_id, (), NO_NODE, epoch)
-        self.learn(request.brokers)
+        if not self._settings.has("addresses-from-responses-alone"):
+            self.learn(request.brokers)
         leader = NO_NODE if leader_id is None else leader_id
         return DiscoverResponse(ErrorCode.none, self._brokers(), leader, epoch)
 
