@@ -11,7 +11,18 @@ from kio.schema.errors import ErrorCode
 
 from harness.model.quorum_states import State
 from nodes.reference.core.events import Assignment, Discover, Discovered, Election, Stored, Tick
-from nodes.reference.core.messages import NO_NODE, Advertised, DiscoverRequest, ReplicaKey, VoterNode
+from nodes.reference.core.messages import (
+    NO_NODE,
+    Advertised,
+    BeginQuorumEpochRequest,
+    DiscoverRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    ReplicaKey,
+    Request,
+    VoteRequest,
+    VoterNode,
+)
 from nodes.reference.core.mutants import Mutant
 from nodes.reference.core.node import Node
 from nodes.reference.core.settings import NodeSettings
@@ -137,6 +148,30 @@ def test_node_of_another_cluster_learns_nothing() -> None:
     told = DiscoverRequest("other", (Advertised(7, "host", 9001, 100),), NO_NODE, 0)
     response = quorum.invoke(1, told).response
     assert (response.error, response.brokers) == (ErrorCode.inconsistent_cluster_id, ())
+
+
+@pytest.mark.parametrize(
+    "request_of_another_cluster",
+    [
+        VoteRequest("other", 1, 2, 5, 0, 0),
+        BeginQuorumEpochRequest("other", 2, 5),
+        EndQuorumEpochRequest("other", 2, 5, (1,)),
+        FetchRequest("other", 2, 0, 0, 0, 0, 1_000),
+    ],
+    ids=lambda request: type(request).__name__,
+)
+def test_request_of_another_cluster_is_refused_and_changes_no_epoch(request_of_another_cluster: Request) -> None:
+    quorum = Simulation(seed=1, voter_changes="kip-642", started=[1])
+    response = quorum.invoke(1, request_of_another_cluster).response
+    assert (response.error, quorum.epochs()[1]) == (ErrorCode.inconsistent_cluster_id, 0)
+
+
+def test_node_tells_its_own_address_first() -> None:
+    """The bootstrapping procedure, 4a: a node has itself in its responses from the beginning."""
+    quorum = Simulation(seed=1, voter_changes="kip-642", per_node={1: {"advertised": ("host-of-1", 9093)}})
+    told = DiscoverRequest("test", (Advertised(0, "host", 9001, 100),), NO_NODE, 0)
+    brokers = quorum.invoke(1, told).response.brokers
+    assert [(each.node_id, each.host) for each in brokers] == [(1, "host-of-1"), (0, "host")]
 
 
 CONFIGURED_VOTERS = ["at-once", "fallback", "ignored"]
