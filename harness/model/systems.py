@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 
 CLUSTER_ID = "splitbrain.cluster.id"
 """The property that gives a node another cluster id than the rest of the cluster has."""
+CONTROLLER_PORT_PROPERTY = "splitbrain.controller.port"
+"""The property with the port of a node's controller listener."""
+BOOTSTRAP_NODES = "splitbrain.bootstrap.nodes"
+"""The property with the nodes that a node's controller.quorum.bootstrap.servers names, e.g. 1,2."""
+FORMAT = "splitbrain.format"
+"""The property that says how a node is formatted where voters change one at a time (KIP-853)."""
 Report = Callable[[str], None]
 """Receives one line of progress."""
 

@@ -6,6 +6,8 @@ situations with it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from harness.model.conditions import (
     ALL_FOLLOW_LEADER,
     BROKERS_LIVE,
@@ -19,7 +21,7 @@ from harness.model.faults.probe import ask, run_tool
 from harness.model.faults.rpc import Api
 from harness.model.measures import enters, exits
 from harness.model.quorum_states import State
-from harness.model.scenario import Scenario, Side, on
+from harness.model.scenario import Deployment, Scenario, Side, on
 from harness.model.story import (
     ALL,
     LEADER,
@@ -36,7 +38,7 @@ from harness.model.story import (
     wait_until,
 )
 from harness.scenarios.expectations import commit_gap, happens, leader_changes, unavailable
-from harness.scenarios.kip_642_reference import BY_KIP_853, KIP_642
+from harness.scenarios.kip_642_reference import BY_KIP_642, BY_KIP_853, KIP_642
 from harness.scenarios.kip_996_elections import first_leader, merged
 from harness.scenarios.probes import DESCRIBE
 from harness.scenarios.voter_changes import N1_LEADS, QUORUM_MOVES, READY
@@ -101,12 +103,12 @@ RA_22 = Scenario(
         wait_until(LEADER_KNOWN),
     ),
     bad=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference=BY_KIP_853),
         shows=(happens(enters(State.PROSPECTIVE), at_least=3, since=PORTS_CHANGED.value, until=PORTS_RETURN.value),),
         never=(happens(enters(State.LEADER), since=PORTS_CHANGED.value, until=PORTS_RETURN.value),),
     ),
     good=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference=BY_KIP_853),
         story=(
             *N1_LEADS,
             *changes_port(2),
@@ -127,6 +129,12 @@ RA_22 = Scenario(
 
 OTHER_CLUSTER = {"splitbrain.format": "standalone", "splitbrain.cluster.id": "bm90LXRoaXMtY2x1c3Rlcg"}
 
+SECOND_CLUSTER = (wait_until(LEADER_KNOWN), cut("n4"), sleep(seconds(8)), heal(), sleep(seconds(4)))
+BOTH_ELECT_AT_ONCE = Deployment(
+    "controllers", 4, 3, SECOND_CLUSTER, merged(first_leader(1, nodes=3), {4: OTHER_CLUSTER})
+)
+"""Each of the two quorums elects its leader in epoch 1, since only n1 campaigns among the first three nodes."""
+
 RA_24 = Scenario(
     id="RA-24",
     title="A fresh node that is cut off forms a quorum of its own",
@@ -136,13 +144,13 @@ RA_24 = Scenario(
     voters=3,
     story=(wait_until(ALL_FOLLOW_LEADER), cut("n4"), sleep(seconds(8)), heal(), wait_until(ALL_FOLLOW_LEADER)),
     bad=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference=BY_KIP_853, reference_deployment=BOTH_ELECT_AT_ONCE),
         breaks=("two-leaders-in-one-epoch", "diverged-logs"),
         node_switches={4: OTHER_CLUSTER},
-        story=(wait_until(LEADER_KNOWN), cut("n4"), sleep(seconds(8)), heal(), sleep(seconds(4))),
+        story=SECOND_CLUSTER,
     ),
     good=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference=BY_KIP_853),
         never=(happens(enters(State.LEADER, node=4)), happens(enters(State.CANDIDATE, node=4))),
     ),
 )
@@ -152,7 +160,7 @@ N1_RETURNS = mark("n1 returns, if it was stopped")
 N4_JOINS = happens(enters(State.FOLLOWER, node=4), since=VOTERS_MOVED.value, until=N1_RETURNS.value)
 
 
-def voters_move(*then: Step) -> tuple[Step, ...]:
+def voters_move(*then: Step, waits: float = 10) -> tuple[Step, ...]:
     """The quorum moves from n1 to n2 and n3 while n4 is down; then n4 starts with an empty disk."""
     return (
         *READY,
@@ -167,15 +175,17 @@ def voters_move(*then: Step) -> tuple[Step, ...]:
         *then,
         VOTERS_MOVED,
         start("n4"),
-        sleep(seconds(10)),
+        sleep(seconds(waits)),
         N1_RETURNS,
         heal(),
         wait_until(ALL_FOLLOW_LEADER),
     )
 
 
-# n4 asks n1, an observer, which names the leader.
+# n4 asks n1, an observer, which names the leader. The voters of the reference know n4's address, since it ran before,
+# and tell it theirs within 20 s, so n4 joins without n1, too; with the mutant it only hears what it asks for.
 FOUND_BY_N1 = {4: {"splitbrain.bootstrap.nodes": "1"}}
+N1_STOPS = Deployment("combined", 4, 1, voters_move(stop("n1"), waits=25), FOUND_BY_N1)
 
 RA_23 = Scenario(
     id="RA-23",
@@ -187,12 +197,16 @@ RA_23 = Scenario(
     layout="combined",
     story=voters_move(stop("n1")),
     bad=Side(
-        on(kafka="newest 4"),
+        on(
+            kafka="newest 4",
+            reference={**BY_KIP_853, "reference.mutant": "addresses-from-responses-alone"},
+            reference_deployment=N1_STOPS,
+        ),
         never=(N4_JOINS,),
         node_switches=FOUND_BY_N1,
     ),
     good=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference=BY_KIP_853, reference_deployment=N1_STOPS),
         story=voters_move(),
         shows=(N4_JOINS,),
         node_switches=FOUND_BY_N1,
@@ -212,20 +226,24 @@ CONFIGURED_AS_BEFORE = mark("the configuration is as before")
 ELECTED_ALONE = happens(enters(State.LEADER), since=CONFIGURED_ALONE.value, until=CONFIGURED_AS_BEFORE.value)
 
 
-def voters_leave_the_configuration(*first: Step) -> tuple[Step, ...]:
-    """All nodes are restarted without controller.quorum.voters, with the addresses of n1, n2 and n3 only."""
+def voters_leave_the_configuration(*first: Step, configured: Mapping[str, str]) -> tuple[Step, ...]:
+    """All nodes are restarted without configured voters, with the addresses of n1, n2 and n3 only."""
     return (
         wait_until(ALL_FOLLOW_LEADER),
         *first,
         kill(ALL),
         CONFIGURED_ALONE,
-        *(configure(f"n{node}", WITHOUT_VOTERS) for node in (1, 2, 3)),
+        *(configure(f"n{node}", configured) for node in (1, 2, 3)),
         sleep(seconds(12)),
         CONFIGURED_AS_BEFORE,
         heal(),
         wait_until(LEADER_KNOWN),
     )
 
+
+IGNORED = {"reference.configured_voters": "ignored", "reference.voter_addresses": "discovered"}
+VOTERS_IGNORED = Deployment("controllers", 3, None, voters_leave_the_configuration(configured=IGNORED))
+"""The reference's nodes use neither the voters nor the addresses that their configuration names."""
 
 # Kafka stores the voters in the log only after the upgrade to kraft.version 1, which a static quorum has since 4.1. A
 # leader refuses it until every voter has told it that it supports the version, so the tool is run again until then.
@@ -235,15 +253,19 @@ RA_27 = Scenario(
     question="Is a leader elected after all nodes have restarted without controller.quorum.voters?",
     source=KIP_642 / "Bootstrapping",
     nodes=3,
-    story=voters_leave_the_configuration(),
+    story=voters_leave_the_configuration(configured=WITHOUT_VOTERS),
     bad=Side(
-        on(kafka="newest 4"),
+        on(
+            kafka="newest 4",
+            reference={**BY_KIP_642, "reference.mutant": "configured-voters-not-written"},
+            reference_deployment=VOTERS_IGNORED,
+        ),
         never=(ELECTED_ALONE,),
         may_break=("server-cannot-start",),  # a leader that was killed is not in the empty set of voters
     ),
     good=Side(
-        on(kafka="newest 4"),
-        story=voters_leave_the_configuration(UPGRADE),
+        on(kafka="newest 4", reference=BY_KIP_642, reference_deployment=VOTERS_IGNORED),
+        story=voters_leave_the_configuration(UPGRADE, configured=WITHOUT_VOTERS),
         shows=(ELECTED_ALONE,),
     ),
 )

@@ -62,7 +62,7 @@ def _node(version: str, switches: Mapping[str, str], cluster: ClusterSpec) -> No
         raise BadInput(f"--feature {', '.join(cluster.features)}: not supported by the reference system")
     roles = roles_of(Layout(cluster.layout), switches)
     voters = list(_controllers(cluster))[: cluster.voters]
-    directories = {node: uuid(f"directory {cluster.seed} {node}") for node in voters}
+    directories = {node: uuid(f"directory {cluster.seed} {node}") for node in _controllers(cluster)}
     return ReferenceSystem(switches, cluster_id(cluster.seed), cluster.seed, voters, roles, directories)
 
 

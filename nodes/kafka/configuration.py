@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from harness.model import BadInput
 from harness.model.hosts import HostView
 from harness.model.layouts import CLIENT_PORT, CONTROLLER_PORT, REPLICATION_PORT, Roles
-from harness.model.systems import CLUSTER_ID
+from harness.model.systems import BOOTSTRAP_NODES, CLUSTER_ID, CONTROLLER_PORT_PROPERTY, FORMAT
 
 SMALL_BUFFERS = {"log.cleaner.dedupe.buffer.size": str(16 << 20)}
 """A broker's log cleaner takes 128 MiB by default when it starts, half of the heap (nodes.kafka.system.HEAP_MIB)."""
@@ -23,10 +23,7 @@ CONTROLLER = "CONTROLLER"
 """The name of the listener for other nodes of the quorum."""
 
 JMX_PORT = "splitbrain.jmx.port"
-CONTROLLER_PORT_PROPERTY = "splitbrain.controller.port"
-FORMAT = "splitbrain.format"
 SYNC_FORMAT = "splitbrain.format.sync"
-BOOTSTRAP_NODES = "splitbrain.bootstrap.nodes"
 OWN_PROPERTIES = (JMX_PORT, CONTROLLER_PORT_PROPERTY, CLUSTER_ID, FORMAT, SYNC_FORMAT, BOOTSTRAP_NODES)
 """Properties of a node that Kafka does not know: the port of its JVM's metrics, the port of its controller listener,
 the id of the cluster that it is formatted for, how it is formatted (nodes.kafka.system.FORMATS), whether what the

@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.model import BadInput
 from harness.model.suggestions import did_you_mean
-from harness.model.systems import CLUSTER_ID, Switch
+from harness.model.systems import BOOTSTRAP_NODES, CLUSTER_ID, CONTROLLER_PORT_PROPERTY, FORMAT, Switch
 from nodes.reference.brokers import properties as of_brokers
 from nodes.reference.brokers.properties import BrokerConfig, Endpoint, controller_settings
 from nodes.reference.core.controller.configs import why_invalid
@@ -51,6 +51,9 @@ BOOTSTRAP_SERVERS = "controller.quorum.bootstrap.servers"
 
 INITIAL_CONTROLLERS = "reference.initial_controllers"
 """The voters that a node is formatted with, as Kafka's storage tool has them in --initial-controllers (KIP-853)."""
+
+OWN_PROPERTIES = (CLUSTER_ID, CONTROLLER_PORT_PROPERTY, BOOTSTRAP_NODES, FORMAT)
+"""Properties from which splitbrain makes those of the node; the node itself does not read them."""
 
 USERS = "NAME:PASSWORD,…"
 
@@ -126,6 +129,9 @@ def switches() -> Iterator[Switch]:
     lease = "three quarters of the fetch timeout"
     yield Switch(f"{_PREFIX}read_lease_ms", "milliseconds", lease, "how long a lease for reads lasts")
     yield Switch(CLUSTER_ID, "a cluster id", "", "the node's own, if not the cluster's")
+    yield Switch(CONTROLLER_PORT_PROPERTY, "a port", "9093", "where the node listens for the others of the quorum")
+    yield Switch(BOOTSTRAP_NODES, "node numbers", "", "where the node begins to look for the others; all by default")
+    yield Switch(FORMAT, "standalone", "", "the node founds a quorum of its own (voter_changes=kip-853)")
 
 
 def _switches_of_brokers() -> Iterator[Switch]:
@@ -199,7 +205,7 @@ def load(path: Path) -> ServerConfig:
 
 def is_used(key: str) -> bool:
     """Whether a property changes anything: it is a switch, or a Kafka key that is used here."""
-    return key.startswith(_PREFIX) or key in _KAFKA_KEYS or key == CLUSTER_ID or of_brokers.is_used(key)
+    return key.startswith(_PREFIX) or key in _KAFKA_KEYS or key in OWN_PROPERTIES or of_brokers.is_used(key)
 
 
 def refuse_unused(place: Path, keys: Iterable[str]) -> None:

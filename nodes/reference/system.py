@@ -6,19 +6,28 @@ system = ReferenceSystem({"reference.pre_vote": "false"}, cluster_id, seed=7)
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.model import BadInput
 from harness.model.hosts import Host, HostView
 from harness.model.layouts import CLIENT_PORT, CONTROLLER_PORT, REPLICATION_PORT, Roles
-from harness.model.systems import CLUSTER_ID, NodeCommand, NodeFiles
+from harness.model.systems import (
+    BOOTSTRAP_NODES,
+    CLUSTER_ID,
+    CONTROLLER_PORT_PROPERTY,
+    FORMAT,
+    NodeCommand,
+    NodeFiles,
+)
 from nodes.reference.brokers.properties import ROLES
 from nodes.reference.properties import (
     BOOTSTRAP_SERVERS,
     CONTROLLER,
     DEFAULT_CLUSTER_ID,
     INITIAL_CONTROLLERS,
+    OWN_PROPERTIES,
     parse,
     refuse_unused,
 )
@@ -26,13 +35,16 @@ from nodes.reference.properties import (
 SWITCHES = Path("--switch")
 """What messages name in place of a properties file."""
 
+STANDALONE = "standalone"
+"""How a node is formatted that founds a quorum of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReferenceSystem:
     """harness.model.systems.NodeSystem of reference nodes. switches are properties that differ from their defaults.
 
     voters are the nodes that vote in the quorum, all of them if it is None; the others are observers. directories are
-    the ids of the initial voters' directories, where voters change one at a time (KIP-853).
+    the ids of the controllers' directories, where voters change one at a time (KIP-853).
     """
 
     switches: Mapping[str, str]
@@ -61,10 +73,12 @@ class ReferenceSystem:
         voters = ",".join(f"{node}@{hosts[node].address}:{CONTROLLER_PORT}" for node in members)
         given = {**_of_broker(len(hosts)), **self.switches} if self.roles.are_broker else self.switches
         if self.switches.get("reference.voter_changes", "none") != "none":
-            contacts = ",".join(f"{hosts[node].address}:{CONTROLLER_PORT}" for node in sorted(hosts))
+            named = bootstrap_nodes(self.switches, hosts)
+            contacts = ",".join(f"{hosts[node].address}:{CONTROLLER_PORT}" for node in named)
             given = {BOOTSTRAP_SERVERS: contacts, **given}
-        if self._has_directories and host.view.node in members and not newcomer:
-            given = {INITIAL_CONTROLLERS: self._initial_controllers(members, hosts), **given}
+        founders = [host.view.node] if self.switches.get(FORMAT) == STANDALONE else members
+        if self._has_directories and host.view.node in founders and not newcomer:
+            given = {INITIAL_CONTROLLERS: self._initial_controllers(founders, hosts), **given}
         text = _server_properties(host.view, self.roles, voters, self.cluster_id, self.seed, given)
         await host.write(_properties(host.view), text)
 
@@ -92,9 +106,30 @@ class ReferenceSystem:
         return NodeFiles(host.readable / "server.log", data, data / "__cluster_metadata-0" / "quorum-state")
 
 
+def controller_port(switches: Mapping[str, str]) -> int:
+    """The port of a node's controller listener. Raises BadInput."""
+    given = switches.get(CONTROLLER_PORT_PROPERTY, str(CONTROLLER_PORT))
+    if not given.isdecimal() or not 1024 <= int(given) <= 65_535:
+        raise BadInput(f"{CONTROLLER_PORT_PROPERTY}={given}: expected a port, 1024 to 65535")
+    return int(given)
+
+
+def bootstrap_nodes(switches: Mapping[str, str], nodes: Collection[int]) -> list[int]:
+    """The nodes at which a node begins to look for the others: all, unless BOOTSTRAP_NODES names some."""
+    given = switches.get(BOOTSTRAP_NODES)
+    named = given.split(",") if given is not None else map(str, sorted(nodes))
+    known = {str(node): node for node in sorted(nodes)}
+    try:
+        return [known[node] for node in named]
+    except KeyError:
+        raise BadInput(f"{BOOTSTRAP_NODES}={given}: expected numbers of nodes, among {','.join(known)}") from None
+
+
 def check_switches(switches: Mapping[str, str]) -> None:
     """Raise BadInput for an unknown switch, one that changes nothing, or an invalid value."""
     refuse_unused(SWITCHES, switches)
+    if switches.get(FORMAT, STANDALONE) != STANDALONE:
+        raise BadInput(f"{FORMAT}={switches[FORMAT]}: expected {STANDALONE}")
     host = HostView(1, "127.0.0.1", "n1", Path("n1"))
     voters = f"1@127.0.0.1:{CONTROLLER_PORT}"
     parse(SWITCHES, _server_properties(host, Roles.COMBINED, voters, DEFAULT_CLUSTER_ID, 0, switches))
@@ -107,20 +142,20 @@ def _server_properties(
         "node.id": str(host.node),
         "cluster.id": switches.get(CLUSTER_ID, cluster_id),
         "controller.quorum.voters": voters,
-        "listeners": _listeners(roles, host.bound),
-        "advertised.listeners": _listeners(roles, host.address),
+        "listeners": _listeners(roles, host.bound, controller_port(switches)),
+        "advertised.listeners": _listeners(roles, host.address, controller_port(switches)),
         "log.dirs": str(host.directory / "data"),
         "reference.seed": str(seed + host.node),
-        **{name: value for name, value in switches.items() if name != CLUSTER_ID},
+        **{name: value for name, value in switches.items() if name not in OWN_PROPERTIES},
         ROLES: roles.value,
     }
     return "".join(f"{name}={value}\n" for name, value in properties.items())
 
 
-def _listeners(roles: Roles, address: str) -> str:
+def _listeners(roles: Roles, address: str, controller: int) -> str:
     ports = {"PLAINTEXT": CLIENT_PORT, "REPLICATION": REPLICATION_PORT} if roles.are_broker else {}
     if roles.are_controller:
-        ports[CONTROLLER] = CONTROLLER_PORT
+        ports[CONTROLLER] = controller
     return ",".join(f"{name}://{address}:{port}" for name, port in ports.items())
 
 

@@ -73,6 +73,8 @@ Mutant = Literal[
     "reassignment-acknowledged-early",
     "gossip-of-any-age",
     "election-before-discovery",
+    "addresses-from-responses-alone",
+    "configured-voters-not-written",
 ]
 
 
@@ -332,6 +334,16 @@ MUTANTS: Mapping[Mutant, MutantInfo] = {
         "A voter begins an election although it has not found a majority of the voters.",
         "KIP-642, Bootstrapping Procedure, step 6",
         "RA-25",
+    ),
+    "addresses-from-responses-alone": MutantInfo(
+        "A node does not take over the addresses in the requests of others, only those in responses to its own.",
+        "KIP-642, Quorum Bootstrapping: a node tells where it listens, and all brokers learn it",
+        "RA-23",
+    ),
+    "configured-voters-not-written": MutantInfo(
+        "The first leader of a cluster does not write the configured voters to the log.",
+        "KIP-642, Quorum Bootstrapping: the first leader writes the VoterAssignment",
+        "RA-27",
     ),
 }
 """What each mutant does, by name; the order is that of Mutant."""

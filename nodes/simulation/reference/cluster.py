@@ -17,11 +17,11 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from harness.model import Observation
+from harness.model import BadInput, Observation
 from harness.model.faults.rpc import RpcRule, RuleCount
 from harness.model.hosts import Link
 from harness.model.quorum_states import State, TransitionTable
-from harness.model.systems import CLUSTER_ID
+from harness.model.systems import BOOTSTRAP_NODES, CLUSTER_ID, CONTROLLER_PORT_PROPERTY, FORMAT
 from nodes.observe.log_lines import LogEvent, parse_text
 from nodes.reference.core import events
 from nodes.reference.core.messages import ReassignRequest, ReassignResponse, Request, Response
@@ -30,7 +30,7 @@ from nodes.reference.core.roles.state_machine import table_of
 from nodes.reference.core.roles.states import Leader
 from nodes.reference.core.settings import NEVER_MS
 from nodes.reference.properties import ServerConfig, parse, refuse_unused
-from nodes.reference.system import SWITCHES
+from nodes.reference.system import SWITCHES, bootstrap_nodes
 from nodes.reference.translate import Endpoints, Values
 from nodes.simulation.cluster import Answer, NodeStatus, Observe, SimulationSpec, Violation
 from nodes.simulation.network import Network
@@ -346,12 +346,17 @@ def _config(spec: SimulationSpec, node: int, switches: Mapping[str, str]) -> Ser
     """A node's configuration, as on real hosts. Raises BadInput for an unknown switch."""
     given = {**spec.switches.get(node, {}), **switches}
     refuse_unused(SWITCHES, given)
+    for name in (CONTROLLER_PORT_PROPERTY, FORMAT):
+        if name in given:
+            raise BadInput(f"{name}={given[name]}: simulated nodes do not differ in it")
     numbers = range(1, spec.nodes + 1)
+    named = bootstrap_nodes(given, numbers)
+    given.pop(BOOTSTRAP_NODES, None)
     properties = {
         "node.id": str(node),
         "cluster.id": given.pop(CLUSTER_ID, spec.cluster_id),
         "controller.quorum.voters": ",".join(f"{each}@n{each}:{PORT}" for each in numbers[: spec.voters]),
-        "controller.quorum.bootstrap.servers": ",".join(f"n{each}:{PORT}" for each in numbers),
+        "controller.quorum.bootstrap.servers": ",".join(f"n{each}:{PORT}" for each in named),
         "listeners": f"CONTROLLER://n{node}:{PORT}",
         "log.dirs": f"n{node}",
         **given,

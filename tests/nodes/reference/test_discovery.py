@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
+import random
+import uuid
+
 import pytest
 from kio.schema.errors import ErrorCode
 
 from harness.model.quorum_states import State
-from nodes.reference.core.events import Assignment, Election
-from nodes.reference.core.messages import NO_NODE, Advertised, DiscoverRequest
+from nodes.reference.core.events import Assignment, Discover, Discovered, Election, Stored, Tick
+from nodes.reference.core.messages import (
+    NO_NODE,
+    Advertised,
+    BeginQuorumEpochRequest,
+    DiscoverRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    ReplicaKey,
+    Request,
+    VoteRequest,
+    VoterNode,
+)
 from nodes.reference.core.mutants import Mutant
+from nodes.reference.core.node import Node
+from nodes.reference.core.settings import NodeSettings
 from nodes.reference.core.voters import Written
 from tests.support.nodes.mutant_cases import with_and_without
 from tests.support.nodes.quorum_simulation import Simulation
@@ -37,6 +54,54 @@ def test_node_whose_clock_was_set_back_keeps_its_old_address_until_it_has_caught
         return int(quorum.invoke(1, told).response.brokers[0].port)
 
     assert [known_port(9001, 3_600_000), known_port(9002, 5_000), known_port(9002, 3_600_001)] == [9001, 9001, 9002]
+
+
+@with_and_without("addresses-from-responses-alone")
+def test_address_in_a_request_is_taken_over(mutant: Mutant | None) -> None:
+    """A node that asks somebody else, or nobody, still learns where those are who ask it."""
+    quorum = Simulation(seed=1, mutant=mutant, voter_changes="kip-642")
+    told = DiscoverRequest("test", (Advertised(7, "host", 9001, 100),), NO_NODE, 0)
+    known = [broker.node_id for broker in quorum.invoke(1, told).response.brokers]
+    assert known == ([] if mutant else [7])
+
+
+@with_and_without("configured-voters-not-written")
+def test_quorum_does_without_its_configured_voters_once_its_first_leader_has_written_them(
+    mutant: Mutant | None,
+) -> None:
+    quorum = Simulation(seed=1, mutant=mutant, voter_changes="kip-642")
+    quorum.elect()
+    quorum.run(2_000)
+    for node, member in quorum.members.items():
+        quorum.crash(node)
+        member.settings = dataclasses.replace(member.settings, configured_voters="ignored")
+    for node in quorum.members:
+        quorum.restart(node)
+    quorum.run(20_000)
+    assert (quorum.leader() is None) is (mutant is not None)
+
+
+def test_voter_looks_for_the_others_at_the_addresses_in_its_log() -> None:
+    """All addresses in the configuration are out of date; the log has those that UpdateRaftVoter wrote (KIP-853)."""
+    voters = [VoterNode(ReplicaKey(node, uuid.UUID(int=node)), "host", 9000 + node) for node in (1, 2)]
+    settings = NodeSettings(
+        1,
+        (1, 2),
+        "test",
+        directory_id=uuid.UUID(int=1),
+        initial_voters=tuple(voters),
+        bootstrap_servers=(("old", 9093),),
+        advertised=("host", 9001),
+        voter_changes="kip-853",
+    )
+    node = Node(settings, Stored(Election(), b""), random.Random(1).randrange, 0)
+    asked = set()
+    for now_ms in range(0, 2_000, 100):
+        for effect in node.handle(Tick(), now_ms):
+            if isinstance(effect, Discover):
+                asked.add(effect.contact)
+        node.handle(Discovered(None), now_ms)
+    assert asked == {("old", 9093), ("host", 9002)}
 
 
 @with_and_without("election-before-discovery")
@@ -83,6 +148,30 @@ def test_node_of_another_cluster_learns_nothing() -> None:
     told = DiscoverRequest("other", (Advertised(7, "host", 9001, 100),), NO_NODE, 0)
     response = quorum.invoke(1, told).response
     assert (response.error, response.brokers) == (ErrorCode.inconsistent_cluster_id, ())
+
+
+@pytest.mark.parametrize(
+    "request_of_another_cluster",
+    [
+        VoteRequest("other", 1, 2, 5, 0, 0),
+        BeginQuorumEpochRequest("other", 2, 5),
+        EndQuorumEpochRequest("other", 2, 5, (1,)),
+        FetchRequest("other", 2, 0, 0, 0, 0, 1_000),
+    ],
+    ids=lambda request: type(request).__name__,
+)
+def test_request_of_another_cluster_is_refused_and_changes_no_epoch(request_of_another_cluster: Request) -> None:
+    quorum = Simulation(seed=1, voter_changes="kip-642", started=[1])
+    response = quorum.invoke(1, request_of_another_cluster).response
+    assert (response.error, quorum.epochs()[1]) == (ErrorCode.inconsistent_cluster_id, 0)
+
+
+def test_node_tells_its_own_address_first() -> None:
+    """The bootstrapping procedure, 4a: a node has itself in its responses from the beginning."""
+    quorum = Simulation(seed=1, voter_changes="kip-642", per_node={1: {"advertised": ("host-of-1", 9093)}})
+    told = DiscoverRequest("test", (Advertised(0, "host", 9001, 100),), NO_NODE, 0)
+    brokers = quorum.invoke(1, told).response.brokers
+    assert [(each.node_id, each.host) for each in brokers] == [(1, "host-of-1"), (0, "host")]
 
 
 CONFIGURED_VOTERS = ["at-once", "fallback", "ignored"]

@@ -9,7 +9,13 @@ from kio.schema.errors import ErrorCode
 
 from harness.model.quorum_states import State
 from nodes.reference.core.events import Assignment
-from nodes.reference.core.messages import NOT_FOLLOWER, FetchRequest, NominateRequest, ReassignResponse
+from nodes.reference.core.messages import (
+    NOT_FOLLOWER,
+    BeginQuorumEpochRequest,
+    FetchRequest,
+    NominateRequest,
+    ReassignResponse,
+)
 from nodes.reference.core.mutants import Mutant
 from nodes.reference.core.reassignment import STEP_DOWN, next_step
 from tests.support.nodes.mutant_cases import with_and_without
@@ -128,6 +134,25 @@ def test_observers_that_nominate_themselves_become_voters() -> None:
     quorum.reassign(1, 4, 5, 6)
     run_until_voters(quorum, 4, 5, 6)
     assert quorum.violations == []
+
+
+def test_new_voter_that_does_not_fetch_is_told_of_the_leader() -> None:
+    quorum, leader = led(observers=1)
+    told: list[int] = []
+
+    def without_fetches_of_4(sender: int, receiver: int, request: object, is_response: bool) -> int | None:
+        if isinstance(request, BeginQuorumEpochRequest) and not is_response:
+            told.append(receiver)
+        return None if sender == 4 and isinstance(request, FetchRequest) and not is_response else 0
+
+    quorum.message_rule = without_fetches_of_4
+    quorum.run(5_000)
+    assert 4 not in told, "an observer is not told"
+    quorum.message_rule = lambda _sender, _receiver, _request, _is_response: 0
+    completed(quorum, quorum.reassign(leader, 1, 2, 3, 4))
+    run_until_voters(quorum, 1, 2, 3, 4)
+    quorum.message_rule = without_fetches_of_4
+    quorum.run_until(lambda: 4 in told)
 
 
 def test_observer_that_does_not_catch_up_within_an_election_timeout_does_not_nominate_itself() -> None:

@@ -1,9 +1,9 @@
 """Discovery: where the other nodes listen, and who leads, by gossip among all nodes (KIP-642, DiscoverBrokers).
 
 A voter assignment names voters by their ids alone, so every node tells the others where it listens. It sends what it
-knows to one address after the other: those of bootstrap_servers and of the nodes that it has found. It does so at short
-intervals until every address has been tried twice, and later while an address of a voter or the leader is unknown;
-otherwise at long ones, so that a change reaches everybody.
+knows to one address after the other: those of bootstrap_servers, of the nodes that it has found, and of the voters if
+its log has them (KIP-853). It does so at short intervals until every address has been tried twice, and later while an
+address of a voter or the leader is unknown; otherwise at long ones, so that a change reaches everybody.
 
 Of two addresses of a node, the one with the later boot timestamp counts. The timestamp is the advertising node's own
 clock: if that is set back, the others keep the old address until it has caught up (RA-26).
@@ -61,7 +61,8 @@ class Discovering:
         """Learn what the sender knows, and answer with what this node knows; not to a node of another cluster."""
         if request.cluster_id not in (None, self._settings.cluster_id):
             return DiscoverResponse(ErrorCode.inconsistent_cluster_id, (), NO_NODE, epoch)
-        self.learn(request.brokers)
+        if not self._settings.has("addresses-from-responses-alone"):
+            self.learn(request.brokers)
         leader = NO_NODE if leader_id is None else leader_id
         return DiscoverResponse(ErrorCode.none, self._brokers(), leader, epoch)
 
@@ -117,8 +118,9 @@ class Discovering:
         return not {*assignment.current, *(assignment.target or ())} <= self._known.keys()
 
     def _contacts(self) -> list[Contact]:
-        """All addresses but its own."""
+        """All addresses but its own, with those that the log names (KIP-853)."""
         known = {(each.host, each.port) for each in self._known.values()}
+        known |= {(each.host, each.port) for each in self._context.voters.last.assignment.nodes}
         return sorted({*self._settings.bootstrap_servers, *known} - {self._settings.advertised})
 
     def _brokers(self) -> tuple[Advertised, ...]:

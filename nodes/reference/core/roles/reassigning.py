@@ -55,7 +55,8 @@ class Reassigning:
 
     def begin(self) -> None:
         """The first leader of a cluster writes the configured voters to the log, which needs them no more."""
-        if self._settings.reassigns_voters and self._context.log.end_offset == 0:
+        is_first = self._settings.reassigns_voters and self._context.log.end_offset == 0
+        if is_first and not self._settings.has("configured-voters-not-written"):
             self._write(self._voters.last.assignment)
 
     def handle(self, request_id: RequestId, request: ReassignRequest) -> None:

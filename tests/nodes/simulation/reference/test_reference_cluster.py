@@ -212,6 +212,19 @@ def test_unknown_switch_is_refused() -> None:
         Quorum(switches={2: {"reference.no_such_switch": "1"}})
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("splitbrain.controller.port", "9095", "simulated nodes do not differ in it"),
+        ("splitbrain.format", "standalone", "simulated nodes do not differ in it"),
+        ("splitbrain.bootstrap.nodes", "7", "expected numbers of nodes, among 1,2,3"),
+    ],
+)
+def test_property_of_splitbrain_that_is_not_simulated_is_refused(name: str, value: str, expected: str) -> None:
+    with pytest.raises(BadInput, match=f"{name}={value}: {expected}"):
+        Quorum(switches={2: {name: value}})
+
+
 DIGEST = """
 from tests.nodes.simulation.reference.test_reference_cluster import Quorum
 quorum = Quorum(seed={seed}, nodes=5)
