@@ -321,9 +321,10 @@ class Leadership:
         settings, own_end = self._settings, self._context.log.end_offset
         if settings.has("leader-commits-alone"):
             return [own_end for _ in self._voters.ids]
-        with_observers = settings.has("observer-counts-for-commit")
-        counted = (self._replicas if with_observers else self._progress_of_voters()).values()
-        ends = [progress.end_offset for progress in counted]
+        if settings.has("observer-counts-for-commit"):
+            ends = [progress.end_offset for progress in self._replicas.values()]
+        else:
+            ends = [self._progress(key).end_offset for key in self._voters.other_keys]
         if settings.has("leader-not-counted-for-commit") and ends:
             return ends
         return [*self._own(own_end), *ends]
@@ -437,7 +438,12 @@ class Leadership:
         return self._settings.replica(request.replica_id, request.directory_id)
 
     def _progress(self, replica: ReplicaKey) -> Progress:
-        return self._replicas.setdefault(replica, Progress()) if replica.node_id >= 0 else Progress()
+        progress = self._replicas.get(replica)
+        if progress is None:
+            progress = Progress()
+            if replica.node_id >= 0:
+                self._replicas[replica] = progress
+        return progress
 
     def _describe_replica(self, replica: ReplicaKey) -> ReplicaProgress:
         context, (node, directory) = self._context, (replica.node_id, replica.directory_id)

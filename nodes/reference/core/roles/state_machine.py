@@ -131,8 +131,10 @@ class Quorum:
 
         With KIP-853 the log alone says who votes.
         """
+        if not self._settings.reassigns_voters:
+            return
         committed = self._voters.committed
-        if self._settings.reassigns_voters and committed.offset >= self._durable.applied_offset:
+        if committed.offset >= self._durable.applied_offset:
             durable = dataclasses.replace(
                 self._durable, applied_offset=committed.offset + 1, assignment=committed.assignment
             )
