@@ -215,7 +215,7 @@ class ReferenceCluster:
         core = member.core
         if core is None:
             return
-        node, now_ms = member.node_id, self.now_ms
+        node, now_ms = member.node_id, self._timeline.now_ms
         self._hash.update(b"%d %d %s;" % (now_ms, node, type(event).__name__.encode()))
         try:
             effects = core.handle(event, now_ms)
@@ -226,27 +226,27 @@ class ReferenceCluster:
             self._carry_out(member, core, effect)
             if member.core is not core:
                 return
-        if core.deadline_ms <= now_ms:
-            self._violated("no-spin", f"it asks for its next turn at {core.deadline_ms} ms", node)
+        member.deadline_ms = core.deadline_ms
+        if member.deadline_ms <= now_ms:
+            self._violated("no-spin", f"it asks for its next turn at {member.deadline_ms} ms", node)
             self._exited(member, "it has work left at once, again and again")
             return
         self._invariants.advanced(node, core)
-        self._schedule_tick(member, core)
+        self._schedule_tick(member)
 
-    def _schedule_tick(self, member: Member, core: Node) -> None:
-        deadline_ms = core.deadline_ms
+    def _schedule_tick(self, member: Member) -> None:
+        deadline_ms = member.deadline_ms
         if deadline_ms >= NEVER_MS or (member.tick_ms is not None and member.tick_ms <= deadline_ms):
             return
         member.tick_ms, incarnation = deadline_ms, member.incarnation
         self._timeline.after(deadline_ms - self.now_ms, lambda: self._tick(member, incarnation, deadline_ms))
 
     def _tick(self, member: Member, incarnation: int, tick_ms: int) -> None:
-        core = member.core
-        if member.incarnation != incarnation or member.tick_ms != tick_ms or core is None:
+        if member.incarnation != incarnation or member.tick_ms != tick_ms or member.core is None:
             return
         member.tick_ms = None
-        if core.deadline_ms > self.now_ms:
-            self._schedule_tick(member, core)
+        if member.deadline_ms > tick_ms:
+            self._schedule_tick(member)
         else:
             self._arrive(member, events.Tick())
 
