@@ -54,7 +54,6 @@ class ReferenceCluster:
         self._random = random.Random(f"nodes {spec.seed}")
         self._ids = itertools.count(1)
         self._hash = hashlib.blake2b(digest_size=8)
-        self._has_report = False
         self._violations: list[Violation] = []
         self._invariants = Invariants(self._violated)
         self._endpoints: Endpoints = {node: (f"n{node}", PORT) for node in range(1, spec.nodes + 1)}
@@ -85,8 +84,7 @@ class ReferenceCluster:
 
     def advance(self, until_ms: int) -> None:
         """Let time pass until then, or until a report or an answer was delivered."""
-        self._has_report = False
-        self._timeline.advance(until_ms, lambda: self._has_report)
+        self._timeline.advance(until_ms)
 
     def log(self, node: int) -> bytes:
         """The record batches of a node's log."""
@@ -102,16 +100,16 @@ class ReferenceCluster:
         if core is None:
             return None
         state, log = core.state, core.log
+        known = state.kind, state.epoch, state.leader_id, state.voted_id
+        if not isinstance(state, Leader):
+            return NodeStatus(*known, log.high_watermark, log.end_offset, dict.fromkeys(core.voters.ids, -1))
         description = core.describe()
         return NodeStatus(
-            state.kind,
-            state.epoch,
-            state.leader_id,
-            state.voted_id,
-            description.high_watermark if isinstance(state, Leader) else log.high_watermark,
+            *known,
+            description.high_watermark,
             log.end_offset,
-            {each.replica_id: each.end_offset for each in description.voters} or dict.fromkeys(core.voters.ids, -1),
-            isinstance(state, Leader) and description.high_watermark > state.start_offset,
+            {each.replica_id: each.end_offset for each in description.voters},
+            description.high_watermark > state.start_offset,
             tuple(sorted(each.replica_id for each in description.target or ())),
         )
 
@@ -184,7 +182,7 @@ class ReferenceCluster:
 
         def reply(values: Values | None) -> None:
             def arrive_at_client() -> None:
-                self._has_report = True
+                self._timeline.interrupt()
                 answer(None if values is None else entity_of(request, values))
 
             self._timeline.after(self._network.delay(), arrive_at_client)
@@ -252,7 +250,13 @@ class ReferenceCluster:
 
     def _carry_out(self, member: Member, core: Node, effect: events.Effect) -> None:
         node = member.node_id
-        match effect:
+        match effect:  # the most frequent ones first
+            case events.Reply(request_id, response):
+                member.served.pop(request_id, lambda _: None)(response)
+            case events.Send():
+                self._peers.send(member, effect)
+            case events.Note(text):
+                self._noted(member, core, text)
             case events.PersistElection(election):
                 member.disk.persist(election)
                 self._invariants.persisted(node, election)
@@ -263,14 +267,8 @@ class ReferenceCluster:
                 self._invariants.appended(node, data)
             case events.TruncateLog(end_bytes):
                 member.disk.truncate(end_bytes)
-            case events.Send():
-                self._peers.send(member, effect)
             case events.Discover():
                 self._peers.discover(member, effect)
-            case events.Reply(request_id, response):
-                member.served.pop(request_id, lambda _: None)(response)
-            case events.Note(text):
-                self._noted(member, core, text)
             case events.Halt(failure):
                 self._end(member)
                 if failure is not None:
@@ -289,7 +287,7 @@ class ReferenceCluster:
         self._report(node, "log", event)
 
     def _report(self, node: int, source: str, event: LogEvent) -> None:
-        self._has_report = True
+        self._timeline.interrupt()
         self._observe(
             Observation(
                 *(self.now_ms * 1_000_000, node, source, event.kind, event.state, event.previous),
@@ -298,7 +296,7 @@ class ReferenceCluster:
         )
 
     def _violated(self, invariant: str, message: str, node: int) -> None:
-        self._has_report = True
+        self._timeline.interrupt()
         self._violations.append(Violation(invariant, message, self.now_ms, node))
 
     def _exited(self, member: Member, reason: str) -> None:
