@@ -59,10 +59,10 @@ class Requests:
 
     def expire(self) -> None:
         """Abandon the requests whose timeout has expired."""
-        for peer, (_, deadline_ms) in list(self._pending.items()):
-            if deadline_ms <= self._context.now_ms:
-                del self._pending[peer]
-                self.back_off(peer)
+        now_ms = self._context.now_ms
+        for peer in [peer for peer, (_, deadline_ms) in self._pending.items() if deadline_ms <= now_ms]:
+            del self._pending[peer]
+            self.back_off(peer)
 
     @property
     def deadline_ms(self) -> int:
