@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness import plugins
@@ -210,7 +210,8 @@ class _Simulation:
     def record(self, op: Op) -> Op:
         """Keep a row of the history; a broken invariant ends the run."""
         self._stop_if_broken()
-        row = replace(op, index=len(self._history), time_ns=self._cluster.now_ms * 1_000_000)
+        values = op.type, op.f, op.process, op.key, op.value, op.node, op.error
+        row = Op(*values, len(self._history), self._cluster.now_ms * 1_000_000)
         self._history.append(row)
         return row
 

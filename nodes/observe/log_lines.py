@@ -36,6 +36,7 @@ _CONTROLLER_ELECTED = re.compile(r"^(\d+) successfully elected as the controller
 _FETCH_FAILED = re.compile(
     r"^Unexpected error occurred while processing data for partition (\S+)-(\d+) at offset (\d+)"
 )
+_STATES = {state.value: state for state in State}
 _LOGGER = re.compile(r" \([a-z][\w.]*\.[A-Z]\w*\)$")
 
 TRANSITION = "Completed transition to "
@@ -95,9 +96,9 @@ def parse_line(line: str) -> LogEvent | None:
 
 def parse_text(wall_ns: int, text: str) -> LogEvent | None:
     """The event in the text of a line, without its time stamp and logger; None if it is not relevant."""
-    transition = _TRANSITION.match(text)
-    if transition:
-        return _transition(wall_ns, transition.group("target"), transition.group("source"))
+    if text.startswith(TRANSITION):
+        transition = _TRANSITION.match(text)
+        return _transition(wall_ns, transition.group("target"), transition.group("source")) if transition else None
     if text.startswith(NOTES):
         return LogEvent(wall_ns, "note", detail=text[:500])
     elected = _CONTROLLER_ELECTED.match(text)
@@ -138,7 +139,7 @@ def _state(text: str) -> State | None:
     name = match.group(1) if match else ""
     if name == VOTED_UNTIL_3_8:
         return State.UNATTACHED
-    return next((state for state in State if state.value == name), None)
+    return _STATES.get(name)
 
 
 def _number(pattern: re.Pattern[str], text: str) -> int | None:

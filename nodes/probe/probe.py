@@ -33,11 +33,12 @@ class NodeProbe:
         self._facts = facts
         self._connect = connect
         self._tool = tool
-        self._directory = TemporaryDirectory(prefix="splitbrain-tools-")
+        self._directory: TemporaryDirectory[str] | None = None  # from the first tool on
 
     async def close(self) -> None:
         """Close the connections that facts come from, and remove the tools' directory."""
-        self._directory.cleanup()
+        if self._directory is not None:
+            self._directory.cleanup()
         for connection in self._facts.connections.values():
             await connection.close()
 
@@ -63,6 +64,8 @@ class NodeProbe:
         stop_at: str | None,
     ) -> ToolResult:
         """Run a tool until it ends, or kill it at the deadline."""
+        if self._directory is None:
+            self._directory = TemporaryDirectory(prefix="splitbrain-tools-")
         directory = Path(self._directory.name)
         for name, content in files.items():
             (directory / name).write_text(content)

@@ -3,8 +3,9 @@
     with virtual_loop(cluster) as loop:
         loop.run_until_complete(carry_out(…))
 
-When no callback is ready, the cluster advances to the time of the next timer, or to its next report. Timers that are
-due at the same time run in the order in which they were set, so a run does not depend on what else waits.
+When no callback is ready, the cluster advances to the time of the next timer, or to a report that somebody waits for.
+Timers that are due at the same time run in the order in which they were set, so a run does not depend on what else
+waits.
 
 Contains the loop. There are no sockets, files, threads or signals on it.
 """
@@ -41,18 +42,20 @@ class _Timer(asyncio.TimerHandle):
 class _Advance:
     """What the loop takes for its selector: it lets virtual time pass instead of waiting for sockets."""
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: SimulatedCluster, work: Callable[[], object]) -> None:
+        """work: a value that changes when the loop gets a callback or a timer."""
+        self._cluster, self._work = cluster, work
 
     def select(self, timeout: float | None) -> list[Any]:
-        """Advance by this many seconds, or until the cluster reports something."""
-        if timeout is None:
-            before_ms = self._cluster.now_ms
-            self._cluster.advance(before_ms + IDLE_MS)
-            if self._cluster.now_ms == before_ms + IDLE_MS:
-                raise RuntimeError(f"nothing was reported in {IDLE_MS} ms of virtual time, and no timer is set")
-        elif timeout > 0:
-            self._cluster.advance(self._cluster.now_ms + max(1, math.ceil(timeout * 1000 - 1e-6)))
+        """Advance by this many seconds, or until a report gives the loop work, which most do not."""
+        if timeout is not None and timeout <= 0:
+            return []
+        cluster, before = self._cluster, self._work()
+        end_ms = cluster.now_ms + (IDLE_MS if timeout is None else max(1, math.ceil(timeout * 1000 - 1e-6)))
+        while cluster.now_ms < end_ms and self._work() == before:
+            cluster.advance(end_ms)
+        if timeout is None and self._work() == before:
+            raise RuntimeError(f"nothing was reported in {IDLE_MS} ms of virtual time, and no timer is set")
         return []
 
     def close(self) -> None:
@@ -65,8 +68,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def __init__(self, cluster: SimulatedCluster) -> None:
         super().__init__()
         self._cluster = cluster
-        self._selector = _Advance(cluster)
+        self._selector = _Advance(cluster, self._work)
         self._timers = 0
+
+    def _work(self) -> tuple[int, int]:
+        return self._timers, len(self._ready)  # type: ignore[attr-defined]
 
     def time(self) -> float:
         """Virtual time in seconds."""

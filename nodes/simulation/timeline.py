@@ -2,7 +2,7 @@
 
     timeline = Timeline()
     timeline.after(30, lambda: …)
-    timeline.advance(1_000, is_interrupted=lambda: False)
+    timeline.advance(1_000)
 
 Contains the queue. Does not contain what happens.
 """
@@ -21,6 +21,7 @@ class Timeline:
     def __init__(self) -> None:
         self.now_ms = 0
         self._count = 0
+        self._is_interrupted = False
         self._queue: list[tuple[int, int, Action]] = []
 
     def after(self, delay_ms: int, action: Action) -> None:
@@ -28,12 +29,16 @@ class Timeline:
         self._count += 1
         heapq.heappush(self._queue, (self.now_ms + delay_ms, self._count, action))
 
-    def advance(self, until_ms: int, is_interrupted: Callable[[], bool]) -> None:
-        """Carry out what is due until then; stop early, after an action, as soon as is_interrupted holds."""
-        queue = self._queue
+    def interrupt(self) -> None:
+        """An action asks that time stops after it."""
+        self._is_interrupted = True
+
+    def advance(self, until_ms: int) -> None:
+        """Carry out what is due until then, or until an action interrupts."""
+        queue, self._is_interrupted = self._queue, False
         while queue and queue[0][0] <= until_ms:
             self.now_ms, _, action = heapq.heappop(queue)
             action()
-            if is_interrupted():
+            if self._is_interrupted:
                 return
         self.now_ms = max(self.now_ms, until_ms)

@@ -194,9 +194,10 @@ class Node:
     def _follow_transitions(self) -> None:
         """Begin and end leadership with the state, and abandon requests of a previous state."""
         state = self._quorum.state
-        if self._is_left(self._requesting_state):
-            self._requests.clear()
-        self._requesting_state = state
+        if state is not self._requesting_state:
+            if self._is_left(self._requesting_state):
+                self._requests.clear()
+            self._requesting_state = state
         if self._leadership is not None and not isinstance(state, Leader):
             self._leadership.end(self._fetch_error_response(ErrorCode.not_leader_or_follower))
             self._leadership = None

@@ -27,21 +27,39 @@ _NOWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An assignment and the offset of its record; -1 for that of the configuration."""
+    """An assignment and the offset of its record; -1 for that of the configuration.
+
+    The rest is what follows from the assignment for one node, which asks for it at each event: the other voters, the
+    replicas of all and of the others, and whether the node is among them.
+    """
 
     offset: int
     assignment: Assignment
+    others: tuple[int, ...]
+    keys: tuple[ReplicaKey, ...]
+    other_keys: tuple[ReplicaKey, ...]
+    is_listed: bool
+
+    @staticmethod
+    def of(offset: int, assignment: Assignment, own: ReplicaKey) -> Written:
+        """The assignment for the node with this replica."""
+        keys, me = assignment.keys, own.node_id
+        others = tuple(voter for voter in assignment.current if voter != me)
+        other_keys = tuple(key for key in keys if key.node_id != me)
+        return Written(offset, assignment, others, keys, other_keys, own in keys)
 
 
 class Voters:
     """The voters of one node's log."""
 
     def __init__(self, settings: NodeSettings, log: Log, stored: Stored) -> None:
-        self._settings, self._log = settings, log
+        self._settings, self._log, self._own = settings, log, settings.key
+        self._act_when_committed = settings.has("voters-change-when-committed")
         committed = stored.election.assignment
         applied_offset = stored.election.applied_offset
-        configured = Written(_NOWHERE, _configured(settings))
-        self._written = [configured if committed is None else Written(applied_offset - 1, committed)]
+        configured = Written.of(_NOWHERE, _configured(settings), self._own)
+        stored_last = None if committed is None else Written.of(applied_offset - 1, committed, self._own)
+        self._written = [stored_last or configured]
         self._applied_offset = applied_offset  # all assignments below are known to be committed
         self._is_demoted = False
         self._former_end = 0  # the highest end that the log had since the start of the node
@@ -51,7 +69,7 @@ class Voters:
         """These batches were appended to the log."""
         if not self._settings.changes_voters:
             return
-        found = [Written(offset, assignment) for offset, assignment in assignments_in(data)]
+        found = [Written.of(offset, assignment, self._own) for offset, assignment in assignments_in(data)]
         if self._settings.has("voters-below-former-end-ignored"):
             found = [each for each in found if each.offset >= self._former_end]
             self._former_end = max(self._former_end, self._log.end_offset)
@@ -91,7 +109,7 @@ class Voters:
     @property
     def effective(self) -> Written:
         """The assignment to act on: the last one, or with a mutant the last one that is committed."""
-        return self.committed if self._settings.has("voters-change-when-committed") else self.last
+        return self.committed if self._act_when_committed else self._written[-1]
 
     @property
     def committed(self) -> Written:
@@ -122,21 +140,21 @@ class Voters:
     @property
     def other_keys(self) -> tuple[ReplicaKey, ...]:
         """The replicas of the other voters."""
-        return tuple(key for key in self.effective.assignment.keys if key.node_id != self._settings.node_id)
+        return self.effective.other_keys
 
     def key_of(self, node: int) -> ReplicaKey:
         """The replica with which a node votes; one without a directory if it does not vote."""
-        return next((key for key in self.effective.assignment.keys if key.node_id == node), ReplicaKey(node))
+        return next((key for key in self.effective.keys if key.node_id == node), ReplicaKey(node))
 
     @property
     def others(self) -> tuple[int, ...]:
         """The other voters."""
-        return tuple(voter for voter in self.ids if voter != self._settings.node_id)
+        return self.effective.others
 
     @property
     def is_listed(self) -> bool:
         """Whether this node is among the voters of its log."""
-        return self._settings.key in self.effective.assignment.keys
+        return self.effective.is_listed
 
     @property
     def is_voter(self) -> bool:
@@ -155,7 +173,7 @@ class Voters:
     @property
     def _is_being_removed(self) -> bool:
         is_needed = self._settings.changes_voters and self._settings.removed_voters_campaign
-        return is_needed and not self._is_demoted and self._settings.key in self.committed.assignment.keys
+        return is_needed and not self._is_demoted and self.committed.is_listed
 
     @property
     def majority(self) -> int:

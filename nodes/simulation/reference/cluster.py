@@ -57,7 +57,6 @@ class ReferenceCluster:
         self._random = random.Random(f"nodes {spec.seed}")
         self._ids = itertools.count(1)
         self._hash = hashlib.blake2b(digest_size=8)
-        self._has_report = False
         self._violations: list[Violation] = []
         self._invariants = Invariants(self._violated)
         self._endpoints: Endpoints = {node: (f"n{node}", PORT) for node in range(1, spec.nodes + 1)}
@@ -88,8 +87,7 @@ class ReferenceCluster:
 
     def advance(self, until_ms: int) -> None:
         """Let time pass until then, or until a report or an answer was delivered."""
-        self._has_report = False
-        self._timeline.advance(until_ms, lambda: self._has_report)
+        self._timeline.advance(until_ms)
 
     def log(self, node: int) -> bytes:
         """The record batches of a node's log."""
@@ -105,16 +103,16 @@ class ReferenceCluster:
         if core is None:
             return None
         state, log = core.state, core.log
+        known = state.kind, state.epoch, state.leader_id, state.voted_id
+        if not isinstance(state, Leader):
+            return NodeStatus(*known, log.high_watermark, log.end_offset, dict.fromkeys(core.voters.ids, -1))
         description = core.describe()
         return NodeStatus(
-            state.kind,
-            state.epoch,
-            state.leader_id,
-            state.voted_id,
-            description.high_watermark if isinstance(state, Leader) else log.high_watermark,
+            *known,
+            description.high_watermark,
             log.end_offset,
-            {each.replica_id: each.end_offset for each in description.voters} or dict.fromkeys(core.voters.ids, -1),
-            isinstance(state, Leader) and description.high_watermark > state.start_offset,
+            {each.replica_id: each.end_offset for each in description.voters},
+            description.high_watermark > state.start_offset,
             tuple(sorted(each.replica_id for each in description.target or ())),
         )
 
@@ -187,7 +185,7 @@ class ReferenceCluster:
 
         def reply(values: Values | None) -> None:
             def arrive_at_client() -> None:
-                self._has_report = True
+                self._timeline.interrupt()
                 answer(None if values is None else entity_of(request, values))
 
             self._timeline.after(self._network.delay(), arrive_at_client)
@@ -223,7 +221,7 @@ class ReferenceCluster:
         core = member.core
         if core is None:
             return
-        node, now_ms = member.node_id, self.now_ms
+        node, now_ms = member.node_id, self._timeline.now_ms
         self._hash.update(b"%d %d %s;" % (now_ms, node, type(event).__name__.encode()))
         try:
             effects = core.handle(event, now_ms)
@@ -234,33 +232,39 @@ class ReferenceCluster:
             self._carry_out(member, core, effect)
             if member.core is not core:
                 return
-        if core.deadline_ms <= now_ms:
-            self._violated("no-spin", f"it asks for its next turn at {core.deadline_ms} ms", node)
+        member.deadline_ms = core.deadline_ms
+        if member.deadline_ms <= now_ms:
+            self._violated("no-spin", f"it asks for its next turn at {member.deadline_ms} ms", node)
             self._exited(member, "it has work left at once, again and again")
             return
         self._invariants.advanced(node, core)
-        self._schedule_tick(member, core)
+        self._schedule_tick(member)
 
-    def _schedule_tick(self, member: Member, core: Node) -> None:
-        deadline_ms = core.deadline_ms
+    def _schedule_tick(self, member: Member) -> None:
+        deadline_ms = member.deadline_ms
         if deadline_ms >= NEVER_MS or (member.tick_ms is not None and member.tick_ms <= deadline_ms):
             return
         member.tick_ms, incarnation = deadline_ms, member.incarnation
         self._timeline.after(deadline_ms - self.now_ms, lambda: self._tick(member, incarnation, deadline_ms))
 
     def _tick(self, member: Member, incarnation: int, tick_ms: int) -> None:
-        core = member.core
-        if member.incarnation != incarnation or member.tick_ms != tick_ms or core is None:
+        if member.incarnation != incarnation or member.tick_ms != tick_ms or member.core is None:
             return
         member.tick_ms = None
-        if core.deadline_ms > self.now_ms:
-            self._schedule_tick(member, core)
+        if member.deadline_ms > tick_ms:
+            self._schedule_tick(member)
         else:
             self._arrive(member, events.Tick())
 
     def _carry_out(self, member: Member, core: Node, effect: events.Effect) -> None:
         node = member.node_id
-        match effect:
+        match effect:  # the most frequent ones first
+            case events.Reply(request_id, response):
+                member.served.pop(request_id, lambda _: None)(response)
+            case events.Send():
+                self._peers.send(member, effect)
+            case events.Note(text):
+                self._noted(member, core, text)
             case events.PersistElection(election):
                 member.disk.persist(election)
                 self._invariants.persisted(node, election)
@@ -273,14 +277,8 @@ class ReferenceCluster:
             case events.TruncateLog(end_bytes):
                 member.disk.truncate(end_bytes)
                 self._invariants.truncated(node)
-            case events.Send():
-                self._peers.send(member, effect)
             case events.Discover():
                 self._peers.discover(member, effect)
-            case events.Reply(request_id, response):
-                member.served.pop(request_id, lambda _: None)(response)
-            case events.Note(text):
-                self._noted(member, core, text)
             case events.Halt(failure):
                 self._end(member)
                 if failure is not None:
@@ -299,7 +297,7 @@ class ReferenceCluster:
         self._report(node, "log", event)
 
     def _report(self, node: int, source: str, event: LogEvent) -> None:
-        self._has_report = True
+        self._timeline.interrupt()
         self._observe(
             Observation(
                 *(self.now_ms * 1_000_000, node, source, event.kind, event.state, event.previous),
@@ -315,7 +313,7 @@ class ReferenceCluster:
             self._invariants.acknowledged(member.node_id, member.core, voters)
 
     def _violated(self, invariant: str, message: str, node: int) -> None:
-        self._has_report = True
+        self._timeline.interrupt()
         self._violations.append(Violation(invariant, message, self.now_ms, node))
 
     def _exited(self, member: Member, reason: str) -> None:

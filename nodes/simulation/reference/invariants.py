@@ -103,8 +103,8 @@ class Invariants:
         for head in heads(data):
             batch = data[head.start : head.end]
             if head.is_control and node in self._written:
-                known = self._written[node][-1][0] if self._written[node] else -1
-                self._written[node] += [each for each in assignments_in(batch) if each[0] > known]
+                last = self._written[node][-1][0] if self._written[node] else -1
+                self._written[node] += [each for each in assignments_in(batch) if each[0] > last]
             key = (head.base_offset, head.leader_epoch)
             known = self._batches.setdefault(key, (batch, head.last_offset))
             if known[0] != batch:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodes.reference.core.node import Node
+from nodes.reference.core.settings import NEVER_MS
 from nodes.reference.properties import ServerConfig
 from nodes.simulation.reference.disk import SimulatedDisk
 from nodes.simulation.timeline import Action
@@ -29,7 +30,8 @@ class Member:
 
     pending are its requests by peer, connections the numbers of its connections to them. served are what to do with
     the responses that it owes, by request id; None says that it has ended instead. waiting is what a paused node has
-    not handled yet. tick_ms is when its next tick is due, None if none is scheduled.
+    not handled yet. deadline_ms is the core's, as of its latest event; tick_ms is when its next tick is due, None if
+    none is scheduled.
     """
 
     config: ServerConfig
@@ -41,6 +43,7 @@ class Member:
     connections: dict[int, int] = field(default_factory=dict)
     served: dict[int, Callable[[Any], None]] = field(default_factory=dict)
     waiting: deque[Action] = field(default_factory=deque)
+    deadline_ms: int = NEVER_MS
     tick_ms: int | None = None
 
     @property

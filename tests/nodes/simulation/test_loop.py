@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from nodes.simulation.loop import virtual_loop
-from nodes.simulation.timeline import Timeline
+from nodes.simulation.timeline import Action, Timeline
 
 
 class Clock:
-    """A cluster on which nothing happens but the actions of its timeline, each a report."""
+    """A cluster on which nothing happens but reports."""
 
     def __init__(self) -> None:
         self.timeline = Timeline()
@@ -23,7 +23,14 @@ class Clock:
         return self.timeline.now_ms
 
     def advance(self, until_ms: int) -> None:
-        self.timeline.advance(until_ms, lambda: True)
+        self.timeline.advance(until_ms)
+
+    def report_after(self, delay_ms: int, action: Action) -> None:
+        def report() -> None:
+            action()
+            self.timeline.interrupt()
+
+        self.timeline.after(delay_ms, report)
 
 
 def run(clock: Any, coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -47,7 +54,7 @@ def test_report_of_the_cluster_wakes_up_who_waits_for_it() -> None:
 
     async def wait() -> int:
         reported = asyncio.get_running_loop().create_future()
-        clock.timeline.after(1_234, lambda: reported.set_result(clock.now_ms))
+        clock.report_after(1_234, lambda: reported.set_result(clock.now_ms))
         async with asyncio.timeout(5):
             return int(await reported)
 

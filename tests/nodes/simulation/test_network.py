@@ -52,7 +52,7 @@ class Sent:
 
     def run(self, until_ms: int = LONG_MS) -> list[str]:
         """Let time pass; what has happened so far."""
-        self.timeline.advance(until_ms, lambda: False)
+        self.timeline.advance(until_ms)
         return [what for _, what in self.seen]
 
     def _note(self, what: str) -> None:

@@ -70,6 +70,7 @@ class Controller:
         self._brokers = Brokers(self._draft)
         self._partitions = Partitions(self._draft)
         self._recovery = Recovery(self._draft)
+        self.deadline_ms = self._due_ms()  # when expire is due; only decisions change it
         self._handlers = self._by_request(Topics(self._draft), Configs(self._draft), Acls(self._draft))
 
     def _by_request(self, topics: Topics, configs: Configs, acls: Acls) -> Mapping[type, Handler]:
@@ -95,16 +96,14 @@ class Controller:
         """The metadata with all decisions, for reading."""
         return self._draft.image
 
-    @property
-    def deadline_ms(self) -> int:
-        """When expire is due."""
+    def _due_ms(self) -> int:
         return min(self._brokers.deadline_ms, self._partitions.deadline_ms, self._recovery.deadline_ms)
 
     def handle(self, request: ControllerRequest, offset: int, now_ms: int) -> Decision:
         """The decision on a request; its first record will have this offset."""
         self._begin(offset, now_ms)
         response = self._handlers[type(request)](request)
-        return Decision(self._draft.take_records(), response)
+        return self._decision(response)
 
     def expire(self, offset: int, now_ms: int) -> Decision:
         """What is due at this time."""
@@ -112,17 +111,21 @@ class Controller:
         self._brokers.expire()
         self._partitions.expire()
         self._recovery.expire()
-        return Decision(self._draft.take_records(), questions=self._recovery.take_questions())
+        return self._decision(questions=self._recovery.take_questions())
 
     def reported(self, question: LogQuestion, ends: Mapping[Where, LogEnd], offset: int, now_ms: int) -> Decision:
         """What follows from a broker's answer to a question; ends is empty if it did not answer."""
         self._begin(offset, now_ms)
         self._recovery.reported(question, ends)
-        return Decision(self._draft.take_records())
+        return self._decision()
 
     def _begin(self, offset: int, now_ms: int) -> None:
         assert not self._draft.records, "the records of the last decision were taken"
         self._draft.offset, self._draft.now_ms = offset, max(now_ms, self._draft.now_ms)
+
+    def _decision(self, response: ControllerResponse | None = None, questions: Sequence[LogQuestion] = ()) -> Decision:
+        self.deadline_ms = self._due_ms()
+        return Decision(self._draft.take_records(), response, questions)
 
     def _allocate_producer_ids(self, request: AllocateProducerIds) -> AllocateProducerIdsResponse:
         broker = self.image.brokers.get(request.broker_id)

@@ -6,8 +6,6 @@ Sources: KIP-595 (Fetch), KIP-279 and KIP-320 (divergence by epochs).
 
 from __future__ import annotations
 
-import dataclasses
-
 from kio.schema.errors import ErrorCode
 
 from nodes.reference.core.context import Context
@@ -76,7 +74,7 @@ class Following:
         now_ms, settings = self._context.now_ms, self._settings
         self._quorum.promised_until_ms = now_ms + settings.vote_promise_ms
         deadline_ms = now_ms + settings.fetch_timeout_ms
-        self._quorum.update(dataclasses.replace(state, deadline_ms=deadline_ms, has_fetched=True))
+        self._quorum.update(Follower(state.epoch, state.leader_id, state.voted_id, deadline_ms, has_fetched=True))
         return True
 
     def _advance(self, response: FetchResponse) -> None:

@@ -66,10 +66,11 @@ def active_controller(leader_id: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ParkedFetch:
-    """A fetch without new data; answered at deadline_ms at the latest."""
+    """A fetch of a replica without new data; answered at deadline_ms at the latest."""
 
     arrived: Arrived
     request: FetchRequest
+    progress: Progress
     deadline_ms: int
 
 
@@ -133,7 +134,7 @@ class Leadership:
         if confirms or self._settings.check_quorum_counts == "requests":
             self._count_for_check_quorum(replica)
         self._advance_high_watermark()
-        parked = _ParkedFetch(arrived, request, self._context.now_ms + request.max_wait_ms)
+        parked = _ParkedFetch(arrived, request, progress, self._context.now_ms + request.max_wait_ms)
         if not self._answer_fetch(parked):
             self._parked.append(parked)
 
@@ -191,6 +192,8 @@ class Leadership:
 
     def _changes_voters(self) -> bool:
         """Take the next step of a change of the voters, if it is due; returns whether one was taken."""
+        if not self._settings.changes_voters:
+            return False
         by_node = {key.node_id: progress for key, progress in self._replicas.items()}
         is_step = self._reassigning.advance(self.high_watermark, by_node)
         return self._voter_changing.advance(self.high_watermark, self._replicas) or is_step
@@ -321,9 +324,10 @@ class Leadership:
         settings, own_end = self._settings, self._context.log.end_offset
         if settings.has("leader-commits-alone"):
             return [own_end for _ in self._voters.ids]
-        with_observers = settings.has("observer-counts-for-commit")
-        counted = (self._replicas if with_observers else self._progress_of_voters()).values()
-        ends = [progress.end_offset for progress in counted]
+        if settings.has("observer-counts-for-commit"):
+            ends = [progress.end_offset for progress in self._replicas.values()]
+        else:
+            ends = [self._progress(key).end_offset for key in self._voters.other_keys]
         if settings.has("leader-not-counted-for-commit") and ends:
             return ends
         return [*self._own(own_end), *ends]
@@ -365,7 +369,7 @@ class Leadership:
     def _answer_fetch(self, parked: _ParkedFetch) -> bool:
         """Respond if there is new data or a new high watermark, if a read waits for the follower to fetch again, or if
         the wait time is over; returns whether it did."""
-        request, progress = parked.request, self._progress(self._replica(parked.request))
+        request, progress = parked.request, parked.progress
         data = self._context.log.read(request.fetch_offset, request.max_bytes)
         has_news = bool(data) or self.high_watermark > progress.sent_high_watermark
         if has_news or self._confirms_a_read(progress) or self._context.now_ms >= parked.deadline_ms:
@@ -374,8 +378,7 @@ class Leadership:
         return False
 
     def _respond(self, parked: _ParkedFetch, data: bytes) -> None:
-        context = self._context
-        progress = self._progress(self._replica(parked.request))
+        context, progress = self._context, parked.progress
         progress.responded(parked.arrived.connection, self.high_watermark, context.now_ms, context.turn)
         if data and self._settings.has("sent-counts-as-replicated"):
             progress.end_offset = context.log.end_offset
@@ -437,7 +440,12 @@ class Leadership:
         return self._settings.replica(request.replica_id, request.directory_id)
 
     def _progress(self, replica: ReplicaKey) -> Progress:
-        return self._replicas.setdefault(replica, Progress()) if replica.node_id >= 0 else Progress()
+        progress = self._replicas.get(replica)
+        if progress is None:
+            progress = Progress()
+            if replica.node_id >= 0:
+                self._replicas[replica] = progress
+        return progress
 
     def _describe_replica(self, replica: ReplicaKey) -> ReplicaProgress:
         context, (node, directory) = self._context, (replica.node_id, replica.directory_id)

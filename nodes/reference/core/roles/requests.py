@@ -59,13 +59,18 @@ class Requests:
 
     def expire(self) -> None:
         """Abandon the requests whose timeout has expired."""
-        for peer, (_, deadline_ms) in list(self._pending.items()):
-            if deadline_ms <= self._context.now_ms:
-                del self._pending[peer]
-                self.back_off(peer)
+        now_ms = self._context.now_ms
+        for peer in [peer for peer, (_, deadline_ms) in self._pending.items() if deadline_ms <= now_ms]:
+            del self._pending[peer]
+            self.back_off(peer)
 
     @property
     def deadline_ms(self) -> int:
         """When the next request times out or the next back-off ends."""
-        back_offs = (ready_ms for ready_ms in self._ready_ms.values() if ready_ms > self._context.now_ms)
-        return min((*(deadline_ms for _, deadline_ms in self._pending.values()), *back_offs), default=NEVER_MS)
+        now_ms, due_ms = self._context.now_ms, NEVER_MS
+        for _, deadline_ms in self._pending.values():
+            due_ms = min(due_ms, deadline_ms)
+        for ready_ms in self._ready_ms.values():
+            if now_ms < ready_ms < due_ms:
+                due_ms = ready_ms
+        return due_ms

@@ -96,7 +96,7 @@ class Quorum:
         self.state = state
 
     def _enter(self, entered: QuorumState, left: QuorumState | None) -> None:
-        before = "null" if left is None else self._describe(left)
+        change = f"{self._describe(entered)} from {'null' if left is None else self._describe(left)}"
         durable = self._durable
         voted_directory_id = self._voted_directory_id(entered)
         election = dataclasses.replace(
@@ -107,14 +107,12 @@ class Quorum:
             voted_directory_id=voted_directory_id,
         )
         if election != self._durable or left is None:
-            self._context.note(
-                f"Attempting durable transition to {self._describe(entered)} from {before}", "QuorumState"
-            )
+            self._context.note(f"Attempting durable transition to {change}", "QuorumState")
             if entered.leader_id is not None or not self._settings.has("election-not-persisted"):
                 self._context.emit(PersistElection(election))
             self._durable = election
         self.state = entered
-        self._context.note(f"Completed transition to {self._describe(entered)} from {before}", "QuorumState")
+        self._context.note(f"Completed transition to {change}", "QuorumState")
 
     def _voted_directory_id(self, entered: QuorumState) -> uuid.UUID | None:
         """Of the replica with the vote: it is the one that the log had when the vote was granted."""
@@ -131,8 +129,10 @@ class Quorum:
 
         With KIP-853 the log alone says who votes.
         """
+        if not self._settings.reassigns_voters:
+            return
         committed = self._voters.committed
-        if self._settings.reassigns_voters and committed.offset >= self._durable.applied_offset:
+        if committed.offset >= self._durable.applied_offset:
             durable = dataclasses.replace(
                 self._durable, applied_offset=committed.offset + 1, assignment=committed.assignment
             )
