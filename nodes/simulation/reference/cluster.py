@@ -29,12 +29,13 @@ from nodes.reference.core.node import Node
 from nodes.reference.core.roles.state_machine import table_of
 from nodes.reference.core.roles.states import Leader
 from nodes.reference.core.settings import NEVER_MS
-from nodes.reference.properties import ServerConfig, parse, refuse_unused
+from nodes.reference.directory_ids import directory_text
+from nodes.reference.properties import INITIAL_CONTROLLERS, ServerConfig, parse, refuse_unused
 from nodes.reference.system import SWITCHES, bootstrap_nodes
 from nodes.reference.translate import Endpoints, Values
 from nodes.simulation.cluster import Answer, NodeStatus, Observe, SimulationSpec, Violation
 from nodes.simulation.network import Network
-from nodes.simulation.reference.disk import SimulatedDisk
+from nodes.simulation.reference.disk import SimulatedDisk, directory_id_of
 from nodes.simulation.reference.invariants import Invariants
 from nodes.simulation.reference.member import Member
 from nodes.simulation.reference.peers import Peers
@@ -124,7 +125,7 @@ class ReferenceCluster:
         """Start a node from what is on its disk."""
         member = self._members[node]
         assert member.core is None, f"n{node} runs"
-        settings = member.config.settings
+        settings = member.disk.formatted(member.config.settings)
         member.incarnation, member.is_paused, member.tick_ms = member.incarnation + 1, False, None
         self._invariants.started(node)
         stored = member.disk.load(settings)
@@ -357,6 +358,16 @@ def _config(spec: SimulationSpec, node: int, switches: Mapping[str, str]) -> Ser
         "controller.quorum.bootstrap.servers": ",".join(f"n{each}:{PORT}" for each in named),
         "listeners": f"CONTROLLER://n{node}:{PORT}",
         "log.dirs": f"n{node}",
+        **({INITIAL_CONTROLLERS: _initial_controllers(spec)} if node in _first_voters(spec) else {}),
         **given,
     }
     return parse(SWITCHES, "".join(f"{name}={value}\n" for name, value in properties.items()))
+
+
+def _first_voters(spec: SimulationSpec) -> Sequence[int]:
+    return range(1, (spec.voters or spec.nodes) + 1)
+
+
+def _initial_controllers(spec: SimulationSpec) -> str:
+    """The first voters, as a node is formatted for them where voters change one at a time (KIP-853)."""
+    return ",".join(f"{node}@n{node}:{PORT}:{directory_text(directory_id_of(node))}" for node in _first_voters(spec))

@@ -5,7 +5,9 @@ Contains the log's content and the election state. Does not contain which faults
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
+from dataclasses import replace
 
 from nodes.reference.core.events import Election, Stored
 from nodes.reference.core.settings import NodeSettings
@@ -17,9 +19,23 @@ class SimulatedDisk:
 
     def __init__(self, settings: NodeSettings) -> None:
         self._settings = settings
+        self._erasures = 0
         self._log = bytearray()
         self._synced_bytes = 0
         self._election = self._synced_election = Election()
+
+    def formatted(self, settings: NodeSettings) -> NodeSettings:
+        """The settings with the directory's id: that which the initial voters have for this node, if it is one.
+
+        An emptied disk is that of a newcomer, with a new id and without initial voters (KIP-853).
+        """
+        if not settings.has_directories:
+            return settings
+        if self._erasures:
+            new_id = uuid.UUID(int=(self._erasures << 32) + settings.node_id)
+            return replace(settings, directory_id=new_id, initial_voters=())
+        own = (each.key.directory_id for each in settings.initial_voters if each.key.node_id == settings.node_id)
+        return replace(settings, directory_id=next(own, directory_id_of(settings.node_id)))
 
     def load(self, settings: NodeSettings) -> Stored:
         """What a node with these settings starts with; a torn tail of the log is truncated first."""
@@ -61,6 +77,12 @@ class SimulatedDisk:
 
     def erase(self) -> None:
         """An empty disk in place of this one."""
+        self._erasures += 1
         self._log.clear()
         self._synced_bytes = 0
         self._election = self._synced_election = Election()
+
+
+def directory_id_of(node: int) -> uuid.UUID:
+    """The id of a node's first directory."""
+    return uuid.UUID(int=node)

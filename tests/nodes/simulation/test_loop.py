@@ -61,6 +61,34 @@ def test_report_of_the_cluster_wakes_up_who_waits_for_it() -> None:
     assert run(clock, wait()) == 1_234
 
 
+def test_report_that_nobody_waits_for_does_not_run_the_loop() -> None:
+    clock = Clock()
+    for at_ms in range(10, 1_000, 10):
+        clock.report_after(at_ms, lambda: None)
+
+    async def wait() -> None:
+        await asyncio.sleep(1)
+
+    with virtual_loop(clock) as loop:  # type: ignore[arg-type]
+        turns, select = [], loop._selector.select
+        loop._selector.select = lambda timeout: turns.append(timeout) or select(timeout)  # type: ignore[func-returns-value,method-assign]
+        loop.run_until_complete(wait())
+    assert clock.now_ms == 1_000
+    assert len(turns) < 10
+
+
+def test_timer_that_a_report_sets_is_not_late() -> None:
+    clock = Clock()
+
+    async def wait() -> list[float]:
+        loop, rung = asyncio.get_running_loop(), []
+        clock.report_after(100, lambda: loop.call_later(0.05, lambda: rung.append(clock.now_ms)))
+        await asyncio.sleep(1)
+        return rung
+
+    assert run(clock, wait()) == [150]
+
+
 def test_timers_of_the_same_time_run_in_the_order_in_which_they_were_set() -> None:
     order: list[int] = []
 
