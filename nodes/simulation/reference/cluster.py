@@ -13,6 +13,7 @@ import hashlib
 import itertools
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kio.schema.errors import ErrorCode
@@ -20,7 +21,7 @@ from kio.schema.errors import ErrorCode
 from harness.model import BadInput, Observation
 from harness.model.faults.rpc import RpcRule, RuleCount
 from harness.model.hosts import Link
-from harness.model.quorum_states import State, TransitionTable
+from harness.model.quorum_states import OBSERVER, State, TransitionTable
 from harness.model.systems import BOOTSTRAP_NODES, CLUSTER_ID, CONTROLLER_PORT_PROPERTY, FORMAT
 from nodes.observe.log_lines import LogEvent, parse_text
 from nodes.reference.core import events
@@ -336,9 +337,13 @@ class ReferenceCluster:
 
 
 def _table(member: Member, core: Node, source: State | None) -> TransitionTable:
-    """The transitions that a node may make. One that votes no more ends as a voter what it began as one."""
+    """The transitions that a node may make, whatever a mutant does.
+
+    What a node began as a voter it ends as one, even if it votes no more.
+    """
     is_of_voter = source not in (None, State.UNATTACHED, State.FOLLOWER)
-    return table_of(member.config.settings) if is_of_voter else core.table
+    settings = replace(member.config.settings, mutant=None)
+    return OBSERVER if core.table is OBSERVER and not is_of_voter else table_of(settings)
 
 
 def _config(spec: SimulationSpec, node: int, switches: Mapping[str, str]) -> ServerConfig:
