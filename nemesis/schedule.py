@@ -18,6 +18,8 @@ from harness.model.nemesis_ops import SLEEP
 from harness.model.story import Step, heal, sleep, wait_until
 from nemesis.fault import Fault
 
+SAMPLES = 100
+"""How many draws of a fault show all that it can do."""
 CALM_SHARE = 0.4
 """The share of an interval without faults."""
 
@@ -58,6 +60,17 @@ def random_story(
         story += [sleep(round(interval * CALM_SHARE, 2))]
         elapsed += interval + sum(step.value for step in steps if step.f == SLEEP)
     return [*story, wait_until(LEADER_KNOWN), sleep(quiet_seconds)]
+
+
+def why_never(fault: Fault, nodes: int, impossible: Mapping[str, str]) -> str | None:
+    """Why none of a fault's random steps is possible, by the reasons of impossible actions; None if some are."""
+    random_source, reason = random.Random(0), None
+    for _ in range(SAMPLES):
+        reasons = [impossible[step.f] for step in fault.sample(random_source, nodes) if step.f in impossible]
+        if not reasons:
+            return None
+        reason = reasons[0]
+    return reason
 
 
 def _sample(fault: Fault, random_source: random.Random, nodes: int, impossible: Collection[str]) -> Sequence[Step]:

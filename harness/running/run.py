@@ -6,7 +6,7 @@ import asyncio
 import platform
 import secrets
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -17,6 +17,7 @@ import tomli_w
 from harness import plugins
 from harness.judging.runs import judge_run
 from harness.judging.spark import SparkLater
+from harness.model import BadInput
 from harness.model.conditions import ALL_FOLLOW_LEADER
 from harness.model.plurals import counted
 from harness.model.progress import OnEvent, Phase, RunStarted, phases
@@ -24,15 +25,16 @@ from harness.model.story import Step, wait_until
 from harness.model.systems import Report
 from harness.planning.options import argv_of
 from harness.planning.plan import NO_FAULTS, PLAN_FILE_ONLY, Load, Plan, Request
-from harness.planning.preflight import preflight, require_hosts
+from harness.planning.preflight import preflight, require_hosts, require_simulation
 from harness.planning.story_steps import StoryStep
 from harness.planning.workloads import checks_of, workload_of
 from harness.recovery.heal import heal_before_a_run
 from harness.running.at_once import at_end_of_load
 from harness.running.controller_process import carry_out
+from harness.simulating.simulation import unavailable_actions
 from harness.systems.cluster import Cluster, label_of, refuse_unavailable_faults
 from nemesis.faults.membership import VOTER_ACTIONS, VOTERS
-from nemesis.schedule import Mix, random_story
+from nemesis.schedule import Mix, random_story, why_never
 from results.files import write_text
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory, new_run
@@ -106,24 +108,40 @@ async def resolve_system(name: str, default_version: str, report: Report) -> tup
 
 
 def plan_of(request: Request, versions: dict[str, str]) -> Plan:
-    """The plan of a resolved request."""
+    """The plan of a resolved request. Raises BadInput for faults that simulated nodes do not have."""
     assert request.seed is not None, "a resolved request has a seed"
-    return Plan(
+    plan = Plan(
         **{name: getattr(request, name) for name in Load.model_fields},
         name=request.name,
         seed=request.seed,
-        story=list(request.story) or [StoryStep.of(step) for step in _sampled_story(request, request.seed)],
+        story=list(request.story),
         versions=versions | our_versions(),
     )
+    if request.story:
+        return plan
+    return plan.model_copy(update={"story": [StoryStep.of(step) for step in _sampled_story(request, plan)]})
 
 
-def _sampled_story(request: Request, seed: int) -> list[Step]:
+def _sampled_story(request: Request, plan: Plan) -> list[Step]:
     mix = Mix({name: request.weights.get(name, 1.0) for name in request.faults if name != NO_FAULTS}, request.at_once)
     seconds, interval = request.time_limit_seconds, request.interval_seconds
     kind, _ = plugins.system(request.system)
-    impossible = VOTER_ACTIONS if VOTERS in kind.reasons(request.layout, request.voters, request.switches) else ()
-    story = random_story(mix, plugins.faults(), seed, seconds, interval, request.nodes, impossible=impossible)
+    impossible = set(VOTER_ACTIONS if VOTERS in kind.reasons(request.layout, request.voters, request.switches) else ())
+    if plugins.host_kind(plan.hosts).simulated:
+        impossible |= _not_simulated(plan, mix.weights)
+    story = random_story(mix, plugins.faults(), plan.seed, seconds, interval, request.nodes, impossible=impossible)
     return [wait_until(ALL_FOLLOW_LEADER), *story]
+
+
+def _not_simulated(plan: Plan, faults: Iterable[str]) -> set[str]:
+    """The actions that simulated nodes do not have. Raises BadInput for a fault that needs them whatever it draws."""
+    require_simulation(plan)
+    reasons = {action: reason for action, reason in unavailable_actions(plan).items() if reason is not None}
+    for name in faults:
+        reason = why_never(plugins.faults()[name], plan.nodes, reasons)
+        if reason is not None:
+            raise BadInput(f"--faults {name}: {reason}")
+    return set(reasons)
 
 
 def command_of(request: Request, run: RunDirectory) -> Sequence[str]:

@@ -57,6 +57,13 @@ def test_actions_that_the_system_does_not_support_are_not_drawn(seed):
     assert {action for actions in rotations(story) for action in actions} <= {"reassign", "elect", "await"}
 
 
+def test_fault_whose_draws_are_all_impossible_has_a_reason():
+    reasons = dict.fromkeys(VOTER_ACTIONS, "voters are fixed")
+    assert schedule.why_never(FAULTS["membership"], 5, reasons) is None
+    everything = dict.fromkeys(FAULTS["disk"].actions, "no disks")
+    assert schedule.why_never(FAULTS["disk"], 5, everything) == "no disks"
+
+
 @given(seeds, mixes)
 def test_each_rotation_has_faults_of_the_mix_and_is_healed_before_the_next(seed, mix):
     *all_rotations, last = rotations(random_story(mix, seed, 60, 8, 5))

@@ -12,9 +12,10 @@ from harness.model import NEMESIS, BadInput
 from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN
 from harness.model.faults.disks import lose_unsynced
 from harness.model.story import LEADER, Step, configure, cut, heal, kill, pause, sleep, start, stop, wait_until
-from harness.planning.plan import Plan, ReproductionRequest
+from harness.planning.plan import Plan, ReproductionRequest, Request
 from harness.planning.story_steps import StoryStep
 from harness.running.reproduce import plans_to_run
+from harness.running.run import plan_of
 from harness.simulating.simulation import Outcome, simulate, unavailable_actions
 
 FAULTS: dict[str, Sequence[Step]] = {
@@ -106,3 +107,18 @@ def test_unavailable_actions_have_reasons() -> None:
 def test_plan_that_cannot_be_simulated_is_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         simulate(plan().model_copy(update=values))
+
+
+@pytest.mark.parametrize("fault", ["clock", "disk"])
+def test_fault_that_simulated_nodes_lack_is_refused_before_a_run_is_planned(fault: str) -> None:
+    request = Request(system="reference", hosts="simulation", faults=("partition", fault), seed=1)
+    with pytest.raises(BadInput, match=f"^--faults {fault}: simulated"):
+        plan_of(request, {})
+
+
+def test_faults_that_are_drawn_for_simulated_nodes_are_those_that_they_have() -> None:
+    request = Request(system="reference", hosts="simulation", faults=("partition", "kill", "rpc"), seed=1)
+    reasons = unavailable_actions(plan())
+    drawn = {step.f for step in plan_of(request, {}).story}
+    assert not [action for action in drawn if reasons.get(action)]
+    assert drawn & {"cut", "kill", "rpc"}
