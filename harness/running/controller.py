@@ -56,7 +56,7 @@ def main() -> None:
         plan = Plan.read(run.plan)
         if plugins.host_kind(plan.hosts).simulated:
             report(Phase(f"simulating {label_of(plan)}", "start"))
-            store_tables(simulate(plan, polls=True), run)
+            store_tables(simulate(plan, observes=True), run)
         else:
             asyncio.run(carry_out_plan(plan, run))
     except SplitbrainError as error:

@@ -54,7 +54,8 @@ UNAVAILABLE: Mapping[str, str] = {
 class Outcome:
     """What a simulated run showed: the broken invariants, the rows of its tables, and how much time it covered.
 
-    digest is a hash of all events; equal runs have equal ones. logs are the nodes' logs at the end.
+    digest is a hash of all events; equal runs have equal ones. logs are the nodes' logs at the end, if they were
+    recorded.
     """
 
     plan: Plan
@@ -88,24 +89,25 @@ class _NoJournal:
         pass
 
 
-def simulate(plan: Plan, *, polls: bool = False) -> Outcome:
+def simulate(plan: Plan, *, observes: bool = False) -> Outcome:
     """Carry a plan out under virtual time, until its end or, without a scenario, the first broken invariant.
 
-    polls: record the leaders' answers to DescribeQuorum too, as the observers of real nodes do. Raises BadInput for
+    observes: record what the observers of real nodes do, too: the leaders' answers to DescribeQuorum, and the logs at
+    the end. Without it a run takes less time, and is otherwise the same. Raises BadInput for
     what simulated nodes do not support.
     """
     require_simulation(plan)
-    return _Simulation(plan, polls).run()
+    return _Simulation(plan, observes).run()
 
 
 def unavailable_actions(plan: Plan) -> dict[str, str | None]:
     """Why each action is unavailable on simulated nodes, None where it is available."""
-    return asyncio.run(_Simulation(plan, polls=False).unavailable_actions())
+    return asyncio.run(_Simulation(plan, observes=False).unavailable_actions())
 
 
 class _Simulation:
-    def __init__(self, plan: Plan, polls: bool) -> None:
-        self._plan = plan
+    def __init__(self, plan: Plan, observes: bool) -> None:
+        self._plan, self._observes = plan, observes
         self._history: list[Op] = []
         self._observations: list[Observation] = []
         self._numbers = tuple(range(1, plan.nodes + 1))
@@ -116,7 +118,7 @@ class _Simulation:
         self._cluster = kind.simulate(version, spec, self._reported)
         self._kind = kind
         self._stop = asyncio.Event()
-        self._observer = SimulatedObserver(self._cluster, self._numbers, self._observed, polls)
+        self._observer = SimulatedObserver(self._cluster, self._numbers, self._observed, observes)
         self._processes = SimulatedProcesses(self._cluster, self._numbers, self._process_event)
 
     def run(self) -> Outcome:
@@ -124,7 +126,8 @@ class _Simulation:
             with virtual_loop(self._cluster) as loop:
                 tally = loop.run_until_complete(self._carry_out())
             cluster = self._cluster
-            rows = (self._history, self._observations, {node: cluster.log(node) for node in self._numbers})
+            logs = {node: cluster.log(node) for node in self._numbers} if self._observes else {}
+            rows = (self._history, self._observations, logs)
             return Outcome(self._plan, tuple(cluster.violations), tally, cluster.now_ms, cluster.digest(), *rows)
         finally:
             self._cluster.close()

@@ -143,7 +143,7 @@ class SimulatedCluster(Protocol):
         """A client's request to a node, a kio entity; answer gets the response. False if the node does not listen."""
 
     def log(self, node: int) -> bytes:
-        """The record batches of a node's log, whether it runs or not; empty if the simulation does not show them."""
+        """The record batches of a node's log, whether it runs or not."""
 
     def close(self) -> None:
         """End the cluster and free what it uses."""

@@ -33,6 +33,7 @@ from nodes.simulation.cluster import Answer, NodeStatus, Observe, SimulationSpec
 from nodes.simulation.kafka import controller
 from nodes.simulation.kafka.driver_process import Command, RaftDriver
 from nodes.wire import codec
+from nodes.wire.batches import Record, encode_batch
 
 METADATA_LOG = "__cluster_metadata"
 MS = 1_000_000
@@ -193,9 +194,12 @@ class KafkaCluster:
         """Raises BadInput: see configures."""
         raise BadInput(f"node {node}: a simulation of Kafka cannot change {', '.join(switches)}")
 
-    def log(self, node: int) -> bytes:  # noqa: ARG002
-        """The logs stay in the JVM, which compares them (driver/Invariants.java)."""
-        return b""
+    def log(self, node: int) -> bytes:
+        """The record batches of a node's log; MockLog has no times, so their records have that of the beginning."""
+        return b"".join(
+            encode_batch(_records(rows), offset, epoch, self._spec.wall_origin_ms, is_control)
+            for offset, epoch, is_control, rows in self._send(["log", node])
+        )
 
     def close(self) -> None:
         """End the simulation; the driver can serve another."""
@@ -381,3 +385,8 @@ def _rule(rule: RpcRule) -> Mapping[str, Any]:
 
 def _counts(found: Mapping[str, Sequence[int]]) -> Mapping[str, RuleCount]:
     return {name: RuleCount(*counts) for name, counts in found.items()}
+
+
+def _records(rows: Iterable[tuple[str | None, str | None]]) -> list[Record]:
+    """Records of keys and values in base64."""
+    return [Record(*(None if part is None else base64.b64decode(part) for part in row)) for row in rows]

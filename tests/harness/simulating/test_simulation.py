@@ -51,16 +51,16 @@ def test_fault_takes_effect_and_the_quorum_recovers(fault: str) -> None:
     assert len(oks) > 10
 
 
-def test_run_is_the_same_again_with_and_without_polls() -> None:
+def test_run_is_the_same_again_with_and_without_observers() -> None:
     story = [wait_until(ALL_FOLLOW_LEADER), kill(LEADER), sleep(3), heal(), sleep(2)]
-    first, again = (simulate(plan(*story), polls=polls) for polls in (False, True))
+    first, again = (simulate(plan(*story), observes=observes) for observes in (False, True))
     assert (first.digest, first.history, first.virtual_ms) == (again.digest, again.history, again.virtual_ms)
     assert "claim" in {each.kind for each in again.observations} - {each.kind for each in first.observations}
     assert simulate(plan(*story, seed=2)).digest != first.digest
 
 
 def test_observations_are_those_of_real_nodes() -> None:
-    outcome = simulate(plan(wait_until(ALL_FOLLOW_LEADER), kill(LEADER), sleep(3), heal(), sleep(1)), polls=True)
+    outcome = simulate(plan(wait_until(ALL_FOLLOW_LEADER), kill(LEADER), sleep(3), heal(), sleep(1)), observes=True)
     kinds = {each.kind for each in outcome.observations}
     assert kinds >= {"started", "stopped", "transition", "durable", "claim", "denial", "silence", "note"}
     times = [each.time_ns for each in outcome.observations]

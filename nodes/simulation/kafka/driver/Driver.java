@@ -8,7 +8,7 @@
 //     {"now":1203,"status":{"1":["Leader",1,1,1,-1,0,false,{"1":0,"2":-1}],…},"digest":"…","reports":[["log",…]]}
 //
 // One simulation exists at a time; open replaces it. Commands: open, close, start, kill, stop, pause, resume,
-// lose_unsynced, lose_disk, cut, restore, intercept, rule_counts, write, read, request, advance; and, without a
+// lose_unsynced, lose_disk, cut, restore, intercept, rule_counts, log, write, read, request, advance; and, without a
 // simulation, describe (what this release has), capture (the log lines to report), check (invariants over given facts).
 package org.apache.kafka.raft;
 
@@ -82,6 +82,7 @@ public final class Driver {
             case "close": close(); return null;
             case "advance": simulation.advance(command.get(1).asLong()); return null;
             case "rule_counts": return simulation.network.ruleCounts();
+            case "log": return simulation.node(command.get(1).asInt()).logContents();
             default: break;
         }
         simulation.reports.digest(command.toString());

@@ -4,8 +4,10 @@
 // cost is that of the change. Snapshots beyond the one of a new quorum are not simulated.
 package org.apache.kafka.raft;
 
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Base64;
 import java.util.List;
 
 final class LogMirror {
@@ -71,6 +73,25 @@ final class LogMirror {
         for (int at = entries.size() - 1; at >= 0 && entries.get(at).lastOffset >= lastOffset; at--)
             if (entries.get(at).lastOffset == lastOffset) return entries.get(at).logHash;
         return 0;
+    }
+
+    /** Each batch as [first offset, epoch, whether it is a control batch, [[key, value], ...]]; keys and values in base64. */
+    static ArrayNode contents(MockLog log) {
+        ArrayNode rows = Reports.JSON.createArrayNode();
+        for (MockLog.LogBatch batch : Release.batches(log)) {
+            ArrayNode row = rows.addArray().add(batch.firstOffset()).add(Release.epoch(batch)).add(Release.isControl(batch));
+            ArrayNode records = row.addArray();
+            for (Object record : Release.records(batch))
+                records.addArray().add(text(Release.key(record))).add(text(Release.value(record)));
+        }
+        return rows;
+    }
+
+    private static String text(ByteBuffer content) {
+        if (content == null) return null;
+        byte[] bytes = new byte[content.remaining()];
+        content.duplicate().get(bytes);
+        return Base64.getEncoder().encodeToString(bytes);
     }
 
     /** The latest voter set that the log names; null if it names none. */

@@ -158,6 +158,10 @@ final class SimulatedNode {
         drain();
     }
 
+    ArrayNode logContents() {
+        return LogMirror.contents(log);
+    }
+
     void kill() {
         if (isUp()) end();
     }
