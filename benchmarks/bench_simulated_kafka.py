@@ -51,12 +51,13 @@ def schedule(driver: RaftDriver, seed: int, count: Count) -> None:
     down: set[int] = set()
     for node in NODES:
         cluster.start(node)
+    before = driver.exchanges
     while cluster.now_ms < VIRTUAL_MS:
         act(cluster, choices, down, count)
         end_ms = min(VIRTUAL_MS, cluster.now_ms + choices.choice(PAUSES_MS))
         while cluster.now_ms < end_ms:
             cluster.advance(end_ms)
-            count.round_trips += 1
+    count.round_trips += driver.exchanges - before
     count.violations += len(cluster.violations)
     cluster.close()
 
@@ -119,7 +120,7 @@ def idle_round_trips(driver: RaftDriver, number: int) -> None:
     """Advance a cluster without nodes as often."""
     cluster = KafkaCluster(driver, SimulationSpec(0, len(NODES)), lambda _observation: None)
     for now_ms in range(number):
-        cluster.advance(now_ms)
+        driver.exchange([["advance", now_ms]])
     cluster.close()
 
 

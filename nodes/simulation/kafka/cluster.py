@@ -6,8 +6,9 @@
     cluster.close()
 
 Commands are collected and sent with the next advance, so that an advance is one round trip to the JVM; its reply has
-the status of each node that has changed. What needs an answer at once (status, digest and violations after a command,
-intercept, rule_counts) is a round trip of its own. What nodes report meanwhile is delivered by the next advance.
+the status of each node that has changed, and the time of the next event, up to which time passes without a round trip.
+What needs an answer at once (status and violations after a node was started or ended, digest, intercept, rule_counts)
+is a round trip of its own. What nodes report meanwhile is delivered by the next advance.
 
 A driver serves one cluster at a time: the next one ends the one before. A client's request and its answer each take a
 random time within delay_ms, like messages between nodes; node 0 in links is the clients.
@@ -41,8 +42,8 @@ MS = 1_000_000
 ADD_RAFT_VOTER, REMOVE_RAFT_VOTER, UPDATE_RAFT_VOTER = 80, 81, 82
 RAFT_REQUESTS = frozenset({codec.DESCRIBE_QUORUM, ADD_RAFT_VOTER, REMOVE_RAFT_VOTER, UPDATE_RAFT_VOTER})
 """Requests of clients that the Raft client answers itself."""
-NO_OP = codec.build(codec.INCREMENTAL_ALTER_CONFIGS, 1, "request", {"resources": (), "validate_only": False})
-"""The write of a record without content."""
+EXECUTED = frozenset({"start", "stop", "resume", "lose_unsynced", "lose_disk"})
+"""Commands that change what the JVM reports before time passes."""
 NEVER_MS = 1 << 62
 _STATES = {state.value: state for state in State} | {VOTED_UNTIL_3_8: State.UNATTACHED}
 
@@ -63,12 +64,16 @@ class KafkaCluster:
     def __init__(self, driver: RaftDriver, spec: SimulationSpec, observe: Observe, idle_interval_ms: int = 0) -> None:
         """Nodes with empty disks. idle_interval_ms is how often leaders write a record of their own, 0 for never.
 
+        The cluster that the driver served before is closed.
+
         Raises BadInput for a specification that the release cannot have.
         """
         _check(driver, spec)
         self._driver, self._spec, self._observe = driver, spec, observe
         self._now_ms = 0
-        self._digest = ""
+        self._next_ms = 0
+        self._sent_ms = 0
+        self._digest: str | None = None
         self._violations: list[Violation] = []
         self._statuses: dict[int, NodeStatus | None] = {}
         self._running: set[int] = set()
@@ -78,9 +83,9 @@ class KafkaCluster:
         self._writes = controller.Writes()
         self._calls: dict[int, _Call] = {}
         self._call_count = 0
-        self._idle_interval_ms = idle_interval_ms or NEVER_MS
-        self._idle_ms = self._idle_interval_ms
-        self._send(["open", _as_json(spec)])
+        driver.end_cluster()
+        self._send(["open", {**_as_json(spec), "idle": idle_interval_ms}])
+        driver.end_cluster = self.close
 
     @property
     def configures(self) -> bool:
@@ -100,14 +105,14 @@ class KafkaCluster:
 
     def digest(self) -> str:
         """A hash of all messages, reports and commands so far."""
-        self._flush()
-        return self._digest
+        return self._send(["digest"]) if self._digest is None else self._digest
 
     def advance(self, until_ms: int) -> None:
         """Let time pass until then, or until a report or an answer was delivered."""
-        if not self._reports:
-            self._write_when_idle()
-            self._send(["advance", min(until_ms, self._idle_ms)])
+        if not self._reports and not self._commands and until_ms < self._next_ms:
+            self._now_ms = max(self._now_ms, until_ms)
+        elif not self._reports:
+            self._send(["advance", until_ms])
         reports, self._reports = self._reports, []
         for report in reports:
             self._deliver(*report)
@@ -131,6 +136,7 @@ class KafkaCluster:
     def kill(self, node: int) -> None:
         """End a node at once. Its disk keeps what was written, as after SIGKILL."""
         self._running.discard(node)
+        self._statuses[node] = None
         self._commands.append(["kill", node])
 
     def stop(self, node: int) -> None:
@@ -139,6 +145,7 @@ class KafkaCluster:
 
     def pause(self, node: int) -> None:
         """Stop a node's execution; messages and timers wait."""
+        self._statuses[node] = None
         self._commands.append(["pause", node])
 
     def resume(self, node: int) -> None:
@@ -203,17 +210,10 @@ class KafkaCluster:
 
     def close(self) -> None:
         """End the simulation; the driver can serve another."""
+        if self._digest is None:
+            self._digest = self._driver.exchange([*self._commands, ["digest"], ["close"]])["result"]
         self._commands.clear()
         self._calls.clear()
-        self._driver.exchange([["close"]])
-
-    def _write_when_idle(self) -> None:
-        """A leader writes a record without content from time to time, as the QuorumController's NoOpRecord."""
-        if self._now_ms >= self._idle_ms:
-            self._idle_ms = self._now_ms + self._idle_interval_ms
-            for node, status in self._statuses.items():
-                if status is not None and status.state is State.LEADER:
-                    self.call(node, NO_OP, lambda _: None)
 
     # ------------------------------------------------------------ the driver
 
@@ -231,15 +231,17 @@ class KafkaCluster:
         return ["request", number, node, key, version, base64.b64encode(body.getvalue()).decode()]
 
     def _flush(self) -> None:
-        if self._commands:
+        if any(command[0] in EXECUTED for command in self._commands):
             self._send()
 
     def _send(self, *commands: Command) -> Any:
         """Send the collected commands and these; returns the result of the last."""
         waiting, self._commands = self._commands, []
+        if self._sent_ms < self._now_ms:
+            waiting.insert(0, ["advance", self._now_ms])
         reply = self._driver.exchange([*waiting, *commands])
-        self._now_ms = reply["now"]
-        self._digest = reply["digest"]
+        self._now_ms = self._sent_ms = reply["now"]
+        self._next_ms = reply.get("next", NEVER_MS)
         for node, row in reply.get("status", {}).items():
             self._statuses[int(node)] = None if row is None else _status(*row)
         for report in reply["reports"]:

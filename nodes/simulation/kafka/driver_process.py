@@ -13,7 +13,7 @@ import functools
 import json
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -44,6 +44,8 @@ class RaftDriver:
     def __init__(self, release: RaftRelease) -> None:
         """Compile the driver if necessary and start the JVM. Raises EnvironmentFailure."""
         self.version: KafkaVersion = release.version
+        self.exchanges = 0  # round trips so far
+        self.end_cluster: Callable[[], None] = lambda: None  # closes the cluster that is simulated
         argv = ["java", *JVM_FLAGS, "-cp", f"{release.compiled()}:{release.class_path}", MAIN]
         self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115
         try:
@@ -93,6 +95,7 @@ class RaftDriver:
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        self.exchanges += 1
         try:
             self._process.stdin.write(json.dumps(commands, separators=(",", ":")) + "\n")
             self._process.stdin.flush()

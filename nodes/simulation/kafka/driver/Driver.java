@@ -1,14 +1,14 @@
 // The process that Python drives: it reads lines of commands and writes a line of reply to each.
 //
 // A line is a JSON array of commands, each an array of its name and arguments; they are carried out in order. The reply
-// is a JSON object: now, digest, reports (Reports.java), status (of the nodes whose status has changed), result (that
-// of the last command that has one), or error.
+// is a JSON object: now, next (the time of the next event; without it there is none), reports (Reports.java), status (of
+// the nodes whose status has changed), result (that of the last command that has one), or error.
 //
 //     [["start",1],["start",2],["advance",5000]]
-//     {"now":1203,"status":{"1":["Leader",1,1,1,-1,0,false,{"1":0,"2":-1}],…},"digest":"…","reports":[["log",…]]}
+//     {"now":1203,"status":{"1":["Leader",1,1,1,-1,0,false,{"1":0,"2":-1}],…},"next":1205,"reports":[["log",…]]}
 //
 // One simulation exists at a time; open replaces it. Commands: open, close, start, kill, stop, pause, resume,
-// lose_unsynced, lose_disk, cut, restore, intercept, rule_counts, log, write, read, request, advance; and, without a
+// lose_unsynced, lose_disk, cut, restore, intercept, rule_counts, write, read, request, advance, digest, log; without a
 // simulation, describe (what this release has), capture (the log lines to report), check (invariants over given facts).
 package org.apache.kafka.raft;
 
@@ -83,6 +83,7 @@ public final class Driver {
             case "advance": simulation.advance(command.get(1).asLong()); return null;
             case "rule_counts": return simulation.network.ruleCounts();
             case "log": return simulation.node(command.get(1).asInt()).logContents();
+            case "digest": return Reports.JSON.getNodeFactory().textNode(simulation.reports.digest());
             default: break;
         }
         simulation.reports.digest(command.toString());

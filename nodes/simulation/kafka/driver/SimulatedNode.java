@@ -6,7 +6,8 @@
 //
 // The state machine answers as QuorumController does: a write is appended by the active controller and answered when it
 // is committed; other nodes refuse it and name the active one; a controller that loses its leadership fails the writes
-// that wait without a name, because they may still be committed.
+// that wait without a name, because they may still be committed. It writes a record without content from time to time
+// (NoOpRecord, metadata.max.idle.interval.ms).
 package org.apache.kafka.raft;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
@@ -26,6 +27,7 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Random;
 import java.util.Set;
 import java.util.TreeMap;
@@ -68,6 +70,8 @@ final class SimulatedNode {
     private final ArrayDeque<Runnable> waiting = new ArrayDeque<>();
     private long timerNumber;
     private EpochState observedState;
+    // The state in which the client polls without a wait, until something changes.
+    private EpochState spinning;
     private long highWatermark;
     private int correlation;
 
@@ -78,7 +82,8 @@ final class SimulatedNode {
     private final Set<Long> openCalls = new LinkedHashSet<>();
 
     private boolean isStatusDue;
-    private ArrayNode lastStatus;
+    // What Python knows of this node; null after a command that it knows the effect of.
+    private Known lastKnown;
 
     SimulatedNode(Simulation simulation, int id, Map<String, String> properties) {
         this.simulation = simulation;
@@ -132,6 +137,7 @@ final class SimulatedNode {
         isPaused = false;
         isStatusDue = true;
         observedState = null;
+        spinning = null;
         highWatermark = -1;
         activeEpoch = -1;
         knownLeader = -1;
@@ -164,6 +170,7 @@ final class SimulatedNode {
 
     void kill() {
         if (isUp()) end();
+        lastKnown = null;
     }
 
     /** Begin a graceful shutdown, as KafkaRaftManager does. */
@@ -173,7 +180,7 @@ final class SimulatedNode {
 
     void pause() {
         isPaused = isUp();
-        isStatusDue = true;
+        lastKnown = null;
     }
 
     void resume() {
@@ -279,8 +286,10 @@ final class SimulatedNode {
                 return;
             }
             if (queue.isIdle() && queue.timeoutMs() > 0) break;
+            if (hasProgressed || observedState != spinning) spinning = null;
             polls = hasProgressed ? 0 : polls + 1;
-            if (polls < SPIN_POLLS) continue;
+            if (polls < SPIN_POLLS && spinning == null) continue;
+            spinning = observedState;
             simulation.invariants.spins(id, observedState.name());
             wakeAfter(SPIN_STEP_MS);
             return;
@@ -314,6 +323,7 @@ final class SimulatedNode {
 
     void commit(long offset, long value) {
         simulation.invariants.applied(id, offset, value);
+        if (value < 0) return;
         simulation.reports.commit(id, value);
         Long call = pendingWrites.remove(value);
         if (call != null) answer(call, "ok", null);
@@ -321,8 +331,19 @@ final class SimulatedNode {
 
     void leaderChanged(int leader, int epoch) {
         knownLeader = leader;
-        if (leader == id) activeEpoch = epoch;
+        if (leader == id) claim(epoch);
         else renounce();
+    }
+
+    private void claim(int epoch) {
+        activeEpoch = epoch;
+        if (simulation.idleMs > 0) runAt(simulation.nowMs() + simulation.idleMs, () -> writeNoOp(epoch));
+    }
+
+    private void writeNoOp(int epoch) {
+        if (activeEpoch != epoch) return;
+        append(simulation.noOp());
+        runAt(simulation.nowMs() + simulation.idleMs, () -> writeNoOp(epoch));
     }
 
     private void renounce() {
@@ -343,6 +364,10 @@ final class SimulatedNode {
             return;
         }
         pendingWrites.put(value, call);
+        append(value);
+    }
+
+    private void append(long value) {
         try {
             Release.append(client, activeEpoch, value);
         } catch (NotLeaderException | BufferAllocationException refused) {
@@ -405,27 +430,37 @@ final class SimulatedNode {
         simulation.invariants.voters(id, isSame ? held.toString() : heldIds, isSame ? read.toString() : readIds);
     }
 
+    // What status shows, without the end offsets of others.
+    private record Known(EpochState state, int leader, long highWatermark, long endOffset, Object voters) { }
+
     /** Put the status if it has changed since the last call; null in its place if the node does not execute. */
     void putChangedStatus(ObjectNode statuses) {
         if (!isStatusDue) return;
         isStatusDue = false;
-        ArrayNode status = isUp() && !isPaused ? status() : null;
-        if (status == null ? lastStatus == null : status.equals(lastStatus)) return;
-        lastStatus = status;
-        statuses.set(String.valueOf(id), status);
+        Known known = isUp() && !isPaused ? known() : null;
+        if (Objects.equals(known, lastKnown)) return;
+        lastKnown = known;
+        statuses.set(String.valueOf(id), known == null ? null : status(known));
     }
 
-    private ArrayNode status() {
+    private Known known() {
         EpochState state = Release.state(client.quorum());
-        long offset = client.highWatermark().orElse(-1);
+        Object voters = state instanceof LeaderState<?> leader ? Release.endOffsets(leader)
+            : simulation.isDynamic ? VoterSets.SUPPORT.held(client) : null;
+        int leader = client.quorum().leaderId().orElse(-1);
+        return new Known(state, leader, client.highWatermark().orElse(-1), client.logEndOffset(), voters);
+    }
+
+    private ArrayNode status(Known known) {
+        EpochState state = known.state;
+        long offset = known.highWatermark;
         ArrayNode row = Reports.JSON.createArrayNode();
-        row.add(state.name()).add(state.epoch()).add(client.quorum().leaderId().orElse(-1)).add(Release.voted(state));
-        row.add(offset).add(client.logEndOffset());
+        row.add(state.name()).add(state.epoch()).add(known.leader).add(Release.voted(state)).add(offset).add(known.endOffset);
         LeaderState<?> leader = state instanceof LeaderState<?> leading ? leading : null;
         row.add(leader != null && offset > leader.epochStartOffset());
         ObjectNode voters = row.addObject();
-        if (leader != null) Release.endOffsets(leader).forEach((voter, end) -> voters.put(String.valueOf(voter), end));
-        else for (int voter : voterIds()) voters.put(String.valueOf(voter), voter == id ? client.logEndOffset() : -1);
+        if (leader != null) ((Map<?, ?>) known.voters).forEach((voter, end) -> voters.put(voter.toString(), (Long) end));
+        else for (int voter : voterIds()) voters.put(String.valueOf(voter), voter == id ? known.endOffset : -1);
         return row;
     }
 

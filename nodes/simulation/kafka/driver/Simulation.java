@@ -28,15 +28,19 @@ final class Simulation {
     // The first voters are 1 to voterCount; all nodes, if voters are static.
     final int voterCount;
     final boolean isDynamic;
+    // How often an active controller writes a record of its own; 0 for never.
+    final long idleMs;
     private final SimulatedNode[] nodes;
     private final PriorityQueue<Event> events = new PriorityQueue<>();
     private long nowMs;
     private long eventCount;
+    private long noOpCount;
 
     Simulation(JsonNode spec) {
         Release.restartRecordNumbers();
         seed = spec.get("seed").asLong();
         originMs = spec.get("origin").asLong();
+        idleMs = spec.path("idle").asLong();
         nodeCount = spec.get("nodes").asInt();
         isDynamic = spec.hasNonNull("voters");
         voterCount = isDynamic ? spec.get("voters").asInt() : nodeCount;
@@ -60,22 +64,25 @@ final class Simulation {
         return id >= 1 && id < nodes.length ? nodes[id] : null;
     }
 
+    /** The value of a record without content: negative, and a different one for each record. */
+    long noOp() {
+        return -++noOpCount;
+    }
+
     void at(long timeMs, Runnable action) {
         events.add(new Event(timeMs, eventCount++, action));
     }
 
-    /** Let time pass until then, or until something was reported that the caller waits for. */
+    /** Let time pass until then, or until the end of a millisecond in which something was reported that the caller
+     * waits for. */
     void advance(long untilMs) {
-        while (!reports.wakes) {
-            Event next = events.peek();
-            if (next == null || next.atMs > untilMs) {
-                nowMs = Math.max(nowMs, untilMs);
-                return;
-            }
+        for (Event next = events.peek(); next != null && next.atMs <= untilMs; next = events.peek()) {
+            if (reports.wakes && next.atMs > nowMs) return;
             events.poll();
             nowMs = next.atMs;
             next.action.run();
         }
+        if (!reports.wakes) nowMs = Math.max(nowMs, untilMs);
     }
 
     // ---------------------------------------------------------------- clients
@@ -112,7 +119,7 @@ final class Simulation {
         ObjectNode statuses = Reports.JSON.createObjectNode();
         for (int id = 1; id <= nodeCount; id++) nodes[id].putChangedStatus(statuses);
         if (!statuses.isEmpty()) reply.set("status", statuses);
-        reply.put("digest", reports.digest());
+        if (!events.isEmpty()) reply.put("next", events.peek().atMs);
         reply.set("reports", reports.take());
         return reply;
     }

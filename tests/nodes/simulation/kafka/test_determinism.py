@@ -7,6 +7,7 @@ import random
 import pytest
 
 from nodes.simulation.cluster import SimulationSpec
+from nodes.simulation.kafka.cluster import KafkaCluster
 from nodes.simulation.kafka.driver_process import RaftDriver
 from tests.support.nodes.simulated_kafka import Story, release
 
@@ -48,3 +49,20 @@ def test_two_jvms_give_equal_digests_and_observations(version):
         found = [digest(second, seed, **fields) for seed, fields in reversed(stories)]
     assert found == expected[::-1]
     assert len({each for each, _ in expected}) == len(stories)
+
+
+@pytest.mark.parametrize("version", ["3.9.1", "4.3.1"])
+def test_the_steps_in_which_time_passes_do_not_matter_and_cost_no_round_trip_without_an_event(drivers, version):
+    driver = drivers(version)
+    found = []
+    for step_ms in (1, 7, 5_000):
+        cluster = KafkaCluster(driver, SimulationSpec(3, 3), lambda _observation: None, idle_interval_ms=500)
+        before = driver.exchanges
+        for node in (1, 2, 3):
+            cluster.start(node)
+        while cluster.now_ms < 5_000:
+            cluster.advance(min(5_000, cluster.now_ms + step_ms))
+        found.append((cluster.digest(), driver.exchanges - before))
+        cluster.close()
+    assert len({digest for digest, _ in found}) == 1
+    assert found[0][1] < 1_000, "5,000 advances by one millisecond each"

@@ -6,6 +6,8 @@ import pytest
 
 from harness.model import BadInput
 from harness.model.quorum_states import State
+from nodes.simulation.cluster import SimulationSpec
+from nodes.simulation.kafka.cluster import KafkaCluster
 from tests.support.nodes.simulated_kafka import VERSIONS
 
 pytestmark = pytest.mark.kafka
@@ -105,3 +107,42 @@ def test_settings_are_read_as_kafka_reads_them(story):
 def test_an_unknown_or_invalid_setting_is_bad_input(story, name, value, found):
     with pytest.raises(BadInput, match=found):
         story(switches={1: {name: value}})
+
+
+def test_an_active_controller_writes_a_record_of_its_own_at_each_idle_interval(drivers):
+    cluster = KafkaCluster(drivers("4.3.1"), SimulationSpec(3, 3), lambda _observation: None, idle_interval_ms=500)
+
+    def end_at(time_ms):
+        while cluster.now_ms < time_ms:
+            cluster.advance(time_ms)
+        return max(cluster.status(node).log_end_offset for node in (1, 2, 3))
+
+    for node in (1, 2, 3):
+        cluster.start(node)
+    before = end_at(15_000)
+    assert end_at(20_000) - before == 10
+    cluster.close()
+
+
+def test_a_node_that_was_paused_and_went_on_at_the_same_time_has_its_status(story):
+    run = story()
+    run.start()
+    leader = run.leader()
+    before = run.cluster.status(leader)
+    run.cluster.pause(leader)
+    assert run.cluster.status(leader) is None
+    run.cluster.resume(leader)
+    assert run.cluster.status(leader) == before
+
+
+def test_a_cluster_is_closed_by_the_next_one_on_its_driver_and_keeps_its_digest(drivers):
+    first = KafkaCluster(drivers("4.3.1"), SimulationSpec(3, 3), lambda _observation: None)
+    first.start(1)
+    expected = first.digest()
+    second = KafkaCluster(drivers("4.3.1"), SimulationSpec(4, 3), lambda _observation: None)
+    second.start(1)
+    first.close()
+    assert first.digest() == expected != second.digest()
+    second.advance(1_000)
+    assert second.status(1) is not None
+    second.close()
