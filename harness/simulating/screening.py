@@ -20,7 +20,7 @@ from typing import Any
 from harness.model import NEMESIS, Op
 from harness.model.nemesis_ops import AWAIT
 from harness.planning.workloads import workload_of
-from harness.simulating.simulation import Outcome
+from harness.simulating.simulation import NO_SPIN, Outcome
 
 STALE_READ = "stale-read"
 REGISTER = "register"
@@ -44,8 +44,9 @@ class _Read:
 
 def reason_to_store(outcome: Outcome) -> str | None:
     """Why a run does not pass, None if it does."""
-    for violation in outcome.violations:
-        return violation.invariant
+    broken = [violation.invariant for violation in outcome.violations]
+    if broken:
+        return next((each for each in broken if each != NO_SPIN), NO_SPIN)
     if any(each.kind == "exited" for each in outcome.observations):
         return "server-exited"
     for op in outcome.history:

@@ -22,6 +22,10 @@ HISTORIES = 2_000
 REFERENCE = Plan(name="test", seed=1, story=[], system="reference", workload="register", hosts="simulation")
 
 
+def spin(time_ms: int) -> Violation:
+    return Violation("no-spin", "it polls without a wait", time_ms, 1)
+
+
 def outcome(**values: Any) -> Any:
     return SimpleNamespace(**{"plan": REFERENCE, "violations": (), "observations": (), "history": (), **values})
 
@@ -31,6 +35,8 @@ def outcome(**values: Any) -> Any:
     [
         ({}, None),
         ({"violations": (Violation("vote-once", "two votes", 5, 1),)}, "vote-once"),
+        ({"violations": (spin(3), Violation("vote-once", "two votes", 5, 1))}, "vote-once"),
+        ({"violations": (spin(3), spin(5))}, "no-spin"),
         ({"observations": [Observation(1, 2, "process", "exited")]}, "server-exited"),
         ({"observations": [Observation(1, 2, "process", "stopped")]}, None),
         ({"history": [Op("info", AWAIT, -1, error="not so")]}, "no-recovery"),

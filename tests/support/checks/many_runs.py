@@ -71,13 +71,20 @@ def started(*nodes: int) -> list[Observation]:
 COMPARED = [{"field": "error", "expected": "NONE", "found": "NOT_LEADER", "holds": False}]
 ASKED = {"nodes": [2], "name": "describe", "compared": COMPARED}
 
+ADDED = Op("invoke", "add_voter", 11, "n4"), Op("ok", "add_voter", 11, "n4", {"epoch": 3})
+REPORTED = (
+    Op("invoke", "voters", 12, "voters"),
+    Op("ok", "voters", 12, "voters", {"leader": 1, "epoch": 3, "voters": [1, 2, 3], "target": None}, 1),
+)
+"""A voter is added, and the leader reports the voters as they were before."""
+
 CLIENTS = Tables(
     timed(
         [
             *nemesis_op("mark", "story"), *nemesis_op("cut", {"nodes": [1]}),
             *write(0, 1), *write(0, 2), *read(1, 1),
             *(Op("invoke", "add", 3, "s0", 4), Op("ok", "add", 3, "s0", 4)), *read(4, [], "s0"),
-            *send(5, 1, 0), *send(5, 2, 1), *commit(6, 5), *commit(6, 3),
+            *send(5, 1, 0), *send(5, 2, 1), *commit(6, 5), *commit(6, 3), *ADDED, *REPORTED,
             *together(txn(7, append("x", 1), append("y", 1)), txn(8, append("x", 2), append("y", 2)),
                       txn(9, read_list("x", 1, 2), read_list("y", 2, 1))),
             Op("info", "cut", NEMESIS, error="links (1, 2) pass though cut"), *nemesis_op("ask", ASKED),
