@@ -4,11 +4,13 @@ Nothing happens by itself: time passes and messages arrive only where a command 
 value: an election timeout is exactly election_timeout_ms (1000), and a node looks for a leader at the first voter.
 
     nodes 3 observers=1 n2.election_timeout_ms=2000 mutant=NAME   voters 1 to 3, observer 4; settings of all, of one
+    nodes 3 discovers=1 voter_addresses=discovered                all look for the others at n1's address (KIP-642)
     disk 1 epoch=5 leader=2 vote=3 log=1x3,5x1                    the node's disk; the log as epoch x records
     start 1 2 · crash 1 · stop 1                                  a crash keeps the disk; stop is a graceful shutdown
     deliver · deliver 1->2 · deliver Vote · deliver *->3          messages and those that follow from them, until quiet
     drop 1->2                                                     messages in flight are lost
     advance 500 · timeout 1                                       time passes; until the timer of node 1's state ends
+    send 2->1 Discover n3=host:5                                  node 2 says where n3 listens, and when it started
     send 9->1 Reassign voters=4,5 · send 9->1 Reassign            a client reassigns the voters, or cancels that
     send 2->1 PreVote epoch=5 log=5:4                             a request from outside; its response is printed only
     respond 2->1 epoch=5 leader=3 rejected                        a response to node 1's latest request to node 2,
@@ -39,6 +41,8 @@ from nodes.wire.batches import Record, encode_batch, heads
 from tests.nodes.reference.transcript_text import named, show_assignment, show_message, show_state
 
 _MESSAGES_MAX = 200
+NO_REQUEST = -1
+"""The id of a DiscoverRequest, to which the core gives none."""
 
 
 @dataclass
@@ -64,6 +68,11 @@ class Message:
     def is_request(self) -> bool:
         """Whether it expects a response."""
         return isinstance(self.payload, messages.Request)
+
+    @property
+    def is_abandoned_by_next(self) -> bool:
+        """Whether the next request to the same node replaces it; a DiscoverRequest has a connection of its own."""
+        return self.is_request and self.request_id != NO_REQUEST
 
     @property
     def link(self) -> str:
@@ -108,10 +117,15 @@ class Transcript:
     def _nodes(self, size: str, *words: str) -> None:
         given = _values(words)
         voters = tuple(range(1, int(size) + 1))
-        common = {key: value for key, value in given.items() if "." not in key and key != "observers"}
+        common = {
+            key: value for key, value in given.items() if "." not in key and key not in ("observers", "discovers")
+        }
+        if "discovers" in given:
+            named = str(given["discovers"]).split(",")
+            common["bootstrap_servers"] = tuple(map(_address, map(int, named)))
         for node in range(1, int(size) + given.get("observers", 0) + 1):
             own = {key.split(".")[1]: value for key, value in given.items() if key.startswith(f"n{node}.")}
-            switches = {"max_idle_interval_ms": 0} | common | own
+            switches = {"max_idle_interval_ms": 0, "advertised": _address(node)} | common | own
             self._members[node] = Member(NodeSettings(node, voters, "test", **switches))
 
     def _disk(self, node: str, *words: str) -> None:
@@ -226,11 +240,15 @@ class Transcript:
         member = self._members[message.receiver]
         if member.node is None:
             self._say(f"  n{message.receiver} is down")
+            if isinstance(message.payload, messages.DiscoverRequest):
+                self._handle(message.sender, events.Discovered(None))
         elif message.is_request:
             served_id = next(self._ids)
             self._served[served_id] = message
-            connection = self._connections[message.sender, message.receiver]
+            connection = self._connections.get((message.sender, message.receiver), -message.sender)
             self._handle(message.receiver, events.Arrived(connection, served_id, message.payload))
+        elif isinstance(message.payload, messages.DiscoverResponse):
+            self._handle(message.receiver, events.Discovered(message.payload))
         else:
             self._handle(message.receiver, events.Answered(message.sender, message.request_id, message.payload))
 
@@ -262,6 +280,12 @@ class Transcript:
                 self._say(f"  n{node} truncates to {self._node(node).log.end_offset}")
             case events.Send(peer, request_id, request):
                 self._sent(Message(node, peer, request_id, request))
+            case events.Discover((host, _), request):
+                message = Message(node, int(host.removeprefix("n")), NO_REQUEST, request)
+                self._flight.append(message)
+                self._say(f"  n{node} sends {host} {show_message(request)}")
+            case events.Located(found, (host, _)):
+                self._say(f"  n{node} finds n{found} at {host}")
             case events.Reply(request_id, response):
                 self._replied(node, request_id, response)
             case events.Halt(failure):
@@ -273,7 +297,9 @@ class Transcript:
     def _sent(self, message: Message) -> None:
         """A request in flight to the same node is abandoned together with its connection."""
         link = message.sender, message.receiver
-        abandoned = [each for each in self._flight if (each.sender, each.receiver) == link and each.is_request]
+        abandoned = [
+            each for each in self._flight if (each.sender, each.receiver) == link and each.is_abandoned_by_next
+        ]
         if link not in self._connections or abandoned:
             self._connections[link] = next(self._ids)
         self._flight = [*(each for each in self._flight if each not in abandoned), message]
@@ -285,6 +311,10 @@ class Transcript:
         if request is not None:
             self._flight.append(Message(node, request.sender, request.request_id, response))
         self._say(f"  n{node} replies {show_message(response)}")
+
+
+def _address(node: int) -> events.Contact:
+    return f"n{node}", 9093
 
 
 def _values(words: tuple[str, ...]) -> dict[str, Any]:
@@ -325,6 +355,10 @@ def _request(name: str, sender: int, receiver: int, given: dict[str, Any]) -> me
             return messages.FetchRequest("test", sender, epoch, end_offset, last_epoch, 500, 1_000_000)
         case "DescribeQuorum":
             return messages.DescribeQuorumRequest()
+        case "Discover":
+            told = [(key, str(value).split(":")) for key, value in given.items() if key.startswith("n")]
+            known = tuple(messages.Advertised(int(key[1:]), host, 9093, int(boot_ms)) for key, (host, boot_ms) in told)
+            return messages.DiscoverRequest("test", known, messages.NO_NODE, epoch)
         case "Nominate":
             return messages.NominateRequest("test", sender, epoch)
         case "Reassign":

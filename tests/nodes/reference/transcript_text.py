@@ -75,6 +75,15 @@ def _words(message: messages.Request | messages.Response) -> list[str]:
             return ["voters=-" if message.voters is None else f"voters={_ids(message.voters)}"]
         case messages.ReassignResponse():
             return ["ok" if message.error is ErrorCode.none else f"error={message.error.name}"]
+        case messages.DiscoverRequest() | messages.DiscoverResponse():
+            known = [f"n{each.node_id}" for each in message.brokers]
+            leader = None if message.leader_id == messages.NO_NODE else message.leader_id
+            error = (
+                [f"error={message.error.name}"]
+                if getattr(message, "error", ErrorCode.none) is not ErrorCode.none
+                else []
+            )
+            return [f"knows={','.join(known) or '-'}", f"epoch={message.epoch}", f"leader={_id(leader)}", *error]
         case messages.DescribeQuorumResponse():
             voters = [f"n{each.replica_id}:{each.end_offset}" for each in message.voters]
             observers = [f"observer n{each.replica_id}:{each.end_offset}" for each in message.observers]
