@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -95,8 +96,9 @@ class Cleaning:
         try:
             for partition, wanted in self._cleanable(high_watermarks):
                 log = self._logs.open_logs.get(partition)
-                if log is not None and await self._compact_one(log, wanted):
-                    self._logs.cleaned.update({partition: wanted.end})
+                with suppress(FileNotFoundError):  # the log was truncated, cleaned or removed meanwhile
+                    if log is not None and await self._compact_one(log, wanted):
+                        self._logs.cleaned.update({partition: wanted.end})
         except Exception as failure:  # noqa: BLE001 - as of any other effect on the disk
             self._fail(failure)
 
