@@ -4,7 +4,7 @@
         screened.seed, screened.reason, screened.digest
 
 The runs are spread over processes, each of which draws and simulates those of some seeds in a row. A run is the same in
-any process, so whoever wants its tables simulates it again.
+any process, so a run whose tables are needed is simulated again.
 
 Contains the processes. Does not contain what is done with a run that does not pass (harness.simulating.simulate).
 """

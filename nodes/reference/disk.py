@@ -36,7 +36,7 @@ class Disk:
         try:
             self._partition.mkdir(parents=True, exist_ok=True)
             self._log = os.open(self._partition / f"{0:020d}.log", os.O_RDWR | os.O_CREAT, 0o644)
-            _sync_directory(self._partition)
+            sync_directory(self._partition)
         except OSError as error:
             raise EnvironmentFailure(f"opening {directory}: {error.strerror}") from error
 
@@ -192,10 +192,11 @@ def _replace(path: Path, text: str, is_synced: bool = True) -> None:
         os.close(descriptor)
     temporary.rename(path)
     if is_synced:
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
 
 
-def _sync_directory(path: Path) -> None:
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodes.reference.brokers.segment import Segment, sync_directory
+from nodes.reference.brokers.segment import Segment
+from nodes.reference.disk import sync_directory
 from nodes.wire.batches import BatchHead, heads
 
 CLEANED = "cleaned"
@@ -85,6 +86,9 @@ def write_compacted(directory: Path, sources: Sequence[Source], keep: Keep) -> C
                     segment.append(memoryview(kept), head)
         os.fsync(segment.file)
         os.fsync(segment.index_file)
+    except Exception:
+        shutil.rmtree(cleaned, ignore_errors=True)
+        raise
     finally:
         segment.close()
     replaces = tuple((each.base_offset, each.size) for each in sources)

@@ -40,7 +40,8 @@ class Segment:
     offsets: array[int] = field(default_factory=lambda: array("q"))  # the index: offsets of batches, rising
     positions: array[int] = field(default_factory=lambda: array("q"))  # and where they are
     unindexed_bytes: int = 0  # since the last entry
-    _times_ms: tuple[int, int] | None = None  # of times_ms; None before it was read
+    _first_ms: int | None = None  # of first_ms and latest_ms; None before they were read
+    _latest_ms: int | None = None
 
     @classmethod
     def open(cls, directory: Path, base_offset: int) -> Segment:
@@ -60,6 +61,8 @@ class Segment:
         """The headers of the batches from a position on, which is that of a batch, each with the batch itself."""
         while position + HEADER_BYTES <= self.size:
             data = os.pread(self.file, min(SCAN_BYTES, self.size - position), position)
+            if len(data) < HEADER_BYTES:
+                return  # a compaction reads what its log has cut meanwhile
             found = list(heads(data))
             if not found:
                 # One batch is larger than what was read.
@@ -74,18 +77,25 @@ class Segment:
             position += found[-1].end
 
     @property
-    def times_ms(self) -> tuple[int, int]:
-        """The latest time of the records of the first batch, and that of all records; NO_TIME if there is none."""
-        if self._times_ms is None:
-            times_ms = [head.max_timestamp_ms for head, _ in self.heads(0)] or [NO_TIME]
-            self._times_ms = times_ms[0], max(times_ms)
-        return self._times_ms
+    def first_ms(self) -> int:
+        """The latest time of the records of the first batch; NO_TIME if there is none."""
+        if self._first_ms is None:
+            self._first_ms = next((head.max_timestamp_ms for head, _ in self.heads(0)), NO_TIME)
+        return self._first_ms
+
+    @property
+    def latest_ms(self) -> int:
+        """The latest time of all records; NO_TIME if there is none. Reads the header of each batch, once."""
+        if self._latest_ms is None:
+            self._latest_ms = max((head.max_timestamp_ms for head, _ in self.heads(0)), default=NO_TIME)
+        return self._latest_ms
 
     def append(self, batch: memoryview, head: BatchHead) -> None:
         """Append one batch, and an entry of the index if it is due."""
-        first_ms, latest_ms = self.times_ms
-        time_ms = head.max_timestamp_ms
-        self._times_ms = (first_ms if self.size else time_ms), max(latest_ms, time_ms)
+        if not self.size:
+            self._first_ms = self._latest_ms = head.max_timestamp_ms
+        elif self._latest_ms is not None:
+            self._latest_ms = max(self._latest_ms, head.max_timestamp_ms)
         if self.size and self.unindexed_bytes >= INDEX_INTERVAL:
             self.add_entry(head.base_offset, self.size)
         _write(self.file, batch, self.size)
@@ -103,7 +113,7 @@ class Segment:
     def cut(self, size: int) -> None:
         """Remove everything from this position on, with its entries."""
         os.ftruncate(self.file, size)
-        self.size, self._times_ms = size, None
+        self.size, self._first_ms, self._latest_ms = size, None, None
         self.forget_entries(size)
 
     def forget_entries(self, position: int) -> None:
@@ -147,12 +157,3 @@ def _write(file: int, data: memoryview, position: int) -> None:
     while data:
         written = os.pwrite(file, data, position)
         data, position = data[written:], position + written
-
-
-def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -29,9 +29,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from nodes.reference.brokers.compacted_segment import CompactedSegment, finish_replacements
-from nodes.reference.brokers.segment import INDEX_INTERVAL, Segment, sync_directory
+from nodes.reference.brokers.segment import INDEX_INTERVAL, Segment
 from nodes.reference.core.partitions.log_config import NEVER
 from nodes.reference.core.partitions.retention import Extent
+from nodes.reference.disk import sync_directory
 from nodes.wire.batches import BatchHead, heads, is_intact
 
 SEGMENT_BYTES = 1 << 30
@@ -74,7 +75,7 @@ class SegmentedLog:
     def _is_complete(self, segment: Segment, head: BatchHead) -> bool:
         """Whether this batch begins the next segment; by the times of records, not by a clock, as in Kafka."""
         is_full = segment.size + head.end - head.start > self.segment_bytes
-        return is_full or head.max_timestamp_ms - segment.times_ms[0] > self.segment_ms
+        return is_full or head.max_timestamp_ms - segment.first_ms > self.segment_ms
 
     def roll(self) -> None:
         """Begin a new segment, unless the last one is empty."""
@@ -85,7 +86,7 @@ class SegmentedLog:
         """Where each segment begins and ends, its size and its times."""
         ends = [*(each.base_offset for each in self._segments[1:]), self.end_offset]
         return [
-            Extent(each.base_offset, end, each.size, *each.times_ms)
+            Extent(each.base_offset, end, each.size, each.first_ms, each.latest_ms)
             for each, end in zip(self._segments, ends, strict=True)
         ]
 
