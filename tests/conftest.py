@@ -25,6 +25,7 @@ settings.load_profile("untimed")
 """An example may take as long as a busy machine needs."""
 
 LONGEST_FIRST = ("kafka", "netns")
+"""Marks of the tests that start servers."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,11 +34,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files that start servers first, so that no worker waits for another's last file."""
+    """Put the files that start servers first, so that no worker waits for another's last file.
+
+    Servers share the machine with the other worker and may be starved for seconds. Such a test that fails is run once
+    more; pytest's summary names it (RERUN), whatever the second result.
+    """
     ranks: dict[Path, int] = {}
     for item in items:
         rank = next((at for at, mark in enumerate(LONGEST_FIRST) if item.get_closest_marker(mark)), len(LONGEST_FIRST))
         ranks[item.path] = min(rank, ranks.get(item.path, rank))
+        if rank < len(LONGEST_FIRST):
+            item.add_marker(pytest.mark.flaky(reruns=1))
     items.sort(key=lambda item: ranks[item.path])
 
 

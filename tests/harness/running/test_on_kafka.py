@@ -227,7 +227,7 @@ def test_kip_279_keeps_logs_equal_that_kip_101_does_not(tmp_path: Path, scenario
 def test_probes_are_recorded_and_what_differs_is_found(tmp_path: Path, system: str) -> None:
     verdict = run_plan("probe", tmp_path, EXIT_INVALID, "--system", system)
     found = {finding["message"] for finding in verdict["findings"] if finding["severity"] == "invalid"}
-    assert len(found) == 2
+    assert len(found) == 2, verdict["findings"]
     assert all(": wrong: " in message for message in found), found
     assert names(verdict, "invalid") == {"unexpected-response", "unexpected-output"}
     rows = parquet.read_table(Path(verdict["run"]) / "history").to_pylist()
