@@ -131,8 +131,12 @@ RANGES: Final[Mapping[str, Ranges]] = {
     ),
 }
 """The ranges of each system; of another, those of Kafka."""
-VOTERS_CHANGE: Final[Mapping[str, Sequence[str]]] = {"reference.voter_changes": ("kip-642", "kip-853")}
-"""The switches with which a system's voters change, and their values."""
+VOTERS_CHANGE: Final = "reference.voter_changes"
+OF_CHANGES: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
+    "kip-642": {"reference.voter_addresses": ("configured", "discovered")},
+    "kip-853": {},
+}
+"""The values of VOTERS_CHANGE with which a system's voters change, and the switches that are drawn with each, too."""
 CHANGING_VOTERS: Final[Mapping[str, Any]] = {
     "quorums": ((4, 3), (5, 3), (6, 3)),
     "workloads": ("reassignment",),
@@ -168,7 +172,7 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str], re
         **{name: value for name, values in ranges.switches.items() if (value := choice.choice(values)) != values[0]},
     }
     system, _ = plugins.system(request.system)
-    refused = system.reasons(ranges.layout, voters, switches)
+    refused = system.reasons(ranges.layout, voters, {**switches, **request.switches})
     possible = [
         name
         for name in MOVES
@@ -208,8 +212,8 @@ def ranges_of(request: ExplorationRequest) -> Ranges:
     ranges = RANGES.get(request.system.partition(":")[0], RANGES["kafka"])
     if plugins.host_kind(request.hosts).simulated:
         ranges = replace(ranges, **SIMULATED)
-    changes = any(request.switches.get(name) in values for name, values in VOTERS_CHANGE.items())
-    return replace(ranges, **CHANGING_VOTERS) if changes else ranges
+    more = OF_CHANGES.get(request.switches.get(VOTERS_CHANGE, ""))
+    return ranges if more is None else replace(ranges, switches={**ranges.switches, **more}, **CHANGING_VOTERS)
 
 
 def described(plan: Plan) -> str:

@@ -221,8 +221,15 @@ EX_04 = Scenario(
         start(DOWN),
         sleep(seconds(6)),
     ),
-    bad=Side(on(kafka="4.3.1", kafka_switches=CALM), breaks=("server-cannot-start",)),
-    good=Side(on(kafka="3.9.1", kafka_switches=CALM)),
+    bad=Side(
+        on(
+            kafka="4.3.1",
+            kafka_switches=CALM,
+            reference={**BY_KIP_853, **CALM, "reference.mutant": "own-vote-restored-before-leader"},
+        ),
+        breaks=("server-cannot-start",),
+    ),
+    good=Side(on(kafka="3.9.1", kafka_switches=CALM, reference={**BY_KIP_853, **CALM})),
 )
 
 LONG_ELECTION = {"controller.quorum.election.timeout.ms": "8000", **LONG_REQUESTS}
@@ -339,6 +346,9 @@ def _restarts(removes_the_leader: bool) -> tuple[Step, ...]:
         mark("n2 restarts"),
         *crash_loop("n2", times=3, up_seconds=12),
         mark("n3 returns"),
+        heal_links(both_ways((1, 3), (2, 3))),
+        sleep(seconds(5)),  # a leader that removed itself steps down
+        start(DOWN),
         heal(),
         wait_until(LEADER_KNOWN),
     )
@@ -357,12 +367,20 @@ EX_07 = Scenario(
     layout="combined",
     story=_restarts(removes_the_leader=True),
     bad=Side(
-        on(kafka="4.3.1", kafka_switches=SLOW_CHECK_QUORUM),
+        on(
+            kafka="4.3.1",
+            kafka_switches=SLOW_CHECK_QUORUM,
+            reference={
+                **BY_KIP_853,
+                **SLOW_CHECK_QUORUM,
+                "reference.mutant": "unattached-ends-at-leaders-response",
+            },
+        ),
         node_switches=first_leader(1, nodes=3),
         breaks=("server-exited|server-cannot-start",),
     ),
     good=Side(
-        on(kafka="4.3.1", kafka_switches=SLOW_CHECK_QUORUM),
+        on(kafka="4.3.1", kafka_switches=SLOW_CHECK_QUORUM, reference={**BY_KIP_853, **SLOW_CHECK_QUORUM}),
         node_switches=first_leader(1, nodes=3),
         story=_restarts(removes_the_leader=False),
     ),

@@ -192,7 +192,8 @@ class _Simulation:
         def connect(node: int) -> Connection:
             return SimulatedConnection(self._cluster, node)
 
-        access = ClusterAccess(connect, self._numbers, {}, connect)
+        addresses = {node: f"n{node}" for node in self._numbers}
+        access = ClusterAccess(connect, self._numbers, {}, connect, controller_addresses=addresses)
         return workload.make_session(access_of(self._plan, access, process), process)
 
     def _context(self) -> NemesisContext:
@@ -206,7 +207,7 @@ class _Simulation:
             rpcs=SimulatedRpcs(cluster),
             disks=SimulatedDisks(cluster),
             node_configs=SimulatedConfigs(cluster) if cluster.configures else None,
-            unavailable={**self._kind.reasons(plan.layout, plan.voters), **UNAVAILABLE},
+            unavailable={**self._kind.reasons(plan.layout, plan.voters, plan.switches), **UNAVAILABLE},
             nodes_where=self._observer.nodes_where,
             floor=plan.floor,
             metadata_log=self._kind.metadata_log,

@@ -51,7 +51,10 @@ async def describe_quorum(connection: Connection, timeout_ms: int) -> QuorumDesc
     if response.error_code is not ErrorCode.none:
         return QuorumDescription(response.error_code.name)
     partition = response.topics[0].partitions[0]
-    voters = tuple(sorted((int(each.replica_id), int(each.log_end_offset)) for each in partition.current_voters))
+    voters, observers = (
+        tuple(sorted((int(each.replica_id), int(each.log_end_offset)) for each in replicas))
+        for replicas in (partition.current_voters, partition.observers)
+    )
     if partition.error_code is not ErrorCode.none:
         return QuorumDescription(partition.error_code.name)
     return QuorumDescription(
@@ -59,8 +62,8 @@ async def describe_quorum(connection: Connection, timeout_ms: int) -> QuorumDesc
         partition.leader_id,
         partition.leader_epoch,
         partition.high_watermark,
-        dict(voters).get(partition.leader_id),
+        dict((*observers, *voters)).get(partition.leader_id),
         voters,
-        tuple(sorted((int(each.replica_id), int(each.log_end_offset)) for each in partition.observers)),
+        observers,
         tuple(sorted(int(each.replica_id) for each in partition.target_voters)),
     )

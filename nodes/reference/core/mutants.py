@@ -69,6 +69,8 @@ Mutant = Literal[
     "voters-kept-after-truncation",
     "voters-below-former-end-ignored",
     "removed-voter-ends-leader",
+    "own-vote-restored-before-leader",
+    "unattached-ends-at-leaders-response",
     "voters-changed-before-own-record",
     "reassignment-acknowledged-early",
     "gossip-of-any-age",
@@ -314,6 +316,16 @@ MUTANTS: Mapping[Mutant, MutantInfo] = {
     "removed-voter-ends-leader": MutantInfo(
         "A leader ends when a voter that was removed answers a BeginQuorumEpoch request.",
         "Kafka 3.9 to 4.3 (docs/findings/leader-exits.md)",
+    ),
+    "own-vote-restored-before-leader": MutantInfo(
+        "A node that voted for itself starts as a Candidate, though it knows the leader; as no voter it ends.",
+        "Kafka 4.0 to 4.3 (docs/findings/removed-voter.md)",
+        "EX-04",
+    ),
+    "unattached-ends-at-leaders-response": MutantInfo(
+        "A node whose leader is no voter of its log starts as Unattached, and ends when that leader answers its fetch.",
+        "Kafka 3.9 to 4.3 (docs/findings/restarted-voter.md)",
+        "EX-07",
     ),
     "voters-changed-before-own-record": MutantInfo(
         "A new leader changes the voters before it has committed a record of its epoch.",

@@ -9,6 +9,7 @@ protocol decisions.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from kio.schema.errors import ErrorCode
 
@@ -33,6 +34,7 @@ from nodes.reference.core.events import (
 from nodes.reference.core.messages import (
     NO_NODE,
     AddVoterRequest,
+    Advertised,
     AlterRequest,
     AlterResponse,
     BeginQuorumEpochRequest,
@@ -135,6 +137,11 @@ class Node:
     def voters(self) -> Voters:
         """Who votes according to the log, for reading."""
         return self._voters
+
+    @property
+    def known(self) -> Mapping[int, Advertised]:
+        """Where the nodes listen that this one has found, by id."""
+        return self._discovering.known
 
     @property
     def log(self) -> Log:
@@ -336,6 +343,8 @@ class Node:
                 self._elections.handle_vote_response(peer, response)
             case FetchResponse():
                 is_obsolete = self._elections.learn_from_response(response)
+                if not is_obsolete and response.error is ErrorCode.none and peer == self._leader_outside_voters():
+                    self._context.emit(Halt("Expected to be Follower, but the current state is Unattached"))
                 if is_obsolete or not self._following.apply(response):
                     self._requests.back_off(peer)
             case EpochResponse():
@@ -378,9 +387,20 @@ class Node:
     def _look_for_leader(self) -> None:
         """KIP-996: an Unattached node fetches from a random voter. Before it, only observers did."""
         if self._settings.pre_vote or not self._voters.is_voter:
-            peer = self._requests.ready_among(self._voters.others)
+            peer = self._requests.ready_among(self._peers_to_ask())
             if peer is not None:
                 self._requests.send(peer, self._following.request())
+
+    def _peers_to_ask(self) -> tuple[int, ...]:
+        """The other voters; with the mutant of EX-07 a leader that is none of them, too."""
+        outsider = self._leader_outside_voters()
+        return self._voters.others if outsider is None else (*self._voters.others, outsider)
+
+    def _leader_outside_voters(self) -> int | None:
+        """The leader that an Unattached node knows and does not follow, as only the mutant of EX-07 makes it."""
+        state = self._quorum.state
+        is_planted = self._settings.has("unattached-ends-at-leaders-response")
+        return state.leader_id if is_planted and isinstance(state, Unattached) else None
 
     def _announce_leadership(self) -> None:
         """Send BeginQuorumEpoch twice per fetch timeout to the voters that do not fetch."""

@@ -25,11 +25,19 @@ from harness.model.quorum_states import OBSERVER, State, TransitionTable
 from harness.model.systems import BOOTSTRAP_NODES, CLUSTER_ID, CONTROLLER_PORT_PROPERTY, FORMAT
 from nodes.observe.log_lines import LogEvent, parse_text
 from nodes.reference.core import events
-from nodes.reference.core.messages import ReassignRequest, ReassignResponse, Request, Response
+from nodes.reference.core.messages import (
+    Advertised,
+    DiscoverRequest,
+    DiscoverResponse,
+    ReassignRequest,
+    ReassignResponse,
+    Request,
+    Response,
+)
 from nodes.reference.core.node import Node
 from nodes.reference.core.roles.state_machine import table_of
 from nodes.reference.core.roles.states import Leader
-from nodes.reference.core.settings import NEVER_MS
+from nodes.reference.core.settings import NEVER_MS, NodeSettings
 from nodes.reference.directory_ids import directory_text
 from nodes.reference.properties import INITIAL_CONTROLLERS, ServerConfig, parse, refuse_unused
 from nodes.reference.system import SWITCHES, bootstrap_nodes
@@ -46,6 +54,8 @@ from nodes.simulation.timeline import Timeline
 CLIENT = -1
 """The connection of clients, which the core does not tell apart."""
 PORT = 9093
+IDLE = (State.UNATTACHED, State.FOLLOWER, State.RESIGNED)
+CAMPAIGNING = (State.PROSPECTIVE, State.CANDIDATE)
 
 
 class ReferenceCluster:
@@ -60,12 +70,13 @@ class ReferenceCluster:
         self._ids = itertools.count(1)
         self._hash = hashlib.blake2b(digest_size=8)
         self._violations: list[Violation] = []
-        self._invariants = Invariants(self._violated)
         self._endpoints: Endpoints = {node: (f"n{node}", PORT) for node in range(1, spec.nodes + 1)}
         self._members: dict[int, Member] = {}
         for node in self._endpoints:
             config = _config(spec, node, {})
             self._members[node] = Member(config, SimulatedDisk(config.settings))
+        change_voters = any(each.config.settings.changes_voters for each in self._members.values())
+        self._invariants = Invariants(self._violated, change_voters)
         self._peers = Peers(self._timeline, self._network, self._members, self._arrive, self._ids)
 
     @property
@@ -240,6 +251,9 @@ class ReferenceCluster:
             self._exited(member, "it has work left at once, again and again")
             return
         self._invariants.advanced(node, core)
+        brokers = _told(event, member.config.settings)
+        if brokers:
+            self._invariants.told(node, core, brokers)
         self._schedule_tick(member)
 
     def _schedule_tick(self, member: Member) -> None:
@@ -296,6 +310,8 @@ class ReferenceCluster:
             self._invariants.entered(node, source, target, event.epoch, _table(member, core, source))
             if target is State.LEADER:
                 self._invariants.leads(node, core.log)
+            elif target in CAMPAIGNING and source in IDLE and _finds_voters(member):
+                self._invariants.begins_election(node, core)
         self._report(node, "log", event)
 
     def _report(self, node: int, source: str, event: LogEvent) -> None:
@@ -334,6 +350,20 @@ class ReferenceCluster:
         served, member.served = member.served, {}
         for reply in served.values():
             reply(None)
+
+
+def _finds_voters(member: Member) -> bool:
+    return member.config.settings.voter_addresses == "discovered"
+
+
+def _told(event: events.Event, settings: NodeSettings) -> Sequence[Advertised]:
+    """The addresses that a message of this cluster names."""
+    match event:
+        case events.Arrived(request=DiscoverRequest() as request):
+            return request.brokers if request.cluster_id in (None, settings.cluster_id) else ()
+        case events.Discovered(response=DiscoverResponse() as response):
+            return response.brokers
+    return ()
 
 
 def _table(member: Member, core: Node, source: State | None) -> TransitionTable:

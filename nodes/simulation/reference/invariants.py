@@ -15,16 +15,22 @@ Each has a name and its source:
 - one-change-at-a-time: a leader changes the voters once the change before is committed, and a record of its own epoch
   (Ongaro, raft-dev, July 2015; KIP-642, "Reassignment Algorithm"; KIP-853).
 - acknowledged-change: an acknowledged reassignment is committed (KIP-642, "Request Handling", step 4).
+- voters-in-log: where voters change, the log of a leader that has committed a record says who votes (KIP-642, "Quorum
+  Bootstrapping"; KIP-853).
+- election-after-discovery: a voter that has to find the others begins an election once it knows where a majority of
+  the voters listens (KIP-642, "Bootstrapping Procedure", step 6).
+- address-known: a node knows the latest address that it was told of each other one (KIP-642, "Quorum Bootstrapping").
 
 Contains the rules. Does not contain what a node reports, or what follows from a violation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from harness.model.quorum_states import START_STATES, State, TransitionTable
 from nodes.reference.core.events import Assignment, Election
+from nodes.reference.core.messages import Advertised
 from nodes.reference.core.node import Node
 from nodes.reference.core.records.control import assignments_in
 from nodes.reference.core.records.log import Log
@@ -41,8 +47,9 @@ Report = Callable[[str, str, int], None]
 class Invariants:
     """What all nodes of a run have shown so far."""
 
-    def __init__(self, report: Report) -> None:
-        self._report = report
+    def __init__(self, report: Report, are_voters_in_log: bool = False) -> None:
+        """are_voters_in_log: voters change, so that the log says who votes."""
+        self._report, self._are_voters_in_log = report, are_voters_in_log
         self._leaders: dict[int, int] = {}
         self._batches: dict[tuple[int, int], tuple[bytes, int]] = {}
         self._committed: list[tuple[int, bytes]] = []  # committed batches in order, with their base offsets
@@ -53,6 +60,7 @@ class Invariants:
         self._epochs: dict[int, int] = {}
         self._written: dict[int, list[Written]] = {}  # the assignments in the log of each node that runs
         self._has_wrong_voters: set[int] = set()  # nodes of which it was reported
+        self._told: dict[int, dict[int, Advertised]] = {}  # by node: the latest address that it was told of each other
         self._has_lost_disk = False  # then what a majority once knew need not be known any more
 
     def started(self, node: int) -> None:
@@ -60,6 +68,7 @@ class Invariants:
         self._high_watermarks.pop(node, None)
         self._positions.pop(node, None)
         self._written.pop(node, None)
+        self._told.pop(node, None)
 
     def lost_disk(self, node: int) -> None:
         """A node's disk was emptied: its votes are forgotten, and committed records may be gone with it."""
@@ -91,6 +100,28 @@ class Invariants:
             self._report("state-transition", f"from {origin} to {target.value} in epoch {after}", node)
         if target is State.LEADER and self._leaders.setdefault(after, node) != node and not self._has_lost_disk:
             self._report("election-safety", f"n{self._leaders[after]} and n{node} led epoch {after}", node)
+
+    def begins_election(self, node: int, core: Node) -> None:
+        """A voter that has to find the others begins an election."""
+        voters = core.voters
+        found = {node, *core.known} & set(voters.ids)
+        if len(found) < voters.majority:
+            message = f"it knows where {sorted(found)} of the voters {voters.ids} listen, and begins an election"
+            self._report("election-after-discovery", message, node)
+
+    def told(self, node: int, core: Node, brokers: Iterable[Advertised]) -> None:
+        """A node has handled a message that says where these nodes listen."""
+        latest = self._told.setdefault(node, {})
+        for each in brokers:
+            if each.node_id == node:
+                continue
+            if each.node_id not in latest or each.boot_ms > latest[each.node_id].boot_ms:
+                latest[each.node_id] = each
+            known, told = core.known.get(each.node_id), latest[each.node_id]
+            if known is None or known.boot_ms < told.boot_ms:
+                found = "knows none" if known is None else f"knows one since {known.boot_ms}"
+                message = f"it was told an address of n{each.node_id} since {told.boot_ms}, and {found}"
+                self._report("address-known", message, node)
 
     def leads(self, node: int, log: Log) -> None:
         """A node has become the leader."""
@@ -155,6 +186,9 @@ class Invariants:
             self._report("high-watermark-monotonic", f"it fell from {before} to {high_watermark}", node)
             return
         self._high_watermarks[node] = high_watermark
+        is_leader = self._are_voters_in_log and isinstance(core.state, Leader)
+        if is_leader and not self._assignments(node, log):
+            self._report("voters-in-log", f"n{node} has committed records, and its log does not say who votes", node)
         if not self._has_lost_disk and self._differs(log, self._positions.get(node, 0), high_watermark):
             message = f"a committed record below offset {high_watermark} differs from that of another node"
             self._report("state-machine-safety", message, node)

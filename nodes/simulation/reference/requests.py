@@ -11,8 +11,15 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from nodes.reference import apis
-from nodes.reference.core.messages import AlterResponse, ReadResponse, ReassignResponse, Request, Response
+from nodes.reference import apis, controller_apis, voter_apis
+from nodes.reference.core.messages import (
+    AlterResponse,
+    ReadResponse,
+    ReassignResponse,
+    Request,
+    Response,
+    VoterResponse,
+)
 from nodes.reference.core.node import Node
 from nodes.reference.core.settings import NodeSettings
 from nodes.reference.translate import (
@@ -47,13 +54,25 @@ def asked(request: Any, node: Node, settings: NodeSettings, endpoints: Endpoints
             refused = apis.alter_error(request)
             if refused is not None:
                 return apis.incremental_alter_configs(request, refused)
-        case codec.ALTER_PARTITION_REASSIGNMENTS:
-            reassignment = quorum_reassignment(request)
-            return None if reassignment is None else (reassignment, reassigned)
+        case codec.ALTER_PARTITION_REASSIGNMENTS if (reassignment := quorum_reassignment(request)) is not None:
+            return reassignment, reassigned
+        case key if key in voter_apis.SERVED:
+            return voter_apis.incoming(key, request), lambda response: _values(request, response, endpoints)
+        case key if key in controller_apis.SERVED:
+            return _of_controller(key, request, node)
     converted = incoming(api_key, request)
     if converted is None:
         return error_response(ErrorCode.invalid_request)
     return converted, lambda response: _values(request, response, endpoints)
+
+
+def _of_controller(api_key: int, request: Any, node: Node) -> ToCore | Values:
+    if api_key == codec.LIST_PARTITION_REASSIGNMENTS:
+        return controller_apis.reassignments(request, node.metadata.image)
+    change = controller_apis.incoming(api_key, request)
+    if change is None:
+        return controller_apis.INVALID_ELECTION
+    return change, lambda response: controller_apis.outgoing(change, response)
 
 
 def _values(request: Any, response: Response, endpoints: Endpoints) -> Values:
@@ -64,6 +83,8 @@ def _values(request: Any, response: Response, endpoints: Endpoints) -> Values:
             return apis.describe_configs(request, response)
         case ReassignResponse():
             return reassigned(response)
+        case VoterResponse():
+            return voter_apis.outgoing(response, endpoints)
     return outgoing(response, endpoints)
 
 

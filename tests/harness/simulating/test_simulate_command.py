@@ -11,7 +11,7 @@ import pytest
 from harness.model.errors import EXIT_INVALID, EXIT_USAGE, EXIT_VALID
 from harness.planning.plan import Plan
 from harness.simulating.request import SimulationRequest
-from harness.simulating.searching import available_actions, request_of_run, screen, search
+from harness.simulating.searching import available_actions, request_of_run, screen, screen_all, search
 from results.run_verdict import read_verdict
 from results.store import RunDirectory, runs
 from tests.support.command import json_lines, splitbrain
@@ -66,6 +66,26 @@ def test_search_simulates_each_seed_once_whatever_the_number_of_processes() -> N
     assert sorted(found) == list(range(11, 17))
     plan = _plan(request, 13)
     assert screen(plan).digest == found[13]
+
+
+@pytest.mark.parametrize(
+    ("mutant", "changes", "expected"),
+    [
+        ("gossip-of-any-age", "kip-642", "address-known"),
+        ("addresses-from-responses-alone", "kip-642", "address-known"),
+        ("election-before-discovery", "kip-642", "election-after-discovery"),
+        ("configured-voters-not-written", "kip-642", "voters-in-log"),
+        ("voters-below-former-end-ignored", "kip-853", "voters-of-log"),
+        (None, "kip-642", None),
+        (None, "kip-853", None),
+    ],
+)
+def test_random_runs_find_bugs_of_changing_voters(mutant: str | None, changes: str, expected: str | None) -> None:
+    switches = {"reference.voter_changes": changes, **({"reference.mutant": mutant} if mutant else {})}
+    request = SimulationRequest(switches=switches)
+    available = available_actions(request)
+    reasons = (each.reason for seed in range(1, 31) for each in screen_all(request, [seed], available))
+    assert next(filter(None, reasons), None) == expected
 
 
 def _plan(request: SimulationRequest, seed: int) -> Plan:

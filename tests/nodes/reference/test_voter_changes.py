@@ -354,3 +354,45 @@ def test_removed_voter_that_answers_late_does_not_end_the_leader(mutant: Mutant 
     assert outcome(quorum, remove(quorum, 1, key(3))) is ErrorCode.none
     quorum.run(3_000)
     assert quorum.members[1].halted == (None if mutant is None else "Unexpected acknowledgement from non-voter 3")
+
+
+@with_and_without("own-vote-restored-before-leader")
+def test_removed_node_that_voted_for_itself_starts_again(mutant: Mutant | None) -> None:
+    """EX-04: node 3 stood in the election that node 1 won, and kept its vote; then it was removed."""
+    quorum = led_by_1(mutant=mutant)
+    assert outcome(quorum, remove(quorum, 1, key(3))) is ErrorCode.none
+    quorum.run_until(lambda: voter_keys(quorum, 3) == THREE[:2])
+    quorum.crash(3)
+    member = quorum.members[3]
+    member.election = dataclasses.replace(member.election, voted_id=3, voted_directory_id=key(3).directory_id)
+    quorum.restart(3)
+    assert member.halted == (None if mutant is None else "Local replica 3 must be in the set of voters")
+
+
+def with_leader_that_removes_itself(mutant: Mutant | None) -> Simulation:
+    """Node 1 appends its own removal, which node 2 fetches; it is not committed without node 3, which is cut off."""
+    quorum = led_by_1(mutant=mutant, fetch_timeout_ms=60_000)
+    quorum.isolate(3)
+    quorum.invoke(1, RemoveVoterRequest("test", key(1), 60_000))
+    quorum.run_until(lambda: voter_keys(quorum, 2) == (key(2), key(3)))
+    return quorum
+
+
+@with_and_without("unattached-ends-at-leaders-response")
+def test_voter_restarts_while_the_leader_removes_itself(mutant: Mutant | None) -> None:
+    """EX-07."""
+    quorum = with_leader_that_removes_itself(mutant)
+    quorum.crash(2)
+    quorum.restart(2)
+    quorum.run(1_000)
+    failure = "Expected to be Follower, but the current state is Unattached"
+    assert quorum.members[2].halted == (None if mutant is None else failure)
+
+
+def test_leader_that_removes_itself_is_among_the_observers_it_describes() -> None:
+    quorum = with_leader_that_removes_itself(None)
+    described = quorum.invoke(1, DescribeQuorumRequest())
+    quorum.run_until(lambda: described.response is not None)
+    assert [each.replica_id for each in described.response.voters] == [2, 3]
+    (itself,) = (each for each in described.response.observers if each.replica_id == 1)
+    assert itself.end_offset == quorum.node(1).log.end_offset

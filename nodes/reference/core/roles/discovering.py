@@ -13,7 +13,7 @@ Contains what is known and when to ask. Without bootstrap_servers a node asks no
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kio.schema.errors import ErrorCode
 
@@ -51,6 +51,11 @@ class Discovering:
     def deadline_ms(self) -> int:
         """When advance is due if there is no event."""
         return NEVER_MS if self._is_waiting else self._next_ms
+
+    @property
+    def known(self) -> Mapping[int, Advertised]:
+        """The latest address of each node that was found, and its own."""
+        return self._known
 
     def request(self, leader_id: int | None, epoch: int) -> DiscoverRequest:
         """What to tell another node."""

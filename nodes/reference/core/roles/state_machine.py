@@ -14,7 +14,7 @@ import uuid
 
 from harness.model.quorum_states import KIP_595, KIP_996, OBSERVER, Cause, State, Transition, TransitionTable
 from nodes.reference.core.context import Context
-from nodes.reference.core.events import Election, PersistElection
+from nodes.reference.core.events import Election, Halt, PersistElection
 from nodes.reference.core.roles.log_format import describe
 from nodes.reference.core.roles.states import (
     Candidate,
@@ -166,6 +166,10 @@ class Quorum:
                 me, start_offset = settings.node_id, self._context.log.end_offset
                 return Leader(stored.epoch, me, voted_id, start_offset, frozenset({me}))
             return self._resigned(stored.epoch, voted_id)
+        if voted_id == settings.node_id and settings.has("own-vote-restored-before-leader"):
+            if self._voters.is_voter:
+                return self._candidate(stored.epoch, 1)
+            self._context.emit(Halt(f"Local replica {settings.node_id} must be in the set of voters"))
         if stored.leader_id is not None and self._may_be_found(stored.leader_id):
             return self._follower(stored.epoch, stored.leader_id, voted_id)
         if voted_id == settings.node_id and self._voters.is_voter and stored.leader_id is None:
@@ -177,7 +181,8 @@ class Quorum:
 
     def _may_be_found(self, leader_id: int) -> bool:
         """Whether a leader's address is known or can be: where voters change, by discovery (KIP-642)."""
-        return self._settings.changes_voters or leader_id in self._voters.others
+        is_found = self._settings.changes_voters and not self._settings.has("unattached-ends-at-leaders-response")
+        return is_found or leader_id in self._voters.others
 
     def _entered(self, target: State, epoch: int, leader_id: int | None, voted_id: int | None) -> QuorumState:
         """The state to enter. Leader and vote are kept within an epoch (KIP-996, "FollowerState changes")."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from harness.model.quorum_states import KIP_996, State
 from nodes.reference.core.events import Assignment, Election
+from nodes.reference.core.messages import Advertised
+from nodes.reference.core.node import Node
 from nodes.reference.core.records.control import assignment_record
 from nodes.reference.core.records.log import Log
 from nodes.reference.core.roles.states import Leader
@@ -19,9 +21,12 @@ from nodes.wire.batches import Record, encode_batch
 class Watched:
     """Invariants, and the names of those that were broken, each with the node."""
 
-    def __init__(self) -> None:
+    def __init__(self, are_voters_in_log: bool = False) -> None:
         self.broken: list[tuple[str, int]] = []
-        self.invariants = Invariants(lambda name, _message, node: self.broken.append((name, node)))
+        self.invariants = Invariants(self._report, are_voters_in_log)
+
+    def _report(self, name: str, _message: str, node: int) -> None:
+        self.broken.append((name, node))
 
 
 def batch(offset: int, epoch: int, value: bytes = b"v") -> bytes:
@@ -195,3 +200,58 @@ def test_an_acknowledged_change_is_committed(
     written = assigned(0, 1, Assignment((1, 2, 3))), assigned(1, 1, Assignment((1, 2, 3), (4, 5)))
     watched.invariants.acknowledged(1, core(log_of(*written, high_watermark=high_watermark)), target)
     assert [name for name, _ in watched.broken] == expected
+
+
+@pytest.mark.parametrize(
+    ("is_leader", "batches", "expected"),
+    [
+        (True, (assigned(0, 1, Assignment((1, 2, 3))), batch(1, 1)), []),
+        (True, (batch(0, 1), batch(1, 1)), [("voters-in-log", 1)]),
+        (False, (batch(0, 1), batch(1, 1)), []),
+    ],
+)
+def test_a_leader_has_the_voters_in_its_log(is_leader: bool, batches: Any, expected: list[tuple[str, int]]) -> None:
+    watched = Watched(are_voters_in_log=True)
+    node = core(log_of(*batches, high_watermark=2), state=led_from(0) if is_leader else None)
+    watched.invariants.advanced(1, node)
+    assert watched.broken == expected
+
+
+@pytest.mark.parametrize(("known", "expected"), [((2,), []), ((), [("election-after-discovery", 1)])])
+def test_an_election_before_a_majority_is_found(known: tuple[int, ...], expected: list[tuple[str, int]]) -> None:
+    watched = Watched()
+    voters = SimpleNamespace(ids=(1, 2, 3), majority=2)
+    watched.invariants.begins_election(1, cast(Node, SimpleNamespace(voters=voters, known=dict.fromkeys(known))))
+    assert watched.broken == expected
+
+
+def address(node: int, boot_ms: int) -> Advertised:
+    return Advertised(node, f"n{node}", 9093, boot_ms)
+
+
+@pytest.mark.parametrize(
+    ("told", "known", "expected"),
+    [
+        ([address(2, 5)], address(2, 5), []),
+        ([address(2, 5)], address(2, 7), []),
+        ([address(2, 5)], None, [("address-known", 1)]),
+        ([address(2, 3)], address(2, 3), [("address-known", 1)]),  # before, it was told of a later one
+        ([address(1, 5)], None, []),  # of the node itself
+    ],
+)
+def test_the_latest_address_is_known(
+    told: list[Advertised], known: Advertised | None, expected: list[tuple[str, int]]
+) -> None:
+    watched = Watched()
+    if told == [known]:
+        watched.invariants.told(1, cast(Node, SimpleNamespace(known={2: address(2, 5)})), [address(2, 5)])
+    watched.invariants.told(1, cast(Node, SimpleNamespace(known={2: known} if known else {})), told)
+    assert watched.broken == expected
+
+
+def test_a_restarted_node_need_not_know_what_it_was_told_before() -> None:
+    watched = Watched()
+    watched.invariants.told(1, cast(Node, SimpleNamespace(known={2: address(2, 5)})), [address(2, 5)])
+    watched.invariants.started(1)
+    watched.invariants.told(1, cast(Node, SimpleNamespace(known={2: address(2, 3)})), [address(2, 3)])
+    assert watched.broken == []

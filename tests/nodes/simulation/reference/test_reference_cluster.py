@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from harness.model import BadInput, Observation
 from harness.model.faults.rpc import HOLD, Api, RpcMatch, RpcRule
@@ -203,8 +204,13 @@ def test_other_apis_are_answered_and_unknown_ones_are_not() -> None:
     leader = quorum.elect()
     served = quorum.call(leader, codec.build(codec.API_VERSIONS, 3, "request", CLIENT))
     assert codec.DESCRIBE_QUORUM in {each.api_key for each in served.api_keys}
-    reassignment = {"timeout": 1_000, "topics": []}
-    assert quorum.call(leader, codec.build(codec.ALTER_PARTITION_REASSIGNMENTS, 0, "request", reassignment)) is None
+    moved = {"timeout": 1_000, "topics": []}
+    reassigned = quorum.call(leader, codec.build(codec.ALTER_PARTITION_REASSIGNMENTS, 0, "request", moved))
+    assert (reassigned.error_code, reassigned.responses) == (ErrorCode.none, ())
+    listed = quorum.call(leader, codec.build(codec.LIST_PARTITION_REASSIGNMENTS, 0, "request", moved))
+    assert (listed.error_code, listed.topics) == (ErrorCode.none, ())
+    removal = {"cluster_id": None, "voter_id": 1, "voter_directory_id": None}
+    assert quorum.call(leader, codec.build(codec.REMOVE_RAFT_VOTER, 0, "request", removal)) is None
 
 
 def test_unknown_switch_is_refused() -> None:
