@@ -12,12 +12,17 @@ from nodes.reference.core.events import Assignment
 from nodes.reference.core.messages import (
     NOT_FOLLOWER,
     BeginQuorumEpochRequest,
+    DescribeQuorumRequest,
     FetchRequest,
     NominateRequest,
     ReassignResponse,
+    VoteRequest,
 )
 from nodes.reference.core.mutants import Mutant
 from nodes.reference.core.reassignment import STEP_DOWN, next_step
+from nodes.reference.core.records.log import Log
+from nodes.wire import voter_assignment
+from nodes.wire.batches import heads, records
 from tests.support.nodes.mutant_cases import with_and_without
 from tests.support.nodes.quorum_simulation import Operation, Simulation
 
@@ -109,6 +114,32 @@ def test_records_are_those_of_the_document(promotion: str) -> None:
     assert quorum.assignments(4) == expected
     assert quorum.leader() in target
     assert quorum.violations == []
+
+
+def test_records_name_the_cluster() -> None:
+    quorum = led_by_1()
+    completed(quorum, quorum.reassign(1, 1, 2, 3, 4))
+    data = quorum.node(1).log.read_from(0)
+    control = [record for head in heads(data) if head.is_control for record in records(data, head)]
+    assignments = [each for each in map(voter_assignment.decode, control) if each is not None]
+    assert len(assignments) > 1
+    assert {each.cluster_id for each in assignments} == {"test"}
+
+
+def test_target_is_described_with_the_log_end_of_each_voter() -> None:
+    quorum = led_by_1(max_idle_interval_ms=0)
+    crash_for_long(quorum, 4)
+    completed(quorum, quorum.reassign(1, 1, 2, 4))
+    quorum.run(2_000)
+    described = quorum.invoke(1, DescribeQuorumRequest()).response
+    ends = {node: quorum.node(node).log.end_offset for node in (1, 2)} | {4: len_of_log(quorum, 4)}
+    assert {each.replica_id: each.end_offset for each in described.target} == ends
+    assert ends[4] < ends[1]
+
+
+def len_of_log(quorum: Simulation, node: int) -> int:
+    """The end of the log on a node's disk."""
+    return Log(bytes(quorum.members[node].log)).end_offset
 
 
 def test_replica_that_has_caught_up_is_added_before_a_slow_one() -> None:
@@ -305,8 +336,10 @@ def test_request_without_commit_times_out() -> None:
 
 def test_leader_that_is_removed_steps_down_and_votes_until_then() -> None:
     quorum = led_by_1(observers=0)
+    quorum.members[1].effects.clear()
     quorum.reassign(1, 2, 3)
     run_until_voters(quorum, 2, 3)
+    assert "EndQuorumEpochRequest" in quorum.members[1].effects
     last_with_1 = quorum.assignments(2)[-3]
     assert last_with_1 == Assignment((1, 2, 3), (2, 3))
     assert [node for epoch in sorted(quorum.leaders) for node in quorum.leaders[epoch]][-1] in (2, 3)
@@ -406,6 +439,16 @@ def test_node_that_votes_by_its_own_log_alone_is_elected_only_if_membership_is_i
     quorum.message_rule = lambda _sender, _receiver, _request, _is_response: 0
     quorum.run(30_000)
     assert (quorum.leader() is not None) is is_elected
+
+
+@pytest.mark.parametrize("policy", ["grant", "campaign", "reject"])
+def test_voter_that_gets_the_request_of_a_non_voter_begins_an_election_at_once_if_it_campaigns(policy: str) -> None:
+    quorum = led_by_1(observers=1, non_voter_votes=policy)
+    follower = quorum.node(2)
+    assert follower.state.kind is State.FOLLOWER
+    vote = VoteRequest("test", 2, 4, quorum.epochs()[1] + 1, follower.log.last_epoch, follower.log.end_offset)
+    assert quorum.invoke(2, vote).response.granted is (policy == "grant")
+    assert follower.state.kind is (State.PROSPECTIVE if policy == "campaign" else State.UNATTACHED)
 
 
 @pytest.mark.parametrize("campaigns", [True, False])
