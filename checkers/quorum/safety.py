@@ -48,14 +48,16 @@ CHECK = "quorum"
 
 def findings(history: DataFrame, observations: DataFrame, batches: DataFrame, settings: JudgeSettings) -> DataFrame:
     """Every violated rule, and whether anything was observed."""
-    by_disk = with_disks(observations, history, settings.ops.erases_vote, *IN_ORDER)
+    erasing = settings.ops.erases_vote
+    by_disk = with_disks(observations, history, erasing, *IN_ORDER)
+    by_replica = with_disks(observations, history.where(_gives_new_directory()), erasing, *IN_ORDER)
     who = electorates(batches, observations, settings)
     rules = [
         two_leaders(observations),
         epoch_went_back(by_disk),
         vote_changed(observations),
         vote_forgotten(by_disk, settings),
-        illegal_transitions(observations, who, settings),
+        illegal_transitions(by_replica, who, settings),
         high_watermark_went_back(observations),
         high_watermark_without_majority(observations, who.only_set(settings), CHECK),
         committed_record_not_on_leader(observations, CHECK),
@@ -140,11 +142,13 @@ def illegal_transitions(observations: DataFrame, voters: Electorates, settings: 
     """Transitions that the node's rules do not allow, and processes that start in a state that is no start state.
 
     The rules are those of the node's version, for an observer those for observers; a node that may be either may follow
-    both.
+    both. `disk` counts the disks that a node got with a new directory id: with such a one it is another replica, which
+    votes once it is added, and the voter sets do not tell the two apart (KIP-853).
     """
     is_observer = voters.is_observer()
     as_observer = by_rules(settings, lambda rules: allowed(rules.of_observers))
-    as_voter = by_rules(settings, allowed) | (voters.may_be_observer() & as_observer)
+    may_be_observer = voters.may_be_observer() | (fn.col("disk") > 0)
+    as_voter = by_rules(settings, allowed) | (may_be_observer & as_observer)
     legal = fn.when(is_observer, as_observer).otherwise(as_voter)
     is_start = fn.col("source").isNull()
     is_start_state = by_rules(settings, lambda rules: fn.col("state").isin(*rules.start_states))
@@ -163,6 +167,11 @@ def illegal_transitions(observations: DataFrame, voters: Electorates, settings: 
     message = fn.format_string(text, followed, "node", source, before, "state", fn.col("epoch").cast("string"))
     named = name.otherwise("illegal-transition")
     return finding(bad, CHECK, named, message, node=fn.col("node"), time_ns=fn.col("time_ns"))
+
+
+def _gives_new_directory() -> Column:
+    """Whether a row of history is of an operation that gives a node a disk of another voter."""
+    return fn.get_json_object("value", "$.newcomer") == "true"
 
 
 def by_rules(settings: JudgeSettings, value: Callable[[TransitionRules], Column]) -> Column:

@@ -81,7 +81,7 @@ PV_32K = Scenario(
         sleep(seconds(4)),
     ),
     good=Side(
-        on(kafka="newest 4"),
+        on(kafka="newest 4", reference=BY_KIP_853),
         shows=(
             happens(enters(State.PROSPECTIVE, node=1), since="n1 and n3 are alone"),
             happens(enters(State.LEADER, node=2), since="n2 is back"),

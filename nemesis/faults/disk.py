@@ -199,7 +199,8 @@ async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[st
         if problem is not None:
             raise PeerFailure(f"verifying {f} on n{node}: {problem}")
     names = ", ".join(f"n{node}" for node in nodes) or "no node"
-    return {"nodes": nodes, "label": f"{names} {WORDS[f](details)}", "done": done}
+    newcomer = {"newcomer": True} if details.get("newcomer") else {}
+    return {"nodes": nodes, **newcomer, "label": f"{names} {WORDS[f](details)}", "done": done}
 
 
 async def heal(context: NemesisContext) -> None:

@@ -146,6 +146,28 @@ def test_a_node_may_restart_at_epoch_0_only_after_losing_its_disk(find_in_run: F
     assert found == [("epoch-went-back", 3), ("vote-forgotten", 3)]
 
 
+def test_a_node_with_a_new_directory_id_may_be_an_observer_and_one_with_an_empty_disk_stays_a_voter(
+    find_in_run: FindInRun,
+) -> None:
+    steps = [
+        step
+        for node in (2, 3)
+        for step in (
+            process(8, node, "started"),
+            transition(9, node, None, "Unattached", 0),
+            transition(10, node, "Unattached", "Follower", 1, leader=1),
+            transition(11, node, "Follower", "Unattached", 1),  # an observer's fetch timeout
+        )
+    ]
+    lost = [
+        nemesis_op("lose_disk", {"nodes": [2], "newcomer": True}),
+        nemesis_op("lose_disk", {"nodes": [3]}),
+    ]
+    ops = history(*(op for each in lost for op in at(7, *each)))
+    found = [(each.name, each.node) for each in find_in_run("quorum", ops, [*ELECTION, *steps])]
+    assert found == [("illegal-transition", 3)]
+
+
 def test_a_run_without_observations_is_unknown(judge_run: JudgeRun) -> None:
     results = judge_run(["quorum"], history(*nemesis_op("heal")))
     assert [(broken.name, broken.severity) for broken in results.findings] == [("no-observations", "unknown")]

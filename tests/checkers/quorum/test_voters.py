@@ -108,7 +108,8 @@ def transitions_found(spark: SparkSession) -> dict[str, list[Finding]]:
     for name, (seen, logged) in cases.items():
         voters = electorate_by_twin(twin.sets_named(logged, seen))
         who = electorates_of({0: voters}, JudgeSettings())
-        frames[name] = illegal_transitions(observation_table(spark, seen), who, JudgeSettings())
+        observed = observation_table(spark, seen).withColumn("disk", fn.lit(0))
+        frames[name] = illegal_transitions(observed, who, JudgeSettings())
     return collected_by_case(frames)
 
 
