@@ -51,9 +51,10 @@ CHECK_QUORUM = ("LP-01", "LP-02", "LP-04")
 DEFECTS = ("EX-02", "EX-03", "EX-04")
 """Defects that older releases have too; the last one is not in 3.9."""
 
-
 OF_BROKERS = ("LD-", "UR-")
 """Rows to which the readings of the quorum's KIPs make no difference."""
+SIMULATED = ("PV-01", "PV-02", "LP-01", "LP-05", "RA-18", *DEFECTS, "EX-07")
+"""Rows that are played on simulated nodes too, to compare."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Way:
 
     name: str
     system: str
+    hosts: str = "netns"
     times: int = 1
     switches: Mapping[str, str] = field(default_factory=dict)
     rows: tuple[str, ...] = ()
@@ -100,9 +102,22 @@ WAYS = {
         Way("kafka-3.7.2", "kafka:3.7.2", rows=CHECK_QUORUM, releases=(NEWEST,)),
         Way("defects-4.0.0", "kafka:4.0.0", times=TIMES_OF_DEFECTS, rows=DEFECTS, releases=("4.3.1",)),
         Way("defects-3.9.1", "kafka:3.9.1", times=TIMES_OF_DEFECTS, rows=DEFECTS[:2], releases=("4.3.1",)),
+        Way("simulated", "reference", "simulation", rows=SIMULATED),
+        Way("simulated-kafka", "kafka", "simulation", rows=SIMULATED, releases=(NEWEST, "4.3.1", "3.9.1")),
+        Way("simulated-4.0.0", "kafka:4.0.0", "simulation", rows=DEFECTS, releases=("4.3.1",)),
+        Way("simulated-3.9.1", "kafka:3.9.1", "simulation", rows=DEFECTS[:2], releases=("4.3.1",)),
         Way("kafka-reading", "reference", switches={"reference.reading": "kafka"}, without=OF_BROKERS),
     )
 }
+
+BESIDE = {
+    "the reference system": ("reference", "simulated"),
+    "Kafka, by the releases that the sides name": ("kafka", "simulated-kafka"),
+    "4.0.0": ("defects-4.0.0", "simulated-4.0.0"),
+    "3.9.1": ("defects-3.9.1", "simulated-3.9.1"),
+}
+"""The ways that play a row on processes and simulated, by what both play."""
+ON_HOSTS = tuple(way for way in WAYS.values() if way.hosts != "simulation")
 
 Stored = dict[str, Any]
 
@@ -166,6 +181,7 @@ def play(
             batch = group[first : first + BATCH]
             request = ReproductionRequest(
                 system=way.system,
+                hosts=way.hosts,
                 side=side,
                 switch=way.switches,
                 times=runs,
@@ -228,7 +244,8 @@ def render() -> str:
         title = str(FAMILIES[family][1]) if family in FAMILIES else _OTHERS[family]
         own = [rows[name] for name in sorted(rows) if name.partition("-")[0] == family]
         parts.append(f"## {family}: {title}\n\n{_HEADER}\n" + "\n".join(own) + "\n")
-    return "\n".join(parts)
+    beside = [_beside(scenarios[name]) for name in sorted(scenarios) if name in SIMULATED]
+    return "\n".join([*parts, _SIMULATED + "\n".join(beside) + "\n"])
 
 
 _INTRODUCTION = """# The catalogue
@@ -246,19 +263,45 @@ where it differs from the KIPs ([where](findings/kips.md)); rows that show such 
 there.
 `make scenarios` plays what is missing or has changed, and writes this page.
 """
+_SIMULATED = f"""## Simulated, beside processes
+
+Rows that are also played on simulated nodes: of each side, how many runs went as documented on processes, and simulated
+(`--hosts simulation`).
+
+| id | {" | ".join(BESIDE)} |
+|---|{"---|" * len(BESIDE)}
+"""
 _OTHERS = {"EX": "defects and anomalies found with splitbrain", "KAFKA": "issues of Kafka"}
 _HEADER = "| id | scenario | bad side | good side | played |\n|---|---|---|---|---|"
 
 
 def _running(scenario: Scenario) -> str:
     cells = [_cell(scenario, name) for name in ("bad", "good")]
-    played = "; ".join(filter(None, (_played(scenario, way) for way in WAYS.values())))
+    played = "; ".join(filter(None, (_played(scenario, way) for way in ON_HOSTS)))
     return f"| {scenario.id} | {scenario.title} | {cells[0]} | {cells[1]} | {played} |"
 
 
 def _cell(scenario: Scenario, name: SideName) -> str:
-    sides = ((way, way.sides(scenario).get(name)) for way in WAYS.values())
+    sides = ((way, way.sides(scenario).get(name)) for way in ON_HOSTS)
     return "<br>".join(_result(scenario, name, side, way) for way, side in sides if side)
+
+
+def _beside(scenario: Scenario) -> str:
+    """A row of the table of what is played on processes and simulated."""
+    cells = ["<br>".join(_pair(scenario, *map(WAYS.__getitem__, ways))) for ways in BESIDE.values()]
+    return f"| {scenario.id} | " + " | ".join(cells) + " |"
+
+
+def _pair(scenario: Scenario, on_processes: Way, simulated: Way) -> Iterator[str]:
+    for name in simulated.sides(scenario):
+        counts = [_count(scenario, name, way) for way in (on_processes, simulated)]
+        yield f"{name}: {counts[0]}; {counts[1]} simulated"
+
+
+def _count(scenario: Scenario, name: SideName, way: Way) -> str:
+    results = stored(scenario, way)
+    runs = results["sides"].get(name, {}).get("runs") if results else None
+    return f"{sum(runs)} of {len(runs)}" if runs else "not played"
 
 
 def _result(scenario: Scenario, name: SideName, side: Side, way: Way) -> str:

@@ -24,6 +24,8 @@ from harness.planning.plan import Plan
 from harness.planning.preflight import require_simulation
 from harness.planning.workloads import access_of, generator_of, workload_of
 from harness.running.capabilities import offered
+from harness.simulating import requests
+from harness.simulating.requests import SimulatedRequests
 from harness.systems.cluster import Cluster, seats_of
 from harness.systems.kraft import cluster_id
 from nemesis.context import NemesisContext
@@ -48,6 +50,7 @@ UNAVAILABLE: Mapping[str, str] = {
     "node_configs": "the nodes of this system keep their configuration in a simulation",
     "packets": "simulated links carry messages, not packets",
     "run_tool": "tools need sockets, which simulated nodes do not have",
+    **requests.UNAVAILABLE,
 }
 """The capabilities that simulated hosts lack."""
 
@@ -137,6 +140,7 @@ class _Simulation:
     async def _carry_out(self) -> Tally:
         context = self._context()
         async with offered(self._kind, self._access(), context):
+            context.requests = SimulatedRequests(self._cluster)
             refuse_unavailable((step.f for step in self._plan.story), context, plugins.actions())
             self._observer.start()
             try:

@@ -127,6 +127,9 @@ class SimulatedCluster(Protocol):
     def lose_disk(self, node: int) -> None:
         """Empty the disk of a stopped node."""
 
+    def lose_quorum_state(self, node: int) -> None:
+        """Delete what a stopped node stored of elections; its log stays."""
+
     def cut(self, links: Iterable[Link]) -> None:
         """Drop all messages on these directed links, beside those that are cut already."""
 

@@ -26,7 +26,7 @@ START_SECONDS = 0.2
 """How long a process takes from its start until its node runs."""
 POLL_SECONDS = 0.01
 CLIENT = {"client_software_name": "splitbrain", "client_software_version": "0"}
-DISK_FAULTS = ("lose_disk", "lose_unsynced")
+DISK_FAULTS = ("lose_disk", "lose_unsynced", "corrupt_checkpoint")
 
 ProcessEvent = Callable[[int, Literal["started", "stopped", "exited"], str], None]
 """Receives the node, what happened to its process, and how."""
@@ -168,10 +168,15 @@ class SimulatedDisks:
 
     def unavailable(self, fault: str) -> str | None:
         """Why these disks do not support a fault."""
-        return None if fault in DISK_FAULTS else f"simulated disks have {' and '.join(DISK_FAULTS)} only"
+        return None if fault in DISK_FAULTS else f"simulated disks have {', '.join(DISK_FAULTS)} only"
 
     async def inject(self, node: int, fault: str, details: Mapping[str, Any]) -> dict[str, Any]:
-        """Lose what is on the disk of a node that is down, or what was not synced."""
+        """Lose what is on the disk of a node that is down, what was not synced, or its quorum-state."""
+        if fault == "corrupt_checkpoint":
+            if (details["checkpoint"], details["damage"]) != ("quorum-state", "missing"):
+                raise PeerFailure(f"{fault} n{node}: a simulated disk's quorum-state can be missing, nothing else")
+            self._cluster.lose_quorum_state(node)
+            return {}
         if details.get("newcomer"):
             raise PeerFailure(f"{fault} n{node}: a simulated disk has no directory id that could change")
         (self._cluster.lose_disk if fault == "lose_disk" else self._cluster.lose_unsynced)(node)

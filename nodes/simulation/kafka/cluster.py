@@ -42,7 +42,7 @@ MS = 1_000_000
 ADD_RAFT_VOTER, REMOVE_RAFT_VOTER, UPDATE_RAFT_VOTER = 80, 81, 82
 RAFT_REQUESTS = frozenset({codec.DESCRIBE_QUORUM, ADD_RAFT_VOTER, REMOVE_RAFT_VOTER, UPDATE_RAFT_VOTER})
 """Requests of clients that the Raft client answers itself."""
-EXECUTED = frozenset({"start", "stop", "resume", "lose_unsynced", "lose_disk"})
+EXECUTED = frozenset({"start", "stop", "resume", "lose_unsynced", "lose_disk", "lose_quorum_state"})
 """Commands that change what the JVM reports before time passes."""
 NEVER_MS = 1 << 62
 _STATES = {state.value: state for state in State} | {VOTED_UNTIL_3_8: State.UNATTACHED}
@@ -162,6 +162,11 @@ class KafkaCluster:
         assert node not in self._running, f"node {node} runs"
         self._lost_disks[node] = self._lost_disks.get(node, 0) + 1
         self._commands.append(["lose_disk", node])
+
+    def lose_quorum_state(self, node: int) -> None:
+        """Delete what a stopped node stored of elections; its log stays."""
+        assert node not in self._running, f"node {node} runs"
+        self._commands.append(["lose_quorum_state", node])
 
     def cut(self, links: Iterable[Link]) -> None:
         """Drop all messages on these directed links, beside those that are cut already."""

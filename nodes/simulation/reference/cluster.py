@@ -173,6 +173,11 @@ class ReferenceCluster:
         self._members[node].disk.erase()
         self._invariants.lost_disk(node)
 
+    def lose_quorum_state(self, node: int) -> None:
+        """Delete what a stopped node stored of elections; its log stays."""
+        self._members[node].disk.forget_election()
+        self._invariants.lost_disk(node)
+
     def cut(self, links: Iterable[Link]) -> None:
         """Drop all messages on these directed links, beside those that are cut already."""
         self._network.cut(links)

@@ -75,6 +75,10 @@ class SimulatedDisk:
         self._synced_bytes = len(self._log)
         self._election = self._synced_election
 
+    def forget_election(self) -> None:
+        """A missing quorum-state."""
+        self._election = self._synced_election = Election()
+
     def erase(self) -> None:
         """An empty disk in place of this one."""
         self._erasures += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from harness import plugins
 from harness.model import NEMESIS, BadInput
 from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN
-from harness.model.faults.disks import lose_unsynced
+from harness.model.faults.disks import corrupt_checkpoint, lose_unsynced
+from harness.model.faults.requests import create_topic
 from harness.model.story import LEADER, Step, configure, cut, heal, kill, pause, sleep, start, stop, wait_until
 from harness.planning.plan import Plan, ReproductionRequest, Request
 from harness.planning.story_steps import StoryStep
@@ -78,7 +80,10 @@ def test_broken_invariant_ends_a_run_but_not_a_scenario() -> None:
     assert simulate(side).virtual_ms > 35_000
 
 
-@pytest.mark.parametrize("identifier", ["PV-01", "PV-26", "LP-01", "RA-01", "RA-18", "DQ-01"])
+PLAYED = ["PV-01", "PV-26", "LP-01", "RA-01", "RA-18", "DQ-01", "EX-02", "EX-03", "EX-04", "EX-07"]
+
+
+@pytest.mark.parametrize("identifier", PLAYED)
 def test_scenario_plays_without_an_error(identifier: str) -> None:
     request = ReproductionRequest(hosts="simulation", seed=3)
     for each in plans_to_run(plugins.scenario(identifier), request, lambda _: None):
@@ -86,12 +91,52 @@ def test_scenario_plays_without_an_error(identifier: str) -> None:
         assert [op for op in outcome.history if op.process == NEMESIS and op.error] == []
 
 
+def test_topic_is_as_many_records_at_the_leader_whether_they_are_committed_or_not() -> None:
+    led = wait_until(ALL_FOLLOW_LEADER)
+    story = [led, create_topic(LEADER, "t", 40), cut(LEADER), create_topic(LEADER, "u", 30, is_answered=False)]
+    outcome = simulate(plan(*story, rate=1.0, layout="combined"))
+    labels = [op.value["label"] for op in outcome.history if op.f == "create_topic" and "label" in (op.value or {})]
+    created, appended = (re.fullmatch(r"topic . (.*): n\d appended (\d+) records", label) for label in labels)
+    assert created is not None
+    assert appended is not None
+    assert (created[1], appended[1]) == ("created", "without an answer")
+    assert int(created[2]) >= 40
+    assert int(appended[2]) >= 30
+
+
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [
+        (create_topic("n9", "t", 1), "n9"),
+        (create_topic("follower", "t", 1), "creating the topic t at n[123]: not_controller .*"),
+        (
+            corrupt_checkpoint("n3", "quorum-state", "zeros"),
+            "corrupt_checkpoint n3: a simulated disk's quorum-state can be missing, nothing else",
+        ),
+    ],
+)
+def test_action_that_cannot_be_carried_out_says_why(step: Step, error: str) -> None:
+    outcome = simulate(plan(wait_until(ALL_FOLLOW_LEADER), step, layout="combined"))
+    (failed,) = [op.error for op in outcome.history if op.process == NEMESIS and op.f == step.f and op.error]
+    assert re.search(error, failed)
+
+
+def test_voter_without_its_quorum_state_starts_at_the_epoch_of_its_log() -> None:
+    story = [wait_until(ALL_FOLLOW_LEADER), corrupt_checkpoint("n3", "quorum-state", "missing"), start("n3"), sleep(3)]
+    outcome = simulate(plan(*story))
+    starts = [each for each in outcome.observations if each.node == 3 and each.kind == "transition"]
+    first = [each for each in starts if each.previous is None]
+    assert [(each.state, each.leader, each.voted) for each in first] == [("Unattached", None, None)] * 2
+    assert (first[1].epoch or 0) >= 1
+    assert outcome.violations == ()
+
+
 def test_unavailable_actions_have_reasons() -> None:
     reasons = unavailable_actions(plan())
     assert {name for name, reason in reasons.items() if reason is None} >= {"cut", "kill", "pause", "rpc", "configure"}
     assert reasons["drift"] == "simulated nodes have true clocks"
     assert reasons["run_tool"] == "tools need sockets, which simulated nodes do not have"
-    assert "simulated disks have lose_disk and lose_unsynced only" in str(reasons["fill_disk"])
+    assert "simulated disks have lose_disk, lose_unsynced, corrupt_checkpoint only" in str(reasons["fill_disk"])
 
 
 @pytest.mark.parametrize(

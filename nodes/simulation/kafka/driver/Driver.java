@@ -8,7 +8,7 @@
 //     {"now":1203,"status":{"1":["Leader",1,1,1,-1,0,false,{"1":0,"2":-1}],…},"next":1205,"reports":[["log",…]]}
 //
 // One simulation exists at a time; open replaces it. Commands: open, close, start, kill, stop, pause, resume,
-// lose_unsynced, lose_disk, cut, restore, intercept, rule_counts, write, read, request, advance, digest, log; without a
+// lose_unsynced, lose_disk, lose_quorum_state, cut, restore, intercept, rule_counts, write, read, request, advance, digest, log; without a
 // simulation, describe (what this release has), capture (the log lines to report), check (invariants over given facts).
 package org.apache.kafka.raft;
 
@@ -100,6 +100,7 @@ public final class Driver {
             case "resume": simulation.node(number).resume(); return null;
             case "lose_unsynced": simulation.node(number).loseUnsynced(); return null;
             case "lose_disk": simulation.node(number).loseDisk(); return null;
+            case "lose_quorum_state": simulation.node(number).loseQuorumState(); return null;
             case "cut": setCut(command.get(1), true); return null;
             case "restore": setCut(command.get(1), false); return null;
             case "intercept": return simulation.network.intercept(command.get(1));

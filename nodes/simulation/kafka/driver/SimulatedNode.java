@@ -205,6 +205,11 @@ final class SimulatedNode {
         simulation.invariants.losesDisk(id);
     }
 
+    void loseQuorumState() {
+        store = new MockQuorumStateStore();
+        simulation.invariants.losesDisk(id);
+    }
+
     private void exit(Throwable error) {
         String detail = error + " in " + Arrays.stream(error.getStackTrace()).limit(FRAMES)
             .map(frame -> frame.getFileName() + ":" + frame.getLineNumber()).collect(Collectors.joining(" < "));

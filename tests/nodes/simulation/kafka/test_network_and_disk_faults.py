@@ -104,6 +104,19 @@ def test_a_power_failure_keeps_what_voters_synced_before_they_answered(story):
     assert run.cluster.violations == ()
 
 
+def test_a_voter_without_its_quorum_state_keeps_its_log(story):
+    run, leader = led(story)
+    assert run.write(leader, "r1", 1)[0] == "none"
+    follower = next(node for node in run.nodes if node != leader)
+    run.cluster.kill(follower)
+    log = run.cluster.log(follower)
+    run.cluster.lose_quorum_state(follower)
+    run.cluster.start(follower)
+    run.leader()
+    assert run.cluster.log(follower)[: len(log)] == log
+    assert run.cluster.violations == ()
+
+
 def test_a_paused_leader_is_replaced_and_follows_when_it_goes_on(story):
     run, leader = led(story)
     run.cluster.pause(leader)
