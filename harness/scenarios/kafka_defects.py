@@ -120,7 +120,7 @@ LONG_REQUESTS = {"controller.quorum.request.timeout.ms": "10000"}
 PATIENT_FOLLOWER = merged(first_leader(1, nodes=3), {3: {"controller.quorum.fetch.timeout.ms": "10000"}})
 """Without Pre-Vote, up to 3.9, a resumed follower whose fetch timeout has passed deposes the leader first.
 
-n1 leads from the beginning: what it sends to n3 while a cut makes it the leader could stay unanswered until the removal.
+n1 leads from the beginning: what it sends to n3 while a cut makes it the leader could be unanswered until the removal.
 """
 
 _PAUSE = (wait_until(ALL_FOLLOW_LEADER), lead("n1"), wait_until(all_follow(1)), sleep(seconds(2)), pause("n3"))
