@@ -177,8 +177,6 @@ class SimulatedDisks:
                 raise PeerFailure(f"{fault} n{node}: a simulated disk's quorum-state can be missing, nothing else")
             self._cluster.lose_quorum_state(node)
             return {}
-        if details.get("newcomer"):
-            raise PeerFailure(f"{fault} n{node}: a simulated disk has no directory id that could change")
         (self._cluster.lose_disk if fault == "lose_disk" else self._cluster.lose_unsynced)(node)
         return {}
 
