@@ -4,9 +4,9 @@
     server-exited           a server exited, or crashed with a signal such as SIGSEGV, later than that
 
 Both are tolerated on a node whose disk had a fault before, since a server may halt when its disk fails. They are
-unknown if something outside the run ended the server, e.g. the kernel when memory is short (SIGKILL). The processes
-themselves record whether an end was requested (nodes/hosts/processes.py), so kills and stops of the nemesis are never
-findings.
+unknown if something outside the run ended the server, e.g. the kernel when memory is short (SIGKILL), or changed its
+program so that it cannot be loaded. The processes themselves record whether an end was requested
+(nodes/hosts/processes.py), so kills and stops of the nemesis are never findings.
 """
 
 from __future__ import annotations
@@ -31,6 +31,12 @@ FROM_OUTSIDE = (
     "connection lost",
 )
 """How a server ends that something outside the run has ended; Java exits with 128 plus the signal's number."""
+
+NOT_LOADED = (
+    r"^exit \d+: (ImportError|ModuleNotFoundError|SyntaxError|IndentationError|java\.lang\.NoClassDefFoundError"
+    r"|Error: Could not find or load main class)\b"
+)
+"""How a server ends whose program is not what it was when the run began: files of Python, or jars."""
 
 ANY_NODE = "any"
 
@@ -82,7 +88,7 @@ def exits(observations: DataFrame) -> DataFrame:
 def is_from_outside() -> Column:
     """Whether an end is one that something outside the run causes."""
     how = fn.split("detail", ":", 2)[0]
-    return how.isin(*FROM_OUTSIDE)
+    return how.isin(*FROM_OUTSIDE) | fn.col("detail").rlike(NOT_LOADED)
 
 
 def after_disk_fault(history: DataFrame, settings: JudgeSettings) -> Column:

@@ -68,6 +68,19 @@ def test_an_end_from_outside_is_unknown(spark: SparkSession, how: str) -> None:
     assert ended.severity == "unknown"
 
 
+def test_a_program_that_cannot_be_loaded_is_unknown_even_after_a_disk_fault(spark: SparkSession) -> None:
+    ops = history(Op("info", "mark", NEMESIS, time_ns=0, value="story"), *disk_fault([1]))
+    reasons = (
+        "ImportError: cannot import name 'x'",
+        "java.lang.NoClassDefFoundError: kafka/Kafka",
+        "IOError: ImportError",
+    )
+    seen = [each for ms in (1, 3, 5) for each in (process(10 + ms, 1, "started"),)]
+    seen += [process(11 + 2 * at, 1, "exited", f"exit 1: {reason}") for at, reason in enumerate(reasons)]
+    found = {each.message.rpartition(" start: ")[2]: each.severity for each in found_in(spark, ops, seen)}
+    assert list(found.values()) == ["unknown", "unknown", "tolerated"]
+
+
 def test_an_exit_is_tolerated_after_a_disk_fault_on_the_same_node_only(spark: SparkSession) -> None:
     ops = history(Op("info", "mark", NEMESIS, time_ns=0, value="story"), *disk_fault([1]))
     seen = [process(0, node, "started") for node in (1, 2)]
