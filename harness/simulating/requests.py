@@ -39,7 +39,7 @@ class SimulatedRequests:
         what, before, answers = f"creating the topic {topic} at n{node}", self._log_end(node), list[Any]()
         for partition in range(partitions):
             if not self._cluster.call(node, write_of([f"{topic}-{partition}"], None), answers.append):
-                raise PeerFailure(f"{what}: it does not listen")
+                raise PeerFailure(f"{what}: expected a node that listens, found none")
         deadline = asyncio.get_running_loop().time() + TIMEOUT_SECONDS
         while self._log_end(node) < before + partitions or (is_answered and len(answers) < partitions):
             problem = next(filter(None, map(_problem, answers)), None)
@@ -61,7 +61,7 @@ class SimulatedRequests:
     def _log_end(self, node: int) -> int:
         status = self._cluster.status(node)
         if status is None:
-            raise PeerFailure(f"n{node} does not run")
+            raise PeerFailure(f"creating a topic at n{node}: expected a node that executes, found it down or paused")
         return status.log_end_offset
 
 

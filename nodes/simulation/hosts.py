@@ -173,8 +173,10 @@ class SimulatedDisks:
     async def inject(self, node: int, fault: str, details: Mapping[str, Any]) -> dict[str, Any]:
         """Lose what is on the disk of a node that is down, what was not synced, or its quorum-state."""
         if fault == "corrupt_checkpoint":
-            if (details["checkpoint"], details["damage"]) != ("quorum-state", "missing"):
-                raise PeerFailure(f"{fault} n{node}: a simulated disk's quorum-state can be missing, nothing else")
+            asked = details["checkpoint"], details["damage"]
+            if asked != ("quorum-state", "missing"):
+                found = " ".join(asked)
+                raise PeerFailure(f"{fault} n{node}: expected quorum-state missing, on a simulated disk, found {found}")
             self._cluster.lose_quorum_state(node)
             return {}
         (self._cluster.lose_disk if fault == "lose_disk" else self._cluster.lose_unsynced)(node)

@@ -75,8 +75,8 @@ class ReferenceCluster:
         for node in self._endpoints:
             config = _config(spec, node, {})
             self._members[node] = Member(config, SimulatedDisk(config.settings))
-        change_voters = any(each.config.settings.changes_voters for each in self._members.values())
-        self._invariants = Invariants(self._violated, change_voters)
+        are_voters_in_log = any(each.config.settings.changes_voters for each in self._members.values())
+        self._invariants = Invariants(self._violated, are_voters_in_log)
         self._peers = Peers(self._timeline, self._network, self._members, self._arrive, self._ids)
 
     @property

@@ -111,7 +111,7 @@ def test_topic_is_as_many_records_at_the_leader_whether_they_are_committed_or_no
         (create_topic("follower", "t", 1), "creating the topic t at n[123]: not_controller .*"),
         (
             corrupt_checkpoint("n3", "quorum-state", "zeros"),
-            "corrupt_checkpoint n3: a simulated disk's quorum-state can be missing, nothing else",
+            "corrupt_checkpoint n3: expected quorum-state missing, on a simulated disk, found quorum-state zeros",
         ),
     ],
 )

@@ -8,8 +8,9 @@
 //     {"now":1203,"status":{"1":["Leader",1,1,1,-1,0,false,{"1":0,"2":-1}],…},"next":1205,"reports":[["log",…]]}
 //
 // One simulation exists at a time; open replaces it. Commands: open, close, start, kill, stop, pause, resume,
-// lose_unsynced, lose_disk, lose_quorum_state, cut, restore, intercept, rule_counts, write, read, request, advance, digest, log; without a
-// simulation, describe (what this release has), capture (the log lines to report), check (invariants over given facts).
+// lose_unsynced, lose_disk, lose_quorum_state, cut, restore, intercept, rule_counts, write, read, request, advance,
+// digest, log; without a simulation, describe (what this release has), capture (the log lines to report), check
+// (invariants over given facts).
 package org.apache.kafka.raft;
 
 import com.fasterxml.jackson.databind.JsonNode;
