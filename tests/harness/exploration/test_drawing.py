@@ -98,7 +98,7 @@ def test_move_with_an_unavailable_action_is_not_drawn() -> None:
 
 
 def test_voters_change_only_where_the_system_supports_it() -> None:
-    """Kafka's voters can change if some nodes are no voters at first; those of the reference system do not by default."""
+    """Kafka's voters can change if some nodes are no voters at first; those of the reference do not by default."""
     requests = [ExplorationRequest(system=system, run_seconds=300) for system in ("reference", "kafka:4.3.1")]
     runs = [drawn(request, seed, ALL, NONE) for request in requests for seed in range(12)]
     changed = {(run.system, run.voters) for run in runs if any(step.f == "remove_voter" for step in run.story)}
