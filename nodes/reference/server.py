@@ -21,12 +21,11 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from harness.model import EnvironmentFailure, PeerFailure
-from nodes.reference import apis, controller_apis, voter_apis
+from nodes.reference import apis
 from nodes.reference.addresses import Addresses
 from nodes.reference.brokers.authorization import Client
 from nodes.reference.brokers.shell import BrokerShell, NodeFacts
 from nodes.reference.brokers_logs import BrokersLogs
-from nodes.reference.core.controller.messages import AlterConfigs, ControllerRequest
 from nodes.reference.core.events import (
     AppendLog,
     Arrived,
@@ -44,21 +43,14 @@ from nodes.reference.core.events import (
     Tick,
     TruncateLog,
 )
-from nodes.reference.core.messages import (
-    AlterResponse,
-    ReadResponse,
-    ReassignResponse,
-    Request,
-    Response,
-    VoterResponse,
-)
+from nodes.reference.core.messages import Request, Response
 from nodes.reference.core.node import Node
 from nodes.reference.core.partitions import events as events_of_partitions
 from nodes.reference.disk import Disk, formatted
+from nodes.reference.dispatch import asked
 from nodes.reference.log_lines import broker_log_line, log_line
 from nodes.reference.peers import Peers
 from nodes.reference.properties import CONTROLLER, ServerConfig
-from nodes.reference.translate import error_response, incoming, outgoing, quorum_reassignment, reassigned
 from nodes.wire import codec
 
 
@@ -281,54 +273,12 @@ class Server:
         return codec.encode_response(codec.build(codec.API_VERSIONS, 0, "response", values), unsupported.correlation_id)
 
     async def _values(self, connection: int, frame: codec.RequestFrame) -> dict[str, Any]:
-        request, addresses, leader_id = frame.request, self._addresses, self._node.leader_id
-        voters = self._node.voters.ids
-        match frame.api_key:
-            case codec.API_VERSIONS:
-                return apis.api_versions(self._served)
-            case codec.METADATA:
-                return apis.metadata(self._settings, voters, addresses, leader_id)
-            case codec.DESCRIBE_CLUSTER:
-                return apis.describe_cluster(self._settings, voters, addresses, leader_id, request)
-            case codec.INCREMENTAL_ALTER_CONFIGS if apis.is_of_registers(request):
-                altered = apis.alter_error(request) or await self._core_response(connection, frame)
-                assert isinstance(altered, AlterResponse)
-                return apis.incremental_alter_configs(request, altered)
-            case codec.DESCRIBE_CONFIGS:
-                read = await self._core_response(connection, frame)
-                assert isinstance(read, ReadResponse)
-                return apis.describe_configs(request, read)
-            case codec.INCREMENTAL_ALTER_CONFIGS:
-                return await self._decided(
-                    connection, AlterConfigs(apis.config_changes(request), request.validate_only)
-                )
-            case codec.ALTER_PARTITION_REASSIGNMENTS if (moved := quorum_reassignment(request)) is not None:
-                reassignment = await self._asked(connection, moved)
-                assert isinstance(reassignment, ReassignResponse)
-                return reassigned(reassignment)
-            case key if key in voter_apis.SERVED:
-                changed = await self._asked(connection, voter_apis.incoming(key, request))
-                assert isinstance(changed, VoterResponse)
-                return voter_apis.outgoing(changed, addresses)
-            case codec.LIST_PARTITION_REASSIGNMENTS:
-                return controller_apis.reassignments(request, self._node.metadata.image)
-            case key if key in controller_apis.SERVED:
-                asked = controller_apis.incoming(key, request)
-                return await self._decided(connection, asked) if asked else controller_apis.INVALID_ELECTION
-        response = await self._core_response(connection, frame)
-        if response is None:
-            return error_response(ErrorCode.invalid_request)
-        return outgoing(response, addresses)
-
-    async def _decided(self, connection: int, request: ControllerRequest) -> dict[str, Any]:
-        """The values of the controller's response to a request."""
-        response: Any = await self._asked(connection, request)
-        return controller_apis.outgoing(request, response)
-
-    async def _core_response(self, connection: int, frame: codec.RequestFrame) -> Response | None:
-        """Pass a request to the core and wait for its response; None if it is not for the metadata partition."""
-        request = incoming(frame.api_key, frame.request)
-        return None if request is None else await self._asked(connection, request)
+        """The values of the response to a request."""
+        to_core = asked(frame.api_key, frame.request, self._node, self._settings, self._addresses)
+        if not isinstance(to_core, tuple):
+            return to_core
+        request, values_of = to_core
+        return values_of(await self._asked(connection, request))
 
     async def _asked(self, connection: int, request: Request) -> Response:
         """Pass a request to the core and wait for its response."""

@@ -24,6 +24,7 @@ from harness.model.hosts import Link
 from harness.model.quorum_states import OBSERVER, State, TransitionTable
 from harness.model.systems import BOOTSTRAP_NODES, CLUSTER_ID, CONTROLLER_PORT_PROPERTY, FORMAT
 from nodes.observe.log_lines import LogEvent, parse_text
+from nodes.reference import apis
 from nodes.reference.core import events
 from nodes.reference.core.messages import (
     Advertised,
@@ -39,6 +40,7 @@ from nodes.reference.core.roles.state_machine import table_of
 from nodes.reference.core.roles.states import Leader
 from nodes.reference.core.settings import NEVER_MS, NodeSettings
 from nodes.reference.directory_ids import directory_text
+from nodes.reference.dispatch import ToCore, asked
 from nodes.reference.properties import INITIAL_CONTROLLERS, ServerConfig, parse, refuse_unused
 from nodes.reference.system import SWITCHES, bootstrap_nodes
 from nodes.reference.translate import Endpoints, Values
@@ -48,8 +50,8 @@ from nodes.simulation.reference.disk import SimulatedDisk, directory_id_of
 from nodes.simulation.reference.invariants import Invariants
 from nodes.simulation.reference.member import Member
 from nodes.simulation.reference.peers import Peers
-from nodes.simulation.reference.requests import asked, entity_of
 from nodes.simulation.timeline import Timeline
+from nodes.wire import codec
 
 CLIENT = -1
 """The connection of clients, which the core does not tell apart."""
@@ -204,13 +206,13 @@ class ReferenceCluster:
         def reply(values: Values | None) -> None:
             def arrive_at_client() -> None:
                 self._timeline.interrupt()
-                answer(None if values is None else entity_of(request, values))
+                answer(None if values is None else _entity(request, values))
 
             self._timeline.after(self._network.delay(), arrive_at_client)
 
         def arrive() -> None:
             core = member.core if member.incarnation == incarnation else None
-            to_core = None if core is None else asked(request, core, member.config.settings, self._endpoints)
+            to_core = None if core is None else _asked(request, core, member.config.settings, self._endpoints)
             if not isinstance(to_core, tuple):
                 reply(to_core)
                 return
@@ -355,6 +357,18 @@ class ReferenceCluster:
         served, member.served = member.served, {}
         for reply in served.values():
             reply(None)
+
+
+def _asked(request: Any, node: Node, settings: NodeSettings, endpoints: Endpoints) -> ToCore | Values | None:
+    """What to ask of the core, or the values of the response; None for an API or a version that is not served."""
+    api_key = int(request.__api_key__)
+    is_served = request.__version__ in apis.served(settings).get(api_key, ())
+    return asked(api_key, request, node, settings, endpoints) if is_served else None
+
+
+def _entity(request: Any, values: Values) -> Any:
+    """kio's response to a request."""
+    return codec.build(int(request.__api_key__), request.__version__, "response", values)
 
 
 def _finds_voters(member: Member) -> bool:
