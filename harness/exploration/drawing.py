@@ -81,8 +81,9 @@ class Ranges:
 
     fetch_ms and election_ms are the quorum's timeouts, rates are client operations per second. quorums are pairs of the
     number of nodes and the number of voters, None for all. switches maps others to the values of which one is drawn,
-    the default first. layout is what the nodes are (harness.planning.plan.Load). earlier are the switches of a node of
-    an earlier release; in some runs a few nodes have them. options are the values of each workload's options.
+    the default first; switches_simulated are those that differ on simulated nodes. layout is what the nodes are
+    (harness.planning.plan.Load). earlier are the switches of a node of an earlier release; in some runs a few nodes
+    have them. options are the values of each workload's options.
     clients is the number of client processes that look for the leader, pinned that of each node beside them, in half of
     the runs; bursts are the mean lengths of the load's pauses.
     """
@@ -93,6 +94,7 @@ class Ranges:
     rates: Sequence[int]
     workloads: Sequence[str]
     switches: Mapping[str, Sequence[str]]
+    switches_simulated: Mapping[str, Sequence[str]] = field(default_factory=dict)
     layout: Literal["controllers", "combined"] = "controllers"
     earlier: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=lambda: {"register": REGISTER_OPTIONS})
@@ -101,6 +103,7 @@ class Ranges:
     bursts: Sequence[float | None] = BURST_SECONDS
 
 
+SNAPSHOT_BYTES: Final = "metadata.log.max.record.bytes.between.snapshots"
 RANGES: Final[Mapping[str, Ranges]] = {
     "reference": Ranges(
         fetch_ms=(500, 1000, 2000),
@@ -113,7 +116,10 @@ RANGES: Final[Mapping[str, Ranges]] = {
             "controller.quorum.request.timeout.ms": ("2000", "500"),
             "metadata.max.idle.interval.ms": ("500", "0"),
             "reference.read_mode": ("read-index", "read-index", "lease"),
+            SNAPSHOT_BYTES: ("20971520", "20000"),
+            "metadata.max.retention.bytes": ("104857600", "1"),
         },
+        switches_simulated={SNAPSHOT_BYTES: ("20971520", "2000")},
         earlier={"reference.pre_vote": "false"},
         options={"register": {**REGISTER_OPTIONS, "batches": ("no", "large")}},
     ),
@@ -211,7 +217,7 @@ def ranges_of(request: ExplorationRequest) -> Ranges:
     """What is drawn for the request's system on its hosts."""
     ranges = RANGES.get(request.system.partition(":")[0], RANGES["kafka"])
     if plugins.host_kind(request.hosts).simulated:
-        ranges = replace(ranges, **SIMULATED)
+        ranges = replace(ranges, **SIMULATED, switches={**ranges.switches, **ranges.switches_simulated})
     more = OF_CHANGES.get(request.switches.get(VOTERS_CHANGE, ""))
     return ranges if more is None else replace(ranges, switches={**ranges.switches, **more}, **CHANGING_VOTERS)
 

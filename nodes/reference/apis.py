@@ -47,6 +47,7 @@ def served(settings: NodeSettings) -> Mapping[int, range]:
         codec.BEGIN_QUORUM_EPOCH: range(2),
         codec.END_QUORUM_EPOCH: range(2),
         codec.DESCRIBE_QUORUM: range(3),
+        codec.FETCH_SNAPSHOT: range(2),
         codec.DESCRIBE_CLUSTER: range(3),
         **_OF_VOTERS[settings.voter_changes],
         **(controller_apis.SERVED if settings.controller else {}),

@@ -2,10 +2,12 @@
 
     DIR/meta.properties
     DIR/__cluster_metadata-0/quorum-state                 one JSON line, version 0 or 1 (KIP-853), or KIP-642's
-    DIR/__cluster_metadata-0/00000000000000000000.log     record batches v2, one segment
+    DIR/__cluster_metadata-0/00000000000000000000.log     record batches v2, one segment, named by its first offset
+    DIR/__cluster_metadata-0/00000000000000000120-0000000004.checkpoint
+                                                          the latest snapshot, named by its end offset and epoch
 
 Contains file access and fsync. All data is durable when a call returns. A torn tail of the log, which a crash can
-leave, is truncated when the log is loaded.
+leave, is truncated when the log is loaded; so is what the snapshot covers.
 """
 
 from __future__ import annotations
@@ -19,11 +21,23 @@ from pathlib import Path
 from typing import Any
 
 from harness.model import BadInput, EnvironmentFailure
-from nodes.reference.core.events import Assignment, Election, Stored
-from nodes.reference.core.messages import NO_NODE
+from nodes.reference.core.events import (
+    AppendLog,
+    Assignment,
+    Election,
+    PersistElection,
+    SaveSnapshot,
+    Snapshot,
+    Stored,
+    TruncateLog,
+)
+from nodes.reference.core.messages import NO_NODE, SnapshotId
+from nodes.reference.core.records.snapshots import continuing, name_of
 from nodes.reference.core.settings import NodeSettings
 from nodes.reference.directory_ids import directory_text, directory_uuid
 from nodes.wire.batches import heads, intact_heads, intact_length
+
+_SUFFIX = ".checkpoint"
 
 
 class Disk:
@@ -35,26 +49,44 @@ class Disk:
         self._quorum_state = self._partition / "quorum-state"
         try:
             self._partition.mkdir(parents=True, exist_ok=True)
-            self._log = os.open(self._partition / f"{0:020d}.log", os.O_RDWR | os.O_CREAT, 0o644)
+            self._start_offset = max((int(path.stem) for path in self._partition.glob("*.log")), default=0)
+            self._log = os.open(self._log_path(self._start_offset), os.O_RDWR | os.O_CREAT, 0o644)
             sync_directory(self._partition)
         except OSError as error:
             raise EnvironmentFailure(f"opening {directory}: {error.strerror}") from error
 
     def load(self) -> Stored:
-        """The state of the last run; truncates a torn tail of the log first."""
-        data = b"".join(iter(lambda: os.read(self._log, 1 << 20), b""))
+        """The state of the last run; truncates a torn tail of the log first, and what the snapshot covers."""
+        for path in self._partition.glob("*.log"):
+            if int(path.stem) < self._start_offset:  # a crash has left it after its replacement was complete
+                path.unlink()
+        data = self._content()
         intact_bytes = bytes_to_keep(data, self._settings)
         if intact_bytes < len(data) and not self._settings.has("torn-tail-kept"):
             self._note(f"Truncated {len(data) - intact_bytes} bytes of a torn tail of the log")
             self.truncate(intact_bytes)
-        return Stored(self._load_election(), data[:intact_bytes])
+        data, snapshot = data[:intact_bytes], self._load_snapshot()
+        if snapshot is not None and self._start_offset < snapshot.id.end_offset:
+            data = continuing(data, snapshot.id)
+            self._replace_log(snapshot.id.end_offset, data)
+        return Stored(self._load_election(), data, snapshot)
+
+    def carry_out(self, effect: PersistElection | AppendLog | TruncateLog | SaveSnapshot) -> None:
+        """Write what the core wants written."""
+        match effect:
+            case PersistElection(election):
+                self.persist(election)
+            case AppendLog(data):
+                self.append(data)
+            case TruncateLog(end_bytes):
+                self.truncate(end_bytes)
+            case SaveSnapshot(snapshot, log_bytes):
+                self.save(snapshot, log_bytes)
 
     def append(self, data: bytes) -> None:
         """Append batches to the log durably."""
         os.lseek(self._log, 0, os.SEEK_END)
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self._log, view) :]
+        _write(self._log, data)
         if not self._settings.has("log-not-synced"):
             os.fdatasync(self._log)
 
@@ -63,11 +95,45 @@ class Disk:
         os.ftruncate(self._log, end_bytes)
         os.fsync(self._log)
 
+    def save(self, snapshot: Snapshot, log_bytes: int | None) -> None:
+        """Replace the snapshot atomically, and then the log by what is behind its first log_bytes bytes."""
+        _replace(self._partition / f"{name_of(snapshot.id)}{_SUFFIX}", snapshot.data)
+        if log_bytes is not None:
+            self._replace_log(snapshot.id.end_offset, self._content()[log_bytes:])
+        for path in self._snapshots()[:-1]:
+            path.unlink()
+
+    def _replace_log(self, start_offset: int, data: bytes) -> None:
+        """Another segment with this content; until it is complete, the former one counts."""
+        former = self._log_path(self._start_offset)
+        _replace(self._log_path(start_offset), data)
+        if start_offset != self._start_offset:
+            former.unlink()
+        os.close(self._log)
+        self._start_offset, self._log = start_offset, os.open(self._log_path(start_offset), os.O_RDWR)
+
+    def _log_path(self, start_offset: int) -> Path:
+        return self._partition / f"{start_offset:020d}.log"
+
+    def _content(self) -> bytes:
+        os.lseek(self._log, 0, os.SEEK_SET)
+        return b"".join(iter(lambda: os.read(self._log, 1 << 20), b""))
+
+    def _snapshots(self) -> list[Path]:
+        return sorted(self._partition.glob(f"*{_SUFFIX}"))
+
+    def _load_snapshot(self) -> Snapshot | None:
+        """The latest one."""
+        for path in self._snapshots()[-1:]:
+            end_offset, epoch = map(int, path.stem.split("-"))
+            return Snapshot(SnapshotId(end_offset, epoch), path.read_bytes())
+        return None
+
     def persist(self, election: Election) -> None:
         """Replace quorum-state atomically by a rename."""
         is_synced = not self._settings.has("quorum-state-not-synced")
         content = self._of_directories(election) if self._settings.has_directories else self._of_voters(election)
-        _replace(self._quorum_state, json.dumps(content, separators=(",", ":")), is_synced)
+        _replace(self._quorum_state, json.dumps(content, separators=(",", ":")).encode(), is_synced)
 
     def _of_directories(self, election: Election) -> dict[str, Any]:
         """Version 1, which leaves the voters to the log (KIP-853)."""
@@ -165,7 +231,7 @@ def _meta(path: Path, settings: NodeSettings) -> uuid.UUID:
             "node.id": str(settings.node_id),
             "directory.id": directory_text(directory_id),
         }
-        _replace(path, "".join(f"{key}={value}\n" for key, value in pairs.items()))
+        _replace(path, "".join(f"{key}={value}\n" for key, value in pairs.items()).encode())
         return directory_id
     stored = dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
     for key, configured in (("cluster.id", settings.cluster_id), ("node.id", str(settings.node_id))):
@@ -180,12 +246,12 @@ def _meta(path: Path, settings: NodeSettings) -> uuid.UUID:
     return found
 
 
-def _replace(path: Path, text: str, is_synced: bool = True) -> None:
+def _replace(path: Path, content: bytes, is_synced: bool = True) -> None:
     """Replace a file atomically, and durably unless a mutant forgets that."""
     temporary = path.with_name(path.name + ".tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:
-        os.write(descriptor, text.encode())
+        _write(descriptor, content)
         if is_synced:
             os.fsync(descriptor)
     finally:
@@ -193,6 +259,12 @@ def _replace(path: Path, text: str, is_synced: bool = True) -> None:
     temporary.rename(path)
     if is_synced:
         sync_directory(path.parent)
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
 
 
 def sync_directory(path: Path) -> None:

@@ -67,6 +67,11 @@ _KAFKA_KEYS = {
     "controller.quorum.retry.backoff.ms": "retry_backoff_ms",
     "controller.quorum.append.linger.ms": "append_linger_ms",
     "metadata.max.idle.interval.ms": "max_idle_interval_ms",
+    "metadata.log.max.snapshot.interval.ms": "snapshot_interval_ms",
+    "metadata.log.max.record.bytes.between.snapshots": "snapshot_bytes",
+    "metadata.max.retention.bytes": "retention_bytes",
+    "controller.quorum.fetch.max.bytes": "fetch_max_bytes",
+    "controller.quorum.fetch.snapshot.max.bytes": "fetch_snapshot_max_bytes",
 }
 _SWITCHES = {
     "pre_vote": "nodes ask for pre-votes before they start an election (KIP-996)",
@@ -118,7 +123,7 @@ def switches() -> Iterator[Switch]:
     """The properties that change how a node behaves, with their defaults."""
     defaults = {each.name: each.default for each in fields(NodeSettings)}
     for key, field_name in _KAFKA_KEYS.items():
-        yield Switch(key, "milliseconds", str(defaults[field_name]), "as in Kafka")
+        yield Switch(key, "milliseconds" if key.endswith(".ms") else "bytes", str(defaults[field_name]), "as in Kafka")
     for name, meaning in _SWITCHES.items():
         yield Switch(f"{_PREFIX}{name}", "true, false", str(defaults[name]).lower(), meaning)
     for name, values in _CHOICES.items():
@@ -341,7 +346,17 @@ def _pairs(path: Path, text: str) -> list[tuple[str, str]]:
 
 
 def _kafka_fields(properties: _Properties) -> dict[str, Any]:
-    return {field: properties.milliseconds(key) for key, field in _KAFKA_KEYS.items() if key in properties.values}
+    return {
+        field: properties.milliseconds(key) if key.endswith(".ms") else properties.get(key, "bytes, 1 or more", _size)
+        for key, field in _KAFKA_KEYS.items()
+        if key in properties.values
+    }
+
+
+def _size(text: str) -> int:
+    if int(text) < 1:
+        raise ValueError(text)
+    return int(text)
 
 
 def _reading(properties: _Properties) -> Mapping[str, Any]:

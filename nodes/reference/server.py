@@ -38,6 +38,7 @@ from nodes.reference.core.events import (
     Note,
     PersistElection,
     Reply,
+    SaveSnapshot,
     Send,
     Stopping,
     Tick,
@@ -172,12 +173,8 @@ class Server:
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
-            case PersistElection(election):
-                self._disk.persist(election)
-            case AppendLog(data):
-                self._disk.append(data)
-            case TruncateLog(end_bytes):
-                self._disk.truncate(end_bytes)
+            case PersistElection() | AppendLog() | TruncateLog() | SaveSnapshot():
+                self._disk.carry_out(effect)
             case Send():
                 self._peers.send(effect)
             case Discover():

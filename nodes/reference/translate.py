@@ -15,6 +15,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from nodes.reference import translate_snapshots
 from nodes.reference.core.messages import (
     NO_NODE,
     Advertised,
@@ -30,6 +31,8 @@ from nodes.reference.core.messages import (
     EpochResponse,
     FetchRequest,
     FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     NominateRequest,
     ReadRequest,
     ReassignRequest,
@@ -40,9 +43,9 @@ from nodes.reference.core.messages import (
     VoteRequest,
     VoteResponse,
 )
+from nodes.reference.translate_snapshots import TOPIC
 from nodes.wire import codec
 
-TOPIC = "__cluster_metadata"
 TOPIC_ID = uuid.UUID(int=1)
 
 Endpoints = Mapping[int, tuple[str, int]]
@@ -64,6 +67,8 @@ def peer_request(request: Request, endpoints: Endpoints) -> tuple[int, Values]:
             return codec.END_QUORUM_EPOCH, _end_values(request, endpoints)
         case FetchRequest():
             return codec.FETCH, _fetch_values(request)
+        case FetchSnapshotRequest():
+            return codec.FETCH_SNAPSHOT, translate_snapshots.request_values(request)
         case NominateRequest():
             values = _topics({"replica_id": request.node_id, "leader_epoch": request.epoch})
             return codec.NOMINATE_VOTER, values | {"cluster_id": request.cluster_id}
@@ -75,6 +80,8 @@ def peer_response(response: Any) -> Response:
     if response.__api_key__ == codec.FETCH:
         return _fetch_response(response)
     partition = _only_partition(response.topics)
+    if response.__api_key__ == codec.FETCH_SNAPSHOT:
+        return translate_snapshots.response_of(response, partition)
     error = response.error_code if partition is None else partition.error_code
     leader_id, epoch = (NO_NODE, 0) if partition is None else (partition.leader_id, partition.leader_epoch)
     if response.__api_key__ == codec.VOTE:
@@ -123,6 +130,8 @@ def incoming(api_key: int, request: Any) -> Request | None:
             return NominateRequest(request.cluster_id, partition.replica_id, partition.leader_epoch)
         case codec.FETCH:
             return _fetch_request(request, partition)
+        case codec.FETCH_SNAPSHOT:
+            return translate_snapshots.request_of(request, partition)
     raise AssertionError(f"API {api_key} is not handled by the core")
 
 
@@ -131,6 +140,9 @@ def outgoing(response: Response, endpoints: Endpoints) -> Values:
     match response:
         case FetchResponse():
             return _fetch_response_values(response, endpoints)
+        case FetchSnapshotResponse():
+            values = translate_snapshots.response_values(response, error_response(response.error))
+            return values | _node_endpoints(response.leader_id, endpoints)
         case DescribeQuorumResponse():
             return _describe_values(response, endpoints)
         case DiscoverResponse():
@@ -187,11 +199,11 @@ def _only_partition(topics: Any) -> Any:
     if len(topics) != 1 or len(topics[0].partitions) != 1:
         return None
     topic = topics[0]
-    name = getattr(topic, "topic_name", None) or getattr(topic, "topic", None)
+    name = next((getattr(topic, field) for field in ("topic_name", "topic", "name") if hasattr(topic, field)), None)
     is_metadata = name == TOPIC or getattr(topic, "topic_id", None) == TOPIC_ID
     partition = topic.partitions[0]
-    index = getattr(partition, "partition_index", getattr(partition, "partition", None))
-    return partition if is_metadata and index == 0 else None
+    indexes = [getattr(partition, field, None) for field in ("partition_index", "partition", "index")]
+    return partition if is_metadata and 0 in indexes else None
 
 
 def _topics(partition: Values) -> Values:
@@ -282,7 +294,9 @@ def _fetch_response(response: Any) -> FetchResponse:
     partition = _only_partition(response.responses)
     if partition is None:
         return FetchResponse(response.error_code or ErrorCode.unknown_server_error, NO_NODE, 0)
-    diverging = None
+    diverging = snapshot_id = None
+    if partition.snapshot_id.end_offset >= 0:
+        snapshot_id = translate_snapshots.id_of(partition.snapshot_id)
     if partition.diverging_epoch.epoch >= 0:
         diverging = EpochEnd(partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset)
     leader, records = partition.current_leader, partition.records
@@ -293,6 +307,7 @@ def _fetch_response(response: Any) -> FetchResponse:
         partition.high_watermark,
         diverging,
         b"" if records is None else bytes(records),
+        snapshot_id,
     )
 
 
@@ -311,6 +326,8 @@ def _fetch_response_values(response: FetchResponse, endpoints: Endpoints) -> Val
     if response.diverging is not None:
         diverging = response.diverging
         partition["diverging_epoch"] = {"epoch": diverging.epoch, "end_offset": diverging.end_offset}
+    if response.snapshot_id is not None:
+        partition["snapshot_id"] = translate_snapshots.id_values(response.snapshot_id)
     topic = {"topic": TOPIC, "topic_id": TOPIC_ID, "partitions": [partition]}
     values: Values = {"throttle_time": 0, "error_code": ErrorCode.none, "responses": [topic]}
     return values | _node_endpoints(response.leader_id, endpoints)

@@ -7,9 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nodes.reference.core.events import AppendLog, Draw, Effect, Note, TruncateLog
+from nodes.reference.core.events import (
+    AppendLog,
+    Draw,
+    Effect,
+    Note,
+    SaveSnapshot,
+    Snapshot,
+    Stored,
+    TruncateLog,
+)
 from nodes.reference.core.records.applied import AppliedMetadata
-from nodes.reference.core.records.log import Log
+from nodes.reference.core.records.log import BEGINNING, Log
+from nodes.reference.core.records.snapshots import contents
 from nodes.reference.core.settings import NodeSettings
 from nodes.reference.core.voters import Voters
 
@@ -28,7 +38,18 @@ class Context:
     located: set[int] = field(default_factory=set)  # the nodes whose address is known
     has_asked_all: bool = False  # whether every known address was asked for a leader, and answered or did not
     metadata: AppliedMetadata = field(default_factory=AppliedMetadata)
+    snapshot: Snapshot | None = None  # the latest
     effects: list[Effect] = field(default_factory=list)
+
+    @staticmethod
+    def restored(settings: NodeSettings, stored: Stored, draw: Draw, now_ms: int, wall_offset_ms: int) -> Context:
+        """The state with which a node starts. Raises PeerFailure for a snapshot that is not complete."""
+        snapshot = stored.snapshot
+        found = None if snapshot is None else contents(snapshot.data)
+        log = Log(stored.log, BEGINNING if snapshot is None else snapshot.id)
+        voters = Voters(settings, log, stored, None if found is None else found.assignment)
+        metadata = AppliedMetadata(None if found is None else found.image, log.start.end_offset)
+        return Context(settings, draw, log, voters, wall_offset_ms, now_ms, metadata=metadata, snapshot=snapshot)
 
     def emit(self, effect: Effect) -> None:
         """Add an effect after all previous ones."""
@@ -45,6 +66,11 @@ class Context:
         remaining_bytes = self.log.truncate(offset)
         self.voters.truncated()
         self.emit(TruncateLog(remaining_bytes))
+
+    def save(self, snapshot: Snapshot, log_bytes: int | None) -> None:
+        """Keep a snapshot in place of earlier ones; log_bytes of the log on disk are removed, None if it stays."""
+        self.snapshot = snapshot
+        self.emit(SaveSnapshot(snapshot, log_bytes))
 
     def note(self, text: str, logger: str = "KafkaRaftClient") -> None:
         """Add a log line."""

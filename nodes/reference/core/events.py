@@ -16,6 +16,7 @@ from nodes.reference.core.messages import (
     ReplicaKey,
     Request,
     Response,
+    SnapshotId,
     VoterNode,
 )
 
@@ -62,11 +63,20 @@ class Election:
 
 
 @dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot as a file holds it: batches, whose format is in records.snapshots."""
+
+    id: SnapshotId
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Stored:
-    """The contents of the disk at start; log holds complete batches only."""
+    """The contents of the disk at start; log holds complete batches only, which follow the snapshot if there is one."""
 
     election: Election
     log: bytes = b""
+    snapshot: Snapshot | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +156,17 @@ class TruncateLog:
 
 
 @dataclass(frozen=True, slots=True)
+class SaveSnapshot:
+    """Write a snapshot durably in place of earlier ones.
+
+    Then remove the first log_bytes bytes of the log, so that it begins behind the snapshot; None if it stays as it is.
+    """
+
+    snapshot: Snapshot
+    log_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Send:
     """Send a request to a peer. A pending request to that peer is abandoned, together with its connection."""
 
@@ -201,4 +222,6 @@ class Halt:
     failure: str | None = None
 
 
-Effect = PersistElection | AppendLog | TruncateLog | Send | Discover | Located | AskLogs | Reply | Note | Halt
+Effect = (
+    PersistElection | AppendLog | TruncateLog | SaveSnapshot | Send | Discover | Located | AskLogs | Reply | Note | Halt
+)

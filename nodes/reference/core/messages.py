@@ -115,6 +115,12 @@ class FetchRequest:
     high_watermark: int = -1
     directory_id: uuid.UUID | None = None
 
+    @property
+    def is_valid(self) -> bool:
+        """Whether its numbers can be true."""
+        is_known = min(self.max_wait_ms, self.fetch_offset, self.last_fetched_epoch) >= 0
+        return is_known and self.last_fetched_epoch <= self.epoch
+
 
 @dataclass(frozen=True, slots=True)
 class EpochEnd:
@@ -125,14 +131,52 @@ class EpochEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotId:
+    """What a snapshot covers: the records below end_offset, the last of which has this epoch (KIP-630)."""
+
+    end_offset: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class FetchResponse:
-    """Batches of the leader's log, or where the follower's log diverges, or an error. high_watermark may be -1."""
+    """Batches of the leader's log, or where the follower's log diverges, or an error. high_watermark may be -1.
+
+    snapshot_id: the snapshot to fetch, if the leader's log no longer begins where the follower's ends.
+    """
 
     error: ErrorCode
     leader_id: int
     epoch: int
     high_watermark: int = -1
     diverging: EpochEnd | None = None
+    data: bytes = b""
+    snapshot_id: SnapshotId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSnapshotRequest:
+    """Requests the bytes of a snapshot from position on (KIP-630)."""
+
+    cluster_id: str | None
+    replica_id: int
+    epoch: int
+    snapshot_id: SnapshotId
+    position: int
+    max_bytes: int
+    directory_id: uuid.UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSnapshotResponse:
+    """The bytes of a snapshot from position on, of size bytes in all, or an error."""
+
+    error: ErrorCode
+    leader_id: int
+    epoch: int
+    snapshot_id: SnapshotId
+    size: int = 0
+    position: int = 0
     data: bytes = b""
 
 
@@ -309,6 +353,7 @@ Request = (
     | BeginQuorumEpochRequest
     | EndQuorumEpochRequest
     | FetchRequest
+    | FetchSnapshotRequest
     | AlterRequest
     | ReassignRequest
     | VoterRequest
@@ -319,7 +364,13 @@ Request = (
     | ControllerRequest
 )
 PeerRequest = (
-    VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest | NominateRequest | UpdateVoterRequest
+    VoteRequest
+    | BeginQuorumEpochRequest
+    | EndQuorumEpochRequest
+    | FetchRequest
+    | FetchSnapshotRequest
+    | NominateRequest
+    | UpdateVoterRequest
 )
 """What nodes send to each other."""
 
@@ -327,6 +378,7 @@ Response = (
     VoteResponse
     | EpochResponse
     | FetchResponse
+    | FetchSnapshotResponse
     | AlterResponse
     | ReassignResponse
     | VoterResponse

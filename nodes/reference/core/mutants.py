@@ -77,6 +77,8 @@ Mutant = Literal[
     "election-before-discovery",
     "addresses-from-responses-alone",
     "configured-voters-not-written",
+    "snapshot-of-uncommitted-records",
+    "voters-of-snapshot-ignored",
 ]
 
 
@@ -356,6 +358,14 @@ MUTANTS: Mapping[Mutant, MutantInfo] = {
         "The first leader of a cluster does not write the configured voters to the log.",
         "KIP-642, Quorum Bootstrapping: the first leader writes the VoterAssignment",
         "RA-27",
+    ),
+    "snapshot-of-uncommitted-records": MutantInfo(
+        "A snapshot covers the whole log, though the records at its end may not be committed.",
+        "KIP-630, When to Snapshot: only committed records; Raft's thesis, 5.1",
+    ),
+    "voters-of-snapshot-ignored": MutantInfo(
+        "A node that fetches a snapshot keeps the voters of the log that the snapshot replaces.",
+        "KIP-853, Snapshots: the voters are in the snapshot; Raft's thesis, 5.1",
     ),
 }
 """What each mutant does, by name; the order is that of Mutant."""

@@ -46,6 +46,8 @@ from nodes.reference.core.messages import (
     EpochResponse,
     FetchRequest,
     FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     NominateRequest,
     PeerRequest,
     ReadRequest,
@@ -67,6 +69,7 @@ from nodes.reference.core.roles.elections import Elections
 from nodes.reference.core.roles.following import Following
 from nodes.reference.core.roles.leadership import NO_CONTROLLER, Leadership, active_controller
 from nodes.reference.core.roles.requests import Requests
+from nodes.reference.core.roles.snapshotting import Snapshotting, of_snapshot
 from nodes.reference.core.roles.state_machine import Quorum
 from nodes.reference.core.roles.states import (
     Candidate,
@@ -89,12 +92,12 @@ class Node:
         self, settings: NodeSettings, stored: Stored, draw: Draw, now_ms: int, wall_offset_ms: int = 0
     ) -> None:
         self._settings = settings
-        log = Log(stored.log)
-        self._context = Context(settings, draw, log, Voters(settings, log, stored), wall_offset_ms, now_ms)
+        self._context = Context.restored(settings, stored, draw, now_ms, wall_offset_ms)
         self._voters = self._context.voters
         self._quorum = Quorum(self._context, stored.election)
         self._elections = Elections(self._context, self._quorum)
-        self._following = Following(self._context, self._quorum)
+        self._snapshotting = Snapshotting(self._context)
+        self._following = Following(self._context, self._quorum, self._snapshotting)
         self._requests = Requests(self._context)
         self._discovering = Discovering(self._context)
         self._leadership: Leadership | None = None
@@ -152,7 +155,8 @@ class Node:
     def deadline_ms(self) -> int:
         """When to pass Tick if there is no event before."""
         state_ms = NEVER_MS if self._is_stopping else self._quorum.state.deadline_ms
-        deadline_ms = min(state_ms, self._requests.deadline_ms, self._discovering.deadline_ms, self._halt_ms)
+        parts = self._requests, self._discovering, self._snapshotting
+        deadline_ms = min(state_ms, self._halt_ms, *(part.deadline_ms for part in parts))
         if self._leadership is None:
             return deadline_ms
         return min(deadline_ms, self._leadership.deadline_ms, self._begin_ms)
@@ -193,6 +197,7 @@ class Node:
                 self._leadership.advance()
                 if self._leadership.steps_down:
                     self._resign(Cause.REASSIGNED)
+        self._snapshotting.advance()
         self._quorum.persist_voters()
         self._discovering.advance(self.leader_id, self._quorum.epoch)
         self._send_requests()
@@ -228,7 +233,7 @@ class Node:
                 self._reply(request_id, self._elections.handle_begin_quorum_epoch(request))
             case EndQuorumEpochRequest() as request:
                 self._reply(request_id, self._elections.handle_end_quorum_epoch(request))
-            case FetchRequest() as request:
+            case FetchRequest() | FetchSnapshotRequest() as request:
                 self._fetch_arrived(event, request)
             case AlterRequest() as request:
                 self._write_arrived(request_id, request)
@@ -247,21 +252,23 @@ class Node:
             case _ as request:
                 self._control_arrived(request_id, request)
 
-    def _fetch_arrived(self, event: Arrived, request: FetchRequest) -> None:
+    def _fetch_arrived(self, event: Arrived, request: FetchRequest | FetchSnapshotRequest) -> None:
         error = self._fetch_error(request)
-        if error is not ErrorCode.none:
-            self._reply(event.request_id, self._fetch_error_response(error))
-            return
-        assert self._leadership is not None
-        self._leadership.fetch(event, request)
+        if self._leadership is None or error is not ErrorCode.none:
+            failed = self._fetch_error_response(error)
+            self._reply(
+                event.request_id, of_snapshot(failed, request) if isinstance(request, FetchSnapshotRequest) else failed
+            )
+        elif isinstance(request, FetchSnapshotRequest):
+            self._leadership.fetch_snapshot(event.request_id, request)
+        else:
+            self._leadership.fetch(event, request)
 
-    def _fetch_error(self, request: FetchRequest) -> ErrorCode:
+    def _fetch_error(self, request: FetchRequest | FetchSnapshotRequest) -> ErrorCode:
         epoch = self._quorum.epoch
         if request.cluster_id not in (None, self._settings.cluster_id):
             return ErrorCode.inconsistent_cluster_id
-        if min(request.max_wait_ms, request.fetch_offset, request.last_fetched_epoch) < 0:
-            return ErrorCode.invalid_request
-        if request.last_fetched_epoch > request.epoch:
+        if isinstance(request, FetchRequest) and not request.is_valid:
             return ErrorCode.invalid_request
         if request.epoch != epoch:
             return ErrorCode.fenced_leader_epoch if request.epoch < epoch else ErrorCode.unknown_leader_epoch
@@ -347,6 +354,9 @@ class Node:
                     self._context.emit(Halt("Expected to be Follower, but the current state is Unattached"))
                 if is_obsolete or not self._following.apply(response):
                     self._requests.back_off(peer)
+            case FetchSnapshotResponse():
+                if self._elections.learn_from_response(response) or not self._following.apply_snapshot(response):
+                    self._requests.back_off(peer)
             case EpochResponse():
                 if not self._elections.learn_from_response(response):
                     self._acknowledged(peer)
@@ -418,28 +428,13 @@ class Node:
         settings, state = self._settings, self._quorum.state
         match state:
             case Prospective() | Candidate():
-                return self._vote_request(state, peer)
+                return self._elections.request(state, peer)
             case Leader():
                 directory_id = self._voters.key_of(peer).directory_id
                 return BeginQuorumEpochRequest(settings.cluster_id, settings.node_id, state.epoch, directory_id)
             case Resigned():
                 return EndQuorumEpochRequest(settings.cluster_id, settings.node_id, state.epoch, state.successors)
         return self._following.request_to_leader()
-
-    def _vote_request(self, state: VoteSeeker, peer: int) -> VoteRequest:
-        log, settings = self._context.log, self._settings
-        is_pre_vote = isinstance(state, Prospective)
-        return VoteRequest(
-            settings.cluster_id,
-            peer,
-            settings.node_id,
-            state.epoch,
-            log.last_epoch,
-            log.end_offset,
-            is_pre_vote,
-            settings.key.directory_id,
-            self._voters.key_of(peer).directory_id,
-        )
 
     def _may_still_win(self, state: VoteSeeker) -> bool:
         is_backing_off = isinstance(state, Candidate) and state.is_backing_off

@@ -122,6 +122,10 @@ class NodeSettings:
     removed_voters_campaign: a voter that a record removes starts elections until it knows that the record is committed
     (Raft's thesis, 4.2.2). False is KIP-642's text.
 
+    snapshot_bytes: how many bytes of records a node applies before it makes a snapshot (roles.snapshotting);
+    snapshot_interval_ms: how long at most, if there are any. retention_bytes: how large the log may be that a snapshot
+    covers.
+
     starts_as_prospective: a voter that restarts with a vote for itself asks for pre-votes first (PV-41), where Kafka
     starts it as Candidate.
 
@@ -171,6 +175,11 @@ class NodeSettings:
     fetch_wait_max_ms: int = 500
     append_linger_ms: int = 0
     max_idle_interval_ms: int = 500
+    fetch_max_bytes: int = 8 << 20
+    fetch_snapshot_max_bytes: int = 8 << 20
+    snapshot_bytes: int = 20 << 20
+    snapshot_interval_ms: int = 3_600_000
+    retention_bytes: int = 100 << 20
     read_mode: ReadMode = "read-index"
     read_lease_ms: int = FETCH_TIMEOUT_MS * 3 // 4
     controller: ControllerSettings | None = None

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nodes.reference.core.events import Assignment, Stored
-from nodes.reference.core.messages import ReplicaKey
+from nodes.reference.core.messages import ReplicaKey, SnapshotId
 from nodes.reference.core.records.control import assignment_with, assignments_in
 from nodes.reference.core.records.log import Log
 from nodes.reference.core.settings import NodeSettings
@@ -52,7 +52,8 @@ class Written:
 class Voters:
     """The voters of one node's log."""
 
-    def __init__(self, settings: NodeSettings, log: Log, stored: Stored) -> None:
+    def __init__(self, settings: NodeSettings, log: Log, stored: Stored, in_snapshot: Assignment | None = None) -> None:
+        """in_snapshot: what the snapshot says that the log continues."""
         self._settings, self._log, self._own = settings, log, settings.key
         self._act_when_committed = settings.has("voters-change-when-committed")
         committed = stored.election.assignment
@@ -63,7 +64,10 @@ class Voters:
         self._applied_offset = applied_offset  # all assignments below are known to be committed
         self._is_demoted = False
         self._former_end = 0  # the highest end that the log had since the start of the node
-        self.appended(log.read_from(applied_offset) if settings.changes_voters else b"")
+        if settings.changes_voters:
+            if log.start.end_offset > applied_offset:
+                self.loaded(log.start, in_snapshot)
+            self.appended(log.read_from(self._applied_offset))
 
     def appended(self, data: bytes) -> None:
         """These batches were appended to the log."""
@@ -75,6 +79,19 @@ class Voters:
             self._former_end = max(self._former_end, self._log.end_offset)
         self._written += found
         self._is_demoted = self._is_demoted and not found
+
+    def loaded(self, snapshot_id: SnapshotId, assignment: Assignment | None) -> None:
+        """The log begins behind this snapshot now, which says this; without an assignment no record has named any."""
+        self._applied_offset = snapshot_id.end_offset
+        if assignment is not None:
+            self._written = [Written.of(snapshot_id.end_offset - 1, assignment, self._own)]
+            self._is_demoted = False
+
+    def named_below(self, offset: int) -> Assignment | None:
+        """The last assignment that a record below offset made; None if none did."""
+        below = (each for each in reversed(self._written) if each.offset < offset)
+        last = next(below, self._written[0])
+        return None if last.offset == _NOWHERE else last.assignment
 
     def truncated(self) -> None:
         """The log was truncated: return to the assignment that is the last one now."""

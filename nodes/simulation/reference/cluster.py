@@ -300,6 +300,9 @@ class ReferenceCluster:
             case events.TruncateLog(end_bytes):
                 member.disk.truncate(end_bytes)
                 self._invariants.truncated(node)
+            case events.SaveSnapshot(snapshot, log_bytes):
+                self._invariants.saves(node, core, snapshot, member.disk.log)
+                member.disk.save(snapshot, log_bytes)
             case events.Discover():
                 self._peers.discover(member, effect)
             case events.Halt(failure):

@@ -9,7 +9,8 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
-from nodes.reference.core.events import Election, Stored
+from nodes.reference.core.events import Election, Snapshot, Stored
+from nodes.reference.core.records.snapshots import continuing
 from nodes.reference.core.settings import NodeSettings
 from nodes.reference.disk import bytes_to_keep
 
@@ -22,6 +23,7 @@ class SimulatedDisk:
         self._erasures = 0
         self._log = bytearray()
         self._synced_bytes = 0
+        self._snapshot: Snapshot | None = None
         self._election = self._synced_election = Election()
 
     def formatted(self, settings: NodeSettings) -> NodeSettings:
@@ -44,7 +46,12 @@ class SimulatedDisk:
         kept = bytes_to_keep(data, settings)
         if kept < len(data) and not settings.has("torn-tail-kept"):
             self.truncate(kept)
-        return Stored(self._election, data[:kept])
+        if self._snapshot is None:
+            return Stored(self._election, data[:kept])
+        behind = continuing(data[:kept], self._snapshot.id)
+        if len(behind) < kept:
+            self._keep(behind)
+        return Stored(self._election, behind, self._snapshot)
 
     @property
     def log(self) -> bytes:
@@ -61,6 +68,17 @@ class SimulatedDisk:
         """Truncate the log."""
         del self._log[end_bytes:]
         self._synced_bytes = min(len(self._log), self._synced_bytes)
+
+    def save(self, snapshot: Snapshot, log_bytes: int | None) -> None:
+        """Replace the snapshot, and the log by what is behind its first log_bytes bytes."""
+        self._snapshot = snapshot
+        if log_bytes is not None:
+            self._keep(self._log[log_bytes:])
+
+    def _keep(self, log: bytes | bytearray) -> None:
+        """Replace the log, durably."""
+        self._log = bytearray(log)
+        self._synced_bytes = len(self._log)
 
     def persist(self, election: Election) -> None:
         """Replace the election state."""
@@ -83,7 +101,7 @@ class SimulatedDisk:
         """An empty disk in place of this one."""
         self._erasures += 1
         self._log.clear()
-        self._synced_bytes = 0
+        self._synced_bytes, self._snapshot = 0, None
         self._election = self._synced_election = Election()
 
 

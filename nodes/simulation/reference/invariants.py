@@ -19,6 +19,8 @@ Each has a name and its source:
   Bootstrapping"; KIP-853).
 - election-after-discovery: a voter that has to find the others begins an election once it knows where a majority of
   the voters listens (KIP-642, "Bootstrapping Procedure", step 6).
+- snapshot-of-committed: a snapshot holds what the committed records below its end make, and the voters that they name
+  (KIP-630; KIP-853, "Snapshots").
 - address-known: a node knows the latest address that it was told of each other one (KIP-642, "Quorum Bootstrapping").
 
 Contains the rules. Does not contain what a node reports, or what follows from a violation.
@@ -29,13 +31,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from harness.model.quorum_states import START_STATES, State, TransitionTable
-from nodes.reference.core.events import Assignment, Election
+from nodes.reference.core.events import Assignment, Election, Snapshot
 from nodes.reference.core.messages import Advertised
 from nodes.reference.core.node import Node
+from nodes.reference.core.records.applied import apply
 from nodes.reference.core.records.control import assignments_in
+from nodes.reference.core.records.image import Image
 from nodes.reference.core.records.log import Log
+from nodes.reference.core.records.snapshots import Contents, contents
 from nodes.reference.core.roles.states import Leader
-from nodes.wire.batches import heads
+from nodes.wire.batches import BatchHead, heads
 
 Written = tuple[int, Assignment]
 """The offset of an assignment's record, and the assignment."""
@@ -60,6 +65,7 @@ class Invariants:
         self._epochs: dict[int, int] = {}
         self._written: dict[int, list[Written]] = {}  # the assignments in the log of each node that runs
         self._has_wrong_voters: set[int] = set()  # nodes of which it was reported
+        self._in_snapshot: dict[int, Written] = {}  # the assignment that each node's snapshot holds
         self._told: dict[int, dict[int, Advertised]] = {}  # by node: the latest address that it was told of each other
         self._has_lost_disk = False  # then what a majority once knew need not be known any more
 
@@ -73,6 +79,7 @@ class Invariants:
     def lost_disk(self, node: int) -> None:
         """A node's disk was emptied: its votes are forgotten, and committed records may be gone with it."""
         self._elections.pop(node, None)
+        self._in_snapshot.pop(node, None)
         self._has_lost_disk = True
 
     def persisted(self, node: int, election: Election) -> None:
@@ -142,6 +149,26 @@ class Invariants:
                 where = f"offset {head.base_offset} in epoch {head.leader_epoch}"
                 self._report("log-matching", f"two different batches have {where}", node)
 
+    def saves(self, node: int, core: Node, snapshot: Snapshot, log: bytes) -> None:
+        """A node is about to save a snapshot, which may cover a part of the log on its disk."""
+        end_offset = snapshot.id.end_offset
+        for head in heads(log):
+            if head.base_offset == self._committed_end < min(end_offset, core.log.high_watermark):
+                self._commit(head, log[head.start : head.end])
+        found = contents(snapshot.data)
+        if found.assignment is not None:
+            self._in_snapshot[node] = end_offset - 1, found.assignment
+        self._written.pop(node, None)
+        if self._has_lost_disk:
+            return
+        committed = b"".join(batch for base_offset, batch in self._committed if base_offset < end_offset)
+        if end_offset > self._committed_end:
+            message = f"n{node} saved a snapshot below {end_offset}; what is known to be committed ends at"
+            self._report("snapshot-of-committed", f"{message} {self._committed_end}", node)
+        elif found != _contents_of(committed):
+            message = f"the snapshot of n{node} below {end_offset} differs from what the committed records make"
+            self._report("snapshot-of-committed", message, node)
+
     def truncated(self, node: int) -> None:
         """A node has truncated its log."""
         self._written.pop(node, None)  # the log tells what is left
@@ -172,7 +199,8 @@ class Invariants:
     def _assignments(self, node: int, log: Log) -> list[Written]:
         """The assignments in a node's log."""
         if node not in self._written:
-            self._written[node] = list(assignments_in(log.read_from(0)))
+            covered = [self._in_snapshot[node]] if node in self._in_snapshot else []
+            self._written[node] = covered + list(assignments_in(log.read_from(0)))
         return self._written[node]
 
     def advanced(self, node: int, core: Node) -> None:
@@ -212,18 +240,28 @@ class Invariants:
         return any(
             log.read(base_offset, 1) != batch
             for base_offset, batch in self._committed[position:]
-            if base_offset < end_offset
+            if log.start.end_offset <= base_offset < end_offset
         )
 
     def _extend(self, log: Log) -> None:
         """Add the batches that are known to be committed now."""
         while self._committed_end < log.high_watermark:
             batch = log.read(self._committed_end, 1)
-            if not batch:
+            if not batch or self._committed_end < log.start.end_offset:
                 return
             (head,) = heads(batch)
-            self._committed.append((head.base_offset, batch))
-            self._committed_end = head.last_offset + 1
+            self._commit(head, batch)
+
+    def _commit(self, head: BatchHead, batch: bytes) -> None:
+        self._committed.append((head.base_offset, batch))
+        self._committed_end = head.last_offset + 1
+
+
+def _contents_of(data: bytes) -> Contents:
+    """What a snapshot of these records has to hold."""
+    log, image, named = Log(data), Image(), [each for _, each in assignments_in(data)]
+    apply(image, log, 0, log.end_offset)
+    return Contents(image, named[-1] if named else None)
 
 
 def _in_words(assignment: Assignment) -> str:

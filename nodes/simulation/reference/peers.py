@@ -22,8 +22,11 @@ from nodes.reference.core.messages import (
     EpochResponse,
     FetchRequest,
     FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     NominateRequest,
     Response,
+    SnapshotId,
     VoteRequest,
     VoteResponse,
 )
@@ -40,6 +43,10 @@ APIS: Mapping[type, tuple[int, Callable[[ErrorCode], Response]]] = {
     EndQuorumEpochRequest: (Api.END_QUORUM_EPOCH, lambda error: EpochResponse(error, NO_NODE, 0)),
     NominateRequest: (Api.NOMINATE_VOTER, lambda error: EpochResponse(error, NO_NODE, 0)),
     FetchRequest: (Api.FETCH, lambda error: FetchResponse(error, NO_NODE, 0)),
+    FetchSnapshotRequest: (
+        Api.FETCH_SNAPSHOT,
+        lambda error: FetchSnapshotResponse(error, NO_NODE, 0, SnapshotId(0, 0)),
+    ),
     DiscoverRequest: (Api.DISCOVER_BROKERS, lambda error: DiscoverResponse(error, (), NO_NODE, 0)),
 }
 """The API key of each request between nodes, and its response with an error."""

@@ -13,8 +13,12 @@ import pytest
 
 from nodes.hosts.sandbox import Privilege, enclose
 from nodes.kafka.artifacts import Library
+from nodes.reference.core.events import Assignment
+from nodes.reference.core.messages import ReplicaKey, SnapshotId, VoterNode
 from nodes.reference.core.records import entities
+from nodes.reference.core.records.image import Image
 from nodes.reference.core.records.metadata import encode
+from nodes.reference.core.records.snapshots import name_of, snapshot_data
 from nodes.wire.batches import encode_batch
 from tests.support import SUPPORT
 
@@ -94,16 +98,38 @@ def as_json(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
+def dumped(file: Path) -> list[str]:
+    """What Kafka's kafka-dump-log prints of a log or a snapshot of the metadata."""
+    release = asyncio.run(Library.default().resolve("newest 4"))
+    tool = ["org.apache.kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files", str(file)]
+    argv = ["java", "-Xmx256m", "-cp", f"{release.jars}/*", *tool]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=True).stdout.splitlines()
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(600)
+def test_kafkas_tool_reads_a_snapshot(tmp_path: Path) -> None:
+    image, snapshot_id = Image(), SnapshotId(40, 3)
+    for record in RECORDS[:7]:
+        image.apply(record)
+    voters = Assignment((7,), None, (VoterNode(ReplicaKey(7, ID), "h", 9093),))
+    file = tmp_path / f"{name_of(snapshot_id)}.checkpoint"
+    file.write_bytes(snapshot_data(image, voters, snapshot_id, "c", 1000))
+    lines = [line for line in dumped(file) if line.startswith("| offset")]
+    assert ["SnapshotHeader" in lines[0], "KRaftVersion" in lines[1], "KRaftVoters" in lines[2]] == [True] * 3
+    assert "SnapshotFooter" in lines[-1]
+    types = [json.loads(line.split("payload: ")[1])["type"] for line in lines if "payload: " in line]
+    assert types == ["REGISTER_BROKER_RECORD", "TOPIC_RECORD", "PARTITION_RECORD", "PRODUCER_IDS_RECORD"]
+    (described,) = [line for line in lines if "PARTITION_RECORD" in line]
+    assert json.loads(described.split("payload: ")[1])["data"]["eligibleLeaderReplicas"] == [7]
+
+
 @pytest.mark.kafka
 @pytest.mark.timeout(600)
 def test_kafkas_tool_reads_the_metadata_records(tmp_path: Path) -> None:
-    release = asyncio.run(Library.default().resolve("newest 4"))
     segment = tmp_path / "00000000000000000000.log"
     segment.write_bytes(encode_batch([encode(record) for record in RECORDS], 0, 1, 0))
-    tool = ["org.apache.kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files", str(segment)]
-    argv = ["java", "-Xmx256m", "-cp", f"{release.jars}/*", *tool]
-    dumped = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=True)
-    rows = [json.loads(line.split("payload: ")[1]) for line in dumped.stdout.splitlines() if "payload: " in line]
+    rows = [json.loads(line.split("payload: ")[1]) for line in dumped(segment) if "payload: " in line]
     assert [row["type"].replace("_", "").lower() for row in rows] == [
         type(record).__name__.lower() for record in RECORDS
     ]

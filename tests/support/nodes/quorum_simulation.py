@@ -29,6 +29,7 @@ from nodes.reference.core.messages import (
 )
 from nodes.reference.core.node import Node
 from nodes.reference.core.records.control import assignments_in
+from nodes.reference.core.records.snapshots import continuing
 from nodes.reference.core.roles.state_machine import table_of
 from nodes.reference.core.roles.states import Leader
 from nodes.reference.core.settings import NodeSettings
@@ -59,6 +60,7 @@ class Member:
     settings: NodeSettings
     election: events.Election = field(default_factory=events.Election)
     log: bytearray = field(default_factory=bytearray)
+    snapshot: events.Snapshot | None = None
     node: Node | None = None
     effects: list[str] = field(default_factory=list)  # names of the effects in order; of messages, their type
     high_watermark: int = -1
@@ -102,7 +104,11 @@ class Simulation:
     def restart(self, node_id: int) -> None:
         """Start a node from the contents of its disk."""
         member = self.members[node_id]
-        stored = events.Stored(member.election, bytes(member.log))
+        log = bytes(member.log)
+        if member.snapshot is not None:
+            log = continuing(log, member.snapshot.id)
+            member.log[:] = log
+        stored = events.Stored(member.election, log, member.snapshot)
         member.incarnation, member.high_watermark = member.incarnation + 1, -1
         member.node = Node(member.settings, stored, self._random.randrange, self.now_ms)
         self._handle(node_id, events.Tick())
@@ -115,7 +121,7 @@ class Simulation:
         """Replace the disk of a node that is down by an empty one."""
         member = self.members[node_id]
         assert member.node is None, f"node {node_id} is running"
-        member.election, member.log = events.Election(), bytearray()
+        member.election, member.log, member.snapshot = events.Election(), bytearray(), None
 
     def stop(self, node_id: int) -> None:
         """Shut a node down gracefully."""
@@ -260,6 +266,9 @@ class Simulation:
                 member.log += data
             case events.TruncateLog(end_bytes):
                 del member.log[end_bytes:]
+            case events.SaveSnapshot(snapshot, log_bytes):
+                member.snapshot = snapshot
+                del member.log[: log_bytes or 0]
             case events.Send(peer, request_id, request):
                 self._send(node_id, peer, request_id, request)
             case events.Discover(contact, request):
@@ -364,7 +373,8 @@ class Simulation:
         high_watermark = node.log.high_watermark
         if high_watermark < member.high_watermark:
             self.violations.append(f"node {node_id}: the high watermark decreased to {high_watermark}")
-        position = max(member.high_watermark, 0)
+        position = max(member.high_watermark, node.log.start.end_offset)  # a snapshot covers what is before
+        self.committed += [b""] * (position - len(self.committed))
         while position < high_watermark:
             batch = node.log.read(position, 1)
             while len(self.committed) <= position:

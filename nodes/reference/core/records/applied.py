@@ -17,9 +17,12 @@ from nodes.reference.core.records.metadata import decode
 class AppliedMetadata:
     """The metadata after all records below applied_offset."""
 
-    def __init__(self) -> None:
-        self.image = Image()
-        self.applied_offset = 0
+    def __init__(self, image: Image | None = None, applied_offset: int = 0) -> None:
+        self.load(image or Image(), applied_offset)
+
+    def load(self, image: Image, applied_offset: int) -> None:
+        """Take over the image of a snapshot."""
+        self.image, self.applied_offset = image, applied_offset
 
     def advance(self, log: Log, offset: int) -> None:
         """Apply the log's records up to offset, which must be committed."""

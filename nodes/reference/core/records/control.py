@@ -40,10 +40,11 @@ def leader_change(voters: tuple[int, ...], state: Leader) -> Record:
         voters=tuple(Voter(voter_id=i32(voter)) for voter in voters),
         granting_voters=tuple(Voter(voter_id=i32(voter)) for voter in sorted(state.granted)),
     )
-    return Record(_LEADER_CHANGE, _encoded(message))
+    return Record(_LEADER_CHANGE, encoded(message))
 
 
-def _encoded(message: Any) -> bytes:
+def encoded(message: Any) -> bytes:
+    """The value of a control record."""
     buffer = io.BytesIO()
     entity_writer(type(message))(buffer, message)
     return buffer.getvalue()
@@ -51,12 +52,12 @@ def _encoded(message: Any) -> bytes:
 
 def kraft_version_record() -> Record:
     """The record that says that voters are known by their directories (kraft.version 1)."""
-    return Record(_KRAFT_VERSION, _encoded(KRaftVersionRecord(version=i16(0), k_raft_version=i16(1))))
+    return Record(_KRAFT_VERSION, encoded(KRaftVersionRecord(version=i16(0), k_raft_version=i16(1))))
 
 
 def voters_record(nodes: tuple[VoterNode, ...]) -> Record:
     """The record with the voters, their directories and addresses (KIP-853)."""
-    return Record(_VOTERS, _encoded(VotersRecord(version=i16(0), voters=tuple(map(_voter, nodes)))))
+    return Record(_VOTERS, encoded(VotersRecord(version=i16(0), voters=tuple(map(_voter, nodes)))))
 
 
 def _voter(node: VoterNode) -> voters_v0.Voter:

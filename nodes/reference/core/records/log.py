@@ -3,8 +3,9 @@
 Contains offsets, epochs and bytes. Does not contain files (the shell carries out AppendLog and TruncateLog), roles, or
 the meaning of records.
 
-The log of a metadata quorum is small, so all batches are kept in memory. Truncation follows KIP-279 as KIP-595 uses it:
-the offset comes from the epochs, not from the high watermark, and no more is truncated than the divergence requires.
+The log of a metadata quorum is small, so all batches behind the last snapshot are kept in memory. Truncation follows
+KIP-279 as KIP-595 uses it: the offset comes from the epochs, not from the high watermark, and no more is truncated than
+the divergence requires.
 """
 
 from __future__ import annotations
@@ -12,22 +13,39 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterator
 
-from nodes.reference.core.messages import EpochEnd
+from nodes.reference.core.messages import EpochEnd, SnapshotId
 from nodes.wire.batches import BatchHead, Record, heads, records
+
+BEGINNING = SnapshotId(0, 0)
+"""What no record precedes."""
 
 
 class Log:
-    """Contiguous batches from offset 0 on; offsets have no gaps and epochs never decrease."""
+    """Contiguous batches from start on; offsets have no gaps and epochs never decrease.
 
-    def __init__(self, data: bytes = b"") -> None:
+    A snapshot covers what is before start.
+    """
+
+    def __init__(self, data: bytes = b"", start: SnapshotId = BEGINNING) -> None:
         self._bases: list[int] = []  # the base offset of each batch, increasing
         self._batches: list[bytes] = []  # the batches, parallel to _bases
         self._sizes_before: list[int] = []  # bytes on disk before each batch, parallel to _bases
         self._epochs: list[tuple[int, int]] = []  # (epoch, first offset), both increasing
-        self.end_offset = 0
+        self._bytes = self.end_offset = 0
+        self.start = BEGINNING
         self.high_watermark = -1  # the highest known; all records below it are committed. -1: not known yet
-        self._bytes = 0
+        if start != BEGINNING:
+            self.begin_behind(start)
         self.append(data)
+
+    def begin_behind(self, snapshot: SnapshotId) -> int:
+        """Become the empty log behind a snapshot, which is committed; returns how many bytes were removed."""
+        removed, self._bytes = self._bytes, 0
+        self._bases, self._batches, self._sizes_before = [], [], []
+        self._epochs = [(snapshot.epoch, snapshot.end_offset)]
+        self.start, self.end_offset = snapshot, snapshot.end_offset
+        self.high_watermark = max(self.high_watermark, snapshot.end_offset)
+        return removed
 
     @property
     def last_epoch(self) -> int:
@@ -73,6 +91,30 @@ class Log:
                 if not head.is_control and not head.is_compressed:
                     yield from records(batch, head)
 
+    def size_of(self, start: int, end: int) -> int:
+        """The bytes of the batches between two of their boundaries, both in the log."""
+        return self._position(end) - self._position(start)
+
+    def epoch_before(self, offset: int) -> int:
+        """The epoch of the record before offset, which is above the start."""
+        return self._epochs[bisect.bisect_left(self._epochs, offset, key=lambda entry: entry[1]) - 1][0]
+
+    def remove_before(self, snapshot: SnapshotId) -> int:
+        """Remove the batches that a snapshot of this log covers; returns their size in bytes."""
+        size, removed = self._position(snapshot.end_offset), bisect.bisect_left(self._bases, snapshot.end_offset)
+        del self._bases[:removed], self._batches[:removed]
+        self._sizes_before = [before - size for before in self._sizes_before[removed:]]
+        self._bytes -= size
+        later = [entry for entry in self._epochs if entry[0] > snapshot.epoch]
+        self.start, self._epochs = snapshot, [(snapshot.epoch, snapshot.end_offset), *later]
+        return size
+
+    def needs_snapshot(self, offset: int, epoch: int) -> bool:
+        """Whether a log that ends at offset with a record of epoch cannot be continued from this log (KIP-630)."""
+        start = self.start
+        is_other = offset == start.end_offset and epoch != start.epoch
+        return start != BEGINNING and (offset < start.end_offset or is_other or epoch < start.epoch)
+
     def epoch_end(self, epoch: int) -> EpochEnd:
         """The largest epoch that is at most `epoch`, and where it ends in this log (KIP-279)."""
         at = bisect.bisect_right(self._epochs, (epoch, self.end_offset))
@@ -99,10 +141,16 @@ class Log:
         if keep and self._end_of(keep - 1) > offset:
             keep -= 1
         self._bytes = self._sizes_before[keep] if keep < len(self._bases) else self._bytes
-        self.end_offset = self._end_of(keep - 1) if keep else 0
+        self.end_offset = self._end_of(keep - 1) if keep else self.start.end_offset
         del self._bases[keep:], self._batches[keep:], self._sizes_before[keep:]
-        self._epochs = [entry for entry in self._epochs if entry[1] < self.end_offset]
+        covered = [] if self.start == BEGINNING else self._epochs[:1]
+        self._epochs = covered + [entry for entry in self._epochs[len(covered) :] if entry[1] < self.end_offset]
         return self._bytes
+
+    def _position(self, offset: int) -> int:
+        """Where the batch with this base offset begins; the end of the log if there is none."""
+        at = bisect.bisect_left(self._bases, offset)
+        return self._sizes_before[at] if at < len(self._bases) else self._bytes
 
     def _end_of(self, index: int) -> int:
         return self._bases[index + 1] if index + 1 < len(self._bases) else self.end_offset

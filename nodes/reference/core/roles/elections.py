@@ -24,6 +24,7 @@ from nodes.reference.core.messages import (
     EndQuorumEpochRequest,
     EpochResponse,
     FetchResponse,
+    FetchSnapshotResponse,
     VoteRequest,
     VoteResponse,
 )
@@ -37,6 +38,8 @@ _WITHOUT_EPOCH = frozenset(
 )
 """Errors whose response carries no epoch."""
 
+_OfEpoch = VoteResponse | EpochResponse | FetchResponse | FetchSnapshotResponse
+
 
 class Elections:
     """The election part of a node."""
@@ -44,6 +47,21 @@ class Elections:
     def __init__(self, context: Context, quorum: Quorum) -> None:
         self._context, self._settings, self._quorum = context, context.settings, quorum
         self._voters = context.voters
+
+    def request(self, state: VoteSeeker, peer: int) -> VoteRequest:
+        """The request for a voter's vote or pre-vote."""
+        log, settings = self._context.log, self._settings
+        return VoteRequest(
+            settings.cluster_id,
+            peer,
+            settings.node_id,
+            state.epoch,
+            log.last_epoch,
+            log.end_offset,
+            isinstance(state, Prospective),
+            settings.key.directory_id,
+            self._voters.key_of(peer).directory_id,
+        )
 
     def handle_vote(self, request: VoteRequest) -> VoteResponse:
         """Grant or reject a vote. A granted standard vote is persisted before the response."""
@@ -150,7 +168,7 @@ class Elections:
                 self._quorum.update(dataclasses.replace(state, rejected=state.rejected | {voter}))
             self.count_votes()
 
-    def learn_from_response(self, response: VoteResponse | EpochResponse | FetchResponse) -> bool:
+    def learn_from_response(self, response: _OfEpoch) -> bool:
         """Learn the epoch and the leader that a response names; returns whether the rest of it is obsolete."""
         if response.error in _WITHOUT_EPOCH:
             return True
@@ -158,7 +176,7 @@ class Elections:
             self.learn(response.leader_id, response.epoch)
         return response.epoch < self._quorum.epoch or response.error is ErrorCode.unknown_leader_epoch
 
-    def _is_grant_of_known_leader(self, response: VoteResponse | EpochResponse | FetchResponse) -> bool:
+    def _is_grant_of_known_leader(self, response: _OfEpoch) -> bool:
         """Whether a granted vote names the leader that this node knows already. Such a vote is counted.
 
         A follower that has not fetched grants pre-votes, and its response names the leader. If a Prospective followed
@@ -167,9 +185,9 @@ class Elections:
         is_grant = isinstance(response, VoteResponse) and response.granted
         return is_grant and response.epoch == self._quorum.epoch and self._quorum.state.leader_id is not None
 
-    def _may_follow_on(self, response: VoteResponse | EpochResponse | FetchResponse) -> bool:
+    def _may_follow_on(self, response: _OfEpoch) -> bool:
         """KIP-996's rejected first solution: in the same epoch, no other node's response returns it to the leader."""
-        is_fetched = isinstance(response, FetchResponse) and response.error is ErrorCode.none
+        is_fetched = isinstance(response, FetchResponse | FetchSnapshotResponse) and response.error is ErrorCode.none
         is_later = response.epoch > self._quorum.epoch
         return is_later or is_fetched or self._settings.prospective_follows != "begin-quorum"
 

@@ -15,28 +15,33 @@ from nodes.reference.core.messages import (
     EpochEnd,
     FetchRequest,
     FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     NominateRequest,
     UpdateVoterRequest,
 )
 from nodes.reference.core.roles.nominating import Nominating
+from nodes.reference.core.roles.snapshotting import Snapshotting
 from nodes.reference.core.roles.state_machine import Quorum
 from nodes.reference.core.roles.states import Follower
 from nodes.reference.core.roles.updating import Updating
 from nodes.wire.batches import intact_heads
 
-_FETCH_BYTES_MAX = 8 * 1024 * 1024
-
 
 class Following:
     """The replication part of a node."""
 
-    def __init__(self, context: Context, quorum: Quorum) -> None:
+    def __init__(self, context: Context, quorum: Quorum, snapshotting: Snapshotting) -> None:
         self._context, self._settings, self._quorum = context, context.settings, quorum
+        self._snapshotting = snapshotting
         self._nominating, self._updating = Nominating(context), Updating(context)
 
-    def request_to_leader(self) -> FetchRequest | NominateRequest | UpdateVoterRequest:
-        """The next request to the leader: a fetch, or a nomination or an update of its address if one is due."""
+    def request_to_leader(self) -> FetchRequest | FetchSnapshotRequest | NominateRequest | UpdateVoterRequest:
+        """The next request to the leader: a fetch, of a snapshot if one is needed, or a nomination or an update of its
+        address if one is due."""
         epoch = self._quorum.epoch
+        if (of_snapshot := self._snapshotting.request(epoch)) is not None:
+            return of_snapshot
         return self._nominating.request(epoch) or self._updating.request(epoch) or self.request()
 
     def request(self) -> FetchRequest:
@@ -50,7 +55,7 @@ class Following:
             log.end_offset,
             last_fetched_epoch,
             settings.fetch_wait_max_ms,
-            _FETCH_BYTES_MAX,
+            settings.fetch_max_bytes,
             log.high_watermark,
             settings.key.directory_id,
         )
@@ -62,7 +67,9 @@ class Following:
             self._context.voters.demote()
         if response.error is not ErrorCode.none or not isinstance(state, Follower):
             return False
-        if response.diverging is not None and not self._settings.has("no-truncation"):
+        if response.snapshot_id is not None:
+            self._snapshotting.begin(response.snapshot_id, response.epoch)
+        elif response.diverging is not None and not self._settings.has("no-truncation"):
             # What is left may still differ from the leader's log, so its high watermark says nothing about it.
             self._truncate(response.diverging, state.leader_id)
             if self._settings.has("high-watermark-beyond-log"):
@@ -71,11 +78,23 @@ class Following:
             self._advance(response)
         else:
             return False
+        self._heard(state)
+        return True
+
+    def apply_snapshot(self, response: FetchSnapshotResponse) -> bool:
+        """Take a piece of a snapshot; returns false if it is an error or not valid from a leader."""
+        state = self._quorum.state
+        if not isinstance(state, Follower) or not self._snapshotting.received(response):
+            return False
+        self._heard(state)
+        return True
+
+    def _heard(self, state: Follower) -> None:
+        """The leader has answered: wait for it once more as long, and promise not to vote against it."""
         now_ms, settings = self._context.now_ms, self._settings
         self._quorum.promised_until_ms = now_ms + settings.vote_promise_ms
         deadline_ms = now_ms + settings.fetch_timeout_ms
         self._quorum.update(Follower(state.epoch, state.leader_id, state.voted_id, deadline_ms, has_fetched=True))
-        return True
 
     def _advance(self, response: FetchResponse) -> None:
         """Take the high watermark of a leader whose log begins with this one."""

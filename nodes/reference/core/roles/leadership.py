@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kio.schema.errors import ErrorCode
 
@@ -38,6 +38,8 @@ from nodes.reference.core.messages import (
     EpochEnd,
     FetchRequest,
     FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     ReadRequest,
     ReadResponse,
     ReassignRequest,
@@ -50,6 +52,7 @@ from nodes.reference.core.records.metadata import NO_OP, encode_config
 from nodes.reference.core.roles.controlling import Controlling
 from nodes.reference.core.roles.progress import NEVER_BEFORE_MS, Progress, reached_by_majority
 from nodes.reference.core.roles.reassigning import Reassigning
+from nodes.reference.core.roles.snapshotting import piece_of
 from nodes.reference.core.roles.states import Leader
 from nodes.reference.core.roles.voter_changing import VoterChanging
 from nodes.reference.core.settings import NEVER_MS
@@ -120,13 +123,13 @@ class Leadership:
         if self._reassigning.is_news_of_removal(request):
             self._reply(arrived.request_id, FetchResponse(NOT_FOLLOWER, self._settings.node_id, self._state.epoch))
             return
+        snapshot, response = self._context.snapshot, self._fetch_response(b"")
+        if snapshot is not None and log.needs_snapshot(request.fetch_offset, request.last_fetched_epoch):
+            self._reply(arrived.request_id, replace(response, snapshot_id=snapshot.id))
+            return
         diverging = self._divergence(request)
         if diverging is not None:
-            response = self._fetch_response(b"")
-            self._reply(
-                arrived.request_id,
-                FetchResponse(response.error, response.leader_id, response.epoch, self.high_watermark, diverging),
-            )
+            self._reply(arrived.request_id, replace(response, high_watermark=self.high_watermark, diverging=diverging))
             return
         replica = self._replica(request)
         progress = self._progress(replica)
@@ -137,6 +140,12 @@ class Leadership:
         parked = _ParkedFetch(arrived, request, progress, self._context.now_ms + request.max_wait_ms)
         if not self._answer_fetch(parked):
             self._parked.append(parked)
+
+    def fetch_snapshot(self, request_id: RequestId, request: FetchSnapshotRequest) -> None:
+        """Respond with a piece of the latest snapshot; who fetches it counts as a live follower."""
+        self._count_for_check_quorum(self._settings.replica(request.replica_id, request.directory_id))
+        me, epoch = self._settings.node_id, self._state.epoch
+        self._reply(request_id, piece_of(self._context.snapshot, request, me, epoch))
 
     def _divergence(self, request: FetchRequest) -> EpochEnd | None:
         log = self._context.log
@@ -458,5 +467,7 @@ class Leadership:
         fetched_ms, caught_up_ms = (-1 if at == NEVER_BEFORE_MS else at + context.wall_offset_ms for at in times_ms)
         return ReplicaProgress(node, progress.end_offset, fetched_ms, caught_up_ms, directory)
 
-    def _reply(self, request_id: RequestId, response: FetchResponse | AlterResponse | ReadResponse) -> None:
+    def _reply(
+        self, request_id: RequestId, response: FetchResponse | FetchSnapshotResponse | AlterResponse | ReadResponse
+    ) -> None:
         self._context.emit(Reply(request_id, response))
