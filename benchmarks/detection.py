@@ -39,12 +39,33 @@ NOT_IN_THE_FAULT_MODEL = {
     "torn-tail-kept": "needs a log cut inside a batch, which loses synced records: not drawn",
 }
 """Why a mutant is not expected to be found."""
+VOTER_CHANGES = {
+    "kip-642": (
+        "voters-change-when-committed",
+        "voters-kept-after-truncation",
+        "reassignment-acknowledged-early",
+        "gossip-of-any-age",
+        "election-before-discovery",
+        "addresses-from-responses-alone",
+        "configured-voters-not-written",
+        "voters-of-snapshot-ignored",
+    ),
+    "kip-853": (
+        "voters-below-former-end-ignored",
+        "removed-voter-ends-leader",
+        "own-vote-restored-before-leader",
+        "unattached-ends-at-leaders-response",
+        "voters-changed-before-own-record",
+    ),
+}
+"""The mutants of the ways in which voters change, by reference.voter_changes: without it their branch is not reached."""
 
 HEAD = """# Which planted bugs random exploration finds
 
 The reference system has {mutants} named mutants, in [its core](../nodes/reference/core/mutants.py):
 bugs of consensus protocols, each in one branch that is off by default. `make detection` explores each of them with
-`splitbrain explore` for {seconds} s at most, without a hint about the bug. It found {found} of the {tried} that it has
+`splitbrain explore` for {seconds} s at most, without a hint about the bug; mutants of the ways in which voters change on
+a quorum that changes them so (`reference.voter_changes`). It found {found} of the {tried} that it has
 explored. *Before* are the schedules of `splitbrain run --workload register --faults partition,kill`, for {before} s.
 
 Seconds include the start of Java and the checks. Several runs take place at a time, so seconds per run are fewer than a
@@ -122,7 +143,7 @@ def searched_before(mutant: str, seed: int) -> Outcome:
 
 def simulated(mutant: str, seed: int) -> Outcome:
     """The outcome of simulated runs: the reason of the first that does not pass the screen."""
-    request = SimulationRequest(seed=seed, switch={"reference.mutant": mutant})
+    request = SimulationRequest(seed=seed, switch=switches(mutant))
     available = available_actions(request)
     screen(plan_of(request_of_run(request, 0, available), {}))  # the first run also loads modules
     began, runs, findings = time.process_time(), 0, []
@@ -142,7 +163,14 @@ SEARCHES = {"explore": explored, "run": searched_before, "simulate": simulated}
 def command(verb: str, mutant: str, store: str, *flags: str) -> list[str]:
     """A command of splitbrain on the reference system with a mutant."""
     splitbrain = [str(Path(sys.executable).with_name("splitbrain")), verb, "--json", "--quiet", "--store", store]
-    return [*splitbrain, "--switch", f"reference.mutant={mutant}", *flags]
+    given = (part for name, value in switches(mutant).items() for part in ("--switch", f"{name}={value}"))
+    return [*splitbrain, *given, *flags]
+
+
+def switches(mutant: str) -> dict[str, str]:
+    """The switches of a mutant's system."""
+    changes = {"reference.voter_changes": way for way, mutants in VOTER_CHANGES.items() if mutant in mutants}
+    return {"reference.mutant": mutant, **changes}
 
 
 def watched(argv: Sequence[str]) -> Outcome:
