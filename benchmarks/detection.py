@@ -58,15 +58,14 @@ VOTER_CHANGES = {
         "voters-changed-before-own-record",
     ),
 }
-"""The mutants of the ways in which voters change, by reference.voter_changes: without it their branch is not reached."""
+"""The mutants of voter changes, by reference.voter_changes: without it their branch is not reached."""
 
 HEAD = """# Which planted bugs random exploration finds
 
 The reference system has {mutants} named mutants, in [its core](../nodes/reference/core/mutants.py):
 bugs of consensus protocols, each in one branch that is off by default. `make detection` explores each of them with
-`splitbrain explore` for {seconds} s at most, without a hint about the bug; mutants of the ways in which voters change on
-a quorum that changes them so (`reference.voter_changes`). It found {found} of the {tried} that it has
-explored. *Before* are the schedules of `splitbrain run --workload register --faults partition,kill`, for {before} s.
+`splitbrain explore` for {seconds} s at most, without a hint about the bug; mutants of the ways in which voters change
+on a quorum that changes them so (`reference.voter_changes`). It found {found} of the {tried} that it has explored. *Before* are the schedules of `splitbrain run --workload register --faults partition,kill`, for {before} s.
 
 Seconds include the start of Java and the checks. Several runs take place at a time, so seconds per run are fewer than a
 run lasts. *Simulated* are the runs that `splitbrain simulate` draws, until one does not pass its screen, for
@@ -169,8 +168,8 @@ def command(verb: str, mutant: str, store: str, *flags: str) -> list[str]:
 
 def switches(mutant: str) -> dict[str, str]:
     """The switches of a mutant's system."""
-    changes = {"reference.voter_changes": way for way, mutants in VOTER_CHANGES.items() if mutant in mutants}
-    return {"reference.mutant": mutant, **changes}
+    way = next((way for way, mutants in VOTER_CHANGES.items() if mutant in mutants), None)
+    return {"reference.mutant": mutant, **({} if way is None else {"reference.voter_changes": way})}
 
 
 def watched(argv: Sequence[str]) -> Outcome:
