@@ -65,7 +65,8 @@ HEAD = """# Which planted bugs random exploration finds
 The reference system has {mutants} named mutants, in [its core](../nodes/reference/core/mutants.py):
 bugs of consensus protocols, each in one branch that is off by default. `make detection` explores each of them with
 `splitbrain explore` for {seconds} s at most, without a hint about the bug; mutants of the ways in which voters change
-on a quorum that changes them so (`reference.voter_changes`). It found {found} of the {tried} that it has explored. *Before* are the schedules of `splitbrain run --workload register --faults partition,kill`, for {before} s.
+on a quorum that changes them so (`reference.voter_changes`). It found {found} of the {tried} that it has explored.
+*Before* are the schedules of `splitbrain run --workload register --faults partition,kill`, for {before} s.
 
 Seconds include the start of Java and the checks. Several runs take place at a time, so seconds per run are fewer than a
 run lasts. *Simulated* are the runs that `splitbrain simulate` draws, until one does not pass its screen, for
