@@ -29,10 +29,14 @@ REGISTER = "register"
 
 @dataclass(slots=True)
 class _Write:
-    """When a value was first and last possibly written; end is None if the write was never acknowledged."""
+    """When a value was first and last possibly written; end is None if the write was never acknowledged.
+
+    is_rejected: the client was told that it has had no effect.
+    """
 
     begin: int
     end: int | None = None
+    is_rejected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,8 @@ def stale_reads(history: Iterable[Op]) -> Iterator[str]:
 
     Such a read returns a value that was certainly overwritten before it began: another write began after the value's
     write, or its first read, had ended, and was itself acknowledged or read before this read began. Or it returns a
-    value whose write had not begun when it ended (Herlihy and Wing, 1990; for unique values, Gibbons and Korach, 1997).
+    value whose write had not begun when it ended, or was rejected (Herlihy and Wing, 1990; for unique values, Gibbons
+    and Korach, 1997).
     """
     writes: dict[str, dict[Any, _Write]] = defaultdict(dict)
     reads: dict[str, list[_Read]] = defaultdict(list)
@@ -75,6 +80,8 @@ def stale_reads(history: Iterable[Op]) -> Iterator[str]:
                 writes[op.key][op.value] = _Write(op.index)
             continue
         invocation = open_ops.pop(op.process, None)
+        if op.type == "fail" and op.f == "write":
+            writes[op.key][op.value].is_rejected = True
         if op.type != "ok" or invocation is None:
             continue
         if op.f == "write":
@@ -95,6 +102,8 @@ def _has_stale_read(writes: dict[Any, _Write], reads: Iterable[_Read]) -> bool:
     begun = {value: write.begin for value, write in writes.items()} | {None: -1}
     for read in reads:
         if read.value not in begun or begun[read.value] > read.end:
+            return True
+        if read.value in writes and writes[read.value].is_rejected:
             return True
         done[read.value] = min(done.get(read.value, read.end), read.end)
     for read in reads:

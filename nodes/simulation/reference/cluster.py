@@ -28,10 +28,13 @@ from nodes.reference import apis
 from nodes.reference.core import events
 from nodes.reference.core.messages import (
     Advertised,
+    AlterRequest,
     DiscoverRequest,
     DiscoverResponse,
+    FetchRequest,
+    FetchSnapshotRequest,
+    ReadRequest,
     ReassignRequest,
-    ReassignResponse,
     Request,
     Response,
 )
@@ -50,6 +53,7 @@ from nodes.simulation.reference.disk import SimulatedDisk, directory_id_of
 from nodes.simulation.reference.invariants import Invariants
 from nodes.simulation.reference.member import Member
 from nodes.simulation.reference.peers import Peers
+from nodes.simulation.reference.promises import Promises
 from nodes.simulation.timeline import Timeline
 from nodes.wire import codec
 
@@ -79,6 +83,7 @@ class ReferenceCluster:
             self._members[node] = Member(config, SimulatedDisk(config.settings))
         are_voters_in_log = any(each.config.settings.changes_voters for each in self._members.values())
         self._invariants = Invariants(self._violated, are_voters_in_log)
+        self._promises = Promises(self._violated)
         self._peers = Peers(self._timeline, self._network, self._members, self._arrive, self._ids)
 
     @property
@@ -142,6 +147,7 @@ class ReferenceCluster:
         settings = member.disk.formatted(member.config.settings)
         member.incarnation, member.is_paused, member.tick_ms = member.incarnation + 1, False, None
         self._invariants.started(node)
+        self._promises.started(node)
         stored = member.disk.load(settings)
         member.core = Node(settings, stored, self._random.randrange, self.now_ms, self._spec.wall_origin_ms)
         self._handle(member, events.Tick())
@@ -163,6 +169,7 @@ class ReferenceCluster:
         """Go on with a paused node."""
         member = self._members[node]
         member.is_paused = False
+        self._promises.resumed(node, self.now_ms)
         while member.waiting and not member.is_paused:
             member.waiting.popleft()()
 
@@ -217,10 +224,10 @@ class ReferenceCluster:
                 reply(to_core)
                 return
             converted, values_of = to_core
-            request_id = next(self._ids)
+            request_id, committed_end = next(self._ids), self._invariants.committed_end
 
             def answered(response: Response | None) -> None:
-                self._acknowledged(member, converted, response)
+                self._answers(member, converted, response, committed_end)
                 reply(None if response is None else values_of(response))
 
             member.served[request_id] = answered
@@ -243,6 +250,7 @@ class ReferenceCluster:
             return
         node, now_ms = member.node_id, self._timeline.now_ms
         self._hash.update(b"%d %d %s;" % (now_ms, node, type(event).__name__.encode()))
+        before = core.state
         try:
             effects = core.handle(event, now_ms)
         except AssertionError as defect:  # what the core takes to be impossible
@@ -258,6 +266,12 @@ class ReferenceCluster:
             self._exited(member, "it has work left at once, again and again")
             return
         self._invariants.advanced(node, core)
+        match event:
+            case events.Arrived(request=FetchRequest() | FetchSnapshotRequest() as request):
+                self._promises.fetched(node, request, now_ms)
+            case events.Failed(unsupported_version=True):
+                self._promises.unsupported(node, before, core.state)
+        self._promises.advanced(node, core, member.config.settings, now_ms)
         brokers = _told(event, member.config.settings)
         if brokers:
             self._invariants.told(node, core, brokers)
@@ -284,7 +298,8 @@ class ReferenceCluster:
         match effect:  # the most frequent ones first
             case events.Reply(request_id, response):
                 member.served.pop(request_id, lambda _: None)(response)
-            case events.Send():
+            case events.Send(request=request):
+                self._promises.sends(node, request, member.disk.durable_election)
                 self._peers.send(member, effect)
             case events.Note(text):
                 self._noted(member, core, text)
@@ -333,12 +348,18 @@ class ReferenceCluster:
             )
         )
 
-    def _acknowledged(self, member: Member, request: Request, response: Response | None) -> None:
-        """A node answers a client."""
-        is_done = isinstance(response, ReassignResponse) and response.error is ErrorCode.none
-        if is_done and isinstance(request, ReassignRequest) and member.core is not None:
-            voters = None if request.voters is None else tuple(sorted(request.voters))
-            self._invariants.acknowledged(member.node_id, member.core, voters)
+    def _answers(self, member: Member, request: Request, response: Response | None, committed_end: int) -> None:
+        """A node answers a client's request, which arrived when records below committed_end were committed."""
+        node, core = member.node_id, member.core
+        if core is None or getattr(response, "error", None) is not ErrorCode.none:
+            return
+        match request:
+            case ReassignRequest(voters):
+                self._invariants.acknowledged(node, core, None if voters is None else tuple(sorted(voters)))
+            case AlterRequest(changes):
+                self._promises.acknowledges(node, core, changes)
+            case ReadRequest():
+                self._promises.reads(node, core, member.config.settings, committed_end)
 
     def _violated(self, invariant: str, message: str, node: int) -> None:
         self._timeline.interrupt()

@@ -54,6 +54,11 @@ class SimulatedDisk:
         return Stored(self._election, behind, self._snapshot)
 
     @property
+    def durable_election(self) -> Election:
+        """The election state that survives a power failure."""
+        return self._synced_election
+
+    @property
     def log(self) -> bytes:
         """The content of the log."""
         return bytes(self._log)

@@ -69,6 +69,11 @@ class Invariants:
         self._told: dict[int, dict[int, Advertised]] = {}  # by node: the latest address that it was told of each other
         self._has_lost_disk = False  # then what a majority once knew need not be known any more
 
+    @property
+    def committed_end(self) -> int:
+        """The records below are known to be committed; 0 if an emptied disk may have taken some of them away."""
+        return 0 if self._has_lost_disk else self._committed_end
+
     def started(self, node: int) -> None:
         """A node has started."""
         self._high_watermarks.pop(node, None)
