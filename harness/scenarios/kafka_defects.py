@@ -46,7 +46,7 @@ from harness.model.story import (
     stop_clients,
     wait_until,
 )
-from harness.scenarios.expectations import happens, no_leader, two_leaders
+from harness.scenarios.expectations import grows, happens, no_leader, two_leaders
 from harness.scenarios.kip_642_reference import BY_KIP_853
 from harness.scenarios.kip_996_elections import first_leader, merged
 
@@ -390,4 +390,41 @@ EX_07 = Scenario(
     ),
 )
 
-SCENARIOS = (EX_02, EX_03, EX_04, EX_05, EX_06, EX_07)
+RETURNS, END = "the former voter returns", "the three former voters end"
+STRANDED = tuple(grows(node, 10, since=RETURNS, until=END) for node in (1, 2))
+"""The epochs of n1 and n2 grow with each election of n3; with the leader's they would not."""
+
+EX_08 = Scenario(
+    id="EX-08",
+    title="A former voter without Pre-Vote leaves others at epochs that no leader ever has",
+    question="Do n1 and n2, which are voters no more, follow the leader after n3 has missed their removal?",
+    source=KIP_853 / "Remove voter",
+    nodes=5,
+    voters=3,
+    layout="combined",
+    story=(
+        wait_until(ALL_FOLLOW_LEADER),
+        lead("n1"),
+        wait_until(all_follow(1)),
+        mark("n3 is cut off, and n4 and n5 become the voters"),
+        cut("n3"),
+        *(step for node in ("n4", "n5") for step in (add_voter(node), await_membership())),
+        *(step for node in ("n3", "n2", "n1") for step in (remove_voter(node), await_membership())),
+        wait_until(LEADER_KNOWN),
+        sleep(seconds(3)),
+        mark(RETURNS),
+        heal(),
+        sleep(seconds(20)),
+        mark(END),
+        kill("n1"),
+        kill("n2"),
+        kill("n3"),
+    ),
+    bad=Side(
+        on(kafka="3.9.1", reference={**BY_KIP_853, "reference.pre_vote": "false"}),
+        shows=STRANDED,
+    ),
+    good=Side(on(kafka="4.3.1", reference=BY_KIP_853), never=STRANDED),
+)
+
+SCENARIOS = (EX_02, EX_03, EX_04, EX_05, EX_06, EX_07, EX_08)
