@@ -76,6 +76,13 @@ def test_write_that_was_not_acknowledged_may_take_effect_late_or_never() -> None
     assert list(stale_reads(history(begin, begin.info("timed out"), *later, *read(1, None)))) == ["x"]
 
 
+def test_value_of_a_rejected_write_is_not_read() -> None:
+    begin = Op("invoke", "write", 0, "x", 1)
+    rejected = begin, begin.fail("not the controller")
+    assert list(stale_reads(history(*rejected, *read(1, None)))) == []
+    assert list(stale_reads(history(*rejected, *read(1, 1)))) == ["x"]
+
+
 def test_screen_agrees_with_the_definition_on_random_histories() -> None:
     """It reports only what is not linearizable, and nearly all of that."""
     reported = missed = 0

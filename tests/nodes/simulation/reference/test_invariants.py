@@ -8,11 +8,15 @@ from typing import Any, cast
 import pytest
 
 from harness.model.quorum_states import KIP_996, State
-from nodes.reference.core.events import Assignment, Election
-from nodes.reference.core.messages import Advertised
+from nodes.reference.core.events import Assignment, Election, Snapshot
+from nodes.reference.core.messages import Advertised, Change, SnapshotId
 from nodes.reference.core.node import Node
 from nodes.reference.core.records.control import assignment_record
+from nodes.reference.core.records.entities import ConfigRecord
+from nodes.reference.core.records.image import Image
 from nodes.reference.core.records.log import Log
+from nodes.reference.core.records.metadata import encode_config
+from nodes.reference.core.records.snapshots import snapshot_data
 from nodes.reference.core.roles.states import Leader
 from nodes.simulation.reference.invariants import Invariants
 from nodes.wire.batches import Record, encode_batch
@@ -50,6 +54,49 @@ def log_of(*batches: bytes, high_watermark: int = -1) -> Log:
 def core(log: Log, *voters: int, state: object = None) -> Any:
     held = SimpleNamespace(assignment=Assignment(voters or (1, 2, 3)))
     return SimpleNamespace(log=log, voters=SimpleNamespace(effective=held), state=state)
+
+
+def saved(*written: str, at: int, voters: Assignment | None = None) -> Snapshot:
+    """A snapshot below offset `at`, of these values of one register."""
+    image = Image()
+    for value in written:
+        image.apply(ConfigRecord(resource_type=16, resource_name="x", name="m", value=value))
+    snapshot_id = SnapshotId(at, 1)
+    return Snapshot(snapshot_id, snapshot_data(image, voters, snapshot_id, "c", 0))
+
+
+VOTERS = Assignment((1, 2, 3))
+IN_LOG = (
+    assigned(0, 1, VOTERS),
+    *(encode_batch([encode_config(Change("x", "m", value))], at, 1, 0) for at, value in enumerate(("1", "2"), 1)),
+)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "expected"),
+    [
+        (saved("1", "2", at=3, voters=VOTERS), []),
+        (saved("1", at=2, voters=VOTERS), []),
+        (saved("1", at=3, voters=VOTERS), ["snapshot-of-committed"]),
+        (saved("1", "2", at=3), ["snapshot-of-committed"]),
+        (saved("1", "2", at=3, voters=Assignment((1, 2))), ["snapshot-of-committed"]),
+        (saved("1", "2", at=4, voters=VOTERS), ["snapshot-of-committed"]),
+    ],
+)
+def test_a_snapshot_holds_what_the_committed_records_make(snapshot: Snapshot, expected: list[str]) -> None:
+    watched = Watched()
+    watched.invariants.saves(1, core(log_of(*IN_LOG, high_watermark=3)), snapshot, b"".join(IN_LOG))
+    assert [name for name, _ in watched.broken] == expected
+
+
+def test_the_voters_of_a_snapshot_count_where_the_log_begins_behind_it() -> None:
+    watched, log = Watched(are_voters_in_log=True), log_of(*IN_LOG, high_watermark=3)
+    watched.invariants.saves(1, core(log), saved("1", "2", at=3, voters=VOTERS), b"".join(IN_LOG))
+    log.remove_before(SnapshotId(3, 1))
+    watched.invariants.advanced(1, core(log, 1, 2, 3, state=led_from(0)))
+    assert watched.broken == []
+    watched.invariants.advanced(1, core(log, 1, 2, state=led_from(0)))
+    assert watched.broken == [("voters-of-log", 1)]
 
 
 @pytest.mark.parametrize(("leaders", "expected"), [((1, 1), []), ((1, 2), [("election-safety", 2)])])
