@@ -4,8 +4,7 @@
     values = outgoing(frame, [(request, response), …])
 
 Contains pure functions between kio's entities and nodes.reference.core.groups.messages, and the way from a group to its
-coordinator's address. What is refused before it reaches the core: static members (KIP-345), and offsets of partitions
-that do not exist.
+coordinator's address. Offsets of partitions that do not exist are refused before they reach the core.
 """
 
 from __future__ import annotations
@@ -40,9 +39,10 @@ SERVED: Mapping[int, range] = {
 }
 """The supported versions by API key."""
 
-KEYED_FROM, GROUPED_FROM, KNOWN_IDS_FROM, NAMED_FROM = 4, 8, 4, 3
+KEYED_FROM, GROUPED_FROM, KNOWN_IDS_FROM, SKIPPING_FROM, NAMED_FROM = 4, 8, 4, 9, 3
 """The first version of FindCoordinator with several keys, of OffsetFetch with several groups, of JoinGroup whose new
-members get an id first (KIP-394), of LeaveGroup with several members."""
+members get an id first (KIP-394), of JoinGroup whose leader may skip the assignment (KIP-814), of LeaveGroup with
+several members."""
 
 CLASSIC = "classic"
 _OF_GROUPS = 0
@@ -76,13 +76,6 @@ def _no_coordinator(key: str) -> Values:
     return {"key": key, **missing, "error_code": ErrorCode.coordinator_not_available}
 
 
-def why_refused(request: Any) -> ErrorCode:
-    """The error of a static member's request; none of others."""
-    members = (request, *getattr(request, "members", ()))
-    is_static = any(getattr(each, "group_instance_id", None) is not None for each in members)
-    return ErrorCode.unsupported_version if is_static else ErrorCode.none
-
-
 def incoming(frame: codec.RequestFrame, client_host: str, image: Image, wall_ms: int) -> Sequence[messages.Request]:
     """The core's messages for a request, one for each group."""
     request = frame.request
@@ -95,8 +88,9 @@ def incoming(frame: codec.RequestFrame, client_host: str, image: Image, wall_ms:
         case codec.HEARTBEAT:
             return [messages.Heartbeat(_membership(request))]
         case codec.LEAVE_GROUP:
-            named = (each.member_id for each in request.members) if _has_members(request) else (request.member_id,)
-            return [messages.LeaveGroup(request.group_id, tuple(named))]
+            named = request.members if _has_members(request) else (request,)
+            leavers = tuple(messages.Leaver(each.member_id, _instance(each)) for each in named)
+            return [messages.LeaveGroup(request.group_id, leavers)]
         case codec.OFFSET_COMMIT:
             return [_commit(request, image, wall_ms)]
         case codec.OFFSET_FETCH:
@@ -162,7 +156,14 @@ def _membership(request: Any) -> messages.Membership:
         request.member_id,
         getattr(request, "protocol_type", None),
         getattr(request, "protocol_name", None),
+        _instance(request),
     )
+
+
+def _instance(request: Any) -> str | None:
+    """The name of a static member (KIP-345)."""
+    name: str | None = getattr(request, "group_instance_id", None)
+    return name
 
 
 def _join(request: Any, client_id: str, client_host: str) -> messages.JoinGroup:
@@ -172,9 +173,11 @@ def _join(request: Any, client_id: str, client_host: str) -> messages.JoinGroup:
         _milliseconds(request.session_timeout),
         _milliseconds(getattr(request, "rebalance_timeout", request.session_timeout)),
         tuple((each.name, bytes(each.metadata)) for each in request.protocols),
+        _instance(request),
     )
-    knows_its_id = request.__version__ >= KNOWN_IDS_FROM
-    return messages.JoinGroup(request.group_id, request.member_id, request.protocol_type, facts, knows_its_id)
+    version = request.__version__
+    knows = version >= KNOWN_IDS_FROM, version >= SKIPPING_FROM
+    return messages.JoinGroup(request.group_id, request.member_id, request.protocol_type, facts, *knows)
 
 
 def _joined(joined: messages.JoinResponse, version: int) -> Values:
@@ -186,7 +189,11 @@ def _joined(joined: messages.JoinResponse, version: int) -> Values:
         protocol_name=joined.protocol or ("" if is_protocol_needed else None),
         leader=joined.leader,
         member_id=joined.member_id,
-        members=[{"member_id": each, "metadata": data} for each, data in joined.members.items()],
+        skip_assignment=joined.skips_assignment,
+        members=[
+            {"member_id": each, "group_instance_id": joined.instances.get(each), "metadata": data}
+            for each, data in joined.members.items()
+        ],
     )
 
 
@@ -197,7 +204,10 @@ def _left(left: messages.LeaveResponse, has_members: bool) -> Values:
     """LeaveGroup's response; without members in it, the only member's error is that of all."""
     is_of_member = left.error is ErrorCode.none and not has_members
     error = left.results[0][1] if is_of_member else left.error
-    members = [{"member_id": name, "group_instance_id": None, "error_code": each} for name, each in left.results]
+    members = [
+        {"member_id": each.member_id, "group_instance_id": each.instance, "error_code": error_of_member}
+        for each, error_of_member in left.results
+    ]
     return _unthrottled(error_code=error, members=members)
 
 
@@ -214,7 +224,8 @@ def _commit(request: Any, image: Image, wall_ms: int) -> messages.CommitOffsets:
         if topic.name in image.topics and each.partition_index in image.topics[topic.name].partitions
     }
     generation = request.generation_id_or_member_epoch
-    return messages.CommitOffsets(messages.Membership(request.group_id, generation, request.member_id), offsets)
+    membership = messages.Membership(request.group_id, generation, request.member_id, instance=_instance(request))
+    return messages.CommitOffsets(membership, offsets)
 
 
 def _committed(request: Any, response: messages.Response) -> list[Values]:
@@ -271,7 +282,7 @@ def _described(response: messages.Response) -> Values:
     members = [
         {
             "member_id": each.member_id,
-            "group_instance_id": None,
+            "group_instance_id": each.facts.instance,
             "client_id": each.facts.client_id,
             "client_host": each.facts.client_host,
             "member_metadata": each.subscription,

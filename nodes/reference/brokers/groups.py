@@ -17,12 +17,10 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from kio.schema.errors import ErrorCode
-
 from nodes.reference.brokers import group_apis
 from nodes.reference.core.groups import events, messages
 from nodes.reference.core.groups.context import NEVER_MS
-from nodes.reference.core.groups.coordinator import GroupCoordinator, failed
+from nodes.reference.core.groups.coordinator import GroupCoordinator
 from nodes.reference.core.groups.settings import OFFSETS_TOPIC, GroupSettings
 from nodes.reference.core.partitions import events as events_of_partitions
 from nodes.reference.core.partitions import messages as messages_of_partitions
@@ -91,9 +89,6 @@ class Groups:
                 self._create_offsets_topic()
             return group_apis.coordinators(frame.request, image, listener)
         requests = group_apis.incoming(frame, client_host, image, time.time_ns() // 1_000_000)
-        refused = group_apis.why_refused(frame.request)
-        if refused is not ErrorCode.none:
-            return group_apis.outgoing(frame, [(each, failed(each, refused)) for each in requests])
         responses = await asyncio.gather(*(self._respond(each) for each in requests))
         return group_apis.outgoing(frame, list(zip(requests, responses, strict=True)))
 

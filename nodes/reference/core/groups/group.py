@@ -5,9 +5,12 @@
       └─── no member is left ───┘       └──────────── a member joins, leaves, or is silent for too long ────────────┘
 
 A member waits in a join until all others have joined, or until the rebalance timeout; a member that has not joined by
-then is removed. The leader is told of all members, and syncs with an assignment for each; they are stored before any
-member gets its own. Sources: Kafka's classic protocol (KIP-62), KIP-134 (the initial delay), KIP-394 (new members join
-with the id that they were given).
+then is removed, unless it is static. The leader is told of all members, and syncs with an assignment for each; they are
+stored before any member gets its own. Sources: Kafka's classic protocol (KIP-62), KIP-134 (the initial delay), KIP-394
+(new members join with the id that they were given), KIP-345 (static members).
+
+A static member has a name of its own and keeps its place when it restarts: the group gives it another id, and whoever
+uses the former one is fenced. It is removed when its session ends.
 
 Contains one group's memberships. Offsets, and what a coordinator does with requests for others, are in coordinator.py.
 """
@@ -15,7 +18,7 @@ Contains one group's memberships. Offsets, and what a coordinator does with requ
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kio.schema.errors import ErrorCode
 
@@ -30,6 +33,7 @@ from nodes.reference.core.groups.messages import (
     JoinGroup,
     JoinResponse,
     LeaveGroup,
+    Leaver,
     LeaveResponse,
     MemberFacts,
     Membership,
@@ -44,13 +48,17 @@ PREPARING, COMPLETING = GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_RE
 
 @dataclass(slots=True)
 class Member:
-    """A member. deadline_ms is when its session ends; it does not end while a request of the member waits."""
+    """A member. deadline_ms is when its session ends; it does not end while a request of the member waits.
+
+    has_joined: it joined this generation, so that it has to sync.
+    """
 
     facts: MemberFacts
     deadline_ms: int
     joining: RequestId | None = None
     syncing: RequestId | None = None
     assignment: bytes = b""
+    has_joined: bool = False
 
     @property
     def is_waiting(self) -> bool:
@@ -104,6 +112,10 @@ class Group:
         facts, member_id = request.facts, request.member_id
         if not self._accepts(request):
             self._refuse_join(request_id, member_id, ErrorCode.inconsistent_group_protocol)
+        elif facts.instance is not None and not member_id:
+            self._join_static(request_id, request, facts.instance)
+        elif (error := self._why_not(facts.instance, member_id)) is not ErrorCode.none:
+            self._refuse_join(request_id, member_id, error)
         elif not member_id:
             self._join_new(request_id, request)
         elif member_id in self._invited:
@@ -117,7 +129,8 @@ class Group:
     def _accepts(self, request: JoinGroup) -> bool:
         """Whether the group has no members, or they have the protocol's type and a protocol in common with this one."""
         names = {name for name, _ in request.facts.protocols}
-        others = [each.facts for member_id, each in self._members.items() if member_id != request.member_id]
+        former = self._id_of(request.facts.instance) or request.member_id
+        others = [each.facts for member_id, each in self._members.items() if member_id != former]
         if not names or not request.protocol_type:
             return False
         return not others or (request.protocol_type == self.protocol_type and bool(names & _common(others)))
@@ -129,6 +142,72 @@ class Group:
             self._refuse_join(request_id, member_id, ErrorCode.member_id_required)
         else:
             self._add(member_id, request, request_id)
+
+    def _id_of(self, instance: str | None) -> str | None:
+        """The id that a static member has now."""
+        if instance is None:
+            return None
+        return next((member_id for member_id, each in self._members.items() if each.facts.instance == instance), None)
+
+    def _why_not(self, instance: str | None, member_id: str) -> ErrorCode:
+        """Why this is not the id of a static member; none if it is, or the member is not static."""
+        if instance is None:
+            return ErrorCode.none
+        known = self._id_of(instance)
+        if known is None:
+            return ErrorCode.unknown_member_id
+        return ErrorCode.none if known == member_id else ErrorCode.fenced_instance_id
+
+    def _join_static(self, request_id: RequestId, request: JoinGroup, instance: str) -> None:
+        """A static member joins for the first time, or has restarted."""
+        former, member_id = self._id_of(instance), f"{instance}-{self._context.new_id()}"
+        if former is None:
+            self._add(member_id, request, request_id)
+            return
+        replaced = self._members[former]
+        self._fence(former, replaced)
+        member = Member(request.facts, self._session_ends_ms(request.facts), None, None, replaced.assignment)
+        self._members = {
+            member_id if each == former else each: member if each == former else other
+            for each, other in self._members.items()
+        }
+        is_leader = self._leader == former
+        self._leader = member_id if is_leader else self._leader
+        if self.state is STABLE and self._asks_for_the_same(replaced.facts, request.facts):
+            self._keep_place(request_id, request, member_id, former if is_leader else None)
+        else:
+            member.joining = request_id
+            self._rebalance(f"static member {instance} has restarted as {member_id}")
+
+    def _fence(self, member_id: str, member: Member) -> None:
+        if member.joining is not None:
+            self._refuse_join(member.joining, member_id, ErrorCode.fenced_instance_id)
+        if member.syncing is not None:
+            self._context.reply(member.syncing, SyncResponse(ErrorCode.fenced_instance_id))
+
+    def _asks_for_the_same(self, before: MemberFacts, after: MemberFacts) -> bool:
+        """Whether the group's protocol stays what it is, and what this member needs of it too."""
+        protocol = self._protocol or ""
+        is_same = dict(before.protocols).get(protocol) == dict(after.protocols).get(protocol)
+        return is_same and self._chosen_protocol() == protocol
+
+    def _keep_place(self, request_id: RequestId, request: JoinGroup, member_id: str, led_as: str | None) -> None:
+        """Answer a restarted member without a rebalance, once its new id is stored; led_as: its id as the leader.
+
+        A leader would assign the partitions anew. It is told not to, or, if it cannot be, that its former id leads.
+        """
+        response = self._joined(member_id)
+        if led_as is not None and request.may_skip_assignment:
+            response = replace(response, skips_assignment=True)
+        elif led_as is not None:
+            response = replace(response, leader=led_as, members={}, instances={})
+
+        def stored(error: ErrorCode) -> None:
+            is_stored = error is ErrorCode.none
+            self._context.reply(request_id, response if is_stored else JoinResponse(error, member_id))
+
+        assignments = {each: member.assignment for each, member in self._members.items()}
+        self._context.append(self._partition, (group_record(self.name, self._stored(assignments)),), stored)
 
     def _refuse_join(self, request_id: RequestId, member_id: str, error: ErrorCode) -> None:
         self._context.reply(request_id, JoinResponse(error, member_id))
@@ -177,6 +256,8 @@ class Group:
         """Why this is no member of the generation; none if it is one."""
         if self.state is DEAD:
             return ErrorCode.coordinator_not_available
+        if (error := self._why_not(membership.instance, membership.member_id)) is not ErrorCode.none:
+            return error
         if membership.member_id not in self._members:
             return ErrorCode.unknown_member_id
         if membership.generation != self.generation:
@@ -218,11 +299,12 @@ class Group:
 
     def leave(self, request: LeaveGroup) -> LeaveResponse:
         """Remove members."""
-        return LeaveResponse(
-            ErrorCode.none, tuple((member_id, self._leave(member_id)) for member_id in request.members)
-        )
+        return LeaveResponse(ErrorCode.none, tuple((each, self._leave(each)) for each in request.members))
 
-    def _leave(self, member_id: str) -> ErrorCode:
+    def _leave(self, leaver: Leaver) -> ErrorCode:
+        member_id = leaver.member_id or self._id_of(leaver.instance) or ""
+        if (error := self._why_not(leaver.instance, member_id)) is not ErrorCode.none:
+            return error
         if self._invited.pop(member_id, None) is not None:
             self._complete_joins()
         elif member_id not in self._members:
@@ -282,7 +364,8 @@ class Group:
             return
         if self.state is COMPLETING:
             self._deadline_ms = NEVER_MS  # if all have synced, only the records are waited for
-            for member_id in [each for each, member in self._members.items() if member.syncing is None]:
+            late = [each for each, member in self._members.items() if member.has_joined and member.syncing is None]
+            for member_id in late:
                 self._remove(member_id, "has not synced")
         elif self._delay.has_grown and self._delay.left_ms:
             self._wait_for_more()
@@ -337,29 +420,39 @@ class Group:
             self._begin_generation()
 
     def _begin_generation(self) -> None:
-        """Begin a generation of those who have joined; the others are no members any more."""
-        self._members = {member_id: each for member_id, each in self._members.items() if each.joining is not None}
+        """Begin a generation of those who have joined; the others are no members any more, unless they are static."""
+        self._members = {
+            member_id: each
+            for member_id, each in self._members.items()
+            if each.joining is not None or each.facts.instance is not None
+        }
         self._delay = _Delay()
+        joined = [member_id for member_id, each in self._members.items() if each.joining is not None]
+        if self._members and not joined:  # static members alone, until one joins or their sessions end
+            self._deadline_ms = self._context.now_ms + self._rebalance_timeout_ms()
+            return
         self.generation += 1
         if not self._members:
             self.state, self._protocol, self._leader, self._deadline_ms = EMPTY, None, None, NEVER_MS
             self._context.append(self._partition, (group_record(self.name, self._stored({})),), lambda _: None)
             self._context.note(f"Group {self.name} with generation {self.generation} is now empty")
             return
-        if self._leader not in self._members:
-            self._leader = next(iter(self._members))
+        if self._leader not in joined:
+            self._leader = joined[0]
         self._protocol, self.state = self._chosen_protocol(), COMPLETING
-        self._deadline_ms = self._context.now_ms + max(
-            each.facts.rebalance_timeout_ms for each in self._members.values()
-        )
+        self._deadline_ms = self._context.now_ms + self._rebalance_timeout_ms()
         self._context.note(
             f"Stabilized group {self.name} generation {self.generation} with {len(self._members)} members"
         )
         for member_id, member in self._members.items():
-            assert member.joining is not None, "who has not joined is no member"
-            self._context.reply(member.joining, self._joined(member_id))
-            member.joining = None
-            self._end_session_later(member)
+            member.has_joined = member.joining is not None
+            if member.joining is not None:
+                self._context.reply(member.joining, self._joined(member_id))
+                member.joining = None
+                self._end_session_later(member)
+
+    def _rebalance_timeout_ms(self) -> int:
+        return max(each.facts.rebalance_timeout_ms for each in self._members.values())
 
     def _chosen_protocol(self) -> str:
         """The protocol that most members like best of those that all have."""
@@ -372,8 +465,12 @@ class Group:
             each: dict(member.facts.protocols)[self._protocol or ""] for each, member in self._members.items()
         }
         about = self.protocol_type, self._protocol, self._leader or ""
-        members = subscriptions if member_id == self._leader else {}
-        return JoinResponse(ErrorCode.none, member_id, self.generation, *about, members)
+        if member_id != self._leader:
+            return JoinResponse(ErrorCode.none, member_id, self.generation, *about)
+        instances = {
+            each: name for each, member in self._members.items() if (name := member.facts.instance) is not None
+        }
+        return JoinResponse(ErrorCode.none, member_id, self.generation, *about, subscriptions, instances)
 
     def _synced(self, member: Member) -> SyncResponse:
         return SyncResponse(ErrorCode.none, self.protocol_type, self._protocol, member.assignment)

@@ -30,30 +30,38 @@ class GroupState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemberFacts:
-    """What a member says of itself when it joins. protocols are its assignors with what each needs, the best first."""
+    """What a member says of itself when it joins. protocols are its assignors with what each needs, the best first.
+
+    instance: the name of a static member, which it keeps when it restarts (KIP-345).
+    """
 
     client_id: str
     client_host: str
     session_timeout_ms: int
     rebalance_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
+    instance: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JoinGroup:
     """Join a group; member_id is "" for a new member. knows_its_id: it must come again with the id that it is given
-    (KIP-394)."""
+    (KIP-394). may_skip_assignment: as the leader it can be told not to assign anything (KIP-814)."""
 
     group: str
     member_id: str
     protocol_type: str
     facts: MemberFacts
     knows_its_id: bool = True
+    may_skip_assignment: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class JoinResponse:
-    """A generation, its protocol and leader; members, with what each needs of the protocol, only for the leader."""
+    """A generation, its protocol and leader; members, with what each needs of the protocol, only for the leader.
+
+    instances are the names of those members that are static.
+    """
 
     error: ErrorCode
     member_id: str
@@ -62,17 +70,21 @@ class JoinResponse:
     protocol: str | None = None
     leader: str = ""
     members: Mapping[str, bytes] = field(default_factory=dict)
+    instances: Mapping[str, str] = field(default_factory=dict)
+    skips_assignment: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """Of which generation of a group a member says to be. The protocol is None if it does not say."""
+    """Of which generation of a group a member says to be. The protocol is None if it does not say, and so is the
+    instance of a member that is not static."""
 
     group: str
     generation: int
     member_id: str
     protocol_type: str | None = None
     protocol: str | None = None
+    instance: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +120,19 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class Leaver:
+    """A member that leaves; a static one may be named by its instance alone."""
+
+    member_id: str
+    instance: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LeaveGroup:
     """These members leave."""
 
     group: str
-    members: tuple[str, ...]
+    members: tuple[Leaver, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +140,7 @@ class LeaveResponse:
     """One result for each member that was named, or an error that concerns all."""
 
     error: ErrorCode
-    results: tuple[tuple[str, ErrorCode], ...] = ()
+    results: tuple[tuple[Leaver, ErrorCode], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def group_record(group: str, stored: StoredGroup | None) -> Record:
 
 def _member(member_id: str, member: StoredMember, protocol: str | None) -> bytes:
     facts = member.facts
-    names = _string(member_id) + _string(None) + _string(facts.client_id) + _string(facts.client_host)
+    names = _string(member_id) + _string(facts.instance) + _string(facts.client_id) + _string(facts.client_host)
     timeouts = _int(facts.rebalance_timeout_ms) + _int(facts.session_timeout_ms)
     return names + timeouts + _bytes(dict(facts.protocols).get(protocol or "", b"")) + _bytes(member.assignment)
 
@@ -113,10 +113,10 @@ def _parsed_group(value: _Reader) -> StoredGroup:
 
 
 def _parsed_member(value: _Reader, protocol: str) -> tuple[str, StoredMember]:
-    member_id, _, client_id, client_host = value.text(), value.string(), value.text(), value.text()
+    member_id, instance, client_id, client_host = value.text(), value.string(), value.text(), value.text()
     rebalance_timeout_ms, session_timeout_ms = value.int32(), value.int32()
     protocols = ((protocol, value.blob()),)
-    facts = MemberFacts(client_id, client_host, session_timeout_ms, rebalance_timeout_ms, protocols)
+    facts = MemberFacts(client_id, client_host, session_timeout_ms, rebalance_timeout_ms, protocols, instance)
     return member_id, StoredMember(facts, value.blob())
 
 

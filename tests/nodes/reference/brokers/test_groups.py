@@ -25,7 +25,8 @@ LIMIT_S = 30
 class Member:
     """A consumer of the topic t in the group."""
 
-    def __init__(self, brokers: Brokers) -> None:
+    def __init__(self, brokers: Brokers, instance: str | None = None) -> None:
+        self.revocations = 0
         self.consumer = Consumer(
             {
                 "bootstrap.servers": brokers.bootstrap,
@@ -35,10 +36,14 @@ class Member:
                 "session.timeout.ms": 6000,
                 "heartbeat.interval.ms": 300,
                 "log_level": 0,
+                **({} if instance is None else {"group.instance.id": instance}),
             }
         )
-        self.consumer.subscribe(["t"])
+        self.consumer.subscribe(["t"], on_revoke=self._revoked)
         self.got: list[Message] = []
+
+    def _revoked(self, *_: object) -> None:
+        self.revocations += 1
 
     def poll(self) -> None:
         """Take what there is."""
@@ -132,17 +137,23 @@ def test_the_admin_client_sees_sets_and_deletes(brokers: Brokers) -> None:
 
 
 @fast
-def test_static_members_and_transactions_are_refused(brokers: Brokers) -> None:
+def test_a_static_member_restarts_without_a_rebalance(brokers: Brokers) -> None:
+    with_topic(brokers, 4)
+    first, second = Member(brokers, "a"), Member(brokers, "b")
+    until(lambda: first.owned | second.owned == {0, 1, 2, 3} and len(first.owned) == len(second.owned), first, second)
+    owned, before = second.owned, first.revocations
+    second.consumer.close()  # a static member does not leave
+    second = Member(brokers, "b")
+    until(lambda: second.owned == owned, first, second)
+    assert (first.revocations, len(first.owned)) == (before, 2)
+    described = brokers.admin.describe_consumer_groups([GROUP])[GROUP].result()
+    assert sorted(each.group_instance_id for each in described.members) == ["a", "b"]
+    first.consumer.close()
+    second.consumer.close()
+
+
+@fast
+def test_transactions_have_no_coordinator(brokers: Brokers) -> None:
     brokers.all_live()
-    joining = {
-        "group_id": GROUP,
-        "session_timeout": 6000,
-        "rebalance_timeout": 6000,
-        "member_id": "",
-        "group_instance_id": "static",
-        "protocol_type": "consumer",
-        "protocols": [{"name": "range", "metadata": b""}],
-    }
-    assert call(brokers, 1, codec.JOIN_GROUP, 5, joining).error_code is ErrorCode.unsupported_version
     found = call(brokers, 1, codec.FIND_COORDINATOR, 4, {"key_type": 1, "coordinator_keys": ["t"]})
     assert [each.error_code for each in found.coordinators] == [ErrorCode.coordinator_not_available]

@@ -69,7 +69,7 @@ class Groups(RuleBasedStateMachine):
     @precondition(lambda self: self.ids)
     @rule(data=st.data())
     def leave(self, data: st.DataObject) -> None:
-        self.send(messages.LeaveGroup(GROUP, (data.draw(st.sampled_from(self.ids)),)))
+        self.send(messages.LeaveGroup(GROUP, (messages.Leaver(data.draw(st.sampled_from(self.ids))),)))
 
     @precondition(lambda self: self.clients and self.clients.appends)
     @rule(error=st.none() | APPEND_ERRORS)

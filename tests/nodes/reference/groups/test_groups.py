@@ -194,8 +194,11 @@ def test_a_leader_that_joins_again_rebalances_and_a_follower_does_not() -> None:
 def test_leaving_ends_a_membership_at_once() -> None:
     clients = Clients()
     (leader, follower), generation = stable(clients, 2)
-    left = clients.ask(messages.LeaveGroup(GROUP, (follower, "nobody")))
-    assert left.results == ((follower, ErrorCode.none), ("nobody", ErrorCode.unknown_member_id))
+    left = clients.ask(messages.LeaveGroup(GROUP, (messages.Leaver(follower), messages.Leaver("nobody"))))
+    assert [(each.member_id, error) for each, error in left.results] == [
+        (follower, ErrorCode.none),
+        ("nobody", ErrorCode.unknown_member_id),
+    ]
     again = clients.ask(joining(leader))
     assert (again.generation, list(again.members)) == (generation + 1, [leader])
 
@@ -280,7 +283,7 @@ def test_only_an_empty_group_is_deleted_with_its_offsets() -> None:
     [only], generation = stable(clients, 1)
     clients.ask(commit(generation, only, 5))
     assert clients.ask(messages.DeleteGroup(GROUP)).error is ErrorCode.non_empty_group
-    clients.ask(messages.LeaveGroup(GROUP, (only,)))
+    clients.ask(messages.LeaveGroup(GROUP, (messages.Leaver(only),)))
     assert clients.ask(messages.DeleteGroup(GROUP)).error is ErrorCode.none
     assert clients.ask(messages.DeleteGroup(GROUP)).error is ErrorCode.group_id_not_found
     clients.elect()
