@@ -10,7 +10,8 @@ from kio.schema.errors import ErrorCode
 from nodes.reference.core.controller.draft import Draft
 from nodes.reference.core.controller.messages import AclResult, AclsResponse, CreateAcls, DeleteAcls
 from nodes.reference.core.records.acls import CLUSTER_NAME, Acl, AclFilter, ResourceKind
-from nodes.reference.core.records.entities import AclRecord, RemoveAclRecord
+from nodes.reference.core.records.entities import RemoveAclRecord
+from nodes.reference.core.records.image import acl_record
 
 
 class Acls:
@@ -27,18 +28,7 @@ class Acls:
         if not acl.is_valid or (acl.kind == ResourceKind.CLUSTER and acl.name != CLUSTER_NAME):
             return AclResult(ErrorCode.invalid_request, f"Not a valid ACL: {acl}")
         if acl not in self._draft.image.acls.values():
-            self._draft.write(
-                AclRecord(
-                    acl_id=self._draft.random_id(),
-                    resource_type=acl.kind,
-                    resource_name=acl.name,
-                    pattern_type=acl.pattern,
-                    principal=acl.principal,
-                    host=acl.host,
-                    operation=acl.operation,
-                    permission_type=acl.permission,
-                )
-            )
+            self._draft.write(acl_record(self._draft.random_id(), acl))
         return AclResult(ErrorCode.none)
 
     def delete(self, request: DeleteAcls) -> AclsResponse:

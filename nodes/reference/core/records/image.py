@@ -268,6 +268,20 @@ class Image:
             del self.configs[resource]
 
 
+def acl_record(acl_id: uuid.UUID, acl: Acl) -> AclRecord:
+    """The record that adds an entry."""
+    return AclRecord(
+        acl_id=acl_id,
+        resource_type=acl.kind,
+        resource_name=acl.name,
+        pattern_type=acl.pattern,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission,
+    )
+
+
 def _acl(record: AclRecord) -> Acl:
     return Acl(
         record.resource_type,

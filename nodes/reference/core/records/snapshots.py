@@ -31,7 +31,6 @@ from nodes.reference.core.records.control import (
     voters_record,
 )
 from nodes.reference.core.records.entities import (
-    AclRecord,
     ConfigRecord,
     MetadataRecord,
     PartitionRecord,
@@ -39,7 +38,7 @@ from nodes.reference.core.records.entities import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from nodes.reference.core.records.image import Broker, Image, Partition
+from nodes.reference.core.records.image import Broker, Image, Partition, acl_record
 from nodes.reference.core.records.metadata import decode, encode
 from nodes.wire.batches import Record, encode_batch, heads, intact_heads, records
 
@@ -99,16 +98,7 @@ def records_of(image: Image) -> Iterator[MetadataRecord]:
     if image.next_producer_id:
         yield ProducerIdsRecord(broker_id=_NO_BROKER, broker_epoch=_NO_BROKER, next_producer_id=image.next_producer_id)
     for acl_id, acl in image.acls.items():
-        yield AclRecord(
-            acl_id=acl_id,
-            resource_type=acl.kind,
-            resource_name=acl.name,
-            pattern_type=acl.pattern,
-            principal=acl.principal,
-            host=acl.host,
-            operation=acl.operation,
-            permission_type=acl.permission,
-        )
+        yield acl_record(acl_id, acl)
 
 
 def _registration(broker: Broker) -> RegisterBrokerRecord:
