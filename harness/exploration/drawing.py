@@ -103,6 +103,7 @@ class Ranges:
     bursts: Sequence[float | None] = BURST_SECONDS
 
 
+READ_MODE, LEASE = "reference.read_mode", "lease"
 SNAPSHOT_BYTES: Final = "metadata.log.max.record.bytes.between.snapshots"
 RANGES: Final[Mapping[str, Ranges]] = {
     "reference": Ranges(
@@ -115,7 +116,7 @@ RANGES: Final[Mapping[str, Ranges]] = {
             "controller.quorum.append.linger.ms": ("0", "25"),
             "controller.quorum.request.timeout.ms": ("2000", "500"),
             "metadata.max.idle.interval.ms": ("500", "0"),
-            "reference.read_mode": ("read-index", "read-index", "lease"),
+            READ_MODE: ("read-index", "read-index", LEASE),
             SNAPSHOT_BYTES: ("20971520", "20000"),
             "metadata.max.retention.bytes": ("104857600", "1"),
         },
@@ -206,7 +207,7 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str], re
         pinned=pinned,
         bursts=choice.choice(ranges.bursts),
         rate=float(choice.choice(ranges.rates)),
-        node_switches=_node_switches(choice, nodes, ranges.earlier),
+        node_switches=_node_switches(choice, nodes, ranges.earlier, {**switches, **request.switches}),
         seed=seed,
         story=[StoryStep.of(step) for step in story],
         record_rpcs=choice.choice((False, True)),
@@ -239,11 +240,16 @@ def described(plan: Plan) -> str:
     return f"seed {plan.seed}, {nodes}, {load}, {settings}: {', '.join(moves)}{first_time}"
 
 
-def _node_switches(choice: random.Random, nodes: int, earlier: Mapping[str, str]) -> dict[int, dict[str, str]]:
-    """The switches of single nodes: in a rolling upgrade, some are of an earlier release."""
+def _node_switches(
+    choice: random.Random, nodes: int, earlier: Mapping[str, str], switches: Mapping[str, str]
+) -> dict[int, dict[str, str]]:
+    """The switches of single nodes: in a rolling upgrade, some are of an earlier release.
+
+    Not where the leader answers reads by its lease, which is sound only if every node has Pre-Vote.
+    """
     is_upgrade = bool(earlier) and choice.random() < UPGRADE_SHARE
     older = choice.sample(range(1, nodes + 1), choice.randint(1, nodes - 1)) if is_upgrade else []
-    return {node: dict(earlier) for node in sorted(older)}
+    return {} if switches.get(READ_MODE) == LEASE else {node: dict(earlier) for node in sorted(older)}
 
 
 def _first(seed: int, possible: Collection[str]) -> str:

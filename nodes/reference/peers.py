@@ -40,6 +40,7 @@ class Peers:
         previous = self._pending.pop(effect.peer, None)
         if previous is not None:
             previous.cancel()
+        if previous is not None or effect.is_after_abandoned:
             connection = self._connections.to(effect.peer)
             if connection is not None:
                 connection.abort()

@@ -168,11 +168,16 @@ class SaveSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send a request to a peer. A pending request to that peer is abandoned, together with its connection."""
+    """Send a request to a peer. A pending request to that peer is abandoned, together with its connection.
+
+    is_after_abandoned: the node has ignored, or will ignore, the response to an earlier request, so the connection must
+    be another one too: a leader takes a fetch on the same connection as a sign that its last response was received.
+    """
 
     peer: int
     request_id: RequestId
     request: Request
+    is_after_abandoned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ class Peers:
     def send(self, member: Member, effect: events.Send) -> None:
         """A request to a peer. One that is pending is abandoned with its connection."""
         peer, request = effect.peer, effect.request
-        if peer in member.pending or peer not in member.connections:
+        if peer in member.pending or effect.is_after_abandoned or peer not in member.connections:
             member.connections[peer] = next(self._ids)
         pending = member.pending[peer] = Pending(effect.request_id)
         server = self._members[peer]

@@ -269,7 +269,9 @@ class Simulation:
             case events.SaveSnapshot(snapshot, log_bytes):
                 member.snapshot = snapshot
                 del member.log[: log_bytes or 0]
-            case events.Send(peer, request_id, request):
+            case events.Send(peer, request_id, request, is_after_abandoned):
+                if is_after_abandoned:
+                    self._connections.pop((node_id, peer), None)
                 self._send(node_id, peer, request_id, request)
             case events.Discover(contact, request):
                 self._discover(node_id, contact, request)

@@ -20,6 +20,7 @@ class Requests:
         self._context, self._settings = context, context.settings
         self._pending: dict[int, tuple[RequestId, int]] = {}  # by peer: the request and its deadline
         self._ready_ms: dict[int, int] = {}  # by peer: the end of the back-off
+        self._abandoned: set[int] = set()  # peers with a request whose response is ignored
         self._last_id = 0
 
     def is_ready(self, peer: int) -> bool:
@@ -37,7 +38,8 @@ class Requests:
         """Send a request. The caller passes its response or failure to `ended`."""
         self._last_id += 1
         self._pending[peer] = (self._last_id, self._context.now_ms + self._settings.request_timeout_ms)
-        self._context.emit(Send(peer, self._last_id, request))
+        self._context.emit(Send(peer, self._last_id, request, peer in self._abandoned))
+        self._abandoned.discard(peer)
 
     def ended(self, peer: int, request_id: RequestId, retry_later: bool) -> bool:
         """Record a response or failure; returns whether it belongs to the pending request."""
@@ -54,6 +56,7 @@ class Requests:
 
     def clear(self) -> None:
         """Abandon all requests, after a transition."""
+        self._abandoned.update(self._pending)
         self._pending.clear()
         self._ready_ms.clear()
 
@@ -62,6 +65,7 @@ class Requests:
         now_ms = self._context.now_ms
         for peer in [peer for peer, (_, deadline_ms) in self._pending.items() if deadline_ms <= now_ms]:
             del self._pending[peer]
+            self._abandoned.add(peer)
             self.back_off(peer)
 
     @property
