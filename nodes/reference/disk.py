@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from harness.model import BadInput, EnvironmentFailure
+from harness.model import BadInput, EnvironmentFailure, PeerFailure
 from nodes.reference.core.events import (
     AppendLog,
     Assignment,
@@ -32,7 +32,7 @@ from nodes.reference.core.events import (
     TruncateLog,
 )
 from nodes.reference.core.messages import NO_NODE, SnapshotId
-from nodes.reference.core.records.snapshots import continuing, name_of
+from nodes.reference.core.records.snapshots import contents, continuing, name_of
 from nodes.reference.core.settings import NodeSettings
 from nodes.reference.directory_ids import directory_text, directory_uuid
 from nodes.wire.batches import heads, intact_heads, intact_length
@@ -123,10 +123,15 @@ class Disk:
         return sorted(self._partition.glob(f"*{_SUFFIX}"))
 
     def _load_snapshot(self) -> Snapshot | None:
-        """The latest one."""
+        """The latest one. Raises EnvironmentFailure if it is damaged."""
         for path in self._snapshots()[-1:]:
             end_offset, epoch = map(int, path.stem.split("-"))
-            return Snapshot(SnapshotId(end_offset, epoch), path.read_bytes())
+            data = path.read_bytes()
+            try:
+                contents(data)
+            except PeerFailure as damaged:
+                raise EnvironmentFailure(f"{path}: {damaged}") from damaged
+            return Snapshot(SnapshotId(end_offset, epoch), data)
         return None
 
     def persist(self, election: Election) -> None:

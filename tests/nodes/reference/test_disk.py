@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.model import EnvironmentFailure
 from nodes.reference.core.events import AppendLog, SaveSnapshot, Snapshot
 from nodes.reference.core.messages import SnapshotId
 from nodes.reference.core.records.image import Image
@@ -83,6 +84,16 @@ def test_a_crash_before_the_former_log_was_removed_leaves_the_later_one(tmp_path
     disk = disk_of(tmp_path)
     assert disk.load().log == LOG[COVERED:]
     assert names(tmp_path)[1:] == [LOG_FROM_4]
+
+
+def test_a_damaged_snapshot_is_named(tmp_path: Path) -> None:
+    disk = disk_of(tmp_path)
+    disk.save(snapshot(4, 1), 0)
+    disk.close()
+    (path,) = (tmp_path / "__cluster_metadata-0").glob("*.checkpoint")
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(EnvironmentFailure, match=r"0{9}1\.checkpoint: reading a snapshot"):
+        disk_of(tmp_path).load()
 
 
 @pytest.mark.parametrize("log_bytes", [None, COVERED])
