@@ -53,10 +53,9 @@ from harness.scenarios.kip_996_elections import first_leader, merged
 KIP_853 = Source("KIP-853")
 
 
+_N1_LEADS = (wait_until(ALL_FOLLOW_LEADER), lead("n1"), wait_until(all_follow(1)))
 _TRUNCATE = (
-    wait_until(ALL_FOLLOW_LEADER),
-    lead("n1"),
-    wait_until(all_follow(1)),
+    *_N1_LEADS,
     wait_until(BROKERS_LIVE),
     mark("n1 is cut off and appends records that are lost"),
     cut_links(both_ways((1, 2))),  # n2 lags, so that n3 wins the election
@@ -123,7 +122,7 @@ PATIENT_FOLLOWER = merged(first_leader(1, nodes=3), {3: {"controller.quorum.fetc
 n1 leads from the beginning: what it sends to n3 while a cut makes it the leader could be unanswered until the removal.
 """
 
-_PAUSE = (wait_until(ALL_FOLLOW_LEADER), lead("n1"), wait_until(all_follow(1)), sleep(seconds(2)), pause("n3"))
+_PAUSE = (*_N1_LEADS, sleep(seconds(2)), pause("n3"))
 
 EX_03 = Scenario(
     id="EX-03",
@@ -195,9 +194,7 @@ EX_04 = Scenario(
     voters=3,
     layout="combined",
     story=(
-        wait_until(ALL_FOLLOW_LEADER),
-        lead("n1"),
-        wait_until(all_follow(1)),
+        *_N1_LEADS,
         sleep(seconds(3)),  # all logs are equal: nothing is written
         mark("all nodes pause, and both followers stand for election"),
         intercept(*SPLIT_VOTE),
@@ -403,9 +400,7 @@ EX_08 = Scenario(
     voters=3,
     layout="combined",
     story=(
-        wait_until(ALL_FOLLOW_LEADER),
-        lead("n1"),
-        wait_until(all_follow(1)),
+        *_N1_LEADS,
         mark("n3 is cut off, and n4 and n5 become the voters"),
         cut("n3"),
         *(step for node in ("n4", "n5") for step in (add_voter(node), await_membership())),

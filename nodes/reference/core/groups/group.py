@@ -9,8 +9,8 @@ then is removed, unless it is static. The leader is told of all members, and syn
 stored before any member gets its own. Sources: Kafka's classic protocol (KIP-62), KIP-134 (the initial delay), KIP-394
 (new members join with the id that they were given), KIP-345 (static members).
 
-A static member has a name of its own and keeps its place when it restarts: the group gives it another id, and whoever
-uses the former one is fenced. It is removed when its session ends.
+A static member has a name of its own and keeps its place when it restarts: the group gives it another id, and a request
+with the former id is fenced. It is removed when its session ends.
 
 Contains one group's memberships. Offsets, and what a coordinator does with requests for others, are in coordinator.py.
 """

@@ -123,13 +123,14 @@ class Leadership:
         if self._reassigning.is_news_of_removal(request):
             self._reply(arrived.request_id, FetchResponse(NOT_FOLLOWER, self._settings.node_id, self._state.epoch))
             return
-        snapshot, response = self._context.snapshot, self._fetch_response(b"")
+        snapshot = self._context.snapshot
         if snapshot is not None and log.needs_snapshot(request.fetch_offset, request.last_fetched_epoch):
-            self._reply(arrived.request_id, replace(response, snapshot_id=snapshot.id))
+            self._reply(arrived.request_id, replace(self._fetch_response(b""), snapshot_id=snapshot.id))
             return
         diverging = self._divergence(request)
         if diverging is not None:
-            self._reply(arrived.request_id, replace(response, high_watermark=self.high_watermark, diverging=diverging))
+            response = replace(self._fetch_response(b""), high_watermark=self.high_watermark, diverging=diverging)
+            self._reply(arrived.request_id, response)
             return
         replica = self._replica(request)
         progress = self._progress(replica)

@@ -1,4 +1,4 @@
-"""Static members of a consumer group (KIP-345): they restart in place, and whoever uses their former id is fenced."""
+"""Static members of a consumer group (KIP-345): they restart in place; requests with their former ids are fenced."""
 
 from __future__ import annotations
 
