@@ -1,8 +1,9 @@
 """How long the first check of a process takes: a history of four lines, from the command's start to its end.
 
-Each row is a process of its own, the median of five that take turns. The first starts Spark and ends. The baseline also
-runs one query that reads a row of Parquet and passes it through a Python function: the least that a check can do, since
-Spark's first query loads most of its classes, and starts the process that runs Python.
+Each row is a process of its own, the median of five that take turns. The baseline starts Spark as PySpark does without
+any setting, and ends. The second starts it as splitbrain does. The third also runs one query that reads a row of
+Parquet and passes it through a Python function: the least that a check can do, since Spark's first query loads most of
+its classes, and starts the process that runs Python.
 
     .venv/bin/python benchmarks/bench_first_check.py
 """
@@ -25,6 +26,7 @@ HISTORY = """\
 {:type :invoke, :f :read, :value nil, :process 1, :time 20, :index 2}
 {:type :ok, :f :read, :value 1, :process 1, :time 30, :index 3}
 """
+PLAIN = "from pyspark.sql import SparkSession; SparkSession.builder.master('local[*]').getOrCreate()"
 START = "from harness.judging.spark import start_spark; spark = start_spark().result()"
 QUERY = """
 import sys
@@ -43,8 +45,9 @@ def main() -> None:
         history.write_text(HISTORY)
         splitbrain = str(Path(sys.executable).with_name("splitbrain"))
         commands = {
-            "start Spark": [sys.executable, "-c", START],
-            "and one query with a Python function (baseline)": [sys.executable, "-c", START + QUERY, row],
+            "start Spark without settings (baseline)": [sys.executable, "-c", PLAIN],
+            "start Spark as splitbrain does": [sys.executable, "-c", START],
+            "and one query with a Python function": [sys.executable, "-c", START + QUERY, row],
             "check four lines": [splitbrain, "check", "--model", "register", str(history), "--report", f"{folder}/new"],
         }
         taken: dict[str, list[float]] = {name: [] for name in commands}
@@ -54,7 +57,7 @@ def main() -> None:
                 began = time.perf_counter()
                 subprocess.run(argv, check=True, capture_output=True)
                 taken[name].append(time.perf_counter() - began)
-    _, baseline, _ = (median(each) for each in taken.values())
+    baseline, *_ = (median(each) for each in taken.values())
     rows = [(name, median(each), median(each) / baseline) for name, each in taken.items()]
     print(tabulate(rows, headers=("process", "seconds", "ratio"), floatfmt=".2f"))
 

@@ -419,7 +419,11 @@ EX_08 = Scenario(
         on(kafka="3.9.1", reference={**BY_KIP_853, "reference.pre_vote": "false"}),
         shows=STRANDED,
     ),
-    good=Side(on(kafka="4.3.1", reference=BY_KIP_853), never=STRANDED),
+    good=Side(
+        on(kafka="4.3.1", reference=BY_KIP_853),
+        shows=(happens(enters(State.FOLLOWER, node=3), since=RETURNS, until=END),),
+        never=STRANDED,
+    ),
 )
 
 SCENARIOS = (EX_02, EX_03, EX_04, EX_05, EX_06, EX_07, EX_08)

@@ -83,7 +83,7 @@ def of_reference(
     node_rules: Mapping[int, str] | None = None,
 ) -> Mapping[str, Setup]:
     """The reference's brokers with this rule, or each with its own, other properties, and the story for them."""
-    switches = {**SHORT_SESSIONS, **kraft.RETRIES, kraft.TRUNCATION: truncation, **(others or {})}
+    switches = {**SHORT_SESSIONS, kraft.TRUNCATION: truncation, **(others or {})}
     of_nodes = {node: {kraft.TRUNCATION: name} for node, name in (node_rules or {}).items()}
     return {"reference": Setup(switches=switches, deployment=Deployment("combined", 4, 3, story, of_nodes))}
 

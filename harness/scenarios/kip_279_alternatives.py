@@ -20,7 +20,6 @@ from harness.scenarios.expectations import largest, log_end, logs_equal, truncat
 from harness.scenarios.kip_279_kraft import (
     NEVER_STORED,
     REPLICATION,
-    RETRIES,
     leader_changes_twice,
     unclean_leader_changes,
 )
@@ -37,9 +36,9 @@ LD_14 = Scenario(
     voters=3,
     layout="combined",
     story=leader_changes_twice(15),
-    bad=Side(on(reference=of_rule("kip-279-alternative-1", RETRIES)), shows=(logs_equal, truncation_rounds(2))),
+    bad=Side(on(reference=of_rule("kip-279-alternative-1")), shows=(logs_equal, truncation_rounds(2))),
     good=Side(
-        on(reference=of_rule("kip-279", RETRIES)),
+        on(reference=of_rule("kip-279")),
         shows=(logs_equal, truncation_rounds(1)),
         never=(truncation_rounds(2),),
     ),
@@ -61,18 +60,18 @@ LD_15 = Scenario(
     layout="combined",
     story=leader_changes_twice(15),
     bad=Side(
-        on(reference=of_rule("kip-279-alternative-2", RETRIES)),
+        on(reference=of_rule("kip-279-alternative-2")),
         shows=(logs_equal, truncation_rounds(1), largest(QUESTION_BYTES + 160 // 8, QUESTIONS)),
         never=(truncation_rounds(2), largest(QUESTION_BYTES + 31, QUESTIONS)),
     ),
     good=Side(
-        on(reference=of_rule("kip-279", RETRIES)),
+        on(reference=of_rule("kip-279")),
         shows=(logs_equal, truncation_rounds(1), largest(QUESTION_BYTES, QUESTIONS)),
         never=(truncation_rounds(2), largest(QUESTION_BYTES + 1, QUESTIONS)),
     ),
 )
 
-STORED_IN_SECOND_TURN = {**RETRIES, "replica.high.watermark.checkpoint.interval.ms": "20000"}
+STORED_IN_SECOND_TURN = {"replica.high.watermark.checkpoint.interval.ms": "20000"}
 """Longer than n3's first life. In its second one the story waits until n3 has stored its high watermark, 2."""
 
 # The KIP has A send (1, 1), although A never had epoch 1, and then truncate to "its HW which is offset 0", although its
@@ -141,7 +140,7 @@ LD_17 = Scenario(
         wait_until(replication_settled(4, PARTITION)),
     ),
     bad=Side(
-        on(reference=of_rule("kip-279-clean-only-1", {**RETRIES, **NEVER_STORED})),
+        on(reference=of_rule("kip-279-clean-only-1", NEVER_STORED)),
         shows=(logs_equal,),
         never=(log_end(22),),
     ),
@@ -149,7 +148,7 @@ LD_17 = Scenario(
         on(
             reference=of_rule(
                 "kip-279-clean-only-1",
-                {**RETRIES, **NEVER_STORED, "reference.stores_high_watermark_at_leader_change": "true"},
+                {**NEVER_STORED, "reference.stores_high_watermark_at_leader_change": "true"},
             )
         ),
         shows=(logs_equal, log_end(22)),
@@ -197,11 +196,11 @@ LD_08 = Scenario(
         *random_histories(seed=279),
     ),
     bad=Side(
-        on(reference=of_rule("kip-279", {**RETRIES, **NEVER_STORED, "reference.mutant": "follower-never-truncates"})),
+        on(reference=of_rule("kip-279", {**NEVER_STORED, "reference.mutant": "follower-never-truncates"})),
         breaks=("diverged-logs|replication-stuck",),
         may_break=("diverged-logs", "replication-stuck", "log-hole"),
     ),
-    good=Side(on(reference=of_rule("kip-279", {**RETRIES, **NEVER_STORED})), shows=(logs_equal,)),
+    good=Side(on(reference=of_rule("kip-279", NEVER_STORED)), shows=(logs_equal,)),
 )
 
 SCENARIOS = (LD_08, LD_14, LD_15, LD_16, LD_17)

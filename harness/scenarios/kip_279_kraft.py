@@ -31,9 +31,6 @@ NEVER_STORED = {"replica.high.watermark.checkpoint.interval.ms": "600000"}
 TRUNCATION = "reference.truncation"
 """The rule by which followers of the reference truncate."""
 
-RETRIES = {"reference.truncation_error": "retry"}
-"""A follower whose leader does not answer asks again, as in Kafka; KIP-279 has it truncate to its high watermark."""
-
 SOON_STORED = {"replica.high.watermark.checkpoint.interval.ms": "200"}
 
 # Nobody fetches the quorum's log from n3 or n4, since n1 leads.
@@ -130,7 +127,7 @@ class Case:
     def scenario(self) -> Scenario:
         """The scenario, whose logs are equal in the end."""
         switches = {**SHORT_SESSIONS, **(self.switches or {})}
-        by_rule = {rule: {**switches, **RETRIES, TRUNCATION: rule} for rule in ("kip-279-letter", "kip-279")}
+        by_rule = {rule: {**switches, TRUNCATION: rule} for rule in ("kip-279-letter", "kip-279")}
         is_on_reference = bool(self.letter_breaks)
         reference = by_rule["kip-279"] if is_on_reference else None
         setups = on(reference=reference, kafka="newest 4", kafka_switches=switches)

@@ -17,14 +17,11 @@ from harness.scenarios.expectations import committed_lost, logs_equal
 from harness.scenarios.kip_279_kraft import (
     NEVER_STORED,
     REPLICATION,
-    RETRIES,
     TRUNCATION,
     unclean_leader_changes,
 )
 from harness.scenarios.one_partition import KIP_279, PARTITION, QUORUM_LED_BY_N1, SHORT_SESSIONS, TOPIC, dies, leads
 from harness.scenarios.unclean_recovery import LOSS
-
-ERRORS = "reference.truncation_error"
 
 HIGH_WATERMARK_LAGS = {"replica.fetch.wait.max.ms": "10000", "replica.high.watermark.checkpoint.interval.ms": "200"}
 """A follower learns the high watermark by its next response, and a leader without new records waits so long with it.
@@ -39,9 +36,9 @@ N3_DOES_NOT_ANSWER_N2 = RpcRule(
 )
 
 
-def of_rule(rule: str, others: Mapping[str, str]) -> Mapping[str, str]:
+def of_rule(rule: str, others: Mapping[str, str] | None = None) -> Mapping[str, str]:
     """The reference's switches for a rule of truncation."""
-    return {**SHORT_SESSIONS, TRUNCATION: rule, **others}
+    return {**SHORT_SESSIONS, TRUNCATION: rule, **(others or {})}
 
 
 LD_11 = Scenario(
@@ -73,12 +70,12 @@ LD_11 = Scenario(
         wait_until(replication_settled(4, PARTITION)),
     ),
     bad=Side(
-        on(reference=of_rule("kip-279", {**HIGH_WATERMARK_LAGS, ERRORS: "high-watermark"})),
+        on(reference=of_rule("kip-279", {**HIGH_WATERMARK_LAGS, "reference.truncation_error": "high-watermark"})),
         shows=(logs_equal, committed_lost(11)),
         breaks=LOSS,
     ),
     good=Side(
-        on(reference=of_rule("kip-279", {**HIGH_WATERMARK_LAGS, ERRORS: "retry"})),
+        on(reference=of_rule("kip-279", HIGH_WATERMARK_LAGS)),
         shows=(logs_equal,),
         never=(committed_lost(1),),
     ),
@@ -109,7 +106,7 @@ def old_leader_may_not_lead(n: int) -> tuple[Step, ...]:
     )
 
 
-PUSHED_OUT = of_rule("kip-101", {**RETRIES, **NEVER_STORED, "reference.pushes_out_old_leader": "true"})
+PUSHED_OUT = of_rule("kip-101", {**NEVER_STORED, "reference.pushes_out_old_leader": "true"})
 
 LD_18 = Scenario(
     id="LD-18",

@@ -114,7 +114,7 @@ SWITCHES: Final[Mapping[str, Key]] = MappingProxyType(
         "truncation_error": Key(
             PartitionSettings,
             "truncation_error",
-            "what follows if the leader does not say where to truncate: as KIP-279 says, or another request",
+            "what follows if the leader does not say where to truncate: another request, or the fallback of KIP-279",
             TRUNCATION_ERRORS,
         ),
         "stores_high_watermark_at_leader_change": Key(

@@ -47,4 +47,4 @@ def test_dry_run_prints_the_plans() -> None:
     result = splitbrain("reproduce", "LD-01", "--each", "reference.truncation_error", "--dry-run")
     assert result.code == 0, result
     first, _ = json.JSONDecoder().raw_decode(result.out)
-    assert first["switch"]["reference.truncation_error"] == "high-watermark"
+    assert first["switch"]["reference.truncation_error"] == "retry"

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from nodes.reference.core.partitions.mutants import PartitionMutant
 from nodes.reference.core.partitions.truncation import RULES, Truncation, TruncationRule
 
-TruncationError = Literal["high-watermark", "retry"]
+TruncationError = Literal["retry", "high-watermark"]
 TRUNCATION_ERRORS: tuple[TruncationError, ...] = get_args(TruncationError)
 
 
@@ -23,8 +23,8 @@ class PartitionSettings:
     after a proposal to the controller failed.
 
     truncation: the rule of followers, and how leaders answer (truncation.RULES). truncation_error: what follows an
-    error or a time-out of a rule's question. "high-watermark" is what KIP-279 says, and loses committed records
-    (LD-11); "retry" asks again, as Kafka does.
+    error or a time-out of a rule's question. "retry" asks again, as Kafka does; "high-watermark" is what KIP-279 says,
+    and loses committed records (LD-11).
 
     stores_high_watermark_at_leader_change: what KIP-279's alternative 1 for clean elections needs (LD-17).
     high_watermark_needs_min_isr: KIP-966, it advances only while min.insync.replicas are in sync.
@@ -34,7 +34,7 @@ class PartitionSettings:
 
     node_id: int
     truncation: Truncation = "on-fetch"
-    truncation_error: TruncationError = "high-watermark"
+    truncation_error: TruncationError = "retry"
     stores_high_watermark_at_leader_change: bool = False
     high_watermark_needs_min_isr: bool = True
     replica_lag_time_max_ms: int = 30_000

@@ -263,7 +263,7 @@ def play(name: str, examples: int, **switches: Any) -> None:
 
 SAFE: dict[str, dict[str, Any]] = {
     "on-fetch": {"truncation": "on-fetch"},
-    "kip-279, questions repeated": {"truncation": "kip-279", "truncation_error": "retry"},
+    "kip-279": {"truncation": "kip-279"},
 }
 
 
@@ -274,8 +274,8 @@ def test_nothing_acknowledged_is_lost_and_logs_become_equal(switches: dict[str, 
 
 LOSSY: dict[str, dict[str, Any]] = {
     "high-watermark": {"truncation": "high-watermark"},
-    "kip-101": {"truncation": "kip-101", "truncation_error": "retry"},
-    "kip-279, errors fall back to the high watermark": {"truncation": "kip-279"},
+    "kip-101": {"truncation": "kip-101"},
+    "kip-279, errors fall back to the high watermark": {"truncation": "kip-279", "truncation_error": "high-watermark"},
 }
 
 
