@@ -30,7 +30,7 @@ from pyspark.sql import functions as fn
 from checkers.framework.by_run import RUN, of_run
 from checkers.framework.contract import Check, JudgeSettings, Tables
 from checkers.framework.progress import shown
-from checkers.framework.tables import Chunks, chunks_of, open_chunks, plans_take_longest
+from checkers.framework.tables import Chunks, chunks_of, is_for_large_run, open_chunks
 from checkers.runs.measures import CHECK as MEASURES_OF_SIDE
 from checkers.runs.measures import MEASURES
 from harness.model import BadInput, Finding, Quantity, Verdict
@@ -126,8 +126,8 @@ def opened(spark: SparkSession, runs: Sequence[Chunks]) -> Tables:
 
 
 def checks_at_once(spark: SparkSession) -> int:
-    """Several checks if planning queries is most of the work; one if each check needs memory for its rows."""
-    return CHECKS_AT_ONCE if plans_take_longest(spark) else 1
+    """One if each check needs memory for its rows; several if not, since planning their queries is much of the work."""
+    return 1 if is_for_large_run(spark) else CHECKS_AT_ONCE
 
 
 def run_check(name: str, check: Check, tables: Tables, settings: JudgeSettings, findings_max: int) -> Results:

@@ -147,17 +147,18 @@ def is_small(files: Sequence[Path]) -> bool:
 def configure_for(spark: SparkSession, rows: int, runs: int = 1) -> None:
     """Configure the session for tables of so many rows of so many runs: partitions, and the effort of planning a query.
 
-    Compiling queries to Java code takes a tenth of a large run's time and most of a small one's. Inferring constraints,
-    and broadcasting the smaller side of a join, which is a job of its own, do not pay in a small run either. Nor do
-    they for many small runs, whose tables are partitioned by run: their queries are small, and there are many.
+    Compiling queries to Java code takes a tenth of the time of many rows and most of that of few. Inferring
+    constraints, and broadcasting the smaller side of a join, which is a job of its own, pay in a large run alone:
+    tables of many runs are partitioned by run, so that a join needs no shuffle.
     """
-    is_large = rows > SMALL_ROWS and runs == 1
+    has_many_rows = rows > SMALL_ROWS
+    is_large = has_many_rows and runs == 1
     spark.conf.set("spark.sql.constraintPropagation.enabled", str(is_large).lower())
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", BROADCAST_MAX if is_large else "-1")
-    spark.conf.set("spark.sql.codegen.wholeStage", str(is_large).lower())
-    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if is_large else "NO_CODEGEN")
+    spark.conf.set("spark.sql.codegen.wholeStage", str(has_many_rows).lower())
+    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if has_many_rows else "NO_CODEGEN")
     # Without Java code, common subexpressions are looked up in a cache that is emptied for each row.
-    spark.conf.set("spark.sql.subexpressionElimination.enabled", str(is_large).lower())
+    spark.conf.set("spark.sql.subexpressionElimination.enabled", str(has_many_rows).lower())
     # A table that is partitioned by run needs no shuffle to be joined by run and more.
     spark.conf.set("spark.sql.requireAllClusterKeysForCoPartition", str(runs == 1).lower())
     # Each partition beyond the first starts a Python worker.
@@ -165,6 +166,6 @@ def configure_for(spark: SparkSession, rows: int, runs: int = 1) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
 
 
-def plans_take_longest(spark: SparkSession) -> bool:
-    """Whether configure_for was last called with so few rows that a query takes longer to plan than to run."""
-    return spark.conf.get("spark.sql.codegen.wholeStage") == "false"
+def is_for_large_run(spark: SparkSession) -> bool:
+    """Whether configure_for was last called with a large run, whose checks need memory for their rows."""
+    return spark.conf.get("spark.sql.constraintPropagation.enabled") == "true"

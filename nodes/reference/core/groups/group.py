@@ -12,18 +12,29 @@ stored before any member gets its own. Sources: Kafka's classic protocol (KIP-62
 A static member has a name of its own and keeps its place when it restarts: the group gives it another id, and a request
 with the former id is fenced. It is removed when its session ends.
 
-Contains one group's memberships. Offsets, and what a coordinator does with requests for others, are in coordinator.py.
+Contains one group's generations; what follows from its members alone is in members.py. Offsets, and what a coordinator
+does with requests for others, are in coordinator.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from kio.schema.errors import ErrorCode
 
 from nodes.reference.core.groups.context import NEVER_MS, Context
 from nodes.reference.core.groups.events import RequestId
+from nodes.reference.core.groups.members import (
+    Member,
+    chosen_protocol,
+    common_protocols,
+    id_of,
+    instances_of,
+    rebalance_timeout_ms,
+    replaced,
+    why_not,
+)
 from nodes.reference.core.groups.messages import (
     DescribedMember,
     Ended,
@@ -44,26 +55,6 @@ from nodes.reference.core.groups.records import StoredGroup, StoredMember, group
 
 EMPTY, STABLE, DEAD = GroupState.EMPTY, GroupState.STABLE, GroupState.DEAD
 PREPARING, COMPLETING = GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE
-
-
-@dataclass(slots=True)
-class Member:
-    """A member. deadline_ms is when its session ends; it does not end while a request of the member waits.
-
-    has_joined: it joined this generation, so that it has to sync.
-    """
-
-    facts: MemberFacts
-    deadline_ms: int
-    joining: RequestId | None = None
-    syncing: RequestId | None = None
-    assignment: bytes = b""
-    has_joined: bool = False
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether the coordinator owes it a response."""
-        return self.joining is not None or self.syncing is not None
 
 
 _SyncAnswer = Callable[[Member], SyncResponse]
@@ -114,7 +105,7 @@ class Group:
             self._refuse_join(request_id, member_id, ErrorCode.inconsistent_group_protocol)
         elif facts.instance is not None and not member_id:
             self._join_static(request_id, request, facts.instance)
-        elif (error := self._why_not(facts.instance, member_id)) is not ErrorCode.none:
+        elif (error := why_not(self._members, facts.instance, member_id)) is not ErrorCode.none:
             self._refuse_join(request_id, member_id, error)
         elif not member_id:
             self._join_new(request_id, request)
@@ -129,11 +120,11 @@ class Group:
     def _accepts(self, request: JoinGroup) -> bool:
         """Whether the group has no members, or they have the protocol's type and a protocol in common with this one."""
         names = {name for name, _ in request.facts.protocols}
-        former = self._id_of(request.facts.instance) or request.member_id
+        former = id_of(self._members, request.facts.instance) or request.member_id
         others = [each.facts for member_id, each in self._members.items() if member_id != former]
         if not names or not request.protocol_type:
             return False
-        return not others or (request.protocol_type == self.protocol_type and bool(names & _common(others)))
+        return not others or (request.protocol_type == self.protocol_type and bool(names & common_protocols(others)))
 
     def _join_new(self, request_id: RequestId, request: JoinGroup) -> None:
         member_id = f"{request.facts.client_id}-{self._context.new_id()}"
@@ -143,37 +134,19 @@ class Group:
         else:
             self._add(member_id, request, request_id)
 
-    def _id_of(self, instance: str | None) -> str | None:
-        """The id that a static member has now."""
-        if instance is None:
-            return None
-        return next((member_id for member_id, each in self._members.items() if each.facts.instance == instance), None)
-
-    def _why_not(self, instance: str | None, member_id: str) -> ErrorCode:
-        """Why this is not the id of a static member; none if it is, or the member is not static."""
-        if instance is None:
-            return ErrorCode.none
-        known = self._id_of(instance)
-        if known is None:
-            return ErrorCode.unknown_member_id
-        return ErrorCode.none if known == member_id else ErrorCode.fenced_instance_id
-
     def _join_static(self, request_id: RequestId, request: JoinGroup, instance: str) -> None:
         """A static member joins for the first time, or has restarted."""
-        former, member_id = self._id_of(instance), f"{instance}-{self._context.new_id()}"
+        former, member_id = id_of(self._members, instance), f"{instance}-{self._context.new_id()}"
         if former is None:
             self._add(member_id, request, request_id)
             return
-        replaced = self._members[former]
-        self._fence(former, replaced)
-        member = Member(request.facts, self._session_ends_ms(request.facts), None, None, replaced.assignment)
-        self._members = {
-            member_id if each == former else each: member if each == former else other
-            for each, other in self._members.items()
-        }
+        before = self._members[former]
+        self._fence(former, before)
+        member = Member(request.facts, self._session_ends_ms(request.facts), None, None, before.assignment)
+        self._members = replaced(self._members, former, member_id, member)
         is_leader = self._leader == former
         self._leader = member_id if is_leader else self._leader
-        if self.state is STABLE and self._asks_for_the_same(replaced.facts, request.facts):
+        if self.state is STABLE and self._asks_for_the_same(before.facts, request.facts):
             self._keep_place(request_id, request, member_id, former if is_leader else None)
         else:
             member.joining = request_id
@@ -189,7 +162,7 @@ class Group:
         """Whether the group's protocol stays what it is, and what this member needs of it too."""
         protocol = self._protocol or ""
         is_same = dict(before.protocols).get(protocol) == dict(after.protocols).get(protocol)
-        return is_same and self._chosen_protocol() == protocol
+        return is_same and chosen_protocol(self._members) == protocol
 
     def _keep_place(self, request_id: RequestId, request: JoinGroup, member_id: str, led_as: str | None) -> None:
         """Answer a restarted member without a rebalance, once its new id is stored; led_as: its id as the leader.
@@ -256,7 +229,7 @@ class Group:
         """Why this is no member of the generation; none if it is one."""
         if self.state is DEAD:
             return ErrorCode.coordinator_not_available
-        if (error := self._why_not(membership.instance, membership.member_id)) is not ErrorCode.none:
+        if (error := why_not(self._members, membership.instance, membership.member_id)) is not ErrorCode.none:
             return error
         if membership.member_id not in self._members:
             return ErrorCode.unknown_member_id
@@ -302,8 +275,8 @@ class Group:
         return LeaveResponse(ErrorCode.none, tuple((each, self._leave(each)) for each in request.members))
 
     def _leave(self, leaver: Leaver) -> ErrorCode:
-        member_id = leaver.member_id or self._id_of(leaver.instance) or ""
-        if (error := self._why_not(leaver.instance, member_id)) is not ErrorCode.none:
+        member_id = leaver.member_id or id_of(self._members, leaver.instance) or ""
+        if (error := why_not(self._members, leaver.instance, member_id)) is not ErrorCode.none:
             return error
         if self._invited.pop(member_id, None) is not None:
             self._complete_joins()
@@ -396,7 +369,7 @@ class Group:
         self._answer_syncs(lambda _: SyncResponse(ErrorCode.rebalance_in_progress))
         for member in self._members.values():
             member.assignment = b""
-        timeout_ms = max((each.facts.rebalance_timeout_ms for each in self._members.values()), default=0)
+        timeout_ms = rebalance_timeout_ms(self._members)
         self._context.note(f"Preparing to rebalance group {self.name} in generation {self.generation} ({why})")
         self._is_storing, was_empty, self.state = False, self.state is EMPTY, PREPARING
         if was_empty and self._context.settings.initial_rebalance_delay_ms:
@@ -429,7 +402,7 @@ class Group:
         self._delay = _Delay()
         joined = [member_id for member_id, each in self._members.items() if each.joining is not None]
         if self._members and not joined:  # static members alone, until one joins or their sessions end
-            self._deadline_ms = self._context.now_ms + self._rebalance_timeout_ms()
+            self._deadline_ms = self._context.now_ms + rebalance_timeout_ms(self._members)
             return
         self.generation += 1
         if not self._members:
@@ -439,8 +412,8 @@ class Group:
             return
         if self._leader not in joined:
             self._leader = joined[0]
-        self._protocol, self.state = self._chosen_protocol(), COMPLETING
-        self._deadline_ms = self._context.now_ms + self._rebalance_timeout_ms()
+        self._protocol, self.state = chosen_protocol(self._members), COMPLETING
+        self._deadline_ms = self._context.now_ms + rebalance_timeout_ms(self._members)
         self._context.note(
             f"Stabilized group {self.name} generation {self.generation} with {len(self._members)} members"
         )
@@ -451,15 +424,6 @@ class Group:
                 member.joining = None
                 self._end_session_later(member)
 
-    def _rebalance_timeout_ms(self) -> int:
-        return max(each.facts.rebalance_timeout_ms for each in self._members.values())
-
-    def _chosen_protocol(self) -> str:
-        """The protocol that most members like best of those that all have."""
-        common = _common([each.facts for each in self._members.values()])
-        votes = [next(name for name, _ in each.facts.protocols if name in common) for each in self._members.values()]
-        return max(votes, key=votes.count)
-
     def _joined(self, member_id: str) -> JoinResponse:
         subscriptions = {
             each: dict(member.facts.protocols)[self._protocol or ""] for each, member in self._members.items()
@@ -467,10 +431,8 @@ class Group:
         about = self.protocol_type, self._protocol, self._leader or ""
         if member_id != self._leader:
             return JoinResponse(ErrorCode.none, member_id, self.generation, *about)
-        instances = {
-            each: name for each, member in self._members.items() if (name := member.facts.instance) is not None
-        }
-        return JoinResponse(ErrorCode.none, member_id, self.generation, *about, subscriptions, instances)
+        static = instances_of(self._members)
+        return JoinResponse(ErrorCode.none, member_id, self.generation, *about, subscriptions, static)
 
     def _synced(self, member: Member) -> SyncResponse:
         return SyncResponse(ErrorCode.none, self.protocol_type, self._protocol, member.assignment)
@@ -488,8 +450,3 @@ class Group:
             for member_id, assignment in assignments.items()
         }
         return StoredGroup(self.protocol_type, self.generation, self._protocol, self._leader, members)
-
-
-def _common(members: Sequence[MemberFacts]) -> set[str]:
-    """The protocols that all of these members have; there is at least one member."""
-    return set.intersection(*({name for name, _ in each.protocols} for each in members))
