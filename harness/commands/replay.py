@@ -16,12 +16,20 @@ from results.store import RunDirectory
 
 
 @prints(progress=True)
-def replay(output: Output, run: RunArgument, store: StoreOption = STORE, master: MasterOption = None) -> None:
+def replay(
+    output: Output,
+    run: RunArgument,
+    on_processes: Annotated[
+        bool, typer.Option("--on-processes", help="Play a simulated run on real processes.")
+    ] = False,
+    store: StoreOption = STORE,
+    master: MasterOption = None,
+) -> None:
     """Play a run's plan again, and show where the two runs differ. Exits with the new run's verdict."""
     from harness.replaying.replay import replay as replayed
 
     with progress(output.verbosity) as on_event:
-        result = replayed(run_path(run, store), store, master, on_event)
+        result = replayed(run_path(run, store), store, master, on_event, on_processes)
     if output.is_json:
         print_json(result.to_json())
     else:
@@ -66,5 +74,6 @@ def shrink(
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command("replay", epilog=examples("splitbrain replay latest"))(replay)
+    shown = examples("splitbrain replay latest", "splitbrain replay latest --on-processes")
+    app.command("replay", epilog=shown)(replay)
     app.command("shrink", epilog=examples("splitbrain shrink latest --time-limit 1800"))(shrink)

@@ -197,7 +197,7 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str], re
         feature=request.features,
         hosts=request.hosts,
         inventory=request.inventory,
-        disk=_disk(story),
+        disk=disk_for(story),
         layout=ranges.layout,
         nodes=nodes,
         voters=voters,
@@ -327,6 +327,6 @@ def _dealt(choice: random.Random, first: str, names: Sequence[str], reached: Map
         left = list(names)
 
 
-def _disk(story: Sequence[Step]) -> FileSystem:
+def disk_for(story: Sequence[Step]) -> FileSystem:
     """What the story needs: only a disk of its own can lose what was not synced."""
     return "ext4" if any(step.f == "lose_unsynced" for step in story) else "directory"

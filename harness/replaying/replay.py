@@ -1,7 +1,8 @@
 """Plays a stored plan again, and says where the two runs differ: faults, leaders, verdict, findings, quantities.
 
 Two runs of one plan have the same story, seed and settings; what their faults met depends on the machine. The first
-difference tells how far the second run took the same way.
+difference tells how far the second run took the same way. A simulated run can be played on real processes, where its
+story takes real seconds: what it found there depends on when messages arrive, so it may need several attempts.
 
 Contains playing and comparing two runs. Does not contain sets of runs (harness.comparing).
 """
@@ -16,7 +17,9 @@ from typing import Any, Final
 
 import pyarrow.compute as pc
 
+from harness import plugins
 from harness.chunks import read_table
+from harness.exploration.drawing import disk_for
 from harness.exploration.explore import begin_run
 from harness.judging.runs import judge_run
 from harness.judging.spark import SparkLater
@@ -70,12 +73,17 @@ class Replay:
         }
 
 
-def replay(path: Path, store: Path, master: str | None, on_event: OnEvent) -> Replay:
-    """Play the plan of a run again, in this store, and compare. Raises BadInput for what is no recorded run."""
+def replay(path: Path, store: Path, master: str | None, on_event: OnEvent, on_processes: bool = False) -> Replay:
+    """Play the plan of a run again, in this store, and compare; a simulated run on real processes if on_processes.
+
+    Raises BadInput for what is no recorded run, or, with on_processes, no simulated one.
+    """
     before = RunDirectory(path.absolute())
     if not before.status_file.exists() or before.kind != "run":
         raise BadInput(f"{path}: expected a run; of a reproduction, one of its sides, e.g. {path}/bad-1")
     plan = Plan.read(before.plan)
+    if on_processes:
+        plan = plan_for_processes(plan, path)
     refuse_impossible(plan)
     preflight(plan.hosts)
     for line in heal_before_a_run(store):
@@ -91,6 +99,17 @@ def replay(path: Path, store: Path, master: str | None, on_event: OnEvent) -> Re
     return Replay(
         before, run, verdict, tuple(differences(before, run, earlier, verdict)), tuple(_measured(earlier, verdict))
     )
+
+
+def plan_for_processes(plan: Plan, path: Path) -> Plan:
+    """A simulated run's plan on the default kind of host, with the disks that its story needs.
+
+    Raises BadInput for another kind of run; path is named.
+    """
+    if not plugins.host_kind(plan.hosts).simulated:
+        raise BadInput(f"{path}: --on-processes: expected a simulated run, found one on {plan.hosts} hosts")
+    disk = disk_for([each.step() for each in plan.story])
+    return plan.model_copy(update={"hosts": Plan.model_fields["hosts"].default, "disk": disk})
 
 
 def differences(
