@@ -23,7 +23,7 @@ from results.run_verdict import RunVerdict
 if TYPE_CHECKING:
     from checkers.framework.session import SparkSession
 
-BATCH_ROWS: Final = 1_000_000
+BATCH_ROWS: Final = 3_000_000
 """How many rows of all tables go through Spark at once."""
 
 Judged = tuple[PreparedRun, RunVerdict | SplitbrainError | OSError]

@@ -163,6 +163,7 @@ public final class Driver {
                 case "epoch": invariants.epoch(node, epoch); break;
                 case "vote": invariants.vote(node, epoch, (int) third); break;
                 case "high_watermark": invariants.highWatermark(node, second); break;
+                case "reached": invariants.reached(node, second, (int) third, (int) fourth); break;
                 case "starts": invariants.starts(node); break;
                 case "loses_disk": invariants.losesDisk(node); break;
                 case "appended": invariants.appended(node, second, (int) third, fourth); break;

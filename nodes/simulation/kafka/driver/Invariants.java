@@ -3,8 +3,9 @@
 //
 // Sources: Ongaro and Ousterhout, In Search of an Understandable Consensus Algorithm, figure 3 (election safety, log
 // matching, leader completeness, state machine safety); Kafka's RaftEventSimulationTest (MonotonicEpoch,
-// MonotonicHighWatermark, SingleLeader, ConsistentCommittedData); KIP-595 (a voter votes once in an epoch); KIP-853 (the
-// latest VotersRecord of its own log is a replica's voter set, also while it is not committed).
+// MonotonicHighWatermark, MajorityReachedHighWatermark, SingleLeader, ConsistentCommittedData); KIP-595 (a voter votes
+// once in an epoch); KIP-853 (the latest VotersRecord of its own log is a replica's voter set, also while it is not
+// committed).
 //
 // Contains the rules over plain values. Does not contain Kafka's classes.
 package org.apache.kafka.raft;
@@ -35,6 +36,7 @@ final class Invariants {
     private final List<Committed> committed = new ArrayList<>();
     private final Map<Long, Committed> committedAt = new HashMap<>();
     private final Map<Long, Long> applied = new HashMap<>();
+    private boolean isDiskLost = false;
 
     Invariants(Report report) {
         this.report = report;
@@ -84,6 +86,15 @@ final class Invariants {
     void losesDisk(int node) {
         epochs.remove(node);
         votes.remove(node);
+        isDiskLost = true;
+    }
+
+    /** majority-reached-high-watermark: a leader's high watermark is not beyond the logs of a majority of its voters
+     * (MajorityReachedHighWatermark). It is not checked once a disk was lost: what was acknowledged may be gone. */
+    void reached(int node, long offset, int reached, int voters) {
+        if (!isDiskLost && reached <= voters / 2)
+            broken(node, "majority-reached-high-watermark", "" + offset,
+                "its high watermark is " + offset + ", which the logs of " + reached + " of " + voters + " voters reach");
     }
 
     /** log-matching: logs that have the same epoch at an offset are equal up to there (Raft, Log Matching). */

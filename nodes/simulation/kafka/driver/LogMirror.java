@@ -60,6 +60,11 @@ final class LogMirror {
         return mixed ^ mixed >>> 32;
     }
 
+    /** The offset after the last record; 0 of an empty log. */
+    long endOffset() {
+        return entries.isEmpty() ? 0 : entries.get(entries.size() - 1).lastOffset + 1;
+    }
+
     /** Report what is committed between two high watermarks. */
     void commit(int node, int epoch, long from, long to, Invariants invariants) {
         int at = entries.size();

@@ -407,10 +407,22 @@ final class SimulatedNode {
             if (offset >= 0) {
                 invariants.highWatermark(id, offset);
                 mirror.commit(id, state.epoch(), Math.max(highWatermark, 0), offset, invariants);
+                // Voters that were appended in this step were not those that the high watermark was computed with.
+                if (state instanceof LeaderState<?> && !(isChanged && simulation.isDynamic)) observeMajority(offset);
             }
             highWatermark = offset < 0 ? highWatermark : offset;
         }
         if (isChanged && simulation.isDynamic) observeVoters();
+    }
+
+    private void observeMajority(long offset) {
+        int reached = 0;
+        int voters = 0;
+        for (int voter : voterIds()) {
+            voters++;
+            if (simulation.node(voter).mirror.endOffset() >= offset) reached++;
+        }
+        simulation.invariants.reached(id, offset, reached, voters);
     }
 
     private void observeState(EpochState state) {
