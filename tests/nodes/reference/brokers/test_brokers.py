@@ -27,6 +27,7 @@ from nodes.reference.core.partitions.log_config import LOG_DEFAULTS
 from nodes.wire import codec
 from nodes.wire.connection import WireConnection
 from tests.nodes.reference.brokers.conftest import Brokers
+from tests.support.command import wait_until
 
 ASSIGNED = [[1, 2, 3], [2, 3, 1]]
 
@@ -219,8 +220,14 @@ def test_configs_are_changed_and_described(brokers: Brokers) -> None:
     resource = ConfigResource(ResourceType.TOPIC, "t", incremental_configs=[change])
     brokers.admin.incremental_alter_configs([resource])[resource].result()
     described = ConfigResource(ResourceType.TOPIC, "t")
-    found = brokers.admin.describe_configs([described])[described].result()
-    values = {name: entry.value for name, entry in found.items()}
+    values: dict[str, str | None] = {}
+
+    def is_changed() -> bool:  # a broker follows the metadata, so that it may describe the configs as they were before
+        found = brokers.admin.describe_configs([described])[described].result()
+        values.update({name: entry.value for name, entry in found.items()})
+        return values["retention.ms"] == "1000"
+
+    wait_until(is_changed, "the broker that is asked knows the change")
     assert values == {
         **LOG_DEFAULTS,
         "min.insync.replicas": "2",
