@@ -81,7 +81,7 @@ class Ranges:
 
     fetch_ms and election_ms are the quorum's timeouts, rates are client operations per second. quorums are pairs of the
     number of nodes and the number of voters, None for all. switches maps others to the values of which one is drawn,
-    the default first; switches_simulated are those that differ on simulated nodes. layout is what the nodes are
+    the default first; switches_simulated are those of simulated nodes alone. layout is what the nodes are
     (harness.planning.plan.Load). earlier are the switches of a node of an earlier release; in some runs a few nodes
     have them. options are the values of each workload's options.
     clients is the number of client processes that look for the leader, pinned that of each node beside them, in half of
@@ -105,6 +105,7 @@ class Ranges:
 
 READ_MODE, LEASE = "reference.read_mode", "lease"
 SNAPSHOT_BYTES: Final = "metadata.log.max.record.bytes.between.snapshots"
+RETENTION_BYTES: Final = "metadata.max.retention.bytes"
 RANGES: Final[Mapping[str, Ranges]] = {
     "reference": Ranges(
         fetch_ms=(500, 1000, 2000),
@@ -118,7 +119,7 @@ RANGES: Final[Mapping[str, Ranges]] = {
             "metadata.max.idle.interval.ms": ("500", "0"),
             READ_MODE: ("read-index", "read-index", LEASE),
             SNAPSHOT_BYTES: ("20971520", "20000"),
-            "metadata.max.retention.bytes": ("104857600", "1"),
+            RETENTION_BYTES: ("104857600", "1"),
         },
         switches_simulated={SNAPSHOT_BYTES: ("20971520", "2000")},
         earlier={"reference.pre_vote": "false"},
@@ -134,6 +135,7 @@ RANGES: Final[Mapping[str, Ranges]] = {
             "controller.quorum.append.linger.ms": ("25", "0"),
             "controller.quorum.request.timeout.ms": ("2000", "1000"),
         },
+        switches_simulated={SNAPSHOT_BYTES: ("20971520", "2000"), RETENTION_BYTES: ("104857600", "1")},
         layout="combined",
     ),
 }

@@ -33,13 +33,18 @@ _PRODUCER_FROM = 43
 def read_log(node: int, folder: Path) -> Iterator[LoggedBatch]:
     """The node's batches in a partition's folder, e.g. `__cluster_metadata-0`, in order; empty without a folder.
 
+    Segments may begin before the log does, at a snapshot: what is before it was deleted, though not yet from the disk.
+
     Raises OSError if a file cannot be read.
     """
     epochs = read_checkpoint(folder / "leader-epoch-checkpoint")
+    start = snapshot_start(folder, epochs or [])
     cleaned_to = read_offsets(folder.parent / CLEANED).get(topic_partition_of(folder))
     damaged: list[LoggedBatch] = []
     for segment in sorted(folder.glob("*.log")):
         for each in batches_of(node, topic_partition_of(folder), segment.read_bytes()):
+            if each.last_offset < start:
+                continue
             batch = replace(each, checkpoint_epoch=epoch_at(epochs, each.base_offset), cleaned_to=cleaned_to)
             if not batch.intact:
                 damaged.append(batch)
@@ -47,6 +52,12 @@ def read_log(node: int, folder: Path) -> Iterator[LoggedBatch]:
             yield from damaged
             damaged.clear()
             yield batch
+
+
+def snapshot_start(folder: Path, epochs: Sequence[tuple[int, int]]) -> int:
+    """The offset at which the log begins if a snapshot ends there, else 0: the first of its leader-epoch-checkpoint."""
+    first = epochs[0][0] if epochs else 0
+    return first if any(folder.glob(f"{first:020}-*.checkpoint")) else 0
 
 
 def batches_of(node: int, topic_partition: tuple[str, int], data: bytes) -> Iterator[LoggedBatch]:

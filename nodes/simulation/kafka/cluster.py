@@ -42,6 +42,9 @@ MS = 1_000_000
 ADD_RAFT_VOTER, REMOVE_RAFT_VOTER, UPDATE_RAFT_VOTER = 80, 81, 82
 RAFT_REQUESTS = frozenset({codec.DESCRIBE_QUORUM, ADD_RAFT_VOTER, REMOVE_RAFT_VOTER, UPDATE_RAFT_VOTER})
 """Requests of clients that the Raft client answers itself."""
+SNAPSHOT_SETTINGS = ("metadata.log.max.record.bytes.between.snapshots", "metadata.max.retention.bytes")
+"""Of the state machine, not of the Raft client."""
+
 EXECUTED = frozenset({"start", "stop", "resume", "lose_unsynced", "lose_disk", "lose_quorum_state"})
 """Commands that change what the JVM reports before time passes."""
 NEVER_MS = 1 << 62
@@ -258,6 +261,8 @@ class KafkaCluster:
         kind, *values = report
         if kind == "commit":
             self._writes.apply(*values)
+        elif kind == "load":
+            self._writes.load(*values)
         elif kind == "arrive":
             call = self._calls[values[0]]
             call.response = self._read(call)
@@ -365,10 +370,8 @@ def _check(driver: RaftDriver, spec: SimulationSpec) -> None:
         raise BadInput(f"voters: expected 1 to {spec.nodes}, the number of nodes, found {spec.voters}")
     for properties in spec.switches.values():
         for name in properties:
-            if name not in driver.settings:
-                raise BadInput(
-                    f"--switch {name}: a simulation of Kafka {driver.version} has only {', '.join(driver.settings)}"
-                )
+            if name not in (known := (*driver.settings, *SNAPSHOT_SETTINGS)):
+                raise BadInput(f"--switch {name}: a simulation of Kafka {driver.version} has only {', '.join(known)}")
 
 
 def _check_rules(rules: Sequence[RpcRule]) -> None:

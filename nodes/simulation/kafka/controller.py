@@ -55,6 +55,12 @@ class Writes:
         """A node begins anew: it applies its log from the beginning."""
         self._images[node] = {}
 
+    def load(self, node: int, numbers: Sequence[int]) -> None:
+        """A node begins with a snapshot of these writes."""
+        self.restart(node)
+        for number in numbers:
+            self.apply(node, number, number)
+
     def apply(self, node: int, first: int, last: int) -> None:
         """A node applied these writes."""
         image = self._images.setdefault(node, {})

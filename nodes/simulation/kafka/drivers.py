@@ -17,6 +17,8 @@ from nodes.simulation.kafka.jars import RaftLibrary
 IDLE_INTERVAL = "metadata.max.idle.interval.ms"
 """The property of a QuorumController that says how often it writes a NoOpRecord; those of node 1 count for all."""
 IDLE_INTERVAL_MS = "500"
+OF_BROKERS = "broker."
+"""How the properties of brokers begin, which have no meaning without brokers."""
 
 _DRIVERS: dict[str, RaftDriver] = {}
 
@@ -28,7 +30,7 @@ def simulated_kafka(version: str, spec: SimulationSpec, observe: Observe) -> Kaf
     without a JDK.
     """
     of_raft = {
-        node: {name: value for name, value in properties.items() if name != IDLE_INTERVAL}
+        node: {name: value for name, value in properties.items() if not name.startswith((IDLE_INTERVAL, OF_BROKERS))}
         for node, properties in spec.switches.items()
     }
     driver = _DRIVERS.get(version)

@@ -189,6 +189,21 @@ def test_batch_has_no_checkpoint_epoch_without_a_valid_checkpoint(partition: Pat
     assert [batch.checkpoint_epoch for batch in read_log(1, partition)] == [None]
 
 
+@pytest.mark.parametrize(
+    ("first_entry", "snapshot", "kept"),
+    [(3, 3, [3]), (1, 1, [1, 3]), (3, 1, [0, 1, 3]), (3, None, [0, 1, 3]), (0, 3, [0, 1, 3])],
+    ids=["at the snapshot", "at an earlier one", "at no snapshot", "without a snapshot", "before it"],
+)
+def test_a_log_begins_at_the_snapshot_at_which_its_checkpoint_begins(
+    partition: Path, first_entry: int, snapshot: int | None, kept: list[int]
+) -> None:
+    write_segment(partition, 0, FIRST, SECOND, THIRD)
+    (partition / "leader-epoch-checkpoint").write_text(f"0\n1\n2 {first_entry}\n")
+    if snapshot is not None:
+        (partition / f"{snapshot:020}-0000000001.checkpoint").touch()
+    assert [base_offset for base_offset, _ in offsets(partition)] == kept
+
+
 def test_batch_has_the_offset_up_to_which_its_broker_compacted_the_partition(partition: Path) -> None:
     write_segment(partition, 0, FIRST, SECOND)
     assert [batch.cleaned_to for batch in read_log(1, partition)] == [None, None]

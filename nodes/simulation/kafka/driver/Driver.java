@@ -167,9 +167,11 @@ public final class Driver {
                 case "starts": invariants.starts(node); break;
                 case "loses_disk": invariants.losesDisk(node); break;
                 case "appended": invariants.appended(node, second, (int) third, fourth); break;
-                case "committed": invariants.committed(node, epoch, third, fourth); break;
+                case "committed": invariants.committed(node, epoch, third, fourth, null); break;
                 case "applied": invariants.applied(node, second, third); break;
-                case "has_committed": invariants.hasCommitted(node, epoch, offset -> offset == third ? fourth : 0); break;
+                case "has_committed": invariants.hasCommitted(node, epoch, 0, offset -> offset == third ? fourth : 0); break;
+                case "snapshot_end": invariants.snapshotEnd(node, second); break;
+                case "loaded": invariants.loaded(node, second, List.of(third)); break;
                 case "voters": invariants.voters(node, fact.get(2).asText(), fact.get(3).asText()); break;
                 case "throws": invariants.throwsException(node, fact.get(2).asText()); break;
                 case "spins": invariants.spins(node, fact.get(2).asText()); break;

@@ -16,6 +16,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.function.LongUnaryOperator;
 
 final class Invariants {
@@ -23,8 +24,8 @@ final class Invariants {
         void violation(int node, String invariant, String message);
     }
 
-    // The hash of a log up to an offset, and the epoch of the node that first reported it as committed.
-    private record Committed(long lastOffset, long logHash, int epoch, int node) { }
+    // The hash of a log up to an offset, the epoch of the node that first reported it as committed, and the voters there.
+    record Committed(long lastOffset, long logHash, int epoch, int node, Object voters) { }
 
     private final Report report;
     private final Set<String> reported = new HashSet<>();
@@ -35,7 +36,7 @@ final class Invariants {
     private final Map<Long, Map<Integer, Long>> logHashes = new HashMap<>();
     private final List<Committed> committed = new ArrayList<>();
     private final Map<Long, Committed> committedAt = new HashMap<>();
-    private final Map<Long, Long> applied = new HashMap<>();
+    private final TreeMap<Long, Long> applied = new TreeMap<>();
     private boolean isDiskLost = false;
 
     Invariants(Report report) {
@@ -106,10 +107,10 @@ final class Invariants {
     }
 
     /** state-machine-safety: what is committed at an offset is the same on all nodes (Raft, State Machine Safety). */
-    void committed(int node, int epoch, long lastOffset, long logHash) {
+    void committed(int node, int epoch, long lastOffset, long logHash, Object voters) {
         Committed before = committedAt.get(lastOffset);
         if (before == null) {
-            Committed now = new Committed(lastOffset, logHash, epoch, node);
+            Committed now = new Committed(lastOffset, logHash, epoch, node, voters);
             committedAt.put(lastOffset, now);
             committed.add(now);
         } else if (before.logHash != logHash) {
@@ -126,16 +127,37 @@ final class Invariants {
                 + ", where another node applied " + before);
     }
 
+    /** What was committed up to this offset; null if nothing is known to end there. */
+    Committed committedBefore(long endOffset) {
+        return committedAt.get(endOffset - 1);
+    }
+
+    /** snapshot-of-committed: a snapshot ends where a record was committed (KIP-630). */
+    void snapshotEnd(int node, long endOffset) {
+        if (committedBefore(endOffset) == null)
+            broken(node, "snapshot-of-committed", "" + endOffset, "it has a snapshot that ends at offset " + endOffset
+                + ", where nothing was committed");
+    }
+
+    /** snapshot-of-committed: a snapshot holds what was applied below its end, in order (KIP-630). */
+    void loaded(int node, long endOffset, List<Long> values) {
+        List<Long> expected = applied.headMap(endOffset).values().stream().filter(value -> value >= 0).toList();
+        if (!expected.equals(values))
+            broken(node, "snapshot-of-committed", "" + endOffset, "its snapshot up to offset " + endOffset + " has "
+                + values.size() + " values that are not the " + expected.size() + " that were applied");
+    }
+
     /** leader-completeness: a leader has what earlier epochs committed (Raft, Leader Completeness).
      *
-     * hashAt returns the hash of the leader's log up to the batch that ends with an offset, 0 if there is none.
+     * hashAt returns the hash of the leader's log up to the batch that ends with an offset, 0 if there is none. What is
+     * before its start is in a snapshot.
      */
-    void hasCommitted(int node, int epoch, LongUnaryOperator hashAt) {
+    void hasCommitted(int node, int epoch, long startOffset, LongUnaryOperator hashAt) {
         int last = committed.size() - 1;
         while (last >= 0 && committed.get(last).epoch >= epoch) last--;
         if (last < 0) return;
         Committed required = committed.get(last);
-        if (hashAt.applyAsLong(required.lastOffset) != required.logHash)
+        if (required.lastOffset >= startOffset && hashAt.applyAsLong(required.lastOffset) != required.logHash)
             broken(node, "leader-completeness", "" + epoch, "the leader of epoch " + epoch + " lacks what node "
                 + required.node + " committed up to offset " + required.lastOffset + " in epoch " + required.epoch);
     }

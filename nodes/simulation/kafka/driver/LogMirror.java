@@ -1,7 +1,8 @@
-// A node's log as it is now, batch by batch, each with a hash of the log up to it and with the voter set that it names.
+// A node's log as it is now, batch by batch, each with a hash of the log up to it and with the voters that it makes.
 //
-// A log changes at its end only. The mirror is brought up to date by comparing from the end of the common part, so the
-// cost is that of the change. Snapshots beyond the one of a new quorum are not simulated.
+// A log changes at its end, so the mirror is brought up to date by comparing from the end of the common part: the cost is
+// that of the change. Batches that a snapshot covers stay here when the log no longer has them. A log that begins with
+// another node's snapshot begins with the hash, and with the voters, of what was committed where the snapshot ends.
 package org.apache.kafka.raft;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
@@ -13,31 +14,59 @@ import java.util.List;
 final class LogMirror {
     // The type of a control record that names the voters (KIP-853), in the second two bytes of its key.
     private static final short VOTERS = 6;
+    private static final long EMPTY_HASH = 17;
 
+    // The hash of the log up to the batch, and its voters there: null if no record has named any.
     private record Entry(MockLog.LogBatch batch, long lastOffset, int epoch, long logHash, Object voters) { }
 
     private final List<Entry> entries = new ArrayList<>();
+    // Where the first entry begins, and what is known of the log before it.
+    private long baseOffset;
+    private long baseHash = EMPTY_HASH;
+    private Object baseVoters;
+    // The entry of the log's first batch, as of the last update.
+    private int front;
 
     /** Follow the log; returns whether it has changed. */
     boolean update(int node, MockLog log, Invariants invariants) {
         List<MockLog.LogBatch> batches = Release.batches(log);
-        int common = Math.min(entries.size(), batches.size());
-        while (common > 0 && entries.get(common - 1).batch != batches.get(common - 1)) common--;
-        if (common == entries.size() && common == batches.size()) return false;
-        entries.subList(common, entries.size()).clear();
+        boolean isRebased = align(node, log, batches, invariants);
+        int common = Math.min(entries.size() - front, batches.size());
+        while (common > 0 && entries.get(front + common - 1).batch != batches.get(common - 1)) common--;
+        if (front + common == entries.size() && common == batches.size()) return isRebased;
+        entries.subList(front + common, entries.size()).clear();
         for (int at = common; at < batches.size(); at++) {
-            Entry entry = follow(at == 0 ? 17 : entries.get(at - 1).logHash, batches.get(at));
+            Entry entry = follow(batches.get(at));
             entries.add(entry);
             invariants.appended(node, entry.lastOffset, entry.epoch, entry.logHash);
         }
         return true;
     }
 
-    private static Entry follow(long hash, MockLog.LogBatch batch) {
+    /** Find the entry of the log's first batch; returns whether the log begins anew, with another snapshot. */
+    private boolean align(int node, MockLog log, List<MockLog.LogBatch> batches, Invariants invariants) {
+        if (!batches.isEmpty() && front < entries.size() && entries.get(front).batch == batches.get(0)) return false;
+        long start = batches.isEmpty() ? log.startOffset() : batches.get(0).firstOffset();
+        front = 0;
+        while (front < entries.size() && entries.get(front).lastOffset < start) front++;
+        long offset = front == 0 ? baseOffset : entries.get(front - 1).lastOffset + 1;
+        Invariants.Committed end = invariants.committedBefore(start);
+        if (offset == start && (end == null || end.logHash() == (front == 0 ? baseHash : entries.get(front - 1).logHash)))
+            return false;
+        if (start > 0) invariants.snapshotEnd(node, start);
+        entries.clear();
+        front = 0;
+        baseOffset = start;
+        baseHash = end == null ? EMPTY_HASH : end.logHash();
+        baseVoters = end == null ? null : end.voters();
+        return true;
+    }
+
+    private Entry follow(MockLog.LogBatch batch) {
         int epoch = Release.epoch(batch);
         boolean isControl = Release.isControl(batch);
-        long logHash = mixed(mixed(hash, batch.firstOffset()), epoch * 2L + (isControl ? 1 : 0));
-        Object voters = null;
+        long logHash = mixed(mixed(hash(), batch.firstOffset()), epoch * 2L + (isControl ? 1 : 0));
+        Object voters = voters();
         for (Object record : Release.records(batch)) {
             ByteBuffer key = Release.key(record);
             ByteBuffer value = Release.value(record);
@@ -60,17 +89,32 @@ final class LogMirror {
         return mixed ^ mixed >>> 32;
     }
 
+    private Entry last() {
+        return entries.get(entries.size() - 1);
+    }
+
+    private long hash() {
+        return entries.isEmpty() ? baseHash : last().logHash;
+    }
+
+    /** The first offset that is known here batch by batch. */
+    long startOffset() {
+        return baseOffset;
+    }
+
     /** The offset after the last record; 0 of an empty log. */
     long endOffset() {
-        return entries.isEmpty() ? 0 : entries.get(entries.size() - 1).lastOffset + 1;
+        return entries.isEmpty() ? baseOffset : last().lastOffset + 1;
     }
 
     /** Report what is committed between two high watermarks. */
     void commit(int node, int epoch, long from, long to, Invariants invariants) {
         int at = entries.size();
         while (at > 0 && entries.get(at - 1).lastOffset >= from) at--;
-        for (; at < entries.size() && entries.get(at).lastOffset < to; at++)
-            invariants.committed(node, epoch, entries.get(at).lastOffset, entries.get(at).logHash);
+        for (; at < entries.size() && entries.get(at).lastOffset < to; at++) {
+            Entry entry = entries.get(at);
+            invariants.committed(node, epoch, entry.lastOffset, entry.logHash, entry.voters);
+        }
     }
 
     /** The hash of the log up to the batch that ends with this offset; 0 if there is none. */
@@ -99,9 +143,8 @@ final class LogMirror {
         return Base64.getEncoder().encodeToString(bytes);
     }
 
-    /** The latest voter set that the log names; null if it names none. */
+    /** The latest voter set that the log, or the snapshot that it begins with, names; null if there is none. */
     Object voters() {
-        for (int at = entries.size() - 1; at >= 0; at--) if (entries.get(at).voters != null) return entries.get(at).voters;
-        return null;
+        return entries.isEmpty() ? baseVoters : last().voters;
     }
 }

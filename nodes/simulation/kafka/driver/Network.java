@@ -11,12 +11,14 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.kafka.common.message.ApiMessageType;
 import org.apache.kafka.common.message.ApiVersionsResponseData;
+import org.apache.kafka.common.message.FetchSnapshotResponseData;
 import org.apache.kafka.common.message.VoteRequestData;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
+import org.apache.kafka.common.protocol.Writable;
 
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -129,10 +131,23 @@ final class Network {
         else arm(connection, client);
     }
 
-    /** The client notices that the connection is broken. */
+    /** The client notices that the connection is broken, or that it cannot be made.
+     *
+     * 3.7 has no error response for FetchSnapshot. The exception ends the process when the request was not yet sent
+     * (InterBrokerSendThread); of one that was sent it is logged, and the request stays without a response (NetworkClient).
+     */
     private void fail(Connection connection) {
-        List<Connection.Pending> failed = close(connection);
-        for (Connection.Pending request : failed) request.complete().accept(unavailable(request.apiKey()));
+        boolean isSent = connection.accepted != 0;
+        for (Connection.Pending request : close(connection)) {
+            ApiMessage response;
+            try {
+                response = unavailable(request.apiKey());
+            } catch (IllegalArgumentException missing) {
+                if (!isSent) simulation.node(connection.client).exit(missing);
+                continue;
+            }
+            request.complete().accept(response);
+        }
     }
 
     private List<Connection.Pending> close(Connection connection) {
@@ -214,9 +229,18 @@ final class Network {
     }
 
     private void respond(Connection connection, Connection.Pending request, ApiMessage data) {
-        ByteBuffer bytes = encoded(data);
+        ByteBuffer bytes = encoded(sendable(data));
         carry(connection, connection.responses, request, true, bytes, () -> client(connection, () -> answered(connection,
             request, decoded(request.apiKey(), bytes.duplicate(), false, stableVersion(request.apiKey())))));
+    }
+
+    /** What a process sends. Of a FetchSnapshot response with a partition's error, whose records are null, it can send
+     * only that the request failed (ControllerApis; docs/findings/snapshot-errors.md). */
+    private static ApiMessage sendable(ApiMessage data) {
+        if (!(data instanceof FetchSnapshotResponseData snapshot)) return data;
+        boolean isSendable = snapshot.topics().stream().flatMap(topic -> topic.partitions().stream())
+            .allMatch(partition -> Release.hasRecords(partition));
+        return isSendable ? data : new FetchSnapshotResponseData().setErrorCode(Errors.UNKNOWN_SERVER_ERROR.code());
     }
 
     private void answered(Connection connection, Connection.Pending request, ApiMessage data) {
@@ -247,7 +271,8 @@ final class Network {
     static ByteBuffer encoded(ApiMessage data, short version) {
         ObjectSerializationCache cache = new ObjectSerializationCache();
         ByteBuffer bytes = ByteBuffer.allocate(data.size(cache, version));
-        data.write(new ByteBufferAccessor(bytes), cache, version);
+        Writable writable = new ByteBufferAccessor(bytes);
+        data.write(data instanceof FetchSnapshotResponseData ? Release.withParts(writable) : writable, cache, version);
         bytes.flip();
         return bytes;
     }

@@ -76,6 +76,7 @@ final class NodeEnvironment implements Time {
                     Batch<Long> batch = reader.next();
                     long offset = batch.baseOffset();
                     for (long value : batch.records()) node.commit(offset++, value);
+                    node.committed(batch);
                 }
             }
         }
@@ -85,7 +86,7 @@ final class NodeEnvironment implements Time {
             node.leaderChanged(leader.leaderId().orElse(-1), leader.epoch());
         }
 
-        @Override public void handleLoadSnapshot(SnapshotReader<Long> reader) { reader.close(); }
+        @Override public void handleLoadSnapshot(SnapshotReader<Long> reader) { node.load(reader); }
         public void handleLoadBootstrap(SnapshotReader<Long> reader) { reader.close(); }
         @Override public void beginShutdown() { }
     }

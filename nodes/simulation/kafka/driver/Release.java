@@ -9,7 +9,10 @@ import org.apache.kafka.common.Node;
 import org.apache.kafka.common.config.AbstractConfig;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.feature.SupportedVersionRange;
+import org.apache.kafka.common.message.FetchSnapshotResponseData;
 import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.protocol.Writable;
+import org.apache.kafka.snapshot.SnapshotWriter;
 
 import java.lang.reflect.AccessibleObject;
 import java.lang.reflect.Constructor;
@@ -382,6 +385,40 @@ final class Release {
         } else {
             call(client, "scheduleAppend", epoch, List.of(value));
         }
+    }
+
+    // The type of a snapshot's id has another package in each release.
+    private static final Class<?> SNAPSHOT_ID =
+        declared(KafkaRaftClient.class, "createSnapshot").getParameterTypes()[0];
+
+    private static Object snapshotId(long endOffset, int epoch) {
+        return createOften(SNAPSHOT_ID, endOffset, epoch);
+    }
+
+    /** A new snapshot of what is committed before an offset; none if there is one, or a later one. */
+    @SuppressWarnings("unchecked")
+    static Optional<SnapshotWriter<Long>> snapshot(KafkaRaftClient<Long> client, long endOffset, int epoch, long timeMs) {
+        return (Optional<SnapshotWriter<Long>>) call(client, "createSnapshot", snapshotId(endOffset, epoch), timeMs);
+    }
+
+    /** Delete what a snapshot covers, and earlier snapshots. */
+    static void deleteBefore(MockLog log, long endOffset, int epoch) {
+        call(log, "deleteBeforeSnapshot", snapshotId(endOffset, epoch));
+    }
+
+    /** Whether a part of a snapshot has its bytes; their type has another package in each release. */
+    static boolean hasRecords(FetchSnapshotResponseData.PartitionSnapshot partition) {
+        return call(partition, "unalignedRecords") != null;
+    }
+
+    /** Writes parts of a snapshot's file, too: before 3.9 a buffer takes none, because network threads send the file's. */
+    static Writable withParts(Writable buffer) {
+        return (Writable) Proxy.newProxyInstance(Release.class.getClassLoader(), new Class<?>[] {Writable.class},
+            (proxy, method, arguments) -> {
+                if (!method.getName().equals("writeRecords")) return method.invoke(buffer, arguments);
+                buffer.writeByteBuffer((ByteBuffer) call(arguments[0], "buffer"));
+                return null;
+            });
     }
 
     @SuppressWarnings("unchecked")

@@ -2,6 +2,7 @@
 //
 //     ["log", time, node, text]          a line of the node's log: a transition or a note
 //     ["commit", node, first, last]      the node's state machine applied these values, in order
+//     ["load", node, [value, …]]         the node's state machine begins with a snapshot of these values
 //     ["arrive", call]                   a client's read is about to be answered from what the node applied so far
 //     ["answer", call, result, …]        the end of a client's call
 //     ["exited", time, node, detail]     the client threw an exception that ends the node's process
@@ -13,6 +14,8 @@ package org.apache.kafka.raft;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
+
+import java.util.List;
 
 final class Reports {
     static final ObjectMapper JSON = new ObjectMapper();
@@ -52,6 +55,12 @@ final class Reports {
         }
         ArrayNode row = add("commit").add(node).add(value).add(value);
         lastCommit = row;
+    }
+
+    void load(int node, List<Long> values) {
+        digest(node * 31L + values.hashCode());
+        ArrayNode loaded = add("load").add(node).addArray();
+        for (long value : values) loaded.add(value);
     }
 
     void arrive(long call) {

@@ -7,7 +7,9 @@
 // The state machine answers as QuorumController does: a write is appended by the active controller and answered when it
 // is committed; other nodes refuse it and name the active one; a controller that loses its leadership fails the writes
 // that wait without a name, because they may still be committed. It writes a record without content from time to time
-// (NoOpRecord, metadata.max.idle.interval.ms).
+// (NoOpRecord, metadata.max.idle.interval.ms). It makes a snapshot of what it applied after so many bytes of records
+// (metadata.log.max.record.bytes.between.snapshots), and the log before the latest one is deleted when it is larger than
+// metadata.max.retention.bytes.
 package org.apache.kafka.raft;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
@@ -18,6 +20,7 @@ import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.raft.errors.BufferAllocationException;
 import org.apache.kafka.raft.errors.NotLeaderException;
+import org.apache.kafka.snapshot.SnapshotReader;
 
 import java.net.InetSocketAddress;
 import java.util.ArrayDeque;
@@ -79,6 +82,14 @@ final class SimulatedNode {
     private int activeEpoch = -1;
     private int knownLeader = -1;
     private final Map<Long, Long> pendingWrites = new LinkedHashMap<>();
+    // What it applied, in order, and where the next snapshot would end.
+    private final List<Long> image = new ArrayList<>();
+    private final long snapshotBytes;
+    private final long retentionBytes;
+    private long bytesSinceSnapshot;
+    // The size of the log as far as it was applied.
+    private long logBytes;
+    private Batch<Long> lastApplied;
     private final Set<Long> openCalls = new LinkedHashSet<>();
 
     private boolean isStatusDue;
@@ -92,7 +103,14 @@ final class SimulatedNode {
         staticVoters = staticVoters(simulation);
         config = Release.config(properties, staticVoters);
         requestTimeoutMs = Release.requestTimeoutMs(config);
+        snapshotBytes = number(properties, "metadata.log.max.record.bytes.between.snapshots", 20 << 20);
+        retentionBytes = number(properties, "metadata.max.retention.bytes", 100 << 20);
         format();
+    }
+
+    private static long number(Map<String, String> properties, String name, long otherwise) {
+        String text = properties.get(name);
+        return text == null ? otherwise : Long.parseLong(text);
     }
 
     private static Map<Integer, InetSocketAddress> staticVoters(Simulation simulation) {
@@ -141,6 +159,9 @@ final class SimulatedNode {
         highWatermark = -1;
         activeEpoch = -1;
         knownLeader = -1;
+        image.clear();
+        bytesSinceSnapshot = 0;
+        logBytes = 0;
         simulation.invariants.starts(id);
         log.flush(true);  // after a kill the page cache still has what was written
         log.reopen();
@@ -210,7 +231,8 @@ final class SimulatedNode {
         simulation.invariants.losesDisk(id);
     }
 
-    private void exit(Throwable error) {
+    /** The process ends with an exception. */
+    void exit(Throwable error) {
         String detail = error + " in " + Arrays.stream(error.getStackTrace()).limit(FRAMES)
             .map(frame -> frame.getFileName() + ":" + frame.getLineNumber()).collect(Collectors.joining(" < "));
         end();
@@ -267,7 +289,7 @@ final class SimulatedNode {
     private void receive(ApiMessage data, short version, Consumer<ApiMessage> respond) {
         var request = Release.inboundRequest(++correlation, version, data, environment.milliseconds());
         request.completion.whenComplete((response, error) -> {
-            if (response != null) respond.accept(response.data());
+            if (response != null) simulation.report(() -> respond.accept(response.data()));
         });
         client.handle(request);
     }
@@ -281,6 +303,7 @@ final class SimulatedNode {
                 exit(error);
                 return;
             }
+            if (bytesSinceSnapshot >= snapshotBytes) makeSnapshot();
             boolean hasProgressed = !outbox.isEmpty() || queue.hasProgressed();
             sendAll();
             observe();
@@ -329,9 +352,41 @@ final class SimulatedNode {
     void commit(long offset, long value) {
         simulation.invariants.applied(id, offset, value);
         if (value < 0) return;
+        image.add(value);
         simulation.reports.commit(id, value);
         Long call = pendingWrites.remove(value);
         if (call != null) answer(call, "ok", null);
+    }
+
+    void committed(Batch<Long> batch) {
+        lastApplied = batch;
+        bytesSinceSnapshot += batch.sizeInBytes();
+        logBytes += batch.sizeInBytes();
+    }
+
+    /** Begin with a snapshot; the one that a quorum is formatted with has nothing but voters. */
+    void load(SnapshotReader<Long> reader) {
+        try (reader) {
+            image.clear();
+            while (reader.hasNext()) image.addAll(reader.next().records());
+            bytesSinceSnapshot = 0;
+            simulation.invariants.loaded(id, reader.lastContainedLogOffset() + 1, image);
+            simulation.reports.load(id, image);
+        }
+    }
+
+    private void makeSnapshot() {
+        bytesSinceSnapshot = 0;
+        long end = lastApplied.lastOffset() + 1;
+        Release.snapshot(client, end, lastApplied.epoch(), lastApplied.appendTimestamp()).ifPresent(writer -> {
+            try (writer) {
+                writer.append(List.copyOf(image));
+                writer.freeze();
+            }
+            if (logBytes <= retentionBytes) return;
+            Release.deleteBefore(log, end, lastApplied.epoch());
+            logBytes = 0;
+        });
     }
 
     void leaderChanged(int leader, int epoch) {
@@ -432,7 +487,7 @@ final class SimulatedNode {
         invariants.vote(id, state.epoch(), Release.voted(state));
         if (state instanceof LeaderState<?>) {
             invariants.leads(id, state.epoch());
-            invariants.hasCommitted(id, state.epoch(), mirror::hashAt);
+            invariants.hasCommitted(id, state.epoch(), mirror.startOffset(), mirror::hashAt);
         }
     }
 

@@ -35,6 +35,7 @@ final class Simulation {
     private long nowMs;
     private long eventCount;
     private long noOpCount;
+    private RuntimeException failure;
 
     Simulation(JsonNode spec) {
         Release.restartRecordNumbers();
@@ -81,8 +82,18 @@ final class Simulation {
             events.poll();
             nowMs = next.atMs;
             next.action.run();
+            if (failure != null) throw failure;
         }
         if (!reports.wakes) nowMs = Math.max(nowMs, untilMs);
+    }
+
+    /** Execute a part of the driver that Kafka calls back, where the exception would be caught: it ends the simulation. */
+    void report(Runnable action) {
+        try {
+            action.run();
+        } catch (RuntimeException error) {
+            failure = error;
+        }
     }
 
     // ---------------------------------------------------------------- clients

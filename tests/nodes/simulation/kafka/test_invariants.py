@@ -15,6 +15,7 @@ PLANTED = {
     "log-matching": [["appended", 1, 5, 2, 111], ["appended", 2, 5, 2, 222]],
     "state-machine-safety": [["committed", 1, 3, 5, 111], ["committed", 2, 4, 5, 222]],
     "leader-completeness": [["committed", 1, 3, 5, 111], ["has_committed", 2, 4, 5, 222]],
+    "snapshot-of-committed": [["applied", 1, 4, 7], ["loaded", 2, 5, 8]],
     "voter-set-matches-log": [["voters", 1, "[1, 2, 3]", "[1, 2, 4]"]],
     "no-exception": [["throws", 1, "IllegalArgumentException"]],
     "no-spin": [["spins", 1, "Unattached"]],
@@ -33,6 +34,13 @@ ALLOWED = {
     "a leader of an earlier epoch": [["committed", 1, 4, 5, 111], ["has_committed", 2, 3, 5, 0]],
     "a complete leader": [["committed", 1, 3, 5, 111], ["has_committed", 2, 4, 5, 111]],
     "equal values": [["applied", 1, 7, 3], ["applied", 2, 7, 3]],
+    "a snapshot where something was committed": [["committed", 1, 3, 4, 111], ["snapshot_end", 2, 5]],
+    "a snapshot of what was applied": [
+        ["applied", 1, 3, -1],
+        ["applied", 1, 4, 7],
+        ["applied", 1, 5, 8],
+        ["loaded", 2, 5, 7],
+    ],
     "equal voter sets": [["voters", 1, "[1, 2, 3]", "[1, 2, 3]"]],
 }
 
@@ -47,6 +55,13 @@ def test_a_planted_violation_is_reported_once_and_only_under_its_name(drivers, i
 def test_values_that_state_machines_apply_differently_are_reported(drivers):
     found = drivers("4.3.1").check([["applied", 1, 7, 3], ["applied", 2, 7, 4]])
     assert found == [(2, "state-machine-safety", "it applies value 4 at offset 7, where another node applied 3")]
+
+
+def test_a_snapshot_that_ends_where_nothing_was_committed_is_reported(drivers):
+    found = drivers("4.3.1").check([["committed", 1, 3, 4, 111], ["snapshot_end", 2, 4]])
+    assert found == [
+        (2, "snapshot-of-committed", "it has a snapshot that ends at offset 4, where nothing was committed")
+    ]
 
 
 @pytest.mark.parametrize("facts", ALLOWED.values(), ids=ALLOWED.keys())
