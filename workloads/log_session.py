@@ -6,6 +6,10 @@ NOT_LEADER_OR_FOLLOWER, KAFKA-13574), so the op is info. A fenced producer is re
 position (auto.offset.reset=error): if its position is no longer in the log, its process ends, and the next one starts
 at the beginning.
 
+A consumer can hang in librdkafka: its threads wait for each other when a fenced broker is forgotten (librdkafka's issue
+5476). Its polls return nothing then, but `assign` never returns, and keeps Python's global lock. So each assignment has
+a consumer of its own, and a consumer that does not close is left to its thread.
+
 Contains the execution of operations. Which operations there are is defined in log.py.
 """
 
@@ -13,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -31,6 +36,9 @@ REQUEST_TIMEOUT_MS = 2000
 DELIVERY_TIMEOUT_MS = 4000
 DELIVERY_SECONDS = 6.0
 """Longer than DELIVERY_TIMEOUT_MS, after which librdkafka reports a timeout."""
+
+CLOSE_SECONDS = 5.0
+"""How long a consumer is waited for that is being closed."""
 
 POLL_SECONDS = 0.1
 POLL_RECORDS_MAX = 500
@@ -121,7 +129,7 @@ class LogSession:
     def _close(self) -> None:
         self._producer = None
         if self._consumer is not None:
-            self._consumer.close()
+            closing(self._consumer).join(CLOSE_SECONDS)
             self._consumer = None
 
     def _send(self, op: Op) -> Op:
@@ -161,6 +169,9 @@ class LogSession:
 
     def _assign(self, op: Op) -> Op:
         """Read all partitions from their beginning from now on."""
+        if self._consumer is not None:
+            closing(self._consumer)
+            self._consumer = None
         self._open_consumer().assign([_beginning_of(partition) for partition in range(PARTITIONS)])
         return op.ok()
 
@@ -188,7 +199,14 @@ class LogSession:
             consumer.assign([partition])
             return op.ok(_read_to(consumer, end))
         finally:
-            consumer.close()
+            closing(consumer).join(CLOSE_SECONDS)
+
+
+def closing(consumer: Consumer) -> threading.Thread:
+    """The thread that closes a consumer. It does not keep the process from ending if the consumer hangs."""
+    thread = threading.Thread(target=consumer.close, name="closes a consumer", daemon=True)
+    thread.start()
+    return thread
 
 
 def deliver(producer: Producer, key: str, value: int) -> tuple[KafkaError | None, Any]:

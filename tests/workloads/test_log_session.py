@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from itertools import takewhile
 from types import SimpleNamespace
 
@@ -218,10 +219,21 @@ def test_consumer_does_not_reset_its_position_or_commit_by_itself(clients, invok
     assert clients.consumers[0]["enable.auto.commit"] is False
 
 
-def test_assign_reassigns_the_same_consumer(clients, invoke):
+def test_each_assignment_has_a_consumer_of_its_own(clients, invoke):
     assign = Op("invoke", "assign", 4)
     assert invoke(POLL, assign, POLL) == [POLL.ok({}), assign.ok(), POLL.ok({})]
-    assert (len(clients.assigned), len(clients.consumers)) == (2, 1)
+    assert (len(clients.assigned), len(clients.consumers), clients.closed) == (2, 2, 2)
+
+
+def test_consumer_that_does_not_close_delays_neither_an_assignment_nor_the_end_of_the_session(
+    clients, invoke, monkeypatch
+):
+    hangs = threading.Event()
+    monkeypatch.setattr(log_session, "CLOSE_SECONDS", 0.1)
+    monkeypatch.setattr(clients, "_close", hangs.wait)
+    assign = Op("invoke", "assign", 4)
+    assert invoke(POLL, assign, POLL) == [POLL.ok({}), assign.ok(), POLL.ok({})]
+    hangs.set()
 
 
 def test_member_of_a_group_must_subscribe_before_it_polls(clients, invoke):
