@@ -1,16 +1,19 @@
-"""A defect of released Kafka that no issue reports, about snapshots of the metadata log (docs/findings).
+"""Defects of released Kafka that no issue reports, about snapshots of the metadata log (docs/findings).
 
-Contains EX-09. The other defects are in kafka_defects.py.
+Contains EX-09 and EX-10. The other defects are in kafka_defects.py.
 """
 
 from __future__ import annotations
 
 from harness.model.conditions import ALL_FOLLOW_LEADER, BROKERS_LIVE, all_follow, is_leader
+from harness.model.faults.probe import ask
 from harness.model.faults.requests import create_topic
 from harness.model.faults.rpc import CLOSE, DROP, Api, RpcMatch, RpcRule, intercept
 from harness.model.scenario import Scenario, Side, Source, on
 from harness.model.story import (
     DOWN,
+    LEADER,
+    Step,
     both_ways,
     cut,
     cut_links,
@@ -25,7 +28,9 @@ from harness.model.story import (
     wait_until,
 )
 from harness.scenarios.kip_996_elections import first_leader, merged
+from harness.scenarios.probes import PARTITION
 
+KIP_630 = Source("KIP-630")
 SMALL_SNAPSHOTS = {
     "metadata.log.max.record.bytes.between.snapshots": "1000",
     "metadata.max.idle.interval.ms": "0",
@@ -49,7 +54,7 @@ EX_09 = Scenario(
     id="EX-09",
     title="A follower exits when the snapshot that it fetched is of an earlier epoch than its own last record",
     question="Does n3, whose last record was never committed, follow n5, which has only a snapshot of what n3 lacks?",
-    source=Source("KIP-630") / "When to delete snapshots and log segments",
+    source=KIP_630 / "When to delete snapshots and log segments",
     nodes=5,
     layout="combined",
     story=(
@@ -96,4 +101,33 @@ EX_09 = Scenario(
     ),
 )
 
-SCENARIOS = (EX_09,)
+NO_SNAPSHOT = {"end_offset": 3, "epoch": "$epoch"}
+"""The log has no snapshot that ends there."""
+
+
+def fetch_snapshot(epoch: str, error: str, name: str) -> Step:
+    """Ask the leader for a snapshot that it does not have, in this epoch."""
+    partition = {"partition": 0, "current_leader_epoch": epoch, "snapshot_id": NO_SNAPSHOT, "position": 0}
+    topics = [{"name": "__cluster_metadata", "partitions": [partition]}]
+    values = {"cluster_id": "$cluster_id", "replica_id": "$other", "max_bytes": 1000, "topics": topics}
+    expected = {"error_code": "none", f"{PARTITION}.error_code": error}
+    return ask(LEADER, Api.FETCH_SNAPSHOT, 0, values, expected, name=name)
+
+
+# The partition's records are null in a response with an error, and may not be null in its schema.
+EX_10 = Scenario(
+    id="EX-10",
+    title="The errors of FetchSnapshot cannot be sent",
+    question="Is a follower told that the leader does not have a snapshot, and that its epoch is over?",
+    source=KIP_630 / "FetchSnapshot",
+    nodes=3,
+    story=(
+        wait_until(ALL_FOLLOW_LEADER),
+        fetch_snapshot("$epoch", "snapshot_not_found", "a snapshot that the leader does not have"),
+        fetch_snapshot("$epoch-1", "fenced_leader_epoch", "a snapshot from the leader of an earlier epoch"),
+    ),
+    bad=Side(on(kafka="4.3.1"), breaks=("unexpected-response",)),
+    good=Side(on(reference={})),
+)
+
+SCENARIOS = (EX_09, EX_10)
