@@ -93,7 +93,7 @@ def begin_run(plan: Plan, request: Request, store: Path, on_event: OnEvent) -> t
 
 def resolved(request: ExplorationRequest, on_event: OnEvent) -> tuple[ExplorationRequest, dict[str, str]]:
     """The request with an exact version and a seed, and what to note of versions."""
-    system, versions = asyncio.run(resolve_system(request.system, "", phases(on_event)))
+    system, versions = asyncio.run(resolve_system(request.system, "", request.hosts, phases(on_event)))
     seed = new_seed() if request.seed is None else request.seed
     return request.model_copy(update={"system": system, "seed": seed}), versions
 

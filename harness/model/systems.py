@@ -234,7 +234,7 @@ class SystemKind:
     """A system under test.
 
     - resolve turns a version as the user writes it (`newest 4`, or "" for default_version) into an exact one and
-      fetches its artifacts.
+      fetches its artifacts. resolve_simulated does so for simulated nodes; None if that is the same.
     - node makes what one node runs. It raises BadInput for an unknown switch, version or layout.
     - label names a node in reports; it needs no artifacts.
     - rules returns the transitions that a node may make (the check `quorum` compares them with those observed), None
@@ -276,6 +276,7 @@ class SystemKind:
     ports: Callable[[str], Sequence[int]]
     default_version: str = ""
     resolve: Callable[[str, Report], Awaitable[ResolvedVersion]] = no_versions
+    resolve_simulated: Callable[[str, Report], Awaitable[ResolvedVersion]] | None = None
     label: Callable[[str, Mapping[str, str]], str] | None = None
     rules: Callable[[str, Mapping[str, str]], TransitionRules | None] = lambda _version, _switches: None
     connect: Callable[[str, int, str], Connection] | None = None

@@ -150,7 +150,7 @@ async def side_plan(
     if nodes not in (deployment.nodes, *scenario.sizes):
         sizes = " or ".join(map(str, sorted({deployment.nodes, *scenario.sizes})))
         raise BadInput(f"--nodes {nodes}: expected {sizes} for scenario {scenario.id}")
-    full_name, notes = await resolve_system(request.system, setup.version, report)
+    full_name, notes = await resolve_system(request.system, setup.version, request.hosts, report)
     _refuse_low_features(scenario, request, name, full_name)
     versions = {node: f"{system.name}:{version}" for node, version in setup.node_versions.items()}
     assert request.seed is not None
@@ -166,7 +166,9 @@ async def side_plan(
             "hosts": request.hosts,
             "inventory": request.inventory,
             "node_switches": {node: _node_switches(request, own) for node, own in deployment.node_switches.items()},
-            "node_systems": {node: (await resolve_system(each, "", report))[0] for node, each in versions.items()},
+            "node_systems": {
+                node: (await resolve_system(each, "", request.hosts, report))[0] for node, each in versions.items()
+            },
             "layout": deployment.layout,
             "nodes": nodes,
             "voters": deployment.voters,

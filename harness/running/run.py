@@ -90,18 +90,19 @@ def title_of(plan: Plan) -> str:
 
 async def resolve(request: Request, report: Report) -> tuple[Request, dict[str, str]]:
     """The request with an exact version and a seed, and what to note of versions."""
-    system, notes = await resolve_system(request.system, "", report)
+    system, notes = await resolve_system(request.system, "", request.hosts, report)
     seed = new_seed() if request.seed is None else request.seed
     return request.model_copy(update={"system": system, "seed": seed}), notes
 
 
-async def resolve_system(name: str, default_version: str, report: Report) -> tuple[str, dict[str, str]]:
+async def resolve_system(name: str, default_version: str, hosts: str, report: Report) -> tuple[str, dict[str, str]]:
     """A system's full name with its artifacts on this machine, and what to note of versions.
 
     default_version applies where the name has no version. Raises BadInput for an unknown system or version.
     """
     kind, given = plugins.system(name)
-    resolved = await kind.resolve(given or default_version or kind.default_version, report)
+    resolve_version = kind.resolve_simulated if plugins.host_kind(hosts).simulated else kind.resolve
+    resolved = await (resolve_version or kind.resolve)(given or default_version or kind.default_version, report)
     registered = kind.name in plugins.names("systems")
     full = f"{kind.name}:{resolved.version}" if resolved.version else kind.name
     return full if registered else name, dict(resolved.notes)

@@ -102,7 +102,7 @@ class Search:
 
     def __init__(self, request: SimulationRequest, store: Path, master: str | None, on_event: OnEvent) -> None:
         """Raises BadInput for a system that is unknown or cannot be simulated."""
-        system, self._versions = asyncio.run(resolve_system(request.system, "", phases(on_event)))
+        system, self._versions = asyncio.run(resolve_system(request.system, "", HOSTS, phases(on_event)))
         seed = new_seed() if request.seed is None else request.seed
         self.request = request.model_copy(update={"system": system, "seed": seed})
         self.tally = Tally()

@@ -53,6 +53,7 @@ from nodes.kafka.versions import KafkaVersion
 from nodes.kafka.zookeeper import BROKER_PORTS
 from nodes.observe.log_batches import QUORUM_LOG
 from nodes.simulation.kafka.drivers import simulated_kafka
+from nodes.simulation.kafka.jars import RaftLibrary
 
 NAME = "kafka"
 NO_BROKERS = "only a cluster with brokers has members that change; use --layout combined or zookeeper"
@@ -64,6 +65,11 @@ STATIC_QUORUM = "the voters of a static quorum never change; use --voters N with
 async def _resolve(version: str, report: Callable[[str], None]) -> ResolvedVersion:
     release = await Library.default(report).resolve(version)
     return ResolvedVersion(str(release.version), {"kafka": str(release.version), "kafka_chosen": release.why})
+
+
+async def _resolve_simulated(version: str, report: Callable[[str], None]) -> ResolvedVersion:
+    release = await RaftLibrary.default(report).resolve(version)
+    return await _resolve(str(release.version), report)
 
 
 def _node(version: str, switches: Mapping[str, str], cluster: ClusterSpec) -> NodeSystem:
@@ -184,6 +190,7 @@ KAFKA = SystemKind(
     ports=_ports,
     default_version="newest 4",
     resolve=_resolve,
+    resolve_simulated=_resolve_simulated,
     label=lambda version, switches: kafka_label(KafkaVersion.parse(version), switches),
     rules=_rules,
     connect=connect,

@@ -83,6 +83,13 @@ class Library:
                 raise BadInput(f"Kafka version {requested!r}: expected a published release; {error}") from error
             raise EnvironmentFailure(f"Kafka {version} is not completely published: {error}") from error
 
+    async def published(self, requested: str) -> list[KafkaVersion]:
+        """The published versions that '3.9', 'newest' or 'newest 4' may mean, newest first, complete or not.
+
+        Raises EnvironmentFailure if no repository can be reached.
+        """
+        return await self._candidates(_prefix_of(requested) if requested.startswith("newest") else requested)
+
     async def _newest(self, prefix: str) -> Release:
         cached = self._cached_newest(prefix)
         if cached:

@@ -15,7 +15,9 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +32,9 @@ SOURCES = Path(__file__).parent / "driver"
 DYNAMIC_SOURCES = SOURCES / "dynamic"
 JDK_PACKAGE = "openjdk-17-jdk-headless"
 COMPILE_SECONDS = 300
+INCOMPLETE = "incomplete"
+"""The file that marks a release without test jars."""
+DAY_SECONDS = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +103,37 @@ class RaftLibrary:
     async def resolve(self, requested: str) -> RaftRelease:
         """The release for a version as nodes.kafka.artifacts.Library takes it: 4.3.1, 4.3, newest.
 
-        Raises BadInput for a version that is not published or not supported, EnvironmentFailure if it cannot be
-        fetched.
+        The newest is the newest one with test jars, which may be published later than the servers. Raises BadInput for
+        a version that is not published or not supported, EnvironmentFailure if it cannot be fetched.
         """
         if re.fullmatch(r"\d+\.\d+\.\d+", requested):
-            version = KafkaVersion.parse(requested)
-        else:
-            version = (await Library(self.cache.parent / "kafka", self.report).resolve(requested)).version
+            try:
+                return await self._release(KafkaVersion.parse(requested))
+            except ArtifactMissing as error:
+                raise BadInput(f"Kafka version {requested!r}: expected a release with test jars; {error}") from error
+        servers = Library(self.cache.parent / "kafka", self.report)
+        newest = (await servers.resolve(requested)).version
+        if not self._is_incomplete(newest):
+            with suppress(ArtifactMissing):
+                return await self._release(newest)
+        for version in await servers.published(requested):
+            if version < newest:
+                with suppress(ArtifactMissing):
+                    return await self._release(version)
+        raise BadInput(f"Kafka version {requested!r}: expected a release with test jars, found none")
+
+    async def _release(self, version: KafkaVersion) -> RaftRelease:
         if version < OLDEST:
-            raise BadInput(f"Kafka version {requested!r}: expected {OLDEST} or later for a simulation")
+            raise BadInput(f"Kafka version {str(version)!r}: expected {OLDEST} or later for a simulation")
         final = self.cache / str(version) / "libs"
         if not final.exists():
             await self._fetch(version, final)
         return RaftRelease(version, final)
+
+    def _is_incomplete(self, version: KafkaVersion) -> bool:
+        """Whether the release had no test jars when it was last fetched, at most a day ago."""
+        mark = self.cache / str(version) / INCOMPLETE
+        return mark.exists() and time.time() - mark.stat().st_mtime < DAY_SECONDS
 
     async def _fetch(self, version: KafkaVersion, final: Path) -> None:
         self.report(f"fetching the Raft client of Kafka {version}")
@@ -124,8 +147,9 @@ class RaftLibrary:
         try:
             await Maven(self.cache.parent / "maven").copy_jars(roots, partial)
             _publish(partial, final)
-        except ArtifactMissing as error:
-            raise BadInput(f"Kafka version {str(version)!r}: expected a published release; {error}") from error
+        except ArtifactMissing:
+            (final.parent / INCOMPLETE).touch()
+            raise
         finally:
             shutil.rmtree(partial, ignore_errors=True)
 

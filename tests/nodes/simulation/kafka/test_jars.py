@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.model import BadInput, EnvironmentFailure
-from nodes.kafka.maven import Coordinate, Maven
+from nodes.kafka.artifacts import Library, Release
+from nodes.kafka.maven import ArtifactMissing, Coordinate, Maven
 from nodes.kafka.versions import KafkaVersion
 from nodes.simulation.kafka import jars
 from nodes.simulation.kafka.jars import RaftLibrary, RaftRelease
@@ -73,6 +74,34 @@ def test_a_driver_that_does_not_fit_names_the_first_error(release, monkeypatch, 
 def test_releases_before_3_9_compile_without_the_sources_for_dynamic_voters(release):
     older = RaftRelease(KafkaVersion(3, 8, 1), release.jars)
     assert {path.name for path in release.sources()} - {path.name for path in older.sources()} == {"DynamicVoters.java"}
+
+
+def test_the_newest_release_is_the_newest_one_with_test_jars(monkeypatch, tmp_path):
+    asked: list[str] = []
+
+    async def copy_jars(_maven: Maven, roots: list[Coordinate], target: Path) -> None:
+        asked.append(roots[0].version)
+        if roots[0].version == "4.4.0":
+            raise ArtifactMissing("org.apache.kafka:kafka-raft:jar:test:4.4.0 is not published")
+        target.mkdir()
+
+    async def resolve(_library: Library, _requested: str) -> Release:
+        return Release(KafkaVersion(4, 4, 0), tmp_path, "the newest")
+
+    async def published(_library: Library, _requested: str) -> list[KafkaVersion]:
+        return [KafkaVersion(4, 4, 0), KafkaVersion(4, 3, 1), KafkaVersion(4, 3, 0)]
+
+    monkeypatch.setattr(Maven, "copy_jars", copy_jars)
+    monkeypatch.setattr(Library, "resolve", resolve)
+    monkeypatch.setattr(Library, "published", published)
+    library = RaftLibrary(tmp_path / "raft")
+    for _ in range(2):
+        assert asyncio.run(library.resolve("newest")).version == KafkaVersion(4, 3, 1)
+    assert asked == ["4.4.0", "4.3.1"]
+    with pytest.raises(
+        BadInput, match=r"Kafka version '4.4.0': expected a release with test jars; .* is not published"
+    ):
+        asyncio.run(library.resolve("4.4.0"))
 
 
 def test_a_release_before_3_7_is_bad_input(tmp_path):
