@@ -194,6 +194,13 @@ def measured(system: str, rounds: int, log_bytes: int) -> Figures:
     return best
 
 
+def installed(system: str) -> str:
+    """The system with the version of Kafka's newest release, which is fetched if necessary."""
+    if system != "kafka":
+        return system
+    return f"kafka:{asyncio.run(Library.default().resolve('newest 4')).version}"
+
+
 def table(found: Mapping[str, Figures]) -> Iterator[tuple[str, ...]]:
     """A row for each figure: each system's, and the ratio of the last to the first."""
     first, last = next(iter(found.values())), list(found.values())[-1]
@@ -208,8 +215,7 @@ def main() -> None:
     parser.add_argument("--log-mb", type=int, default=1000, help="megabytes of the large log; 0: no restart")
     parser.add_argument("--system", choices=SYSTEMS, action="append", help="measure only this one")
     given = parser.parse_args()
-    kafka = f"kafka:{asyncio.run(Library.default().resolve('newest 4')).version}"
-    systems = [kafka if system == "kafka" else system for system in given.system or SYSTEMS]
+    systems = [installed(system) for system in given.system or SYSTEMS]
     found = {system: measured(system, given.rounds, given.log_mb * 1_000_000) for system in systems}
     print(tabulate(table(found), headers=["", *found, "ratio"], disable_numparse=True))
 

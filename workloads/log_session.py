@@ -129,7 +129,7 @@ class LogSession:
     def _close(self) -> None:
         self._producer = None
         if self._consumer is not None:
-            closing(self._consumer).join(CLOSE_SECONDS)
+            close_in_thread(self._consumer).join(CLOSE_SECONDS)
             self._consumer = None
 
     def _send(self, op: Op) -> Op:
@@ -170,7 +170,7 @@ class LogSession:
     def _assign(self, op: Op) -> Op:
         """Read all partitions from their beginning from now on."""
         if self._consumer is not None:
-            closing(self._consumer)
+            close_in_thread(self._consumer)
             self._consumer = None
         self._open_consumer().assign([_beginning_of(partition) for partition in range(PARTITIONS)])
         return op.ok()
@@ -199,10 +199,10 @@ class LogSession:
             consumer.assign([partition])
             return op.ok(_read_to(consumer, end))
         finally:
-            closing(consumer).join(CLOSE_SECONDS)
+            close_in_thread(consumer).join(CLOSE_SECONDS)
 
 
-def closing(consumer: Consumer) -> threading.Thread:
+def close_in_thread(consumer: Consumer) -> threading.Thread:
     """The thread that closes a consumer. It does not keep the process from ending if the consumer hangs."""
     thread = threading.Thread(target=consumer.close, name="closes a consumer", daemon=True)
     thread.start()

@@ -17,8 +17,8 @@ from nodes.simulation.kafka.jars import RaftLibrary
 IDLE_INTERVAL = "metadata.max.idle.interval.ms"
 """The property of a QuorumController that says how often it writes a NoOpRecord; those of node 1 count for all."""
 IDLE_INTERVAL_MS = "500"
-OF_BROKERS = "broker."
-"""How the properties of brokers begin, which have no meaning without brokers."""
+NOT_OF_RAFT = frozenset({IDLE_INTERVAL, "broker.session.timeout.ms", "broker.heartbeat.interval.ms"})
+"""The properties that the Raft client does not get: the one above, and those of brokers, of which there are none."""
 
 _DRIVERS: dict[str, RaftDriver] = {}
 
@@ -30,7 +30,7 @@ def simulated_kafka(version: str, spec: SimulationSpec, observe: Observe) -> Kaf
     without a JDK.
     """
     of_raft = {
-        node: {name: value for name, value in properties.items() if not name.startswith((IDLE_INTERVAL, OF_BROKERS))}
+        node: {name: value for name, value in properties.items() if name not in NOT_OF_RAFT}
         for node, properties in spec.switches.items()
     }
     driver = _DRIVERS.get(version)

@@ -289,7 +289,7 @@ final class SimulatedNode {
     private void receive(ApiMessage data, short version, Consumer<ApiMessage> respond) {
         var request = Release.inboundRequest(++correlation, version, data, environment.milliseconds());
         request.completion.whenComplete((response, error) -> {
-            if (response != null) simulation.report(() -> respond.accept(response.data()));
+            if (response != null) simulation.callBack(() -> respond.accept(response.data()));
         });
         client.handle(request);
     }

@@ -88,7 +88,7 @@ final class Simulation {
     }
 
     /** Execute a part of the driver that Kafka calls back, where the exception would be caught: it ends the simulation. */
-    void report(Runnable action) {
+    void callBack(Runnable action) {
         try {
             action.run();
         } catch (RuntimeException error) {
