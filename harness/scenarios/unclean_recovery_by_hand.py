@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.model.conditions import ALL_FOLLOW_LEADER, BROKERS_LIVE, leads_partition, partition_offline
+from harness.model.conditions import partition_offline
 from harness.model.faults.membership import await_membership, reassign_partition
-from harness.model.faults.probe import ask, run_tool
-from harness.model.faults.requests import create_partition
-from harness.model.scenario import Scenario, Side, on
-from harness.model.story import LEADER, Step, mark, wait_until
+from harness.model.faults.probe import run_tool
+from harness.model.scenario import Scenario
+from harness.model.story import Step, mark, wait_until
 from harness.scenarios.one_partition import PARTITION, TOPIC, leads
 from harness.scenarios.unclean_recovery import (
     UNCLEAN_RECOVERY,
@@ -76,31 +75,4 @@ UR_32 = Scenario(
     ),
 )
 
-UR_16 = Scenario(
-    id="UR-16",
-    title="A designated election replaces a leader that is online",
-    question="Is an unclean election of a partition that has a leader refused, and the leader left alone?",
-    source=UNCLEAN_RECOVERY,
-    nodes=3,
-    voters=3,
-    layout="combined",
-    story=(
-        wait_until(ALL_FOLLOW_LEADER),
-        wait_until(BROKERS_LIVE),
-        create_partition(TOPIC, (2, 1)),
-        wait_until(leads_partition(2, PARTITION)),
-        ask(
-            LEADER,
-            43,
-            2,
-            {"election_type": 1, "topic_partitions": [{"topic": TOPIC, "partitions": [0]}], "timeout": 10_000},
-            {"replica_election_results.0.partition_result.0.error_code": "election_not_needed"},
-            listener="client",
-            name="an unclean election of an online partition",
-        ),
-        wait_until(leads_partition(2, PARTITION)),
-    ),
-    good=Side(on(reference={}, kafka="newest 4")),
-)
-
-SCENARIOS = (UR_06, UR_16, UR_32)
+SCENARIOS = (UR_06, UR_32)

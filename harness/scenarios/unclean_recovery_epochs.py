@@ -17,6 +17,7 @@ from harness.model.story import Step, mark, wait_until
 from harness.scenarios.expectations import committed_lost, log_end, logs_equal
 from harness.scenarios.one_partition import PARTITION, QUORUM_LED_BY_N1, TOPIC, dies, leads
 from harness.scenarios.unclean_recovery import BROKERS, LOSS, UNCLEAN_RECOVERY, all_return
+from harness.scenarios.unclean_recovery_operator import elect_by_hand
 from harness.scenarios.unclean_recovery_tool import recover
 
 REPLICAS = (5, 4, 3, 2, 1)
@@ -80,6 +81,20 @@ def recovered_by(node: int) -> tuple[Step, ...]:
     return (*AN_OLDER_LOG_IS_LONGER, elects, leads(node), *all_return(node, REPLICAS))
 
 
+def takes_the_longest(story: Sequence[Step], **switches: str) -> Side:
+    """n1 is elected, whose last 15 records are of the older epoch, and 15 committed records of the later one are lost.
+
+    switches are properties of the reference without their prefix.
+    """
+    return Side(
+        on(reference={**BROKERS, **{f"reference.{name}": value for name, value in switches.items()}}),
+        shows=(logs_equal, log_end(40), committed_lost(15)),
+        never=(committed_lost(16),),
+        breaks=LOSS,
+        story=tuple(story),
+    )
+
+
 LATER_EPOCH = Side(
     on(reference=BROKERS),
     shows=(logs_equal, committed_lost(5), log_end(35)),
@@ -96,6 +111,14 @@ UR_07 = Scenario(
     voters=3,
     layout="combined",
     story=recovered_by(3),
+    bad=takes_the_longest(
+        (
+            *AN_OLDER_LOG_IS_LONGER,
+            elect_by_hand(1, output=[r"t\s+0\s+elected\s+1"], name="an operator who compares lengths alone"),
+            leads(1),
+            *all_return(1, REPLICAS),
+        )
+    ),
     good=LATER_EPOCH,
 )
 
@@ -108,13 +131,7 @@ UR_08 = Scenario(
     voters=3,
     layout="combined",
     story=recovered_by(3),
-    bad=Side(
-        on(reference={**BROKERS, "reference.last_written_epochs": "false"}),
-        shows=(logs_equal, log_end(40), committed_lost(15)),
-        never=(committed_lost(16),),
-        breaks=LOSS,
-        story=recovered_by(1),
-    ),
+    bad=takes_the_longest(recovered_by(1), last_written_epochs="false"),
     good=LATER_EPOCH,
 )
 

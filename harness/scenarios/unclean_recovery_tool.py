@@ -1,16 +1,16 @@
 """Unclean recovery with the tool of KAFKA-20098, on the reference system: no release of Kafka has its RPCs.
 
-The stories begin as in unclean_recovery.py: n3 and n4 have 100 committed records and die, n1 has 90 of them, n2 has 50.
+Most stories begin as in unclean_recovery.py: n3 and n4 have 100 committed records and die; n1 has 90 of them, n2 50.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.model.conditions import in_sync, leads_partition, partition_offline
+from harness.model.conditions import ALL_FOLLOW_LEADER, BROKERS_LIVE, in_sync, leads_partition, partition_offline
 from harness.model.faults.probe import ask, run_tool
 from harness.model.faults.requests import create_partition
-from harness.model.scenario import Scenario, Side, on
+from harness.model.scenario import Deployment, Scenario, Side, on
 from harness.model.story import LEADER, Step, heal, wait_until
 from harness.scenarios.expectations import committed_lost, logs_equal
 from harness.scenarios.one_partition import PARTITION, QUORUM_LED_BY_N1, TOPIC, leads
@@ -58,17 +58,58 @@ FENCED = designate([3], "eligible_leaders_not_available", "a broker that is fenc
 SECOND = designate([2], "election_not_needed", "a second operator")
 
 
-def loses(exactly: int) -> Side:
+def loses(exactly: int, mutant: str | None = None, story: Sequence[Step] = ()) -> Side:
     """All replicas are equal in the end, and this many committed records are lost."""
+    switches = BROKERS if mutant is None else {**BROKERS, "reference.mutant": mutant}
     is_lost = (committed_lost(exactly),) if exactly else ()
     never, breaks = (committed_lost(exactly + 1),), LOSS if exactly else ()
-    return Side(on(reference=BROKERS), shows=(logs_equal, *is_lost), never=never, breaks=breaks)
+    return Side(on(reference=switches), shows=(logs_equal, *is_lost), never=never, breaks=breaks, story=tuple(story))
 
 
 def of_mutant(mutant: str, story: Sequence[Step], breaks: str = "unexpected-response") -> Side:
     """The controller accepts what it should refuse."""
     switches = {**BROKERS, "reference.mutant": mutant}
     return Side(on(reference=switches), breaks=(breaks,), story=tuple(story))
+
+
+N2_LEADS = (
+    wait_until(ALL_FOLLOW_LEADER),
+    wait_until(BROKERS_LIVE),
+    create_partition(TOPIC, (2, 1)),
+    leads(2),
+)
+STILL_LEADS = wait_until(leads_partition(2, PARTITION), within=1)
+UNCLEAN_ELECTION = ask(
+    LEADER,
+    43,
+    2,
+    {"election_type": 1, "topic_partitions": [{"topic": TOPIC, "partitions": [0]}], "timeout": 10_000},
+    {"replica_election_results.0.partition_result.0.error_code": "election_not_needed"},
+    listener="client",
+    name="an unclean election of an online partition",
+)
+DESIGNATES_N1 = designate([1], "election_not_needed", "a designated election of an online partition")
+
+UR_16 = Scenario(
+    id="UR-16",
+    title="A designated election replaces a leader that is online",
+    question="Is an election of a partition that has a leader refused, and the leader left alone?",
+    source=UNCLEAN_RECOVERY,
+    nodes=3,
+    voters=3,
+    layout="combined",
+    story=(*N2_LEADS, UNCLEAN_ELECTION, STILL_LEADS),
+    bad=of_mutant("designates-online-partitions", (*N2_LEADS, DESIGNATES_N1, leads(1))),
+    good=Side(
+        on(
+            reference={},
+            kafka="newest 4",
+            reference_deployment=Deployment(
+                "combined", 3, 3, (*N2_LEADS, UNCLEAN_ELECTION, STILL_LEADS, DESIGNATES_N1, STILL_LEADS)
+            ),
+        )
+    ),
+)
 
 
 def scenario(
@@ -197,4 +238,4 @@ UR_28 = scenario(
     loses(0),
 )
 
-SCENARIOS = (UR_10, UR_17, UR_18, UR_19, UR_24, UR_28)
+SCENARIOS = (UR_10, UR_16, UR_17, UR_18, UR_19, UR_24, UR_28)
