@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from harness.model import EnvironmentFailure
 from harness.model.faults.rpc import CLIENTS, Route, RpcRule, RuleCount
@@ -105,14 +105,11 @@ class NamespaceRpcs:
     async def routes(self, links: Iterable[Link]) -> Mapping[Link, Route]:
         """Open a connection on each link, to the first port, and report whether it passes through the proxy."""
         probed = list(links)
-        probes = await asyncio.gather(*(self._probe(link, marked=False) for link in probed))
-        accepted = await self._accepted_by_proxy([probe for probe in probes if probe is not None])
+        ends = await asyncio.gather(*(self._connected(link) for link in probed))
+        accepted = await self._accepted_by_proxy([end for end in ends if isinstance(end, tuple)])
         routes: dict[Link, Route] = {}
-        for link, probe in zip(probed, probes, strict=True):
-            if probe is None:
-                routes[link] = await self._unconnected_route(link)
-            else:
-                routes[link] = "proxied" if probe in accepted else "direct"
+        for link, end in zip(probed, ends, strict=True):
+            routes[link] = end if isinstance(end, str) else "proxied" if end in accepted else "direct"
         return routes
 
     async def _accepted_by_proxy(self, peers: list[Endpoint]) -> set[Endpoint]:
@@ -122,9 +119,17 @@ class NamespaceRpcs:
             return set()
         return {(address, port) for address, port in response["accepted"]}
 
-    async def _unconnected_route(self, link: Link) -> Route:
-        """`no proxy` if a connection without redirect succeeds, so only the proxy is missing; else `no answer`."""
-        return "no answer" if await self._probe(link, marked=True) is None else "no proxy"
+    async def _connected(self, link: Link) -> Endpoint | Literal["no answer", "no proxy"]:
+        """Our endpoint of a connection on a link; `no proxy` if one succeeds without the redirect only.
+
+        The server may begin to listen between two attempts, so the first is repeated before the proxy is blamed.
+        """
+        first = await self._probe(link, marked=False)
+        if first is not None:
+            return first
+        if await self._probe(link, marked=True) is None:
+            return "no answer"
+        return await self._probe(link, marked=False) or "no proxy"
 
     async def _probe(self, link: Link, marked: bool) -> Endpoint | None:
         """Open and close a connection on a link; returns our endpoint, or None if it fails in PROBE_SECONDS."""
