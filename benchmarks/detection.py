@@ -68,9 +68,10 @@ bugs of consensus protocols, each in one branch that is off by default. `make de
 on a quorum that changes them so (`reference.voter_changes`). It found {found} of the {tried} that it has explored.
 *Before* are the schedules of `splitbrain run --workload register --faults partition,kill`, for {before} s.
 
-Seconds include the start of Java and the checks. Several runs take place at a time, so seconds per run are fewer than a
-run lasts. *Simulated* are the runs that `splitbrain simulate` draws, until one does not pass its screen, for
-{simulated} s of one core at most: how many runs that took, and why. It found {simulated_found} of {simulated_tried}.
+Seconds include the start of Java and the checks, which may end a minute after the last run. Several runs take place at
+a time, so seconds per run are fewer than a run lasts. *Simulated* are the runs that `splitbrain simulate` draws, until
+one does not pass its screen, for {simulated} s of one core at most: how many runs that took, and why. It found
+{simulated_found} of {simulated_tried}.
 
 | mutant | what it does | found by | seconds | runs | before | simulated |
 |---|---|---|---|---|---|---|
