@@ -251,6 +251,11 @@ def _runs(store: Path) -> Iterator[RunDirectory]:
     with suppress(OSError), os.scandir(store) as entries:
         for entry in entries:
             # A name with a dot is that of a run that is being imported or removed.
-            is_run = entry.name != LATEST and not entry.name.startswith(".") and entry.is_dir()
-            if is_run and any(os.path.exists(f"{entry.path}/{name}") for name in SIGNS_OF_A_RUN):
+            may_be_run = entry.name != LATEST and not entry.name.startswith(".") and entry.is_dir()
+            if may_be_run and is_run(entry.path):
                 yield RunDirectory(Path(entry.path))
+
+
+def is_run(path: str | Path) -> bool:
+    """Whether a folder is a stored run, also one whose status is missing or damaged."""
+    return any(os.path.exists(f"{path}/{name}") for name in SIGNS_OF_A_RUN)

@@ -17,7 +17,7 @@ from harness.judging.index import RunRow
 from harness.judging.listing import RunFilter, listed
 from harness.model import BadInput
 from harness.recovery.heal import heal_store
-from results.store import RunDirectory, require_store
+from results.store import RunDirectory, is_run, require_store
 
 
 @prints()
@@ -65,8 +65,12 @@ def runs(
 
 
 def _review(paths: list[Path]) -> None:
+    """Mark the runs, or none of them. Raises BadInput for a folder that is no run."""
     from harness.nightly.retention import review
 
+    for path in paths:
+        if not is_run(path):
+            raise BadInput(f"--reviewed: expected a stored run, found {path.absolute()}, which has no files of a run")
     for path in paths:
         review(RunDirectory(path), datetime.now(UTC))
         print(f"reviewed: {path.name}")

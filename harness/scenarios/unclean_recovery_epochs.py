@@ -6,7 +6,7 @@ never committed; n2 has 30 and n3 has 35, the last of them of epoch 1. 40 record
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from harness.model.conditions import in_sync, not_in_sync, partition_offline, stored_high_watermark
 from harness.model.faults.probe import ask
@@ -81,13 +81,10 @@ def recovered_by(node: int) -> tuple[Step, ...]:
     return (*AN_OLDER_LOG_IS_LONGER, elects, leads(node), *all_return(node, REPLICAS))
 
 
-def takes_the_longest(story: Sequence[Step], **switches: str) -> Side:
-    """n1 is elected, whose last 15 records are of the older epoch, and 15 committed records of the later one are lost.
-
-    switches are properties of the reference without their prefix.
-    """
+def takes_the_longest(story: Sequence[Step], switches: Mapping[str, str] = BROKERS) -> Side:
+    """n1 is elected, whose last records are of the older epoch; 15 committed records of the later one are lost."""
     return Side(
-        on(reference={**BROKERS, **{f"reference.{name}": value for name, value in switches.items()}}),
+        on(reference=switches),
         shows=(logs_equal, log_end(40), committed_lost(15)),
         never=(committed_lost(16),),
         breaks=LOSS,
@@ -131,7 +128,7 @@ UR_08 = Scenario(
     voters=3,
     layout="combined",
     story=recovered_by(3),
-    bad=takes_the_longest(recovered_by(1), last_written_epochs="false"),
+    bad=takes_the_longest(recovered_by(1), {**BROKERS, "reference.last_written_epochs": "false"}),
     good=LATER_EPOCH,
 )
 

@@ -14,7 +14,7 @@ from harness.judging.index import PRUNED_FILE, RunRow, index
 from harness.model import BadInput
 from harness.model.errors import EXIT_USAGE
 from harness.nightly.plan import Keep
-from harness.nightly.retention import REMOVED, keep_store, prunable, review
+from harness.nightly.retention import REMOVED, REVIEWED_FILE, is_reviewed, keep_store, prunable, review
 from tests.support.command import json_lines, splitbrain
 from tests.support.stored_runs import BEGIN, failed_verdict, judged_run, passed_verdict, register_plan
 
@@ -129,10 +129,13 @@ def test_store_is_pruned_by_hand(tmp_path: Path) -> None:
         (["--keep-runs", "3"], "--prune: expected it together with"),
         (["--prune", "--keep-days", "-1"], "--keep-days: expected"),
         (["--reviewed", "nothing"], "nothing: expected a path, or the name of a run"),
+        (["--reviewed", "latest", "--reviewed", "."], "--reviewed: expected a stored run, found /"),
     ],
 )
 def test_wrong_pruning_is_refused(tmp_path: Path, flags: list[str], problem: str) -> None:
-    judged_run(tmp_path, "passed", register_plan(), passed_verdict())
+    run = judged_run(tmp_path, "passed", register_plan(), passed_verdict())
     result = splitbrain("runs", "--store", tmp_path, *flags)
     assert (result.code, len(result.messages)) == (EXIT_USAGE, 1)
     assert problem in result.messages[0]
+    assert not is_reviewed(run)
+    assert not Path(REVIEWED_FILE).exists()
