@@ -84,6 +84,7 @@ class Ranges:
     the default first; switches_simulated are those of simulated nodes alone. layout is what the nodes are
     (harness.planning.plan.Load). earlier are the switches of a node of an earlier release; in some runs a few nodes
     have them. options are the values of each workload's options.
+    copies are switches that have the value that was drawn for another one, where it is not the default.
     clients is the number of client processes that look for the leader, pinned that of each node beside them, in half of
     the runs; bursts are the mean lengths of the load's pauses.
     """
@@ -96,6 +97,7 @@ class Ranges:
     switches: Mapping[str, Sequence[str]]
     switches_simulated: Mapping[str, Sequence[str]] = field(default_factory=dict)
     layout: Literal["controllers", "combined"] = "controllers"
+    copies: Mapping[str, str] = field(default_factory=dict)
     earlier: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=lambda: {"register": REGISTER_OPTIONS})
     clients: int = CLIENTS
@@ -106,6 +108,7 @@ class Ranges:
 READ_MODE, LEASE = "reference.read_mode", "lease"
 SNAPSHOT_BYTES: Final = "metadata.log.max.record.bytes.between.snapshots"
 RETENTION_BYTES: Final = "metadata.max.retention.bytes"
+SEGMENT_BYTES: Final = "metadata.log.segment.bytes"
 RANGES: Final[Mapping[str, Ranges]] = {
     "reference": Ranges(
         fetch_ms=(500, 1000, 2000),
@@ -122,6 +125,7 @@ RANGES: Final[Mapping[str, Ranges]] = {
             RETENTION_BYTES: ("104857600", "1"),
         },
         switches_simulated={SNAPSHOT_BYTES: ("20971520", "2000")},
+        copies={SEGMENT_BYTES: SNAPSHOT_BYTES},
         earlier={"reference.pre_vote": "false"},
         options={"register": {**REGISTER_OPTIONS, "batches": ("no", "large")}},
     ),
@@ -180,6 +184,7 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str], re
         "controller.quorum.election.timeout.ms": str(election_ms),
         **{name: value for name, values in ranges.switches.items() if (value := choice.choice(values)) != values[0]},
     }
+    switches |= {name: switches[other] for name, other in ranges.copies.items() if other in switches}
     system, _ = plugins.system(request.system)
     refused = system.reasons(ranges.layout, voters, {**switches, **request.switches})
     possible = [

@@ -2,19 +2,18 @@
 
     DIR/meta.properties
     DIR/__cluster_metadata-0/quorum-state                 one JSON line, version 0 or 1 (KIP-853), or KIP-642's
-    DIR/__cluster_metadata-0/00000000000000000000.log     record batches v2, one segment, named by its first offset
+    DIR/__cluster_metadata-0/00000000000000000000.log     record batches v2 from this offset on, in segments (logs/)
     DIR/__cluster_metadata-0/00000000000000000120-0000000004.checkpoint
                                                           the latest snapshot, named by its end offset and epoch
 
-Contains file access and fsync. All data is durable when a call returns. A torn tail of the log, which a crash can
-leave, is truncated when the log is loaded; so is what the snapshot covers.
+Contains file access and fsync. All data is durable when a call returns. A torn tail of the last segment, which a crash
+can leave, is truncated when the log is opened; a segment that a snapshot covers is removed.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -22,20 +21,26 @@ from typing import Any
 
 from harness.model import BadInput, EnvironmentFailure, PeerFailure
 from nodes.reference.core.events import (
+    AdvanceLogStart,
     AppendLog,
     Assignment,
     Election,
+    OnDisk,
     PersistElection,
+    RestartLog,
     SaveSnapshot,
     Snapshot,
     Stored,
     TruncateLog,
 )
 from nodes.reference.core.messages import NO_NODE, SnapshotId
-from nodes.reference.core.records.snapshots import contents, continuing, name_of
+from nodes.reference.core.records.snapshots import contents, name_of
 from nodes.reference.core.settings import NodeSettings
 from nodes.reference.directory_ids import directory_text, directory_uuid
-from nodes.wire.batches import heads, intact_heads, intact_length
+from nodes.reference.logs.disk_log import DiskLog
+from nodes.reference.logs.files import replace_file
+from nodes.reference.logs.segments import Recovery
+from nodes.wire.batches import is_intact
 
 _SUFFIX = ".checkpoint"
 
@@ -48,76 +53,93 @@ class Disk:
         self._partition = directory / "__cluster_metadata-0"
         self._quorum_state = self._partition / "quorum-state"
         try:
-            self._partition.mkdir(parents=True, exist_ok=True)
-            self._start_offset = max((int(path.stem) for path in self._partition.glob("*.log")), default=0)
-            self._log = os.open(self._log_path(self._start_offset), os.O_RDWR | os.O_CREAT, 0o644)
-            sync_directory(self._partition)
+            self._log = self._opened()
         except OSError as error:
             raise EnvironmentFailure(f"opening {directory}: {error.strerror}") from error
 
-    def load(self) -> Stored:
-        """The state of the last run; truncates a torn tail of the log first, and what the snapshot covers."""
-        for path in self._partition.glob("*.log"):
-            if int(path.stem) < self._start_offset:  # a crash has left it after its replacement was complete
-                path.unlink()
-        data = self._content()
-        intact_bytes = bytes_to_keep(data, self._settings)
-        if intact_bytes < len(data) and not self._settings.has("torn-tail-kept"):
-            self._note(f"Truncated {len(data) - intact_bytes} bytes of a torn tail of the log")
-            self.truncate(intact_bytes)
-        data, snapshot = data[:intact_bytes], self._load_snapshot()
-        if snapshot is not None and self._start_offset < snapshot.id.end_offset:
-            data = continuing(data, snapshot.id)
-            self._replace_log(snapshot.id.end_offset, data)
-        return Stored(self._load_election(), data, snapshot)
+    def _opened(self) -> DiskLog:
+        has = self._settings.has
+        recovery = Recovery(None, not has("checksums-not-verified"), not has("torn-tail-kept"))
+        is_synced = not has("log-not-synced")
+        log = DiskLog(self._partition, self._settings.segment_bytes, recovery, flushes_full_segments=is_synced)
+        log.configure(self._settings.segment_bytes, self._settings.segment_ms)
+        log.flush()
+        return log
 
-    def carry_out(self, effect: PersistElection | AppendLog | TruncateLog | SaveSnapshot) -> None:
+    def load(self) -> Stored:
+        """The state of the last run, without what the snapshot covers.
+
+        Raises EnvironmentFailure for a snapshot or log that is damaged elsewhere than at the log's end.
+        """
+        if self._log.torn_bytes and not self._settings.has("torn-tail-kept"):
+            self._note(f"Truncated {self._log.torn_bytes} bytes of a torn tail of the log")
+        if self._settings.has("restart-loses-last-batch"):
+            self.truncate(max((head.base_offset for _, head in self._log.batches(0)), default=0))
+        snapshot = self._load_snapshot()
+        start = 0 if snapshot is None else snapshot.id.end_offset
+        if self._log.stored_from > start:
+            raise EnvironmentFailure(f"{self._partition}: no snapshot has what precedes offset {self._log.stored_from}")
+        if snapshot is not None and self._continues(snapshot.id):
+            self._log.advance_start(start)
+        elif snapshot is not None:
+            self._log.truncate_fully_and_start_at(start)
+        self._log.flush()
+        return Stored(self._load_election(), self._content(start), snapshot)
+
+    def _continues(self, snapshot_id: SnapshotId) -> bool:
+        """Whether the log begins where this snapshot ends, or has its last record."""
+        if self._log.stored_from == snapshot_id.end_offset:
+            return True
+        _, head = next(self._log.batches(snapshot_id.end_offset - 1), (b"", None))
+        return head is not None and SnapshotId(head.last_offset + 1, head.leader_epoch) == snapshot_id
+
+    def _content(self, start: int) -> bytes:
+        """The batches from start on."""
+        batches, end = [], start
+        for data, head in self._log.batches(start):
+            is_damaged = not self._settings.has("checksums-not-verified") and not is_intact(data, head)
+            if head.base_offset != end or is_damaged:
+                break
+            batches.append(data)
+            end = head.last_offset + 1
+        if end != self._log.end_offset:
+            raise EnvironmentFailure(f"{self._partition}: the log is damaged at offset {end}, before its last segment")
+        return b"".join(batches)
+
+    def carry_out(self, effect: OnDisk) -> None:
         """Write what the core wants written."""
         match effect:
             case PersistElection(election):
                 self.persist(election)
             case AppendLog(data):
                 self.append(data)
-            case TruncateLog(end_bytes):
-                self.truncate(end_bytes)
-            case SaveSnapshot(snapshot, log_bytes):
-                self.save(snapshot, log_bytes)
+            case TruncateLog(end_offset):
+                self.truncate(end_offset)
+            case SaveSnapshot(snapshot):
+                self.save(snapshot)
+            case AdvanceLogStart(start_offset):
+                self._log.advance_start(start_offset)
+                self._log.flush()
+            case RestartLog(start_offset):
+                self._log.truncate_fully_and_start_at(start_offset)
+                self._log.flush()
 
     def append(self, data: bytes) -> None:
         """Append batches to the log durably."""
-        os.lseek(self._log, 0, os.SEEK_END)
-        _write(self._log, data)
+        self._log.append_as_follower(data)
         if not self._settings.has("log-not-synced"):
-            os.fdatasync(self._log)
+            self._log.flush()
 
-    def truncate(self, end_bytes: int) -> None:
-        """Truncate the log durably."""
-        os.ftruncate(self._log, end_bytes)
-        os.fsync(self._log)
+    def truncate(self, end_offset: int) -> None:
+        """Keep the batches of the log that end at or before end_offset, durably."""
+        self._log.truncate(end_offset)
+        self._log.flush()
 
-    def save(self, snapshot: Snapshot, log_bytes: int | None) -> None:
-        """Replace the snapshot atomically, and then the log by what is behind its first log_bytes bytes."""
-        _replace(self._partition / f"{name_of(snapshot.id)}{_SUFFIX}", snapshot.data)
-        if log_bytes is not None:
-            self._replace_log(snapshot.id.end_offset, self._content()[log_bytes:])
+    def save(self, snapshot: Snapshot) -> None:
+        """Write a snapshot, and then remove the others."""
+        replace_file(self._partition / f"{name_of(snapshot.id)}{_SUFFIX}", snapshot.data)
         for path in self._snapshots()[:-1]:
             path.unlink()
-
-    def _replace_log(self, start_offset: int, data: bytes) -> None:
-        """Another segment with this content; until it is complete, the former one counts."""
-        former = self._log_path(self._start_offset)
-        _replace(self._log_path(start_offset), data)
-        if start_offset != self._start_offset:
-            former.unlink()
-        os.close(self._log)
-        self._start_offset, self._log = start_offset, os.open(self._log_path(start_offset), os.O_RDWR)
-
-    def _log_path(self, start_offset: int) -> Path:
-        return self._partition / f"{start_offset:020d}.log"
-
-    def _content(self) -> bytes:
-        os.lseek(self._log, 0, os.SEEK_SET)
-        return b"".join(iter(lambda: os.read(self._log, 1 << 20), b""))
 
     def _snapshots(self) -> list[Path]:
         return sorted(self._partition.glob(f"*{_SUFFIX}"))
@@ -138,7 +160,7 @@ class Disk:
         """Replace quorum-state atomically by a rename."""
         is_synced = not self._settings.has("quorum-state-not-synced")
         content = self._of_directories(election) if self._settings.has_directories else self._of_voters(election)
-        _replace(self._quorum_state, json.dumps(content, separators=(",", ":")).encode(), is_synced)
+        replace_file(self._quorum_state, json.dumps(content, separators=(",", ":")).encode(), is_synced)
 
     def _of_directories(self, election: Election) -> dict[str, Any]:
         """Version 1, which leaves the voters to the log (KIP-853)."""
@@ -167,8 +189,8 @@ class Disk:
         }
 
     def close(self) -> None:
-        """Close the log file."""
-        os.close(self._log)
+        """Close the log's files."""
+        self._log.close()
 
     def _load_election(self) -> Election:
         if not self._quorum_state.exists():
@@ -188,15 +210,6 @@ class Disk:
             return dataclasses.replace(election, applied_offset=applied_offset, assignment=assignment)
         except (ValueError, KeyError, TypeError) as error:
             raise EnvironmentFailure(f"reading {self._quorum_state}: not a valid quorum state: {error!r}") from error
-
-
-def bytes_to_keep(data: bytes, settings: NodeSettings) -> int:
-    """How much of the log's content a node starts with: its intact batches, but for mutants."""
-    if settings.has("checksums-not-verified"):
-        return max((head.end for head in heads(data)), default=0)
-    if settings.has("restart-loses-last-batch"):
-        return max((head.start for head in intact_heads(data)), default=0)
-    return intact_length(data)
 
 
 def _optional_id(node_id: int) -> int | None:
@@ -236,7 +249,7 @@ def _meta(path: Path, settings: NodeSettings) -> uuid.UUID:
             "node.id": str(settings.node_id),
             "directory.id": directory_text(directory_id),
         }
-        _replace(path, "".join(f"{key}={value}\n" for key, value in pairs.items()).encode())
+        replace_file(path, "".join(f"{key}={value}\n" for key, value in pairs.items()).encode())
         return directory_id
     stored = dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
     for key, configured in (("cluster.id", settings.cluster_id), ("node.id", str(settings.node_id))):
@@ -249,33 +262,3 @@ def _meta(path: Path, settings: NodeSettings) -> uuid.UUID:
     if found is None:
         raise BadInput(f"{path}: directory.id: expected an id, found that of no directory")
     return found
-
-
-def _replace(path: Path, content: bytes, is_synced: bool = True) -> None:
-    """Replace a file atomically, and durably unless a mutant forgets that."""
-    temporary = path.with_name(path.name + ".tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    try:
-        _write(descriptor, content)
-        if is_synced:
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    temporary.rename(path)
-    if is_synced:
-        sync_directory(path.parent)
-
-
-def _write(descriptor: int, content: bytes) -> None:
-    view = memoryview(content)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
-def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -67,6 +67,8 @@ _KAFKA_KEYS = {
     "controller.quorum.retry.backoff.ms": "retry_backoff_ms",
     "controller.quorum.append.linger.ms": "append_linger_ms",
     "metadata.max.idle.interval.ms": "max_idle_interval_ms",
+    "metadata.log.segment.bytes": "segment_bytes",
+    "metadata.log.segment.ms": "segment_ms",
     "metadata.log.max.snapshot.interval.ms": "snapshot_interval_ms",
     "metadata.log.max.record.bytes.between.snapshots": "snapshot_bytes",
     "metadata.max.retention.bytes": "retention_bytes",

@@ -27,7 +27,6 @@ from nodes.reference.brokers.authorization import Client
 from nodes.reference.brokers.shell import BrokerShell, NodeFacts
 from nodes.reference.brokers_logs import BrokersLogs
 from nodes.reference.core.events import (
-    AppendLog,
     Arrived,
     AskLogs,
     Discover,
@@ -36,13 +35,10 @@ from nodes.reference.core.events import (
     Halt,
     Located,
     Note,
-    PersistElection,
     Reply,
-    SaveSnapshot,
     Send,
     Stopping,
     Tick,
-    TruncateLog,
 )
 from nodes.reference.core.messages import Request, Response
 from nodes.reference.core.node import Node
@@ -173,8 +169,6 @@ class Server:
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
-            case PersistElection() | AppendLog() | TruncateLog() | SaveSnapshot():
-                self._disk.carry_out(effect)
             case Send():
                 self._peers.send(effect)
             case Discover():
@@ -191,6 +185,8 @@ class Server:
                 self._note(effect)
             case Halt(failure):
                 self._halted.set_result(failure)
+            case _:
+                self._disk.carry_out(effect)
 
     def _set_timer(self) -> None:
         if self._timer is not None:

@@ -181,6 +181,11 @@ def intact_length(data: bytes) -> int:
     return length
 
 
+def length_below(data: bytes, offset: int) -> int:
+    """The bytes of the batches that end at or before this offset."""
+    return max((head.end for head in heads(data) if head.last_offset < offset), default=0)
+
+
 def stamped(data: bytes, head: BatchHead, base_offset: int, leader_epoch: int) -> bytes:
     """The batch with another base offset and leader epoch, as a leader appends it; the checksum covers neither."""
     length = head.end - head.start - _LENGTH_COVERS_FROM

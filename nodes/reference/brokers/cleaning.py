@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
-from nodes.reference.brokers.compacted_segment import CompactedSegment, Source, write_compacted
-from nodes.reference.brokers.disk_log import DiskLog
 from nodes.reference.brokers.log_store import LogStore
 from nodes.reference.core.partitions.compaction import Cleanable, Latest, cleanable, compacted
 from nodes.reference.core.partitions.messages import TopicPartition
 from nodes.reference.core.partitions.retention import start_after_retention
+from nodes.reference.logs.compacted_segment import CompactedSegment, Source, write_compacted
+from nodes.reference.logs.disk_log import DiskLog
 
 Offsets = Mapping[TopicPartition, int]
 

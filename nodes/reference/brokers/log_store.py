@@ -15,10 +15,11 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from nodes.reference.brokers.disk_log import DiskLog
 from nodes.reference.brokers.offset_checkpoint import OffsetCheckpoint, Offsets
 from nodes.reference.core.partitions.log_config import LogConfig
 from nodes.reference.core.partitions.messages import TopicPartition
+from nodes.reference.logs.disk_log import DiskLog
+from nodes.reference.logs.segments import Recovery
 
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
@@ -52,17 +53,18 @@ class LogStore:
             log = DiskLog(
                 self._directory / str(partition),
                 config.segment_bytes,
-                self._recovery_points.get(partition),
+                Recovery(self._recovery_points.get(partition)),
                 self._start_offsets.get(partition),
             )
-            log.configure(config)
+            log.configure(config.segment_bytes, config.segment_ms)
             self._open[partition] = log
         return self._open[partition]
 
     def configs_changed(self) -> None:
         """The configs of topics may have changed."""
         for partition, log in self._open.items():
-            log.configure(self.config_of(partition.topic))
+            config = self.config_of(partition.topic)
+            log.configure(config.segment_bytes, config.segment_ms)
 
     def stored_high_watermark(self, partition: TopicPartition) -> int:
         """The high watermark that was stored last; 0 if none was."""

@@ -63,14 +63,14 @@ class Context:
 
     def truncate(self, offset: int) -> None:
         """Truncate the log to the batches that end at or before offset."""
-        remaining_bytes = self.log.truncate(offset)
+        self.log.truncate(offset)
         self.voters.truncated()
-        self.emit(TruncateLog(remaining_bytes))
+        self.emit(TruncateLog(self.log.end_offset))
 
-    def save(self, snapshot: Snapshot, log_bytes: int | None) -> None:
-        """Keep a snapshot in place of earlier ones; log_bytes of the log on disk are removed, None if it stays."""
+    def save(self, snapshot: Snapshot) -> None:
+        """Keep a snapshot in place of earlier ones."""
         self.snapshot = snapshot
-        self.emit(SaveSnapshot(snapshot, log_bytes))
+        self.emit(SaveSnapshot(snapshot))
 
     def note(self, text: str, logger: str = "KafkaRaftClient") -> None:
         """Add a log line."""

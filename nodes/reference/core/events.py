@@ -150,20 +150,30 @@ class AppendLog:
 
 @dataclass(frozen=True, slots=True)
 class TruncateLog:
-    """Truncate the log to its first end_bytes bytes durably."""
+    """Keep the batches that end at or before end_offset, durably."""
 
-    end_bytes: int
+    end_offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class SaveSnapshot:
-    """Write a snapshot durably in place of earlier ones.
-
-    Then remove the first log_bytes bytes of the log, so that it begins behind the snapshot; None if it stays as it is.
-    """
+    """Write a snapshot durably in place of earlier ones."""
 
     snapshot: Snapshot
-    log_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AdvanceLogStart:
+    """A snapshot covers the batches that end at or before start_offset, where one ends: they are not needed."""
+
+    start_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class RestartLog:
+    """Remove all batches durably: the log is empty behind a snapshot that ends at start_offset."""
+
+    start_offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +237,7 @@ class Halt:
     failure: str | None = None
 
 
-Effect = (
-    PersistElection | AppendLog | TruncateLog | SaveSnapshot | Send | Discover | Located | AskLogs | Reply | Note | Halt
-)
+OnDisk = PersistElection | AppendLog | TruncateLog | SaveSnapshot | AdvanceLogStart | RestartLog
+"""What changes the disk."""
+
+Effect = OnDisk | Send | Discover | Located | AskLogs | Reply | Note | Halt

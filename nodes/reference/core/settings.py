@@ -124,7 +124,7 @@ class NodeSettings:
 
     snapshot_bytes: how many bytes of records a node applies before it makes a snapshot (roles.snapshotting);
     snapshot_interval_ms: how long at most, if there are any. retention_bytes: how large the log may be that a snapshot
-    covers.
+    covers. segment_bytes, segment_ms: how large a segment of the log on disk may be, and how old.
 
     starts_as_prospective: a voter that restarts with a vote for itself asks for pre-votes first (PV-41), where Kafka
     starts it as Candidate.
@@ -180,6 +180,8 @@ class NodeSettings:
     snapshot_bytes: int = 20 << 20
     snapshot_interval_ms: int = 3_600_000
     retention_bytes: int = 100 << 20
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * 24 * 3_600_000
     read_mode: ReadMode = "read-index"
     read_lease_ms: int = FETCH_TIMEOUT_MS * 3 // 4
     controller: ControllerSettings | None = None

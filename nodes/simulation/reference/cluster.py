@@ -312,12 +312,14 @@ class ReferenceCluster:
                 member.disk.append(data)
                 self._invariants.wrote(node, core, data)
                 self._invariants.appended(node, data)
-            case events.TruncateLog(end_bytes):
-                member.disk.truncate(end_bytes)
+            case events.TruncateLog(end_offset):
+                member.disk.truncate(end_offset)
                 self._invariants.truncated(node)
-            case events.SaveSnapshot(snapshot, log_bytes):
+            case events.SaveSnapshot(snapshot):
                 self._invariants.saves(node, core, snapshot, member.disk.log)
-                member.disk.save(snapshot, log_bytes)
+                member.disk.save(snapshot)
+            case events.AdvanceLogStart() | events.RestartLog():
+                member.disk.change_start(effect)
             case events.Discover():
                 self._peers.discover(member, effect)
             case events.Halt(failure):

@@ -9,10 +9,10 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
-from nodes.reference.core.events import Election, Snapshot, Stored
+from nodes.reference.core.events import AdvanceLogStart, Election, RestartLog, Snapshot, Stored
 from nodes.reference.core.records.snapshots import continuing
 from nodes.reference.core.settings import NodeSettings
-from nodes.reference.disk import bytes_to_keep
+from nodes.wire.batches import heads, intact_heads, intact_length, length_below
 
 
 class SimulatedDisk:
@@ -43,9 +43,9 @@ class SimulatedDisk:
         """What a node with these settings starts with; a torn tail of the log is truncated first."""
         self._settings = settings
         data = bytes(self._log)
-        kept = bytes_to_keep(data, settings)
+        kept = _bytes_to_keep(data, settings)
         if kept < len(data) and not settings.has("torn-tail-kept"):
-            self.truncate(kept)
+            self._cut(kept)
         if self._snapshot is None:
             return Stored(self._election, data[:kept])
         behind = continuing(data[:kept], self._snapshot.id)
@@ -69,16 +69,22 @@ class SimulatedDisk:
         if not self._settings.has("log-not-synced"):
             self._synced_bytes = len(self._log)
 
-    def truncate(self, end_bytes: int) -> None:
-        """Truncate the log."""
+    def truncate(self, end_offset: int) -> None:
+        """Keep the batches of the log that end at or before end_offset."""
+        self._cut(length_below(bytes(self._log), end_offset))
+
+    def _cut(self, end_bytes: int) -> None:
         del self._log[end_bytes:]
         self._synced_bytes = min(len(self._log), self._synced_bytes)
 
-    def save(self, snapshot: Snapshot, log_bytes: int | None) -> None:
-        """Replace the snapshot, and the log by what is behind its first log_bytes bytes."""
+    def save(self, snapshot: Snapshot) -> None:
+        """Replace the snapshot."""
         self._snapshot = snapshot
-        if log_bytes is not None:
-            self._keep(self._log[log_bytes:])
+
+    def change_start(self, effect: AdvanceLogStart | RestartLog) -> None:
+        """Remove the batches at the log's start that a snapshot covers, or all of them."""
+        log = bytes(self._log)
+        self._keep(log[length_below(log, effect.start_offset) :] if isinstance(effect, AdvanceLogStart) else b"")
 
     def _keep(self, log: bytes | bytearray) -> None:
         """Replace the log, durably."""
@@ -94,7 +100,7 @@ class SimulatedDisk:
     def lose_unsynced(self, draw: Callable[[int], int]) -> None:
         """A power failure: of what was not synced, draw(n) of n bytes are left, which tears a batch."""
         unsynced = len(self._log) - self._synced_bytes
-        self.truncate(self._synced_bytes + (draw(unsynced + 1) if unsynced else 0))
+        self._cut(self._synced_bytes + (draw(unsynced + 1) if unsynced else 0))
         self._synced_bytes = len(self._log)
         self._election = self._synced_election
 
@@ -108,6 +114,15 @@ class SimulatedDisk:
         self._log.clear()
         self._synced_bytes, self._snapshot = 0, None
         self._election = self._synced_election = Election()
+
+
+def _bytes_to_keep(log: bytes, settings: NodeSettings) -> int:
+    """How much of the log a node starts with: its intact batches, but for mutants."""
+    if settings.has("checksums-not-verified"):
+        return max((head.end for head in heads(log)), default=0)
+    if settings.has("restart-loses-last-batch"):
+        return max((head.start for head in intact_heads(log)), default=0)
+    return intact_length(log)
 
 
 def directory_id_of(node: int) -> uuid.UUID:

@@ -37,7 +37,7 @@ from nodes.reference.core import events, messages
 from nodes.reference.core.node import Node
 from nodes.reference.core.records.control import assignments_in
 from nodes.reference.core.settings import NEVER_MS, NodeSettings
-from nodes.wire.batches import Record, encode_batch, heads
+from nodes.wire.batches import Record, encode_batch, heads, length_below
 from tests.nodes.reference.transcript_text import named, show_assignment, show_message, show_state
 
 _MESSAGES_MAX = 200
@@ -275,8 +275,8 @@ class Transcript:
                 ends = ", ".join(f"{head.leader_epoch}:{head.last_offset + 1}" for head in heads(data))
                 assigned = "".join(f" {show_assignment(each)}" for _, each in assignments_in(data))
                 self._say(f"  n{node} appends up to log={ends}{assigned}")
-            case events.TruncateLog(end_bytes):
-                del member.log[end_bytes:]
+            case events.TruncateLog(end_offset):
+                del member.log[length_below(bytes(member.log), end_offset) :]
                 self._say(f"  n{node} truncates to {self._node(node).log.end_offset}")
             case events.Send(peer, request_id, request):
                 self._sent(Message(node, peer, request_id, request))

@@ -33,6 +33,7 @@ from nodes.reference.core.records.snapshots import continuing
 from nodes.reference.core.roles.state_machine import table_of
 from nodes.reference.core.roles.states import Leader
 from nodes.reference.core.settings import NodeSettings
+from nodes.wire.batches import length_below
 
 _TRANSITION = re.compile(
     r"Completed transition to (\w+?)(?:State)?\((?:.*?)epoch=(\d+).* from (?:null|(\w+?)(?:State)?\(.*?epoch=(\d+))"
@@ -262,13 +263,10 @@ class Simulation:
         match effect:
             case events.PersistElection(election):
                 member.election = election
-            case events.AppendLog(data):
-                member.log += data
-            case events.TruncateLog(end_bytes):
-                del member.log[end_bytes:]
-            case events.SaveSnapshot(snapshot, log_bytes):
+            case events.AppendLog() | events.TruncateLog() | events.AdvanceLogStart() | events.RestartLog():
+                member.log[:] = changed(bytes(member.log), effect)
+            case events.SaveSnapshot(snapshot):
                 member.snapshot = snapshot
-                del member.log[: log_bytes or 0]
             case events.Send(peer, request_id, request, is_after_abandoned):
                 if is_after_abandoned:
                     self._connections.pop((node_id, peer), None)
@@ -399,3 +397,18 @@ def value_of(operation: Operation, key: str) -> str | None:
 def is_ok(operation: Operation) -> bool:
     """Whether the response is one without an error."""
     return isinstance(operation.response, AlterResponse | ReadResponse) and operation.response.error == 0
+
+
+def changed(
+    log: bytes, effect: events.AppendLog | events.TruncateLog | events.AdvanceLogStart | events.RestartLog
+) -> bytes:
+    """The log after an effect that changes it."""
+    match effect:
+        case events.AppendLog(data):
+            return log + data
+        case events.TruncateLog(end_offset):
+            return log[: length_below(log, end_offset)]
+        case events.AdvanceLogStart(start_offset):
+            return log[length_below(log, start_offset) :]
+        case events.RestartLog():
+            return b""

@@ -29,7 +29,7 @@ class Log:
     def __init__(self, data: bytes = b"", start: SnapshotId = BEGINNING) -> None:
         self._bases: list[int] = []  # the base offset of each batch, increasing
         self._batches: list[bytes] = []  # the batches, parallel to _bases
-        self._sizes_before: list[int] = []  # bytes on disk before each batch, parallel to _bases
+        self._sizes_before: list[int] = []  # bytes of the log before each batch, parallel to _bases
         self._epochs: list[tuple[int, int]] = []  # (epoch, first offset), both increasing
         self._bytes = self.end_offset = 0
         self.start = BEGINNING
@@ -38,14 +38,12 @@ class Log:
             self.begin_behind(start)
         self.append(data)
 
-    def begin_behind(self, snapshot: SnapshotId) -> int:
-        """Become the empty log behind a snapshot, which is committed; returns how many bytes were removed."""
-        removed, self._bytes = self._bytes, 0
-        self._bases, self._batches, self._sizes_before = [], [], []
+    def begin_behind(self, snapshot: SnapshotId) -> None:
+        """Become the empty log behind a snapshot, which is committed."""
+        self._bases, self._batches, self._sizes_before, self._bytes = [], [], [], 0
         self._epochs = [(snapshot.epoch, snapshot.end_offset)]
         self.start, self.end_offset = snapshot, snapshot.end_offset
         self.high_watermark = max(self.high_watermark, snapshot.end_offset)
-        return removed
 
     @property
     def last_epoch(self) -> int:
@@ -99,15 +97,14 @@ class Log:
         """The epoch of the record before offset, which is above the start."""
         return self._epochs[bisect.bisect_left(self._epochs, offset, key=lambda entry: entry[1]) - 1][0]
 
-    def remove_before(self, snapshot: SnapshotId) -> int:
-        """Remove the batches that a snapshot of this log covers; returns their size in bytes."""
+    def remove_before(self, snapshot: SnapshotId) -> None:
+        """Remove the batches that a snapshot of this log covers."""
         size, removed = self._position(snapshot.end_offset), bisect.bisect_left(self._bases, snapshot.end_offset)
         del self._bases[:removed], self._batches[:removed]
         self._sizes_before = [before - size for before in self._sizes_before[removed:]]
         self._bytes -= size
         later = [entry for entry in self._epochs if entry[0] > snapshot.epoch]
         self.start, self._epochs = snapshot, [(snapshot.epoch, snapshot.end_offset), *later]
-        return size
 
     def needs_snapshot(self, offset: int, epoch: int) -> bool:
         """Whether a log that ends at offset with a record of epoch cannot be continued from this log (KIP-630)."""
@@ -135,8 +132,8 @@ class Log:
         local = self.epoch_end(diverging.epoch)
         return min(local.end_offset, diverging.end_offset) if local.epoch == diverging.epoch else local.end_offset
 
-    def truncate(self, offset: int) -> int:
-        """Keep the batches that end at or before offset; returns the remaining size in bytes."""
+    def truncate(self, offset: int) -> None:
+        """Keep the batches that end at or before offset."""
         keep = bisect.bisect_left(self._bases, offset)
         if keep and self._end_of(keep - 1) > offset:
             keep -= 1
@@ -145,7 +142,6 @@ class Log:
         del self._bases[keep:], self._batches[keep:], self._sizes_before[keep:]
         covered = [] if self.start == BEGINNING else self._epochs[:1]
         self._epochs = covered + [entry for entry in self._epochs[len(covered) :] if entry[1] < self.end_offset]
-        return self._bytes
 
     def _position(self, offset: int) -> int:
         """Where the batch with this base offset begins; the end of the log if there is none."""

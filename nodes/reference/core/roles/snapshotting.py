@@ -16,7 +16,7 @@ from kio.schema.errors import ErrorCode
 
 from harness.model import PeerFailure
 from nodes.reference.core.context import Context
-from nodes.reference.core.events import Snapshot
+from nodes.reference.core.events import AdvanceLogStart, RestartLog, Snapshot
 from nodes.reference.core.messages import FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse, SnapshotId
 from nodes.reference.core.records.snapshots import contents, name_of, snapshot_data
 from nodes.reference.core.settings import NEVER_MS
@@ -73,7 +73,10 @@ class Snapshotting:
         image = context.metadata.image_at_end(log) if self._is_early else context.metadata.image
         data = snapshot_data(image, assignment, snapshot_id, settings.cluster_id, context.wall_ms)
         is_too_large = log.size_of(log.start.end_offset, log.end_offset) > settings.retention_bytes
-        context.save(Snapshot(snapshot_id, data), log.remove_before(snapshot_id) if is_too_large else None)
+        context.save(Snapshot(snapshot_id, data))
+        if is_too_large:
+            log.remove_before(snapshot_id)
+            context.emit(AdvanceLogStart(snapshot_id.end_offset))
         self._made_ms = context.now_ms
 
     def begin(self, snapshot_id: SnapshotId, epoch: int) -> None:
@@ -117,11 +120,12 @@ class Snapshotting:
         except PeerFailure as damaged:
             context.note(f"The snapshot from leader {leader_id} cannot be used: {damaged}")
             return False
-        removed = log.begin_behind(snapshot.id)
+        log.begin_behind(snapshot.id)
         context.metadata.load(found.image, snapshot.id.end_offset)
         if self._settings.changes_voters and not self._settings.has("voters-of-snapshot-ignored"):
             context.voters.loaded(snapshot.id, found.assignment)
-        context.save(snapshot, removed)
+        context.save(snapshot)
+        context.emit(RestartLog(snapshot.id.end_offset))
         context.note(f"Fully truncated the log at snapshot {name_of(snapshot.id)} from leader {leader_id}")
         self._made_ms = context.now_ms
         return True

@@ -1,4 +1,4 @@
-"""A replica's log on disk: segments of batches, and the file with its leader epochs.
+"""A log on disk: segments of batches, and the file with its leader epochs.
 
     log = DiskLog(directory)                      # nodes.reference.core.partitions.log.ReplicaLog
     log.append_as_leader(data, epoch=3)
@@ -17,30 +17,33 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from nodes.reference.brokers.compacted_segment import CompactedSegment, Source
-from nodes.reference.brokers.segments import SEGMENT_BYTES, SegmentedLog
 from nodes.reference.core.partitions.epochs import EpochSequence
 from nodes.reference.core.partitions.log import stamped_all
-from nodes.reference.core.partitions.log_config import LogConfig
 from nodes.reference.core.partitions.retention import Extent
+from nodes.reference.logs.compacted_segment import CompactedSegment, Source
+from nodes.reference.logs.files import replace_file
+from nodes.reference.logs.segments import OF_LAST_SEGMENT, SEGMENT_BYTES, Recovery, SegmentedLog, at_start
 from nodes.wire.batches import BatchHead, heads
 
 EPOCHS = "leader-epoch-checkpoint"
 
 
 class DiskLog:
-    """The log of one partition, in its directory. truncations counts how often records were removed from its end."""
+    """A log, in its directory. truncations counts how often records were removed from its end."""
 
     def __init__(
         self,
         directory: Path,
         segment_bytes: int = SEGMENT_BYTES,
-        recovery_point: int | None = None,
+        recovery: Recovery = OF_LAST_SEGMENT,
         start_offset: int = 0,
+        flushes_full_segments: bool = False,
     ) -> None:
         """start_offset: no earlier record can be read, whatever the files have."""
         self.directory, self._path = directory, directory / EPOCHS
-        self._segments = SegmentedLog(directory, segment_bytes, recovery_point)
+        self._segments = SegmentedLog(directory, segment_bytes, recovery)
+        self._segments.flushes_full_segments = flushes_full_segments
+        self._are_epochs_durable = False
         self._segments.delete_before(start_offset)
         self.truncations, self.is_closed = 0, False
         self._epochs = self._stored_epochs()
@@ -71,9 +74,9 @@ class DiskLog:
         """The largest size of a segment."""
         return self._segments.segment_bytes
 
-    def configure(self, config: LogConfig) -> None:
+    def configure(self, segment_bytes: int, segment_ms: int) -> None:
         """When segments end, from the next append on."""
-        self._segments.segment_bytes, self._segments.segment_ms = config.segment_bytes, config.segment_ms
+        self._segments.segment_bytes, self._segments.segment_ms = segment_bytes, segment_ms
 
     def extents(self) -> Sequence[Extent]:
         """The segments, the oldest first."""
@@ -148,14 +151,15 @@ class DiskLog:
 
     def batches(self, offset: int) -> Iterator[tuple[bytes, BatchHead]]:
         """The batches from that which contains offset on; each head's positions are those in its bytes."""
-        for _, data in self._segments.batches(offset):
-            yield data, next(heads(data))
+        for head, data in self._segments.batches(offset):
+            yield data, at_start(head)
 
     def flush(self) -> None:
         """What is in the log now survives a failure of the power."""
-        if self._path.exists():
+        if not self._are_epochs_durable and self._path.exists():
             with self._path.open() as file:
                 os.fsync(file.fileno())
+        self._are_epochs_durable = True
         self._segments.flush()
 
     def close(self) -> None:
@@ -184,11 +188,5 @@ class DiskLog:
         """Replace the file by a rename, if they have changed."""
         if epochs == self._epochs:
             return
-        self._epochs = epochs
-        temporary = self._path.with_suffix(".tmp")
-        with temporary.open("w") as file:
-            file.write(epochs.text())
-            file.flush()
-            if durably:
-                os.fsync(file.fileno())
-        temporary.rename(self._path)
+        self._epochs, self._are_epochs_durable = epochs, durably
+        replace_file(self._path, epochs.text().encode(), durably)

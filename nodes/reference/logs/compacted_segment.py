@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodes.reference.brokers.segment import Segment
-from nodes.reference.disk import sync_directory
+from nodes.reference.logs.files import sync_directory
+from nodes.reference.logs.segment import Segment
 from nodes.wire.batches import BatchHead, heads
 
 CLEANED = "cleaned"

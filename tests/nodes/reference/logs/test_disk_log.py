@@ -11,10 +11,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from nodes.reference.brokers.disk_log import EPOCHS, DiskLog
 from nodes.reference.core.partitions.epochs import EpochStart
 from nodes.reference.core.partitions.log import ReplicaLog, stamped_all
 from nodes.reference.core.partitions.memory_log import MemoryLog
+from nodes.reference.logs.disk_log import EPOCHS, DiskLog
+from nodes.reference.logs.segments import Recovery
 from nodes.wire.batches import Record, encode_batch
 from tests.support.nodes.replica_log_cases import CASES
 
@@ -118,7 +119,7 @@ def test_the_batches_say_which_epochs_a_failure_of_the_power_removed_from_the_fi
     log.close()
     (tmp_path / "t-0" / EPOCHS).write_text(stored)
     for recovery_point in (0, 2, None):
-        assert DiskLog(tmp_path / "t-0", recovery_point=recovery_point).epochs == expected
+        assert DiskLog(tmp_path / "t-0", recovery=Recovery(recovery_point)).epochs == expected
 
 
 def test_epochs_survive_a_restart(tmp_path: Path) -> None:

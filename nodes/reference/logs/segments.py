@@ -1,4 +1,4 @@
-"""A partition's log on disk: segments of record batches, each with a sparse index, in Kafka's files.
+"""A log on disk: segments of record batches, each with a sparse index, in Kafka's files.
 
     log = SegmentedLog(directory, segment_bytes=1 << 30)
     log.append(data)                    # complete batches that continue the log
@@ -17,7 +17,7 @@ is removed. What lies before is found by the indexes, so opening takes neither t
 
 Data is in the page cache when append returns, as in Kafka, and on disk after flush. Raises OSError.
 
-Contains files and offsets. What an epoch is, and where to truncate, is in nodes/reference/core/partitions.
+Contains files and offsets. What an epoch is, and where to truncate, is in nodes/reference/core.
 """
 
 from __future__ import annotations
@@ -25,28 +25,49 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nodes.reference.brokers.compacted_segment import CompactedSegment, finish_replacements
-from nodes.reference.brokers.segment import INDEX_INTERVAL, Segment
 from nodes.reference.core.partitions.log_config import NEVER
 from nodes.reference.core.partitions.retention import Extent
-from nodes.reference.disk import sync_directory
+from nodes.reference.logs.compacted_segment import CompactedSegment, finish_replacements
+from nodes.reference.logs.files import sync_directory
+from nodes.reference.logs.segment import INDEX_INTERVAL, Segment
 from nodes.wire.batches import BatchHead, heads, is_intact
 
 SEGMENT_BYTES = 1 << 30
 
 
-class SegmentedLog:
-    """The log of one partition. start_offset is that of its first record, or of the next if it is empty.
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What opening a log does.
 
-    torn_bytes is how much was removed when the log was opened. verified_epochs are the leader epochs of the batches
-    that were verified then, each with the offset of its first one.
+    point: the offset up to which the log was flushed; None: all but the last segment is. The mutants of the disk change
+    the rest: checksums are not verified, or torn batches stay in the file, so that nothing behind them can be read.
     """
 
-    def __init__(self, directory: Path, segment_bytes: int = SEGMENT_BYTES, recovery_point: int | None = None) -> None:
+    point: int | None = None
+    verifies_checksums: bool = True
+    removes_torn: bool = True
+
+
+OF_LAST_SEGMENT = Recovery()
+"""Verifies the last segment alone."""
+
+
+class SegmentedLog:
+    """A log. start_offset is that of its first record, or of the next if it is empty.
+
+    torn_bytes is how much was removed when the log was opened. verified_epochs are the leader epochs of the batches
+    that were verified then, each with the offset of its first one. flushes_full_segments: a segment is durable before
+    the next one begins, so that only the last one can be torn.
+    """
+
+    def __init__(
+        self, directory: Path, segment_bytes: int = SEGMENT_BYTES, recovery: Recovery = OF_LAST_SEGMENT
+    ) -> None:
         self._directory, self.segment_bytes, self.segment_ms = directory, segment_bytes, NEVER
+        self._recovery, self.flushes_full_segments, self._are_names_durable = recovery, False, False
         directory.mkdir(parents=True, exist_ok=True)
         finish_replacements(directory)
         bases = sorted(int(path.stem) for path in directory.glob("*.log"))
@@ -54,7 +75,8 @@ class SegmentedLog:
         self.start_offset = self.end_offset = self._segments[0].base_offset
         self.verified_epochs: list[tuple[int, int]] = []
         last = self._segments[-1].base_offset
-        self.torn_bytes = self._recover(last if recovery_point is None else min(last, recovery_point))
+        self._flushed_to = last if recovery.point is None else min(last, recovery.point)
+        self.torn_bytes = self._recover(self._flushed_to)
 
     @property
     def segments(self) -> Sequence[Segment]:
@@ -67,8 +89,7 @@ class SegmentedLog:
             assert head.base_offset >= self.end_offset, f"a batch at {head.base_offset} after {self.end_offset}"
             segment = self._segments[-1]
             if segment.size and self._is_complete(segment, head):
-                segment = Segment.open(self._directory, head.base_offset)
-                self._segments.append(segment)
+                segment = self._begin_segment(head.base_offset)
             segment.append(memoryview(data)[head.start : head.end], head)
             self.end_offset = head.last_offset + 1
 
@@ -80,7 +101,15 @@ class SegmentedLog:
     def roll(self) -> None:
         """Begin a new segment, unless the last one is empty."""
         if self._segments[-1].size:
-            self._segments.append(Segment.open(self._directory, self.end_offset))
+            self._begin_segment(self.end_offset)
+
+    def _begin_segment(self, base_offset: int) -> Segment:
+        if self.flushes_full_segments:
+            self.flush()
+        segment = Segment.open(self._directory, base_offset)
+        self._segments.append(segment)
+        self._are_names_durable = False
+        return segment
 
     def extents(self) -> list[Extent]:
         """Where each segment begins and ends, its size and its times."""
@@ -121,6 +150,7 @@ class SegmentedLog:
             return
         while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:
             self._segments.pop().remove()
+            self._are_names_durable = False
         segment = self._segments[-1]
         size = segment.position_before(offset - 1)
         for head, _ in segment.heads(size):
@@ -129,18 +159,20 @@ class SegmentedLog:
             size = head.end
         segment.cut(size)
         self._set_end(segment)
+        self._flushed_to = min(self._flushed_to, self.end_offset)
 
     def truncate_fully(self, offset: int) -> None:
         """Remove everything; the next record has this offset."""
-        for segment in self._segments:
+        for segment in reversed(self._segments):  # what a crash leaves has no gap
             segment.remove()
-        self._segments = [Segment.open(self._directory, offset)]
-        self.start_offset = self.end_offset = offset
+        self._segments, self._are_names_durable = [Segment.open(self._directory, offset)], False
+        self.start_offset = self.end_offset = self._flushed_to = offset
 
     def delete_before(self, offset: int) -> None:
         """Remove the segments that end at or before offset, but the last one; what is below is read no more."""
         while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
             self._segments.pop(0).remove()
+            self._are_names_durable = False
         self.start_offset = max(self.start_offset, min(offset, self.end_offset))
 
     def replace(self, compacted: CompactedSegment) -> bool:
@@ -157,9 +189,12 @@ class SegmentedLog:
         return True
 
     def flush(self) -> None:
-        """Make the last segment durable, with its name."""
-        os.fdatasync(self._segments[-1].file)
-        sync_directory(self._directory)
+        """Make the log durable, with the names of its segments."""
+        for segment in self._segments[self._number_of(self._flushed_to) :]:
+            os.fdatasync(segment.file)
+        if not self._are_names_durable:
+            sync_directory(self._directory)
+        self._flushed_to, self._are_names_durable = self.end_offset, True
 
     def close(self) -> None:
         """Close all files."""
@@ -202,7 +237,8 @@ class SegmentedLog:
             segment.add_entry(first.base_offset, position)
         end = position
         for head, batch in segment.heads(position):
-            if not is_intact(batch, replace(head, start=0, end=len(batch))) or head.base_offset < self.end_offset:
+            is_damaged = self._recovery.verifies_checksums and not is_intact(batch, at_start(head))
+            if is_damaged or head.base_offset < self.end_offset:
                 break
             if head.start and segment.unindexed_bytes >= INDEX_INTERVAL:
                 segment.add_entry(head.base_offset, head.start)
@@ -211,6 +247,11 @@ class SegmentedLog:
                 self.verified_epochs.append((head.leader_epoch, head.base_offset))
             end, self.end_offset = head.end, head.last_offset + 1
         torn = segment.size - end
-        if torn:
+        if torn and self._recovery.removes_torn:
             segment.cut(end)
         return torn
+
+
+def at_start(head: BatchHead) -> BatchHead:
+    """The header of a batch in its own bytes."""
+    return replace(head, start=0, end=head.end - head.start)

@@ -12,9 +12,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from nodes.reference.brokers.compacted_segment import CLEANED, SWAP, Source, write_compacted
-from nodes.reference.brokers.segment import INDEX_INTERVAL
-from nodes.reference.brokers.segments import SegmentedLog
+from nodes.reference.logs.compacted_segment import CLEANED, SWAP, Source, write_compacted
+from nodes.reference.logs.segment import INDEX_INTERVAL
+from nodes.reference.logs.segments import Recovery, SegmentedLog
 from nodes.wire.batches import BatchHead, Record, encode_batch, heads
 
 SMALL_SEGMENTS = 20_000
@@ -195,6 +195,19 @@ def test_a_log_opens_without_reading_what_lies_before_its_last_segment(tmp_path:
     assert SegmentedLog(tmp_path, 100_000).end_offset == 200
 
 
+def test_all_segments_that_were_not_flushed_are_and_later_the_last_one_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, flushed = SegmentedLog(tmp_path, 100), list[int]()
+    monkeypatch.setattr(os, "fdatasync", lambda file: flushed.append(file))
+    for offset in range(3):
+        log.append(batch_at(offset, 1, 100).data)
+    files = [each.file for each in log.segments]
+    log.flush()
+    log.flush()
+    assert flushed == [*files, files[-1]]
+
+
 def test_what_follows_a_torn_batch_is_removed_from_the_recovery_point_on(tmp_path: Path) -> None:
     log = SegmentedLog(tmp_path, 100_000)
     for offset in range(100):
@@ -204,7 +217,7 @@ def test_what_follows_a_torn_batch_is_removed_from_the_recovery_point_on(tmp_pat
     with second.path.open("r+b") as file:
         file.seek(200)
         file.write(b"damaged")
-    opened = SegmentedLog(tmp_path, 100_000, recovery_point=0)
+    opened = SegmentedLog(tmp_path, 100_000, Recovery(0))
     assert opened.end_offset == second.base_offset
     assert opened.torn_bytes == sum(each.size for each in log.segments[1:])
     assert sorted(path.stem for path in tmp_path.glob("*.log")) == [f"{0:020d}", f"{second.base_offset:020d}"]
