@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, permutations
 
 from harness.model.conditions import (
+    A_NODE_IS_BEHIND,
     LEADER_KNOWN,
     Condition,
     is_candidate,
@@ -227,9 +228,8 @@ def _uncommitted_tail(draw: Draw) -> list[Step]:
 
 def _short_reign(draw: Draw) -> list[Step]:
     """A leader appends alone, its successor dies when it has committed little, and the first returns with more."""
-    node, pause_seconds = draw.node(), _rounded(draw.random.uniform(0.02, 0.3))
-    elected = [cut(LEADER), when(is_leader(node), draw.timeouts.replacement_seconds), sleep(pause_seconds)]
-    return [*elected, kill(f"n{node}"), heal_links(draw.all_links()), draw.until_replaced(), start(), draw.moment()]
+    replaced = [cut(LEADER), when(A_NODE_IS_BEHIND, 2 * draw.timeouts.replacement_seconds), draw.moment()]
+    return [*replaced, kill(LEADER), heal_links(draw.all_links()), draw.until_replaced(), start(), draw.moment()]
 
 
 def _restart(who: str) -> Move:
@@ -278,10 +278,12 @@ def _power_failure(who: str) -> Move:
 
 
 def _power_failure_of_a_voter(draw: Draw) -> list[Step]:
-    """A node votes, and loses what it did not sync."""
-    node = draw.node()
-    fails = [when(is_follower(node), draw.timeouts.replacement_seconds), lose_unsynced(f"n{node}"), start(f"n{node}")]
-    return [kill(LEADER), *fails, draw.until_replaced(), start()]
+    """A node votes and loses what it did not sync: when it follows the winner, or while no vote arrives."""
+    node, event = draw.node(), draw.random.choice([is_candidate, is_unattached, is_follower])
+    votes = _rule("votes", RpcMatch((Api.VOTE,), "response", pre_vote=False), DROP)
+    undecided = [] if event is is_follower else [intercept(votes)]
+    fails = [when(event(node), draw.timeouts.replacement_seconds), lose_unsynced(f"n{node}"), start(f"n{node}")]
+    return [*undecided, kill(LEADER), *fails, draw.until_replaced(), start()]
 
 
 def _slow_disk(draw: Draw) -> list[Step]:

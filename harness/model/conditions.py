@@ -54,6 +54,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "is_leader": "{node} has become a leader",
     "lost_election": "{node} follows the winner of an election in which it was a candidate",
     "any_lost_election": "a node follows the winner of an election in which it was a candidate",
+    "a_node_is_behind": "a node has not reached the leader's epoch",
     "has_longest_log": "the log of {node} is longer than that of every other follower",
     "caught_up": "every node that responds has caught up with the leader",
     "broker_live": "broker {node} is live",
@@ -93,6 +94,8 @@ ALL_FOLLOW_LEADER: Final = Condition("all_follow_leader")
 CAUGHT_UP: Final = Condition("caught_up")
 BROKERS_LIVE: Final = Condition("brokers_live")
 ANY_LOST_ELECTION: Final = Condition("any_lost_election")
+A_NODE_IS_BEHIND: Final = Condition("a_node_is_behind")
+"""So it is when a leader that was cut off has been replaced."""
 
 
 def needs_node(name: str) -> bool:

@@ -100,10 +100,20 @@ def any_lost_election(view: QuorumView) -> bool:
     return any(lost_election(view, node) for node in view.nodes)
 
 
+def a_node_is_behind(view: QuorumView) -> bool:
+    """Some node last entered a state of an epoch before the leader's."""
+    leader = view.leader()
+    if leader is None:
+        return False
+    last = [view.transitions.get(node) for node in view.nodes]
+    return any(each is not None and (each.epoch or 0) < (view.claims[leader].epoch or 0) for each in last)
+
+
 OF_QUORUM: Mapping[str, Callable[[QuorumView], bool]] = {
     "leader_known": leader_known,
     "all_follow_leader": all_follow_leader,
     "any_lost_election": any_lost_election,
+    "a_node_is_behind": a_node_is_behind,
     "brokers_live": brokers_live,
 }
 OF_NODE: Mapping[str, Callable[[QuorumView, int], bool]] = {

@@ -9,6 +9,7 @@ import pytest
 
 from harness.model import PeerFailure
 from harness.model.conditions import (
+    A_NODE_IS_BEHIND,
     ALL_FOLLOW_LEADER,
     ANY_LOST_ELECTION,
     LEADER_KNOWN,
@@ -107,13 +108,29 @@ def test_node_is_not_leader_while_another_leads():
     assert not holds(is_not_leader(1), QuorumView((1, 2, 3), {}, ALL_FOLLOW_3))
 
 
+def test_a_node_is_behind_while_it_is_of_an_epoch_before_the_leaders():
+    deposed = {1: following(1, 2, "Leader"), 2: following(3, 3), 3: following(3, 3, "Leader")}
+    assert holds(A_NODE_IS_BEHIND, QuorumView((1, 2, 3), {1: claim(1, 2), 3: claim(3, 3)}, deposed))
+    assert not holds(A_NODE_IS_BEHIND, QuorumView((1, 2, 3), {1: claim(1, 2)}, deposed)), "no answer of n3 yet"
+    assert not holds(A_NODE_IS_BEHIND, QuorumView((1, 2, 3), {3: claim(3, 3)}, {**deposed, 1: following(3, 3)}))
+
+
 def test_node_is_a_candidate_by_its_last_transition():
     view = QuorumView((1, 2, 3), {}, {1: following(None, 3, "Candidate"), 2: following(3, 2, "Prospective")})
     assert [holds(is_candidate(node), view) for node in (1, 2, 3)] == [True, False, False]
 
 
 @pytest.mark.parametrize(
-    "condition", [LEADER_KNOWN, ALL_FOLLOW_LEADER, all_follow(9), is_not_leader(1), has_longest_log(2), is_candidate(3)]
+    "condition",
+    [
+        A_NODE_IS_BEHIND,
+        LEADER_KNOWN,
+        ALL_FOLLOW_LEADER,
+        all_follow(9),
+        is_not_leader(1),
+        has_longest_log(2),
+        is_candidate(3),
+    ],
 )
 def test_every_condition_is_valid_in_a_plan(condition):
     assert StoryStep.of(wait_until(condition)).value["condition"] == condition.to_json()
