@@ -73,6 +73,8 @@ from harness.model.story import (
 
 LIVENESS_SECONDS = 17.0
 """Longer than the check `liveness` gives a majority to elect a leader, and to commit."""
+LEADER_SECONDS = 10.0
+"""How long to wait for a leader before a rule that may prevent one."""
 DIRECTIONS: tuple[Direction, ...] = ("both", "out", "in")
 EVENTS: Mapping[State, Callable[[int], Condition]] = {
     State.CANDIDATE: is_candidate,
@@ -350,7 +352,7 @@ def _fault_at_an_event(draw: Draw) -> list[Step]:
     """The leader is gone, and a node is cut off, killed or paused as soon as it enters a state."""
     node, patience = draw.node(), draw.timeouts.replacement_seconds
     fault, event = AT_EVENTS[draw.rare(list(AT_EVENTS))]
-    gone = draw.random.choice([kill, cut])
+    gone = cut if fault is pause else draw.random.choice([kill, cut])  # the node may be the leader
     steps = [gone(LEADER), when(event(node), patience), fault(f"n{node}")]
     return [*steps, draw.until_replaced(), start(), draw.moment()]
 
@@ -385,6 +387,11 @@ def _voter_is_replaced_after_a_truncation(draw: Draw) -> list[Step]:
     return [*truncates, *replaced, cut(LEADER), draw.until_replaced()]
 
 
+def _with_leader(move: Move) -> Move:
+    """The move, once there is a leader: its rules may prevent that one is elected, and its faults need one."""
+    return lambda draw: [when(LEADER_KNOWN, LEADER_SECONDS), *move(draw)]
+
+
 MOVES: Mapping[str, Move] = {
     "leader cut off": _leader_cut_off("both"),
     "leader does not send": _leader_cut_off("out"),
@@ -410,15 +417,15 @@ MOVES: Mapping[str, Move] = {
     "paused leader returns": _paused_leader_returns,
     "power failure of the leader": _power_failure(LEADER),
     "power failure of all": _power_failure(ALL),
-    "power failure of a voter": _power_failure_of_a_voter,
+    "power failure of a voter": _with_leader(_power_failure_of_a_voter),
     "slow disk": _slow_disk,
-    "votes are held": _votes_are_held,
-    "votes are lost": _votes_are_lost,
-    "new leader is not announced": _new_leader_is_not_announced,
+    "votes are held": _with_leader(_votes_are_held),
+    "votes are lost": _with_leader(_votes_are_lost),
+    "new leader is not announced": _with_leader(_new_leader_is_not_announced),
     "fetches are disturbed": _fetches_are_disturbed,
-    "one message": _one_message,
-    "requests are duplicated": _requests_are_duplicated,
-    "appended and not committed": _appended_and_not_committed,
+    "one message": _with_leader(_one_message),
+    "requests are duplicated": _with_leader(_requests_are_duplicated),
+    "appended and not committed": _with_leader(_appended_and_not_committed),
     "fault at an event": _fault_at_an_event,
     "another leader": _another_leader,
     "other timeouts": _other_timeouts,

@@ -6,7 +6,9 @@
     follower-stuck                    a follower catches up once nothing prevents it
 
 A claim names the voters and how far the leader knows each one's log to reach; observers are not among them. A voter may
-lose with its disk what it had, so the rule uses the furthest it was known to reach in the epoch. If the voters changed
+lose with its disk what it had, so the rule uses the furthest it was known to reach in the epoch. A fetch that arrives
+late, after later ones, sets back what the leader knows (Kafka's too), so a voter that ever went back within the epoch
+may have reached anything between two claims. If the voters changed
 within an epoch, that epoch's majorities are not checked: which set committed what is not recorded. A change that a
 leader never committed may be in a claim alone: where the run has several voter sets, half of a claim's voters are
 enough, since the set before had one voter more or less. The second rule needs no clock: epochs are ordered, and a
@@ -60,8 +62,10 @@ def high_watermark_without_majority(observations: DataFrame, only_set: Column, c
     tenure = Window.partitionBy(RUN, "node", "epoch", "voter").orderBy(*IN_ORDER)
     so_far = known.withColumn(
         "furthest", fn.max("reach").over(tenure.rowsBetween(Window.unboundedPreceding, Window.currentRow))
-    )
-    reached = fn.count(fn.when(fn.col("furthest") >= fn.col("high_watermark"), 1))
+    ).withColumn("is_back", fn.coalesce(fn.lag("reach").over(tenure) > fn.col("reach"), fn.lit(False)))
+    went_back = fn.max("is_back").over(Window.partitionBy(RUN, "node", "epoch", "voter"))
+    so_far = so_far.withColumn("may_have", (fn.col("furthest") >= fn.col("high_watermark")) | went_back)
+    reached = fn.count_if("may_have")
     claims = so_far.groupBy(RUN, "node", "epoch", *IN_ORDER, "high_watermark").agg(
         fn.sort_array(fn.collect_set("voter")).alias("voters"), reached.alias("reached")
     )

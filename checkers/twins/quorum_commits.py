@@ -35,11 +35,14 @@ def high_watermark_without_majority(observations: Sequence[Observation]) -> list
         claims = [each for each in claims if each.high_watermark is not None]
         if len({tuple(sorted(voters_of(each))) for each in claims}) != 1:
             continue
+        pairs = [(voters_of(a), voters_of(b)) for a, b in pairwise(claims)]
+        went_back = {voter for before, after in pairs for voter in after if after[voter] < before[voter]}
         furthest: dict[str, int] = {}
         for claim in claims:
             for voter, reach in voters_of(claim).items():
                 furthest[voter] = max(reach, furthest.get(voter, reach))
-            reached = sum(reach >= (claim.high_watermark or 0) for reach in furthest.values())
+            mark = claim.high_watermark or 0
+            reached = sum(reach >= mark or voter in went_back for voter, reach in furthest.items())
             if 2 * reached < len(furthest) + (len(all_sets) == 1):
                 found.append(("high-watermark-without-majority", node, claim.time_ns))
                 break

@@ -58,6 +58,13 @@ LEGAL = {
     "a follower lost its disk after the mark was reached": [
         claim(1, 1, 1, 5, {1: 7, 2: 5, 3: 0}), claim(2, 1, 1, 5, {1: 7, 2: 0, 3: 0}),
     ],
+    "a late fetch set back what the leader knows, and a voter had reached more between two claims": [
+        claim(1, 1, 1, 5, {1: 5, 2: 5, 3: 0}), claim(2, 1, 1, 6, {1: 7, 2: 2, 3: 0}),
+    ],
+    "it did so before": [
+        claim(1, 1, 1, 2, {1: 5, 2: 2, 3: 0}), claim(2, 1, 1, 6, {1: 7, 2: 2, 3: 0}),
+        claim(3, 1, 1, 6, {1: 7, 2: 1, 3: 0}),
+    ],
     "the voters changed in the epoch": [claim(1, 1, 1, 5, {1: 7}), claim(2, 1, 1, 5, {1: 7, 2: 0})],
     "half of the voters, of which one was just added": [claim(1, 1, 1, 5, {1: 7, 2: 5, 3: 4, 4: 4})],
     "nothing is committed yet": [claim(1, 1, 1, -1, {1: 7, 2: 0, 3: 0})],
