@@ -2,6 +2,7 @@
 §5.4).
 
     high-watermark-without-majority   a majority of the voters reaches a leader's high watermark
+    voters-changed-early              a leader commits a record of its epoch before it changes the voters (KIP-853)
     committed-record-not-on-leader    a leader's log reaches everything that was committed in earlier epochs
     follower-stuck                    a follower catches up once nothing prevents it
 
@@ -30,7 +31,7 @@ from pyspark.sql import functions as fn
 from checkers.framework.by_run import RUN, of_run
 from checkers.framework.contract import JudgeSettings, finding
 from checkers.framework.timeline import nemesis_ops
-from checkers.quorum.voters import reported_reaches
+from checkers.quorum.voters import reported_reaches, reported_voters
 from harness.model import Op
 from harness.model.nemesis_ops import NemesisOps
 from harness.model.records.fault_intervals import fault_intervals, spans_of
@@ -77,6 +78,26 @@ def high_watermark_without_majority(observations: DataFrame, only_set: Column, c
     text = "a high watermark is held by a majority: in epoch %d node %d claimed %d, which %d of %d voters had reached"
     message = fn.format_string(text, "epoch", "node", "high_watermark", "reached", fn.size("voters"))
     name = "high-watermark-without-majority"
+    return finding(first, check, name, message, node=fn.col("node"), time_ns=fn.col("time_ns"))
+
+
+def voters_changed_early(observations: DataFrame, check: str) -> DataFrame:
+    """The first claim of each leader and epoch with other voters than its first one, while it has committed nothing.
+
+    An earlier leader's change may be committed yet, and both together have majorities that do not overlap (Ongaro,
+    raft-dev, July 2015).
+    """
+    claims = observations.where("kind = 'claim' and high_watermark < 0").withColumn("voters", reported_voters())
+    named = claims.where("size(voters) > 0")
+    in_epoch = Window.partitionBy(RUN, "node", "epoch").orderBy(*IN_ORDER)
+    changed = named.withColumn("before", fn.first("voters").over(in_epoch)).where("voters != before")
+    first = changed.withColumn("rank", fn.row_number().over(in_epoch)).where("rank = 1")
+    text = (
+        "a leader commits a record of its epoch before it changes the voters: in epoch %d node %d had committed none, "
+    )
+    of, to = (fn.array_join(name, ", ") for name in ("before", "voters"))
+    message = fn.format_string(f"{text}and its voters were %s, then %s", "epoch", "node", of, to)
+    name = "voters-changed-early"
     return finding(first, check, name, message, node=fn.col("node"), time_ns=fn.col("time_ns"))
 
 

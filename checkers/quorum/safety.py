@@ -11,7 +11,7 @@
                                 observers if the node does not vote (checkers/quorum/voters.py); a process starts in a
                                 start state (harness.model.transition_rules)
     high-watermark-went-back    the high watermark never decreases: in a leader's claims, and from epoch to epoch
-    high-watermark-without-majority, committed-record-not-on-leader, follower-stuck
+    high-watermark-without-majority, voters-changed-early, committed-record-not-on-leader, follower-stuck
                                 claims compared with what leaders know of the voters (checkers/quorum/commits.py)
 
 `no-observations` (unknown): nothing was observed. The time of a log line and the time at which a file was read differ
@@ -38,6 +38,7 @@ from checkers.quorum.commits import (
     committed_record_not_on_leader,
     follower_stuck,
     high_watermark_without_majority,
+    voters_changed_early,
 )
 from checkers.quorum.voters import Electorates, electorates
 from harness.model.quorum_states import State
@@ -60,6 +61,7 @@ def findings(history: DataFrame, observations: DataFrame, batches: DataFrame, se
         illegal_transitions(by_replica, who, settings),
         high_watermark_went_back(observations),
         high_watermark_without_majority(observations, who.only_set(settings), CHECK),
+        voters_changed_early(observations, CHECK),
         committed_record_not_on_leader(observations, CHECK),
         follower_stuck(history, observations, CHECK, settings),
         no_observations(observations, settings),

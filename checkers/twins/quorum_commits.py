@@ -49,6 +49,16 @@ def high_watermark_without_majority(observations: Sequence[Observation]) -> list
     return found
 
 
+def voters_changed_early(observations: Sequence[Observation]) -> list[Found]:
+    """The first claim of a tenure that has committed nothing and names other voters than its first one."""
+    found: list[Found] = []
+    for (node, _), all_claims in claims_of(observations).items():
+        claims = [each for each in all_claims if voters_of(each) and (each.high_watermark or 0) < 0]
+        other = [each for each in claims if voters_of(each).keys() != voters_of(claims[0]).keys()]
+        found += [("voters-changed-early", node, each.time_ns) for each in other[:1]]
+    return found
+
+
 def committed_record_not_on_leader(observations: Sequence[Observation]) -> list[Found]:
     """The first claim of a tenure whose log ends below what an earlier epoch's claims had committed."""
     tenures = claims_of(observations)

@@ -19,6 +19,7 @@ from checkers.quorum.commits import (
     committed_record_not_on_leader,
     follower_stuck,
     high_watermark_without_majority,
+    voters_changed_early,
 )
 from checkers.twins import quorum_commits as twins
 from harness.model import Finding, Observation, Op
@@ -69,6 +70,14 @@ LEGAL = {
     "half of the voters, of which one was just added": [claim(1, 1, 1, 5, {1: 7, 2: 5, 3: 4, 4: 4})],
     "nothing is committed yet": [claim(1, 1, 1, -1, {1: 7, 2: 0, 3: 0})],
     "a claim says nothing of the voters": [claim(1, 1, 1, 5, {}, 7)],
+    "the voters changed once a record of the epoch was committed": [
+        claim(1, 1, 1, -1, {1: 7, 2: 0, 3: 0}), claim(2, 1, 1, 8, {1: 8, 2: 8, 3: 8}),
+        claim(3, 1, 1, 8, {1: 9, 2: 8, 3: 8, 4: 0}),
+    ],
+    "the voters changed in another epoch": [
+        claim(1, 1, 1, -1, {1: 7, 2: 0, 3: 0}), claim(2, 2, 2, -1, {1: 0, 2: 7, 3: 0, 4: 0}),
+    ],
+    "a claim names no voters": [claim(1, 1, 1, -1, {1: 7, 2: 0, 3: 0}), claim(2, 1, 1, -1, {}, 7)],
     "a later leader has all that was committed": [
         claim(1, 1, 1, 5, {1: 7, 2: 5, 3: 0}), claim(2, 2, 2, -1, {1: -1, 2: 5, 3: -1}),
     ],
@@ -82,6 +91,11 @@ BROKEN = {
         [claim(3, 1, 1, 5, {1: 7, 2: 4, 3: 4}), claim(4, 1, 1, 6, {1: 7, 2: 4, 3: 4})],
         ("high-watermark-without-majority", 1, 3),
         "a high watermark is held by a majority: in epoch 1 node 1 claimed 5, which 1 of 3 voters had reached",
+    ),
+    "the voters changed before a record of the epoch was committed": (
+        [claim(2, 1, 1, -1, {1: 7, 2: 0, 3: 0}), claim(3, 1, 1, -1, {1: 8, 2: 0, 3: 0, 4: 0})],
+        ("voters-changed-early", 1, 3),
+        "in epoch 1 node 1 had committed none, and its voters were 1, 2, 3, then 1, 2, 3, 4",
     ),
     "a later leader's log ends below what was committed": (
         [claim(3, 1, 1, 5, {1: 7, 2: 5, 3: 0}), claim(4, 3, 2, -1, {1: -1, 2: -1, 3: 4})],
@@ -188,7 +202,7 @@ def random_claims(source: random.Random, run: int) -> list[Observation]:
         voters = source.choice([(1, 2, 3), (1, 2, 3), (1, 2, 3, 4), (1,)])
         reach = {base + voter: base + source.randint(0, 4) for voter in voters}
         node = base + source.choice((1, 2))
-        mark = source.choice([None, -1, base + source.randint(0, 4)])
+        mark = source.choice([None, -1, -1, base + source.randint(0, 4)])
         # One epoch has one leader, or other rules would be violated.
         epoch = base + (node - base) + source.choice((0, 2))
         found.append(claim(source.randint(1, 9), node, epoch, mark, source.choice([reach, reach, {}])))
@@ -197,18 +211,20 @@ def random_claims(source: random.Random, run: int) -> list[Observation]:
 
 def test_rules_on_claims_agree_with_their_twins_on_random_claims(spark: SparkSession) -> None:
     source = random.Random(3)
-    observations = [seen for run in range(60) for seen in random_claims(source, run)]
-    names = ("high-watermark-without-majority", "committed-record-not-on-leader")
+    observations = [seen for run in range(90) for seen in random_claims(source, run)]
+    names = ("high-watermark-without-majority", "voters-changed-early", "committed-record-not-on-leader")
     configure_for(spark, rows=len(observations))
     table = observation_table(spark, observations)
     several_sets = fn.array().cast("array<int>")
     rules = [
         high_watermark_without_majority(table, several_sets, "quorum"),
+        voters_changed_early(table, "quorum"),
         committed_record_not_on_leader(table, "quorum"),
     ]
     found = [row for rule in rules for row in rule.collect()]
     expected = [
         *twins.high_watermark_without_majority(observations),
+        *twins.voters_changed_early(observations),
         *twins.committed_record_not_on_leader(observations),
     ]
     assert sorted((each["name"], each["node"], each["time_ns"]) for each in found) == sorted(expected)
