@@ -358,7 +358,7 @@ def _fault_at_an_event(draw: Draw) -> list[Step]:
 
 
 def _another_leader(draw: Draw) -> list[Step]:
-    return [lead(ONE), draw.moment()]
+    return [lead(ONE, is_required=False), draw.moment()]
 
 
 def _other_timeouts(draw: Draw) -> list[Step]:

@@ -205,9 +205,12 @@ def restart(who: Who) -> list[Step]:
     return [stop(who), start()]
 
 
-def lead(who: Who) -> Step:
-    """Make the node the leader. At the beginning of a story this is preparation: quantities do not count it."""
-    return Step(LEAD, {"who": who})
+def lead(who: Who, is_required: bool = True) -> Step:
+    """Make the node the leader. At the beginning of a story this is preparation: quantities do not count it.
+
+    If it is not required, the story goes on when another node has won six elections.
+    """
+    return Step(LEAD, {"who": who} if is_required else {"who": who, "is_required": False})
 
 
 def configure(who: Who, switches: Mapping[str, str]) -> Step:

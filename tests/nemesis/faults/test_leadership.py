@@ -72,6 +72,13 @@ def test_node_that_never_wins_is_a_failure(context):
         inject(context, lead("n1"))
 
 
+def test_node_that_need_not_win_is_none(context):
+    FakeElections(context, 3, 2, 3, 2, 3, 2)
+    expected = {"nodes": [2], "label": "n2 leads, not n1, after 6 elections"}
+    assert inject(context, lead("n1", is_required=False)) == expected
+    assert context.links.down == set()
+
+
 def test_role_must_have_one_node(context):
     with pytest.raises(PeerFailure, match="lead: expected one node in the role all, found 3"):
         FAULT.resolve(context, "lead", {"who": ALL})
