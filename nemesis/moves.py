@@ -73,7 +73,7 @@ from harness.model.story import (
 
 LIVENESS_SECONDS = 17.0
 """Longer than the check `liveness` gives a majority to elect a leader, and to commit."""
-LEADER_SECONDS = 10.0
+LEADER_SECONDS = 20.0
 """How long to wait for a leader before a rule that may prevent one."""
 DIRECTIONS: tuple[Direction, ...] = ("both", "out", "in")
 EVENTS: Mapping[State, Callable[[int], Condition]] = {

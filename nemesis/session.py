@@ -29,8 +29,8 @@ class Journal(Protocol):
         """Record that a fault is undone."""
 
 
-LEADER_SECONDS = 10.0
-"""How long an action on the leader waits until there is one."""
+LEADER_SECONDS = 20.0
+"""How long an action on the leader waits until there is one: a broker of Kafka may take half of it to start."""
 
 Await = Callable[[Condition, float], Awaitable[bool]]
 """Waits until a condition (harness.model.conditions) holds; False if it does not within this many seconds."""
