@@ -9,11 +9,10 @@
 A claim names the voters and how far the leader knows each one's log to reach; observers are not among them. A voter may
 lose with its disk what it had, so the rule uses the furthest it was known to reach in the epoch. A fetch that arrives
 late, after later ones, sets back what the leader knows (Kafka's too), so a voter that ever went back within the epoch
-may have reached anything between two claims. If the voters changed
-within an epoch, that epoch's majorities are not checked: which set committed what is not recorded. A change that a
-leader never committed may be in a claim alone: where the run has several voter sets, half of a claim's voters are
-enough, since the set before had one voter more or less. The second rule needs no clock: epochs are ordered, and a
-leader never truncates its own log.
+may have reached anything between two claims. If the voters changed within an epoch, that epoch's majorities are not
+checked: which set committed what is not recorded. A change that a leader never committed may be in a claim alone: where
+the run has several voter sets, half of a claim's voters are enough, since the set before had one voter more or less.
+The other rules need no clock: epochs are ordered, and a leader never truncates its own log.
 
 A follower is stuck if it stayed below the high watermark for the last STUCK_NS of a leader's claims, while its process
 ran and no fault was in place.
