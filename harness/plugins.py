@@ -143,13 +143,12 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 def scenario(identifier: str) -> Scenario:
-    """The scenario of that id, in upper or lower case. Raises BadInput naming the known ones."""
-    found = scenarios().get(identifier.upper())
+    """The scenario of that id, in upper or lower case. Raises BadInput naming a similar one."""
+    known = scenarios()
+    found = known.get(identifier.upper())
     if found is None:
-        known = sorted(scenarios())
-        raise BadInput(
-            f"scenario {shown(identifier)}: expected one of {', '.join(known)}{did_you_mean(identifier, known)}"
-        )
+        expected = f"expected one of the {len(known)} ids that `splitbrain scenarios` lists"
+        raise BadInput(f"scenario {shown(identifier)}: {expected}{did_you_mean(identifier, known)}")
     return found
 
 
