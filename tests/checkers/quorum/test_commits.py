@@ -211,7 +211,7 @@ def random_claims(source: random.Random, run: int) -> list[Observation]:
 
 def test_rules_on_claims_agree_with_their_twins_on_random_claims(spark: SparkSession) -> None:
     source = random.Random(3)
-    observations = [seen for run in range(90) for seen in random_claims(source, run)]
+    observations = [seen for run in range(200) for seen in random_claims(source, run)]
     names = ("high-watermark-without-majority", "voters-changed-early", "committed-record-not-on-leader")
     configure_for(spark, rows=len(observations))
     table = observation_table(spark, observations)
