@@ -54,7 +54,7 @@ REASONS = {
     ),
     "read-confirmed-by-one-follower": (
         "it takes five voters, a leader that is cut off with one of them, and a read there after a write "
-        "elsewhere, before the leader resigns after one and a half fetch timeouts"
+        "to its successor, before the leader resigns after one and a half fetch timeouts"
     ),
     "quorum-state-not-synced": (
         "every sync of the log also makes the vote durable (ext4 commits its journal as a whole), so the "

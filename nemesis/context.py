@@ -34,6 +34,9 @@ from harness.model.story import (
 )
 from harness.model.systems import NodeConfigs
 
+LEADER_SECONDS = 20.0
+"""How long an action on the leader waits until there is one: a broker of Kafka may take half of it to start."""
+
 
 class NoLeader(PeerFailure):
     """A role needs the leader while there is none."""

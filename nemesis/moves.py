@@ -70,11 +70,10 @@ from harness.model.story import (
     stop,
     when,
 )
+from nemesis.context import LEADER_SECONDS
 
 LIVENESS_SECONDS = 17.0
 """Longer than the check `liveness` gives a majority to elect a leader, and to commit."""
-LEADER_SECONDS = 20.0
-"""How long to wait for a leader before a rule that may prevent one."""
 DIRECTIONS: tuple[Direction, ...] = ("both", "out", "in")
 EVENTS: Mapping[State, Callable[[int], Condition]] = {
     State.CANDIDATE: is_candidate,

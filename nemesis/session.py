@@ -13,7 +13,7 @@ from harness.model import BadInput, EnvironmentFailure, Op, PeerFailure, Splitbr
 from harness.model.conditions import LEADER_KNOWN, Condition
 from harness.model.hosts import UndoRecord
 from harness.model.nemesis_ops import AWAIT, CHOOSE, HEAL
-from nemesis.context import NemesisContext, NoLeader
+from nemesis.context import LEADER_SECONDS, NemesisContext, NoLeader
 from nemesis.fault import Fault, by_action
 
 T = TypeVar("T")
@@ -28,9 +28,6 @@ class Journal(Protocol):
     def healed(self, identifier: int) -> None:
         """Record that a fault is undone."""
 
-
-LEADER_SECONDS = 20.0
-"""How long an action on the leader waits until there is one: a broker of Kafka may take half of it to start."""
 
 Await = Callable[[Condition, float], Awaitable[bool]]
 """Waits until a condition (harness.model.conditions) holds; False if it does not within this many seconds."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from harness import text_files
+from harness.durable_files import replace_file
 
 JSON_BYTES_MAX = 256 << 20
 """More than the findings of any run have."""
@@ -20,12 +20,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Replace the file atomically, as write_text does."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    with unfinished.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
+    replace_file(path, content)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -9,7 +9,6 @@ chunks is harness.chunks. This module maps values to rows and back; it has no bu
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.chunks import read_chunks
+from harness.durable_files import replace_file
 from harness.model import BadInput, Observation, Op
 from harness.model.records.tables import HISTORY, OBSERVATIONS
 
@@ -43,29 +43,7 @@ def write_chunk(path: Path, schema: pa.Schema, rows: Sequence[Row]) -> None:
     columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)]
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_arrays(columns, schema=schema), sink)
-    unfinished = path.with_name(f".{path.name}")
-    try:
-        _write_synced(unfinished, sink.getvalue())
-        unfinished.rename(path)
-    except OSError:
-        unfinished.unlink(missing_ok=True)
-        raise
-    _sync_directory(path.parent)
-
-
-def _write_synced(path: Path, content: pa.Buffer) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    replace_file(path, memoryview(sink.getvalue()))
 
 
 def read_history(folder: Path) -> Iterator[Op]:

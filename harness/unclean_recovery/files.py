@@ -25,6 +25,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from harness.durable_files import sync_directory
 from harness.model import BadInput
 from harness.model.errors import reason_of
 from harness.model.validation import Matching, dotted, first_problem
@@ -136,7 +137,7 @@ def create(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.link(unfinished, path)
-        _sync_folder(path.parent)
+        sync_directory(path.parent)
     except FileExistsError as error:
         raise _exists(path) from error
     except OSError as error:
@@ -147,11 +148,3 @@ def create(path: Path, text: str) -> None:
 
 def _exists(path: Path) -> BadInput:
     return BadInput(f"{path}: expected a new file, found an existing one, which is never replaced")
-
-
-def _sync_folder(path: Path) -> None:
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from harness.durable_files import replace_file
 from harness.model import BadInput, EnvironmentFailure, PeerFailure
 from nodes.reference.core.events import (
     AdvanceLogStart,
@@ -38,7 +39,6 @@ from nodes.reference.core.records.snapshots import contents, name_of
 from nodes.reference.core.settings import NodeSettings
 from nodes.reference.directory_ids import directory_text, directory_uuid
 from nodes.reference.logs.disk_log import DiskLog
-from nodes.reference.logs.files import replace_file
 from nodes.reference.logs.segments import Recovery
 from nodes.wire.batches import is_intact
 
@@ -69,7 +69,7 @@ class Disk:
     def load(self) -> Stored:
         """The state of the last run, without what the snapshot covers.
 
-        Raises EnvironmentFailure for a snapshot or log that is damaged elsewhere than at the log's end.
+        Raises EnvironmentFailure for a snapshot or log that is damaged before its last segment.
         """
         if self._log.torn_bytes and not self._settings.has("torn-tail-kept"):
             self._note(f"Truncated {self._log.torn_bytes} bytes of a torn tail of the log")
@@ -78,7 +78,9 @@ class Disk:
         snapshot = self._load_snapshot()
         start = 0 if snapshot is None else snapshot.id.end_offset
         if self._log.stored_from > start:
-            raise EnvironmentFailure(f"{self._partition}: no snapshot has what precedes offset {self._log.stored_from}")
+            expected = f"a snapshot that ends at offset {self._log.stored_from} or later, where the log begins"
+            found = "none" if snapshot is None else f"one that ends at offset {start}"
+            raise EnvironmentFailure(f"reading {self._partition}: expected {expected}, found {found}")
         if snapshot is not None and self._continues(snapshot.id):
             self._log.advance_start(start)
         elif snapshot is not None:
@@ -103,7 +105,8 @@ class Disk:
             batches.append(data)
             end = head.last_offset + 1
         if end != self._log.end_offset:
-            raise EnvironmentFailure(f"{self._partition}: the log is damaged at offset {end}, before its last segment")
+            expected = f"an intact batch at offset {end}, since only the last segment may be torn"
+            raise EnvironmentFailure(f"reading {self._partition}: expected {expected}; it is damaged or missing")
         return b"".join(batches)
 
     def carry_out(self, effect: OnDisk) -> None:

@@ -10,10 +10,10 @@ Contains the file, which is replaced durably, by a rename, if an offset has chan
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from harness.durable_files import replace_file
 from nodes.reference.core.partitions.messages import TopicPartition
 
 Offsets = Mapping[TopicPartition, int]
@@ -61,9 +61,4 @@ def _read(path: Path) -> Offsets:
 
 def _write(path: Path, offsets: Offsets) -> None:
     lines = ["0", str(len(offsets)), *(f"{topic} {index} {at}" for (topic, index), at in sorted(offsets.items()))]
-    temporary = path.with_name(f"{path.name}.tmp")
-    with temporary.open("w") as file:
-        file.write("".join(f"{line}\n" for line in lines))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
+    replace_file(path, "".join(f"{line}\n" for line in lines).encode())

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodes.reference.logs.files import sync_directory
+from harness.durable_files import sync_directory
 from nodes.reference.logs.segment import Segment
 from nodes.wire.batches import BatchHead, heads
 

@@ -13,15 +13,14 @@ Contains the way from the core's capability to files. Raises OSError.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from harness.durable_files import replace_file
 from nodes.reference.core.partitions.epochs import EpochSequence
 from nodes.reference.core.partitions.log import stamped_all
 from nodes.reference.core.partitions.retention import Extent
 from nodes.reference.logs.compacted_segment import CompactedSegment, Source
-from nodes.reference.logs.files import replace_file
 from nodes.reference.logs.segments import OF_LAST_SEGMENT, SEGMENT_BYTES, Recovery, SegmentedLog, at_start
 from nodes.wire.batches import BatchHead, heads
 
@@ -157,8 +156,7 @@ class DiskLog:
     def flush(self) -> None:
         """What is in the log now survives a failure of the power."""
         if not self._are_epochs_durable and self._path.exists():
-            with self._path.open() as file:
-                os.fsync(file.fileno())
+            replace_file(self._path, self._epochs.text().encode())
         self._are_epochs_durable = True
         self._segments.flush()
 

@@ -28,10 +28,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness.durable_files import sync_directory
 from nodes.reference.core.partitions.log_config import NEVER
 from nodes.reference.core.partitions.retention import Extent
 from nodes.reference.logs.compacted_segment import CompactedSegment, finish_replacements
-from nodes.reference.logs.files import sync_directory
 from nodes.reference.logs.segment import INDEX_INTERVAL, Segment
 from nodes.wire.batches import BatchHead, heads, is_intact
 

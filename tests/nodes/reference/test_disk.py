@@ -123,7 +123,9 @@ def test_only_the_last_segment_can_be_torn(tmp_path: Path) -> None:
     assert disk.load().log == b"".join(BATCHES[:3])
     disk.close()
     segment(tmp_path, 2).write_bytes(BATCHES[1][:-1])
-    with pytest.raises(EnvironmentFailure, match="damaged at offset 2, before its last segment"):
+    with pytest.raises(
+        EnvironmentFailure, match="expected an intact batch at offset 2, since only the last segment may"
+    ):
         disk_of(tmp_path, SEGMENT_PER_BATCH).load()
 
 
@@ -148,7 +150,7 @@ def test_a_missing_snapshot_is_named(tmp_path: Path) -> None:
     disk.close()
     (path,) = (tmp_path / PARTITION).glob("*.checkpoint")
     path.unlink()
-    with pytest.raises(EnvironmentFailure, match="no snapshot has what precedes offset 4"):
+    with pytest.raises(EnvironmentFailure, match="expected a snapshot that ends at offset 4 or later"):
         disk_of(tmp_path).load()
 
 

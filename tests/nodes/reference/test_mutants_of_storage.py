@@ -38,7 +38,9 @@ def sync_count(monkeypatch: pytest.MonkeyPatch, act: Any) -> int:
 @with_and_without("log-not-synced")
 def test_records_are_synced(mutant: Mutant | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = disk(tmp_path, mutant)
-    assert sync_count(monkeypatch, lambda: opened.append(log_of(1))) == (0 if mutant else 2), "the log and its epochs"
+    assert sync_count(monkeypatch, lambda: opened.append(log_of(1))) == (0 if mutant else 3), (
+        "the log, and its epochs' file"
+    )
     assert sync_count(monkeypatch, lambda: opened.append(log_of(1, 1)[len(log_of(1)) :])) == (0 if mutant else 1)
     assert sync_count(monkeypatch, lambda: opened.persist(Election(1))) == 2
 
@@ -47,7 +49,7 @@ def test_records_are_synced(mutant: Mutant | None, tmp_path: Path, monkeypatch: 
 def test_quorum_state_is_synced(mutant: Mutant | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = disk(tmp_path, mutant)
     assert sync_count(monkeypatch, lambda: opened.persist(Election(1))) == (0 if mutant else 2)
-    assert sync_count(monkeypatch, lambda: opened.append(log_of(1))) == 2
+    assert sync_count(monkeypatch, lambda: opened.append(log_of(1))) == 3
     assert disk(tmp_path, mutant).load().election == Election(1)
 
 
