@@ -74,7 +74,7 @@ class JavaStart:
     def terminate(self) -> None:
         """End Java, at whatever point of its start, and wait for the thread that starts it."""
         self.is_ended = True
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it reports every lost connection
+        logging.disable()  # py4j reports every lost connection, some by the root logger
         deadline = time.monotonic() + END_SECONDS_MAX
         self._signal()
         while self._thread.is_alive() and time.monotonic() < deadline:

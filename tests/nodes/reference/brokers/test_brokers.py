@@ -22,6 +22,7 @@ from kio.schema.errors import ErrorCode
 
 from harness.model.errors import EXIT_INTERNAL
 from nodes.observe.brokers.metadata import REQUEST
+from nodes.reference.brokers.log_store import RECOVERY_POINTS
 from nodes.reference.brokers.shell import CLEAN_SHUTDOWN
 from nodes.reference.core.partitions.log_config import LOG_DEFAULTS
 from nodes.wire import codec
@@ -123,9 +124,10 @@ def test_a_broker_that_is_asked_to_stop_is_relieved_first(brokers: Brokers) -> N
     assert not marker.exists()
 
 
-@pytest.mark.parametrize("name", [CLEAN_SHUTDOWN, "recovery-point-offset-checkpoint.tmp"])
+@pytest.mark.parametrize("name", [CLEAN_SHUTDOWN, RECOVERY_POINTS])
 def test_a_broker_that_cannot_write_at_its_end_says_so_in_one_line(brokers: Brokers, name: str) -> None:
     with_topic(brokers)
+    (brokers.directory / "1" / name).unlink(missing_ok=True)
     (brokers.directory / "1" / name).mkdir()
     assert brokers.stop(1) == EXIT_INTERNAL
     assert brokers.log(1).read_text().endswith(f"writing to {brokers.directory / '1'}: Is a directory\n")
