@@ -48,17 +48,9 @@ REASONS = {
         "every response that names the leader, and the leader's own requests, return the node to it; so it "
         "makes a difference only while no node that it reaches knows a leader"
     ),
-    "vote-compares-length-only": (
-        "it takes a deposed leader with more records than its successor has, which campaigns before it has "
-        "truncated them"
-    ),
     "read-confirmed-by-one-follower": (
         "it takes five voters, a leader that is cut off with one of them, and a read there after a write "
         "to its successor, before the leader resigns after one and a half fetch timeouts"
-    ),
-    "quorum-state-not-synced": (
-        "every sync of the log also makes the vote durable (ext4 commits its journal as a whole), so the "
-        "power must fail between a vote and the first record of the epoch"
     ),
     "own-vote-restored-before-leader": (
         "it takes a node that was a Candidate in the epoch of its leader, is removed, and restarts in the same epoch"
@@ -66,9 +58,6 @@ REASONS = {
     "unattached-ends-at-leaders-response": (
         "it takes a node whose log is behind the record that made its leader a voter, and that restarts "
         "before it has fetched that"
-    ),
-    "voters-changed-before-own-record": (
-        "it takes a change that arrives in the milliseconds between an election and the first commit of the new leader"
     ),
 }
 """Why a mutant was not found; shown while it is not."""
