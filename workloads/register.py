@@ -149,18 +149,14 @@ class RegisterSession:
     async def _write(self, op: Op) -> Op:
         assert op.node is not None
         response = await self._connection(op.node).call(self._write_request(op), TIMEOUT_MS)
-        result = response.responses[0]
-        if result.error_code is ErrorCode.none:
-            return op.ok()
-        return self._rejected(op, result.error_code, result.error_message or "")
+        refused = refusal_of(response)
+        return op.ok() if refused is None else self._rejected(op, *refused)
 
     async def _read(self, op: Op) -> Op:
         assert op.node is not None
         response = await self._connection(op.node).call(self._read_request(op), TIMEOUT_MS)
-        refused = next((each for each in response.results if each.error_code is not ErrorCode.none), None)
-        if refused is not None:
-            return self._rejected(op, refused.error_code, refused.error_message or "")
-        return op.ok(self._returned([_value_of(each) for each in response.results]))
+        refused = refusal_of(response)
+        return op.ok(self._returned(values_of(response))) if refused is None else self._rejected(op, *refused)
 
     def _write_request(self, op: Op) -> write_request.IncrementalAlterConfigsRequest:
         return write_of(resources_of(str(op.key)), op.value)
@@ -173,17 +169,10 @@ class RegisterSession:
         return values[0] if all(value == values[0] for value in values) else list(values)
 
     def _rejected(self, op: Op, error: ErrorCode, message: str) -> Op:
-        """The end of an op after an error response. NOT_CONTROLLER with the active controller's id had no effect.
-
-        A controller that loses its leadership sends NOT_CONTROLLER without an id also for writes that it has already
-        appended (QuorumController.renounce); such a write may still be committed.
-        """
+        """The end of an op after an error response."""
         assert op.node is not None
-        controller = re.search(r"active controller appears to be node (\d+)", message)
-        self._move_from(op.node, int(controller.group(1)) if controller else None)
-        if op.f == "read" or (error is ErrorCode.not_controller and controller):
-            return op.fail(error.name)
-        return op.info(error.name)
+        self._move_from(op.node, _controller_in(message))
+        return rejected(op, error, message)
 
     def _move_from(self, node: int, leader: int | None = None) -> None:
         """Use another node for the next operation."""
@@ -197,6 +186,33 @@ class RegisterSession:
         if node not in self._connections:
             self._connections[node] = self._connect(node)
         return self._connections[node]
+
+
+def refusal_of(response: Any) -> tuple[ErrorCode, str] | None:
+    """The first error of a response to write_of or read_of, and its message; None if there is none."""
+    results = response.results if hasattr(response, "results") else response.responses
+    refused = next((each for each in results if each.error_code is not ErrorCode.none), None)
+    return None if refused is None else (refused.error_code, refused.error_message or "")
+
+
+def rejected(op: Op, error: ErrorCode, message: str) -> Op:
+    """The end of an op after an error response. NOT_CONTROLLER with the active controller's id had no effect.
+
+    A controller that loses its leadership sends NOT_CONTROLLER without an id also for writes that it has already
+    appended (QuorumController.renounce); such a write may still be committed.
+    """
+    has_no_effect = error is ErrorCode.not_controller and _controller_in(message) is not None
+    return op.fail(error.name) if op.f == "read" or has_no_effect else op.info(error.name)
+
+
+def values_of(response: Any) -> list[Any]:
+    """The values of the resources that a request of read_of named, None for one without a value."""
+    return [_value_of(each) for each in response.results]
+
+
+def _controller_in(message: str) -> int | None:
+    found = re.search(r"active controller appears to be node (\d+)", message)
+    return int(found.group(1)) if found else None
 
 
 def write_of(names: Iterable[str], value: Any) -> write_request.IncrementalAlterConfigsRequest:

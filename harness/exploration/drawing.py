@@ -233,6 +233,7 @@ def ranges_of(request: ExplorationRequest) -> Ranges:
 def described(plan: Plan) -> str:
     """What was drawn for a run, in one line."""
     moves = [str(step.value) for step in plan.story if step.f == MARK]
+    drawn = ", ".join(moves) or counted(len(plan.story), "step")
     settings = ", ".join(f"{name}={value}" for name, value in plan.switches.items())
     older = f", n{', n'.join(map(str, plan.node_switches))} of an earlier release" if plan.node_switches else ""
     voters = f" ({plan.voters} voters)" if plan.voters else ""
@@ -244,7 +245,7 @@ def described(plan: Plan) -> str:
     reached = Coverage.from_json(plan.drawn_from, "plan") if plan.drawn_from else Coverage()
     new = ", ".join(name for name in dict.fromkeys(moves) if reached.runs and name not in reached.moves)
     first_time = f" (no earlier run had {new})" if new else ""
-    return f"seed {plan.seed}, {nodes}, {load}, {settings}: {', '.join(moves)}{first_time}"
+    return f"seed {plan.seed}, {nodes}, {load}, {settings}: {drawn}{first_time}"
 
 
 def _node_switches(

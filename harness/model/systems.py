@@ -267,6 +267,8 @@ class SystemKind:
       and checkpoints. It is None if there is none; then disk faults cannot damage it.
     - simulate makes a nodes.simulation.cluster.SimulatedCluster, from a version, a SimulationSpec and what receives its
       observations; None for a system that cannot run under virtual time.
+    - play carries out many schedules on simulated clusters (nodes.simulation.schedule), faster than one by one; None
+      for a system on which that is no faster.
     """
 
     name: str
@@ -300,6 +302,7 @@ class SystemKind:
     has_features: Callable[[str], bool] = lambda _version: False
     metadata_log: str | None = None
     simulate: Callable[[str, Any, Callable[[Observation], None]], Any] | None = None
+    play: Callable[[str, Sequence[Any]], Sequence[Any]] | None = None
 
     def node_label(self, version: str, switches: Mapping[str, str]) -> str:
         """The node's name in reports."""

@@ -156,6 +156,9 @@ class Load(Target):
     record_rpcs: bool = Field(
         default=False, description="Put a proxy between the nodes that records each RPC, even without RPC faults."
     )
+    timed: bool = Field(
+        default=False, description="Operations at fixed times, as the story's steps are (--hosts simulation only)."
+    )
 
     @field_validator("pinned")
     @classmethod

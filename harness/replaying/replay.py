@@ -109,7 +109,7 @@ def plan_for_processes(plan: Plan, path: Path) -> Plan:
     if not plugins.host_kind(plan.hosts).simulated:
         raise BadInput(f"{path}: --on-processes: expected a simulated run, found one on {plan.hosts} hosts")
     disk = disk_for([each.step() for each in plan.story])
-    return plan.model_copy(update={"hosts": Plan.model_fields["hosts"].default, "disk": disk})
+    return plan.model_copy(update={"hosts": Plan.model_fields["hosts"].default, "disk": disk, "timed": False})
 
 
 def differences(

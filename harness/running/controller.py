@@ -36,7 +36,7 @@ from harness.planning.workloads import access_of, generator_of, workload_of
 from harness.running.capabilities import offered
 from harness.running.collect import collect_logs, collect_rpcs
 from harness.running.progress import RunProgress
-from harness.simulating.simulation import simulate
+from harness.simulating.simulated import simulate
 from harness.simulating.storing import store_tables
 from harness.systems.cluster import Cluster, ClusterConfigs, label_of
 from nemesis.context import NemesisContext

@@ -32,6 +32,7 @@ from harness.recovery.heal import heal_before_a_run
 from harness.running.at_once import at_end_of_load
 from harness.running.controller_process import carry_out
 from harness.simulating.simulation import unavailable_actions
+from harness.simulating.timed import require_timed
 from harness.systems.cluster import Cluster, label_of, refuse_unavailable_faults
 from nemesis.faults.membership import VOTER_ACTIONS, VOTERS
 from nemesis.schedule import Mix, random_story, why_never
@@ -80,6 +81,7 @@ def refuse_impossible(plan: Plan, faults: Sequence[str] = ()) -> None:
     Cluster(plan)
     refuse_unavailable_faults(plan, faults)
     require_hosts(plan)
+    require_timed(plan)
 
 
 def title_of(plan: Plan) -> str:

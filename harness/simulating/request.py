@@ -34,4 +34,8 @@ class SimulationRequest(BaseModel):
         default=0.0, ge=0, le=1, description="Share of the other runs that is stored and checked on Spark, too."
     )
 
+    timed: bool = Field(
+        default=False, description="Draw faults and operations at fixed times: several times as many runs a minute."
+    )
+
     _system_exists = field_validator("system")(system_name)

@@ -13,14 +13,15 @@ any other.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from harness.model import NEMESIS, Op
 from harness.model.nemesis_ops import AWAIT
 from harness.planning.workloads import workload_of
-from harness.simulating.simulation import NO_SPIN, Outcome
+from harness.simulating.simulation import Outcome
+from nodes.simulation.schedule import NO_SPIN
 
 STALE_READ = "stale-read"
 REGISTER = "register"
@@ -49,15 +50,23 @@ class _Read:
 def reason_to_store(outcome: Outcome) -> str | None:
     """Why a run does not pass, None if it does."""
     broken = [violation.invariant for violation in outcome.violations]
-    if broken:
-        return next((each for each in broken if each != NO_SPIN), NO_SPIN)
-    if any(each.kind == "exited" for each in outcome.observations):
-        return "server-exited"
-    for op in outcome.history:
-        if op.process == NEMESIS and op.f == AWAIT and op.error is not None:
-            return "no-recovery"
+    has_exits = any(each.kind == "exited" for each in outcome.observations)
+    recovered = not any(op.process == NEMESIS and op.f == AWAIT and op.error is not None for op in outcome.history)
+    if (reason := reason_of(broken, has_exits, recovered)) is not None:
+        return reason
     is_linearizable = REGISTER in workload_of(outcome.plan).checks
     return STALE_READ if is_linearizable and any(True for _ in stale_reads(outcome.history)) else None
+
+
+def reason_of(broken: Sequence[str], has_exits: bool, recovered: bool) -> str | None:
+    """Why a run does not pass, by its broken invariants, the processes that ended with an exception, and its end."""
+    if rule := next((each for each in broken if each != NO_SPIN), None):
+        return rule
+    if has_exits:
+        return "server-exited"
+    if not recovered:
+        return "no-recovery"
+    return NO_SPIN if broken else None
 
 
 def stale_reads(history: Iterable[Op]) -> Iterator[str]:

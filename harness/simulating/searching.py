@@ -16,20 +16,25 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from harness import plugins
 from harness.exploration.coverage import Coverage
 from harness.exploration.drawing import drawn
 from harness.exploration.request import ExplorationRequest
 from harness.planning.plan import Plan, Request
 from harness.running.run import plan_of
 from harness.simulating.request import HOSTS, SimulationRequest
-from harness.simulating.screening import reason_to_store
-from harness.simulating.simulation import simulate, unavailable_actions
+from harness.simulating.screening import reason_of, reason_to_store
+from harness.simulating.simulated import simulate
+from harness.simulating.simulation import unavailable_actions
+from harness.simulating.timed import timed_request, timed_run
+from nodes.simulation.schedule import Played, ScheduledRun
 
+Play = Callable[[str, Sequence[ScheduledRun]], Sequence[Played]]
 BATCH = 25
 """How many runs a process simulates between two reports."""
 PR_SET_PDEATHSIG = 1
@@ -52,6 +57,8 @@ class Screened:
 
 def request_of_run(request: SimulationRequest, seed: int, available: Collection[str]) -> Request:
     """The run of a seed. The same seed gives the same run, whatever was simulated before."""
+    if request.timed:
+        return timed_request(request, seed)
     exploration = ExplorationRequest(
         system=request.system, switch=request.switches, hosts=HOSTS, run_seconds=max(5.0, request.run_seconds)
     )
@@ -89,10 +96,30 @@ def search(request: SimulationRequest, available: Collection[str]) -> Iterator[S
 def screen_all(request: SimulationRequest, seeds: Collection[int], available: Collection[str]) -> list[Screened]:
     """Draw, simulate and screen the runs of some seeds."""
     begun, screened = time.monotonic(), []
+    system, version = plugins.system(request.system)
+    if request.timed and system.play is not None:
+        screened = _played(request, version, seeds, system.play)
+        return [replace(each, seconds=time.monotonic() - begun) for each in screened]
     for seed in seeds:
         each = screen(plan_of(request_of_run(request, seed, available), {}))
         screened.append(replace(each, seconds=time.monotonic() - begun))
     return screened
+
+
+def _played(request: SimulationRequest, version: str, seeds: Collection[int], play: Play) -> list[Screened]:
+    """The timed runs of some seeds, all at once."""
+    runs = [timed_run(request, seed) for seed in seeds]
+    results = play(version, [each.scheduled() for each in runs])
+    return [
+        Screened(
+            each.seed,
+            reason_of(played.broken, played.exits > 0, played.recovered),
+            played.digest,
+            played.now_ms,
+            played.calls,
+        )
+        for each, played in zip(runs, results, strict=True)
+    ]
 
 
 def screen(plan: Plan) -> Screened:

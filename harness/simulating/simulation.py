@@ -1,7 +1,6 @@
 """Carries out one plan on simulated nodes: the same story, faults, load and observations, under virtual time.
 
-    outcome = simulate(plan)
-    outcome.violations, outcome.history, outcome.observations
+    outcome = Simulation(plan, observes=True).run()
 
 Contains what harness.running.controller does on real hosts. Does not contain the nodes, or where rows are stored.
 """
@@ -21,7 +20,6 @@ from harness.model.hosts import HostView, UndoRecord
 from harness.model.session import Connection, Session
 from harness.model.systems import NodeAccess
 from harness.planning.plan import Plan
-from harness.planning.preflight import require_simulation
 from harness.planning.workloads import access_of, generator_of, workload_of
 from harness.running.capabilities import offered
 from harness.simulating import requests
@@ -41,10 +39,9 @@ from nodes.simulation.hosts import (
 )
 from nodes.simulation.loop import virtual_loop
 from nodes.simulation.observer import SimulatedObserver
+from nodes.simulation.schedule import NO_SPIN
 from workloads.workload import ClusterAccess, Workload
 
-NO_SPIN = "no-spin"
-"""The invariant whose violation does not end a run: a node that polls without a wait does what it has to."""
 UNAVAILABLE: Mapping[str, str] = {
     "clocks": "simulated nodes have true clocks",
     "node_configs": "the nodes of this system keep their configuration in a simulation",
@@ -94,23 +91,14 @@ class _NoJournal:
         pass
 
 
-def simulate(plan: Plan, *, observes: bool = False) -> Outcome:
-    """Carry a plan out under virtual time, until its end or, without a scenario, a broken invariant other than NO_SPIN.
-
-    observes: record what the observers of real nodes do, too: the leaders' answers to DescribeQuorum, and the logs at
-    the end. Without it a run takes less time, and is otherwise the same. Raises BadInput for
-    what simulated nodes do not support.
-    """
-    require_simulation(plan)
-    return _Simulation(plan, observes).run()
-
-
 def unavailable_actions(plan: Plan) -> dict[str, str | None]:
     """Why each action is unavailable on simulated nodes, None where it is available."""
-    return asyncio.run(_Simulation(plan, observes=False).unavailable_actions())
+    return asyncio.run(Simulation(plan, observes=False).unavailable_actions())
 
 
-class _Simulation:
+class Simulation:
+    """One run of a plan."""
+
     def __init__(self, plan: Plan, observes: bool) -> None:
         self._plan, self._observes = plan, observes
         self._history: list[Op] = []

@@ -52,7 +52,7 @@ from nodes.kafka.system import label as kafka_label
 from nodes.kafka.versions import KafkaVersion
 from nodes.kafka.zookeeper import BROKER_PORTS
 from nodes.observe.log_batches import QUORUM_LOG
-from nodes.simulation.kafka.drivers import simulated_kafka
+from nodes.simulation.kafka.drivers import play_kafka, simulated_kafka
 from nodes.simulation.kafka.jars import RaftLibrary
 
 NAME = "kafka"
@@ -227,4 +227,5 @@ KAFKA = SystemKind(
     ),
     metadata_log=QUORUM_LOG,
     simulate=simulated_kafka,
+    play=play_kafka,
 )

@@ -71,7 +71,7 @@ class KafkaCluster:
 
         Raises BadInput for a specification that the release cannot have.
         """
-        _check(driver, spec)
+        specification = specified(driver, spec)
         self._driver, self._spec, self._observe = driver, spec, observe
         self._now_ms = 0
         self._next_ms = 0
@@ -87,7 +87,7 @@ class KafkaCluster:
         self._calls: dict[int, _Call] = {}
         self._call_count = 0
         driver.end_cluster()
-        self._send(["open", {**_as_json(spec), "idle": idle_interval_ms}])
+        self._send(["open", {**specification, "idle": idle_interval_ms}])
         driver.end_cluster = self.close
 
     @property
@@ -234,9 +234,7 @@ class KafkaCluster:
         if key not in RAFT_REQUESTS or version not in self._driver.versions.get(key, ()):
             name = codec.api_names().get(key, key)
             raise BadInput(f"a simulated node of Kafka {self._driver.version}: {name} version {version} is not served")
-        body = io.BytesIO()
-        entity_writer(type(request))(body, request)
-        return ["request", number, node, key, version, base64.b64encode(body.getvalue()).decode()]
+        return ["request", number, node, *request_arguments(request)]
 
     def _flush(self) -> None:
         if any(command[0] in EXECUTED for command in self._commands):
@@ -352,7 +350,16 @@ def _status(
     )
 
 
-def _as_json(spec: SimulationSpec) -> Mapping[str, Any]:
+def request_arguments(request: Any) -> Sequence[Any]:
+    """A request that the Raft client answers itself, as the driver reads it: API key, version, and bytes in base64."""
+    body = io.BytesIO()
+    entity_writer(type(request))(body, request)
+    return [request.__api_key__, request.__version__, base64.b64encode(body.getvalue()).decode()]
+
+
+def specified(driver: RaftDriver, spec: SimulationSpec) -> Mapping[str, Any]:
+    """The specification as the driver reads it. Raises BadInput for one that the release cannot have."""
+    _check(driver, spec)
     return {
         "seed": spec.seed,
         "nodes": spec.nodes,

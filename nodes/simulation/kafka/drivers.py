@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 
 from nodes.simulation.cluster import Observe, SimulationSpec
 from nodes.simulation.kafka.cluster import KafkaCluster
 from nodes.simulation.kafka.driver_process import RaftDriver
 from nodes.simulation.kafka.jars import RaftLibrary
+from nodes.simulation.kafka.playing import play
+from nodes.simulation.schedule import Played, ScheduledRun
 
 IDLE_INTERVAL = "metadata.max.idle.interval.ms"
 """The property of a QuorumController that says how often it writes a NoOpRecord; those of node 1 count for all."""
@@ -29,14 +34,34 @@ def simulated_kafka(version: str, spec: SimulationSpec, observe: Observe) -> Kaf
     Raises BadInput for a release or a specification that cannot be simulated, EnvironmentFailure without its jars or
     without a JDK.
     """
+    return KafkaCluster(_driver(version), _of_raft(spec), observe, _idle_interval_ms(spec))
+
+
+def play_kafka(version: str, runs: Sequence[ScheduledRun]) -> list[Played]:
+    """Carry out schedules on clusters of this release, one after the other. Raises as simulated_kafka does."""
+    of_raft = [(_idle_interval_ms(run.spec), replace(run, spec=_of_raft(run.spec))) for run in runs]
+    return [
+        played
+        for idle_ms, group in groupby(of_raft, key=itemgetter(0))
+        for played in play(_driver(version), [run for _, run in group], idle_ms)
+    ]
+
+
+def _driver(version: str) -> RaftDriver:
+    if version not in _DRIVERS:
+        release = asyncio.run(RaftLibrary.default().resolve(version))
+        _DRIVERS[version] = RaftDriver(release)
+        atexit.register(_DRIVERS[version].close)
+    return _DRIVERS[version]
+
+
+def _of_raft(spec: SimulationSpec) -> SimulationSpec:
     of_raft = {
         node: {name: value for name, value in properties.items() if name not in NOT_OF_RAFT}
         for node, properties in spec.switches.items()
     }
-    driver = _DRIVERS.get(version)
-    if driver is None:
-        release = asyncio.run(RaftLibrary.default().resolve(version))
-        driver = _DRIVERS[version] = RaftDriver(release)
-        atexit.register(driver.close)
-    idle_interval_ms = int(spec.switches.get(1, {}).get(IDLE_INTERVAL, IDLE_INTERVAL_MS))
-    return KafkaCluster(driver, replace(spec, switches=of_raft), observe, idle_interval_ms)
+    return replace(spec, switches=of_raft)
+
+
+def _idle_interval_ms(spec: SimulationSpec) -> int:
+    return int(spec.switches.get(1, {}).get(IDLE_INTERVAL, IDLE_INTERVAL_MS))

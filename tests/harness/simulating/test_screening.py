@@ -37,6 +37,8 @@ def outcome(**values: Any) -> Any:
         ({"violations": (Violation("vote-once", "two votes", 5, 1),)}, "vote-once"),
         ({"violations": (spin(3), Violation("vote-once", "two votes", 5, 1))}, "vote-once"),
         ({"violations": (spin(3), spin(5))}, "no-spin"),
+        ({"violations": (spin(3),), "observations": [Observation(1, 2, "process", "exited")]}, "server-exited"),
+        ({"violations": (spin(3),), "history": [Op("info", AWAIT, -1, error="not so")]}, "no-recovery"),
         ({"observations": [Observation(1, 2, "process", "exited")]}, "server-exited"),
         ({"observations": [Observation(1, 2, "process", "stopped")]}, None),
         ({"history": [Op("info", AWAIT, -1, error="not so")]}, "no-recovery"),

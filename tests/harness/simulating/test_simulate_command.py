@@ -101,6 +101,15 @@ def _plan(request: SimulationRequest, seed: int) -> Plan:
         (["simulate", "--system", "nothing"], "--system: expected"),
         (["simulate", "--switch", "reference.no=1"], "reference.no"),
         (["simulate", "PV-99"], "PV-99"),
+        (["run", "--timed"], "--timed: expected --hosts simulation, found netns"),
+        (
+            ["run", "--timed", "--hosts", "simulation", "--workload", "set"],
+            "--timed: expected --workload register, found set",
+        ),
+        (
+            ["run", "--timed", "--hosts", "simulation", "--workload", "register", "--faults", "kill"],
+            "story: 0: await: a timed run has no such step",
+        ),
         (["run", "--hosts", "simulation", "--layout", "combined", "--workload", "log"], "brokers are not simulated"),
         (["reproduce", "EX-01", "--hosts", "simulation"], "simulated nodes have true clocks"),
     ],

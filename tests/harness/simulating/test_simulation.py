@@ -18,7 +18,8 @@ from harness.planning.plan import Plan, ReproductionRequest, Request
 from harness.planning.story_steps import StoryStep
 from harness.running.reproduce import plans_to_run
 from harness.running.run import plan_of
-from harness.simulating.simulation import Outcome, simulate, unavailable_actions
+from harness.simulating.simulated import simulate
+from harness.simulating.simulation import Outcome, unavailable_actions
 
 FAULTS: dict[str, Sequence[Step]] = {
     "cut": [cut(LEADER)],

@@ -10,7 +10,7 @@
 // One simulation exists at a time; open replaces it. Commands: open, close, start, kill, stop, pause, resume,
 // lose_unsynced, lose_disk, lose_quorum_state, cut, restore, intercept, rule_counts, write, read, request, advance,
 // digest, log; without a simulation, describe (what this release has), capture (the log lines to report), check
-// (invariants over given facts).
+// (invariants over given facts), play (Player.java: whole runs, of which the reply has the results alone).
 package org.apache.kafka.raft;
 
 import com.fasterxml.jackson.databind.JsonNode;
@@ -81,6 +81,7 @@ public final class Driver {
             case "check": return check(command.get(1));
             case "open": close(); simulation = new Simulation(command.get(1)); return null;
             case "close": close(); return null;
+            case "play": return play(command.get(1));
             case "advance": simulation.advance(command.get(1).asLong()); return null;
             case "rule_counts": return simulation.network.ruleCounts();
             case "log": return simulation.node(command.get(1).asInt()).logContents();
@@ -115,6 +116,18 @@ public final class Driver {
             default: throw new IllegalArgumentException("unknown command " + name);
         }
         return null;
+    }
+
+    /** Whole runs, one after the other, each of its specification, its commands and its end. */
+    private ArrayNode play(JsonNode runs) {
+        ArrayNode results = Reports.JSON.createArrayNode();
+        for (JsonNode run : runs) {
+            close();
+            simulation = new Simulation(run.get(0));
+            results.add(new Player(simulation, this::carryOut).play(run.get(1), run.get(2).asLong()));
+        }
+        close();
+        return results;
     }
 
     private void request(int call, int node, JsonNode command) {

@@ -14,11 +14,15 @@ package org.apache.kafka.raft;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Set;
 
 final class Reports {
     static final ObjectMapper JSON = new ObjectMapper();
+    private static final String NO_SPIN = "no-spin";
     private static final long PRIME = 1099511628211L;
 
     private ArrayNode rows = JSON.createArrayNode();
@@ -26,6 +30,25 @@ final class Reports {
     private long hash = 1469598103934665603L;
     // Whether something was reported that a caller of advance waits for.
     boolean wakes;
+    // Whether an invariant other than no-spin was broken.
+    boolean isBroken;
+    // Whether rows are counted, not kept.
+    private boolean isCounting;
+    private int answers;
+    private int exits;
+    private final Set<String> broken = new LinkedHashSet<>();
+
+    /** From now on, count what is reported: nobody reads it. */
+    void count() {
+        isCounting = true;
+    }
+
+    ObjectNode counted() {
+        ObjectNode counts = JSON.createObjectNode().put("answers", answers).put("exits", exits);
+        ArrayNode names = counts.putArray("broken");
+        broken.forEach(names::add);
+        return counts;
+    }
 
     void digest(long value) {
         hash = (hash ^ value) * PRIME;
@@ -41,7 +64,7 @@ final class Reports {
     }
 
     void log(long nowMs, int node, String text) {
-        wakes = true;
+        wakes = !isCounting;
         digest(nowMs);
         digest(text);
         add("log").add(nowMs).add(node).add(text);
@@ -70,26 +93,30 @@ final class Reports {
 
     /** The end of a call; the caller may add what belongs to the result. */
     ArrayNode answer(long call, String result) {
-        wakes = true;
+        wakes = !isCounting;
         digest(call);
         digest(result);
+        if (!result.equals("none")) answers++;
         return add("answer").add(call).add(result);
     }
 
     void exited(long nowMs, int node, String detail) {
-        wakes = true;
+        wakes = !isCounting;
         digest(detail);
+        exits++;
         add("exited").add(nowMs).add(node).add(detail);
     }
 
     void stopped(long nowMs, int node) {
-        wakes = true;
+        wakes = !isCounting;
         digest(nowMs);
         add("stopped").add(nowMs).add(node);
     }
 
     void violation(long nowMs, int node, String invariant, String message) {
         digest(message);
+        broken.add(invariant);
+        isBroken |= !invariant.equals(NO_SPIN);
         add("violation").add(nowMs).add(node).add(invariant).add(message);
     }
 
@@ -104,6 +131,7 @@ final class Reports {
 
     private ArrayNode add(String kind) {
         lastCommit = null;
-        return rows.addArray().add(kind);
+        ArrayNode row = isCounting ? JSON.createArrayNode() : rows.addArray();
+        return row.add(kind);
     }
 }

@@ -148,6 +148,22 @@ final class SimulatedNode {
         return client != null;
     }
 
+    boolean isExecuting() {
+        return isUp() && !isPaused;
+    }
+
+    /** The epoch in which the node leads, as it would say now; -1 if it does not lead or does not execute. */
+    int ledEpoch() {
+        EpochState state = isExecuting() ? Release.state(client.quorum()) : null;
+        return state instanceof LeaderState<?> ? state.epoch() : -1;
+    }
+
+    /** Whether the node leads and has committed a record of its epoch. */
+    boolean hasCommittedAsLeader() {
+        return isExecuting() && Release.state(client.quorum()) instanceof LeaderState<?> leader
+            && client.highWatermark().orElse(-1) > leader.epochStartOffset();
+    }
+
     // ---------------------------------------------------------------- processes and disks
 
     void start() {
@@ -509,7 +525,7 @@ final class SimulatedNode {
     void putChangedStatus(ObjectNode statuses) {
         if (!isStatusDue) return;
         isStatusDue = false;
-        Known known = isUp() && !isPaused ? known() : null;
+        Known known = isExecuting() ? known() : null;
         if (Objects.equals(known, lastKnown)) return;
         lastKnown = known;
         statuses.set(String.valueOf(id), known == null ? null : status(known));

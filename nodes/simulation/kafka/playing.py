@@ -1,0 +1,82 @@
+"""Carries out whole schedules in the JVM: one exchange for many runs.
+
+    [played, …] = play(driver, [ScheduledRun(spec, schedule), …])
+
+It is the same run as that of nodes.simulation.schedule.Player on a KafkaCluster, to the digest, without observations.
+"""
+
+from __future__ import annotations
+
+import functools
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nodes.simulation.kafka.cluster import ADD_RAFT_VOTER, request_arguments, specified
+from nodes.simulation.kafka.driver_process import RaftDriver
+from nodes.simulation.schedule import INTERCEPT, READ, REQUEST, WRITE, Played, ScheduledRun, Timed
+from nodes.wire import codec
+
+TIMEOUT_MS = 5_000
+PORT = 9093
+
+
+def play(driver: RaftDriver, runs: Sequence[ScheduledRun], idle_interval_ms: int = 0) -> list[Played]:
+    """Carry the schedules out, one after the other; the cluster that the driver served before is closed.
+
+    Raises BadInput for a specification that the release cannot have.
+    """
+    driver.end_cluster()
+    driver.end_cluster = lambda: None
+    encoded = [
+        (
+            {**specified(driver, run.spec), "idle": idle_interval_ms},
+            [_command(each) for each in run.schedule.commands],
+            run.schedule.end_ms,
+        )
+        for run in runs
+    ]
+    return [_played(result) for result in driver.exchange([["play", encoded]])["result"]]
+
+
+def voter_request(api_key: int, voter: int) -> Any:
+    """The request that adds or removes a voter on the disk that it began with."""
+    directory = uuid.UUID(int=(((1 << 40) + voter) << 64) + (1 << 40))
+    values: dict[str, Any] = {"cluster_id": None, "voter_id": voter, "voter_directory_id": directory}
+    if api_key == ADD_RAFT_VOTER:
+        listener = {"name": "CONTROLLER", "host": f"n{voter}", "port": PORT}
+        values |= {"timeout": TIMEOUT_MS, "listeners": [listener]}
+    return codec.build(api_key, 0, "request", values)
+
+
+@functools.cache
+def _voter_arguments(api_key: int, voter: int) -> Sequence[Any]:
+    return request_arguments(voter_request(api_key, voter))
+
+
+def _command(timed: Timed) -> Sequence[Any]:
+    """The command as driver/Player.java reads it."""
+    argument = timed.argument
+    if timed.name == INTERCEPT:
+        argument = [_rule(each) for each in argument]
+    elif timed.name == REQUEST:
+        argument = _voter_arguments(*argument)
+    elif timed.name in (WRITE, READ):
+        argument = None  # the driver numbers writes, and does not look into them
+    return (timed.at_ms, timed.name, timed.who, argument)
+
+
+def _rule(rule: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"name": rule["name"], **rule["match"], **rule["action"]}
+
+
+def _played(result: Mapping[str, Any]) -> Played:
+    return Played(
+        broken=tuple(result["broken"]),
+        exits=result["exits"],
+        recovered=result["recovered"],
+        calls=result["calls"],
+        answers=result["answers"],
+        now_ms=result["now"],
+        digest=result["digest"],
+    )

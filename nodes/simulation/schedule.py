@@ -1,0 +1,187 @@
+"""Schedules: commands for a simulated cluster at fixed times, and what came of them.
+
+    schedule = Schedule((Timed(0, "start", "all"), Timed(900, "kill", "leader"), Timed(950, "start", "down")), 9_000)
+    await Player(cluster, 3, carried, on_call).play(schedule)
+
+Only the roles in a schedule depend on what happens. So another process can carry it out alone, many runs in one
+exchange: kafka/driver/Player.java does the same as Player here, to the digest.
+
+Contains the values and how they are carried out. Does not contain what is drawn, or which rows are recorded of it
+(harness.simulating).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from harness.model.faults.rpc import RpcRule
+from harness.model.hosts import Link
+from harness.model.quorum_states import State
+from nodes.simulation.cluster import Answer, SimulatedCluster, SimulationSpec
+
+RECOVERY_MS: Final = 20_000
+"""How long a run goes on, at most, until a leader has committed."""
+RECOVERY_STEP_MS: Final = 100
+NO_SPIN: Final = "no-spin"
+"""The invariant whose violation does not end a run: a node that polls without a wait does what it has to."""
+START, STOP, KILL, PAUSE, RESUME = "start", "stop", "kill", "pause", "resume"
+LOSE_UNSYNCED, ISOLATE, CUT, RESTORE, INTERCEPT = "lose_unsynced", "isolate", "cut", "restore", "intercept"
+WRITE, READ, REQUEST = "write", "read", "request"
+NODE_COMMANDS: Final = (START, STOP, KILL, PAUSE, RESUME, LOSE_UNSYNCED)
+CALLS: Final = (WRITE, READ, REQUEST)
+
+
+class Timed(NamedTuple):
+    """A command. who are its nodes: n1, n2, …, leader, all, down, paused; "" for a command on links or messages.
+
+    argument is the direction in which ISOLATE cuts a node off (both, in, out), the links of CUT and RESTORE (None for
+    all), the rules of INTERCEPT as JSON (RpcRule.to_json), the key and the value of WRITE, the key of READ, or the API
+    key and the voter of REQUEST, which adds or removes one.
+    """
+
+    at_ms: int
+    name: str
+    who: str = ""
+    argument: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Commands in the order of their times, and when the last fault has ended."""
+
+    commands: Sequence[Timed]
+    end_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledRun:
+    """A cluster and the schedule that is carried out on it."""
+
+    spec: SimulationSpec
+    schedule: Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came of a schedule: the invariants that were broken, how many processes ended with an exception, whether a
+    leader committed in the end, the number of calls and of their answers, the virtual time, and the digest."""
+
+    broken: Sequence[str]
+    exits: int
+    recovered: bool
+    calls: int
+    answers: int
+    now_ms: int
+    digest: str
+
+
+Carried = Callable[[Timed, Sequence[int]], None]
+"""Receives a command that is carried out, and the nodes that it affects."""
+
+OnCall = Callable[[Timed, int], tuple[Any, Answer]]
+"""Receives a call and its node; returns the request, a kio entity, and what receives the response."""
+
+
+def links_of(node: int, direction: str, nodes: int) -> list[Link]:
+    """The directed links that isolate a node."""
+    peers = [peer for peer in range(1, nodes + 1) if peer != node]
+    ways: Iterable[list[Link]] = ([(node, peer), (peer, node)] for peer in peers)
+    return [link for pair in ways for link in pair if direction == "both" or (link[0] == node) == (direction == "out")]
+
+
+class Player:
+    """Carries a schedule out on a cluster, on the cluster's virtual loop."""
+
+    def __init__(self, cluster: SimulatedCluster, nodes: int, carried: Carried, on_call: OnCall) -> None:
+        self._cluster, self._nodes = cluster, range(1, nodes + 1)
+        self._carried, self._on_call = carried, on_call
+        self._paused: set[int] = set()
+
+    async def play(self, schedule: Schedule) -> bool:
+        """Carry it out. False if no leader has committed RECOVERY_MS after the end."""
+        for command in schedule.commands:
+            await self._until(command.at_ms)
+            if self._is_broken():
+                return True
+            self._act(command)
+        if not self._is_broken():
+            await self._until(schedule.end_ms)
+        return self._is_broken() or await self._recovers(schedule.end_ms)
+
+    async def _until(self, at_ms: int) -> None:
+        while self._cluster.now_ms < at_ms:
+            await asyncio.sleep((at_ms - self._cluster.now_ms) / 1000)
+
+    def _is_broken(self) -> bool:
+        return any(each.invariant != NO_SPIN for each in self._cluster.violations)
+
+    async def _recovers(self, end_ms: int) -> bool:
+        for at_ms in range(end_ms + RECOVERY_STEP_MS, end_ms + RECOVERY_MS + 1, RECOVERY_STEP_MS):
+            await self._until(at_ms)
+            leader = self.leader()
+            status = None if leader is None else self._cluster.status(leader)
+            if self._is_broken() or (status is not None and status.has_committed):
+                return True
+        return False
+
+    def leader(self) -> int | None:
+        """The node that executes and leads in the highest epoch; None if there is none."""
+        epochs = {
+            status.epoch: node
+            for node in reversed(self._nodes)
+            if (status := self._cluster.status(node)) is not None and status.state is State.LEADER
+        }
+        return epochs[max(epochs)] if epochs else None
+
+    def _act(self, command: Timed) -> None:
+        cluster, argument = self._cluster, command.argument
+        if command.name in NODE_COMMANDS:
+            nodes = [node for node in self._of(command.who) if self._is_affected(command.name, node)]
+            for node in nodes:
+                getattr(cluster, command.name)(node)
+                if command.name in (PAUSE, RESUME, KILL):
+                    (self._paused.add if command.name == PAUSE else self._paused.discard)(node)
+        elif command.name in CALLS:
+            nodes = [node for node in self._of(command.who) if self._is_up(node)][:1]
+            for node in nodes:
+                cluster.call(node, *self._on_call(command, node))
+        else:
+            nodes = self._of(command.who) if command.who else []
+            self._act_on_network(command.name, nodes, argument)
+        self._carried(command, nodes)
+
+    def _act_on_network(self, name: str, nodes: Sequence[int], argument: Any) -> None:
+        if name == ISOLATE:
+            for node in nodes:
+                self._cluster.cut(links_of(node, argument, len(self._nodes)))
+        elif name == INTERCEPT:
+            self._cluster.intercept([RpcRule.from_json(rule) for rule in argument])
+        elif name == CUT:
+            self._cluster.cut(argument)
+        else:
+            assert name == RESTORE, name
+            self._cluster.restore(argument)
+
+    def _of(self, who: str) -> list[int]:
+        if who == "all":
+            return list(self._nodes)
+        if who == "down":
+            return [node for node in self._nodes if not self._is_up(node)]
+        if who == "paused":
+            return sorted(self._paused)
+        if who == "leader":
+            return [] if (leader := self.leader()) is None else [leader]
+        return [int(who.removeprefix("n"))]
+
+    def _is_up(self, node: int) -> bool:
+        return node in self._paused or self._cluster.status(node) is not None
+
+    def _is_affected(self, name: str, node: int) -> bool:
+        if name in (START, LOSE_UNSYNCED):
+            return not self._is_up(node)
+        if name == KILL:
+            return self._is_up(node)
+        return (node in self._paused) == (name == RESUME) and self._is_up(node)

@@ -1,0 +1,129 @@
+"""Timed runs: their schedules, what they record, and that Kafka's driver carries them out as Python does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from harness import plugins
+from harness.model import NEMESIS, BadInput
+from harness.model.conditions import LEADER_KNOWN
+from harness.model.faults.disks import lose_unsynced
+from harness.model.faults.membership import add_voter
+from harness.model.story import ALL, DOWN, LEADER, PAUSED, Step, cut, heal, kill, pause, sleep, start, stop, wait_until
+from harness.planning.plan import Plan
+from harness.planning.story_steps import StoryStep
+from harness.running.run import plan_of
+from harness.simulating.request import SimulationRequest
+from harness.simulating.screening import reason_to_store
+from harness.simulating.searching import screen_all
+from harness.simulating.simulated import simulate
+from harness.simulating.timed import schedule_of, timed_request, timed_run
+from nodes.simulation.schedule import CALLS, Timed
+
+SEEDS = range(1, 9)
+FAULTS: dict[str, tuple[Sequence[Step], set[tuple[str, str]]]] = {
+    "kill": ([kill(LEADER), sleep(3), start(DOWN)], {("stopped", "killed")}),
+    "stop": ([stop(LEADER), sleep(3), start(DOWN)], {("stopped", "stopped")}),
+    "pause": ([pause(LEADER), sleep(6)], set()),
+    "cut": ([cut(LEADER), sleep(6)], set()),
+    "power": ([lose_unsynced(ALL), sleep(0.5), start(DOWN)], {("stopped", "killed")}),
+}
+
+
+def timed_plan(*story: Step, **values: Any) -> Plan:
+    given = {"system": "reference", "workload": "register", "rate": 5.0, "hosts": "simulation", "timed": True, **values}
+    return Plan(name="test", seed=3, story=[StoryStep.of(step) for step in story], **given)
+
+
+def of_nemesis(history: Sequence[Any]) -> list[str]:
+    return [op.f for op in history if op.process == NEMESIS][1::2]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_of_the_leader_ends_its_epoch_and_another_one_commits(fault: str) -> None:
+    steps, stopped = FAULTS[fault]
+    outcome = simulate(timed_plan(sleep(3), *steps, heal()))
+    assert reason_to_store(outcome) is None
+    assert {(each.kind, each.detail) for each in outcome.observations if each.kind == "stopped"} == stopped
+    epochs = {each.epoch for each in outcome.observations if each.kind == "transition" and each.state == "Leader"}
+    assert len(epochs) > 1
+    assert of_nemesis(outcome.history)[-2:] == ["heal", "await"]
+    oks = Counter(op.f for op in outcome.history if op.type == "ok")
+    assert oks["read"]
+    assert oks["write"]
+
+
+def test_each_operation_begins_and_ends_once() -> None:
+    outcome = simulate(timed_plan(sleep(1), cut(LEADER), sleep(4), heal(), rate=20.0))
+    begun = [op.process for op in outcome.history if op.type == "invoke"]
+    ended = [op.process for op in outcome.history if op.process != NEMESIS and op.type != "invoke"]
+    assert len(begun) > 60
+    assert sorted(begun) == sorted(set(ended)) == sorted(ended)
+    assert sum((outcome.tally.ok, outcome.tally.fail, outcome.tally.info)) == len(ended)
+
+
+def test_a_quorum_that_does_not_recover_is_seen() -> None:
+    switch = {"reference.mutant": "vote-kept-in-next-epoch"}
+    outcome = simulate(timed_plan(sleep(2), kill(LEADER), sleep(1), start(DOWN), sleep(1), heal(), switch=switch))
+    assert reason_to_store(outcome) == "no-recovery"
+    assert outcome.virtual_ms > 20_000
+
+
+def test_a_planted_bug_is_found() -> None:
+    request = SimulationRequest(switches={"reference.mutant": "vote-forgotten-on-restart"}, timed=True)
+    reasons = (each.reason for seed in range(1, 100) for each in screen_all(request, [seed], ()))
+    assert next(filter(None, reasons)) == "vote-once"
+
+
+def test_schedule_has_the_steps_at_their_times() -> None:
+    steps = [sleep(0.5), pause("n2"), lose_unsynced("n1"), sleep(0.25), heal()]
+    schedule = schedule_of(steps, nodes=3, seed=1, rate=8.0)
+    assert schedule.end_ms == 750
+    assert [each for each in schedule.commands if each.name not in CALLS] == [
+        Timed(0, "start", ALL),
+        Timed(500, "pause", "n2"),
+        Timed(500, "kill", "n1"),
+        Timed(500, "lose_unsynced", "n1"),
+        Timed(750, "intercept", "", ()),
+        Timed(750, "resume", PAUSED),
+        Timed(750, "start", DOWN),
+        Timed(750, "restore", "", None),
+    ]
+    assert len([each for each in schedule.commands if each.name in CALLS]) == 6
+
+
+@pytest.mark.parametrize("step", [wait_until(LEADER_KNOWN), cut("followers"), add_voter("observer")])
+def test_step_without_a_fixed_time_is_refused(step: Step) -> None:
+    with pytest.raises(BadInput, match=rf"^story: 1: {step.f}: a timed run has no such step, or not on these nodes$"):
+        schedule_of([sleep(1), step], nodes=3, seed=1, rate=1.0)
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("system", ["kafka:3.9.1", "kafka:4.3.1"])
+def test_the_driver_carries_a_schedule_out_as_python_does(system: str) -> None:
+    request = SimulationRequest(system=system, timed=True)
+    kind, version = plugins.system(system)
+    runs = [timed_run(request, seed) for seed in SEEDS]
+    assert {run.voters is None for run in runs} == {True, False}  # static voters, and voters that change
+    assert kind.play is not None
+    played = kind.play(version, [run.scheduled() for run in runs])
+    for seed, result in zip(SEEDS, played, strict=True):
+        outcome = simulate(plan_of(timed_request(request, seed), {}))
+        assert (outcome.digest, outcome.virtual_ms) == (result.digest, result.now_ms)
+        assert {each.invariant for each in outcome.violations} == set(result.broken)
+        assert sum(op.type == "invoke" for op in outcome.history) <= result.calls
+    assert sum(result.answers for result in played) > 20
+    assert len({result.digest for result in played}) == len(SEEDS)
+
+
+@pytest.mark.kafka
+def test_screening_many_timed_runs_names_the_reasons_of_single_ones() -> None:
+    request = SimulationRequest(system="kafka:4.3.1", timed=True)
+    screened = screen_all(request, SEEDS, ())
+    alone = [reason_to_store(simulate(plan_of(timed_request(request, seed), {}))) for seed in SEEDS]
+    assert [each.reason for each in screened] == alone
+    assert any(alone)
