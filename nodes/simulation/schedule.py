@@ -31,6 +31,7 @@ START, STOP, KILL, PAUSE, RESUME = "start", "stop", "kill", "pause", "resume"
 LOSE_UNSYNCED, ISOLATE, CUT, RESTORE, INTERCEPT = "lose_unsynced", "isolate", "cut", "restore", "intercept"
 WRITE, READ, REQUEST = "write", "read", "request"
 NODE_COMMANDS: Final = (START, STOP, KILL, PAUSE, RESUME, LOSE_UNSYNCED)
+PAUSES, STOPS = (PAUSE, RESUME, KILL), (STOP, START)
 CALLS: Final = (WRITE, READ, REQUEST)
 
 
@@ -99,6 +100,7 @@ class Player:
         self._cluster, self._nodes = cluster, range(1, nodes + 1)
         self._carried, self._on_call = carried, on_call
         self._paused: set[int] = set()
+        self._stopping: set[int] = set()
 
     async def play(self, schedule: Schedule) -> bool:
         """Carry it out. False if no leader has committed RECOVERY_MS after the end."""
@@ -141,9 +143,7 @@ class Player:
         if command.name in NODE_COMMANDS:
             nodes = [node for node in self._of(command.who) if self._is_affected(command.name, node)]
             for node in nodes:
-                getattr(cluster, command.name)(node)
-                if command.name in (PAUSE, RESUME, KILL):
-                    (self._paused.add if command.name == PAUSE else self._paused.discard)(node)
+                self._act_on_node(command.name, node)
         elif command.name in CALLS:
             nodes = [node for node in self._of(command.who) if self._is_up(node)][:1]
             for node in nodes:
@@ -152,6 +152,14 @@ class Player:
             nodes = self._of(command.who) if command.who else []
             self._act_on_network(command.name, nodes, argument)
         self._carried(command, nodes)
+
+    def _act_on_node(self, name: str, node: int) -> None:
+        if name == START and self._is_up(node):
+            self._cluster.kill(node)
+        getattr(self._cluster, name)(node)
+        for names, begins, nodes in ((PAUSES, PAUSE, self._paused), (STOPS, STOP, self._stopping)):
+            if name in names:
+                (nodes.add if name == begins else nodes.discard)(node)
 
     def _act_on_network(self, name: str, nodes: Sequence[int], argument: Any) -> None:
         if name == ISOLATE:
@@ -169,7 +177,7 @@ class Player:
         if who == "all":
             return list(self._nodes)
         if who == "down":
-            return [node for node in self._nodes if not self._is_up(node)]
+            return [node for node in self._nodes if self._is_down(node)]
         if who == "paused":
             return sorted(self._paused)
         if who == "leader":
@@ -179,8 +187,14 @@ class Player:
     def _is_up(self, node: int) -> bool:
         return node in self._paused or self._cluster.status(node) is not None
 
+    def _is_down(self, node: int) -> bool:
+        """Whether the node does not run, or was told to stop: its shutdown may take seconds."""
+        return not self._is_up(node) or node in self._stopping
+
     def _is_affected(self, name: str, node: int) -> bool:
-        if name in (START, LOSE_UNSYNCED):
+        if name == START:
+            return self._is_down(node)
+        if name == LOSE_UNSYNCED:
             return not self._is_up(node)
         if name == KILL:
             return self._is_up(node)

@@ -10,7 +10,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
-import java.util.List;
+import java.util.HashSet;
+import java.util.Set;
 import java.util.function.BiConsumer;
 import java.util.function.Predicate;
 import java.util.stream.IntStream;
@@ -21,6 +22,7 @@ final class Player {
 
     private final Simulation simulation;
     private final BiConsumer<String, JsonNode> carryOut;
+    private final Set<Integer> stopping = new HashSet<>();
     private int calls;
     private int writes;
 
@@ -59,9 +61,14 @@ final class Player {
 
     private void act(String name, String who, JsonNode argument) {
         switch (name) {
-            case "start", "lose_unsynced" -> each(name, who, node -> !node.isUp());
+            case "start" -> nodes(who).filter(this::isDown).forEach(this::start);
+            case "lose_unsynced" -> each(name, who, node -> !node.isUp());
             case "kill" -> each(name, who, SimulatedNode::isUp);
-            case "stop", "pause" -> each(name, who, SimulatedNode::isExecuting);
+            case "stop" -> {
+                nodes(who).filter(node -> simulation.node(node).isExecuting()).forEach(stopping::add);
+                each(name, who, SimulatedNode::isExecuting);
+            }
+            case "pause" -> each(name, who, SimulatedNode::isExecuting);
             case "resume" -> each(name, who, node -> node.isUp() && !node.isExecuting());
             case "isolate" -> nodes(who).forEach(node -> isolate(node, argument.asText()));
             case "cut", "restore", "intercept" -> send(name, command(name).add(argument));
@@ -73,6 +80,17 @@ final class Player {
     private void each(String name, String who, Predicate<SimulatedNode> isAffected) {
         nodes(who).filter(node -> isAffected.test(simulation.node(node)))
             .forEach(node -> send(name, command(name).add(node)));
+    }
+
+    /** Whether the node does not run, or was told to stop: its shutdown may take seconds. */
+    private boolean isDown(int node) {
+        return !simulation.node(node).isUp() || stopping.contains(node);
+    }
+
+    private void start(int node) {
+        if (simulation.node(node).isUp()) send("kill", command("kill").add(node));
+        stopping.remove(node);
+        send("start", command("start").add(node));
     }
 
     private void isolate(int node, String direction) {
@@ -105,7 +123,7 @@ final class Player {
         IntStream all = IntStream.rangeClosed(1, simulation.nodeCount);
         return switch (who) {
             case "all" -> all;
-            case "down" -> all.filter(node -> !simulation.node(node).isUp());
+            case "down" -> all.filter(this::isDown);
             case "paused" -> all.filter(node -> simulation.node(node).isUp() && !simulation.node(node).isExecuting());
             case "leader" -> IntStream.of(leader()).filter(node -> node > 0);
             default -> IntStream.of(Integer.parseInt(who.substring(1)));
