@@ -4,25 +4,35 @@ A schedule cuts links, kills and restarts nodes, and writes. The baseline, in th
 round trips to the JVM as the schedules needed, in which nothing happens. The CPU of the JVM is measured apart from that
 of Python.
 
+The second table has timed runs of three nodes as `splitbrain simulate --timed` draws them, each carried out by the
+driver as a whole. Their baseline is the first of the same runs, carried out command by command from Python.
+
     .venv/bin/python benchmarks/bench_simulated_kafka.py [SCHEDULES] [VERSION…]
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import random
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tabulate import tabulate
 from timing import best
 
+from harness.running.run import plan_of
+from harness.simulating.request import SimulationRequest
+from harness.simulating.searching import BATCH, screen, screen_all
+from harness.simulating.timed import timed_request, timed_run
 from nodes.simulation.cluster import SimulationSpec
 from nodes.simulation.kafka.cluster import KafkaCluster
 from nodes.simulation.kafka.driver_process import RaftDriver
+from nodes.simulation.kafka.drivers import driver_of
 from nodes.simulation.kafka.jars import RaftLibrary
 from workloads.register import write_of
 
@@ -116,6 +126,37 @@ def measure(version: str, schedules: int) -> tuple[object, ...]:
     )
 
 
+def measure_timed(version: str, schedules: int) -> tuple[object, ...]:
+    """One row: figures of a release's timed runs, in one JVM."""
+    request = SimulationRequest(system=f"kafka:{version}", timed=True)
+    drawn = (timed_run(request, seed) for seed in itertools.count(1))
+    runs = list(itertools.islice((run for run in drawn if run.nodes == len(NODES)), schedules))
+    seeds = [run.seed for run in runs]
+    plans = [plan_of(timed_request(request, seed), {}) for seed in seeds[: max(1, schedules // 20)]]
+    driver = driver_of(version)
+    screen_all(request, seeds, ())
+    began, began_python, began_java = time.perf_counter(), time.process_time(), cpu_seconds(driver.process_id)
+    screened = [each for batch in batched(seeds) for each in screen_all(request, batch, ())]
+    seconds, python = time.perf_counter() - began, time.process_time() - began_python
+    java = cpu_seconds(driver.process_id) - began_java
+    one_by_one = best(lambda: [screen(plan) for plan in plans]) / len(plans)
+    return (
+        version,
+        len(screened),
+        f"{sum(each.virtual_ms for each in screened) / len(screened) / 1000:.1f}",
+        f"{sum(each.operations for each in screened) / len(screened):.1f}",
+        round(len(screened) / seconds * 60),
+        f"{java / len(screened) * 1000:.1f}",
+        f"{python / len(screened) * 1000:.2f}",
+        f"{one_by_one / (seconds / len(screened)):.1f}",
+    )
+
+
+def batched(seeds: Sequence[int]) -> Iterator[Sequence[int]]:
+    """The seeds as the search passes them to the driver."""
+    return (seeds[begin : begin + BATCH] for begin in range(0, len(seeds), BATCH))
+
+
 def idle_round_trips(driver: RaftDriver, number: int) -> None:
     """Advance a cluster without nodes as often."""
     cluster = KafkaCluster(driver, SimulationSpec(0, len(NODES)), lambda _observation: None)
@@ -131,7 +172,13 @@ def main() -> None:
         *("release", "schedules/min", "JVM CPU ms", "wall ms", "round trips", "idle trip µs"),
         *("wall / idle trips", "answers", "violations"),
     )
-    print(tabulate(rows, headers=headers))
+    print(tabulate(rows, headers=headers), end="\n\n")
+    timed = [measure_timed(version, schedules) for version in sys.argv[2:] or VERSIONS]
+    headers = (
+        *("release", "timed runs", "virtual s", "operations", "runs/min", "JVM CPU ms", "Python CPU ms"),
+        "times as fast as from Python",
+    )
+    print(tabulate(timed, headers=headers))
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
 The rows are random schedules on the cluster alone (three nodes, writes, checked by the invariants at each event); whole
 runs as `splitbrain simulate` draws, simulates and screens them; those of three nodes with a rate of at most two
-operations a second; and all of them in two processes. The CPU time counts on a machine that does other work, too; of
-the processes it includes their start. The baseline, in the same run, is an empty timeline that carries out 1,000
-actions.
+operations a second; timed runs (`--timed`) of three nodes; and all whole runs in two processes. The CPU time counts on
+a machine that does other work, too; of the processes it includes their start. The baseline, in the same run, is an
+empty timeline that carries out 1,000 actions.
 
     .venv/bin/python benchmarks/bench_simulated_reference.py [SCHEDULES]
 """
@@ -104,7 +104,7 @@ def cluster_alone(schedules: int) -> Count:
 
 def whole_runs(request: SimulationRequest, runs: int, is_light: bool) -> Count:
     """The first runs; if is_light, of those with few nodes and operations."""
-    count, available = Count(), available_actions(request)
+    count, available = Count(), () if request.timed else available_actions(request)
     for seed in itertools.count(1):
         drawn = request_of_run(request, seed, available)
         if not is_light or (drawn.nodes == len(NODES) and drawn.rate_per_second <= LIGHT_RATE):
@@ -166,6 +166,8 @@ def main() -> None:
     whole_runs(request, WARM_UP, is_light=False)
     rows.append(measured("whole runs", lambda: whole_runs(request, runs, is_light=False)))
     rows.append(measured("three nodes, light load", lambda: whole_runs(request, runs, is_light=True)))
+    timed = request.model_copy(update={"timed": True})
+    rows.append(measured("timed, three nodes", lambda: whole_runs(timed, runs, is_light=True)))
     began_cpu = children_cpu()
     count, seconds = in_processes(request)
     rows.append(row("in two processes", count, seconds, children_cpu() - began_cpu))

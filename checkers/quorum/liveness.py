@@ -8,7 +8,8 @@ A span is calm if no fault is in place but dead or paused processes, and these a
 start, end, pause or resumption of a process, and each operation of the nemesis, begins another span: the quorum has
 LIMIT_NS from then on. LIMIT_NS is several times what an election takes with Kafka's default timeouts.
 
-Nothing is said about quorums whose voters changed, since it is not recorded who was a voter when.
+It is not recorded who was a voter when. So if the voters changed, a span is calm only if all nodes run: whoever votes
+then, a majority of them does. Nothing is said if a disk was lost, too: a voter set may name the replica that was on it.
 
 Contains rules about what has to happen. What must never happen is in checkers/quorum/safety.py.
 """
@@ -27,7 +28,7 @@ from checkers.framework.by_run import RUN
 from checkers.framework.contract import Check, JudgeSettings, finding
 from checkers.framework.timeline import nemesis_ops
 from checkers.quorum.safety import leaderships
-from checkers.quorum.voters import electorates
+from checkers.quorum.voters import Electorate, electorates
 from harness.model import Op
 from harness.model.nemesis_ops import HEAL, NemesisOps
 from harness.model.quorum_states import State
@@ -40,6 +41,8 @@ RESIGN_NS: Final = 10_000_000_000
 """Check Quorum takes one and a half fetch timeouts, 3 s by default."""
 SECOND_NS: Final = 1_000_000_000
 SPANS: Final = "run int, begin_ns bigint, end_ns bigint, voters string"
+CUT, HEAL_LINKS = "cut", "heal_links"
+LOSE_DISK: Final = "lose_disk"
 OF_PROCESSES: Final = ("kill", "stop", "start")
 """The operations whose effect the record of processes shows."""
 
@@ -54,6 +57,14 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Quorum:
+    """The nodes of which enough have to run: a majority of the voters, or all if the voters changed."""
+
+    nodes: tuple[int, ...]
+    enough: int
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessEvent:
     """The start or the end of a node's process."""
 
@@ -64,9 +75,11 @@ class ProcessEvent:
 
 @dataclass(slots=True)
 class _Disturbances:
-    """What is in place at a time: an operation that is under way, faults by name, and nodes that do not run."""
+    """What is in place at a time: an operation that is under way, links that are cut, other faults by name, and nodes
+    that do not run."""
 
     under_way: str | None = None
+    cut: set[tuple[int, int]] = field(default_factory=set)
     faults: set[str] = field(default_factory=set)
     down: set[int] = field(default_factory=set)
     paused: set[int] = field(default_factory=set)
@@ -77,10 +90,16 @@ class _Disturbances:
             self.under_way = op.f
             return
         self.under_way = None
-        nodes = set(op.value.get("nodes", ())) if isinstance(op.value, dict) else set()
+        value = op.value if isinstance(op.value, dict) else {}
+        nodes, links = set(value.get("nodes", ())), {(a, b) for a, b in value.get("links", ())}
         if op.f == HEAL and op.error is None:
             self.faults.clear()
+            self.cut.clear()
             self.paused.clear()
+        elif op.f == CUT and links:
+            self.cut |= links
+        elif op.f == HEAL_LINKS and op.error is None:
+            self.cut -= links
         elif op.f == "pause":
             self.paused |= nodes
         elif op.f == "resume":
@@ -92,11 +111,11 @@ class _Disturbances:
         """A process starts or ends."""
         (self.down.discard if event.is_start else self.down.add)(event.node)
 
-    def running(self, voters: Sequence[int]) -> tuple[int, ...]:
-        """The voters that run, if they are a majority and nothing else is in place; else none."""
-        left = tuple(voter for voter in voters if voter not in self.down | self.paused)
-        is_calm = self.under_way is None and not self.faults
-        return left if is_calm and 2 * len(left) > len(voters) else ()
+    def running(self, quorum: Quorum) -> tuple[int, ...]:
+        """The nodes of the quorum that run, if they are enough and nothing else is in place; else none."""
+        left = tuple(node for node in quorum.nodes if node not in self.down | self.paused)
+        is_calm = self.under_way is None and not self.faults and not self.cut
+        return left if is_calm and len(left) >= quorum.enough else ()
 
 
 def findings(history: DataFrame, observations: DataFrame, batches: DataFrame, settings: JudgeSettings) -> DataFrame:
@@ -112,7 +131,7 @@ def findings(history: DataFrame, observations: DataFrame, batches: DataFrame, se
 def long_calm_spans(
     history: DataFrame, observations: DataFrame, batches: DataFrame, settings: JudgeSettings
 ) -> list[tuple[int, int, int, str]]:
-    """The rows of SPANS: each run's calm spans with LIMIT_NS, of runs whose voters never changed."""
+    """The rows of SPANS: each run's calm spans with LIMIT_NS."""
     who, operations = electorates(batches, observations, settings), nemesis_ops(history, settings)
     seen = observations.groupBy(RUN).agg(fn.collect_set("node").alias("nodes"), fn.max("time_ns").alias("end_ns"))
     processes: Mapping[int, list[ProcessEvent]] = defaultdict(list)
@@ -121,31 +140,40 @@ def long_calm_spans(
         processes[row[RUN]].append(ProcessEvent(row.time_ns, row.node, row.kind == "started"))
     rows: list[tuple[int, int, int, str]] = []
     for run, nodes, end_ns in seen.collect():
-        if set(who.of[run].joins) == who.of[run].constant:
-            voters = sorted(who.of[run].constant or nodes)
-            calm = calm_spans(operations[run], processes[run], voters, end_ns or 0, settings.ops)
+        quorum = quorum_of(who.of[run], nodes, operations[run])
+        if quorum is not None:
+            calm = calm_spans(operations[run], processes[run], quorum, end_ns or 0, settings.ops)
             long = [each for each in calm if each.end_ns - each.begin_ns > LIMIT_NS]
             rows += [(run, each.begin_ns, each.end_ns, ", ".join(map(str, each.voters))) for each in long]
     return rows
 
 
+def quorum_of(electorate: Electorate, nodes: Iterable[int], operations: Iterable[Op]) -> Quorum | None:
+    """The nodes of which enough have to run for the quorum to go on; None if that is not known."""
+    if electorate.constant == electorate.joins.keys():
+        voters = tuple(sorted(electorate.constant or nodes))
+        return Quorum(voters, len(voters) // 2 + 1)
+    everyone = tuple(sorted({*nodes, *electorate.joins}))
+    return None if any(op.f == LOSE_DISK for op in operations) else Quorum(everyone, len(everyone))
+
+
 def calm_spans(
-    operations: Iterable[Op], processes: Sequence[ProcessEvent], voters: Sequence[int], end_ns: int, ops: NemesisOps
+    operations: Iterable[Op], processes: Sequence[ProcessEvent], quorum: Quorum, end_ns: int, ops: NemesisOps
 ) -> Iterator[Span]:
     """The calm spans until end_ns, in order. A node does not run before its first start."""
     of_nemesis = [op for op in operations if op.f != MARK and op.f not in ops.waits]
     events: list[tuple[int, Op | ProcessEvent]] = [(op.time_ns, op) for op in of_nemesis]
     events += [(event.time_ns, event) for event in processes]
-    state, begin_ns = _Disturbances(down=set(voters)), 0
+    state, begin_ns = _Disturbances(down=set(quorum.nodes)), 0
     for time_ns, event in sorted(events, key=lambda each: each[0]):
-        if (running := state.running(voters)) and time_ns > begin_ns:
+        if (running := state.running(quorum)) and time_ns > begin_ns:
             yield Span(begin_ns, time_ns, running)
         if isinstance(event, ProcessEvent):
             state.process(event)
         else:
             state.nemesis(event, ops)
         begin_ns = time_ns
-    if (running := state.running(voters)) and end_ns > begin_ns:
+    if (running := state.running(quorum)) and end_ns > begin_ns:
         yield Span(begin_ns, end_ns, running)
 
 
@@ -153,7 +181,7 @@ def no_leader(observations: DataFrame, spans: DataFrame) -> DataFrame:
     """Spans with LIMIT_NS in which no node claimed to lead or became a leader."""
     entered = (fn.col("kind") == "transition") & (fn.col("state") == State.LEADER.value)
     signs = observations.where((fn.col("kind") == "claim") | entered).select(RUN, "time_ns")
-    text = "a majority of the voters elects a leader: for %d s none led, while voters %s ran and reached each other"
+    text = "a majority of the voters elects a leader: for %d s none led, while nodes %s ran and reached each other"
     return _found(gaps(signs, spans), "no-leader-elected", text)
 
 
@@ -173,7 +201,7 @@ def nothing_committed(observations: DataFrame, spans: DataFrame) -> DataFrame:
         .agg((fn.max("claimed_ns") - fn.min("claimed_ns")).alias("lasted"))
         .where(fn.col("lasted") > LIMIT_NS - SECOND_NS)
     )
-    text = "a leader commits what it has appended: for %d s nothing was committed, while voters %s ran"
+    text = "a leader commits what it has appended: for %d s nothing was committed, while nodes %s ran"
     return _found(lasting, "nothing-committed", text)
 
 

@@ -75,7 +75,11 @@ def paused_by(operations: Sequence[Op]) -> set[int]:
 def faults_of(operations: Sequence[Op]) -> list[str]:
     """The faults in place after these operations, but for dead and paused processes."""
     of_processes = ("kill", "stop", "start", "pause", "resume")
-    return [op.f for op in since_heal(operations) if op.f not in (*of_processes, *MOMENTARY)]
+    since = since_heal(operations)
+    last = {link: op.f for op in since if op.f in ("cut", "heal_links") for link in map(tuple, op.value["links"])}
+    unknown = [op.f for op in since if op.f == "cut" and not op.value["links"]]
+    others = unknown + [op.f for op in since if op.f not in (*of_processes, *MOMENTARY, "cut", "heal_links")]
+    return others + [f for f in last.values() if f == "cut"]
 
 
 def gaps(signs: Sequence[int], spans: Sequence[Span], limit_ns: int) -> list[tuple[int, int]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -56,6 +57,7 @@ OWN_STEPS: dict[str, Any] = {AWAIT: _Await, CHOOSE: _Choose, SLEEP: Seconds, HEA
 """The steps that belong to no fault, each with the type of its arguments."""
 
 
+@cache
 def step_types() -> Mapping[str, Any]:
     """Every step by name, with the type of its arguments."""
     return OWN_STEPS | {name: fault.actions[name].arguments for name, fault in plugins.actions().items()}

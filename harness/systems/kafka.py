@@ -205,7 +205,7 @@ KAFKA = SystemKind(
         **dict.fromkeys(("brokers", "consumer groups", "transactions"), CLIENT_PORT),
     },
     checks=CHECKS,
-    checks_without_scenario=("announcements",),
+    checks_without_scenario=("liveness", "announcements"),
     unavailable=_unavailable,
     membership=lambda access: open_membership(access, _controllers(access.cluster), _brokers(access.cluster)),
     requests=lambda access: open_requests(access, _controllers(access.cluster), _brokers(access.cluster)),

@@ -91,9 +91,10 @@ class Elect(Arguments):
 
 
 class AwaitMembership(Arguments):
-    """How long to wait for pending changes."""
+    """How long to wait for pending changes, and whether changes that are not done then are an error."""
 
     within_seconds: Seconds = MEMBERSHIP_SECONDS
+    is_required: bool = True
 
 
 def resolve(context: NemesisContext, f: str, value: Mapping[str, Any]) -> Resolved:
@@ -116,7 +117,7 @@ async def inject(context: NemesisContext, f: str, resolved: Resolved) -> dict[st
     membership = context.membership
     assert membership is not None
     if f == "await_membership":
-        return await _await_pending(context, membership, resolved["within_seconds"])
+        return await _await_pending(context, membership, resolved["within_seconds"], resolved["is_required"])
     if f in VOTER_ACTIONS:
         return await _change_voter(context, membership, f, resolved)
     if f == "elect":
@@ -138,7 +139,7 @@ async def _change_voter(context: NemesisContext, membership: Membership, f: str,
     """
     refused, is_answered = resolved["refused"], resolved["is_answered"]
     view = await _view(membership, with_partitions=False)
-    change = _voter(view, resolved["nodes"], f == ADD_VOTER, is_any_possible=refused is not None)
+    change = _voter(view, resolved["nodes"], f == ADD_VOTER, is_any_possible=refused is not None or not is_answered)
     if change is None:
         return {"label": f"{f}: no node to change"}
     done = {"changes": [change.text], "nodes": [change.node], "name": change.text}
@@ -297,8 +298,13 @@ def _subject(change: Change) -> str:
     return f"n{change.node}" if isinstance(change, VoterChange) else f"{change.partition[0]}-{change.partition[1]}"
 
 
-async def _await_pending(context: NemesisContext, membership: Membership, within_seconds: float) -> dict[str, Any]:
-    """Poll until all changes are done. Raises PeerFailure with the state of each that is not done in time."""
+async def _await_pending(
+    context: NemesisContext, membership: Membership, within_seconds: float, is_required: bool = True
+) -> dict[str, Any]:
+    """Poll until all changes are done. Raises PeerFailure with the state of each that is not done in time.
+
+    If they are not required, a label says so instead. In both cases nothing waits for them again.
+    """
     start = asyncio.get_running_loop().time()
     requested, dropped, problem = len(context.pending), 0, ""
     with_partitions = any(isinstance(change, Reassignment) for change in context.pending.values())
@@ -316,8 +322,11 @@ async def _await_pending(context: NemesisContext, membership: Membership, within
             dropped += len(unanswered)
             context.pending = {subject: change for subject, change in left.items() if subject not in unanswered}
         if context.pending and elapsed > within_seconds:
-            context.pending = {}  # this error reports them; the next heal does not report them again
-            raise PeerFailure(f"waiting for membership changes: not done after {within_seconds:g} s: {problem}")
+            context.pending = {}  # they are reported now; the next heal does not report them again
+            late = f"not done after {within_seconds:g} s: {problem}"
+            if is_required:
+                raise PeerFailure(f"waiting for membership changes: {late}")
+            return {"label": f"membership changes {late}"}
         await asyncio.sleep(POLL_SECONDS)
     context.unanswered.clear()
     without_response = f", without response or effect: {dropped}" if dropped else ""
@@ -359,7 +368,7 @@ def _moves(view: MembershipView, resolved: Resolved) -> Sequence[Change]:
 def _voter(view: MembershipView, nodes: Sequence[int], joins: bool, is_any_possible: bool) -> VoterChange | None:
     """The change of the first of these nodes that can join, or can leave with VOTERS_MIN voters or more remaining.
 
-    is_any_possible: of the first of these nodes, since the change is expected to be refused.
+    is_any_possible: of the first of these nodes, since the change is expected to be refused, or not to be answered.
     """
     if is_any_possible:
         can_change = nodes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from harness.model.errors import PeerFailure
 from harness.model.story import Step, Who
@@ -198,6 +198,7 @@ def elect(how: Election = "preferred", partition: str | None = None) -> Step:
     return Step("elect", {"how": how} if partition is None else {"how": how, "partition": partition})
 
 
-def await_membership(within_seconds: float = MEMBERSHIP_SECONDS) -> Step:
-    """Wait until all requested changes are done."""
-    return Step("await_membership", {"within_seconds": within_seconds})
+def await_membership(within_seconds: float = MEMBERSHIP_SECONDS, is_required: bool = True) -> Step:
+    """Wait until all requested changes are done, or, if they are not required, for this long."""
+    value: dict[str, Any] = {"within_seconds": within_seconds}
+    return Step("await_membership", value if is_required else {**value, "is_required": False})

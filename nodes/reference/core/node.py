@@ -155,8 +155,8 @@ class Node:
     def deadline_ms(self) -> int:
         """When to pass Tick if there is no event before."""
         state_ms = NEVER_MS if self._is_stopping else self._quorum.state.deadline_ms
-        parts = self._requests, self._discovering, self._snapshotting
-        deadline_ms = min(state_ms, self._halt_ms, *(part.deadline_ms for part in parts))
+        of_parts_ms = self._requests.deadline_ms, self._discovering.deadline_ms, self._snapshotting.deadline_ms
+        deadline_ms = min(state_ms, self._halt_ms, *of_parts_ms)
         if self._leadership is None:
             return deadline_ms
         return min(deadline_ms, self._leadership.deadline_ms, self._begin_ms)

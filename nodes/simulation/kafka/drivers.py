@@ -34,7 +34,7 @@ def simulated_kafka(version: str, spec: SimulationSpec, observe: Observe) -> Kaf
     Raises BadInput for a release or a specification that cannot be simulated, EnvironmentFailure without its jars or
     without a JDK.
     """
-    return KafkaCluster(_driver(version), _of_raft(spec), observe, _idle_interval_ms(spec))
+    return KafkaCluster(driver_of(version), _of_raft(spec), observe, _idle_interval_ms(spec))
 
 
 def play_kafka(version: str, runs: Sequence[ScheduledRun]) -> list[Played]:
@@ -43,11 +43,12 @@ def play_kafka(version: str, runs: Sequence[ScheduledRun]) -> list[Played]:
     return [
         played
         for idle_ms, group in groupby(of_raft, key=itemgetter(0))
-        for played in play(_driver(version), [run for _, run in group], idle_ms)
+        for played in play(driver_of(version), [run for _, run in group], idle_ms)
     ]
 
 
-def _driver(version: str) -> RaftDriver:
+def driver_of(version: str) -> RaftDriver:
+    """The driver of this process for a release, started on first use. Raises as simulated_kafka does."""
     if version not in _DRIVERS:
         release = asyncio.run(RaftLibrary.default().resolve(version))
         _DRIVERS[version] = RaftDriver(release)

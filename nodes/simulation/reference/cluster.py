@@ -145,6 +145,7 @@ class ReferenceCluster:
         member = self._members[node]
         assert member.core is None, f"n{node} runs"
         settings = member.disk.formatted(member.config.settings)
+        member.table = table_of(replace(settings, mutant=None))
         member.incarnation, member.is_paused, member.tick_ms = member.incarnation + 1, False, None
         self._invariants.started(node)
         self._promises.started(node)
@@ -417,8 +418,7 @@ def _table(member: Member, core: Node, source: State | None) -> TransitionTable:
     What a node began as a voter it ends as one, even if it votes no more.
     """
     is_of_voter = source not in (None, State.UNATTACHED, State.FOLLOWER)
-    settings = replace(member.config.settings, mutant=None)
-    return OBSERVER if core.table is OBSERVER and not is_of_voter else table_of(settings)
+    return OBSERVER if core.table is OBSERVER and not is_of_voter else member.table
 
 
 def _config(spec: SimulationSpec, node: int, switches: Mapping[str, str]) -> ServerConfig:

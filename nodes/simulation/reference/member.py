@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.model.quorum_states import KIP_595, TransitionTable
 from nodes.reference.core.node import Node
 from nodes.reference.core.settings import NEVER_MS
 from nodes.reference.properties import ServerConfig
@@ -30,7 +31,8 @@ class Member:
 
     pending are its requests by peer, connections the numbers of its connections to them. served are what to do with
     the responses that it owes, by request id; None says that it has ended instead. waiting is what a paused node has
-    not handled yet. deadline_ms is the core's, as of its latest event; tick_ms is when its next tick is due, None if
+    not handled yet. table has the transitions that a voter with its settings makes, whatever a mutant does. deadline_ms
+    is the core's, as of its latest event; tick_ms is when its next tick is due, None if
     none is scheduled.
     """
 
@@ -43,6 +45,7 @@ class Member:
     connections: dict[int, int] = field(default_factory=dict)
     served: dict[int, Callable[[Any], None]] = field(default_factory=dict)
     waiting: deque[Action] = field(default_factory=deque)
+    table: TransitionTable = KIP_595
     deadline_ms: int = NEVER_MS
     tick_ms: int | None = None
 

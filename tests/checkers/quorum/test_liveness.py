@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers.framework.tables import configure_for
-from checkers.quorum.liveness import LIMIT_NS, SPANS, ProcessEvent, Span, calm_spans, gaps, nothing_committed
+from checkers.quorum.liveness import LIMIT_NS, SPANS, ProcessEvent, Quorum, Span, calm_spans, gaps, nothing_committed
 from checkers.twins import liveness as twins
 from harness import plugins
 from harness.model import NEMESIS, Finding, Observation, Op
@@ -22,21 +22,25 @@ from tests.support.checks.small_histories import history
 
 S = 1_000_000_000
 VOTERS = (1, 2, 3)
+QUORUM = Quorum(VOTERS, 2)
 STARTED = [ProcessEvent(0, node, True) for node in VOTERS]
 
 
 def done(second: float, f: str, *nodes: int, error: str | None = None) -> list[Op]:
-    """An operation of the nemesis that lasts 0.1 s."""
-    value = {"nodes": list(nodes)}
+    """An operation of the nemesis on these nodes, or on the links from each to the next, that lasts 0.1 s."""
+    of_links = [[node, node % 3 + 1] for node in nodes]
+    value = {"links": of_links} if f in ("cut", "heal_links") else {"nodes": list(nodes)}
     return [
         Op("info", f, NEMESIS, value=value, time_ns=round((second - 0.1) * S)),
         Op("info", f, NEMESIS, value=value, time_ns=round(second * S), error=error),
     ]
 
 
-def spans(operations: Sequence[Op], processes: Sequence[ProcessEvent] = (), end: float = 60) -> list[tuple[Any, ...]]:
+def spans(
+    operations: Sequence[Op], processes: Sequence[ProcessEvent] = (), end: float = 60, quorum: Quorum = QUORUM
+) -> list[tuple[Any, ...]]:
     """The calm spans in seconds, with the voters that run."""
-    found = calm_spans(operations, [*STARTED, *processes], VOTERS, round(end * S), plugins.ops())
+    found = calm_spans(operations, [*STARTED, *processes], quorum, round(end * S), plugins.ops())
     return [(each.begin_ns / S, each.end_ns / S, each.voters) for each in found]
 
 
@@ -51,6 +55,12 @@ def test_fault_other_than_a_dead_process_ends_a_span_until_all_is_healed() -> No
     assert spans([*cut, *done(20, "heal", error="a link is still cut")]) == [(0, 9.9, VOTERS)]
 
 
+def test_links_are_healed_one_by_one_too() -> None:
+    first = [*done(10, "cut", 1, 2), *done(20, "heal_links", 1)]
+    assert spans(first) == [(0, 9.9, VOTERS)]
+    assert spans([*first, *done(30, "heal_links", 2, 3)]) == [(0, 9.9, VOTERS), (30, 60, VOTERS)]
+
+
 def test_minority_may_be_dead_or_paused() -> None:
     assert spans([], [ProcessEvent(10 * S, 1, False)]) == [(0, 10, VOTERS), (10, 60, (2, 3))]
     assert spans([], [ProcessEvent(10 * S, node, False) for node in (1, 2)]) == [(0, 10, VOTERS)]
@@ -58,12 +68,17 @@ def test_minority_may_be_dead_or_paused() -> None:
     assert paused == [(0, 9.9, VOTERS), (10, 19.9, (1, 3)), (20, 60, VOTERS)]
 
 
+def test_all_nodes_have_to_run_where_the_voters_changed() -> None:
+    stopped = [ProcessEvent(10 * S, 1, False), ProcessEvent(30 * S, 1, True)]
+    assert spans([], stopped, quorum=Quorum(VOTERS, 3)) == [(0, 10, VOTERS), (30, 60, VOTERS)]
+
+
 def test_momentary_operation_only_divides_a_span() -> None:
     assert spans(done(10, "lead", 2)) == [(0, 9.9, VOTERS), (10, 60, VOTERS)]
 
 
 def random_run(source: random.Random) -> tuple[list[Op], list[ProcessEvent], int]:
-    fs = ("cut", "heal", "pause", "resume", "lead", "kill", "start", "skew")
+    fs = ("cut", "cut", "heal_links", "heal_links", "heal", "pause", "resume", "lead", "kill", "start", "skew")
     second, operations, processes = 0.0, [], []
     for _ in range(source.randint(0, 12)):
         second += source.uniform(0.2, 20)
@@ -77,7 +92,7 @@ def random_run(source: random.Random) -> tuple[list[Op], list[ProcessEvent], int
 def test_calm_spans_agree_with_their_twin_on_random_runs() -> None:
     for seed in range(300):
         operations, processes, end_ns = random_run(random.Random(seed))
-        found = list(calm_spans(operations, [*STARTED, *processes], VOTERS, end_ns, plugins.ops()))
+        found = list(calm_spans(operations, [*STARTED, *processes], QUORUM, end_ns, plugins.ops()))
         expected = twins.calm_moments(operations, [*STARTED, *processes], VOTERS, end_ns)
         assert [(each.begin_ns, each.end_ns, each.voters) for each in found] == expected, seed
 
@@ -99,7 +114,25 @@ def test_majority_that_elects_no_leader_is_found(find_in_run: FindInRun) -> None
     seen += [Observation(20 * S, 1, "process", "stopped"), Observation(50 * S, 2, "log", "note", detail="the end")]
     [found] = find_in_run("liveness", history(), seen)
     assert (found.name, found.severity, found.time_ns) == ("no-leader-elected", "invalid", 20 * S)
-    assert "for 30 s none led, while voters 2, 3 ran and reached each other" in found.message
+    assert "for 30 s none led, while nodes 2, 3 ran and reached each other" in found.message
+
+
+def after_a_removal(*names: str) -> tuple[list[Op], list[Observation]]:
+    """Nobody leads from 20 s to 50 s, after the voters have changed; and operations of these names before."""
+    seen = [*started(), *(claim(second, 1, second, second) for second in range(19))]
+    fewer = json.dumps({"voters": {"2": 19, "3": 19}})
+    seen += [replace(claim(19, 1, 19, 19), detail=fewer), Observation(50 * S, 2, "log", "note", detail="the end")]
+    return history(*(op for at, name in enumerate(names, start=12) for op in done(at, name, 1))), seen
+
+
+def test_quorum_whose_voters_changed_elects_a_leader_while_all_nodes_run(find_in_run: FindInRun) -> None:
+    [found] = find_in_run("liveness", *after_a_removal("remove_voter"))
+    assert (found.name, found.time_ns) == ("no-leader-elected", 19 * S)
+    assert "for 31 s none led, while nodes 1, 2, 3 ran and reached each other" in found.message
+
+
+def test_nothing_is_said_of_changed_voters_after_a_lost_disk(find_in_run: FindInRun) -> None:
+    assert find_in_run("liveness", *after_a_removal("lose_disk", "remove_voter")) == []
 
 
 def test_leader_in_time_is_right(find_in_run: FindInRun) -> None:

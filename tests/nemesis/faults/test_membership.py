@@ -118,6 +118,9 @@ def test_a_quorum_of_two_keeps_its_voters_and_no_voter_is_added_twice(context, q
     quorum.now = replace(quorum.now, voters=(1, 2))
     assert inject(context, remove_voter("all"))["label"] == "remove_voter: no node to change"
     assert inject(context, add_voter("n1"))["label"] == "add_voter: no node to change"
+    quorum.fails_with = NoAnswer("it takes too long")
+    done = inject(context, remove_voter("n1", is_answered=False))
+    assert done["changes"] == ["n1 is no longer a voter"], "a story may remove any voter if no answer is expected"
 
 
 @pytest.mark.usefixtures("quorum")
@@ -137,6 +140,14 @@ def test_a_change_that_is_not_done_in_time_is_reported_once_with_its_state(conte
     with pytest.raises(PeerFailure, match=r"moves to .*: replicas \[2, 3\], in sync \[2\], led by n2, adding \[4\]"):
         inject(context, await_membership(0.01))
     assert context.pending == {}, "the next heal does not report it again"
+
+
+def test_a_change_that_need_not_be_done_is_reported_and_forgotten(context, quorum):
+    inject(context, remove_voter("n3"))
+    quorum.later.clear()
+    done = inject(context, await_membership(0.01, is_required=False))
+    assert done["label"].startswith("membership changes not done after 0.01 s: n3 is no longer a voter: ")
+    assert context.pending == {}
 
 
 def test_a_refused_change_is_not_pending(context, quorum):

@@ -67,13 +67,13 @@ class Cluster(RuleBasedStateMachine):
         return decision.response
 
     def follow(self) -> None:
-        """Followers truncate to their leader, and a leader that was elected uncleanly begins anew."""
+        """Followers truncate to a leader that runs, and one that was elected uncleanly begins anew."""
         partition = self.partition
         if partition is None:
             return
         if partition.is_recovering and partition.has_leader:
             self.committed = min(self.committed, self.lengths[partition.leader])
-        if partition.has_leader:
+        if partition.leader in self.up:
             for node in set(partition.replicas) & self.up:
                 self.lengths[node] = min(self.lengths[node], self.lengths[partition.leader])
 
