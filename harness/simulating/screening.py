@@ -12,6 +12,7 @@ any other.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from nodes.simulation.schedule import NO_SPIN
 
 STALE_READ = "stale-read"
 REGISTER = "register"
+NO_EXCEPTION = "no-exception"
 """The check of registers whose reads are linearizable; a Kafka controller answers from its own image."""
 
 
@@ -49,7 +51,7 @@ class _Read:
 
 def reason_to_store(outcome: Outcome) -> str | None:
     """Why a run does not pass, None if it does."""
-    broken = [violation.invariant for violation in outcome.violations]
+    broken = [(violation.invariant, violation.message) for violation in outcome.violations]
     has_exits = any(each.kind == "exited" for each in outcome.observations)
     recovered = not any(op.process == NEMESIS and op.f == AWAIT and op.error is not None for op in outcome.history)
     if (reason := reason_of(broken, has_exits, recovered)) is not None:
@@ -58,15 +60,25 @@ def reason_to_store(outcome: Outcome) -> str | None:
     return STALE_READ if is_linearizable and any(True for _ in stale_reads(outcome.history)) else None
 
 
-def reason_of(broken: Sequence[str], has_exits: bool, recovered: bool) -> str | None:
-    """Why a run does not pass, by its broken invariants, the processes that ended with an exception, and its end."""
-    if rule := next((each for each in broken if each != NO_SPIN), None):
-        return rule
+def reason_of(broken: Sequence[tuple[str, str]], has_exits: bool, recovered: bool) -> str | None:
+    """Why a run does not pass, by its broken invariants, the processes that ended with an exception, and its end.
+
+    An exception is part of the reason, but for the numbers and values in its message: each is of a defect of its own.
+    """
+    for invariant, message in broken:
+        if invariant != NO_SPIN:
+            return f"{invariant}: {_kind_of(message)}" if invariant == NO_EXCEPTION else invariant
     if has_exits:
         return "server-exited"
     if not recovered:
         return "no-recovery"
     return NO_SPIN if broken else None
+
+
+def _kind_of(exception: str) -> str:
+    """The class and the beginning of the message."""
+    text = re.split(r"[\d(\[{]", exception, maxsplit=1)[0]
+    return re.sub(r"^(\w+\.)+", "", text).strip()
 
 
 def stale_reads(history: Iterable[Op]) -> Iterator[str]:

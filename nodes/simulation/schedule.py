@@ -67,10 +67,14 @@ class ScheduledRun:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of a schedule: the invariants that were broken, how many processes ended with an exception, whether a
-    leader committed in the end, the number of calls and of their answers, the virtual time, and the digest."""
+    """What came of a schedule.
 
-    broken: Sequence[str]
+    broken are the invariants that were broken, each with its first message; exits counts the processes that ended with an
+    exception; recovered says whether a leader committed in the end; answers counts those to the calls.
+    """
+
+
+    broken: Sequence[tuple[str, str]]
     exits: int
     recovered: bool
     calls: int

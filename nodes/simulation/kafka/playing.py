@@ -72,7 +72,7 @@ def _rule(rule: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _played(result: Mapping[str, Any]) -> Played:
     return Played(
-        broken=tuple(result["broken"]),
+        broken=[(invariant, message) for invariant, message in result["broken"]],
         exits=result["exits"],
         recovered=result["recovered"],
         calls=result["calls"],

@@ -26,6 +26,10 @@ def spin(time_ms: int) -> Violation:
     return Violation("no-spin", "it polls without a wait", time_ms, 1)
 
 
+def thrown(exception: str) -> Violation:
+    return Violation("no-exception", exception, 3, 1)
+
+
 def outcome(**values: Any) -> Any:
     return SimpleNamespace(**{"plan": REFERENCE, "violations": (), "observations": (), "history": (), **values})
 
@@ -36,6 +40,15 @@ def outcome(**values: Any) -> Any:
         ({}, None),
         ({"violations": (Violation("vote-once", "two votes", 5, 1),)}, "vote-once"),
         ({"violations": (spin(3), Violation("vote-once", "two votes", 5, 1))}, "vote-once"),
+        (
+            {
+                "violations": (
+                    thrown("java.lang.IllegalStateException: Expected Leader(epoch=3, voters=[1]) in A.java:7"),
+                )
+            },
+            "no-exception: IllegalStateException: Expected Leader",
+        ),
+        ({"violations": (thrown("IllegalArgumentException"),)}, "no-exception: IllegalArgumentException"),
         ({"violations": (spin(3), spin(5))}, "no-spin"),
         ({"violations": (spin(3),), "observations": [Observation(1, 2, "process", "exited")]}, "server-exited"),
         ({"violations": (spin(3),), "history": [Op("info", AWAIT, -1, error="not so")]}, "no-recovery"),

@@ -16,9 +16,9 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
-import java.util.LinkedHashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Set;
+import java.util.Map;
 
 final class Reports {
     static final ObjectMapper JSON = new ObjectMapper();
@@ -36,7 +36,8 @@ final class Reports {
     private boolean isCounting;
     private int answers;
     private int exits;
-    private final Set<String> broken = new LinkedHashSet<>();
+    // The first message of each broken invariant.
+    private final Map<String, String> broken = new LinkedHashMap<>();
 
     /** From now on, count what is reported: nobody reads it. */
     void count() {
@@ -46,7 +47,7 @@ final class Reports {
     ObjectNode counted() {
         ObjectNode counts = JSON.createObjectNode().put("answers", answers).put("exits", exits);
         ArrayNode names = counts.putArray("broken");
-        broken.forEach(names::add);
+        broken.forEach((invariant, message) -> names.addArray().add(invariant).add(message));
         return counts;
     }
 
@@ -115,7 +116,7 @@ final class Reports {
 
     void violation(long nowMs, int node, String invariant, String message) {
         digest(message);
-        broken.add(invariant);
+        broken.putIfAbsent(invariant, message);
         isBroken |= !invariant.equals(NO_SPIN);
         add("violation").add(nowMs).add(node).add(invariant).add(message);
     }
