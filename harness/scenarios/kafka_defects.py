@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from harness.model.conditions import (
     ALL_FOLLOW_LEADER,
-    ANY_LOST_ELECTION,
     BROKERS_LIVE,
     CAUGHT_UP,
     LEADER_KNOWN,
     all_follow,
     is_not_leader,
 )
-from harness.model.faults.disks import corrupt_checkpoint
 from harness.model.faults.membership import add_voter, await_membership, remove_voter
 from harness.model.faults.probe import run_tool
 from harness.model.faults.requests import create_topic
@@ -25,7 +23,6 @@ from harness.model.scenario import Deployment, Scenario, Side, Source, on
 from harness.model.story import (
     DOWN,
     LEADER,
-    LOST_THE_ELECTION,
     Step,
     both_ways,
     crash_loop,
@@ -37,7 +34,6 @@ from harness.model.story import (
     lead,
     mark,
     pause,
-    restart,
     resume,
     seconds,
     sleep,
@@ -53,9 +49,9 @@ from harness.scenarios.kip_996_elections import first_leader, merged
 KIP_853 = Source("KIP-853")
 
 
-_N1_LEADS = (wait_until(ALL_FOLLOW_LEADER), lead("n1"), wait_until(all_follow(1)))
+N1_LEADS = (wait_until(ALL_FOLLOW_LEADER), lead("n1"), wait_until(all_follow(1)))
 _TRUNCATE = (
-    *_N1_LEADS,
+    *N1_LEADS,
     wait_until(BROKERS_LIVE),
     mark("n1 is cut off and appends records that are lost"),
     cut_links(both_ways((1, 2))),  # n2 lags, so that n3 wins the election
@@ -122,7 +118,7 @@ PATIENT_FOLLOWER = merged(first_leader(1, nodes=3), {3: {"controller.quorum.fetc
 n1 leads from the beginning: what it sends to n3 while a cut makes it the leader could be unanswered until the removal.
 """
 
-_PAUSE = (*_N1_LEADS, sleep(seconds(2)), pause("n3"))
+_PAUSE = (*N1_LEADS, sleep(seconds(2)), pause("n3"))
 
 EX_03 = Scenario(
     id="EX-03",
@@ -169,68 +165,6 @@ EX_03 = Scenario(
             sleep(seconds(12)),
         ),
     ),
-)
-
-SPLIT_VOTE = (
-    RpcRule("vote requests of n2 to n1", RpcMatch((Api.VOTE,), sources=("n2",), targets=("n1",)), delay(900)),
-    RpcRule("vote requests", RpcMatch((Api.VOTE,)), delay(250)),
-    RpcRule("votes", RpcMatch((Api.VOTE,), "response", sources=("n2", "n3"), targets=("n2", "n3")), delay(400)),
-)
-"""Both followers become candidates before either hears of the other's epoch, so both vote for themselves.
-
-n1 hears of n3 first and votes for it, so n2 follows n3 before its own request reaches n1.
-"""
-
-CALM = {"metadata.max.idle.interval.ms": "0", "controller.quorum.election.timeout.ms": "3000"}
-"""The leader appends nothing while it resumes, so its log is not longer than the candidates', and it grants a vote. The
-candidates wait for votes longer than these are delayed."""
-
-EX_04 = Scenario(
-    id="EX-04",
-    title="A voter that lost an election and was removed never starts again",
-    question="Does a node that was a candidate start again after its removal from the voters?",
-    source=KIP_853 / "Voter changes",
-    nodes=3,
-    voters=3,
-    layout="combined",
-    story=(
-        *_N1_LEADS,
-        sleep(seconds(3)),  # all logs are equal: nothing is written
-        mark("all nodes pause, and both followers stand for election"),
-        intercept(*SPLIT_VOTE),
-        pause("n1"),
-        pause("n2"),
-        pause("n3"),
-        sleep(seconds(4)),
-        resume("n2"),
-        resume("n3"),
-        sleep(seconds(0.8)),
-        resume("n1"),
-        wait_until(ANY_LOST_ELECTION),
-        heal(),
-        wait_until(ALL_FOLLOW_LEADER),
-        sleep(seconds(2)),  # no BeginQuorumEpoch is open, or its late response could end the leader (EX-03)
-        mark("a follower that lost is removed and restarted"),
-        remove_voter(LOST_THE_ELECTION),
-        await_membership(),
-        *restart(LOST_THE_ELECTION),
-        sleep(seconds(6)),
-        start(DOWN),
-        sleep(seconds(6)),
-        mark("without its quorum-state it starts"),
-        corrupt_checkpoint(DOWN, "quorum-state", "missing"),
-        start(DOWN),
-        sleep(seconds(6)),
-    ),
-    bad=Side(
-        on(
-            kafka="4.3.1",
-            kafka_switches=CALM,
-            reference={**BY_KIP_853, **CALM, "reference.mutant": "own-vote-restored-before-leader"},
-        ),
-        breaks=("server-cannot-start",),
-    ),
-    good=Side(on(kafka="3.9.1", kafka_switches=CALM, reference={**BY_KIP_853, **CALM})),
 )
 
 LONG_ELECTION = {"controller.quorum.election.timeout.ms": "8000", **LONG_REQUESTS}
@@ -393,7 +327,7 @@ RESTORED = "the links are restored"
 def _restarts_alone(removes_the_leader: bool) -> tuple[Step, ...]:
     """n1, the leader, restarts while n1 and n2 are cut off from each other; n1 may append its own removal before."""
     return (
-        *_N1_LEADS,
+        *N1_LEADS,
         wait_until(BROKERS_LIVE),
         mark("n1 and n2 are cut off from each other"),
         cut_links(both_ways((1, 2))),
@@ -452,7 +386,7 @@ EX_08 = Scenario(
     voters=3,
     layout="combined",
     story=(
-        *_N1_LEADS,
+        *N1_LEADS,
         mark("n3 is cut off, and n4 and n5 become the voters"),
         cut("n3"),
         *(step for node in ("n4", "n5") for step in (add_voter(node), await_membership())),
@@ -478,4 +412,4 @@ EX_08 = Scenario(
     ),
 )
 
-SCENARIOS = (EX_02, EX_03, EX_04, EX_05, EX_06, EX_07, EX_08, EX_11)
+SCENARIOS = (EX_02, EX_03, EX_05, EX_06, EX_07, EX_08, EX_11)

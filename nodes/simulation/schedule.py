@@ -69,7 +69,7 @@ class ScheduledRun:
 class Played:
     """What came of a schedule.
 
-    broken are the invariants that were broken, each with its first message; exits counts the processes that an exception
+    broken are the invariants that were broken, each with its first message; exits counts processes that an exception
     has ended; recovered says whether a leader committed in the end; answers counts those to the calls.
     """
 

@@ -320,8 +320,8 @@ MUTANTS: Mapping[Mutant, MutantInfo] = {
         "Kafka 3.9 to 4.3 (docs/findings/leader-exits.md)",
     ),
     "own-vote-restored-before-leader": MutantInfo(
-        "A node that voted for itself starts as a Candidate, though it knows the leader; as no voter it ends.",
-        "Kafka 4.0 to 4.3 (docs/findings/removed-voter.md)",
+        "A node that voted for itself starts as a Candidate, though it knows the leader; if it votes alone, it wins.",
+        "Kafka 4.0 to 4.3 (docs/findings/second-leader.md)",
         "EX-04",
     ),
     "unattached-ends-at-leaders-response": MutantInfo(

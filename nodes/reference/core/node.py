@@ -104,16 +104,19 @@ class Node:
         self._requesting_state = self._quorum.state  # the state that sent the pending requests
         self._begin_ms = now_ms  # when BeginQuorumEpoch is next due
         self._halt_ms = NEVER_MS  # when a graceful shutdown stops waiting for acknowledgements
-        self._trust_log()
+        self._trust_what_was_stored()
 
-    def _trust_log(self) -> None:
-        """Two mutants of a restart. Without them, nothing of the log counts as committed until a leader says so."""
+    def _trust_what_was_stored(self) -> None:
+        """Three mutants of a restart. Without them, nothing of the log counts as committed until a leader says so, and
+        a vote wins no election of an epoch whose leader is known."""
         log, metadata = self._context.log, self._context.metadata
         if self._settings.has("log-end-committed-on-restart"):
             log.high_watermark = log.end_offset
             metadata.advance(log, log.end_offset)
         if self._settings.has("log-not-replayed-on-restart"):
             metadata.applied_offset = log.end_offset
+        if self._settings.has("own-vote-restored-before-leader"):
+            self._elections.count_votes()
 
     @property
     def state(self) -> QuorumState:

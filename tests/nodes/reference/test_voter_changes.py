@@ -369,6 +369,29 @@ def test_removed_node_that_voted_for_itself_starts_again(mutant: Mutant | None) 
     assert member.halted == (None if mutant is None else "Local replica 3 must be in the set of voters")
 
 
+@with_and_without("own-vote-restored-before-leader")
+def test_last_voter_that_voted_for_itself_does_not_lead_the_epoch_of_another_leader(mutant: Mutant | None) -> None:
+    """EX-12: node 1 leads and removes itself; node 2 has the record, and restarts before node 1 knows that it has."""
+    quorum = led_by_1(mutant=mutant)
+    assert outcome(quorum, remove(quorum, 1, key(3))) is ErrorCode.none
+
+    def later_fetches_are_lost(sender: int, _receiver: int, request: Any, is_response: bool) -> int | None:
+        is_fetch = isinstance(request, FetchRequest) and sender == 2 and not is_response
+        return None if is_fetch and voter_keys(quorum, 2) == (key(2),) else 0
+
+    quorum.message_rule = later_fetches_are_lost
+    quorum.invoke(1, RemoveVoterRequest("test", key(1), 60_000))
+    quorum.run_until(lambda: voter_keys(quorum, 2) == (key(2),))
+    quorum.crash(2)
+    member = quorum.members[2]
+    member.election = dataclasses.replace(member.election, voted_id=2, voted_directory_id=key(2).directory_id)
+    quorum.restart(2)
+    quorum.run(100)
+    led = [quorum.node(node).state.epoch for node in (1, 2) if quorum.node(node).state.kind is State.LEADER]
+    assert len(led) - len(set(led)) == (0 if mutant is None else 1)
+    assert quorum.node(1).state.kind is State.LEADER
+
+
 def with_leader_that_removes_itself(mutant: Mutant | None) -> Simulation:
     """Node 1 appends its own removal, which node 2 fetches; it is not committed without node 3, which is cut off."""
     quorum = led_by_1(mutant=mutant, fetch_timeout_ms=60_000)
