@@ -53,7 +53,7 @@ DEFECTS = ("EX-02", "EX-03", "EX-04")
 
 OF_BROKERS = ("LD-", "UR-")
 """Rows to which the readings of the quorum's KIPs make no difference."""
-SIMULATED = ("PV-01", "PV-02", "LP-01", "LP-05", "RA-18", *DEFECTS, "EX-07", "EX-08", "EX-09")
+SIMULATED = ("PV-01", "PV-02", "LP-01", "LP-05", "RA-18", *DEFECTS, "EX-07", "EX-08", "EX-09", "EX-11", "EX-12")
 """Rows that are played on simulated nodes too, to compare."""
 
 
