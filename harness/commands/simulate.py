@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,9 @@ from harness.planning.options import takes
 from harness.planning.plan import ReproductionRequest, checked
 from harness.simulating.request import HOSTS, SimulationRequest
 from results.run_verdict import RunVerdict
+
+if TYPE_CHECKING:
+    from harness.simulating.simulate import Search
 
 Scenarios = Annotated[
     list[str] | None,
@@ -56,19 +59,27 @@ def _random_runs(request: SimulationRequest, output: Output, store: Path, master
     verdicts: list[RunVerdict] = []
     with progress(output.verbosity) as on_event:
         search = Search(request, store, master, on_event)
-        for directory, verdict in search.runs():
-            verdicts.append(verdict)
-            print_verdict(verdict, directory, output)
+        try:
+            for directory, verdict in search.runs():
+                verdicts.append(verdict)
+                print_verdict(verdict, directory, output)
+        except KeyboardInterrupt:
+            _print_tally(search, output)
+            raise
+    _print_tally(search, output)
+    return verdicts
+
+
+def _print_tally(search: Search, output: Output) -> None:
     tally = search.tally
     if output.is_json:
         print_json({"seed": search.request.seed, **tally.to_json()})
-        return verdicts
+        return
     passed = tally.runs - tally.failed
     print(f"{tally}\n{counted(passed, 'run')} passed, {tally.failed} did not.")
     if tally.reasons:
         rows = [(name, str(each.runs), str(each.first_seed)) for name, each in sorted(tally.reasons.items())]
         print_table(("not passed", "runs", "first seed"), rows)
-    return verdicts
 
 
 def _scenarios(

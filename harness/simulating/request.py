@@ -23,6 +23,9 @@ class SimulationRequest(BaseModel):
     )
     seeds: int = Field(default=1000, ge=1, le=100_000_000, description="Number of runs, each with a seed of its own.")
     seed: int | None = Field(default=None, ge=0, description=SEED)
+    time_limit_seconds: float | None = Field(
+        default=None, gt=0, alias="time_limit", description="Time for runs and their checks in seconds, if limited."
+    )
     run_seconds: float = Field(
         default=8.0, ge=1, le=3_600, description="Duration of one run's faults in seconds of virtual time."
     )

@@ -13,6 +13,7 @@ Contains the loop. Does not contain the simulation of a run, or the search.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -111,13 +112,17 @@ class Search:
         self._sampled = Random(f"sample {seed}")
 
     def runs(self) -> Iterator[tuple[RunDirectory, RunVerdict]]:
-        """The runs that were stored, as they are checked. Without keep_going, an invalid one is the last."""
+        """The runs that were stored, as they are checked. Without keep_going, an invalid one is the last.
+
+        The search ends with the first run after the time limit, too.
+        """
         preflight(HOSTS)
         for line in heal_before_a_run(self._store):
             self._on_event(Phase(line))
         request = self.request
         self._on_event(Phase(f"simulating {counted(request.seeds, 'run')} of {request.system}, seed {request.seed}"))
         checking, begun = 0.0, None
+        deadline = time.monotonic() + (request.time_limit_seconds or math.inf)
         reported = time.monotonic()
         for screened in search(request, self._available):
             now = time.monotonic()
@@ -127,12 +132,13 @@ class Search:
             if now - reported >= REPORT_SECONDS:
                 reported = now
                 self._on_event(Phase(str(self.tally)))
-            if not self._is_stored(screened):
-                continue
-            directory, verdict = self._checked(screened)
-            checking += time.monotonic() - now
-            yield directory, verdict
-            if verdict.verdict is Verdict.INVALID and not request.keep_going:
+            if self._is_stored(screened):
+                directory, verdict = self._checked(screened)
+                checking += time.monotonic() - now
+                yield directory, verdict
+                if verdict.verdict is Verdict.INVALID and not request.keep_going:
+                    return
+            if time.monotonic() > deadline:
                 return
 
     def _is_stored(self, screened: Screened) -> bool:

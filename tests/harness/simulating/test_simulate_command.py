@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
+from harness.commands.main import INTERRUPTED
 from harness.model.errors import EXIT_INVALID, EXIT_USAGE, EXIT_VALID
 from harness.planning.plan import Plan
 from harness.simulating.request import SimulationRequest
 from harness.simulating.searching import available_actions, request_of_run, screen, screen_all, search
 from results.run_verdict import read_verdict
 from results.store import RunDirectory, runs
-from tests.support.command import json_lines, splitbrain
+from tests.support.command import COMMAND, environment, json_lines, splitbrain
 
 PLANTED = "reference.mutant=rejected-vote-counted"
 
@@ -57,6 +61,26 @@ def test_sample_of_the_runs_that_pass_is_checked_too(tmp_path: Path) -> None:
     verdicts = [read_verdict(RunDirectory(tmp_path / run.name).verdict) for run in runs(tmp_path)]
     assert [verdict.verdict.value for verdict in verdicts] == ["valid"] * 4
     assert all("invariants" in verdict.checks for verdict in verdicts)
+
+
+def test_search_ends_with_its_time_limit(tmp_path: Path) -> None:
+    flags = ["--seeds", "100000000", "--time-limit", "3", "--at-once", "1", "--store", tmp_path]
+    result = splitbrain("simulate", *flags, timeout_seconds=120)
+    assert result.code == EXIT_VALID, result
+    assert re.search(r"\n\d+ runs? passed, 0 did not\.\n", f"\n{result.out}")
+
+
+def test_interrupted_search_prints_what_it_has(tmp_path: Path) -> None:
+    flags = ["--seeds", "100000000", "--at-once", "1", "--store", str(tmp_path), "--json"]
+    argv = [COMMAND, "simulate", *flags]
+    with subprocess.Popen(argv, stdout=PIPE, stderr=PIPE, text=True, env=environment()) as command:
+        assert command.stderr is not None
+        progress = next(line for line in command.stderr if re.search(r"[1-9]\d* runs of", line))
+        command.send_signal(signal.SIGINT)
+        out, messages = command.communicate(timeout=60)
+    assert "a minute" in progress
+    assert command.returncode == INTERRUPTED, messages
+    assert json.loads(out)["runs"] > 0
 
 
 def test_search_simulates_each_seed_once_whatever_the_number_of_processes() -> None:
