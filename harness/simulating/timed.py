@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from harness.exploration.drawing import Ranges, ranges_of
+from harness.exploration.drawing import VOTERS_CHANGE, Ranges, ranges_of
 from harness.exploration.request import ExplorationRequest
 from harness.model import BadInput
 from harness.model.faults.disks import lose_unsynced
@@ -47,10 +47,11 @@ from harness.simulating.request import HOSTS, SimulationRequest
 from harness.systems.kraft import cluster_id
 from nodes.simulation import schedule
 from nodes.simulation.cluster import SimulationSpec
-from nodes.simulation.kafka.cluster import ADD_RAFT_VOTER, REMOVE_RAFT_VOTER
 from nodes.simulation.schedule import Schedule, ScheduledRun, Timed
+from nodes.wire import codec
 
 WORKLOAD: Final = "register"
+KIP_853: Final = "kip-853"
 RATE: Final = 1.2
 """Operations of clients in a second: about ten in a run."""
 KEYS: Final = 4
@@ -95,7 +96,8 @@ def timed_run(request: SimulationRequest, seed: int) -> TimedRun:
         **{name: value for name, values in ranges.switches.items() if (value := choice.choice(values)) != values[0]},
     }
     switches |= {name: switches[other] for name, other in ranges.copies.items() if other in switches}
-    changes_voters = voters is not None and request.system.startswith("kafka")
+    has_dynamic_voters = request.system.startswith("kafka") or request.switches.get(VOTERS_CHANGE) == KIP_853
+    changes_voters = voters is not None and has_dynamic_voters
     story = tuple(_story(choice, nodes, request.run_seconds, changes_voters))
     return TimedRun(seed, nodes, voters, {**switches, **request.switches}, story)
 
@@ -249,7 +251,7 @@ def _commands(number: int, step: Step) -> list[tuple[Any, ...]]:
     if step.f == "lose_unsynced" and (is_number or who == ALL):
         return [(schedule.KILL, who), (schedule.LOSE_UNSYNCED, who)]
     if step.f in (ADD_VOTER, REMOVE_VOTER) and is_number:
-        api_key = ADD_RAFT_VOTER if step.f == ADD_VOTER else REMOVE_RAFT_VOTER
+        api_key = codec.ADD_RAFT_VOTER if step.f == ADD_VOTER else codec.REMOVE_RAFT_VOTER
         return [(schedule.REQUEST, LEADER, (api_key, int(who[1:])))]
     raise BadInput(f"story: {number}: {step.f}: a timed run has no such step, or not on these nodes")
 

@@ -23,9 +23,8 @@ from harness.simulating.simulation import Simulation
 from harness.simulating.timed import schedule_of
 from nodes.simulation import schedule
 from nodes.simulation.cluster import Answer
-from nodes.simulation.kafka.cluster import ADD_RAFT_VOTER
-from nodes.simulation.kafka.playing import voter_request
-from nodes.simulation.schedule import Player, Timed, links_of
+from nodes.simulation.schedule import Player, Timed, links_of, voter_request
+from nodes.wire import codec
 from workloads.register import read_of, refusal_of, rejected, values_of, write_of
 
 PROCESS_EVENTS: Final[Mapping[str, tuple[str, str]]] = {
@@ -73,7 +72,8 @@ class TimedSimulation(Simulation):
 
     def _called(self, command: Timed, node: int) -> tuple[Any, Answer]:
         if command.name == schedule.REQUEST:
-            return voter_request(*command.argument), lambda _response: None
+            api_key, voter = command.argument
+            return voter_request(api_key, voter, self._cluster.directory_id(voter)), lambda _response: None
         is_read = command.name == schedule.READ
         key, value = (command.argument, None) if is_read else command.argument
         op = Op("invoke", command.name, next(self._calls), key, value, node)
@@ -109,7 +109,7 @@ def _as_op(command: Timed, nodes: Sequence[int], all_nodes: int) -> tuple[str, M
         return (INTERCEPT, {"rules": argument, "label": ", ".join(rules)}) if rules else None
     if name == schedule.REQUEST:
         api_key, voter = argument
-        f, verb = (ADD_VOTER, "joins") if api_key == ADD_RAFT_VOTER else (REMOVE_VOTER, "leaves")
+        f, verb = (ADD_VOTER, "joins") if api_key == codec.ADD_RAFT_VOTER else (REMOVE_VOTER, "leaves")
         return (f, {"nodes": [voter], "label": f"n{voter} {verb} the voters"}) if nodes else None
     if not nodes or name in schedule.CALLS or (name == schedule.START and command.at_ms == 0):
         return None

@@ -13,6 +13,7 @@ Contains values and the protocol. Does not contain faults (nemesis), the event l
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -102,6 +103,9 @@ class SimulatedCluster(Protocol):
 
     def status(self, node: int) -> NodeStatus | None:
         """What a node knows now; None if it does not run or is paused."""
+
+    def directory_id(self, node: int) -> uuid.UUID:
+        """The id of a node's disk (KIP-853), which AddRaftVoter and RemoveRaftVoter name; a new disk has another."""
 
     def configure(self, node: int, switches: Mapping[str, str]) -> None:
         """From its next start on, a node has these switches besides its own. Raises BadInput for an unknown one."""

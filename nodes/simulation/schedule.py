@@ -13,6 +13,7 @@ Contains the values and how they are carried out. Does not contain what is drawn
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -21,10 +22,12 @@ from harness.model.faults.rpc import RpcRule
 from harness.model.hosts import Link
 from harness.model.quorum_states import State
 from nodes.simulation.cluster import Answer, SimulatedCluster, SimulationSpec
+from nodes.wire import codec
 
 RECOVERY_MS: Final = 20_000
 """How long a run goes on, at most, until a leader has committed."""
 RECOVERY_STEP_MS: Final = 100
+CONTROLLER_PORT, VOTER_TIMEOUT_MS = 9093, 5_000
 NO_SPIN: Final = "no-spin"
 """The invariant whose violation does not end a run: a node that polls without a wait does what it has to."""
 START, STOP, KILL, PAUSE, RESUME = "start", "stop", "kill", "pause", "resume"
@@ -87,6 +90,15 @@ Carried = Callable[[Timed, Sequence[int]], None]
 
 OnCall = Callable[[Timed, int], tuple[Any, Answer]]
 """Receives a call and its node; returns the request, a kio entity, and what receives the response."""
+
+
+def voter_request(api_key: int, voter: int, directory_id: uuid.UUID) -> Any:
+    """The AddRaftVoter or RemoveRaftVoter request for a voter on this disk (KIP-853)."""
+    values: dict[str, Any] = {"cluster_id": None, "voter_id": voter, "voter_directory_id": directory_id}
+    if api_key == codec.ADD_RAFT_VOTER:
+        listener = {"name": "CONTROLLER", "host": f"n{voter}", "port": CONTROLLER_PORT}
+        values |= {"timeout": VOTER_TIMEOUT_MS, "listeners": [listener]}
+    return codec.build(api_key, 0, "request", values)
 
 
 def links_of(node: int, direction: str, nodes: int) -> list[Link]:

@@ -39,8 +39,9 @@ from nodes.wire.batches import Record, encode_batch
 METADATA_LOG = "__cluster_metadata"
 MS = 1_000_000
 """Nanoseconds in a millisecond."""
-ADD_RAFT_VOTER, REMOVE_RAFT_VOTER, UPDATE_RAFT_VOTER = 80, 81, 82
-RAFT_REQUESTS = frozenset({codec.DESCRIBE_QUORUM, ADD_RAFT_VOTER, REMOVE_RAFT_VOTER, UPDATE_RAFT_VOTER})
+RAFT_REQUESTS = frozenset(
+    {codec.DESCRIBE_QUORUM, codec.ADD_RAFT_VOTER, codec.REMOVE_RAFT_VOTER, codec.UPDATE_RAFT_VOTER}
+)
 """Requests of clients that the Raft client answers itself."""
 SNAPSHOT_SETTINGS = ("metadata.log.max.record.bytes.between.snapshots", "metadata.max.retention.bytes")
 """Of the state machine, not of the Raft client."""
@@ -126,8 +127,8 @@ class KafkaCluster:
         return self._statuses.get(node)
 
     def directory_id(self, node: int) -> uuid.UUID:
-        """The id of a node's disk (KIP-853), which AddRaftVoter names; a new disk has another."""
-        return uuid.UUID(int=(((1 << 40) + node) << 64) + (1 << 40) + self._lost_disks.get(node, 0))
+        """The id of a node's disk (KIP-853); a new disk has another."""
+        return directory_id_of(node, self._lost_disks.get(node, 0))
 
     def start(self, node: int) -> None:
         """Start a node from what is on its disk."""
@@ -348,6 +349,11 @@ def _status(
         {int(voter): end for voter, end in voters.items()},
         has_committed,
     )
+
+
+def directory_id_of(node: int, lost_disks: int = 0) -> uuid.UUID:
+    """The id of a node's disk, by the number of disks that it has lost, as driver/SimulatedNode.java has it."""
+    return uuid.UUID(int=(((1 << 40) + node) << 64) + (1 << 40) + lost_disks)
 
 
 def request_arguments(request: Any) -> Sequence[Any]:

@@ -8,17 +8,12 @@ It is the same run as that of nodes.simulation.schedule.Player on a KafkaCluster
 from __future__ import annotations
 
 import functools
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nodes.simulation.kafka.cluster import ADD_RAFT_VOTER, request_arguments, specified
+from nodes.simulation.kafka.cluster import directory_id_of, request_arguments, specified
 from nodes.simulation.kafka.driver_process import RaftDriver
-from nodes.simulation.schedule import INTERCEPT, READ, REQUEST, WRITE, Played, ScheduledRun, Timed
-from nodes.wire import codec
-
-TIMEOUT_MS = 5_000
-PORT = 9093
+from nodes.simulation.schedule import INTERCEPT, READ, REQUEST, WRITE, Played, ScheduledRun, Timed, voter_request
 
 
 def play(driver: RaftDriver, runs: Sequence[ScheduledRun], idle_interval_ms: int = 0) -> list[Played]:
@@ -39,19 +34,9 @@ def play(driver: RaftDriver, runs: Sequence[ScheduledRun], idle_interval_ms: int
     return [_played(result) for result in driver.exchange([["play", encoded]])["result"]]
 
 
-def voter_request(api_key: int, voter: int) -> Any:
-    """The request that adds or removes a voter on the disk that it began with."""
-    directory = uuid.UUID(int=(((1 << 40) + voter) << 64) + (1 << 40))
-    values: dict[str, Any] = {"cluster_id": None, "voter_id": voter, "voter_directory_id": directory}
-    if api_key == ADD_RAFT_VOTER:
-        listener = {"name": "CONTROLLER", "host": f"n{voter}", "port": PORT}
-        values |= {"timeout": TIMEOUT_MS, "listeners": [listener]}
-    return codec.build(api_key, 0, "request", values)
-
-
 @functools.cache
 def _voter_arguments(api_key: int, voter: int) -> Sequence[Any]:
-    return request_arguments(voter_request(api_key, voter))
+    return request_arguments(voter_request(api_key, voter, directory_id_of(voter)))
 
 
 def _command(timed: Timed) -> Sequence[Any]:

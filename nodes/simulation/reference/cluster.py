@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import random
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -177,6 +178,10 @@ class ReferenceCluster:
     def lose_unsynced(self, node: int) -> None:
         """Drop what a stopped node wrote and did not sync; of the log, a random part of it stays."""
         self._members[node].disk.lose_unsynced(self._random.randrange)
+
+    def directory_id(self, node: int) -> uuid.UUID:
+        """The id of a node's disk (KIP-853); a new disk has another."""
+        return self._members[node].disk.directory_id
 
     def lose_disk(self, node: int) -> None:
         """Empty the disk of a stopped node."""

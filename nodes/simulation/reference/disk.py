@@ -34,8 +34,7 @@ class SimulatedDisk:
         if not settings.has_directories:
             return settings
         if self._erasures:
-            new_id = uuid.UUID(int=(self._erasures << 32) + settings.node_id)
-            return replace(settings, directory_id=new_id, initial_voters=())
+            return replace(settings, directory_id=self.directory_id, initial_voters=())
         own = (each.key.directory_id for each in settings.initial_voters if each.key.node_id == settings.node_id)
         return replace(settings, directory_id=next(own, directory_id_of(settings.node_id)))
 
@@ -52,6 +51,12 @@ class SimulatedDisk:
         if len(behind) < kept:
             self._keep(behind)
         return Stored(self._election, behind, self._snapshot)
+
+    @property
+    def directory_id(self) -> uuid.UUID:
+        """The id of the directory on it now (KIP-853)."""
+        node = self._settings.node_id
+        return uuid.UUID(int=(self._erasures << 32) + node) if self._erasures else directory_id_of(node)
 
     @property
     def durable_election(self) -> Election:

@@ -31,10 +31,11 @@ from nodes.simulation.reference.invariants import Report
 
 @dataclass(slots=True)
 class _Term:
-    """A leader's epoch: since when the voters are these, and when each replica fetched last."""
+    """A leader's epoch: since when the other voters are these, and it votes itself; when each replica fetched last."""
 
     epoch: int
     voters: tuple[ReplicaKey, ...]
+    votes: bool
     since_ms: int
     fetched_ms: dict[ReplicaKey, int] = field(default_factory=dict)
     is_reported: bool = False
@@ -97,11 +98,11 @@ class Promises:
             self._check_quorum(node, core, state.epoch, settings.check_quorum_timeout_ms, now_ms)
 
     def _check_quorum(self, node: int, core: Node, epoch: int, timeout_ms: int, now_ms: int) -> None:
-        term, voters = self._terms.get(node), core.voters.other_keys
-        if term is None or (term.epoch, term.voters) != (epoch, voters):
-            self._terms[node] = _Term(epoch, voters, now_ms, {} if term is None else term.fetched_ms)
+        term, voters, votes = self._terms.get(node), core.voters.other_keys, core.voters.is_listed
+        if term is None or (term.epoch, term.voters, term.votes) != (epoch, voters, votes):
+            self._terms[node] = _Term(epoch, voters, votes, now_ms, {} if term is None else term.fetched_ms)
             return
-        needed = core.voters.majority - core.voters.is_listed
+        needed = core.voters.majority - votes
         if needed <= 0 or term.is_reported:
             return
         heard_ms = sorted(max(term.since_ms, term.fetched_ms.get(key, 0)) for key in voters)[-needed]

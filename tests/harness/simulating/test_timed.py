@@ -79,6 +79,22 @@ def test_a_planted_bug_is_found() -> None:
     assert next(filter(None, reasons)) == "vote-once"
 
 
+@pytest.mark.parametrize(
+    ("mutant", "expected"),
+    [
+        ("removed-voter-ends-leader", "server-exited"),
+        ("voters-below-former-end-ignored", "voters-of-log"),
+        (None, None),
+    ],
+)
+def test_voters_change_and_their_bugs_are_found(mutant: str | None, expected: str | None) -> None:
+    """In run 139 a leader removes itself while one of the others is cut off: Check Quorum begins anew."""
+    planted = {} if mutant is None else {"reference.mutant": mutant}
+    request = SimulationRequest(switches={"reference.voter_changes": "kip-853", **planted}, timed=True)
+    reasons = (each.reason for seed in (139, *range(1, 60)) for each in screen_all(request, [seed], ()))
+    assert next(filter(None, reasons), None) == expected
+
+
 def test_schedule_has_the_steps_at_their_times() -> None:
     steps = [sleep(0.5), pause("n2"), lose_unsynced("n1"), sleep(0.25), heal()]
     schedule = schedule_of(steps, nodes=3, seed=1, rate=8.0)

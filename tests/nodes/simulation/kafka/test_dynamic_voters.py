@@ -7,7 +7,6 @@ from kio.schema.errors import ErrorCode
 
 from harness.model import BadInput
 from harness.model.quorum_states import State
-from nodes.simulation.kafka.cluster import ADD_RAFT_VOTER, REMOVE_RAFT_VOTER
 from nodes.wire import codec
 
 pytestmark = pytest.mark.kafka
@@ -18,12 +17,12 @@ DYNAMIC = ("3.9.1", "4.0.0", "4.3.1")
 def add_voter(run, node):
     listener = {"name": "CONTROLLER", "host": f"n{node}", "port": 9093}
     voter = {"voter_id": node, "voter_directory_id": run.cluster.directory_id(node), "listeners": [listener]}
-    return codec.build(ADD_RAFT_VOTER, 0, "request", {"cluster_id": None, "timeout": 5000, **voter})
+    return codec.build(codec.ADD_RAFT_VOTER, 0, "request", {"cluster_id": None, "timeout": 5000, **voter})
 
 
 def remove_voter(run, node):
     voter = {"voter_id": node, "voter_directory_id": run.cluster.directory_id(node)}
-    return codec.build(REMOVE_RAFT_VOTER, 0, "request", {"cluster_id": None, **voter})
+    return codec.build(codec.REMOVE_RAFT_VOTER, 0, "request", {"cluster_id": None, **voter})
 
 
 def describe_quorum():

@@ -6,7 +6,6 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from nodes.observe.log_batches import batches_of
-from nodes.simulation.kafka.cluster import REMOVE_RAFT_VOTER
 from nodes.wire import codec
 from nodes.wire.batches import heads, intact_length
 from tests.support.nodes.simulated_kafka import VERSIONS
@@ -48,7 +47,7 @@ def test_the_voters_that_the_log_names_are_read_from_its_batches(story):
     leader = run.leader()
     removed = next(node for node in (1, 2, 3) if node != leader)
     voter = {"voter_id": removed, "voter_directory_id": run.cluster.directory_id(removed)}
-    request = codec.build(REMOVE_RAFT_VOTER, 0, "request", {"cluster_id": None, **voter})
+    request = codec.build(codec.REMOVE_RAFT_VOTER, 0, "request", {"cluster_id": None, **voter})
     assert run.ask(leader, request).error_code is ErrorCode.none
     named = [each.voters for each in batches_of(leader, ("__cluster_metadata", 0), run.cluster.log(leader))]
     assert named[-1] == str([node for node in (1, 2, 3) if node != removed])

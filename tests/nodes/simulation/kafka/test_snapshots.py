@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nodes.simulation.kafka.cluster import REMOVE_RAFT_VOTER, SNAPSHOT_SETTINGS
+from nodes.simulation.kafka.cluster import SNAPSHOT_SETTINGS
 from nodes.wire import codec
 from nodes.wire.batches import heads
 from tests.support.nodes.simulated_kafka import VERSIONS
@@ -81,7 +81,7 @@ def test_a_snapshot_names_the_voters_at_its_end(story, version):
     run, leader = led(story, version, nodes=4, voters=3)
     removed = next(node for node in (1, 2, 3) if node != leader)
     voter = {"voter_id": removed, "voter_directory_id": run.cluster.directory_id(removed)}
-    run.ask(leader, codec.build(REMOVE_RAFT_VOTER, 0, "request", {"cluster_id": None, **voter}))
+    run.ask(leader, codec.build(codec.REMOVE_RAFT_VOTER, 0, "request", {"cluster_id": None, **voter}))
     run.isolate(4)
     write_some(run, leader)
     run.cluster.restore()
