@@ -3,10 +3,11 @@
     server-cannot-start     a server exited before it answered or logged a state: at its start
     server-exited           a server exited, or crashed with a signal such as SIGSEGV, later than that
 
-Both are tolerated on a node whose disk had a fault before, since a server may halt when its disk fails. They are
-unknown if something outside the run ended the server, e.g. the kernel when memory is short (SIGKILL), or changed its
-program so that it cannot be loaded. The processes themselves record whether an end was requested
-(nodes/hosts/processes.py), so kills and stops of the nemesis are never findings.
+Both are tolerated on a node whose disk had a fault before, since a server may halt when its disk fails; not after a
+slow disk or a power failure, which it has to survive. They are unknown if something outside the run ended the server,
+e.g. the kernel when memory is short (SIGKILL), or changed its program so that it cannot be loaded. The processes
+themselves record whether an end was requested (nodes/hosts/processes.py), so kills and stops of the nemesis are never
+findings.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ NOT_LOADED = (
     r"|Error: Could not find or load main class)\b"
 )
 """How a server ends whose program is not what it was when the run began: files of Python, or jars."""
+
+NO_REASON_TO_END = ("slow_disk", "lose_unsynced")
+"""The operations on disks that a server has to survive."""
 
 ANY_NODE = "any"
 
@@ -106,7 +110,7 @@ def first_disk_faults(operations: Iterable[Op], settings: JudgeSettings) -> dict
     begun_ns = 0
     first_ns: dict[str, int] = {}
     for op in operations:
-        if op.f in settings.ops.harms_disk:
+        if op.f in settings.ops.harms_disk and op.f not in NO_REASON_TO_END:
             for node in [ANY_NODE] if op.error else op.value.get("nodes", []):
                 first_ns.setdefault(str(node), begun_ns)
         begun_ns = op.time_ns

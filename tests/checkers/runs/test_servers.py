@@ -88,6 +88,13 @@ def test_an_exit_is_tolerated_after_a_disk_fault_on_the_same_node_only(spark: Sp
     assert [(each.node, each.severity) for each in found_in(spark, ops, seen)] == [(1, "tolerated"), (2, "invalid")]
 
 
+@pytest.mark.parametrize("f", ["slow_disk", "lose_unsynced"])
+def test_an_exit_after_a_slow_disk_or_a_power_failure_is_not_tolerated(spark: SparkSession, f: str) -> None:
+    ops = history(Op("info", "mark", NEMESIS, time_ns=0, value="story"), *nemesis_op(f, {"nodes": [1]}))
+    seen = [process(0, 1, "started"), process(11, 1, "exited", "exit 1")]
+    assert [(each.node, each.severity) for each in found_in(spark, ops, seen)] == [(1, "invalid")]
+
+
 def test_a_disk_fault_that_failed_may_have_hit_any_node_and_a_later_one_excuses_nothing(spark: SparkSession) -> None:
     failed = Op(
         "info",
