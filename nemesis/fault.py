@@ -36,8 +36,8 @@ class Action:
 
     arguments is the type that validates its arguments in plans (nemesis.arguments). ends names the actions whose effect
     this one ends. momentary: the effect does not last, so nothing has to end it. waits: it only waits for a condition.
-    harms_disk: the disk of a node fails, or what is on it is changed. empties_disk: a node's data is gone afterwards.
-    erases_vote: its quorum-state may be gone or damaged.
+    harms_disk: the disk of a node fails, or what was synced on it is changed. empties_disk: a node's data is gone
+    afterwards. erases_vote: its quorum-state may be gone or damaged.
     """
 
     arguments: Any

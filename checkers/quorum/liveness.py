@@ -8,8 +8,8 @@ A span is calm if no fault is in place but dead or paused processes, and these a
 start, end, pause or resumption of a process, and each operation of the nemesis, begins another span: the quorum has
 LIMIT_NS from then on. LIMIT_NS is several times what an election takes with Kafka's default timeouts.
 
-It is not recorded who was a voter when. So if the voters changed, a span is calm only if all nodes run: whoever votes
-then, a majority of them does. Nothing is said if a disk was lost, too: a voter set may name the replica that was on it.
+It is not recorded who was a voter when. So if the voters changed, a span is calm only if all nodes run, since a
+majority of any voter set runs then. Nothing is said if a disk was lost, too: a voter set may name the replica on it.
 
 Contains rules about what has to happen. What must never happen is in checkers/quorum/safety.py.
 """
@@ -42,7 +42,6 @@ RESIGN_NS: Final = 10_000_000_000
 SECOND_NS: Final = 1_000_000_000
 SPANS: Final = "run int, begin_ns bigint, end_ns bigint, voters string"
 CUT, HEAL_LINKS = "cut", "heal_links"
-LOSE_DISK: Final = "lose_disk"
 OF_PROCESSES: Final = ("kill", "stop", "start")
 """The operations whose effect the record of processes shows."""
 
@@ -140,7 +139,7 @@ def long_calm_spans(
         processes[row[RUN]].append(ProcessEvent(row.time_ns, row.node, row.kind == "started"))
     rows: list[tuple[int, int, int, str]] = []
     for run, nodes, end_ns in seen.collect():
-        quorum = quorum_of(who.of[run], nodes, operations[run])
+        quorum = quorum_of(who.of[run], nodes, operations[run], settings.ops)
         if quorum is not None:
             calm = calm_spans(operations[run], processes[run], quorum, end_ns or 0, settings.ops)
             long = [each for each in calm if each.end_ns - each.begin_ns > LIMIT_NS]
@@ -148,13 +147,14 @@ def long_calm_spans(
     return rows
 
 
-def quorum_of(electorate: Electorate, nodes: Iterable[int], operations: Iterable[Op]) -> Quorum | None:
+def quorum_of(electorate: Electorate, nodes: Iterable[int], operations: Iterable[Op], ops: NemesisOps) -> Quorum | None:
     """The nodes of which enough have to run for the quorum to go on; None if that is not known."""
     if electorate.constant == electorate.joins.keys():
         voters = tuple(sorted(electorate.constant or nodes))
         return Quorum(voters, len(voters) // 2 + 1)
     everyone = tuple(sorted({*nodes, *electorate.joins}))
-    return None if any(op.f == LOSE_DISK for op in operations) else Quorum(everyone, len(everyone))
+    is_replica_lost = any(op.f in ops.empties_disk for op in operations)
+    return None if is_replica_lost else Quorum(everyone, len(everyone))
 
 
 def calm_spans(

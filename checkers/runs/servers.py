@@ -39,9 +39,6 @@ NOT_LOADED = (
 )
 """How a server ends whose program is not what it was when the run began: files of Python, or jars."""
 
-NO_REASON_TO_END = ("slow_disk", "lose_unsynced")
-"""The operations on disks that a server has to survive."""
-
 ANY_NODE = "any"
 
 ANSWERS = ("transition", "claim", "denial")
@@ -110,7 +107,7 @@ def first_disk_faults(operations: Iterable[Op], settings: JudgeSettings) -> dict
     begun_ns = 0
     first_ns: dict[str, int] = {}
     for op in operations:
-        if op.f in settings.ops.harms_disk and op.f not in NO_REASON_TO_END:
+        if op.f in settings.ops.harms_disk:
             for node in [ANY_NODE] if op.error else op.value.get("nodes", []):
                 first_ns.setdefault(str(node), begun_ns)
         begun_ns = op.time_ns

@@ -31,8 +31,9 @@ class NemesisOps:
 
     ends maps an operation to the operations whose effect it ends; HEAL, which ends all, is not in it. momentary are
     operations without a lasting effect, e.g. membership changes and elections. waits only wait for a condition.
-    harms_disk are all operations on disks, empties_disk those that leave a node without its data, erases_vote those
-    that damage what it has stored of its epoch and vote. faults maps an operation to its fault's name.
+    harms_disk are those after which a node's disk fails or lacks what was synced, empties_disk those that leave a node
+    without its data, erases_vote those that damage what it has stored of its epoch and vote. faults maps an operation
+    to its fault's name.
     """
 
     ends: Mapping[str, frozenset[str]] = field(default_factory=dict)

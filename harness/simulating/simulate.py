@@ -33,6 +33,7 @@ from harness.running.controller_process import carry_out
 from harness.running.run import new_seed, plan_of, refuse_impossible, resolve_system
 from harness.simulating.request import HOSTS, SimulationRequest
 from harness.simulating.searching import Screened, available_actions, request_of_run, search
+from nodes.simulation.schedule import NO_SPIN
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory
 
@@ -112,9 +113,10 @@ class Search:
         self._sampled = Random(f"sample {seed}")
 
     def runs(self) -> Iterator[tuple[RunDirectory, RunVerdict]]:
-        """The runs that were stored, as they are checked. Without keep_going, an invalid one is the last.
+        """The runs that were stored, as they are checked.
 
-        The search ends with the first run after the time limit, too.
+        Without keep_going, the first invalid one is the last, unless no more is wrong than NO_SPIN. The search ends
+        with the first run after the time limit, too.
         """
         preflight(HOSTS)
         for line in heal_before_a_run(self._store):
@@ -136,7 +138,8 @@ class Search:
                 directory, verdict = self._checked(screened)
                 checking += time.monotonic() - now
                 yield directory, verdict
-                if verdict.verdict is Verdict.INVALID and not request.keep_going:
+                ends = verdict.verdict is Verdict.INVALID and screened.reason != NO_SPIN
+                if ends and not request.keep_going:
                     return
             if time.monotonic() > deadline:
                 return

@@ -122,6 +122,8 @@ ACTIONS: Mapping[str, type[OnNodes]] = {
     "hang_disk": OnNodes,
     "disk_errors": DiskErrors,
 }
+SURVIVED = ("slow_disk", "lose_unsynced")
+"""The actions after which a server has all that it synced, on a disk that works."""
 ERASE_VOTE = ("lose_disk", "corrupt_checkpoint")
 WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "lose_disk": lambda details: "lost its disk and has a new one" + (", not a voter's" if details["newcomer"] else ""),
@@ -258,7 +260,12 @@ FAULT = Fault(
     name="disk",
     summary="disks are lost, full, read-only, slow, hang or fail, lose unsynced writes, or have damaged files",
     actions={
-        name: Action(arguments, harms_disk=True, empties_disk=name == "lose_disk", erases_vote=name in ERASE_VOTE)
+        name: Action(
+            arguments,
+            harms_disk=name not in SURVIVED,
+            empties_disk=name == "lose_disk",
+            erases_vote=name in ERASE_VOTE,
+        )
         for name, arguments in ACTIONS.items()
     },
     unsupported=unsupported,

@@ -34,7 +34,8 @@ START, STOP, KILL, PAUSE, RESUME = "start", "stop", "kill", "pause", "resume"
 LOSE_UNSYNCED, ISOLATE, CUT, RESTORE, INTERCEPT = "lose_unsynced", "isolate", "cut", "restore", "intercept"
 WRITE, READ, REQUEST = "write", "read", "request"
 NODE_COMMANDS: Final = (START, STOP, KILL, PAUSE, RESUME, LOSE_UNSYNCED)
-PAUSES, STOPS = (PAUSE, RESUME, KILL), (STOP, START)
+PAUSES, STOPS = (PAUSE, RESUME, KILL, START), (STOP, START)
+"""The commands that begin or end a pause, and a shutdown."""
 CALLS: Final = (WRITE, READ, REQUEST)
 
 

@@ -32,8 +32,7 @@ class Member:
     pending are its requests by peer, connections the numbers of its connections to them. served are what to do with
     the responses that it owes, by request id; None says that it has ended instead. waiting is what a paused node has
     not handled yet. table has the transitions that a voter with its settings makes, whatever a mutant does. deadline_ms
-    is the core's, as of its latest event; tick_ms is when its next tick is due, None if
-    none is scheduled.
+    is the core's, as of its latest event; tick_ms is when its next tick is due, None if none is scheduled.
     """
 
     config: ServerConfig

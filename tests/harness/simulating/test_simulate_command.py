@@ -63,6 +63,18 @@ def test_sample_of_the_runs_that_pass_is_checked_too(tmp_path: Path) -> None:
     assert all("invariants" in verdict.checks for verdict in verdicts)
 
 
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_search_goes_on_after_a_node_that_polls_without_a_wait(tmp_path: Path) -> None:
+    """The first run has such an observer, and no more; the fourth shows EX-02."""
+    flags = ["--system", "kafka:4.3.1", "--timed", "--seeds", "25", "--seed", "1", "--at-once", "1"]
+    result = splitbrain("simulate", *flags, "--store", tmp_path, "--json", timeout_seconds=300)
+    assert result.code == EXIT_INVALID, result
+    tally = json_lines(result)[-1]
+    assert tally["reasons"]["no-spin"]["first_seed"] == 1
+    assert tally["reasons"]["voter-set-matches-log"]["first_seed"] == 4
+
+
 def test_search_ends_with_its_time_limit(tmp_path: Path) -> None:
     flags = ["--seeds", "100000000", "--time-limit", "3", "--at-once", "1", "--store", tmp_path]
     result = splitbrain("simulate", *flags, timeout_seconds=120)
