@@ -77,7 +77,7 @@ def reason_of(broken: Sequence[tuple[str, str]], has_exits: bool, recovered: boo
 
 def _kind_of(exception: str) -> str:
     """The class and the beginning of the message."""
-    text = re.split(r"[\d(\[{]", exception, maxsplit=1)[0]
+    text = re.split(r" in \w+\.java|[\d(\[{]", exception, maxsplit=1)[0]
     return re.sub(r"^(\w+\.)+", "", text).strip()
 
 

@@ -48,7 +48,7 @@ def outcome(**values: Any) -> Any:
             },
             "no-exception: IllegalStateException: Expected Leader",
         ),
-        ({"violations": (thrown("IllegalArgumentException"),)}, "no-exception: IllegalArgumentException"),
+        ({"violations": (thrown("IllegalArgumentException in A.java:7"),)}, "no-exception: IllegalArgumentException"),
         ({"violations": (spin(3), spin(5))}, "no-spin"),
         ({"violations": (spin(3),), "observations": [Observation(1, 2, "process", "exited")]}, "server-exited"),
         ({"violations": (spin(3),), "history": [Op("info", AWAIT, -1, error="not so")]}, "no-recovery"),
