@@ -9,8 +9,7 @@ mutable state, clocks or random sources.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from harness.engine.generator import PENDING, Context, Emitted, Generator, Pending, assign, soonest, update_each
 from harness.engine.randomness import draw_below
@@ -19,82 +18,96 @@ from harness.model import Op
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class _Limit:
+def _any_reacts(generators: Sequence[Generator]) -> bool:
+    return any(generator.reacts for generator in generators)
+
+
+class _Limit(NamedTuple):
     """At most `remaining` more operations."""
 
     remaining: int
     inner: Generator
+    reacts: bool
 
     def next(self, context: Context) -> Emitted | None:
         if self.remaining == 0 or (emitted := self.inner.next(context)) is None:
             return None
         op, inner = emitted
-        return op, _Limit(self.remaining - isinstance(op, Op), inner)
+        return op, _Limit(self.remaining - isinstance(op, Op), inner, self.reacts)
 
     def update(self, context: Context, event: Op) -> Generator:
+        if not self.reacts:
+            return self
         inner = self.inner.update(context, event)
-        return self if inner is self.inner else _Limit(self.remaining, inner)
+        return self if inner is self.inner else _Limit(self.remaining, inner, True)
 
 
 def limit(count: int, inner: Generator) -> Generator:
     """At most count operations of inner."""
-    return _Limit(count, inner)
+    return _Limit(count, inner, inner.reacts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Repeat:
+class _Repeat(NamedTuple):
     """When current is exhausted, whole starts again, `rounds` more times (None: without limit)."""
 
     whole: Generator
     current: Generator
     rounds: int | None
+    reacts: bool
 
     def next(self, context: Context) -> Emitted | None:
         if emitted := self.current.next(context):
-            return emitted[0], _Repeat(self.whole, emitted[1], self.rounds)
+            return emitted[0], _Repeat(self.whole, emitted[1], self.rounds, self.reacts)
         if self.rounds == 0 or (emitted := self.whole.next(context)) is None:
             return None
-        return emitted[0], _Repeat(self.whole, emitted[1], None if self.rounds is None else self.rounds - 1)
+        rounds = None if self.rounds is None else self.rounds - 1
+        return emitted[0], _Repeat(self.whole, emitted[1], rounds, self.reacts)
 
     def update(self, context: Context, event: Op) -> Generator:
+        if not self.reacts:
+            return self
         current = self.current.update(context, event)
-        return self if current is self.current else _Repeat(self.whole, current, self.rounds)
+        return self if current is self.current else _Repeat(self.whole, current, self.rounds, True)
 
 
 def repeat(inner: Generator, rounds: int | None = None) -> Generator:
     """Start inner again whenever it is exhausted: `rounds` times in total, or without limit."""
     assert rounds is None or rounds > 0, f"expected a positive number of rounds, got {rounds}"
-    return _Repeat(inner, inner, None if rounds is None else rounds - 1)
+    return _Repeat(inner, inner, None if rounds is None else rounds - 1, inner.reacts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Then:
+class _Then(NamedTuple):
     """The remaining parts, in order; each starts when the previous one is exhausted."""
 
     parts: tuple[Generator, ...]
+    reacts: bool
 
     def next(self, context: Context) -> Emitted | None:
         for position, part in enumerate(self.parts):
             if emitted := part.next(context):
-                return emitted[0], _Then((emitted[1], *self.parts[position + 1 :]))
+                return emitted[0], _Then((emitted[1], *self.parts[position + 1 :]), self.reacts)
         return None
 
     def update(self, context: Context, event: Op) -> Generator:
-        part = self.parts[0].update(context, event) if self.parts else None
-        return self if part is None or part is self.parts[0] else _Then((part, *self.parts[1:]))
+        if not self.reacts:
+            return self
+        part = self.parts[0].update(context, event)
+        return self if part is self.parts[0] else _Then((part, *self.parts[1:]), True)
 
 
 def then(*parts: Generator) -> Generator:
     """The parts in order; each starts when the previous one is exhausted, even if operations are still open."""
-    return _Then(parts)
+    return _Then(parts, _any_reacts(parts))
 
 
-@dataclass(frozen=True, slots=True)
-class _Synchronize:
+class _Synchronize(NamedTuple):
     """inner, not started until all workers in view are free."""
 
     inner: Generator
+
+    @property
+    def reacts(self) -> bool:
+        return self.inner.reacts
 
     def next(self, context: Context) -> Emitted | None:
         return self.inner.next(context) if context.all_free() else (PENDING, self)
@@ -110,14 +123,14 @@ def synchronize(inner: Generator) -> Generator:
 
 def phases(*parts: Generator) -> Generator:
     """The parts in order; each starts when all operations of the previous ones have completed."""
-    return _Then(tuple(_Synchronize(part) for part in parts))
+    return _Then(tuple(_Synchronize(part) for part in parts), _any_reacts(parts))
 
 
-@dataclass(frozen=True, slots=True)
-class _AnyOf:
+class _AnyOf(NamedTuple):
     """branches leaves out those that are known to be exhausted."""
 
     branches: tuple[Generator, ...]
+    reacts: bool
 
     def next(self, context: Context) -> Emitted | None:
         remaining: list[Generator] = []
@@ -128,14 +141,16 @@ class _AnyOf:
                 continue
             op, after = emitted
             if isinstance(op, Op):
-                return op, _AnyOf((*remaining, after, *self.branches[position + 1 :]))
+                return op, _AnyOf((*remaining, after, *self.branches[position + 1 :]), self.reacts)
             remaining.append(after)
             pending.append(op)
-        return (soonest(pending), _AnyOf(tuple(remaining))) if remaining else None
+        return (soonest(pending), _AnyOf(tuple(remaining), self.reacts)) if remaining else None
 
     def update(self, context: Context, event: Op) -> Generator:
+        if not self.reacts:
+            return self
         branches = update_each(self.branches, context, event)
-        return self if branches is self.branches else _AnyOf(branches)
+        return self if branches is self.branches else _AnyOf(branches, True)
 
 
 def any_of(*branches: Generator) -> Generator:
@@ -143,45 +158,47 @@ def any_of(*branches: Generator) -> Generator:
 
     Branches that compete for the same workers have priority in the given order: put the less frequent one first.
     """
-    return _AnyOf(branches)
+    return _AnyOf(branches, _any_reacts(branches))
 
 
-@dataclass(frozen=True, slots=True)
-class _Mix:
+class _Mix(NamedTuple):
     """chosen is the branch that emits next; it is chosen when the previous operation is emitted."""
 
     weights: tuple[int, ...]
     branches: tuple[Generator, ...]
     chosen: int
     seed: int
+    reacts: bool
 
     def next(self, context: Context) -> Emitted | None:
         emitted = self.branches[self.chosen].next(context)
         if emitted is None:
             rest = _without(self.weights, self.chosen), _without(self.branches, self.chosen)
-            return _choose(*rest, self.seed).next(context) if rest[0] else None
+            return _choose(*rest, self.seed, self.reacts).next(context) if rest[0] else None
         op, after = emitted
         branches = (*self.branches[: self.chosen], after, *self.branches[self.chosen + 1 :])
         if isinstance(op, Pending):
-            return op, _Mix(self.weights, branches, self.chosen, self.seed)
-        return op, _choose(self.weights, branches, self.seed)
+            return op, _Mix(self.weights, branches, self.chosen, self.seed, self.reacts)
+        return op, _choose(self.weights, branches, self.seed, self.reacts)
 
     def update(self, context: Context, event: Op) -> Generator:
+        if not self.reacts:
+            return self
         branches = update_each(self.branches, context, event)
-        return self if branches is self.branches else _Mix(self.weights, branches, self.chosen, self.seed)
+        return self if branches is self.branches else _Mix(self.weights, branches, self.chosen, self.seed, True)
 
 
 def _without(items: tuple[T, ...], position: int) -> tuple[T, ...]:
     return items[:position] + items[position + 1 :]
 
 
-def _choose(weights: tuple[int, ...], branches: tuple[Generator, ...], seed: int) -> _Mix:
+def _choose(weights: tuple[int, ...], branches: tuple[Generator, ...], seed: int, reacts: bool) -> _Mix:
     number, seed = draw_below(sum(weights), seed)
     chosen = 0
     while number >= weights[chosen]:
         number -= weights[chosen]
         chosen += 1
-    return _Mix(weights, branches, chosen, seed)
+    return _Mix(weights, branches, chosen, seed, reacts)
 
 
 def mix(choices: Sequence[tuple[int, Generator]], *, seed: int) -> Generator:
@@ -191,16 +208,20 @@ def mix(choices: Sequence[tuple[int, Generator]], *, seed: int) -> Generator:
     """
     assert choices, "expected at least one branch to choose from"
     assert all(weight > 0 for weight, _ in choices), "expected positive weights"
-    return _choose(tuple(weight for weight, _ in choices), tuple(branch for _, branch in choices), seed)
+    weights, branches = zip(*choices, strict=True)
+    return _choose(weights, branches, seed, _any_reacts(branches))
 
 
-@dataclass(frozen=True, slots=True)
-class _UntilOk:
+class _UntilOk(NamedTuple):
     """open are the processes with open operations that inner emitted."""
 
     inner: Generator
     open: frozenset[int] = frozenset()
     done: bool = False
+
+    @property
+    def reacts(self) -> bool:
+        return True
 
     def next(self, context: Context) -> Emitted | None:
         if self.done or (emitted := self.inner.next(context)) is None:
@@ -221,12 +242,15 @@ def until_ok(inner: Generator) -> Generator:
     return _UntilOk(inner)
 
 
-@dataclass(frozen=True, slots=True)
-class _AllOk:
+class _AllOk(NamedTuple):
     """waiting are not emitted yet or did not complete as `ok`; open are the others, by process."""
 
     waiting: tuple[Op, ...]
     open: Mapping[int, Op]
+
+    @property
+    def reacts(self) -> bool:
+        return True
 
     def next(self, context: Context) -> Emitted | None:
         if not self.waiting and not self.open:
@@ -251,12 +275,12 @@ def all_ok(*ops: Op) -> Generator:
     return _AllOk(ops, {})
 
 
-@dataclass(frozen=True, slots=True)
-class _Alongside:
+class _Alongside(NamedTuple):
     """companion runs until main is exhausted."""
 
     main: Generator
     companion: Generator
+    reacts: bool
 
     def next(self, context: Context) -> Emitted | None:
         emitted = self.main.next(context)
@@ -264,19 +288,21 @@ class _Alongside:
             return None
         op, main = emitted
         if isinstance(op, Op):
-            return op, _Alongside(main, self.companion)
+            return op, _Alongside(main, self.companion, self.reacts)
         emitted = self.companion.next(context)
         if emitted is None:
             return op, main
         other, companion = emitted
-        rest = _Alongside(main, companion)
+        rest = _Alongside(main, companion, self.reacts)
         return (other, rest) if isinstance(other, Op) else (soonest((op, other)), rest)
 
     def update(self, context: Context, event: Op) -> Generator:
+        if not self.reacts:
+            return self
         main, companion = update_each((self.main, self.companion), context, event)
-        return self if main is self.main and companion is self.companion else _Alongside(main, companion)
+        return self if main is self.main and companion is self.companion else _Alongside(main, companion, True)
 
 
 def alongside(main: Generator, companion: Generator) -> Generator:
     """main and companion concurrently, main with priority; exhausted when main is."""
-    return _Alongside(main, companion)
+    return _Alongside(main, companion, main.reacts or companion.reacts)

@@ -29,7 +29,8 @@ class Deadline:
     expired: bool = False
 
     def __enter__(self) -> None:
-        self.task = asyncio.current_task()
+        if self.task is None:
+            self.task = asyncio.current_task()
         self.due_s = asyncio.get_running_loop().time() + self.timeout_s
 
     def __exit__(

@@ -19,8 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from operator import is_
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from harness.engine.randomness import draw
 from harness.model import NEMESIS, Op
@@ -36,8 +35,7 @@ class Pending:
 PENDING: Final = Pending()
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(NamedTuple):
     """What a generator may depend on.
 
     workers are those in view, which the generator may use. idle are all workers without an open operation, the longest
@@ -78,11 +76,14 @@ class Context:
     def within(self, workers: range) -> Context:
         """The same context with only these workers in view."""
         view = self.workers
-        if workers.start <= view.start and view.stop <= workers.stop:
+        start, stop = view.start, view.stop
+        if workers.start <= start and stop <= workers.stop:
             return self
-        start = max(view.start, workers.start)
-        view = range(start, max(start, min(view.stop, workers.stop)))
-        return Context(self.time_ns, self.concurrency, view, self.idle, self.processes)
+        if start < workers.start:
+            start = workers.start
+        if stop > workers.stop:
+            stop = workers.stop
+        return Context(self.time_ns, self.concurrency, range(start, stop), self.idle, self.processes)
 
 
 Emitted = tuple[Op | Pending, "Generator"]
@@ -90,7 +91,11 @@ Emitted = tuple[Op | Pending, "Generator"]
 
 
 class Generator(Protocol):
-    """The protocol of generators; every implementation is a frozen value."""
+    """The protocol of generators; every implementation is an immutable value (a NamedTuple is the fastest to make)."""
+
+    @property
+    def reacts(self) -> bool:
+        """Whether an event may change this generator or a later state of it. If not, update need not be called."""
 
     def next(self, context: Context, /) -> Emitted | None:
         """The operation to start now, or Pending, and the next state of the generator; None if exhausted.
@@ -111,12 +116,15 @@ def assign(template: Op, process: int) -> Op:
     return Op(template.type, template.f, process, template.key, template.value, template.node)
 
 
-@dataclass(frozen=True, slots=True)
-class _Fixed:
+class _Fixed(NamedTuple):
     """ops[position:] are not emitted yet."""
 
     ops: tuple[Op, ...]
     position: int = 0
+
+    @property
+    def reacts(self) -> bool:
+        return False
 
     def next(self, context: Context) -> Emitted | None:
         if self.position == len(self.ops):
@@ -138,13 +146,16 @@ def fixed(*ops: Op) -> Generator:
 OpFunction = Callable[[int, int], Op]
 
 
-@dataclass(frozen=True, slots=True)
-class _FromFunction:
+class _FromFunction(NamedTuple):
     """number is the count of emitted operations; seed is that of the next random number."""
 
     function: OpFunction
     seed: int
     number: int = 0
+
+    @property
+    def reacts(self) -> bool:
+        return False
 
     def next(self, context: Context) -> Emitted | None:
         process = context.free_process()
@@ -163,11 +174,14 @@ def from_function(function: OpFunction, *, seed: int) -> Generator:
     return _FromFunction(function, seed)
 
 
-@dataclass(frozen=True, slots=True)
-class _Marks:
+class _Marks(NamedTuple):
     """Rows that are only recorded, in order."""
 
     rows: tuple[Op, ...]
+
+    @property
+    def reacts(self) -> bool:
+        return False
 
     def next(self, _context: Context) -> Emitted | None:
         return (self.rows[0], _Marks(self.rows[1:])) if self.rows else None
@@ -183,8 +197,12 @@ def mark(text: str) -> Generator:
 
 def update_each(generators: tuple[Generator, ...], context: Context, event: Op) -> tuple[Generator, ...]:
     """The next states of generators after an event; the same tuple if none changes."""
-    updated = tuple([generator.update(context, event) for generator in generators])
-    return generators if all(map(is_, updated, generators)) else updated
+    for position, generator in enumerate(generators):
+        updated = generator.update(context, event)
+        if updated is not generator:
+            rest = [other.update(context, event) for other in generators[position + 1 :]]
+            return (*generators[:position], updated, *rest)
+    return generators
 
 
 def soonest(pending: Iterable[Pending]) -> Pending:

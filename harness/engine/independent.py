@@ -12,7 +12,7 @@ Contains this combinator. Does not contain the meaning of a key to a workload.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from harness.engine.combinators import limit
 from harness.engine.generator import Context, Emitted, Generator, Pending, soonest
@@ -20,16 +20,14 @@ from harness.engine.placement import clients
 from harness.model import BadInput, Op
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(NamedTuple):
     """The current key of a group of workers, and the generator of its remaining operations."""
 
     key: str
     inner: Generator
 
 
-@dataclass(frozen=True, slots=True)
-class _ConcurrentGenerator:
+class _ConcurrentGenerator(NamedTuple):
     """groups[i] has the i-th workers_per_key workers in view; it is None if there are no more keys for it.
 
     next_key is the number of the next key that is not started.
@@ -40,6 +38,10 @@ class _ConcurrentGenerator:
     workers_per_key: int
     groups: tuple[_Group | None, ...] = ()
     next_key: int = 0
+
+    @property
+    def reacts(self) -> bool:
+        return True
 
     def next(self, context: Context) -> Emitted | None:
         current = self if self.groups else self._started(context)
@@ -61,7 +63,7 @@ class _ConcurrentGenerator:
             )
         current = self
         for position in range(group_count):
-            current = replace(current, groups=(*current.groups, None))._with_next_key(position)
+            current = current._replace(groups=(*current.groups, None))._with_next_key(position)
         return current
 
     def _next_of_group(self, position: int, context: Context) -> tuple[_ConcurrentGenerator, Op | Pending | None]:
@@ -79,7 +81,7 @@ class _ConcurrentGenerator:
         if self.next_key == self.key_count:
             return self._with(position, None)
         group = _Group(f"k{self.next_key}", self.generator_of(self.next_key))
-        return replace(self._with(position, group), next_key=self.next_key + 1)
+        return self._with(position, group)._replace(next_key=self.next_key + 1)
 
     def _with(self, position: int, group: _Group | None) -> _ConcurrentGenerator:
         groups = (*self.groups[:position], group, *self.groups[position + 1 :])

@@ -27,7 +27,7 @@ from typing import Any, Protocol
 
 from harness.engine.clock import Clock
 from harness.engine.deadline import Deadline, enforce
-from harness.engine.generator import Context, Generator, Pending
+from harness.engine.generator import Context, Generator
 from harness.engine.worker import Worker, close_ignoring_errors
 from harness.model import NEMESIS, Op
 from harness.model.session import OpenSession, Session
@@ -115,6 +115,7 @@ class _Run:
         self.workers: dict[int, Worker] = {}
         self.free: list[int] = []
         self.view = range(0)
+        self.reacts = generator.reacts
         self.open: dict[int, Op] = {}
         self.processes = tuple(range(concurrency))
         self.completions: deque[tuple[int, Op]] = deque()
@@ -129,11 +130,11 @@ class _Run:
             if emitted is None:
                 return
             op, self.generator = emitted
-            if isinstance(op, Pending):
+            if isinstance(op, Op):
+                self._dispatch(op, context)
+            else:
                 assert self.open or op.until_ns is not None, "the generator is pending, but no operation is open"
                 await self._wait(op.until_ns)
-            else:
-                self._dispatch(op, context)
 
     async def drain(self, timeout_ms: int) -> None:
         """Wait until no operation is open: for clients at most timeout_ms, for the nemesis until stop is set."""
@@ -188,7 +189,8 @@ class _Run:
         self.free.remove(worker)
         self.recorder.record(replace(op, type="info") if worker == NEMESIS else op)
         self.open[worker] = op
-        self.generator = self.generator.update(context, op)
+        if self.reacts:
+            self.generator = self.generator.update(context, op)
         self.workers[worker].inbox.set_result(op)
 
     def _process_completions(self) -> None:
@@ -207,7 +209,8 @@ class _Run:
                 self._assign_new_process(worker)
         self.free.append(worker)
         recorded = self.recorder.record(completion)
-        self.generator = self.generator.update(self._context(recorded.time_ns), recorded)
+        if self.reacts:
+            self.generator = self.generator.update(self._context(recorded.time_ns), recorded)
 
     def _assign_new_process(self, worker: int) -> None:
         processes = list(self.processes)

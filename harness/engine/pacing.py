@@ -8,7 +8,7 @@ Contains combinators that compare context.time_ns with their own state. Does not
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness.engine.generator import PENDING, Context, Emitted, Generator, Pending, assign, soonest
 from harness.engine.randomness import draw_below
@@ -25,12 +25,15 @@ def milliseconds(number: float) -> int:
     return round(number * 1_000_000)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sleep:
+class _Sleep(NamedTuple):
     """until_ns is None until the first call of next sets it."""
 
     duration_ns: int
     until_ns: int | None = None
+
+    @property
+    def reacts(self) -> bool:
+        return False
 
     def next(self, context: Context) -> Emitted | None:
         until_ns = context.time_ns + self.duration_ns if self.until_ns is None else self.until_ns
@@ -45,12 +48,12 @@ def sleep(duration_ns: int) -> Generator:
     return _Sleep(duration_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class _TimeLimit:
+class _TimeLimit(NamedTuple):
     """deadline_ns is None until the first call of next sets it."""
 
     duration_ns: int
     inner: Generator
+    reacts: bool
     deadline_ns: int | None = None
 
     def next(self, context: Context) -> Emitted | None:
@@ -60,26 +63,28 @@ class _TimeLimit:
         op, inner = emitted
         if isinstance(op, Pending):
             op = soonest((op, Pending(deadline_ns)))
-        return op, _TimeLimit(self.duration_ns, inner, deadline_ns)
+        return op, _TimeLimit(self.duration_ns, inner, self.reacts, deadline_ns)
 
     def update(self, context: Context, event: Op) -> Generator:
+        if not self.reacts:
+            return self
         inner = self.inner.update(context, event)
-        return self if inner is self.inner else _TimeLimit(self.duration_ns, inner, self.deadline_ns)
+        return self if inner is self.inner else _TimeLimit(self.duration_ns, inner, True, self.deadline_ns)
 
 
 def time_limit(duration_ns: int, inner: Generator) -> Generator:
     """inner for at most duration_ns from the first call of next; open operations may complete later."""
-    return _TimeLimit(duration_ns, inner)
+    return _TimeLimit(duration_ns, inner, inner.reacts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Paced:
+class _Paced(NamedTuple):
     """The next operation starts at next_ns at the earliest (None: now); spread_ns is the maximum random interval."""
 
     interval_ns: int
     spread_ns: int
     inner: Generator
     seed: int
+    reacts: bool
     next_ns: int | None = None
 
     def next(self, context: Context) -> Emitted | None:
@@ -98,25 +103,30 @@ class _Paced:
         return self._with(inner, seed, due_ns + wait_ns)
 
     def _with(self, inner: Generator, seed: int, next_ns: int | None) -> Generator:
-        return _Paced(self.interval_ns, self.spread_ns, inner, seed, next_ns)
+        return _Paced(self.interval_ns, self.spread_ns, inner, seed, self.reacts, next_ns)
 
     def update(self, context: Context, event: Op) -> Generator:
+        if not self.reacts:
+            return self
         inner = self.inner.update(context, event)
         return self if inner is self.inner else self._with(inner, self.seed, self.next_ns)
 
 
 def delay(interval_ns: int, inner: Generator) -> Generator:
     """At least interval_ns between the starts of consecutive operations."""
-    return _Paced(interval_ns, 0, inner, seed=0)
+    return _Paced(interval_ns, 0, inner, 0, inner.reacts)
 
 
-@dataclass(frozen=True, slots=True)
-class _BackOff:
+class _BackOff(NamedTuple):
     """No operation starts before next_ns, which is pause_ns after the last one that failed (None: none has)."""
 
     pause_ns: int
     inner: Generator
     next_ns: int | None = None
+
+    @property
+    def reacts(self) -> bool:
+        return True
 
     def next(self, context: Context) -> Emitted | None:
         if self.next_ns is not None and context.time_ns < self.next_ns:
@@ -142,16 +152,16 @@ def stagger(mean_interval_ns: int, inner: Generator, *, seed: int) -> Generator:
     delayed operations start without an interval.
     """
     assert mean_interval_ns > 0, f"expected a positive interval, got {mean_interval_ns}"
-    return _Paced(mean_interval_ns, 2 * mean_interval_ns, inner, seed)
+    return _Paced(mean_interval_ns, 2 * mean_interval_ns, inner, seed, inner.reacts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Bursts:
+class _Bursts(NamedTuple):
     """Until until_ns (None: not started), inner is paused or not; then the other."""
 
     mean_ns: int
     inner: Generator
     seed: int
+    reacts: bool
     is_paused: bool = False
     until_ns: int | None = None
 
@@ -173,12 +183,14 @@ class _Bursts:
             return self
         length_ns, seed = draw_below(2 * self.mean_ns, self.seed)
         is_paused = self.until_ns is not None and not self.is_paused
-        return _Bursts(self.mean_ns, self.inner, seed, is_paused, time_ns + 1 + length_ns)
+        return _Bursts(self.mean_ns, self.inner, seed, self.reacts, is_paused, time_ns + 1 + length_ns)
 
     def _with(self, inner: Generator) -> _Bursts:
-        return _Bursts(self.mean_ns, inner, self.seed, self.is_paused, self.until_ns)
+        return _Bursts(self.mean_ns, inner, self.seed, self.reacts, self.is_paused, self.until_ns)
 
     def update(self, context: Context, event: Op) -> Generator:
+        if not self.reacts:
+            return self
         inner = self.inner.update(context, event)
         return self if inner is self.inner else self._with(inner)
 
@@ -189,21 +201,24 @@ def bursts(mean_ns: int, inner: Generator, *, seed: int) -> Generator:
     The operations that stagger delayed in a pause follow it without intervals.
     """
     assert mean_ns > 0, f"expected a positive time, got {mean_ns}"
-    return _Bursts(mean_ns, inner, seed)
+    return _Bursts(mean_ns, inner, seed, inner.reacts)
 
 
 Question = Callable[[Op], Op | None]
 """Maps an operation that ended in `info` to one that shows whether it took effect, None for no such operation."""
 
 
-@dataclass(frozen=True, slots=True)
-class _AskAgain:
+class _AskAgain(NamedTuple):
     """due are the questions and the times at which they start, the earliest first."""
 
     delays_ns: Sequence[int]
     question: Question
     inner: Generator
     due: tuple[tuple[int, Op], ...] = ()
+
+    @property
+    def reacts(self) -> bool:
+        return True
 
     def next(self, context: Context) -> Emitted | None:
         is_due = bool(self.due) and self.due[0][0] <= context.time_ns

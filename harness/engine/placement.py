@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness.engine.combinators import any_of
 from harness.engine.generator import PENDING, Context, Emitted, Generator, Pending, soonest
 from harness.model import NEMESIS, BadInput, Op
 
 
-@dataclass(frozen=True, slots=True)
-class _OnWorkers:
+class _OnWorkers(NamedTuple):
     """inner on these workers, with only their events; Jepsen's on-threads."""
 
     workers: range
     inner: Generator
+    reacts: bool
 
     def next(self, context: Context) -> Emitted | None:
         view = context.within(self.workers)
@@ -32,23 +32,27 @@ class _OnWorkers:
             raise BadInput(
                 f"concurrency: some operations need worker {self.workers.start}, got only workers {start} to {last}"
             )
-        return emitted and (emitted[0], _OnWorkers(self.workers, emitted[1]))
+        return emitted and (emitted[0], _OnWorkers(self.workers, emitted[1], self.reacts))
 
     def update(self, context: Context, event: Op) -> Generator:
-        if context.worker_of(event.process) not in self.workers:
+        if not self.reacts or context.worker_of(event.process) not in self.workers:
             return self
         inner = self.inner.update(context.within(self.workers), event)
-        return self if inner is self.inner else _OnWorkers(self.workers, inner)
+        return self if inner is self.inner else _OnWorkers(self.workers, inner, True)
+
+
+def _on(workers: range, inner: Generator) -> Generator:
+    return _OnWorkers(workers, inner, inner.reacts)
 
 
 def nemesis(inner: Generator) -> Generator:
     """inner on the nemesis only."""
-    return _OnWorkers(range(NEMESIS, NEMESIS + 1), inner)
+    return _on(range(NEMESIS, NEMESIS + 1), inner)
 
 
 def clients(inner: Generator) -> Generator:
     """inner on all workers except the nemesis."""
-    return _OnWorkers(range(sys.maxsize), inner)
+    return _on(range(sys.maxsize), inner)
 
 
 def reserve(*shares: tuple[int, Generator], rest: Generator) -> Generator:
@@ -59,13 +63,12 @@ def reserve(*shares: tuple[int, Generator], rest: Generator) -> Generator:
     """
     start, branches = 0, []
     for count, inner in shares:
-        branches.append(_OnWorkers(range(start, start + count), inner))
+        branches.append(_on(range(start, start + count), inner))
         start += count
-    return any_of(*branches, _OnWorkers(range(start, sys.maxsize), rest))
+    return any_of(*branches, _on(range(start, sys.maxsize), rest))
 
 
-@dataclass(frozen=True, slots=True)
-class _Each:
+class _Each(NamedTuple):
     """copies maps each worker to the process that its copy started with and the copy, None if exhausted.
 
     A worker without an entry, or (if per_process) with that of an earlier process, starts a new copy of whole.
@@ -74,6 +77,10 @@ class _Each:
     whole: Generator
     per_process: bool
     copies: Mapping[int, tuple[int, Generator | None]]
+
+    @property
+    def reacts(self) -> bool:
+        return True
 
     def next(self, context: Context) -> Emitted | None:
         copies = dict(self.copies)

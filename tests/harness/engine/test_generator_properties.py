@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import NamedTuple
 
-from hypothesis import given, reject, settings
+from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
 from harness.engine.combinators import all_ok, any_of, limit, mix, phases, repeat, then, until_ok
-from harness.engine.generator import Generator, fixed, from_function, mark
+from harness.engine.generator import Context, Emitted, Generator, fixed, from_function, mark
 from harness.engine.independent import concurrent_generator
 from harness.engine.pacing import ask_again, bursts, delay, sleep, stagger, time_limit
 from harness.engine.placement import clients, each_process, each_worker, nemesis, reserve
@@ -85,6 +86,36 @@ def test_a_process_has_one_operation_open_and_none_after_a_crash(
         assert op.process != NEMESIS
         assert last[op.process] in (("ok", "fail") if op.type == "invoke" else ("invoke",))
         last[op.process] = op.type
+
+
+@given(st.recursive(st.just(all_ok(Op("invoke", "write"))), combined, max_leaves=6))
+def test_events_reach_a_part_that_reacts(generator: Generator) -> None:
+    assert generator.reacts
+
+
+@settings(max_examples=150)
+@given(GENERATORS, SEEDS)
+def test_a_generator_that_does_not_react_has_the_same_history_without_events(generator: Generator, seed: int) -> None:
+    assume(not generator.reacts)
+    completions = run(generator, 3, crashing(seed), max_rows=200)
+    assert completions == run(_Deaf(generator), 3, crashing(seed), max_rows=200)
+
+
+class _Deaf(NamedTuple):
+    """inner, without any events."""
+
+    inner: Generator
+
+    @property
+    def reacts(self) -> bool:
+        return False
+
+    def next(self, context: Context) -> Emitted | None:
+        emitted = self.inner.next(context)
+        return emitted and (emitted[0], _Deaf(emitted[1]))
+
+    def update(self, _context: Context, _event: Op) -> Generator:
+        return self
 
 
 @settings(max_examples=100, deadline=None)

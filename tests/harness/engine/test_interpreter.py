@@ -238,6 +238,8 @@ def test_phases_and_marks_order_the_history() -> None:
 class _Broken:
     """A generator with a defect: it raises after one operation."""
 
+    reacts = False
+
     def next(self, context: Context) -> Emitted | None:
         return (Op("invoke", "write", value=1 // len(context.free)), self) if context.time_ns >= 0 else None
 
