@@ -226,8 +226,16 @@ def ranges_of(request: ExplorationRequest) -> Ranges:
     ranges = RANGES.get(request.system.partition(":")[0], RANGES["kafka"])
     if plugins.host_kind(request.hosts).simulated:
         ranges = replace(ranges, **SIMULATED, switches={**ranges.switches, **ranges.switches_simulated})
+    if not has_dynamic_voters(request.system):
+        ranges = replace(ranges, quorums=[each for each in ranges.quorums if each[1] is None])
     more = OF_CHANGES.get(request.switches.get(VOTERS_CHANGE, ""))
     return ranges if more is None else replace(ranges, switches={**ranges.switches, **more}, **CHANGING_VOTERS)
+
+
+def has_dynamic_voters(name: str) -> bool:
+    """Whether a system's quorum can begin with some of the nodes as voters."""
+    system, version = plugins.system(name)
+    return system.has_dynamic_voters(version)
 
 
 def described(plan: Plan) -> str:

@@ -263,6 +263,7 @@ class SystemKind:
     - switches returns the properties that are worth setting, for `splitbrain switches`.
     - accepts returns whether the system has a property of this name. If not, a scenario's node switches omit it.
     - has_features returns whether a version has feature levels (KIP-1022).
+    - has_dynamic_voters returns whether a version's quorum can begin with some of the nodes as voters (KIP-853).
     - metadata_log is the folder, below a node's log directory, of the log that the quorum replicates: Kafka's segments
       and checkpoints. It is None if there is none; then disk faults cannot damage it.
     - simulate makes a nodes.simulation.cluster.SimulatedCluster, from a version, a SimulationSpec and what receives its
@@ -300,6 +301,7 @@ class SystemKind:
     switches: Callable[[], Iterable[Switch]] = tuple
     accepts: Callable[[str], bool] = lambda _name: True
     has_features: Callable[[str], bool] = lambda _version: False
+    has_dynamic_voters: Callable[[str], bool] = lambda _version: True
     metadata_log: str | None = None
     simulate: Callable[[str, Any, Callable[[Observation], None]], Any] | None = None
     play: Callable[[str, Sequence[Any]], Sequence[Any]] | None = None

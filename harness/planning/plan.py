@@ -79,7 +79,7 @@ Weight = Annotated[float, Field(gt=0, le=1000)]
 
 PLAN_BYTES_MAX = 64 << 20
 """Of a stored plan, which has the story that a schedule drew."""
-PLAN_FILE_ONLY = ("story", "node_switches")
+PLAN_FILE_ONLY = ("story", "node_switches", "node_systems")
 """The fields of a request that only a plan file can have."""
 SEED = "Seed of every random choice; drawn if not given."
 
@@ -152,6 +152,9 @@ class Load(Target):
     )
     node_switches: dict[Annotated[int, Field(ge=1, le=NODES_MAX)], dict[str, str]] = Field(
         default={}, description="NAME=VALUE for single nodes, by number (plan files only)."
+    )
+    node_systems: dict[Annotated[int, Field(ge=1, le=NODES_MAX)], Annotated[str, AfterValidator(system_name)]] = Field(
+        default={}, description="Systems of single nodes, by number, such as another release (plan files only)."
     )
     record_rpcs: bool = Field(
         default=False, description="Put a proxy between the nodes that records each RPC, even without RPC faults."
@@ -230,7 +233,6 @@ class ReproductionRequest(Target):
 class Plan(Load):
     """A run as it is carried out.
 
-    node_systems names the nodes that run another system than the plan's.
     scenario and side name the scenario that the run belongs to, if any. command repeats the run. drawn_from is the
     coverage of the runs before it from which an exploration drew it (harness.exploration.coverage).
     """
@@ -238,7 +240,6 @@ class Plan(Load):
     name: str
     seed: int = Field(ge=0)
     story: Story
-    node_systems: dict[int, str] = {}
     scenario: str | None = None
     side: str | None = None
     versions: dict[str, str] = {}

@@ -56,8 +56,9 @@ def require_simulation(plan: Plan) -> None:
         raise BadInput(f"--hosts simulation: brokers are not simulated, which {what} needs")
     if any("process.roles" in switches for switches in (plan.switches, *plan.node_switches.values())):
         raise BadInput("--hosts simulation: expected nodes that are controllers alone, found process.roles")
-    if plan.node_systems:
-        raise BadInput("--hosts simulation: expected one release, found a plan with nodes of several")
+    for node, name in plan.node_systems.items():
+        if plugins.system(name)[0] is not system:
+            raise BadInput(f"--hosts simulation: expected nodes of one system, {system.name}, found {name} on n{node}")
 
 
 def require_inventory(hosts: str, inventory: str | None, nodes: int) -> None:

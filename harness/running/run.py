@@ -93,8 +93,11 @@ def title_of(plan: Plan) -> str:
 async def resolve(request: Request, report: Report) -> tuple[Request, dict[str, str]]:
     """The request with an exact version and a seed, and what to note of versions."""
     system, notes = await resolve_system(request.system, "", request.hosts, report)
+    others = {
+        node: (await resolve_system(name, "", request.hosts, report))[0] for node, name in request.node_systems.items()
+    }
     seed = new_seed() if request.seed is None else request.seed
-    return request.model_copy(update={"system": system, "seed": seed}), notes
+    return request.model_copy(update={"system": system, "node_systems": others, "seed": seed}), notes
 
 
 async def resolve_system(name: str, default_version: str, hosts: str, report: Report) -> tuple[str, dict[str, str]]:

@@ -21,6 +21,9 @@ class SimulationRequest(BaseModel):
     switches: dict[str, str] = Field(
         default={}, alias="switch", description="NAME=VALUE for every node; can be repeated."
     )
+    beside: str | None = Field(
+        default=None, description="Release that some nodes of each run have instead, drawn with the run: kafka:VERSION."
+    )
     seeds: int = Field(default=1000, ge=1, le=100_000_000, description="Number of runs, each with a seed of its own.")
     seed: int | None = Field(default=None, ge=0, description=SEED)
     time_limit_seconds: float | None = Field(
@@ -42,3 +45,8 @@ class SimulationRequest(BaseModel):
     )
 
     _system_exists = field_validator("system")(system_name)
+
+    @field_validator("beside")
+    @classmethod
+    def _other_release_exists(cls, beside: str | None) -> str | None:
+        return None if beside is None else system_name(beside)

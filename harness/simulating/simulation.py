@@ -106,8 +106,15 @@ class Simulation:
         self._numbers = tuple(range(1, plan.nodes + 1))
         kind, version = plugins.system(plan.system)
         assert kind.simulate is not None
-        switches = {node: own for node, (_, _, own) in seats_of(plan).items()}
-        spec = SimulationSpec(plan.seed, plan.nodes, plan.voters, cluster_id(plan.seed), switches)
+        seats = seats_of(plan)
+        spec = SimulationSpec(
+            plan.seed,
+            plan.nodes,
+            plan.voters,
+            cluster_id(plan.seed),
+            {node: own for node, (_, _, own) in seats.items()},
+            versions={node: other for node, (_, other, _) in seats.items() if other != version},
+        )
         self._cluster = kind.simulate(version, spec, self._reported)
         self._kind = kind
         self._stop = asyncio.Event()

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from harness.exploration.drawing import VOTERS_CHANGE, Ranges, ranges_of
+from harness import plugins
+from harness.exploration.drawing import VOTERS_CHANGE, Ranges, has_dynamic_voters, ranges_of
 from harness.exploration.request import ExplorationRequest
 from harness.model import BadInput
 from harness.model.faults.disks import lose_unsynced
@@ -76,19 +77,21 @@ class TimedRun:
     voters: int | None
     switches: Mapping[str, str]
     story: Sequence[Step]
+    node_systems: Mapping[int, str]
     rate: float = RATE
 
     def scheduled(self) -> ScheduledRun:
         """The run as a driver carries it out."""
         switches = dict.fromkeys(range(1, self.nodes + 1), self.switches)
-        spec = SimulationSpec(self.seed, self.nodes, self.voters, cluster_id(self.seed), switches)
+        versions = {node: plugins.system(name)[1] for node, name in self.node_systems.items()}
+        spec = SimulationSpec(self.seed, self.nodes, self.voters, cluster_id(self.seed), switches, versions=versions)
         return ScheduledRun(spec, schedule_of(self.story, self.nodes, self.seed, self.rate))
 
 
 def timed_run(request: SimulationRequest, seed: int) -> TimedRun:
     """The run of a seed."""
     choice = random.Random(f"timed {seed}")
-    ranges = _ranges(request.system, tuple(request.switches.items()))
+    ranges = _ranges(drawn_for(request), tuple(request.switches.items()))
     nodes, voters = choice.choice(ranges.quorums)
     switches = {
         "controller.quorum.fetch.timeout.ms": str(choice.choice(ranges.fetch_ms)),
@@ -99,7 +102,23 @@ def timed_run(request: SimulationRequest, seed: int) -> TimedRun:
     has_dynamic_voters = request.system.startswith("kafka") or request.switches.get(VOTERS_CHANGE) == KIP_853
     changes_voters = voters is not None and has_dynamic_voters
     story = tuple(_story(choice, nodes, request.run_seconds, changes_voters))
-    return TimedRun(seed, nodes, voters, {**switches, **request.switches}, story)
+    switches |= request.switches
+    return TimedRun(seed, nodes, voters, switches, story, other_systems(request, seed, nodes))
+
+
+def drawn_for(request: SimulationRequest) -> str:
+    """The system whose quorums are drawn: of two releases, the one whose voters cannot change, if there is one."""
+    beside = request.beside
+    return request.system if beside is None or has_dynamic_voters(beside) else beside
+
+
+def other_systems(request: SimulationRequest, seed: int, nodes: int) -> Mapping[int, str]:
+    """The nodes of a seed's run that have the release beside the other: at least one, and not all."""
+    if request.beside is None:
+        return {}
+    choice = random.Random(f"beside {seed}")
+    chosen = choice.sample(range(1, nodes + 1), choice.randint(1, nodes - 1))
+    return dict.fromkeys(sorted(chosen), request.beside)
 
 
 def timed_request(request: SimulationRequest, seed: int) -> Request:
@@ -112,6 +131,7 @@ def timed_request(request: SimulationRequest, seed: int) -> Request:
         hosts=HOSTS,
         layout="controllers" if run.voters is None else "combined",  # members that change are those of such a cluster
         nodes=run.nodes,
+        node_systems=dict(run.node_systems),
         voters=run.voters,
         workload=WORKLOAD,
         rate=run.rate,

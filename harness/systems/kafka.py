@@ -214,6 +214,7 @@ KAFKA = SystemKind(
     foreign=_foreign,
     accepts=lambda name: not name.startswith("reference."),
     has_features=lambda version: KafkaVersion.parse(version).has_features,
+    has_dynamic_voters=lambda version: not version or KafkaVersion.parse(version).has_dynamic_quorum,
     switches=lambda: (
         Switch("NAME", "as in server.properties", "Kafka's", "any property of Kafka's server.properties"),
         Switch(JMX_PORT, "a port", "", "the JVM serves its metrics there (JMX), without authentication"),

@@ -31,7 +31,7 @@ class SimulationSpec:
     nodes is their number, voters how many of them vote at first (None: all, and static voters on Kafka). switches are
     each node's properties, by their names in a node's configuration, e.g. controller.quorum.fetch.timeout.ms.
     delay_ms are the bounds of a message's delay, both inclusive. wall_origin_ms is what the nodes' clocks show at the
-    beginning, in Unix milliseconds.
+    beginning, in Unix milliseconds. versions are the releases of nodes that do not run the cluster's.
     """
 
     seed: int
@@ -41,6 +41,7 @@ class SimulationSpec:
     switches: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     delay_ms: tuple[int, int] = (1, 5)
     wall_origin_ms: int = 1_700_000_000_000
+    versions: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -365,7 +365,8 @@ def request_arguments(request: Any) -> Sequence[Any]:
 
 def specified(driver: RaftDriver, spec: SimulationSpec) -> Mapping[str, Any]:
     """The specification as the driver reads it. Raises BadInput for one that the release cannot have."""
-    _check(driver, spec)
+    releases = _releases(driver, spec)
+    _check(driver, spec, releases)
     return {
         "seed": spec.seed,
         "nodes": spec.nodes,
@@ -373,18 +374,28 @@ def specified(driver: RaftDriver, spec: SimulationSpec) -> Mapping[str, Any]:
         "delay": list(spec.delay_ms),
         "origin": spec.wall_origin_ms,
         "settings": {str(node): dict(properties) for node, properties in spec.switches.items()},
+        "releases": {str(node): release for node, release in releases.items()},
     }
 
 
-def _check(driver: RaftDriver, spec: SimulationSpec) -> None:
-    if spec.voters is not None and not driver.version.has_dynamic_quorum:
+def _releases(driver: RaftDriver, spec: SimulationSpec) -> Mapping[int, int]:
+    """The places of the releases that nodes run, of those that do not run the first."""
+    known = [str(release) for release in driver.releases]
+    return {node: known.index(version) for node, version in spec.versions.items()}
+
+
+def _check(driver: RaftDriver, spec: SimulationSpec, releases: Mapping[int, int]) -> None:
+    if spec.voters is not None and not driver.has_dynamic_quorum:
         raise BadInput(f"voters: expected none with Kafka {driver.version}, whose voters are static (KIP-853)")
     if spec.voters is not None and not 0 < spec.voters <= spec.nodes:
         raise BadInput(f"voters: expected 1 to {spec.nodes}, the number of nodes, found {spec.voters}")
-    for properties in spec.switches.values():
+    for node, properties in spec.switches.items():
+        release = releases.get(node, 0)
+        known = (*driver.settings(release), *SNAPSHOT_SETTINGS)
         for name in properties:
-            if name not in (known := (*driver.settings, *SNAPSHOT_SETTINGS)):
-                raise BadInput(f"--switch {name}: a simulation of Kafka {driver.version} has only {', '.join(known)}")
+            if name not in known:
+                version = driver.releases[release]
+                raise BadInput(f"--switch {name}: a simulation of Kafka {version} has only {', '.join(known)}")
 
 
 def _check_rules(rules: Sequence[RpcRule]) -> None:

@@ -1,4 +1,4 @@
-"""The JVM that runs Kafka's Raft client: one process per release, which simulates one cluster after another.
+"""The JVM that runs the Raft clients of one or several releases, and simulates one cluster after another.
 
     with RaftDriver(release) as driver:
         reply = driver.exchange([["open", …], ["start", 1], ["advance", 5000]])
@@ -22,7 +22,7 @@ from nodes.kafka.versions import KafkaVersion
 from nodes.observe.log_lines import NOTES, TRANSITION
 from nodes.simulation.kafka.jars import JDK_PACKAGE, RaftRelease
 
-MAIN = "org.apache.kafka.raft.Driver"
+MAIN = "splitbrain.simulation.Driver"
 JVM_FLAGS = (
     *("-Xmx512m", "-XX:+UseSerialGC", "-Xss2m", "-XX:-UsePerfData", "-Duser.timezone=UTC"),
     *("-Xlog:disable", "-XX:+DisplayVMOutputToStderr"),  # nothing else may write between the replies
@@ -39,14 +39,15 @@ Command = Sequence[Any]
 
 
 class RaftDriver:
-    """One JVM. Not for several threads."""
+    """One JVM. Not for several threads. A node runs the first of these releases, unless its cluster says otherwise."""
 
-    def __init__(self, release: RaftRelease, java: str = "java") -> None:
+    def __init__(self, *releases: RaftRelease, java: str = "java") -> None:
         """Compile the driver if necessary and start the JVM; java is its program. Raises EnvironmentFailure."""
-        self.version: KafkaVersion = release.version
+        self.releases: Sequence[KafkaVersion] = tuple(release.version for release in releases)
         self.exchanges = 0  # round trips so far
         self.end_cluster: Callable[[], None] = lambda: None  # closes the cluster that is simulated
-        argv = [java, *JVM_FLAGS, "-cp", f"{release.compiled()}:{release.class_path}", MAIN]
+        class_paths = [release.class_path for release in releases]
+        argv = [java, *JVM_FLAGS, "-cp", releases[0].driver_class_path, MAIN, *class_paths]
         self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115
         try:
             self._process = subprocess.Popen(
@@ -58,7 +59,7 @@ class RaftDriver:
                 f"simulating Kafka: java is not installed; as root: apt-get install -y {JDK_PACKAGE}"
             ) from error
         try:
-            self._described: Mapping[str, Any] = self.exchange([["describe"]])["result"]
+            self._described: Sequence[Mapping[str, Any]] = self.exchange([["describe"]])["result"]
             self.exchange([["capture", [TRANSITION.rstrip(), *NOTES]]])
         except BaseException:
             self.close()
@@ -78,15 +79,27 @@ class RaftDriver:
         return self._process.pid
 
     @property
-    def settings(self) -> Sequence[str]:
-        """The properties controller.quorum.* that the release's Raft client reads."""
-        return tuple(self._described["settings"])
+    def version(self) -> str:
+        """The releases, as messages name them."""
+        return " and ".join(map(str, self.releases))
+
+    @property
+    def has_dynamic_quorum(self) -> bool:
+        """Whether voters can change on all releases."""
+        return all(release.has_dynamic_quorum for release in self.releases)
+
+    def settings(self, release: int = 0) -> Sequence[str]:
+        """The properties controller.quorum.* that a release's Raft client reads."""
+        return tuple(self._described[release]["settings"])
 
     @functools.cached_property
     def versions(self) -> Mapping[int, range]:
-        """The versions of each API that the release has, by its key."""
-        found: Mapping[str, Sequence[int]] = self._described["versions"]
-        return {int(key): range(first, last + 1) for key, (first, last) in found.items()}
+        """The versions of each API that all releases have, by its key."""
+        common: dict[int, range] = {}
+        for key in self._described[0]["versions"]:
+            ends = [described["versions"].get(key, (1, 0)) for described in self._described]
+            common[int(key)] = range(max(end[0] for end in ends), min(end[1] for end in ends) + 1)
+        return common
 
     def exchange(self, commands: Sequence[Command]) -> Mapping[str, Any]:
         """Send commands and return the reply.

@@ -1,4 +1,4 @@
-"""The JVMs of this process: one for each release, started at its first simulation, ended with the process.
+"""The JVMs of this process: one for each set of releases, started at its first simulation, ended with the process.
 
 A JVM also ends when its standard input does, so none outlives a process that was killed.
 """
@@ -25,35 +25,40 @@ IDLE_INTERVAL_MS = "500"
 NOT_OF_RAFT = frozenset({IDLE_INTERVAL, "broker.session.timeout.ms", "broker.heartbeat.interval.ms"})
 """The properties that the Raft client does not get: the one above, and those of brokers, of which there are none."""
 
-_DRIVERS: dict[str, RaftDriver] = {}
+_DRIVERS: dict[tuple[str, ...], RaftDriver] = {}
 
 
 def simulated_kafka(version: str, spec: SimulationSpec, observe: Observe) -> KafkaCluster:
-    """A cluster of this release. The one before it on the same release must have been closed.
+    """A cluster of this release, except for nodes that run another. The one before it must have been closed.
 
     Raises BadInput for a release or a specification that cannot be simulated, EnvironmentFailure without its jars or
     without a JDK.
     """
-    return KafkaCluster(driver_of(version), _of_raft(spec), observe, _idle_interval_ms(spec))
+    return KafkaCluster(driver_of(*_releases(version, spec)), _of_raft(spec), observe, _idle_interval_ms(spec))
 
 
 def play_kafka(version: str, runs: Sequence[ScheduledRun]) -> list[Played]:
     """Carry out schedules on clusters of this release, one after the other. Raises as simulated_kafka does."""
-    of_raft = [(_idle_interval_ms(run.spec), replace(run, spec=_of_raft(run.spec))) for run in runs]
+    keyed = [((_releases(version, run.spec), _idle_interval_ms(run.spec)), _of_raft(run.spec), run) for run in runs]
     return [
         played
-        for idle_ms, group in groupby(of_raft, key=itemgetter(0))
-        for played in play(driver_of(version), [run for _, run in group], idle_ms)
+        for (releases, idle_ms), group in groupby(keyed, key=itemgetter(0))
+        for played in play(driver_of(*releases), [replace(run, spec=spec) for _, spec, run in group], idle_ms)
     ]
 
 
-def driver_of(version: str) -> RaftDriver:
-    """The driver of this process for a release, started on first use. Raises as simulated_kafka does."""
-    if version not in _DRIVERS:
-        release = asyncio.run(RaftLibrary.default().resolve(version))
-        _DRIVERS[version] = RaftDriver(release)
-        atexit.register(_DRIVERS[version].close)
-    return _DRIVERS[version]
+def driver_of(*versions: str) -> RaftDriver:
+    """The driver of this process for releases, started on first use. Raises as simulated_kafka does."""
+    if versions not in _DRIVERS:
+        library = RaftLibrary.default()
+        _DRIVERS[versions] = RaftDriver(*[asyncio.run(library.resolve(version)) for version in versions])
+        atexit.register(_DRIVERS[versions].close)
+    return _DRIVERS[versions]
+
+
+def _releases(version: str, spec: SimulationSpec) -> tuple[str, ...]:
+    """The cluster's release first, and those that other nodes run."""
+    return version, *sorted({other for other in spec.versions.values() if other != version})
 
 
 def _of_raft(spec: SimulationSpec) -> SimulationSpec:

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,10 @@ from nodes.kafka.versions import KafkaVersion
 ARTIFACTS = ("kafka-raft", "kafka-server-common", "kafka-clients")
 OLDEST = KafkaVersion(3, 7, 0)
 SOURCES = Path(__file__).parent / "driver"
-DYNAMIC_SOURCES = SOURCES / "dynamic"
+RELEASE_SOURCES = SOURCES / "release"
+DYNAMIC_SOURCES = RELEASE_SOURCES / "dynamic"
+SIMULATION, RELEASE = "simulation", "release"
+"""The directories of compiled classes: those that all releases share, and those compiled with a release."""
 JDK_PACKAGE = "openjdk-17-jdk-headless"
 COMPILE_SECONDS = 300
 INCOMPLETE = "incomplete"
@@ -46,13 +49,21 @@ class RaftRelease:
 
     @property
     def class_path(self) -> str:
-        """The release's jars as an element of a class path."""
-        return str(self.jars / "*")
+        """The class path of the code that runs this release: its classes, which compiled() has made, and its jars."""
+        return f"{self.compiled() / RELEASE}:{self.jars}/*"
 
-    def sources(self) -> Sequence[Path]:
-        """The driver's sources for this release."""
+    @property
+    def driver_class_path(self) -> str:
+        """The class path of the driver, which has nothing of any release but a library for JSON."""
+        return ":".join(map(str, [self.compiled() / SIMULATION, *sorted(self.jars.glob("jackson-*.jar"))]))
+
+    def sources(self) -> Mapping[str, Sequence[Path]]:
+        """The driver's sources for this release, by the directory of their classes."""
         dynamic = sorted(DYNAMIC_SOURCES.glob("*.java")) if self.version.has_dynamic_quorum else []
-        return [*sorted(SOURCES.glob("*.java")), *dynamic]
+        return {
+            SIMULATION: sorted(SOURCES.glob("*.java")),
+            RELEASE: [*sorted(RELEASE_SOURCES.glob("*.java")), *dynamic],
+        }
 
     def compiled(self) -> Path:
         """The directory of the driver's classes; compiles them if they are not in the cache.
@@ -60,19 +71,20 @@ class RaftRelease:
         Raises EnvironmentFailure if there is no compiler, or if the driver does not fit the release.
         """
         sources = self.sources()
-        content = b"".join(source.read_bytes() for source in sources)
+        content = b"".join(source.read_bytes() for part in sources.values() for source in part)
         final = self.jars.parent / f"classes-{hashlib.sha256(content).hexdigest()[:16]}"
         if final.exists():
             return final
         with tempfile.TemporaryDirectory(prefix=".classes-", dir=self.jars.parent) as directory:
             partial = Path(directory, "classes")
-            partial.mkdir()
-            self._compile(sources, partial)
+            for name, part in sources.items():
+                (partial / name).mkdir(parents=True)
+                self._compile(part, partial / name, f"{partial / SIMULATION}:{self.jars}/*")
             _publish(partial, final)
         return final
 
-    def _compile(self, sources: Sequence[Path], target: Path) -> None:
-        argv = ["javac", "-nowarn", "-proc:none", "-d", str(target), "-cp", self.class_path, *map(str, sources)]
+    def _compile(self, sources: Sequence[Path], target: Path, class_path: str) -> None:
+        argv = ["javac", "-nowarn", "-proc:none", "-d", str(target), "-cp", class_path, *map(str, sources)]
         try:
             done = subprocess.run(argv, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False)
         except FileNotFoundError as error:

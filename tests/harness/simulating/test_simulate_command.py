@@ -51,6 +51,23 @@ def test_scenario_has_the_same_verdict_as_on_real_nodes(tmp_path: Path) -> None:
     assert "Reproduce with: splitbrain reproduce PV-01 --hosts simulation" in result.out
 
 
+@pytest.mark.parametrize(
+    ("system", "beside", "message"),
+    [
+        ("reference", "kafka:4.3.1", "--beside kafka:4.3.1: expected --system kafka, found reference"),
+        ("kafka:4.3.1", "reference", "--beside reference: expected another release of kafka"),
+        ("kafka:4.3.1", "kafka", "--beside kafka: expected another release of kafka, such as kafka:3.9.1"),
+        ("kafka:4.3.1", "kafka:4.3.1", "--beside kafka:4.3.1: expected another release of kafka"),
+        ("kafka:4.3.1", "cassandra", "--beside: expected kafka, reference, kafka:VERSION or MODULE:NAME, found"),
+    ],
+)
+def test_release_beside_another_that_cannot_be_is_refused(system: str, beside: str, message: str) -> None:
+    result = splitbrain("simulate", "--system", system, "--beside", beside, "--timed")
+    assert (result.code, result.out) == (EXIT_USAGE, "")
+    (line,) = result.messages
+    assert message in line
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 def test_sample_of_the_runs_that_pass_is_checked_too(tmp_path: Path) -> None:

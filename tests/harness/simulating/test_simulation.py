@@ -147,7 +147,7 @@ def test_unavailable_actions_have_reasons() -> None:
         ({"layout": "combined", "workload": "log"}, "brokers are not simulated, which log needs"),
         ({"layout": "zookeeper"}, "brokers are not simulated, which --layout zookeeper needs"),
         ({"node_switches": {2: {"process.roles": "broker"}}}, "expected nodes that are controllers alone"),
-        ({"node_systems": {2: "kafka:4.3.1"}}, "--hosts simulation: expected one release"),
+        ({"node_systems": {2: "kafka:4.3.1"}}, "expected nodes of one system, reference, found kafka:4.3.1 on n2"),
         ({"story": [StoryStep(f="drift", value={"who": "n1", "rate": 0.5})]}, "simulated nodes have true clocks"),
     ],
 )

@@ -138,6 +138,25 @@ def test_the_driver_carries_a_schedule_out_as_python_does(system: str) -> None:
 
 
 @pytest.mark.kafka
+def test_some_nodes_of_a_run_have_the_release_beside_the_other() -> None:
+    request = SimulationRequest(system="kafka:4.3.1", beside="kafka:3.9.1", timed=True)
+    requests = [timed_request(request, seed) for seed in SEEDS]
+    for each in requests:
+        assert 0 < len(each.node_systems) < (each.nodes or 0)
+        assert set(each.node_systems.values()) == {"kafka:3.9.1"}
+    assert len({tuple(each.node_systems) for each in requests}) > 2
+    alone = [simulate(plan_of(each, {})).digest for each in requests]
+    assert [each.digest for each in screen_all(request, SEEDS, ())] == alone
+    assert alone[0] != screen_all(SimulationRequest(system="kafka:4.3.1", timed=True), SEEDS[:1], ())[0].digest
+
+
+def test_quorums_are_drawn_that_both_releases_can_have() -> None:
+    older = SimulationRequest(system="kafka:3.8.1", timed=True)
+    beside = SimulationRequest(system="kafka:4.3.1", beside="kafka:3.8.1", timed=True)
+    assert {timed_run(request, seed).voters for request in (older, beside) for seed in SEEDS} == {None}
+
+
+@pytest.mark.kafka
 def test_screening_many_timed_runs_names_the_reasons_of_single_ones() -> None:
     request = SimulationRequest(system="kafka:4.3.1", timed=True)
     screened = screen_all(request, SEEDS, ())

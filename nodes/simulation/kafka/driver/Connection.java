@@ -1,20 +1,21 @@
 // One TCP connection from a node to another, as far as the nodes can see it: requests and responses arrive in order;
 // when it breaks, the client's pending requests fail. A message that a rule drops loses those after it, because a
 // receiver never skips a part of a stream. A message on a cut link is lost alone.
-package org.apache.kafka.raft;
-
-import org.apache.kafka.common.protocol.ApiMessage;
+package splitbrain.simulation;
 
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Consumer;
 
 final class Connection {
     // A request that waits for its response.
-    record Pending(int correlation, long sentMs, short apiKey, Boolean isPreVote, Consumer<ApiMessage> complete) { }
+    record Pending(Request request, short version, long sentMs) {
+        short apiKey() {
+            return request.apiKey();
+        }
+    }
 
     // A message, or the end of the connection, on its way; held until its rule ends.
     private static final class Item {

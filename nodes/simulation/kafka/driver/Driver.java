@@ -7,26 +7,29 @@
 //     [["start",1],["start",2],["advance",5000]]
 //     {"now":1203,"status":{"1":["Leader",1,1,1,-1,0,false,{"1":0,"2":-1}],…},"next":1205,"reports":[["log",…]]}
 //
+// The arguments of the program are class paths, one for each release that nodes may run: directories and jars, or
+// DIRECTORY/* for its jars. Each release has a class loader of its own; nothing but the driver is shared.
+//
 // One simulation exists at a time; open replaces it. Commands: open, close, start, kill, stop, pause, resume,
 // lose_unsynced, lose_disk, lose_quorum_state, cut, restore, intercept, rule_counts, write, read, request, advance,
 // digest, log; without a simulation, describe (what this release has), capture (the log lines to report), check
 // (invariants over given facts), play (Player.java: whole runs, of which the reply has the results alone).
-package org.apache.kafka.raft;
+package splitbrain.simulation;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import org.apache.kafka.common.config.ConfigException;
-import org.apache.kafka.common.protocol.ApiKeys;
-import org.apache.kafka.common.protocol.ApiMessage;
 
 import java.io.BufferedReader;
 import java.io.BufferedWriter;
+import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.OutputStreamWriter;
 import java.io.PrintStream;
 import java.io.PrintWriter;
+import java.net.URL;
+import java.net.URLClassLoader;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -35,17 +38,38 @@ import java.util.Base64;
 import java.util.List;
 
 public final class Driver {
+    private final List<KafkaRelease> releases;
     private Simulation simulation;
 
-    private Driver() { }
+    private Driver(List<KafkaRelease> releases) {
+        this.releases = releases;
+    }
 
     public static void main(String[] arguments) throws Exception {
         SetOrder.fix();
         PrintStream replies = System.out;
         System.setOut(System.err);  // nothing else may write between the replies
-        new Driver().serve(
+        List<KafkaRelease> releases = new ArrayList<>();
+        for (String classPath : arguments) releases.add(loaded(classPath));
+        new Driver(releases).serve(
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8)),
             new PrintWriter(new BufferedWriter(new OutputStreamWriter(replies, StandardCharsets.UTF_8))));
+    }
+
+    private static KafkaRelease loaded(String classPath) throws Exception {
+        List<URL> places = new ArrayList<>();
+        for (String place : classPath.split(File.pathSeparator)) {
+            if (!place.endsWith("/*")) {
+                places.add(new File(place).toURI().toURL());
+                continue;
+            }
+            File[] jars = new File(place.substring(0, place.length() - 2)).listFiles((folder, name) -> name.endsWith(".jar"));
+            Arrays.sort(jars);
+            for (File jar : jars) places.add(jar.toURI().toURL());
+        }
+        ClassLoader loader = new URLClassLoader(places.toArray(new URL[0]), Driver.class.getClassLoader());
+        Class<?> type = Class.forName(KafkaRelease.IMPLEMENTATION, true, loader);
+        return (KafkaRelease) type.getDeclaredConstructor().newInstance();
     }
 
     private void serve(BufferedReader in, PrintWriter out) throws IOException {
@@ -53,7 +77,7 @@ public final class Driver {
             ObjectNode reply;
             try {
                 reply = answer(Reports.JSON.readTree(line));
-            } catch (ConfigException refused) {
+            } catch (Refused refused) {
                 reply = Reports.JSON.createObjectNode().put("refused", refused.getMessage());
             } catch (Exception | StackOverflowError error) {
                 reply = Reports.JSON.createObjectNode().put("error", error + " at " + Arrays.toString(error.getStackTrace()));
@@ -77,9 +101,9 @@ public final class Driver {
     private JsonNode carryOut(String name, JsonNode command) {
         switch (name) {
             case "describe": return describe();
-            case "capture": CapturedLog.capture(texts(command.get(1))); return null;
+            case "capture": releases.forEach(release -> release.capture(texts(command.get(1)))); return null;
             case "check": return check(command.get(1));
-            case "open": close(); simulation = new Simulation(command.get(1)); return null;
+            case "open": close(); simulation = new Simulation(command.get(1), releases); return null;
             case "close": close(); return null;
             case "play": return play(command.get(1));
             case "advance": simulation.advance(command.get(1).asLong()); return null;
@@ -123,7 +147,7 @@ public final class Driver {
         ArrayNode results = Reports.JSON.createArrayNode();
         for (JsonNode run : runs) {
             close();
-            simulation = new Simulation(run.get(0));
+            simulation = new Simulation(run.get(0), releases);
             results.add(new Player(simulation, this::carryOut).play(run.get(1), run.get(2).asLong()));
         }
         close();
@@ -134,8 +158,7 @@ public final class Driver {
         short apiKey = (short) command.get(3).asInt();
         short version = (short) command.get(4).asInt();
         ByteBuffer bytes = ByteBuffer.wrap(Base64.getDecoder().decode(command.get(5).asText()));
-        ApiMessage data = Network.decoded(apiKey, bytes, true, version);
-        simulation.call(call, node, server -> server.request(call, data, version));
+        simulation.call(call, node, server -> server.request(call, apiKey, version, bytes.duplicate()));
     }
 
     private void setCut(JsonNode links, boolean isCut) {
@@ -148,16 +171,16 @@ public final class Driver {
         simulation = null;
     }
 
-    private static ObjectNode describe() {
-        ObjectNode described = Reports.JSON.createObjectNode();
-        described.put("has_dynamic_voters", Release.HAS_DYNAMIC_VOTERS);
-        ArrayNode settings = described.putArray("settings");
-        Release.settingNames().forEach(settings::add);
-        ObjectNode versions = described.putObject("versions");
-        for (ApiKeys api : ApiKeys.values())
-            if (api.latestVersion(false) >= api.oldestVersion())
-                versions.putArray(String.valueOf(api.id)).add(api.oldestVersion()).add(api.latestVersion(false));
-        return described;
+    private ArrayNode describe() {
+        ArrayNode all = Reports.JSON.createArrayNode();
+        for (KafkaRelease release : releases) {
+            ObjectNode described = all.addObject().put("has_dynamic_voters", release.hasDynamicVoters());
+            ArrayNode settings = described.putArray("settings");
+            release.settingNames().forEach(settings::add);
+            ObjectNode versions = described.putObject("versions");
+            release.versions().forEach((api, ends) -> versions.putArray(api.toString()).add(ends[0]).add(ends[1]));
+        }
+        return all;
     }
 
     /** The violations in a list of facts, each a method of Invariants and its arguments. */
@@ -198,9 +221,5 @@ public final class Driver {
         List<String> found = new ArrayList<>();
         list.forEach(each -> found.add(each.asText()));
         return found;
-    }
-
-    static String text(ByteBuffer bytes) {
-        return Base64.getEncoder().encodeToString(Arrays.copyOf(bytes.array(), bytes.limit()));
     }
 }

@@ -8,7 +8,7 @@
 // committed).
 //
 // Contains the rules over plain values. Does not contain Kafka's classes.
-package org.apache.kafka.raft;
+package splitbrain.simulation;
 
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -19,13 +19,13 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.LongUnaryOperator;
 
-final class Invariants {
+public final class Invariants {
     interface Report {
         void violation(int node, String invariant, String message);
     }
 
     // The hash of a log up to an offset, the epoch of the node that first reported it as committed, and the voters there.
-    record Committed(long lastOffset, long logHash, int epoch, int node, Object voters) { }
+    public record Committed(long lastOffset, long logHash, int epoch, int node, Object voters) { }
 
     private final Report report;
     private final Set<String> reported = new HashSet<>();
@@ -48,21 +48,21 @@ final class Invariants {
     }
 
     /** election-safety: an epoch has one leader (Raft, Election Safety; SingleLeader). */
-    void leads(int node, int epoch) {
+    public void leads(int node, int epoch) {
         Integer other = leaders.putIfAbsent(epoch, node);
         if (other != null && other != node)
             broken(node, "election-safety", "" + epoch, "nodes " + other + " and " + node + " lead in epoch " + epoch);
     }
 
     /** monotonic-epoch: a node's epoch does not decrease, also not over restarts (MonotonicEpoch). */
-    void epoch(int node, int epoch) {
+    public void epoch(int node, int epoch) {
         Integer before = epochs.put(node, epoch);
         if (before != null && before > epoch)
             broken(node, "monotonic-epoch", "" + epoch, "the epoch goes from " + before + " to " + epoch);
     }
 
     /** monotonic-vote: a node votes for one candidate in an epoch, also over restarts (KIP-595, Vote). */
-    void vote(int node, int epoch, int candidate) {
+    public void vote(int node, int epoch, int candidate) {
         if (candidate < 0) return;
         int[] before = votes.put(node, new int[] {epoch, candidate});
         if (before != null && before[0] == epoch && before[1] != candidate)
@@ -71,7 +71,7 @@ final class Invariants {
     }
 
     /** monotonic-high-watermark: while a node runs, its high watermark does not decrease (MonotonicHighWatermark). */
-    void highWatermark(int node, long offset) {
+    public void highWatermark(int node, long offset) {
         Long before = highWatermarks.put(node, offset);
         if (before != null && before > offset)
             broken(node, "monotonic-high-watermark", "" + offset,
@@ -79,12 +79,12 @@ final class Invariants {
     }
 
     /** A node starts: it does not know its high watermark. */
-    void starts(int node) {
+    public void starts(int node) {
         highWatermarks.remove(node);
     }
 
     /** A node's disk was lost, and with it its epoch and its vote. */
-    void losesDisk(int node) {
+    public void losesDisk(int node) {
         epochs.remove(node);
         votes.remove(node);
         isDiskLost = true;
@@ -92,14 +92,14 @@ final class Invariants {
 
     /** majority-reached-high-watermark: a leader's high watermark is not beyond the logs of a majority of its voters
      * (MajorityReachedHighWatermark). It is not checked once a disk was lost: what was acknowledged may be gone. */
-    void reached(int node, long offset, int reached, int voters) {
+    public void reached(int node, long offset, int reached, int voters) {
         if (!isDiskLost && reached <= voters / 2)
             broken(node, "majority-reached-high-watermark", "" + offset,
                 "its high watermark is " + offset + ", which the logs of " + reached + " of " + voters + " voters reach");
     }
 
     /** log-matching: logs that have the same epoch at an offset are equal up to there (Raft, Log Matching). */
-    void appended(int node, long lastOffset, int epoch, long logHash) {
+    public void appended(int node, long lastOffset, int epoch, long logHash) {
         Long other = logHashes.computeIfAbsent(lastOffset, key -> new HashMap<>(2)).putIfAbsent(epoch, logHash);
         if (other != null && other != logHash)
             broken(node, "log-matching", "",
@@ -107,7 +107,7 @@ final class Invariants {
     }
 
     /** state-machine-safety: what is committed at an offset is the same on all nodes (Raft, State Machine Safety). */
-    void committed(int node, int epoch, long lastOffset, long logHash, Object voters) {
+    public void committed(int node, int epoch, long lastOffset, long logHash, Object voters) {
         Committed before = committedAt.get(lastOffset);
         if (before == null) {
             Committed now = new Committed(lastOffset, logHash, epoch, node, voters);
@@ -120,7 +120,7 @@ final class Invariants {
     }
 
     /** state-machine-safety: all state machines apply the same value at an offset (ConsistentCommittedData). */
-    void applied(int node, long offset, long value) {
+    public void applied(int node, long offset, long value) {
         Long before = applied.putIfAbsent(offset, value);
         if (before != null && before != value)
             broken(node, "state-machine-safety", "", "it applies value " + value + " at offset " + offset
@@ -128,19 +128,19 @@ final class Invariants {
     }
 
     /** What was committed up to this offset; null if nothing is known to end there. */
-    Committed committedBefore(long endOffset) {
+    public Committed committedBefore(long endOffset) {
         return committedAt.get(endOffset - 1);
     }
 
     /** snapshot-of-committed: a snapshot ends where a record was committed (KIP-630). */
-    void snapshotEnd(int node, long endOffset) {
+    public void snapshotEnd(int node, long endOffset) {
         if (committedBefore(endOffset) == null)
             broken(node, "snapshot-of-committed", "" + endOffset, "it has a snapshot that ends at offset " + endOffset
                 + ", where nothing was committed");
     }
 
     /** snapshot-of-committed: a snapshot holds what was applied below its end, in order (KIP-630). */
-    void loaded(int node, long endOffset, List<Long> values) {
+    public void loaded(int node, long endOffset, List<Long> values) {
         List<Long> expected = applied.headMap(endOffset).values().stream().filter(value -> value >= 0).toList();
         if (!expected.equals(values))
             broken(node, "snapshot-of-committed", "" + endOffset, "its snapshot up to offset " + endOffset + " has "
@@ -152,7 +152,7 @@ final class Invariants {
      * hashAt returns the hash of the leader's log up to the batch that ends with an offset, 0 if there is none. What is
      * before its start is in a snapshot.
      */
-    void hasCommitted(int node, int epoch, long startOffset, LongUnaryOperator hashAt) {
+    public void hasCommitted(int node, int epoch, long startOffset, LongUnaryOperator hashAt) {
         int last = committed.size() - 1;
         while (last >= 0 && committed.get(last).epoch >= epoch) last--;
         if (last < 0) return;
@@ -163,18 +163,18 @@ final class Invariants {
     }
 
     /** voter-set-matches-log: a node's voter set is the latest of its own log (KIP-853, Voter Changes). */
-    void voters(int node, String held, String read) {
+    public void voters(int node, String held, String read) {
         if (!held.equals(read))
             broken(node, "voter-set-matches-log", held + read, "its voter set is " + held + ", its log says " + read);
     }
 
     /** no-exception: the client does not end the process by an exception. */
-    void throwsException(int node, String detail) {
+    public void throwsException(int node, String detail) {
         broken(node, "no-exception", detail, detail);
     }
 
     /** no-spin: the client does not ask for another poll without a wait again and again while nothing changes. */
-    void spins(int node, String state) {
+    public void spins(int node, String state) {
         broken(node, "no-spin", state, "as " + state + ", it polls again and again without a wait");
     }
 }

@@ -1,24 +1,14 @@
 // The network between the nodes, in the place of Kafka's KafkaNetworkChannel and SocketServer.
 //
-// A message takes a random time within the bounds, and is carried as bytes of the release's newest stable version. A
-// node that does not run refuses connections at once; when a node ends, its connections break. A request without a
-// response fails after controller.quorum.request.timeout.ms, and with it the connection, as in Kafka's NetworkClient.
-// The client learns of all these as BROKER_NOT_AVAILABLE, as from KafkaNetworkChannel. ApiVersions, which a process's
-// socket server answers and not the Raft client, is answered here.
-package org.apache.kafka.raft;
+// A message takes a random time within the bounds, and is carried as bytes of the newest stable version that both nodes'
+// releases have. A request that this version cannot carry fails with UNSUPPORTED_VERSION, as in NetworkClient. A node that does
+// not run refuses connections at once; when a node ends, its connections break. A request without a response fails after
+// controller.quorum.request.timeout.ms, and with it the connection, as in Kafka's NetworkClient. The client learns of all
+// these as BROKER_NOT_AVAILABLE, as from KafkaNetworkChannel.
+package splitbrain.simulation;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import org.apache.kafka.common.message.ApiMessageType;
-import org.apache.kafka.common.message.ApiVersionsResponseData;
-import org.apache.kafka.common.message.FetchSnapshotResponseData;
-import org.apache.kafka.common.message.VoteRequestData;
-import org.apache.kafka.common.protocol.ApiKeys;
-import org.apache.kafka.common.protocol.ApiMessage;
-import org.apache.kafka.common.protocol.ByteBufferAccessor;
-import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.common.protocol.ObjectSerializationCache;
-import org.apache.kafka.common.protocol.Writable;
 
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -27,9 +17,11 @@ import java.util.SplittableRandom;
 import java.util.function.Consumer;
 import java.util.zip.CRC32;
 
-final class Network {
+public final class Network {
     static final int CLIENTS = 0;
-    private static final java.lang.reflect.Method PRE_VOTE = preVoteAccessor();
+    // Of Kafka's Errors.
+    private static final short BROKER_NOT_AVAILABLE = 8;
+    private static final short UNSUPPORTED_VERSION = 35;
 
     private final Simulation simulation;
     private final SplittableRandom random;
@@ -87,22 +79,23 @@ final class Network {
 
     // ---------------------------------------------------------------- connections
 
-    /** Send a node's request; complete gets the response, or an error response when the connection breaks. */
-    void send(SimulatedNode client, int destination, int correlation, ApiMessage data, Consumer<ApiMessage> complete) {
-        ApiKeys api = ApiKeys.forId(data.apiKey());
-        SimulatedNode server = simulation.node(destination);
+    /** Send a node's request to another node. */
+    public void send(Node client, int destination, Request request) {
+        Node server = simulation.node(destination);
         if (server == null) {
-            simulation.at(simulation.nowMs() + delayMs(), () -> complete.accept(unavailable(data.apiKey())));
+            simulation.at(simulation.nowMs() + delayMs(), () -> request.failed(BROKER_NOT_AVAILABLE, true));
             return;
         }
-        Connection connection = connection(client.id, destination);
-        Boolean isPreVote = isPreVote(data);
-        var request = new Connection.Pending(correlation, simulation.nowMs(), api.id, isPreVote, complete);
-        connection.pending.put(correlation, request);
+        short api = request.apiKey();
+        short version = (short) Math.min(client.latestVersion(api), server.latestVersion(api));
+        ByteBuffer bytes = version < 0 ? null : request.bytes(version);
+        Connection connection = connection(client.id(), destination);
+        var pending = new Connection.Pending(request, version, simulation.nowMs());
+        connection.pending.put(request.correlation(), pending);
         arm(connection, client);
-        ByteBuffer bytes = encoded(data);
-        carry(connection, connection.requests, request, false, bytes,
-            () -> arrive(connection, server, request, bytes.duplicate()));
+        if (bytes == null) refuse(connection, server, pending);
+        else carry(connection, connection.requests, pending, false, bytes,
+            () -> arrive(connection, server, pending, bytes.duplicate()));
     }
 
     private Connection connection(int client, int server) {
@@ -116,14 +109,14 @@ final class Network {
     }
 
     /** Fail the connection when its oldest request has waited for the request timeout. */
-    private void arm(Connection connection, SimulatedNode client) {
+    private void arm(Connection connection, Node client) {
         if (connection.hasTimer) return;
         connection.hasTimer = true;
         long dueMs = connection.pending.values().iterator().next().sentMs() + client.requestTimeoutMs();
         simulation.at(dueMs, () -> client.run(() -> expire(connection, client)));
     }
 
-    private void expire(Connection connection, SimulatedNode client) {
+    private void expire(Connection connection, Node client) {
         connection.hasTimer = false;
         if (connection.isClosed || connection.pending.isEmpty()) return;
         long oldestMs = connection.pending.values().iterator().next().sentMs();
@@ -131,23 +124,10 @@ final class Network {
         else arm(connection, client);
     }
 
-    /** The client notices that the connection is broken, or that it cannot be made.
-     *
-     * 3.7 has no error response for FetchSnapshot. The exception ends the process when the request was not yet sent
-     * (InterBrokerSendThread); of one that was sent it is logged, and the request stays without a response (NetworkClient).
-     */
+    /** The client notices that the connection is broken, or that it cannot be made. */
     private void fail(Connection connection) {
         boolean isSent = connection.accepted != 0;
-        for (Connection.Pending request : close(connection)) {
-            ApiMessage response;
-            try {
-                response = unavailable(request.apiKey());
-            } catch (IllegalArgumentException missing) {
-                if (!isSent) simulation.node(connection.client).exit(missing);
-                continue;
-            }
-            request.complete().accept(response);
-        }
+        for (Connection.Pending pending : close(connection)) pending.request().failed(BROKER_NOT_AVAILABLE, isSent);
     }
 
     private List<Connection.Pending> close(Connection connection) {
@@ -157,7 +137,7 @@ final class Network {
     }
 
     /** A node has ended: its own requests are forgotten, and its peers learn that their connections are broken. */
-    void ended(int node) {
+    public void ended(int node) {
         for (int peer = 1; peer < open.length; peer++) {
             if (open[node][peer] != null) close(open[node][peer]);
             Connection incoming = open[peer][node];
@@ -177,20 +157,32 @@ final class Network {
 
     // ---------------------------------------------------------------- messages
 
-    private void carry(Connection connection, Connection.Direction direction, Connection.Pending request,
+    private void carry(Connection connection, Connection.Direction direction, Connection.Pending pending,
             boolean isResponse, ByteBuffer bytes, Runnable deliver) {
         int source = isResponse ? connection.server : connection.client;
         int target = isResponse ? connection.client : connection.server;
-        Rules.Rule rule = rules.decide(request.apiKey(), isResponse, source, target, request.isPreVote());
+        Rules.Rule rule = rules.decide(pending.apiKey(), isResponse, source, target, pending.request().isPreVote());
         boolean isLost = isCut[source][target];
-        digest(source, target, request.apiKey(), isResponse, bytes, isLost, rule);
+        digest(source, target, pending.apiKey(), isResponse, bytes, isLost, rule);
         if (isLost) return;
         if (rule == null) direction.put(deliver, delayMs(), null);
-        else act(rule, connection, direction, request, deliver);
+        else act(rule, connection, direction, pending, deliver);
+    }
+
+    /** Fail a request that the server's version cannot carry: at once, or when the new connection has told its versions. */
+    private void refuse(Connection connection, Node server, Connection.Pending pending) {
+        Runnable fail = () -> client(connection, () -> {
+            if (isAwaited(connection, pending)) pending.request().failed(UNSUPPORTED_VERSION, true);
+        });
+        if (connection.accepted != 0) simulation.at(simulation.nowMs(), fail);
+        else if (!isCut[connection.client][connection.server]) connection.requests.put(() -> {
+            if (isAccepted(connection, server) && !isCut[connection.server][connection.client])
+                connection.responses.put(fail, delayMs(), null);
+        }, delayMs(), null);
     }
 
     private void act(Rules.Rule rule, Connection connection, Connection.Direction direction,
-            Connection.Pending request, Runnable deliver) {
+            Connection.Pending pending, Runnable deliver) {
         switch (rule.action) {
             case "drop" -> direction.lose();
             case "hold" -> direction.put(deliver, delayMs(), rule);
@@ -204,47 +196,44 @@ final class Network {
                 simulation.at(simulation.nowMs() + delayMs(), () -> client(connection, () -> fail(connection)));
             }
             case "answer" -> connection.responses.put(
-                () -> client(connection, () -> answered(connection, request, error(request.apiKey(), rule.errorCode))),
-                delayMs(), null);
+                () -> client(connection, () -> {
+                    if (isAwaited(connection, pending)) pending.request().failed(rule.errorCode, true);
+                }), delayMs(), null);
             default -> throw new IllegalArgumentException("unknown action " + rule.action);
         }
     }
 
-    private void arrive(Connection connection, SimulatedNode server, Connection.Pending request, ByteBuffer bytes) {
+    private void arrive(Connection connection, Node server, Connection.Pending pending, ByteBuffer bytes) {
+        if (isAccepted(connection, server)) server.run(() -> receive(connection, server, pending, bytes));
+    }
+
+    /** Whether the server has the connection, which it accepts when something arrives on it first. */
+    private boolean isAccepted(Connection connection, Node server) {
         if (!server.isUp() || (connection.accepted != 0 && connection.accepted != server.incarnation())) {
             if (!connection.isClosed) reset(connection);
-            return;
+            return false;
         }
         connection.accepted = server.incarnation();
-        server.run(() -> receive(connection, server, request, bytes));
+        return true;
     }
 
-    private void receive(Connection connection, SimulatedNode server, Connection.Pending request, ByteBuffer bytes) {
+    private void receive(Connection connection, Node server, Connection.Pending pending, ByteBuffer bytes) {
         int incarnation = server.incarnation();
-        Consumer<ApiMessage> respond = data -> {
-            if (server.incarnation() == incarnation && !connection.isClosed) respond(connection, request, data);
+        Consumer<ByteBuffer> respond = response -> {
+            if (server.incarnation() == incarnation && !connection.isClosed) respond(connection, pending, response);
         };
-        if (request.apiKey() == ApiKeys.API_VERSIONS.id) respond.accept(apiVersions());
-        else server.receive(decoded(request.apiKey(), bytes, true, stableVersion(request.apiKey())), respond);
+        server.receive(pending.apiKey(), pending.version(), bytes, respond);
     }
 
-    private void respond(Connection connection, Connection.Pending request, ApiMessage data) {
-        ByteBuffer bytes = encoded(sendable(data));
-        carry(connection, connection.responses, request, true, bytes, () -> client(connection, () -> answered(connection,
-            request, decoded(request.apiKey(), bytes.duplicate(), false, stableVersion(request.apiKey())))));
+    private void respond(Connection connection, Connection.Pending pending, ByteBuffer bytes) {
+        carry(connection, connection.responses, pending, true, bytes, () -> client(connection, () -> {
+            if (isAwaited(connection, pending)) pending.request().answered(bytes.duplicate(), pending.version());
+        }));
     }
 
-    /** What a process sends. Of a FetchSnapshot response with a partition's error, whose records are null, it can send
-     * only that the request failed (ControllerApis; docs/findings/snapshot-errors.md). */
-    private static ApiMessage sendable(ApiMessage data) {
-        if (!(data instanceof FetchSnapshotResponseData snapshot)) return data;
-        boolean isSendable = snapshot.topics().stream().flatMap(topic -> topic.partitions().stream())
-            .allMatch(partition -> Release.hasRecords(partition));
-        return isSendable ? data : new FetchSnapshotResponseData().setErrorCode(Errors.UNKNOWN_SERVER_ERROR.code());
-    }
-
-    private void answered(Connection connection, Connection.Pending request, ApiMessage data) {
-        if (connection.pending.remove(request.correlation()) != null) request.complete().accept(data);
+    /** Whether a request still waits for its response, which it has now. */
+    private static boolean isAwaited(Connection connection, Connection.Pending pending) {
+        return connection.pending.remove(pending.request().correlation()) != null;
     }
 
     private void digest(int source, int target, short apiKey, boolean isResponse, ByteBuffer bytes, boolean isLost,
@@ -256,64 +245,5 @@ final class Network {
         reports.digest(((source * 64L + target) * 1024 + apiKey) * 4 + (isResponse ? 2 : 0) + (isLost ? 1 : 0));
         reports.digest(checksum.getValue());
         if (rule != null) reports.digest(rule.name);
-    }
-
-    // ---------------------------------------------------------------- bytes
-
-    static short stableVersion(short apiKey) {
-        return ApiKeys.forId(apiKey).latestVersion(false);
-    }
-
-    static ByteBuffer encoded(ApiMessage data) {
-        return encoded(data, stableVersion(data.apiKey()));
-    }
-
-    static ByteBuffer encoded(ApiMessage data, short version) {
-        ObjectSerializationCache cache = new ObjectSerializationCache();
-        ByteBuffer bytes = ByteBuffer.allocate(data.size(cache, version));
-        Writable writable = new ByteBufferAccessor(bytes);
-        data.write(data instanceof FetchSnapshotResponseData ? Release.withParts(writable) : writable, cache, version);
-        bytes.flip();
-        return bytes;
-    }
-
-    static ApiMessage decoded(short apiKey, ByteBuffer bytes, boolean isRequest, short version) {
-        ApiMessageType type = ApiMessageType.fromApiKey(apiKey);
-        ApiMessage message = isRequest ? type.newRequest() : type.newResponse();
-        message.read(new ByteBufferAccessor(bytes), version);
-        return message;
-    }
-
-    private static ApiMessage unavailable(short apiKey) {
-        return error(apiKey, Errors.BROKER_NOT_AVAILABLE.code());
-    }
-
-    private static ApiMessage error(short apiKey, short errorCode) {
-        if (apiKey == ApiKeys.API_VERSIONS.id) return new ApiVersionsResponseData().setErrorCode(errorCode);
-        return RaftUtil.errorResponse(ApiKeys.forId(apiKey), Errors.forCode(errorCode));
-    }
-
-    private static ApiMessage apiVersions() {
-        var features = new ApiVersionsResponseData.SupportedFeatureKeyCollection();
-        features.add(new ApiVersionsResponseData.SupportedFeatureKey()
-            .setName("kraft.version").setMinVersion((short) 0).setMaxVersion((short) 1));
-        return new ApiVersionsResponseData().setSupportedFeatures(features);
-    }
-
-    private static java.lang.reflect.Method preVoteAccessor() {
-        for (var method : VoteRequestData.PartitionData.class.getDeclaredMethods())
-            if (method.getName().equals("preVote")) return method;
-        return null;
-    }
-
-    /** Whether a Vote is a pre-vote; null for other requests, and false in releases without Pre-Vote. */
-    private static Boolean isPreVote(ApiMessage data) {
-        if (!(data instanceof VoteRequestData vote)) return null;
-        if (PRE_VOTE == null) return false;
-        try {
-            return (Boolean) PRE_VOTE.invoke(vote.topics().get(0).partitions().get(0));
-        } catch (ReflectiveOperationException error) {
-            throw new IllegalStateException(error);
-        }
     }
 }

@@ -4,7 +4,7 @@
 // A command is [time, name, who, argument]. who are the nodes: a number as n2, leader, all, down or paused, looked up at
 // that time; a command without nodes that it can affect does nothing. After the last command, time passes until a leader
 // has committed a record of its epoch, or for RECOVERY_MS. A broken invariant, other than no-spin, ends the run.
-package org.apache.kafka.raft;
+package splitbrain.simulation;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
@@ -63,12 +63,12 @@ final class Player {
         switch (name) {
             case "start" -> nodes(who).filter(this::isDown).forEach(this::start);
             case "lose_unsynced" -> each(name, who, node -> !node.isUp());
-            case "kill" -> each(name, who, SimulatedNode::isUp);
+            case "kill" -> each(name, who, Node::isUp);
             case "stop" -> {
                 nodes(who).filter(node -> simulation.node(node).isExecuting()).forEach(stopping::add);
-                each(name, who, SimulatedNode::isExecuting);
+                each(name, who, Node::isExecuting);
             }
-            case "pause" -> each(name, who, SimulatedNode::isExecuting);
+            case "pause" -> each(name, who, Node::isExecuting);
             case "resume" -> each(name, who, node -> node.isUp() && !node.isExecuting());
             case "isolate" -> nodes(who).forEach(node -> isolate(node, argument.asText()));
             case "cut", "restore", "intercept" -> send(name, command(name).add(argument));
@@ -77,7 +77,7 @@ final class Player {
         }
     }
 
-    private void each(String name, String who, Predicate<SimulatedNode> isAffected) {
+    private void each(String name, String who, Predicate<Node> isAffected) {
         nodes(who).filter(node -> isAffected.test(simulation.node(node)))
             .forEach(node -> send(name, command(name).add(node)));
     }

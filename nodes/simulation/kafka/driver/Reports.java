@@ -10,18 +10,20 @@
 //     ["violation", time, node, invariant, message]
 //
 // Everything that is reported, and every message, is part of the digest.
-package org.apache.kafka.raft;
+package splitbrain.simulation;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
+import java.nio.ByteBuffer;
+import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-final class Reports {
-    static final ObjectMapper JSON = new ObjectMapper();
+public final class Reports {
+    public static final ObjectMapper JSON = new ObjectMapper();
     private static final String NO_SPIN = "no-spin";
     private static final long PRIME = 1099511628211L;
 
@@ -51,7 +53,7 @@ final class Reports {
         return counts;
     }
 
-    void digest(long value) {
+    public void digest(long value) {
         hash = (hash ^ value) * PRIME;
         hash ^= hash >>> 29;
     }
@@ -64,14 +66,14 @@ final class Reports {
         return "0".repeat(Long.numberOfLeadingZeros(hash | 1) / 4) + Long.toHexString(hash);
     }
 
-    void log(long nowMs, int node, String text) {
+    public void log(long nowMs, int node, String text) {
         wakes = !isCounting;
         digest(nowMs);
         digest(text);
         add("log").add(nowMs).add(node).add(text);
     }
 
-    void commit(int node, long value) {
+    public void commit(int node, long value) {
         digest(node * 31L + value);
         if (lastCommit != null && lastCommit.get(1).intValue() == node && lastCommit.get(3).longValue() + 1 == value) {
             lastCommit.set(3, value);
@@ -81,13 +83,13 @@ final class Reports {
         lastCommit = row;
     }
 
-    void load(int node, List<Long> values) {
+    public void load(int node, List<Long> values) {
         digest(node * 31L + values.hashCode());
         ArrayNode loaded = add("load").add(node).addArray();
         for (long value : values) loaded.add(value);
     }
 
-    void arrive(long call) {
+    public void arrive(long call) {
         digest(call);
         add("arrive").add(call);
     }
@@ -101,14 +103,14 @@ final class Reports {
         return add("answer").add(call).add(result);
     }
 
-    void exited(long nowMs, int node, String detail) {
+    public void exited(long nowMs, int node, String detail) {
         wakes = !isCounting;
         digest(detail);
         exits++;
         add("exited").add(nowMs).add(node).add(detail);
     }
 
-    void stopped(long nowMs, int node) {
+    public void stopped(long nowMs, int node) {
         wakes = !isCounting;
         digest(nowMs);
         add("stopped").add(nowMs).add(node);
@@ -119,6 +121,13 @@ final class Reports {
         broken.putIfAbsent(invariant, message);
         isBroken |= !invariant.equals(NO_SPIN);
         add("violation").add(nowMs).add(node).add(invariant).add(message);
+    }
+
+    /** Bytes as text, in base64. */
+    public static String text(ByteBuffer bytes) {
+        byte[] content = new byte[bytes.remaining()];
+        bytes.duplicate().get(content);
+        return Base64.getEncoder().encodeToString(content);
     }
 
     /** What was reported since the last call. */

@@ -1,6 +1,6 @@
 // The rules for messages between nodes, as harness/model/faults/rpc.py defines them: the first rule that matches a
 // message and acts on it applies. A rule has counters and random numbers of its own; each match consumes a number.
-package org.apache.kafka.raft;
+package splitbrain.simulation;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;

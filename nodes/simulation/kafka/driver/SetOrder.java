@@ -1,6 +1,6 @@
 // Fixes the order in which the JDK's Set.of and Map.of iterate, which differs from one JVM to the next: their hash
 // tables are salted with the time at which the JVM starts. Without it, equal runs would differ between JVMs.
-package org.apache.kafka.raft;
+package splitbrain.simulation;
 
 import java.lang.reflect.Field;
 

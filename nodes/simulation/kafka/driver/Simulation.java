@@ -1,16 +1,18 @@
 // One simulated run: virtual time, its events, the nodes and the network between them, in one thread.
 //
 // Events happen in the order of their times, and of their creation at the same time. Time passes in advance only.
-package org.apache.kafka.raft;
+package splitbrain.simulation;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.PriorityQueue;
+import java.util.function.Consumer;
 
-final class Simulation {
+public final class Simulation {
     private record Event(long atMs, long number, Runnable action) implements Comparable<Event> {
         @Override
         public int compareTo(Event other) {
@@ -18,27 +20,28 @@ final class Simulation {
         }
     }
 
-    final Reports reports = new Reports();
-    final Invariants invariants = new Invariants((node, invariant, message) ->
+    public final Reports reports = new Reports();
+    public final Invariants invariants = new Invariants((node, invariant, message) ->
         this.reports.violation(this.nowMs, node, invariant, message));
-    final Network network;
-    final long seed;
-    final long originMs;
-    final int nodeCount;
+    public final Network network;
+    public final long seed;
+    public final long originMs;
+    public final int nodeCount;
     // The first voters are 1 to voterCount; all nodes, if voters are static.
-    final int voterCount;
-    final boolean isDynamic;
+    public final int voterCount;
+    public final boolean isDynamic;
     // How often an active controller writes a record of its own; 0 for never.
-    final long idleMs;
-    private final SimulatedNode[] nodes;
+    public final long idleMs;
+    private final Node[] nodes;
     private final PriorityQueue<Event> events = new PriorityQueue<>();
     private long nowMs;
     private long eventCount;
     private long noOpCount;
     private RuntimeException failure;
 
-    Simulation(JsonNode spec) {
-        Release.restartRecordNumbers();
+    /** releases are those that nodes may run; spec maps a node that does not run the first one to its place. */
+    Simulation(JsonNode spec, List<KafkaRelease> releases) {
+        releases.forEach(KafkaRelease::begin);
         seed = spec.get("seed").asLong();
         originMs = spec.get("origin").asLong();
         idleMs = spec.path("idle").asLong();
@@ -47,30 +50,31 @@ final class Simulation {
         voterCount = isDynamic ? spec.get("voters").asInt() : nodeCount;
         JsonNode delay = spec.get("delay");
         network = new Network(this, seed, nodeCount, delay.get(0).asInt(), delay.get(1).asInt());
-        nodes = new SimulatedNode[nodeCount + 1];
+        nodes = new Node[nodeCount + 1];
         for (int id = 1; id <= nodeCount; id++) {
             Map<String, String> properties = new HashMap<>();
             spec.path("settings").path(String.valueOf(id)).fields()
                 .forEachRemaining(each -> properties.put(each.getKey(), each.getValue().asText()));
-            nodes[id] = new SimulatedNode(this, id, properties);
+            KafkaRelease release = releases.get(spec.path("releases").path(String.valueOf(id)).asInt());
+            nodes[id] = release.node(this, id, properties);
         }
     }
 
-    long nowMs() {
+    public long nowMs() {
         return nowMs;
     }
 
     /** The node with this id; null if there is none. */
-    SimulatedNode node(int id) {
+    public Node node(int id) {
         return id >= 1 && id < nodes.length ? nodes[id] : null;
     }
 
     /** The value of a record without content: negative, and a different one for each record. */
-    long noOp() {
+    public long noOp() {
         return -++noOpCount;
     }
 
-    void at(long timeMs, Runnable action) {
+    public void at(long timeMs, Runnable action) {
         events.add(new Event(timeMs, eventCount++, action));
     }
 
@@ -88,7 +92,7 @@ final class Simulation {
     }
 
     /** Execute a part of the driver that Kafka calls back, where the exception would be caught: it ends the simulation. */
-    void callBack(Runnable action) {
+    public void callBack(Runnable action) {
         try {
             action.run();
         } catch (RuntimeException error) {
@@ -99,18 +103,18 @@ final class Simulation {
     // ---------------------------------------------------------------- clients
 
     /** A client's call: a request and, later, an answer, each with a delay of its own. */
-    void call(long call, int node, java.util.function.Consumer<SimulatedNode> serve) {
+    void call(long call, int node, Consumer<Node> serve) {
         reports.digest(call * 64 + node);
         if (network.isCut(Network.CLIENTS, node)) return;
         at(nowMs + network.delayMs(), () -> {
-            SimulatedNode server = nodes[node];
-            if (server.isUp()) server.serve(call, serve);
+            Node server = nodes[node];
+            if (server.isUp()) server.serve(call, () -> serve.accept(server));
             else reports.answer(call, "none");
         });
     }
 
     /** Send the answer of a call; result and value as in Reports. */
-    void answer(long call, int node, String result, String value) {
+    public void answer(long call, int node, String result, String value) {
         if (network.isCut(node, Network.CLIENTS)) return;
         at(nowMs + network.delayMs(), () -> {
             var row = reports.answer(call, result);

@@ -1,4 +1,4 @@
-"""One JVM per release for the tests of a worker."""
+"""One JVM for each set of releases for the tests of a worker."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ StoryOf = Callable[..., Story]
 
 
 @pytest.fixture(scope="module")
-def drivers() -> Iterator[Callable[[str], RaftDriver]]:
-    """The driver of a version, started on first use."""
-    running: dict[str, RaftDriver] = {}
+def drivers() -> Iterator[Callable[..., RaftDriver]]:
+    """The driver of versions, started on first use."""
+    running: dict[tuple[str, ...], RaftDriver] = {}
 
-    def of(version: str) -> RaftDriver:
-        if version not in running:
-            running[version] = RaftDriver(release(version))
-        return running[version]
+    def of(*versions: str) -> RaftDriver:
+        if versions not in running:
+            running[versions] = RaftDriver(*map(release, versions))
+        return running[versions]
 
     yield of
     for driver in running.values():
@@ -29,12 +29,13 @@ def drivers() -> Iterator[Callable[[str], RaftDriver]]:
 
 
 @pytest.fixture
-def story(drivers: Callable[[str], RaftDriver]) -> Iterator[StoryOf]:
-    """A story on a release, with the fields of its specification."""
+def story(drivers: Callable[..., RaftDriver]) -> Iterator[StoryOf]:
+    """A story on a release, or on several, with the fields of its specification."""
     told: list[Story] = []
 
     def of(version: str = "4.3.1", seed: int = 7, nodes: int = 3, **fields: object) -> Story:
-        told.append(Story(drivers(version), SimulationSpec(seed, nodes, **fields)))  # type: ignore[arg-type]
+        spec = SimulationSpec(seed, nodes, **fields)  # type: ignore[arg-type]
+        told.append(Story(drivers(version, *sorted(set(spec.versions.values()))), spec))
         return told[-1]
 
     yield of

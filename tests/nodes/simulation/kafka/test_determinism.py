@@ -55,7 +55,7 @@ def test_two_jvms_give_equal_digests_and_observations(version):
 @pytest.mark.parametrize("version", ["3.9.1", "4.3.1"])
 def test_java_21_gives_the_digests_of_this_machines_java(drivers, version):
     expected = [digest(drivers(version), seed) for seed in range(3)]
-    with RaftDriver(release(version), str(JAVA)) as driver:
+    with RaftDriver(release(version), java=str(JAVA)) as driver:
         assert [digest(driver, seed) for seed in range(3)] == expected
 
 

@@ -17,12 +17,18 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.raft.errors.BufferAllocationException;
 import org.apache.kafka.raft.errors.NotLeaderException;
 import org.apache.kafka.snapshot.SnapshotReader;
+import splitbrain.simulation.Invariants;
+import splitbrain.simulation.Node;
+import splitbrain.simulation.Reports;
+import splitbrain.simulation.Simulation;
 
 import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -37,7 +43,7 @@ import java.util.TreeMap;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
 
-final class SimulatedNode {
+final class SimulatedNode implements Node {
     private static final String CLUSTER_ID = "c3BsaXRicmFpbi1zaW11bA";
     private static final Uuid TOPIC_ID = new Uuid(0, 1);
     private static final int FETCH_WAIT_MS_MAX = 500;
@@ -92,6 +98,10 @@ final class SimulatedNode {
     private Batch<Long> lastApplied;
     private final Set<Long> openCalls = new LinkedHashSet<>();
 
+    // The last VotersRecord that was read, and its voter set.
+    private ByteBuffer lastVotersRecord;
+    private Object lastVoters;
+
     private boolean isStatusDue;
     // What Python knows of this node; null after a command that it knows the effect of.
     private Known lastKnown;
@@ -136,37 +146,57 @@ final class SimulatedNode {
         return new Uuid((1L << 40) + node, (1L << 40) + generation);
     }
 
-    int requestTimeoutMs() {
+    @Override
+    public int id() {
+        return id;
+    }
+
+    @Override
+    public int requestTimeoutMs() {
         return requestTimeoutMs;
     }
 
-    int incarnation() {
+    @Override
+    public short latestVersion(short apiKey) {
+        return Wire.latestVersion(apiKey);
+    }
+
+    @Override
+    public long endOffset() {
+        return mirror.endOffset();
+    }
+
+    @Override
+    public int incarnation() {
         return incarnation;
     }
 
-    boolean isUp() {
+    @Override
+    public boolean isUp() {
         return client != null;
     }
 
-    boolean isExecuting() {
+    @Override
+    public boolean isExecuting() {
         return isUp() && !isPaused;
     }
 
-    /** The epoch in which the node leads, as it would say now; -1 if it does not lead or does not execute. */
-    int ledEpoch() {
+    @Override
+    public int ledEpoch() {
         EpochState state = isExecuting() ? Release.state(client.quorum()) : null;
         return state instanceof LeaderState<?> ? state.epoch() : -1;
     }
 
-    /** Whether the node leads and has committed a record of its epoch. */
-    boolean hasCommittedAsLeader() {
+    @Override
+    public boolean hasCommittedAsLeader() {
         return isExecuting() && Release.state(client.quorum()) instanceof LeaderState<?> leader
             && client.highWatermark().orElse(-1) > leader.epochStartOffset();
     }
 
     // ---------------------------------------------------------------- processes and disks
 
-    void start() {
+    @Override
+    public void start() {
         incarnation++;
         isPaused = false;
         isStatusDue = true;
@@ -201,26 +231,30 @@ final class SimulatedNode {
         drain();
     }
 
-    ArrayNode logContents() {
+    @Override
+    public ArrayNode logContents() {
         return LogMirror.contents(log);
     }
 
-    void kill() {
+    @Override
+    public void kill() {
         if (isUp()) end();
         lastKnown = null;
     }
 
-    /** Begin a graceful shutdown, as KafkaRaftManager does. */
-    void stop() {
+    @Override
+    public void stop() {
         run(() -> client.shutdown(SHUTDOWN_TIMEOUT_MS));
     }
 
-    void pause() {
+    @Override
+    public void pause() {
         isPaused = isUp();
         lastKnown = null;
     }
 
-    void resume() {
+    @Override
+    public void resume() {
         if (!isPaused) return;
         isPaused = false;
         isStatusDue = true;
@@ -230,19 +264,22 @@ final class SimulatedNode {
         drain();
     }
 
-    void loseUnsynced() {
+    @Override
+    public void loseUnsynced() {
         log.reopen();
         mirror.update(id, log, simulation.invariants);
     }
 
-    void loseDisk() {
+    @Override
+    public void loseDisk() {
         diskGeneration++;
         format();
         mirror.update(id, log, simulation.invariants);
         simulation.invariants.losesDisk(id);
     }
 
-    void loseQuorumState() {
+    @Override
+    public void loseQuorumState() {
         store = new MockQuorumStateStore();
         simulation.invariants.losesDisk(id);
     }
@@ -271,15 +308,16 @@ final class SimulatedNode {
         metrics = null;
     }
 
-    void close() {
+    @Override
+    public void close() {
         if (metrics != null) metrics.close();
         client = null;
     }
 
     // ---------------------------------------------------------------- execution
 
-    /** Let the node execute an action and what follows from it; a paused node executes it when it goes on. */
-    void run(Runnable action) {
+    @Override
+    public void run(Runnable action) {
         if (!isUp()) return;
         if (isPaused) {
             waiting.add(action);
@@ -297,12 +335,14 @@ final class SimulatedNode {
         });
     }
 
-    /** A request of a peer or a client; respond gets the response. */
-    void receive(ApiMessage data, Consumer<ApiMessage> respond) {
-        receive(data, Network.stableVersion(data.apiKey()), respond);
+    @Override
+    public void receive(short apiKey, short version, ByteBuffer bytes, Consumer<ByteBuffer> respond) {
+        if (apiKey == ApiKeys.API_VERSIONS.id) respond.accept(Wire.encoded(Wire.apiVersions(), version));
+        else handle(apiKey, version, bytes, response -> respond.accept(Wire.encoded(Wire.sendable(response), version)));
     }
 
-    private void receive(ApiMessage data, short version, Consumer<ApiMessage> respond) {
+    private void handle(short apiKey, short version, ByteBuffer bytes, Consumer<ApiMessage> respond) {
+        ApiMessage data = Wire.decoded(apiKey, bytes, true, version);
         var request = Release.inboundRequest(++correlation, version, data, environment.milliseconds());
         request.completion.whenComplete((response, error) -> {
             if (response != null) simulation.callBack(() -> respond.accept(response.data()));
@@ -363,8 +403,7 @@ final class SimulatedNode {
         List<RaftRequest.Outbound> requests = List.copyOf(outbox);
         outbox.clear();
         for (RaftRequest.Outbound request : requests)
-            simulation.network.send(this, Release.destination(request), request.correlationId(), request.data(),
-                data -> request.completion.complete(Release.inbound(request, data)));
+            simulation.network.send(this, Release.destination(request), new SentRequest(this, request));
     }
 
     // ---------------------------------------------------------------- the state machine
@@ -433,12 +472,14 @@ final class SimulatedNode {
         for (long call : calls) answer(call, "not-controller", null);
     }
 
-    void serve(long call, Consumer<SimulatedNode> request) {
+    @Override
+    public void serve(long call, Runnable action) {
         openCalls.add(call);
-        run(() -> request.accept(this));
+        run(action);
     }
 
-    void write(long call, long value) {
+    @Override
+    public void write(long call, long value) {
         if (activeEpoch < 0) {
             answer(call, "not-controller", knownLeader < 0 || knownLeader == id ? null : String.valueOf(knownLeader));
             return;
@@ -455,13 +496,16 @@ final class SimulatedNode {
         }
     }
 
-    void read(long call) {
+    @Override
+    public void read(long call) {
         simulation.reports.arrive(call);
         answer(call, "read", null);
     }
 
-    void request(long call, ApiMessage data, short version) {
-        receive(data, version, response -> answer(call, "response", Driver.text(Network.encoded(response, version))));
+    @Override
+    public void request(long call, short apiKey, short version, ByteBuffer bytes) {
+        handle(apiKey, version, bytes,
+            response -> answer(call, "response", Reports.text(Wire.encoded(response, version))));
     }
 
     private void answer(long call, String result, String value) {
@@ -495,7 +539,7 @@ final class SimulatedNode {
         int voters = 0;
         for (int voter : voterIds()) {
             voters++;
-            if (simulation.node(voter).mirror.endOffset() >= offset) reached++;
+            if (simulation.node(voter).endOffset() >= offset) reached++;
         }
         simulation.invariants.reached(id, offset, reached, voters);
     }
@@ -512,8 +556,7 @@ final class SimulatedNode {
     }
 
     private void observeVoters() {
-        Object read = mirror.voters();
-        if (read == null) read = formattedVoters;
+        Object read = readVoters();
         Object held = VoterSets.SUPPORT.held(client);
         if (read == null || held.equals(read)) return;
         String heldIds = VoterSets.SUPPORT.ids(held).toString();
@@ -522,11 +565,20 @@ final class SimulatedNode {
         simulation.invariants.voters(id, isSame ? held.toString() : heldIds, isSame ? read.toString() : readIds);
     }
 
+    /** The voters that the log names, or those of the snapshot that the disk was formatted with. */
+    private Object readVoters() {
+        ByteBuffer record = mirror.voters();
+        if (record == null) return formattedVoters;
+        if (record != lastVotersRecord) lastVoters = VoterSets.SUPPORT.read(record);
+        lastVotersRecord = record;
+        return lastVoters;
+    }
+
     // What status shows, without the end offsets of others.
     private record Known(EpochState state, int leader, long highWatermark, long endOffset, Object voters) { }
 
-    /** Put the status if it has changed since the last call; null in its place if the node does not execute. */
-    void putChangedStatus(ObjectNode statuses) {
+    @Override
+    public void putChangedStatus(ObjectNode statuses) {
         if (!isStatusDue) return;
         isStatusDue = false;
         Known known = isExecuting() ? known() : null;

@@ -6,6 +6,9 @@
 package org.apache.kafka.raft;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
+import splitbrain.simulation.Invariants;
+import splitbrain.simulation.Reports;
+
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Base64;
@@ -16,14 +19,15 @@ final class LogMirror {
     private static final short VOTERS = 6;
     private static final long EMPTY_HASH = 17;
 
-    // The hash of the log up to the batch, and its voters there: null if no record has named any.
-    private record Entry(MockLog.LogBatch batch, long lastOffset, int epoch, long logHash, Object voters) { }
+    // The hash of the log up to the batch, and the VotersRecord that counts there: null if there is none. It is kept as
+    // bytes, because nodes of other releases read it, too.
+    private record Entry(MockLog.LogBatch batch, long lastOffset, int epoch, long logHash, ByteBuffer voters) { }
 
     private final List<Entry> entries = new ArrayList<>();
     // Where the first entry begins, and what is known of the log before it.
     private long baseOffset;
     private long baseHash = EMPTY_HASH;
-    private Object baseVoters;
+    private ByteBuffer baseVoters;
     // The entry of the log's first batch, as of the last update.
     private int front;
 
@@ -58,7 +62,7 @@ final class LogMirror {
         front = 0;
         baseOffset = start;
         baseHash = end == null ? EMPTY_HASH : end.logHash();
-        baseVoters = end == null ? null : end.voters();
+        baseVoters = end == null ? null : (ByteBuffer) end.voters();
         return true;
     }
 
@@ -66,12 +70,12 @@ final class LogMirror {
         int epoch = Release.epoch(batch);
         boolean isControl = Release.isControl(batch);
         long logHash = mixed(mixed(hash(), batch.firstOffset()), epoch * 2L + (isControl ? 1 : 0));
-        Object voters = voters();
+        ByteBuffer voters = voters();
         for (Object record : Release.records(batch)) {
             ByteBuffer key = Release.key(record);
             ByteBuffer value = Release.value(record);
             logHash = mixed(mixed(logHash, contentOf(key)), contentOf(value));
-            if (isControl && VoterSets.SUPPORT != null && typeOf(key) == VOTERS) voters = VoterSets.SUPPORT.read(value);
+            if (isControl && VoterSets.SUPPORT != null && typeOf(key) == VOTERS) voters = value;
         }
         return new Entry(batch, batch.lastOffset(), epoch, logHash, voters);
     }
@@ -143,8 +147,8 @@ final class LogMirror {
         return Base64.getEncoder().encodeToString(bytes);
     }
 
-    /** The latest voter set that the log, or the snapshot that it begins with, names; null if there is none. */
-    Object voters() {
+    /** The latest VotersRecord of the log, or of what precedes the snapshot that it begins with; null if there is none. */
+    ByteBuffer voters() {
         return entries.isEmpty() ? baseVoters : last().voters;
     }
 }

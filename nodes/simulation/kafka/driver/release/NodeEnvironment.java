@@ -9,6 +9,7 @@ import org.apache.kafka.common.protocol.Writable;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.common.serialization.RecordSerde;
 import org.apache.kafka.snapshot.SnapshotReader;
+import splitbrain.simulation.Simulation;
 
 import java.lang.reflect.Proxy;
 import java.nio.ByteBuffer;
