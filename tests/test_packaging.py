@@ -22,6 +22,7 @@ from tests.support.command import COMMAND
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "docs" / "examples" / "etcd"
 LINES_MAX = 100
+PACKAGES = ("harness", "nodes", "nemesis", "workloads", "checkers", "results")
 ENTRY = "import sys; from harness.commands.main import main; sys.argv[0] = 'splitbrain'; main()"
 
 
@@ -32,7 +33,12 @@ def pip(*arguments: str) -> None:
 
 def copied(source: Path, target: Path) -> Path:
     """A copy to build from, so that nothing is written into the tree."""
-    ignored = shutil.ignore_patterns(".*", "*.egg-info", "build", "runs", "__pycache__", "tests", "benchmarks")
+    by_name = shutil.ignore_patterns(".*", "*.egg-info", "build", "__pycache__", "tests", "benchmarks")
+
+    def ignored(folder: str, names: list[str]) -> set[str]:
+        stored = {"runs", "nights"} if Path(folder) == source / "results" else set()
+        return set(by_name(folder, names)) | stored
+
     return Path(shutil.copytree(source, target, ignore=ignored))
 
 
@@ -61,6 +67,15 @@ def installed(site: Path, folder: Path, *arguments: str) -> subprocess.Completed
     argv = [sys.executable, "-P", "-c", ENTRY, *arguments]
     environment = {**os.environ, "PYTHONPATH": str(site)}
     return subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, timeout=200, check=False)
+
+
+def test_every_file_of_the_packages_is_in_the_wheel(wheel_site: Path) -> None:
+    def files(root: Path) -> set[str]:
+        found = (path.relative_to(root) for name in PACKAGES for path in (root / name).rglob("*") if path.is_file())
+        ignored = {Path("results", "runs"), Path("results", "nights")}
+        return {str(path) for path in found if "__pycache__" not in path.parts and not ignored & set(path.parents)}
+
+    assert files(wheel_site) == files(ROOT)
 
 
 @pytest.mark.netns
