@@ -191,6 +191,14 @@ class Request(Load):
 
     _system_exists = field_validator("system")(system_name)
 
+    @field_validator("node_switches", "node_systems")
+    @classmethod
+    def _nodes_exist(cls, by_node: dict[int, Any], info: ValidationInfo) -> dict[int, Any]:
+        absent = [node for node in by_node if node > info.data.get("nodes", node)]
+        if absent:
+            raise ValueError(f"expected nodes up to {info.data['nodes']}, found {absent[0]}")
+        return by_node
+
     @field_validator("faults")
     @classmethod
     def _none_stands_alone(cls, faults: list[str]) -> list[str]:

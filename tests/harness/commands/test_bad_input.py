@@ -21,6 +21,15 @@ PLANS = {
     ),
     "a wrong type": ('nodes = "three"', "nodes: expected a whole number, found 'three'"),
     "out of range": ("nodes = 40", "nodes: expected 9 or less, found 40"),
+    "a release of a node that does not exist": (
+        "nodes = 3\n[node_systems]\n4 = 'kafka'",
+        "node_systems: expected nodes up to 3, found 4",
+    ),
+    "an unknown system of a node": ("[node_systems]\n1 = 'cassandra'", "node_systems.1: expected kafka, reference, "),
+    "a property of a node that does not exist": (
+        "[node_switches]\n4 = {a = 'b'}",
+        "node_switches: expected nodes up to 3, found 4",
+    ),
     "a zero time limit": ("time_limit = 0", "time_limit: expected more than 0, found 0"),
     "an infinite time limit": ("time_limit = inf", "time_limit: expected a finite number, found inf"),
     "not a number": ("rate = nan", "rate: expected a finite number, found nan"),
