@@ -352,7 +352,7 @@ def _status(
 
 
 def directory_id_of(node: int, lost_disks: int = 0) -> uuid.UUID:
-    """The id of a node's disk, by the number of disks that it has lost, as driver/SimulatedNode.java has it."""
+    """The id of a node's disk, by the number of disks that it has lost, as driver/release/SimulatedNode.java has it."""
     return uuid.UUID(int=(((1 << 40) + node) << 64) + (1 << 40) + lost_disks)
 
 
