@@ -14,6 +14,7 @@ from harness.commands.options import STORE, MasterOption, StoreOption, examples,
 from harness.commands.output.console import Output, exit_code, print_json, print_verdict
 from harness.commands.output.progress import progress
 from harness.commands.output.tables import print_table
+from harness.model import BadInput
 from harness.model.plurals import counted
 from harness.planning.options import takes
 from harness.planning.plan import ReproductionRequest, checked
@@ -33,6 +34,9 @@ Scenarios = Annotated[
     ),
 ]
 
+OF_SCENARIOS = {"system", "switch", "seeds", "seed", "at_once"}
+"""The options that simulated scenarios have, too."""
+
 
 @takes(SimulationRequest)
 @prints(progress=True)
@@ -47,6 +51,8 @@ def simulate(
     request = checked(SimulationRequest, values)
     if not identifiers:
         raise typer.Exit(exit_code(_random_runs(request, output, store, master)))
+    for name in values.keys() - OF_SCENARIOS:
+        raise BadInput(f"--{name.replace('_', '-')}: expected random runs, found scenarios")
     times = request.seeds if "seeds" in values else 1
     target = {"system": request.system, "switch": request.switches, "seed": request.seed, "hosts": HOSTS}
     reproduction = checked(ReproductionRequest, {**target, "times": times, "at_once": request.at_once})

@@ -121,7 +121,7 @@ def plan_of(request: Request, versions: dict[str, str]) -> Plan:
         name=request.name,
         seed=request.seed,
         story=list(request.story),
-        versions=versions | our_versions(),
+        versions=versions | {f"n{node}": name for node, name in request.node_systems.items()} | our_versions(),
     )
     if request.story:
         return plan

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from harness.planning.plan import SEED, system_name
 
@@ -21,7 +21,7 @@ class SimulationRequest(BaseModel):
     switches: dict[str, str] = Field(
         default={}, alias="switch", description="NAME=VALUE for every node; can be repeated."
     )
-    beside: str | None = Field(
+    beside: Annotated[str, AfterValidator(system_name)] | None = Field(
         default=None, description="Release that some nodes of each run have instead, drawn with the run: kafka:VERSION."
     )
     seeds: int = Field(default=1000, ge=1, le=100_000_000, description="Number of runs, each with a seed of its own.")
@@ -45,8 +45,3 @@ class SimulationRequest(BaseModel):
     )
 
     _system_exists = field_validator("system")(system_name)
-
-    @field_validator("beside")
-    @classmethod
-    def _other_release_exists(cls, beside: str | None) -> str | None:
-        return None if beside is None else system_name(beside)

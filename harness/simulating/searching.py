@@ -27,11 +27,12 @@ from harness.exploration.drawing import drawn
 from harness.exploration.request import ExplorationRequest
 from harness.planning.plan import Plan, Request
 from harness.running.run import plan_of
+from harness.simulating.releases import other_systems, system_to_draw_for
 from harness.simulating.request import HOSTS, SimulationRequest
 from harness.simulating.screening import reason_of, reason_to_store
 from harness.simulating.simulated import simulate
 from harness.simulating.simulation import unavailable_actions
-from harness.simulating.timed import drawn_for, other_systems, timed_request, timed_run
+from harness.simulating.timed import timed_request, timed_run
 from nodes.simulation.schedule import Played, ScheduledRun
 
 Play = Callable[[str, Sequence[ScheduledRun]], Sequence[Played]]
@@ -60,7 +61,10 @@ def request_of_run(request: SimulationRequest, seed: int, available: Collection[
     if request.timed:
         return timed_request(request, seed)
     exploration = ExplorationRequest(
-        system=drawn_for(request), switch=request.switches, hosts=HOSTS, run_seconds=max(5.0, request.run_seconds)
+        system=system_to_draw_for(request),
+        switch=request.switches,
+        hosts=HOSTS,
+        run_seconds=max(5.0, request.run_seconds),
     )
     run = drawn(exploration, seed, available, Coverage())
     return run.model_copy(update={"system": request.system, "node_systems": other_systems(request, seed, run.nodes)})

@@ -21,17 +21,17 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from harness import plugins
 from harness.exploration.explore import begin_run
 from harness.judging.runs import judge_run
 from harness.judging.spark import SparkLater
-from harness.model import BadInput, Verdict
+from harness.model import Verdict
 from harness.model.plurals import counted
 from harness.model.progress import OnEvent, Phase, phases
 from harness.planning.preflight import preflight
 from harness.recovery.heal import heal_before_a_run
 from harness.running.controller_process import carry_out
 from harness.running.run import new_seed, plan_of, refuse_impossible, resolve_system
+from harness.simulating.releases import require_other_release
 from harness.simulating.request import HOSTS, SimulationRequest
 from harness.simulating.searching import Screened, available_actions, request_of_run, search
 from nodes.simulation.schedule import NO_SPIN
@@ -100,22 +100,12 @@ class Tally:
         }
 
 
-def require_other_release(name: str, beside: str) -> None:
-    """Raise BadInput unless beside is a release of the same system, and another one."""
-    (system, _), (other, version) = plugins.system(name), plugins.system(beside)
-    if not system.default_version:
-        raise BadInput(f"--beside {beside}: expected --system kafka, found {name}")
-    if other is not system or not version or beside == name:
-        raise BadInput(f"--beside {beside}: expected another release of {system.name}, such as {system.name}:3.9.1")
-
-
 class Search:
     """One search over the seeds of a request."""
 
     def __init__(self, request: SimulationRequest, store: Path, master: str | None, on_event: OnEvent) -> None:
         """Raises BadInput for a system that is unknown or cannot be simulated."""
-        if request.beside is not None:
-            require_other_release(request.system, request.beside)
+        require_other_release(request)
         report = phases(on_event)
         system, self._versions = asyncio.run(resolve_system(request.system, "", HOSTS, report))
         beside = request.beside and asyncio.run(resolve_system(request.beside, "", HOSTS, report))[0]

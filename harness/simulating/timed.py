@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from harness import plugins
-from harness.exploration.drawing import VOTERS_CHANGE, Ranges, has_dynamic_voters, ranges_of
+from harness.exploration.drawing import VOTERS_CHANGE, Ranges, ranges_of
 from harness.exploration.request import ExplorationRequest
 from harness.model import BadInput
 from harness.model.faults.disks import lose_unsynced
@@ -44,6 +44,7 @@ from harness.model.story import (
 )
 from harness.planning.plan import Plan, Request
 from harness.planning.story_steps import StoryStep
+from harness.simulating.releases import other_systems, system_to_draw_for
 from harness.simulating.request import HOSTS, SimulationRequest
 from harness.systems.kraft import cluster_id
 from nodes.simulation import schedule
@@ -91,7 +92,7 @@ class TimedRun:
 def timed_run(request: SimulationRequest, seed: int) -> TimedRun:
     """The run of a seed."""
     choice = random.Random(f"timed {seed}")
-    ranges = _ranges(drawn_for(request), tuple(request.switches.items()))
+    ranges = _ranges(system_to_draw_for(request), tuple(request.switches.items()))
     nodes, voters = choice.choice(ranges.quorums)
     switches = {
         "controller.quorum.fetch.timeout.ms": str(choice.choice(ranges.fetch_ms)),
@@ -104,21 +105,6 @@ def timed_run(request: SimulationRequest, seed: int) -> TimedRun:
     story = tuple(_story(choice, nodes, request.run_seconds, changes_voters))
     switches |= request.switches
     return TimedRun(seed, nodes, voters, switches, story, other_systems(request, seed, nodes))
-
-
-def drawn_for(request: SimulationRequest) -> str:
-    """The system whose quorums are drawn: of two releases, the one whose voters cannot change, if there is one."""
-    beside = request.beside
-    return request.system if beside is None or has_dynamic_voters(beside) else beside
-
-
-def other_systems(request: SimulationRequest, seed: int, nodes: int) -> Mapping[int, str]:
-    """The nodes of a seed's run that have the release beside the other: at least one, and not all."""
-    if request.beside is None:
-        return {}
-    choice = random.Random(f"beside {seed}")
-    chosen = choice.sample(range(1, nodes + 1), choice.randint(1, nodes - 1))
-    return dict.fromkeys(sorted(chosen), request.beside)
 
 
 def timed_request(request: SimulationRequest, seed: int) -> Request:

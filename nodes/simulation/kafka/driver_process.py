@@ -88,7 +88,7 @@ class RaftDriver:
         """Whether voters can change on all releases."""
         return all(release.has_dynamic_quorum for release in self.releases)
 
-    def settings(self, release: int = 0) -> Sequence[str]:
+    def settings(self, release: int) -> Sequence[str]:
         """The properties controller.quorum.* that a release's Raft client reads."""
         return tuple(self._described[release]["settings"])
 

@@ -10,6 +10,7 @@
 // Contains the rules over plain values. Does not contain Kafka's classes.
 package splitbrain.simulation;
 
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -25,7 +26,7 @@ public final class Invariants {
     }
 
     // The hash of a log up to an offset, the epoch of the node that first reported it as committed, and the voters there.
-    public record Committed(long lastOffset, long logHash, int epoch, int node, Object voters) { }
+    public record Committed(long lastOffset, long logHash, int epoch, int node, ByteBuffer voters) { }
 
     private final Report report;
     private final Set<String> reported = new HashSet<>();
@@ -107,7 +108,7 @@ public final class Invariants {
     }
 
     /** state-machine-safety: what is committed at an offset is the same on all nodes (Raft, State Machine Safety). */
-    public void committed(int node, int epoch, long lastOffset, long logHash, Object voters) {
+    public void committed(int node, int epoch, long lastOffset, long logHash, ByteBuffer voters) {
         Committed before = committedAt.get(lastOffset);
         if (before == null) {
             Committed now = new Committed(lastOffset, logHash, epoch, node, voters);

@@ -11,7 +11,6 @@ import splitbrain.simulation.Reports;
 
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
-import java.util.Base64;
 import java.util.List;
 
 final class LogMirror {
@@ -62,7 +61,7 @@ final class LogMirror {
         front = 0;
         baseOffset = start;
         baseHash = end == null ? EMPTY_HASH : end.logHash();
-        baseVoters = end == null ? null : (ByteBuffer) end.voters();
+        baseVoters = end == null ? null : end.voters();
         return true;
     }
 
@@ -141,10 +140,7 @@ final class LogMirror {
     }
 
     private static String text(ByteBuffer content) {
-        if (content == null) return null;
-        byte[] bytes = new byte[content.remaining()];
-        content.duplicate().get(bytes);
-        return Base64.getEncoder().encodeToString(bytes);
+        return content == null ? null : Reports.text(content);
     }
 
     /** The latest VotersRecord of the log, or of what precedes the snapshot that it begins with; null if there is none. */
