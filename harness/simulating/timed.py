@@ -100,8 +100,8 @@ def timed_run(request: SimulationRequest, seed: int) -> TimedRun:
         **{name: value for name, values in ranges.switches.items() if (value := choice.choice(values)) != values[0]},
     }
     switches |= {name: switches[other] for name, other in ranges.copies.items() if other in switches}
-    has_dynamic_voters = request.system.startswith("kafka") or request.switches.get(VOTERS_CHANGE) == KIP_853
-    changes_voters = voters is not None and has_dynamic_voters
+    has_changes = request.system.startswith("kafka") or request.switches.get(VOTERS_CHANGE) == KIP_853
+    changes_voters = voters is not None and has_changes
     story = tuple(_story(choice, nodes, request.run_seconds, changes_voters))
     switches |= request.switches
     return TimedRun(seed, nodes, voters, switches, story, other_systems(request, seed, nodes))

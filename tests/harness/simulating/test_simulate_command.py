@@ -68,6 +68,13 @@ def test_release_beside_another_that_cannot_be_is_refused(system: str, beside: s
     assert message in line
 
 
+@pytest.mark.parametrize("flags", [["--beside", "kafka:3.9.1"], ["--timed"], ["--run-seconds", "5"]])
+def test_option_of_random_runs_is_refused_for_scenarios(flags: list[str]) -> None:
+    result = splitbrain("simulate", "PV-01", "--system", "kafka:4.3.1", *flags)
+    assert (result.code, result.out) == (EXIT_USAGE, "")
+    assert result.messages == [f"splitbrain: {flags[0]}: expected random runs, found scenarios"]
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 def test_sample_of_the_runs_that_pass_is_checked_too(tmp_path: Path) -> None:

@@ -144,6 +144,7 @@ def test_some_nodes_of_a_run_have_the_release_beside_the_other() -> None:
     for each in requests:
         assert 0 < len(each.node_systems) < (each.nodes or 0)
         assert set(each.node_systems.values()) == {"kafka:3.9.1"}
+        assert {f"n{node}" for node in each.node_systems} < plan_of(each, {}).versions.keys()
     assert len({tuple(each.node_systems) for each in requests}) > 2
     alone = [simulate(plan_of(each, {})).digest for each in requests]
     assert [each.digest for each in screen_all(request, SEEDS, ())] == alone
