@@ -15,12 +15,14 @@ import sys
 import generators
 import numpy as np
 import pyarrow as pa
-from bench_targets import STEPS, encoded, searchable, seconds_of
+from bench_targets import STEPS, searchable, seconds_of
 from generators import Recipe
 from tabulate import tabulate
 from timing import best
 
 from checkers.archive import write_archive
+from checkers.framework.contract import JudgeSettings
+from checkers.framework.encoding import encoded
 from checkers.framework.keyed import REGISTER_FS, keys_of
 from checkers.framework.session import archive_file
 from checkers.kernels import chains, layers, search, zones
@@ -41,7 +43,7 @@ spark_session(archive=Path({!r})).range(9).count()
 def unique_values() -> list[list]:
     """ns an operation of each algorithm that applies to a history of unique values."""
     recipe = Recipe(OPERATIONS)
-    keys = keys_of(encoded(pa.concat_tables(generators.tables(recipe)), "key", REGISTER_FS))
+    keys = keys_of(encoded(pa.concat_tables(generators.tables(recipe)), JudgeSettings(), REGISTER_FS))
     operations = searchable(generators.whole(recipe))
 
     def by_zones() -> int:

@@ -25,7 +25,6 @@ import generators
 import numpy as np
 import porcupine
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as parquet
 from bench_transactions import EDGES, graph
 from generators import Recipe
@@ -33,7 +32,8 @@ from tabulate import tabulate
 from timing import best
 
 from checkers.framework.contract import JudgeSettings
-from checkers.framework.keyed import MISMATCH, REFUSED, keys_of
+from checkers.framework.encoding import encoded
+from checkers.framework.keyed import keys_of
 from checkers.framework.operations import register_operations
 from checkers.kernels import log, zones
 from checkers.kernels.rows import INVOKE, NEVER, NIL, OK, Place
@@ -49,7 +49,6 @@ from harness.planning.plan import Plan
 from results.store import RunDirectory, new_run
 
 STEPS = 20_000_000
-KINDS = ("invoke", "ok", "fail", "info")
 VERDICTS = {0: "valid", 1: "invalid", 2: "unknown"}
 CODES = np.array([READ_OF, WRITE_OF, SWAP, REFUSED_SWAP])
 PEER_SECONDS = 60
@@ -139,8 +138,9 @@ def logs(folder: Path, peer: Path | None, directory: Path) -> Iterator[Row]:
         raise SystemExit(f"{folder}: expected Jepsen's logs, *.log, in it, found none")
     with import_histories(listed(paths), CAS_REGISTER.fs, False) as histories:
         table = parquet.read_table(histories.common)
-    made = keys_of(encoded(table, "file", CAS_REGISTER.fs), CAS_REGISTER.fs)
+    of_file = table.drop_columns("key").append_column("key", table["file"].cast(pa.string()))
     settings = JudgeSettings()
+    made = keys_of(encoded(of_file, settings, CAS_REGISTER.fs), CAS_REGISTER.fs)
     outcomes = CAS_REGISTER.judge(made, settings)
     verdicts = ["invalid" if each.problem else "valid" for each in outcomes]
     counted = f"{verdicts.count('valid')} valid, {verdicts.count('invalid')} invalid"
@@ -156,17 +156,6 @@ def logs(folder: Path, peer: Path | None, directory: Path) -> Iterator[Row]:
             raise SystemExit(f"{folder}: the verdicts differ from Porcupine's")
         total = sum(one.ms for one in results)
         yield Row("  Porcupine: the same verdicts", total, "ms", "", total / ms)
-
-
-def encoded(table: pa.Table, key: str, fs: tuple[str, ...]) -> pa.Table:
-    """Rows with codes for words, as checkers/framework/keyed.py has them; key is the column that identifies keys."""
-    kind, f = pc.index_in(table["type"], pa.array(KINDS)), pc.index_in(table["f"], pa.array(fs))
-    swap_failed = pc.and_(pc.equal(table["type"], "fail"), pc.equal(table["f"], "cas"))
-    is_observation = pc.and_(swap_failed, pc.fill_null(pc.equal(table["error"], MISMATCH), True))
-    columns = {name: table[name] for name in ("index", "process", "value")}
-    return pa.table(
-        {**columns, "key": table[key].cast(pa.string()), "kind": pc.if_else(is_observation, REFUSED, kind), "f": f}
-    )
 
 
 def unique_register(operations: int) -> Row:

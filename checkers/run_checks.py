@@ -92,7 +92,8 @@ def judge_runs(
     """
     began = time.monotonic()
     tables = opened(spark, runs)
-    everything = replace(settings, runs=tuple(range(len(runs))))
+    files = tuple(runs[0].of["history"]) if is_for_large_run(spark) else ()
+    everything = replace(settings, runs=tuple(range(len(runs))), history_files=files)
     tasks = [(name, check, everything) for name, check in checks.items()]
     for wanted in dict.fromkeys(each for each in measures if each):
         having = tuple(number for number, each in enumerate(measures) if each == wanted)

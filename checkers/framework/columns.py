@@ -13,7 +13,7 @@ Contains columns and blocks. It does not know what rows mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import overload
@@ -24,11 +24,11 @@ import pyarrow.compute as pc
 
 from checkers.kernels.rows import PLACES_MAX, Place, Rows
 
-BLOCK_ROWS = 1_000_000
-"""How many rows a worker collects before it packs them, for all partitions together."""
+BLOCK_ROWS = 1 << 20
+"""How many rows a worker collects before it packs them, for all partitions together: a row group of pyarrow."""
 
-BLOCKS = pa.schema([("key", pa.string()), ("block", pa.binary())])
-"""A block of rows of one partition, and one of their keys, from which Spark computes the partition."""
+BLOCKS = pa.schema([("partition", pa.int32()), ("block", pa.binary())])
+"""A block of rows, and their partition."""
 
 WIDTHS = (np.int8, np.int16, np.int32)
 """The integer types to try before 64 bits."""
@@ -81,18 +81,16 @@ class Texts(Sequence[str]):
         return [*self.first, *pc.cast(self.known, pa.string()).to_pylist()]
 
 
-def packed(batches: Iterator[pa.RecordBatch], compacted: Callable[[pa.Table], pa.Table]) -> Iterator[pa.RecordBatch]:
-    """Rows of BLOCKS from rows with a `partition` column; compacted reduces each block's size."""
-    for table in collected_batches(batches):
-        partition = table.column("partition").to_numpy().astype(np.int16)
-        order = np.argsort(partition, kind="stable")
-        cuts = np.flatnonzero(np.diff(partition[order], prepend=-1, append=-1))
-        rows = table.drop_columns("partition").combine_chunks()
-        rows = rows if len(cuts) == 2 else rows.take(pa.array(order))
-        pieces = [rows.slice(start, end - start) for start, end in pairwise(cuts.tolist())]
-        keys = [piece.column("key")[0] for piece in pieces]
-        blocks = [serialized(compacted(piece)) for piece in pieces]
-        yield pa.record_batch([pa.array(keys, pa.string()), pa.array(blocks, pa.binary())], schema=BLOCKS)
+def packed(rows: pa.Table, partition: Rows) -> pa.RecordBatch:
+    """Rows of BLOCKS: the blocks of compact rows, by the partition of each row."""
+    order = np.argsort(partition.astype(np.int16), kind="stable")
+    cuts = np.flatnonzero(np.diff(partition[order], prepend=-1, append=-1))
+    ordered = rows.combine_chunks()
+    ordered = ordered if len(cuts) <= 2 else ordered.take(pa.array(order))
+    pieces = [ordered.slice(start, end - start) for start, end in pairwise(cuts.tolist())]
+    blocks = [serialized(narrowed(piece)) for piece in pieces]
+    present = partition[order[cuts[:-1]]]
+    return pa.record_batch([pa.array(present, pa.int32()), pa.array(blocks, pa.binary())], schema=BLOCKS)
 
 
 def collected_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -111,17 +109,34 @@ def collected_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 def compact(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A text column as whole numbers if every text is one as JSON writes it, else with a dictionary."""
+    if pa.types.is_dictionary(column.type):
+        whole = column.combine_chunks()
+        numbers = whole_numbers(pa.chunked_array([whole.dictionary]))
+        return column if numbers is None else numbers.take(whole.indices)
+    numbers = whole_numbers(column)
+    return column.dictionary_encode() if numbers is None else numbers
+
+
+def whole_numbers(texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """The texts as numbers; None if any is not one as JSON writes it."""
     try:
-        numbers = pc.cast(column, pa.int64())
+        numbers = pc.cast(texts, pa.int64())
     except pa.ArrowInvalid:
-        return column.dictionary_encode()
+        return None
     # Texts such as 007 and +1 are read as numbers too, which would make them the same values as 7 and 1.
-    is_faithful = pc.all(pc.equal(pc.cast(numbers, pa.string()), column)).as_py() is not False
-    return numbers if is_faithful else column.dictionary_encode()
+    is_faithful = pc.all(pc.equal(pc.cast(numbers, pa.string()), texts)).as_py() is not False
+    return numbers if is_faithful else None
+
+
+def narrowed(rows: pa.Table) -> pa.Table:
+    """Compact rows in the fewest bytes: narrow numbers, and dictionaries without texts that do not occur."""
+    return pa.table({name: narrow(rows.column(name)) for name in rows.column_names})
 
 
 def narrow(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Whole numbers in the smallest type that holds them all; other columns unchanged."""
+    """A column in the smallest type that holds all its numbers, or with a dictionary of its own texts alone."""
+    if pa.types.is_dictionary(column.type):
+        return column.cast(pa.string()).dictionary_encode()
     if not pa.types.is_integer(column.type):
         return column
     bounds = pc.min_max(column).as_py()

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
@@ -50,7 +51,7 @@ class JudgeSettings:
     failed compare-and-set. idle: the workload was meant to do nothing. search_steps: how many steps the search may take
     on one key before the result is unknown. initial: the JSON of a model's initial value, None for nil. ops: what the
     nemesis's operations do. measures: what a scenario measures itself. runs: the numbers of the runs that are judged
-    together, in order.
+    together, in order. history_files: the Parquet files of a large history, for checks that let workers read them.
     """
 
     rules: TransitionRules = KIP_996_RULES
@@ -62,6 +63,7 @@ class JudgeSettings:
     ops: NemesisOps = field(default_factory=NemesisOps)
     measures: tuple[Measure, ...] = ()
     runs: tuple[int, ...] = (0,)
+    history_files: tuple[Path, ...] = ()
 
 
 Judged = Literal["operation", "fault action", "observation", "record batch"]

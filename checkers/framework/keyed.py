@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -24,15 +24,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from checkers.framework.by_run import RUN
-from checkers.framework.columns import BLOCKS, Coded, Texts, coded, compact, joined, narrow, packed, unpacked
+from checkers.framework.columns import BLOCKS, Coded, Texts, coded, collected_batches, joined, packed, unpacked
 from checkers.framework.contract import JudgeSettings
+from checkers.framework.encoding import READ_COLUMNS, compacted, encoded, partitions_of, read_batches, row_groups
 from checkers.kernels.rows import (
-    FAIL,
-    INFO,
-    INVOKE,
     NIL,
     NOBODY,
-    OK,
     PLACES_MAX,
     READ,
     Place,
@@ -42,12 +39,6 @@ from checkers.kernels.rows import (
     partners,
 )
 from harness.model import BadInput
-
-MISMATCH = "mismatch"
-"""The error of a compare-and-set that failed because the register held another value, which is an observation."""
-
-REFUSED = 4
-"""The kind of such a failure's row. Pairing treats it as any completion."""
 
 REGISTER_FS = ("read", "write", "cas")
 """The f of a register's operations; the position is the code (checkers/kernels/rows.py)."""
@@ -113,57 +104,54 @@ def by_key(
     fs: tuple[str, ...] = REGISTER_FS,
     also: tuple[str, ...] = (),
 ) -> DataFrame:
-    """The rows that judge returns about all keys; also: which of time_ns, node and final it reads."""
-    compact_rows = partial(compacted, initial=settings.initial)
-    to_keys = partial(keys_in, fs=fs, initial=settings.initial)
+    """The rows that judge returns about all keys; also: which of time_ns, node and final it reads.
+
+    The history has to be as it was recorded, except for the columns in also: where the settings name its files and
+    also is empty, workers read these.
+    """
+    partitions = int(history.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+
+    def compact_operations(batches: Iterable[pa.RecordBatch]) -> pa.Table:
+        return compacted(encoded(pa.Table.from_batches(batches), settings, fs), settings.initial)
 
     def judge_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         listed = [batch for batch in batches if batch.num_rows]
         if listed:
-            yield judge(to_keys(columns_of(compact_rows(pa.Table.from_batches(listed)))))
+            yield judge(keys_in(columns_of(compact_operations(listed)), fs, settings.initial))
 
     def judge_blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         columns = unpacked(batches)
         if columns:
-            yield judge(to_keys(columns))
+            yield judge(keys_in(columns, fs, settings.initial))
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return packed(batches, compact_rows)
+        for rows in collected_batches(batches):
+            operations = encoded(rows, settings, fs)
+            partition = partitions_of(operations.column("key"), partitions)
+            yield packed(compacted(operations, settings.initial), partition)
 
-    rows = encoded(history, settings, fs, also)
-    partitions = int(history.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     if partitions == 1:
-        return rows.coalesce(1).mapInArrow(judge_rows, schema)
-    # Spark's own formula for a key's partition: a block goes where its rows would have gone.
-    partition = fn.pmod(fn.hash("key"), fn.lit(partitions)).alias("partition")
-    blocks = rows.select(partition, "*").mapInArrow(pack, from_arrow_schema(BLOCKS))
-    return blocks.repartition(partitions, "key").mapInArrow(judge_blocks, schema)
+        return needed_rows(history, settings, fs, also).coalesce(1).mapInArrow(judge_rows, schema)
+    if settings.history_files and not also:
+        parts = row_groups(settings.history_files)
+
+        def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for number in chain.from_iterable(batch.column("id").to_pylist() for batch in numbers):
+                yield from pack(read_batches(parts[number]))
+
+        blocks = history.sparkSession.range(0, len(parts), 1, len(parts)).mapInArrow(read, from_arrow_schema(BLOCKS))
+    else:
+        blocks = needed_rows(history, settings, fs, also).mapInArrow(pack, from_arrow_schema(BLOCKS))
+    return blocks.repartitionById(partitions, "partition").mapInArrow(judge_blocks, schema)
 
 
-def encoded(history: DataFrame, settings: JudgeSettings, fs: tuple[str, ...], also: tuple[str, ...]) -> DataFrame:
-    """The clients' operations with these f, as codes."""
-    mismatch = (fn.col("f") == "cas") & (fn.col("error").isNull() | (fn.col("error") == MISMATCH))
-    is_observation = mismatch & fn.lit(settings.semantics == "strict")
-    nil_read = fn.col("f").isin("read", "get") & (fn.coalesce("value", fn.lit("null")) == "null")
-    is_ignored = nil_read & fn.lit(settings.semantics == "knossos")
-    type_is = fn.col("type").__eq__
-    kind = (
-        fn.when(type_is("invoke"), INVOKE)
-        .when(type_is("ok"), fn.when(is_ignored, FAIL).otherwise(OK))
-        .when(type_is("fail"), fn.when(is_observation, REFUSED).otherwise(FAIL))
-        .otherwise(INFO)
-    )
-    f = fn.coalesce(*(fn.when(fn.col("f") == word, code) for code, word in enumerate(fs)))
+def needed_rows(history: DataFrame, settings: JudgeSettings, fs: tuple[str, ...], also: tuple[str, ...]) -> DataFrame:
+    """The rows of the clients' operations with these f, as READ_COLUMNS and also; keys are those of key_of_run."""
     operations = history.where((fn.col("process") >= 0) & fn.col("f").isin(*fs))
-    return operations.select(
-        key_of_run(fn.coalesce("key", fn.lit("")), settings).alias("key"),
-        "index",
-        kind.cast("tinyint").alias("kind"),
-        f.cast("tinyint").alias("f"),
-        "process",
-        "value",
-        *also,
-    )
+    key = key_of_run(fn.coalesce("key", fn.lit("")), settings).alias("key")
+    # A frame of a notebook may have a column without any value, which has no type.
+    texts = {name: fn.col(name).cast("string").alias(name) for name in ("type", "f", "value", "error")}
+    return operations.select(key, *(texts.get(name, name) for name in READ_COLUMNS[1:]), *also)
 
 
 def key_of_run(key: Column, settings: JudgeSettings) -> Column:
@@ -206,16 +194,6 @@ def keys_of(table: pa.Table, fs: tuple[str, ...] = REGISTER_FS, initial: str | N
 def columns_of(table: pa.Table) -> dict[str, list[pa.Array]]:
     """The table's columns by name, as chunks."""
     return {name: table.column(name).chunks for name in table.column_names}
-
-
-def compacted(table: pa.Table, initial: str | None) -> pa.Table:
-    """The rows with texts as numbers or with dictionaries, nil and `initial` (JSON) as null."""
-    key, value = table.column("key"), table.column("value")
-    is_nil = pc.is_in(value, pa.array(["null"] if initial is None else ["null", initial]))
-    value = pc.if_else(is_nil, pa.scalar(None, pa.string()), value)
-    rows = table.drop_columns(["key", "value"])
-    rows = rows.append_column("key", compact(key)).append_column("value", compact(value))
-    return pa.table({name: narrow(rows.column(name)) for name in rows.column_names})
 
 
 def keys_in(columns: dict[str, list[pa.Array]], fs: tuple[str, ...], initial: str | None) -> Keys:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from checkers.framework.keyed import REFUSED, Keys
+from checkers.framework.encoding import REFUSED
+from checkers.framework.keyed import Keys
 from checkers.kernels.rows import CAS, FAIL, INFO, INVOKE, NEVER, NIL, NOBODY, READ, WRITE, Rows
 from checkers.kernels.steps import READ_OF, REFUSED_SWAP, SWAP, WRITE_OF, Operations
 from harness.model import BadInput

@@ -39,6 +39,8 @@ def explore(values: Mapping[str, Any], output: Output, store: StoreOption = STOR
             reached += coverage_of_run
             if output.is_json or verdict.verdict is Verdict.INVALID:
                 print_verdict(verdict, directory, output)
+                if not output.is_json:
+                    print(f"Reduce with: splitbrain shrink {directory.path}", flush=True)
             else:
                 print(f"{verdict.verdict.value}: {described(Plan.read(directory.plan))}", flush=True)
     if output.is_json:

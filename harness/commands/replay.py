@@ -76,4 +76,4 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     shown = examples("splitbrain replay latest", "splitbrain replay latest --on-processes")
     app.command("replay", epilog=shown)(replay)
-    app.command("shrink", epilog=examples("splitbrain shrink latest --time-limit 1800"))(shrink)
+    app.command("shrink", epilog=examples("splitbrain shrink latest-failed --time-limit 1800"))(shrink)

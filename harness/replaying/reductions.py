@@ -11,7 +11,7 @@ Contains the order of attempts, as pure functions of a plan and an oracle. Does 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from typing import Any, Final, TypeVar
@@ -38,7 +38,7 @@ _NODE_KEYS: Final = frozenset({"node", "nodes", "leader_as", "sources", "targets
 
 def reduced(plan: Plan, fails: Fails) -> Plan:
     """The smallest plan that fails, beginning with one that does. fails is asked about valid plans only."""
-    for reduction in (_moves, _nodes, _steps, _pauses, _load, _settings, _steps, _pauses):
+    for reduction in (_moves, _nodes, _steps, _pauses, _load, _settings, _nodes, _steps, _pauses):
         plan = reduction(plan, fails)
     return plan
 
@@ -146,20 +146,27 @@ def _repeated(plan: Plan, fails: Fails, change: Callable[[Plan], Plan | None], t
 
 
 def _nodes(plan: Plan, fails: Fails) -> Plan:
-    """Fewer nodes, as long as no step names one of the others; and voters only."""
-    for nodes in range(max(NODES_MIN, highest_node(plan)), plan.nodes):
-        switches = {node: each for node, each in plan.node_switches.items() if node <= nodes}
-        voters = None if plan.voters is None or plan.voters >= nodes else plan.voters
-        candidate = changed(plan, nodes=nodes, voters=voters, node_switches=switches)
+    """Fewer nodes; steps that name one of the others name a node instead that no step names. And voters only."""
+    for nodes in range(max(NODES_MIN, *plan.node_systems, 0), plan.nodes):
+        candidate = _with_nodes(plan, nodes)
         if candidate is not None and fails(counted(nodes, "node"), candidate):
             return candidate
     return plan
 
 
-def highest_node(plan: Plan) -> int:
-    """The highest number of a node that a step or the plan names; 0 if none does."""
-    named = [number for step in plan.story for number in _numbers(step.value)]
-    return max([*named, *plan.node_systems], default=0)
+def _with_nodes(plan: Plan, nodes: int) -> Plan | None:
+    """The plan with so many nodes; None if its steps name more."""
+    named = {number for step in plan.story for number in _numbers(step.value)}
+    removed = sorted(number for number in named if number > nodes)
+    free = sorted(set(range(1, nodes + 1)) - named)[-len(removed) :] if removed else []
+    if len(free) < len(removed):
+        return None
+    names = dict(zip(removed, free, strict=True))
+    switches = {node: each for node, each in plan.node_switches.items() if node <= nodes}
+    switches |= {names[node]: each for node, each in plan.node_switches.items() if node in names}
+    story = [{**step.model_dump(), "value": _renamed(step.value, names)} for step in plan.story]
+    voters = None if plan.voters is None or plan.voters >= nodes else plan.voters
+    return changed(plan, nodes=nodes, voters=voters, node_switches=switches, story=story)
 
 
 def _numbers(value: Any, is_node: bool = False) -> Iterator[int]:
@@ -177,6 +184,20 @@ def _numbers(value: Any, is_node: bool = False) -> Iterator[int]:
     elif isinstance(value, list | tuple):
         for each in value:
             yield from _numbers(each, is_node)
+
+
+def _renamed(value: Any, names: Mapping[int, int], is_node: bool = False) -> Any:
+    """A step's arguments with other numbers of nodes, where _numbers finds them."""
+    if isinstance(value, str):
+        match = _NODE.fullmatch(value)
+        return f"n{names.get(int(match[1]), int(match[1]))}" if match else value
+    if isinstance(value, int) and is_node and not isinstance(value, bool):
+        return names.get(value, value)
+    if isinstance(value, dict):
+        return {key: _renamed(each, names, is_node or key in _NODE_KEYS) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_renamed(each, names, is_node) for each in value]
+    return value
 
 
 def _load(plan: Plan, fails: Fails) -> Plan:

@@ -15,7 +15,8 @@ from pyspark.sql import functions as fn
 
 from checkers.framework import columns
 from checkers.framework.contract import JudgeSettings
-from checkers.framework.keyed import columns_of, compacted, keys_in, keys_of
+from checkers.framework.encoding import compacted, partitions_of
+from checkers.framework.keyed import columns_of, keys_in, keys_of
 from checkers.linearizability import promised_reads, register
 from harness.model import Op
 from tests.support.checks.small_histories import history, random_register, row
@@ -69,19 +70,20 @@ def test_findings_are_the_same_however_rows_are_cut(
     found = {}
     for name, table in cut(spark, many_keys(keys), tmp_path, ways):
         numbered = table.withColumn("run", fn.lit(0))
-        strict = register.findings(numbered, numbered, SETTINGS)
         promised = promised_reads.findings(numbered, numbered, SETTINGS)
-        found[name] = sorted(map(str, strict.unionAll(promised).collect()))
-    expected = found["one partition"]
+        read_by_workers = replace(SETTINGS, history_files=tuple(sorted((tmp_path / name).iterdir())))
+        for reader, settings in (("Spark", SETTINGS), ("workers", read_by_workers)):
+            strict = register.findings(numbered, numbered, settings)
+            found[name, reader] = sorted(map(str, strict.unionAll(promised).collect()))
+    expected = found["one partition", "Spark"]
     names = {one.partition("name='")[2].partition("'")[0] for one in expected}
     assert names >= {"non-linearizable", "undecided", "phantom-read", "values-not-unique"}
     assert len(expected) > keys / 4
-    for name in ways:
-        assert found[name] == expected, name
+    for way, its in found.items():
+        assert its == expected, way
 
 
-def test_rows_are_unchanged_by_packing_into_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "BLOCK_ROWS", 50)
+def test_rows_are_unchanged_by_packing_into_blocks() -> None:
     ops = many_keys()
     rows = {
         "index": pa.array([op.index for op in ops]),
@@ -92,14 +94,11 @@ def test_rows_are_unchanged_by_packing_into_blocks(monkeypatch: pytest.MonkeyPat
         "value": pa.array([row(op)["value"] for op in ops], pa.string()),
     }
     whole = pa.table(rows)
-    partition = pa.array([len(str(op.key)) % 3 for op in ops], pa.int32())
-    blocks = list(
-        columns.packed(
-            iter(whole.append_column("partition", partition).to_batches(max_chunksize=20)),
-            lambda table: compacted(table, None),
-        )
-    )
-    assert sum(batch.num_rows for batch in blocks) > 3 * len(ops) / 100
+    blocks = []
+    for start in range(0, len(whole), 50):
+        part = whole.slice(start, 50)
+        blocks.append(columns.packed(compacted(part, None), partitions_of(part.column("key"), 3)))
+    assert sum(batch.num_rows for batch in blocks) > 2 * len(ops) / 50
     direct, carried = keys_of(whole), keys_in(columns.unpacked(iter(blocks[::-1])), ("read", "write"), None)
     assert sorted(direct.names) == sorted(carried.names)
     for name in direct.names:

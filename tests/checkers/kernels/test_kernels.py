@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from checkers.framework.keyed import REFUSED, Keys
+from checkers.framework.encoding import REFUSED
+from checkers.framework.keyed import Keys
 from checkers.framework.operations import register_operations
 from checkers.kernels import promises, search, zones
 from checkers.kernels.rows import INVOKE, NEVER, NIL, NOBODY, OK, partners

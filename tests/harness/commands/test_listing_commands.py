@@ -13,7 +13,7 @@ import pytest
 from harness import plugins
 from harness.commands.arguments import run_path
 from harness.commands.output.tables import table
-from harness.model import BadInput
+from harness.model import BadInput, Verdict
 from harness.model.errors import EXIT_INVALID, EXIT_VALID
 from harness.model.story import LEADER, cut, kill
 from harness.planning.plan import Plan
@@ -22,6 +22,7 @@ from harness.scenarios.description import describe
 from harness.scenarios.families import FAMILIES
 from nodes.reference.system import check_switches
 from results.files import write_text
+from results.run_verdict import RunVerdict, write_verdict
 from results.store import new_run
 from tests.support.command import json_lines, splitbrain
 
@@ -161,6 +162,18 @@ def test_runs_are_filtered(store, recorded, flags, count):  # noqa: ARG001
 def test_a_run_is_found_by_name_prefix_or_as_the_latest(store, recorded, word):
     assert run_path(recorded.name if word == "name" else word, store) == store / recorded.name
     assert (store / "latest").readlink() == Path(recorded.name)
+
+
+def test_latest_failed_is_the_newest_run_with_a_broken_guarantee(store, recorded):  # noqa: ARG001
+    with pytest.raises(BadInput, match="or latest-failed"):
+        run_path("latest-failed", store)
+    for hour, verdict in enumerate((Verdict.VALID, Verdict.INVALID, Verdict.INVALID, Verdict.UNKNOWN), 7):
+        run = new_run(store, "chaos", datetime(2026, 11, 21, hour, 0, 0, tzinfo=UTC))
+        write_verdict(run, RunVerdict("register", verdict, ""))
+        if verdict is Verdict.INVALID:
+            failed = run
+    new_run(store, "chaos", datetime(2026, 11, 21, 20, 0, 0, tzinfo=UTC))
+    assert run_path("latest-failed", store) == failed.path
 
 
 def test_a_word_for_no_run_or_for_several_is_bad_input(store, recorded):  # noqa: ARG001

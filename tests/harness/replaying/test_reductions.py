@@ -12,7 +12,7 @@ from harness.model.conditions import ALL_FOLLOW_LEADER
 from harness.model.story import ALL, LEADER, Step, cut, heal, kill, mark, sleep, start, wait_until
 from harness.planning.plan import Plan
 from harness.planning.story_steps import StoryStep
-from harness.replaying.reductions import highest_node, minimized, moves_of, reduced
+from harness.replaying.reductions import minimized, moves_of, reduced
 
 
 def plan(*steps: Step, **values: object) -> Plan:
@@ -103,18 +103,39 @@ def test_nothing_is_changed_if_nothing_can_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "highest"),
+    ("steps", "renamed"),
     [
-        ((cut(LEADER), sleep(9)), 0),
-        ((kill("n4"),), 4),
-        ((Step("cut", {"only": [[1, 2], [2, 5]], "leader_as": 1}),), 5),
-        ((Step("heal_links", {"links": [[1, 3]]}),), 3),
+        ((cut(LEADER), heal()), (cut(LEADER), heal())),
+        ((kill("n4"), kill("n3"), start("n4")), (kill("n2"), kill("n3"), start("n2"))),
+        (
+            (Step("cut", {"only": [[1, 2], [2, 5]], "leader_as": 1}),),
+            (Step("cut", {"only": [[1, 2], [2, 3]], "leader_as": 1}),),
+        ),
+        ((Step("heal_links", {"links": [[1, 3]]}),), (Step("heal_links", {"links": [[1, 3]]}),)),
     ],
 )
-def test_nodes_that_a_step_names_stay(steps: tuple[Step, ...], highest: int) -> None:
-    assert highest_node(plan(*steps, nodes=5)) == highest
+def test_steps_name_nodes_that_are_left(steps: tuple[Step, ...], renamed: tuple[Step, ...]) -> None:
     small = reduced(plan(*steps, nodes=5), lambda _text, candidate: len(candidate.story) == len(steps))
-    assert small.nodes == max(3, highest)
+    assert small.nodes == 3
+    assert small.story == plan(*renamed).story
+
+
+def test_more_nodes_than_steps_name_are_not_left_out() -> None:
+    steps = (kill("n1"), kill("n3"), kill("n4"), kill("n5"))
+    small = reduced(plan(*steps, nodes=6), lambda _text, candidate: len(candidate.story) == len(steps))
+    assert (small.nodes, [step.value["who"] for step in small.story]) == (4, ["n1", "n3", "n4", "n2"])
+
+
+def test_renamed_node_keeps_its_switches() -> None:
+    name = "controller.quorum.election.timeout.ms"
+    own = {str(node): {name: str(1000 * node)} for node in (3, 5)}
+
+    def fails(_text: str, candidate: Plan) -> bool:
+        killed = [int(step.value["who"][1:]) for step in candidate.story if step.f == "kill"]
+        return [candidate.node_switches.get(node, {}).get(name) for node in killed] == ["5000"]
+
+    small = reduced(plan(kill("n5"), nodes=5, node_switches=own), fails)
+    assert (small.nodes, small.node_switches) == (3, {3: {name: "5000"}})
 
 
 def test_story_that_names_what_no_step_chose_is_not_tried() -> None:

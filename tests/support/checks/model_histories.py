@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from checkers.framework.keyed import REFUSED, Keys, keys_of
+from checkers.framework.encoding import REFUSED
+from checkers.framework.keyed import Keys, keys_of
 from checkers.kernels.rows import FAIL, INFO, INVOKE, OK
 from checkers.linearizability.models import MODELS
 from checkers.twins.models import TWINS, Call
