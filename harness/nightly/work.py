@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
 
 from harness import plugins
 from harness.exploration.coverage import Coverage
@@ -66,8 +66,18 @@ class Work:
 
 
 def scenario_request(cell: Cell, seed: int) -> ReproductionRequest:
-    """The reproduction that a cell means."""
-    return ReproductionRequest(**_target(cell), nodes=cell.entry.nodes, seed=seed)
+    """The reproduction that a cell means.
+
+    A release that the plan names plays the good side alone where the scenario's sides are different releases: it can be
+    one of them at most, and the night tells whether it is as good as it should be.
+    """
+    system, version = plugins.system(cell.system)
+    setups = [
+        side.setups[system.name] for side in plugins.scenario(cell.what).sides.values() if system.name in side.setups
+    ]
+    is_of_releases = bool(version) and len({setup.version for setup in setups}) > 1
+    side: Literal["good", "both"] = "good" if is_of_releases else "both"
+    return ReproductionRequest(**_target(cell), nodes=cell.entry.nodes, seed=seed, side=side)
 
 
 def exploration_request(cell: Cell) -> ExplorationRequest:

@@ -8,6 +8,7 @@ import pytest
 
 from harness.model import BadInput
 from harness.nightly.plan import Cell, Entry, NightPlan, cells_of, jobs_of, read_night_plan
+from harness.nightly.work import scenario_request
 
 MATRIX = """
 name = "chaos"
@@ -51,6 +52,24 @@ def test_every_cell_has_a_run_before_any_has_a_second() -> None:
     jobs = [(job.cell.what, job.seed) for job in jobs_of(cells, 5)]
     assert jobs == [("explore", 5), ("PV-01", 5), ("explore", 6), ("explore", 7)]
     assert len({job.id for job in jobs_of(cells, 5)}) == 4
+
+
+@pytest.mark.parametrize(
+    ("scenario", "system", "side"),
+    [
+        ("PV-01", "kafka:3.9.1", "good"),
+        ("PV-01", "kafka:4.3.1", "good"),
+        ("PV-01", "kafka", "both"),
+        ("PV-01", "reference", "both"),
+        ("LD-03", "kafka:3.9.1", "both"),
+    ],
+    ids=["an earlier release", "a later release", "each side's own release", "no releases", "sides of one release"],
+)
+def test_named_release_plays_the_good_side_of_what_differs_between_releases(
+    scenario: str, system: str, side: str
+) -> None:
+    cell = Cell(scenario, system, {}, Entry(scenarios=[scenario], systems=[system]))
+    assert scenario_request(cell, 1).side == side
 
 
 @pytest.mark.parametrize(
