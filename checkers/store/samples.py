@@ -12,13 +12,14 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from harness.model.records.tables import RUNS
 
-SETS = "set string, run string"
+SETS = pa.schema([("set", pa.string()), ("run", pa.string())])
 
 
 def samples(
@@ -29,8 +30,7 @@ def samples(
     A run may belong to several sets, and has those of these quantities that it measured. Reproductions themselves are
     left out: their runs are compared.
     """
-    wanted = [(name, run) for name, runs in sets.items() for run in runs]
-    of_set = spark.createDataFrame(wanted, SETS)
+    of_set = spark.createDataFrame(pa.concat_tables(_members(name, runs) for name, runs in sets.items()))
     table = spark.read.schema(from_arrow_schema(RUNS)).parquet(*map(str, files))
     wanted_quantities = fn.filter("quantities", lambda each: each["name"].isin(*quantities))
     judged = table.where((fn.col("kind") == "run") & fn.col("outcome").isNotNull()).withColumn(
@@ -44,3 +44,8 @@ def samples(
     )
     groups: list[dict[str, Any]] = grouped.orderBy("case", "family", "set").toArrow().to_pylist()
     return groups
+
+
+def _members(name: str, runs: Collection[str]) -> pa.Table:
+    """A row for each run of a set."""
+    return pa.table([pa.array([name] * len(runs)), pa.array(list(runs), pa.string())], schema=SETS)

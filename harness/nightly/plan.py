@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -48,6 +48,7 @@ class Entry(_Keys):
     hosts: HostName = Field(default="netns", description="Kind of host that nodes run on.")
     inventory: AbsolutePath | None = Field(default=None, description="TOML file that lists the machines of ssh hosts.")
     nodes: int | None = Field(default=None, ge=1, le=NODES_MAX, description="Number of nodes of scenarios.")
+    side: Literal["both", "bad", "good"] = Field(default="both", description="Side of scenarios, or both.")
     run_seconds: float = Field(default=25.0, ge=5, le=3_600, description="Duration of an exploration's faults.")
 
     @model_validator(mode="after")

@@ -66,18 +66,20 @@ class Work:
 
 
 def scenario_request(cell: Cell, seed: int) -> ReproductionRequest:
-    """The reproduction that a cell means.
+    """The reproduction that a cell means."""
+    return ReproductionRequest(**_target(cell), nodes=cell.entry.nodes, seed=seed, side=_side(cell))
+
+
+def _side(cell: Cell) -> Literal["both", "bad", "good"]:
+    """The side that the plan asks for.
 
     A release that the plan names plays the good side alone where the scenario's sides are different releases: it can be
     one of them at most, and the night tells whether it is as good as it should be.
     """
     system, version = plugins.system(cell.system)
-    setups = [
-        side.setups[system.name] for side in plugins.scenario(cell.what).sides.values() if system.name in side.setups
-    ]
-    is_of_releases = bool(version) and len({setup.version for setup in setups}) > 1
-    side: Literal["good", "both"] = "good" if is_of_releases else "both"
-    return ReproductionRequest(**_target(cell), nodes=cell.entry.nodes, seed=seed, side=side)
+    sides = plugins.scenario(cell.what).sides.values()
+    releases = {side.setups[system.name].version for side in sides if system.name in side.setups}
+    return "good" if cell.entry.side == "both" and version and len(releases) > 1 else cell.entry.side
 
 
 def exploration_request(cell: Cell) -> ExplorationRequest:

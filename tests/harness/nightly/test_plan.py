@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -69,6 +70,12 @@ def test_named_release_plays_the_good_side_of_what_differs_between_releases(
     scenario: str, system: str, side: str
 ) -> None:
     cell = Cell(scenario, system, {}, Entry(scenarios=[scenario], systems=[system]))
+    assert scenario_request(cell, 1).side == side
+
+
+@pytest.mark.parametrize("side", ["bad", "good"])
+def test_side_that_the_plan_names_is_played_alone(side: Literal["bad", "good"]) -> None:
+    cell = Cell("PV-01", "kafka:4.3.1", {}, Entry(scenarios=["PV-01"], systems=["kafka:4.3.1"], side=side))
     assert scenario_request(cell, 1).side == side
 
 
