@@ -1,24 +1,32 @@
 """Judges many runs at once: runs with the same checks and settings go through Spark together.
 
     for run, verdict in verdicts(prepared_runs, spark): ...     # in the order in which they are judged
+    for directory, verdict in directory_verdicts(directories, spark, report, is_written=True): ...
 
 Building a check's queries takes seconds, and the rows of a run of 2,000 operations a few milliseconds. So runs wait
 until those with the same checks and settings have BATCH_ROWS rows, or until no more come. A run with more rows than
 that is judged alone.
 
-Contains which runs go together. The checks are in checkers/run_checks.py.
+Contains which runs go together, and the verdicts on reproductions that follow. The checks are in
+checkers/run_checks.py.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.judging.prepared import PreparedRun
+from harness.judging.prepared import PreparedRun, prepare
 from harness.judging.runs import verdict_from
+from harness.judging.stored import runs_in, verdict_on
 from harness.model import SplitbrainError
+from harness.model.systems import Report
+from harness.recovery.heal import heal_before_judging
 from results.run_verdict import RunVerdict
+from results.store import RunDirectory
 
 if TYPE_CHECKING:
     from checkers.framework.session import SparkSession
@@ -56,3 +64,61 @@ def judged(batch: Sequence[PreparedRun], spark: SparkSession) -> list[Judged]:
             return [(first, error)]
     middle = len(batch) // 2
     return [*judged(batch[:middle], spark), *judged(batch[middle:], spark)]
+
+
+@dataclass(slots=True)
+class _Judging:
+    """A run, or a reproduction with its runs, and the verdicts on them so far."""
+
+    directory: RunDirectory
+    runs: Sequence[PreparedRun]
+    verdicts: dict[str, RunVerdict] = field(default_factory=dict)
+    problem: SplitbrainError | OSError | None = None
+
+    def take(self, run: PreparedRun, verdict: RunVerdict | SplitbrainError | OSError) -> None:
+        """One of its runs was judged."""
+        if isinstance(verdict, RunVerdict):
+            self.verdicts[run.run.name] = verdict
+        else:
+            self.problem = self.problem or verdict
+
+    def verdict(self, is_written: bool) -> RunVerdict | SplitbrainError | OSError:
+        """The verdict that follows, or why there is none."""
+        if self.problem is not None:
+            return self.problem
+        try:
+            return verdict_on(self.directory, self.verdicts, is_written)
+        except (SplitbrainError, OSError) as error:
+            return error
+
+
+def directory_verdicts(
+    directories: Iterable[RunDirectory], spark: SparkSession, report: Report, is_written: bool
+) -> Iterator[tuple[RunDirectory, RunVerdict | SplitbrainError | OSError]]:
+    """The verdict on each run or reproduction, or why it has none, as soon as the batches of its runs are judged.
+
+    is_written: the verdicts, reports and JUnit files are written into the directories.
+    """
+    pending: dict[Path, _Judging] = {}
+    refused: list[tuple[RunDirectory, SplitbrainError | OSError]] = []
+
+    def prepared_runs() -> Iterator[PreparedRun]:
+        for directory in directories:
+            try:
+                for line in heal_before_judging(directory):
+                    report(line)
+                judging = _Judging(directory, [prepare(run) for run in runs_in(directory)])
+            except (SplitbrainError, OSError) as error:
+                refused.append((directory, error))
+                continue
+            pending.update({run.run.path: judging for run in judging.runs})
+            yield from judging.runs
+
+    for prepared, verdict in verdicts(prepared_runs(), spark):
+        yield from refused
+        refused.clear()
+        judging = pending.pop(prepared.run.path)
+        judging.take(prepared, verdict)
+        if not any(run.run.path in pending for run in judging.runs):
+            yield judging.directory, judging.verdict(is_written)
+    yield from refused

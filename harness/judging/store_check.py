@@ -8,18 +8,15 @@ Contains the comparison of verdicts before and now. Judging many runs is in harn
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.judging.index import RunRow, index, plan_of, with_verdict
-from harness.judging.prepared import PreparedRun, prepare
 from harness.judging.spark import start_spark
-from harness.judging.stored import runs_in, verdict_on
 from harness.model import SplitbrainError
 from harness.model.errors import one_line
 from harness.model.systems import Report
-from harness.recovery.heal import heal_before_judging
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory
 
@@ -62,24 +59,6 @@ def _missing(these: RunRow, those: RunRow) -> list[str]:
     return list(dict.fromkeys(problem.name for problem in these.problems if problem.name not in names))
 
 
-@dataclass(slots=True)
-class _Case:
-    """A row of the store with the runs that it is judged by, one or those of a reproduction, and their verdicts."""
-
-    row: RunRow
-    directory: RunDirectory
-    runs: Sequence[PreparedRun]
-    verdicts: dict[str, RunVerdict] = field(default_factory=dict)
-    problem: str = ""
-
-    def take(self, run: PreparedRun, verdict: RunVerdict | Exception) -> None:
-        """One of its runs was judged."""
-        if isinstance(verdict, Exception):
-            self.problem = self.problem or one_line(str(verdict))
-        else:
-            self.verdicts[run.run.name] = verdict
-
-
 def judge_store(store: Path, is_written: bool, master: str | None, report: Report) -> Iterator[JudgedAgain]:
     """Judge the runs and reproductions of the store in one Spark session, many at once, those of a kind together.
 
@@ -91,48 +70,20 @@ def judge_store(store: Path, is_written: bool, master: str | None, report: Repor
     report("reading the table of the store's runs while Spark starts")
     rows = [row for row in index(store) if row.part_of is None]
     spark = starting.result()
-    from harness.judging.batches import verdicts  # imported meanwhile, while Java started
+    from harness.judging.batches import directory_verdicts  # imported meanwhile, while Java started
 
-    cases: dict[Path, _Case] = {}
-    refused: list[JudgedAgain] = []
-    done = 0
-
-    def prepared_runs() -> Iterator[PreparedRun]:
-        for row in rows:
-            try:
-                case = _case_of(row, RunDirectory(store.absolute() / row.run), report)
-            except (SplitbrainError, OSError) as error:
-                refused.append(JudgedAgain(row, None, one_line(str(error))))
-                continue
-            cases.update({each.run.path: case for each in case.runs})
-            yield from case.runs
-
-    for prepared, verdict in verdicts(prepared_runs(), spark):
-        yield from refused
-        done += len(refused)
-        refused.clear()
-        case = cases.pop(prepared.run.path)
-        case.take(prepared, verdict)
-        if not any(each.run.path in cases for each in case.runs):
-            done += 1
-            report(f"judged {done} of {len(rows)} runs: {case.row.run}")
-            yield _judged_again(case, is_written)
-    yield from refused
+    row_of = {store.absolute() / row.run: row for row in rows}
+    judged = directory_verdicts(map(RunDirectory, row_of), spark, report, is_written)
+    for done, (directory, verdict) in enumerate(judged, 1):
+        report(f"judged {done} of {len(rows)} runs: {directory.name}")
+        yield _judged_again(row_of[directory.path], directory, verdict)
 
 
-def _case_of(row: RunRow, directory: RunDirectory, report: Report) -> _Case:
-    """The runs of a row, ready to be judged. Raises BadInput where one of them cannot be read."""
-    for line in heal_before_judging(directory):
-        report(line)
-    return _Case(row, directory, [prepare(run) for run in runs_in(directory)])
-
-
-def _judged_again(case: _Case, is_written: bool) -> JudgedAgain:
-    """The row that a run or reproduction has by the verdicts on its runs."""
-    if case.problem:
-        return JudgedAgain(case.row, None, case.problem)
+def _judged_again(row: RunRow, directory: RunDirectory, verdict: RunVerdict | SplitbrainError | OSError) -> JudgedAgain:
+    """The row that a run or reproduction has by this verdict."""
     try:
-        verdict = verdict_on(case.directory, case.verdicts, is_written)
-        return JudgedAgain(case.row, with_verdict(case.row, plan_of(case.directory), verdict))
+        if not isinstance(verdict, RunVerdict):
+            raise verdict
+        return JudgedAgain(row, with_verdict(row, plan_of(directory), verdict))
     except (SplitbrainError, OSError) as error:
-        return JudgedAgain(case.row, None, one_line(str(error)))
+        return JudgedAgain(row, None, one_line(str(error)))

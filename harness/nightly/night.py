@@ -1,4 +1,4 @@
-"""Carries out a night: its jobs in order, several runs at a time, each judged as it ends, within the night's budget.
+"""Carries out a night: its jobs in order, several runs at a time, judged as they end, within the night's budget.
 
     for result in Night(directory, store, master, on_event).results(): ...
 
@@ -25,9 +25,9 @@ from harness import plugins
 from harness.exploration.coverage import Coverage
 from harness.exploration.explore import available_actions, resolved
 from harness.exploration.reached import coverage_of, coverage_of_store
+from harness.judging.batches import directory_verdicts
 from harness.judging.index import OUTCOMES
 from harness.judging.spark import StartingSpark, start_spark
-from harness.judging.stored import check_directory
 from harness.model import BadInput, SplitbrainError
 from harness.model.errors import one_line
 from harness.model.plurals import counted
@@ -47,13 +47,16 @@ from harness.nightly.work import (
 from harness.planning.plan import Plan
 from harness.planning.preflight import preflight
 from harness.recovery.heal import heal_before_a_run
-from harness.running.at_once import PendingRun, ended_runs
+from harness.running.at_once import PendingRun, ended_together
 from harness.running.reproduce import plans_to_run
 from results.files import write_json
+from results.run_verdict import RunVerdict
 from results.store import FREE_BYTES_MIN, RunDirectory
 
 FREE_FACTOR: Final = 4
 """A night ends while the file system still has this many times the space that a single run needs."""
+JUDGED_TOGETHER_MAX: Final = 8
+"""Runs that are judged together take little longer than one. More would be outdated when the next ones are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,15 @@ class JobResult:
         cell, run = self.job.cell, str(self.directory.path) if self.directory else None
         job = {"case": cell.what, "system": cell.system, "variant": cell.variant, "seed": self.job.seed}
         return {"job": self.job.id, **job, "outcome": self.outcome, "summary": self.summary, "run": run}
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """A job whose runs have ended: its directory, and what its runs failed with."""
+
+    job: Job
+    directory: RunDirectory
+    errors: Sequence[str] = ()
 
 
 class Night:
@@ -166,6 +178,7 @@ class Night:
         self, jobs: Sequence[Job], known: dict[str, JobState], starting: StartingSpark
     ) -> Iterator[JobResult]:
         """Judge what was recorded when the night was interrupted; end jobs that were interrupted too often."""
+        recorded: list[_Recorded] = []
         for job in jobs:
             state = known.get(job.id)
             if state is None:
@@ -175,10 +188,11 @@ class Night:
                 continue
             directory = RunDirectory(self._store / state.runs[-1])
             if _is_recorded(directory, len(self._plans.get(job.cell.title, ["one run"]))):
-                yield self._judged(job, directory, [], starting)
+                recorded.append(_Recorded(job, directory))
             elif len(state.runs) >= ATTEMPTS_MAX:
                 error = f"interrupted {ATTEMPTS_MAX} times, not tried again"
                 yield self._ended(JobResult(job, "unknown", directory, error))
+        yield from self._judged(recorded, starting)
 
     def _left(self, jobs: Sequence[Job]) -> Iterator[Job]:
         """The jobs that have not ended, as long as the budget allows another one."""
@@ -200,15 +214,19 @@ class Night:
         return ""
 
     def _carried_out(self, jobs: Iterator[Job], starting: StartingSpark) -> Iterator[JobResult]:
-        """Carry out the jobs, and judge each as soon as its runs have ended."""
+        """Carry out the jobs, and judge each as soon as its runs have ended, together with others that have."""
         runs = (run for job in jobs for run in self._begun(job))
+        at_once, on_event = self._plan.at_once, self._on_event
         try:
-            with closing(ended_runs(runs, self._plan.at_once, self._on_event, keep_going=True)) as ended:
-                for each in ended:
-                    work = self._works[id(each.run)]
-                    work.take(each)
-                    if work.is_complete:
-                        yield self._concluded(work, starting)
+            with closing(
+                ended_together(runs, at_once, on_event, keep_going=True, most=JUDGED_TOGETHER_MAX)
+            ) as together:
+                for ended in together:
+                    works = [self._works[id(each.run)] for each in ended]
+                    for work, each in zip(works, ended, strict=True):
+                        work.take(each)
+                    complete = {id(work): work for work in works if work.is_complete}
+                    yield from self._concluded(list(complete.values()), starting)
         finally:
             for work in {id(work): work for work in self._works.values() if not work.is_complete}.values():
                 work.end()
@@ -228,28 +246,41 @@ class Night:
         self._directory.record("began", job=job.id, run=directory.name)
         write_json(directory.origin, {"night": self._directory.name, "variant": job.cell.variant})
 
-    def _concluded(self, work: Work, starting: StartingSpark) -> JobResult:
-        """The result of a job whose runs have all ended."""
-        work.end()
-        for run in work.runs:
-            del self._works[id(run)]
-        if work.directory is None:
-            return self._ended(JobResult(work.job, "unknown", None, "; ".join(work.errors)))
-        self._size_bytes += size_bytes(work.directory.path)
-        return self._judged(work.job, work.directory, work.errors, starting)
+    def _concluded(self, works: Sequence[Work], starting: StartingSpark) -> Iterator[JobResult]:
+        """The results of jobs whose runs have all ended."""
+        recorded: list[_Recorded] = []
+        for work in works:
+            work.end()
+            for run in work.runs:
+                del self._works[id(run)]
+            if work.directory is None:
+                yield self._ended(JobResult(work.job, "unknown", None, "; ".join(work.errors)))
+            else:
+                self._size_bytes += size_bytes(work.directory.path)
+                recorded.append(_Recorded(work.job, work.directory, work.errors))
+        yield from self._judged(recorded, starting)
 
-    def _judged(self, job: Job, directory: RunDirectory, errors: Sequence[str], starting: StartingSpark) -> JobResult:
-        """The result of a job by the verdict on what its runs recorded. A job with a failed run does not pass."""
-        try:
-            verdict = check_directory(directory, starting.result(), phases(self._on_event))
+    def _judged(self, recorded: Sequence[_Recorded], starting: StartingSpark) -> Iterator[JobResult]:
+        """The results of jobs by the verdicts on what their runs recorded."""
+        if not recorded:
+            return
+        by_path = {each.directory.path: each for each in recorded}
+        directories = [each.directory for each in recorded]
+        report = phases(self._on_event)
+        for directory, verdict in directory_verdicts(directories, starting.result(), report, is_written=True):
+            yield self._ended(self._result(by_path[directory.path], verdict))
+
+    def _result(self, recorded: _Recorded, verdict: RunVerdict | SplitbrainError | OSError) -> JobResult:
+        """The result of a job by its verdict. A job with a failed run does not pass."""
+        job, directory, errors = recorded.job, recorded.directory, recorded.errors
+        outcome, text = "unknown", str(verdict)
+        if isinstance(verdict, RunVerdict):
             outcome, text = OUTCOMES[verdict.verdict.value], verdict.summary
             if job.cell.what == EXPLORE:
                 self._reached[self._explored[job.cell.title].request.system] += coverage_of(directory)
-        except (SplitbrainError, OSError) as error:
-            outcome, text = "unknown", str(error)
         if errors:
             outcome, text = "failed" if outcome == "failed" else "unknown", "; ".join([*errors, text])
-        return self._ended(JobResult(job, outcome, directory, one_line(text)))
+        return JobResult(job, outcome, directory, one_line(text))
 
     def _ended(self, result: JobResult) -> JobResult:
         """Record a job's result in the ledger."""

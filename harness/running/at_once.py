@@ -115,12 +115,28 @@ def ended_runs(
     is_single: bool = False,
     keep_going: bool = False,
 ) -> Generator[EndedRun, None, None]:
-    """Carry out the runs in order, several at a time, and yield each when it has ended.
+    """Carry out the runs in order, several at a time, and yield each when it has ended: ended_together, one by one."""
+    with closing(ended_together(runs, at_once, on_event, after_load, is_single, keep_going, most=1)) as together:
+        for ended in together:
+            yield from ended
+
+
+def ended_together(
+    runs: Iterable[PendingRun],
+    at_once: int | None,
+    on_event: OnEvent,
+    after_load: Callable[[], object] = lambda: None,
+    is_single: bool = False,
+    keep_going: bool = False,
+    *,
+    most: int,
+) -> Generator[list[EndedRun], None, None]:
+    """Carry out the runs in order, several at a time, and yield those that have ended, at most so many together.
 
     keep_going: a run that fails is yielded with its error, and does not end the others. runs are taken when there is
-    room for the next one, also while the caller is busy with a run, but no longer when UNREAD_MAX ended runs wait for
-    it. after_load is called at the end of each run's load. is_single: only one takes place at a time, so its events
-    need no label. Closing the iterator ends the runs that take place.
+    room for the next one, also while the caller is busy with a run, but no longer when UNREAD_MAX ended runs, or as
+    many as `most`, wait for it. after_load is called at the end of each run's load. is_single: only one takes place at
+    a time, so its events need no label. Closing the iterator ends the runs that take place.
     """
     capacity, controllers = Capacity.of(at_once), _Controllers()
     report = on_event if is_single else _one_at_a_time(on_event)
@@ -139,10 +155,10 @@ def ended_runs(
         return EndedRun(run, directory)
 
     with ThreadPoolExecutor(max_workers=AT_ONCE_MAX) as pool:
-        line = _Line(runs, capacity, lambda run: pool.submit(carry_out_one, run))
+        line = _Line(runs, capacity, lambda run: pool.submit(carry_out_one, run), max(UNREAD_MAX, most))
         try:
-            while (run := line.next_ended()) is not None:
-                yield run.result()
+            while ended := line.next_ended(most):
+                yield [run.result() for run in ended]
         finally:
             line.close()
             controllers.stop()  # those that still run: after an interrupt, or if another run failed
@@ -152,9 +168,14 @@ class _Line:
     """Runs that wait, take place and have ended: each begins as soon as there is room for it, from any thread."""
 
     def __init__(
-        self, runs: Iterable[PendingRun], capacity: Capacity, begin: Callable[[PendingRun], Future[EndedRun]]
+        self,
+        runs: Iterable[PendingRun],
+        capacity: Capacity,
+        begin: Callable[[PendingRun], Future[EndedRun]],
+        unread_max: int,
     ) -> None:
         self._waiting = iter(runs)
+        self._unread_max = unread_max
         self._capacity, self._begin = capacity, begin
         self._following = next(self._waiting, None)
         self._running: dict[Future[EndedRun], float] = {}
@@ -162,16 +183,18 @@ class _Line:
         self._lock = threading.RLock()
         self._is_open = True
 
-    def next_ended(self) -> Future[EndedRun] | None:
-        """Wait for the next run that ends; None after the last."""
+    def next_ended(self, most: int) -> list[Future[EndedRun]]:
+        """Wait for the next run that ends; it, and up to `most` in all that have ended too. None after the last."""
         with self._lock:
             self._fill()
             if not self._running and self._ended.empty():
-                return None
-        run = self._ended.get()
+                return []
+        ended = [self._ended.get()]
+        while len(ended) < most and not self._ended.empty():
+            ended.append(self._ended.get())
         with self._lock:
             self._fill()
-        return run
+        return ended
 
     def close(self) -> None:
         """Begin no more runs."""
@@ -198,7 +221,7 @@ class _Line:
         while (
             self._is_open
             and (run := self._following) is not None
-            and self._ended.qsize() < UNREAD_MAX
+            and self._ended.qsize() < self._unread_max
             and self._capacity.has_room_for(run, self._running.values())
         ):
             future = self._begin(run)

@@ -46,7 +46,7 @@ class Nights:
             "preflight": lambda _hosts: None,
             "available_actions": lambda _request: {"cut", "kill", "start", "heal_links"},
             "coverage_of": lambda _run: Coverage(runs=1),
-            "check_directory": lambda directory, _spark, _report: self.judge(directory),
+            "directory_verdicts": lambda directories, *_, **__: ((each, self.judge(each)) for each in directories),
         }.items():
             monkeypatch.setattr(night_module, name, value)
         monkeypatch.setattr(at_once, "carry_out", self.carry_out)
@@ -110,6 +110,25 @@ def test_command_of_a_scenario_repeats_this_seed(made: Nights) -> None:
     plans = [Plan.read(run.plan) for run in map(RunDirectory, made.store.glob("2*/*-1"))]
     assert sorted(plan.seed for plan in plans) == [5, 5, 6, 6]
     assert all(f"--seed {plan.seed}" in plan.command for plan in plans)
+
+
+def test_jobs_that_end_while_others_are_judged_are_judged_together(
+    made: Nights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged_together: list[int] = []
+    fourth_begins = threading.Event()
+    made.run = lambda plan, _run: fourth_begins.set() if plan.seed == 8 else None
+
+    def judged(directories: list[RunDirectory], *_: object, **__: object) -> Iterator[tuple[RunDirectory, RunVerdict]]:
+        judged_together.append(len(directories))
+        assert fourth_begins.wait(10)
+        yield from ((each, made.judge(each)) for each in directories)
+
+    monkeypatch.setattr(night_module, "directory_verdicts", judged)
+    outcomes = made.outcomes(made.begin([Entry(explore=True, times=6)]))
+    assert outcomes == [(f"explore on reference, seed {seed}", "passed") for seed in range(5, 11)]
+    assert max(judged_together) > 1
+    assert sum(judged_together) == 6
 
 
 def test_failed_run_does_not_end_the_night(made: Nights) -> None:
@@ -243,7 +262,7 @@ def test_explored_runs_are_drawn_from_what_the_night_has_reached(made: Nights) -
 
 def test_pending_runs_have_the_deadline(made: Nights, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[float | None] = []
-    ended_runs = at_once.ended_runs
+    ended_together = at_once.ended_together
 
     def noted(runs: Iterator[PendingRun], *rest: object, **named: object) -> object:
         def each() -> Iterator[PendingRun]:
@@ -251,9 +270,9 @@ def test_pending_runs_have_the_deadline(made: Nights, monkeypatch: pytest.Monkey
                 seen.append(run.deadline_seconds)
                 yield run
 
-        return ended_runs(each(), *rest, **named)  # type: ignore[arg-type]
+        return ended_together(each(), *rest, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(night_module, "ended_runs", noted)
+    monkeypatch.setattr(night_module, "ended_together", noted)
     made.outcomes(made.begin([Entry(scenarios=["PV-01"]), Entry(explore=True)], deadline_seconds=77))
     assert seen == [77, 77, 77]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
@@ -16,7 +17,15 @@ from harness.model.progress import Event, Leadership, NemesisEvent, OnEvent, Ope
 from harness.model.systems import NodeNeeds
 from harness.planning.plan import Plan
 from harness.running import at_once
-from harness.running.at_once import PendingRun, at_end_of_load, carried_out, carry_out_all, cost_of, labelled
+from harness.running.at_once import (
+    PendingRun,
+    at_end_of_load,
+    carried_out,
+    carry_out_all,
+    cost_of,
+    ended_together,
+    labelled,
+)
 from results.store import RunDirectory
 
 MACHINE = NodeNeeds(cores=2, memory_mib=10_000)
@@ -174,6 +183,27 @@ def test_runs_begin_while_the_caller_is_busy_until_enough_wait(monkeypatch: pyte
     assert next(carrying).name == "2"
     assert more.wait(10)
     carrying.close()
+
+
+def test_runs_that_end_while_the_caller_is_busy_are_yielded_together(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(at_once, "carry_out", lambda *_: None)
+    fifth_begins = threading.Event()
+
+    def begin(number: int, _report: OnEvent) -> tuple[RunDirectory, Plan]:
+        if number == 5:
+            fifth_begins.set()
+        return RunDirectory(tmp_path / str(number)), plan()
+
+    runs = (PendingRun(plan(), partial(begin, number)) for number in range(1, 8))
+    with closing(ended_together(runs, 1, lambda _event: None, most=3)) as together:
+        first = next(together)
+        assert fifth_begins.wait(10), "one run at a time: the fourth has ended"
+        second = next(together)
+        assert len(second) == min(3, 4 - len(first)) or len(first + second) > 4
+        names = [each.directory.name for ended in (first, second, *together) for each in ended if each.directory]
+    assert names == [str(number) for number in range(1, 8)]
 
 
 def test_failure_to_take_the_next_run_is_raised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -34,11 +34,11 @@ CGROUPS = Path("/sys/fs/cgroup")
 PROCESSES_WHEN_RUNNING = 5  # at least unshare, the controller and three nodes mention the run's directory
 PROCESSES_UNDER_FAULTS = 2  # a fault may have killed every node
 POINTS = {
-    # point: the file that shows that a run has reached it, and the longest time in seconds from then to the kill
-    "started": (None, 1.5),
-    "has a sandbox": ("sandbox.json", 1.0),
-    "has recorded": ("history/*.parquet", 2.0),
-    "is under faults": ("journal.jsonl", 6.0),
+    # point: the files that show that a run has reached it, how many, and the longest time in seconds until the kill
+    "started": ("", 0, 1.5),
+    "has a sandbox": ("sandbox.json", 1, 1.0),
+    "has recorded": ("history/*.parquet", 5, 2.0),  # the first ones have one operation each
+    "is under faults": ("journal.jsonl", 1, 6.0),
 }
 UNAVAILABLE = plugins.system("reference")[0].reasons("controllers", None)
 FAULTS = [name for name in plugins.faults() if name not in UNAVAILABLE]
@@ -77,11 +77,12 @@ class Aftermath:
 
 def start_and_kill(kill: str, store: Path) -> tuple[int, list[str]]:
     """Start a run and kill it; the number of its processes before the kill, and those left at the deadline."""
-    file, seconds_max = POINTS[kill.rpartition(" ")[0]]
+    files, count, seconds_max = POINTS[kill.rpartition(" ")[0]]
     name = kill.replace(" ", "_")
     command = start_splitbrain("run", *FLAGS, *LOAD, "--name", name, "--seed", KILLS.index(kill), "--store", store)
-    if file:
-        wait_until(lambda: any(store.glob(f"*-{name}-*/{file}")), f"the run {kill}", command=command)
+    if files:
+        pattern = f"*-{name}-*/{files}"
+        wait_until(lambda: len(list(store.glob(pattern))) >= count, f"the run {kill}", command=command)
     time.sleep(random.Random(kill).uniform(0, seconds_max))
     before = len(processes_of(name, store))
     assert command.poll() is None, f"{kill}: the run ended before it was killed"
