@@ -2,40 +2,37 @@
 
     shrunk = Shrinking(run, finding=None, time_limit_seconds=1800, …).shrink()
 
-A candidate is played up to ATTEMPTS times, several at a time. If most runs of the original show the finding, most runs
-of a candidate have to; otherwise one is enough. Accepted at one failure in three, stories that fail ever more rarely
-would follow each other. What was tried is on disk, in `results/shrinks/RUN/`, so the same command resumes where an
-interrupted one stopped:
+A candidate has to fail about as often as the original does: in four runs of five, in two of three, or in one of three.
+With less, stories that fail ever more rarely would follow each other. What was tried is on disk, in
+`results/shrinks/RUN/`, so the same command resumes where an interrupted one stopped:
 
     tried.jsonl     one line per candidate        runs/           the runs that failed; others are removed
     plan.toml       the smallest plan so far      scenario.py     the same as a value for the catalogue
     summary.md      what was removed, and how often the result fails
 
-Contains playing and recording. What is tried in which order is in harness.replaying.reductions, the texts in
-harness.replaying.shrunk.
+Contains what is accepted and recorded. What is tried in which order is in harness.replaying.reductions, playing in
+harness.replaying.attempts, the texts in harness.replaying.shrunk.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, suppress
-from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from harness.exploration.explore import begin_run
 from harness.judging.runs import judge_run
-from harness.judging.spark import StartingSpark, start_spark
-from harness.model import BadInput, SplitbrainError
+from harness.judging.spark import start_spark
+from harness.model import BadInput
 from harness.model.plurals import counted
 from harness.model.progress import OnEvent, Phase, Tally
-from harness.planning.plan import Plan, request_of
+from harness.planning.plan import Plan
 from harness.planning.preflight import preflight
 from harness.recovery.heal import heal_before_a_run
+from harness.replaying.attempts import Attempts, broken
 from harness.replaying.reductions import reduced
 from harness.replaying.shrunk import (
     CONFIRMATIONS,
@@ -47,17 +44,22 @@ from harness.replaying.shrunk import (
     summary_of,
     toml_of,
 )
-from harness.running.at_once import PendingRun, ended_runs
-from harness.running.run import refuse_impossible
 from results.files import write_text
-from results.run_verdict import RunVerdict, read_verdict
+from results.run_verdict import read_verdict
 from results.store import RunDirectory
 
-ATTEMPTS: Final = 3
-MAJORITY: Final = 2
-"""How many runs of a candidate have to fail, if so many of the original's do."""
-DEADLINE_SECONDS: Final = 600.0
-"""A run that takes longer is ended, and does not show the finding."""
+
+class Demand(NamedTuple):
+    """A candidate is accepted once so many of its runs have failed, and rejected once so many have passed."""
+
+    failed: int
+    passed: int
+
+
+ATTEMPTS_MAX: Final = 5
+OF_ORIGINAL: Final = Demand(4, 5)
+DEMANDS: Final = (Demand(4, 2), Demand(2, 2), Demand(1, 3))
+"""What is asked of a candidate: the first one that the original meets with its failed runs."""
 FOLDER: Final = "shrinks"
 
 
@@ -86,7 +88,8 @@ class Shrinking:
         self._store = self._folder / "runs"
         self._deadline = time.monotonic() + time_limit_seconds
         self._at_once, self._master, self._on_event = at_once, master, on_event
-        self._needed = 1
+        self._checks = _checks_of(run, self._finding)
+        self._demand = OF_ORIGINAL
         self._tried = {each["key"]: each for each in _lines(self._folder / "tried.jsonl")}
         self._accepted: list[tuple[Plan, RunDirectory]] = []
 
@@ -99,12 +102,14 @@ class Shrinking:
         self._store.mkdir(parents=True, exist_ok=True)
         for line in heal_before_a_run(self._store):
             self._on_event(Phase(line))
-        self._starting: StartingSpark = start_spark(self._master)
+        starting = start_spark(self._master)
+        self._attempts = Attempts(self._store, self._finding, self._checks, starting, self._at_once)
         try:
             is_complete = self._reduce()
             if not self._accepted:
                 raise BadInput("--time-limit: expected time for at least one attempt")
             at, failed, played = self._confirm()
+            judge_run(self._accepted[at][1], starting.result())
         except KeyboardInterrupt:
             if self._accepted:
                 self._write(len(self._accepted) - 1, failed=0, played=0, is_complete=False)
@@ -115,35 +120,33 @@ class Shrinking:
         """Reduce the plan; whether that went to its end before the time was over."""
         try:
             if not self._original_fails():
-                raise BadInput(f"{self._finding}: expected a run that fails again, found none in {ATTEMPTS} attempts")
+                expected = f"expected a run that fails again, found none in {ATTEMPTS_MAX} attempts"
+                raise BadInput(f"{self._finding}: {expected}")
             reduced(self._original, self._fails)
         except OutOfTime:
             return False
         return True
 
     def _original_fails(self) -> bool:
-        """Whether the original fails in any of ATTEMPTS runs; how many do decides what is needed of a candidate."""
-        tried = self._outcome("the run as it was", self._original, ATTEMPTS)
-        is_accepted = self._accept(self._original, tried)
-        self._needed = MAJORITY if tried["failed"] >= MAJORITY else 1
-        return is_accepted
+        """Whether the original fails in any of ATTEMPTS_MAX runs; how many do decides what is asked of a candidate."""
+        failed = self._outcome("the run as it was", self._original)["failed"]
+        self._demand = next((each for each in DEMANDS if failed >= each.failed), OF_ORIGINAL)
+        return self._fails("the run as it was", self._original)
 
     def _fails(self, text: str, plan: Plan) -> bool:
-        """Whether the finding appears in enough of ATTEMPTS runs of the plan. Raises OutOfTime."""
-        return self._accept(plan, self._outcome(text, plan, self._needed))
-
-    def _accept(self, plan: Plan, tried: Mapping[str, Any]) -> bool:
-        is_accepted = bool(tried["failed"] >= self._needed)
+        """Whether the finding appears in enough runs of the plan. Raises OutOfTime."""
+        tried = self._outcome(text, plan)
+        is_accepted = bool(tried["failed"] >= self._demand.failed)
         if is_accepted:
             self._accepted.append((plan, RunDirectory(Path(tried["run"]))))
         return is_accepted
 
-    def _outcome(self, text: str, plan: Plan, enough: int) -> dict[str, Any]:
-        """What was recorded of a candidate. If nothing was, it is played until so many runs have failed."""
+    def _outcome(self, text: str, plan: Plan) -> dict[str, Any]:
+        """What was recorded of a candidate. If nothing was, it is played."""
         key = hashlib.sha256(plan.model_dump_json(exclude={"command", "versions", "drawn_from"}).encode()).hexdigest()
-        return self._tried.get(key) or self._try(key, text, plan, enough)
+        return self._tried.get(key) or self._try(key, text, plan)
 
-    def _try(self, key: str, text: str, plan: Plan, enough: int) -> dict[str, Any]:
+    def _try(self, key: str, text: str, plan: Plan) -> dict[str, Any]:
         """Play a candidate and record how often it failed."""
         left = self._deadline - time.monotonic()
         if left <= 0:
@@ -153,11 +156,12 @@ class Shrinking:
         began = time.monotonic()
         failed = played = 0
         path = None
-        with closing(self._plays(plan, ATTEMPTS)) as plays:
-            for run, is_failing in plays:
+        most = min(ATTEMPTS_MAX, sum(self._demand) - 1)
+        with closing(self._attempts.of(plan, most)) as runs:
+            for run, is_failing in runs:
                 failed, played = failed + is_failing, played + 1
                 path = str(run.path) if is_failing else path
-                if failed >= enough or failed + ATTEMPTS - played < self._needed:
+                if failed >= self._demand.failed or played - failed >= self._demand.passed:
                     break
         seconds = round(time.monotonic() - began, 1)
         tried = {"key": key, "text": text, "failed": failed, "played": played, "run": path, "seconds": seconds}
@@ -192,8 +196,8 @@ class Shrinking:
         plan, _ = self._accepted[at]
         self._on_event(Phase(f"confirming: {_size_text(plan)}, in {CONFIRMATIONS} runs"))
         failed = played = 0
-        with closing(self._plays(plan, CONFIRMATIONS)) as plays:
-            for run, is_failing in plays:
+        with closing(self._attempts.of(plan, CONFIRMATIONS)) as runs:
+            for run, is_failing in runs:
                 failed, played = failed + is_failing, played + 1
                 if is_failing:
                     self._accepted[at] = plan, run
@@ -202,40 +206,10 @@ class Shrinking:
         self._on_event(Phase(f"{_size_text(plan)}: failed in {failed} of {counted(played, 'run')}"))
         return failed, played
 
-    def _plays(self, plan: Plan, times: int) -> Generator[tuple[RunDirectory, bool], None, None]:
-        """The runs of a plan as they end, and whether each shows the finding; those that do not are removed.
-
-        None for a plan that the system or the hosts do not support.
-        """
-        try:
-            refuse_impossible(plan)
-        except BadInput:
-            return
-        begin = partial(begin_run, plan, request_of(plan), self._store)
-        pending = PendingRun(plan, begin, deadline_seconds=DEADLINE_SECONDS)
-        before, failing = set(self._store.iterdir()), set()
-        try:
-            # The runs' own events are not reported: many short ones take place.
-            with closing(ended_runs([pending] * times, self._at_once, lambda _: None, keep_going=True)) as ended:
-                for directory in (each.directory for each in ended if each.directory is not None):
-                    is_failing = self._shows(directory)
-                    failing |= {directory.path} if is_failing else set()
-                    yield directory, is_failing
-        finally:
-            for path in set(self._store.iterdir()) - before - failing:
-                if path.is_dir() and not path.is_symlink():
-                    shutil.rmtree(path, ignore_errors=True)
-
-    def _shows(self, run: RunDirectory) -> bool:
-        """Whether a run shows the finding; one that cannot be checked does not."""
-        try:
-            return self._finding in _broken(judge_run(run, self._starting.result()))
-        except SplitbrainError:
-            return False
-
     def _write(self, at: int, failed: int, played: int, is_complete: bool) -> Shrunk:
         """Write the files of the result, which is this accepted plan."""
         plan, failing = self._accepted[at]
+        plan = plan.model_copy(update={"seed": Plan.read(failing.plan).seed})  # in simulation each run has its own
         tried = self._tried.values()
         seconds = sum(each["seconds"] for each in tried)
         result = Shrunk(
@@ -254,7 +228,7 @@ def _size_text(plan: Plan) -> str:
 
 def _chosen(run: RunDirectory, finding: str | None) -> str:
     """The finding to keep: the one that the user names, or the first of those that made the run fail."""
-    names = _broken(read_verdict(run.verdict)) if run.verdict.exists() else []
+    names = broken(read_verdict(run.verdict)) if run.verdict.exists() else []
     if not names:
         raise BadInput(f"{run.path}: expected a checked run with a broken guarantee")
     if finding is not None and finding not in names:
@@ -262,9 +236,10 @@ def _chosen(run: RunDirectory, finding: str | None) -> str:
     return finding or names[0]
 
 
-def _broken(verdict: RunVerdict) -> list[str]:
-    """The names of the broken guarantees, each once."""
-    return list(dict.fromkeys(each.name for each in verdict.findings if each.severity == "invalid"))
+def _checks_of(run: RunDirectory, finding: str) -> tuple[str, ...]:
+    """The checks that reported the finding, each once."""
+    findings = read_verdict(run.verdict).findings
+    return tuple(dict.fromkeys(each.check for each in findings if each.name == finding and each.severity == "invalid"))
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
