@@ -37,13 +37,14 @@ def samples(
         "quantities", wanted_quantities
     )
     grouped = (
-        judged.join(of_set, "run")
+        judged.join(fn.broadcast(of_set), "run")
         .withColumn("family", fn.substring_index("system", ":", 1))
         .groupBy("set", "case", "family")
         .agg(fn.sort_array(fn.collect_list(fn.struct(*RUNS.names))).alias("runs"))
     )
-    groups: list[dict[str, Any]] = grouped.orderBy("case", "family", "set").toArrow().to_pylist()
-    return groups
+    groups: list[dict[str, Any]] = grouped.toArrow().to_pylist()
+    # Few rows: Spark would need two jobs more to sort them.
+    return sorted(groups, key=lambda group: (group["case"], group["family"], group["set"]))
 
 
 def _members(name: str, runs: Collection[str]) -> pa.Table:

@@ -11,6 +11,7 @@ Contains playing and judging. Which plans are tried, and how often they must fai
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import Generator, Sequence
 from contextlib import closing
@@ -19,14 +20,17 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from harness import plugins
 from harness.exploration.explore import begin_run
 from harness.judging.batches import verdicts
 from harness.judging.prepared import PreparedRun, prepare
 from harness.judging.spark import StartingSpark
 from harness.model import BadInput, SplitbrainError
+from harness.model.systems import Report
 from harness.planning.plan import Plan, request_of
 from harness.running.at_once import PendingRun, ended_together
-from harness.running.run import refuse_impossible
+from harness.running.run import refuse_impossible, resolve_system
+from harness.simulating.request import HOSTS as SIMULATION
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory
 
@@ -69,7 +73,7 @@ class Attempts:
                     shutil.rmtree(path, ignore_errors=True)
 
     def _pending(self, plan: Plan, number: int) -> PendingRun:
-        seed = plan.seed + number if plan.hosts == "simulation" else plan.seed
+        seed = plan.seed + number if plugins.host_kind(plan.hosts).simulated else plan.seed
         own = plan.model_copy(update={"seed": seed})
         return PendingRun(own, partial(begin_run, own, request_of(own), self.store), deadline_seconds=DEADLINE_SECONDS)
 
@@ -89,6 +93,19 @@ class Attempts:
         except (SplitbrainError, OSError):
             return None
         return replace(prepared, inputs=replace(prepared.inputs, checks=self.checks), measures=())
+
+
+def in_simulation(plan: Plan, report: Report) -> Plan | None:
+    """The plan on simulated nodes; None if it is simulated already or its system cannot be."""
+    if plugins.host_kind(plan.hosts).simulated:
+        return None
+    simulated = plan.model_copy(update={"hosts": SIMULATION, "disk": "directory", "inventory": None})
+    try:
+        asyncio.run(resolve_system(plan.system, "", SIMULATION, report))
+        refuse_impossible(simulated)
+    except SplitbrainError:
+        return None
+    return simulated
 
 
 def broken(verdict: RunVerdict) -> list[str]:

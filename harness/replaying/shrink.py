@@ -2,6 +2,9 @@
 
     shrunk = Shrinking(run, finding=None, time_limit_seconds=1800, …).shrink()
 
+If simulated nodes show the finding too, the plan is reduced in simulation first, where an attempt takes a few seconds.
+The smallest of these plans that fails on the run's own hosts is then reduced there.
+
 A candidate has to fail about as often as the original does: in four runs of five, in two of three, or in one of three.
 With less, stories that fail ever more rarely would follow each other. What was tried is on disk, in
 `results/shrinks/RUN/`, so the same command resumes where an interrupted one stopped:
@@ -28,11 +31,11 @@ from harness.judging.runs import judge_run
 from harness.judging.spark import start_spark
 from harness.model import BadInput
 from harness.model.plurals import counted
-from harness.model.progress import OnEvent, Phase, Tally
+from harness.model.progress import OnEvent, Phase, Tally, phases
 from harness.planning.plan import Plan
 from harness.planning.preflight import preflight
 from harness.recovery.heal import heal_before_a_run
-from harness.replaying.attempts import Attempts, broken
+from harness.replaying.attempts import Attempts, broken, in_simulation
 from harness.replaying.reductions import reduced
 from harness.replaying.shrunk import (
     CONFIRMATIONS,
@@ -92,6 +95,7 @@ class Shrinking:
         self._demand = OF_ORIGINAL
         self._tried = {each["key"]: each for each in _lines(self._folder / "tried.jsonl")}
         self._accepted: list[tuple[Plan, RunDirectory]] = []
+        self._confirmations: dict[int, tuple[int, int]] = {}
 
     def shrink(self) -> Shrunk:
         """Reduce the plan until nothing more can be left out or the time is over, and confirm the result.
@@ -119,26 +123,41 @@ class Shrinking:
     def _reduce(self) -> bool:
         """Reduce the plan; whether that went to its end before the time was over."""
         try:
-            if not self._original_fails():
+            if not self._begins(self._original):
                 expected = f"expected a run that fails again, found none in {ATTEMPTS_MAX} attempts"
                 raise BadInput(f"{self._finding}: {expected}")
-            reduced(self._original, self._fails)
+            demand = self._demand
+            plan = self._reduced_in_simulation()
+            self._demand = demand
+            reduced(plan, self._fails)
         except OutOfTime:
             return False
         return True
 
-    def _original_fails(self) -> bool:
+    def _reduced_in_simulation(self) -> Plan:
+        """The smallest plan found in simulation that fails on the original's hosts; the original if there is none."""
+        simulated = in_simulation(self._original, phases(self._on_event))
+        if simulated is None or not self._begins(simulated):
+            return self._original
+        reduced(simulated, self._fails)
+        at, _, _ = self._confirm()
+        del self._accepted[at + 1 :]
+        return self._accepted[at][0]
+
+    def _begins(self, plan: Plan) -> bool:
         """Whether the original fails in any of ATTEMPTS_MAX runs; how many do decides what is asked of a candidate."""
-        failed = self._outcome("the run as it was", self._original)["failed"]
+        self._demand = OF_ORIGINAL
+        failed = self._outcome("the run as it was", plan)["failed"]
         self._demand = next((each for each in DEMANDS if failed >= each.failed), OF_ORIGINAL)
-        return self._fails("the run as it was", self._original)
+        return self._fails("the run as it was", plan)
 
     def _fails(self, text: str, plan: Plan) -> bool:
         """Whether the finding appears in enough runs of the plan. Raises OutOfTime."""
         tried = self._outcome(text, plan)
         is_accepted = bool(tried["failed"] >= self._demand.failed)
         if is_accepted:
-            self._accepted.append((plan, RunDirectory(Path(tried["run"]))))
+            hosts = {name: getattr(self._original, name) for name in ("hosts", "disk", "inventory")}
+            self._accepted.append((plan.model_copy(update=hosts), RunDirectory(Path(tried["run"]))))
         return is_accepted
 
     def _outcome(self, text: str, plan: Plan) -> dict[str, Any]:
@@ -152,6 +171,7 @@ class Shrinking:
         if left <= 0:
             raise OutOfTime
         so_far = _size_text(self._accepted[-1][0] if self._accepted else self._original)
+        text = text if plan.hosts == self._original.hosts else f"{text}, simulated"
         self._on_event(Tally(f"trying {text}; smallest so far: {so_far}; {left / 60:.0f} min left"))
         began = time.monotonic()
         failed = played = 0
@@ -193,6 +213,8 @@ class Shrinking:
 
     def _confirmed(self, at: int) -> tuple[int, int]:
         """How often an accepted plan fails, of how many runs; it is not played on once it cannot fail often enough."""
+        if at in self._confirmations:
+            return self._confirmations[at]
         plan, _ = self._accepted[at]
         self._on_event(Phase(f"confirming: {_size_text(plan)}, in {CONFIRMATIONS} runs"))
         failed = played = 0
@@ -204,6 +226,7 @@ class Shrinking:
                 if played - failed > CONFIRMATIONS - CONFIRMED_MIN:
                     break
         self._on_event(Phase(f"{_size_text(plan)}: failed in {failed} of {counted(played, 'run')}"))
+        self._confirmations[at] = failed, played
         return failed, played
 
     def _write(self, at: int, failed: int, played: int, is_complete: bool) -> Shrunk:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,47 @@ def test_candidates_have_to_fail_as_often_as_the_original(
     shrinking.shrink()
     assert any([step.f for step in plan.story] == ["kill"] for plan in machine.played)
     assert is_accepted == any([step.f for step in plan.story] == ["kill"] for plan, _ in shrinking._accepted)
+
+
+def test_plan_is_reduced_in_simulation_first_and_then_on_its_own_hosts(machine: Machine) -> None:
+    result = machine.shrink()
+    hosts = [kind for kind, _ in groupby(plan.hosts for plan in machine.played)]
+    assert hosts == ["netns", "simulation", "netns"]
+    assert (result.plan.hosts, Plan.read(result.failing.plan).hosts) == ("netns", "netns")
+    in_simulation = [plan for plan in machine.played if plan.hosts == "simulation"]
+    on_hosts = [plan for plan in machine.played if plan.hosts == "netns"]
+    assert len(in_simulation) > len(on_hosts)
+    assert {plan.seed for plan in in_simulation} == {7, 8, 9, 10, 11}
+    assert {plan.seed for plan in on_hosts} == {7}
+
+
+def test_what_fails_in_simulation_alone_is_not_the_result(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On its own hosts, the story fails with the pause after the kill only."""
+    judge_any = machine.judge
+
+    def judge(run: RunDirectory) -> RunVerdict:
+        plan = Plan.read(run.plan)
+        needed = {"kill"} if plan.hosts == "simulation" else {"kill", "sleep"}
+        return judge_any(run) if needed <= {step.f for step in plan.story} else passed_verdict()
+
+    monkeypatch.setattr(machine, "judge", judge)
+    result = machine.shrink()
+    assert result.is_confirmed
+    assert sorted(step.f for step in result.plan.story) == ["kill", "sleep"]
+    assert result.plan.hosts == "netns"
+
+
+def test_what_simulation_does_not_show_is_reduced_on_the_hosts_of_the_run(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge_any = machine.judge
+
+    def judge(run: RunDirectory) -> RunVerdict:
+        return passed_verdict() if Plan.read(run.plan).hosts == "simulation" else judge_any(run)
+
+    monkeypatch.setattr(machine, "judge", judge)
+    assert [step.f for step in machine.shrink().plan.story] == ["kill"]
+    assert sum(plan.hosts == "simulation" for plan in machine.played) == 5
 
 
 def test_interrupted_shrinking_leaves_the_smallest_plan_and_goes_on_from_there(
