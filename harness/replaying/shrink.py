@@ -2,8 +2,8 @@
 
     shrunk = Shrinking(run, finding=None, time_limit_seconds=1800, …).shrink()
 
-If simulated nodes show the finding too, the plan is reduced in simulation first, where an attempt takes a few seconds.
-The smallest of these plans that fails on the run's own hosts is then reduced there.
+If simulated nodes show the finding too, the plan is reduced in simulation, where an attempt takes a few seconds. The
+smallest of these plans has to fail on the run's own hosts; if it does not, the smallest one that does is reduced there.
 
 A candidate has to fail about as often as the original does: in four runs of five, in two of three, or in one of three.
 With less, stories that fail ever more rarely would follow each other. What was tried is on disk, in
@@ -127,22 +127,27 @@ class Shrinking:
                 expected = f"expected a run that fails again, found none in {ATTEMPTS_MAX} attempts"
                 raise BadInput(f"{self._finding}: {expected}")
             demand = self._demand
-            plan = self._reduced_in_simulation()
-            self._demand = demand
-            reduced(plan, self._fails)
+            if not self._is_reduced_in_simulation():
+                self._demand = demand
+                reduced(self._accepted[-1][0], self._fails)
         except OutOfTime:
             return False
         return True
 
-    def _reduced_in_simulation(self) -> Plan:
-        """The smallest plan found in simulation that fails on the original's hosts; the original if there is none."""
+    def _is_reduced_in_simulation(self) -> bool:
+        """Reduce the plan in simulation; whether the smallest one found there is confirmed on the original's hosts.
+
+        If it is not, the accepted plans end with the smallest one that is, or with the original.
+        """
         simulated = in_simulation(self._original, phases(self._on_event))
         if simulated is None or not self._begins(simulated):
-            return self._original
+            return False
         reduced(simulated, self._fails)
-        at, _, _ = self._confirm()
-        del self._accepted[at + 1 :]
-        return self._accepted[at][0]
+        smallest = len(self._accepted) - 1
+        at, failed, _ = self._confirm()
+        is_confirmed = failed >= CONFIRMED_MIN
+        del self._accepted[at + 1 if is_confirmed else 1 :]
+        return is_confirmed and at == smallest
 
     def _begins(self, plan: Plan) -> bool:
         """Whether the original fails in any of ATTEMPTS_MAX runs; how many do decides what is asked of a candidate."""
