@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness import plugins
 from harness.chunks import chunk_files, finished_chunks
 from harness.judging.spark import start_spark
 from harness.model import BadInput
+from harness.model.plurals import counted
 from harness.model.systems import Report
 from harness.planning.plan import Plan
 from harness.recovery.heal import heal_before_judging
 from results.run_verdict import RunVerdict, read_verdict
 from results.store import RunDirectory
 from results.tables import tables_of
-
-if TYPE_CHECKING:
-    from checkers.framework.session import SparkSession
 
 
 def check_paths(paths: Sequence[Path], master: str | None, report: Report) -> Iterator[tuple[RunDirectory, RunVerdict]]:
@@ -37,22 +34,16 @@ def check_paths(paths: Sequence[Path], master: str | None, report: Report) -> It
         refuse_damaged(directory)
     report("waiting for Spark")
     spark = starting.result()
+    from harness.judging.batches import directory_verdicts  # imported meanwhile, while Java started
+
+    report(f"checking {counted(len(directories), 'run')}")
+    verdicts: dict[Path, RunVerdict] = {}
+    for directory, verdict in directory_verdicts(directories, spark, report, is_written=True):
+        if not isinstance(verdict, RunVerdict):
+            raise verdict
+        verdicts[directory.path] = verdict
     for directory in directories:
-        yield directory, check_directory(directory, spark, report)
-
-
-def check_directory(directory: RunDirectory, spark: SparkSession, report: Report) -> RunVerdict:
-    """Check a run, or a reproduction with all its runs, and write the results into their directories.
-
-    Raises BadInput where one of them cannot be read.
-    """
-    from harness.judging.runs import verdict_on_run  # imported meanwhile, while Java started
-
-    verdicts: dict[str, RunVerdict] = {}
-    for run in runs_in(directory):
-        report(f"checking {run.name}")
-        verdicts[run.name] = verdict_on_run(run, spark)
-    return verdict_on(directory, verdicts, is_written=True)
+        yield directory, verdicts[directory.path]
 
 
 def verdict_on(directory: RunDirectory, verdicts: Mapping[str, RunVerdict], is_written: bool) -> RunVerdict:

@@ -3,8 +3,8 @@
     attempts = Attempts(store, "server-exited", ("servers",), starting)
     for run, is_failing in attempts.of(plan, times=5): ...
 
-Runs that have ended together are judged together, and by the checks alone that report the finding: a small run takes
-longer to judge in full than to play. A simulated run is the same each time, so each attempt has a seed of its own.
+Runs that have ended together are judged together, and by the checks alone that report the finding: judging a small run
+in full takes about as long as playing it. A simulated run is the same each time, so each attempt has a seed of its own.
 
 Contains playing and judging. Which plans are tried, and how often they must fail, is in harness.replaying.shrink.
 """
@@ -29,7 +29,7 @@ from harness.model import BadInput, SplitbrainError
 from harness.model.systems import Report
 from harness.planning.plan import Plan, request_of
 from harness.running.at_once import PendingRun, ended_together
-from harness.running.run import refuse_impossible, resolve_system
+from harness.running.run import refuse_impossible, resolve
 from harness.simulating.request import HOSTS as SIMULATION
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory
@@ -101,7 +101,7 @@ def in_simulation(plan: Plan, report: Report) -> Plan | None:
         return None
     simulated = plan.model_copy(update={"hosts": SIMULATION, "disk": "directory", "inventory": None})
     try:
-        asyncio.run(resolve_system(plan.system, "", SIMULATION, report))
+        asyncio.run(resolve(request_of(simulated), report))
         refuse_impossible(simulated)
     except SplitbrainError:
         return None

@@ -24,6 +24,8 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -59,6 +61,20 @@ class Demand(NamedTuple):
     passed: int
 
 
+@dataclass(slots=True, eq=False)
+class _Accepted:
+    """A plan that was accepted, a run of it that failed, and how often it failed when it was confirmed, if it was."""
+
+    plan: Plan
+    failing: RunDirectory
+    failed: int = 0
+    played: int = 0
+
+    @property
+    def is_confirmed(self) -> bool:
+        return self.failed >= CONFIRMED_MIN
+
+
 ATTEMPTS_MAX: Final = 5
 OF_ORIGINAL: Final = Demand(4, 5)
 DEMANDS: Final = (Demand(4, 2), Demand(2, 2), Demand(1, 3))
@@ -92,10 +108,8 @@ class Shrinking:
         self._deadline = time.monotonic() + time_limit_seconds
         self._at_once, self._master, self._on_event = at_once, master, on_event
         self._checks = _checks_of(run, self._finding)
-        self._demand = OF_ORIGINAL
         self._tried = {each["key"]: each for each in _lines(self._folder / "tried.jsonl")}
-        self._accepted: list[tuple[Plan, RunDirectory]] = []
-        self._confirmations: dict[int, tuple[int, int]] = {}
+        self._accepted: list[_Accepted] = []
 
     def shrink(self) -> Shrunk:
         """Reduce the plan until nothing more can be left out or the time is over, and confirm the result.
@@ -112,24 +126,23 @@ class Shrinking:
             is_complete = self._reduce()
             if not self._accepted:
                 raise BadInput("--time-limit: expected time for at least one attempt")
-            at, failed, played = self._confirm()
-            judge_run(self._accepted[at][1], starting.result())
+            result = self._confirm()
+            judge_run(result.failing, starting.result())
         except KeyboardInterrupt:
             if self._accepted:
-                self._write(len(self._accepted) - 1, failed=0, played=0, is_complete=False)
+                self._write(self._accepted[-1], is_complete=False)
             raise
-        return self._write(at, failed, played, is_complete)
+        return self._write(result, is_complete)
 
     def _reduce(self) -> bool:
         """Reduce the plan; whether that went to its end before the time was over."""
         try:
-            if not self._begins(self._original):
+            demand = self._demand_by(self._original)
+            if demand is None:
                 expected = f"expected a run that fails again, found none in {ATTEMPTS_MAX} attempts"
                 raise BadInput(f"{self._finding}: {expected}")
-            demand = self._demand
             if not self._is_reduced_in_simulation():
-                self._demand = demand
-                reduced(self._accepted[-1][0], self._fails)
+                reduced(self._accepted[-1].plan, partial(self._fails, demand))
         except OutOfTime:
             return False
         return True
@@ -140,53 +153,54 @@ class Shrinking:
         If it is not, the accepted plans end with the smallest one that is, or with the original.
         """
         simulated = in_simulation(self._original, phases(self._on_event))
-        if simulated is None or not self._begins(simulated):
+        if simulated is None or (demand := self._demand_by(simulated)) is None:
             return False
-        reduced(simulated, self._fails)
-        smallest = len(self._accepted) - 1
-        at, failed, _ = self._confirm()
-        is_confirmed = failed >= CONFIRMED_MIN
-        del self._accepted[at + 1 if is_confirmed else 1 :]
-        return is_confirmed and at == smallest
+        reduced(simulated, partial(self._fails, demand))
+        smallest = self._accepted[-1]
+        result = self._confirm()
+        del self._accepted[self._accepted.index(result) + 1 if result.is_confirmed else 1 :]
+        return result.is_confirmed and result is smallest
 
-    def _begins(self, plan: Plan) -> bool:
-        """Whether the original fails in any of ATTEMPTS_MAX runs; how many do decides what is asked of a candidate."""
-        self._demand = OF_ORIGINAL
-        failed = self._outcome("the run as it was", plan)["failed"]
-        self._demand = next((each for each in DEMANDS if failed >= each.failed), OF_ORIGINAL)
-        return self._fails("the run as it was", plan)
+    def _demand_by(self, plan: Plan) -> Demand | None:
+        """What is asked of candidates, by how often the original fails; None if it does in none of its runs."""
+        text = "the run as it was"
+        failed = self._outcome(OF_ORIGINAL, text, plan)["failed"]
+        demand = next((each for each in DEMANDS if failed >= each.failed), None)
+        if demand is not None:
+            self._fails(demand, text, plan)
+        return demand
 
-    def _fails(self, text: str, plan: Plan) -> bool:
-        """Whether the finding appears in enough runs of the plan. Raises OutOfTime."""
-        tried = self._outcome(text, plan)
-        is_accepted = bool(tried["failed"] >= self._demand.failed)
-        if is_accepted:
+    def _fails(self, demand: Demand, text: str, plan: Plan) -> bool:
+        """Whether the finding appears in enough runs of the plan, which is then accepted. Raises OutOfTime."""
+        tried = self._outcome(demand, text, plan)
+        fails = bool(tried["failed"] >= demand.failed)
+        if fails:
             hosts = {name: getattr(self._original, name) for name in ("hosts", "disk", "inventory")}
-            self._accepted.append((plan.model_copy(update=hosts), RunDirectory(Path(tried["run"]))))
-        return is_accepted
+            self._accepted.append(_Accepted(plan.model_copy(update=hosts), RunDirectory(Path(tried["run"]))))
+        return fails
 
-    def _outcome(self, text: str, plan: Plan) -> dict[str, Any]:
+    def _outcome(self, demand: Demand, text: str, plan: Plan) -> dict[str, Any]:
         """What was recorded of a candidate. If nothing was, it is played."""
         key = hashlib.sha256(plan.model_dump_json(exclude={"command", "versions", "drawn_from"}).encode()).hexdigest()
-        return self._tried.get(key) or self._try(key, text, plan)
+        return self._tried.get(key) or self._try(demand, key, text, plan)
 
-    def _try(self, key: str, text: str, plan: Plan) -> dict[str, Any]:
+    def _try(self, demand: Demand, key: str, text: str, plan: Plan) -> dict[str, Any]:
         """Play a candidate and record how often it failed."""
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise OutOfTime
-        so_far = _size_text(self._accepted[-1][0] if self._accepted else self._original)
+        so_far = _size_text(self._accepted[-1].plan if self._accepted else self._original)
         text = text if plan.hosts == self._original.hosts else f"{text}, simulated"
         self._on_event(Tally(f"trying {text}; smallest so far: {so_far}; {left / 60:.0f} min left"))
         began = time.monotonic()
         failed = played = 0
         path = None
-        most = min(ATTEMPTS_MAX, sum(self._demand) - 1)
+        most = min(ATTEMPTS_MAX, sum(demand) - 1)
         with closing(self._attempts.of(plan, most)) as runs:
             for run, is_failing in runs:
                 failed, played = failed + is_failing, played + 1
                 path = str(run.path) if is_failing else path
-                if failed >= self._demand.failed or played - failed >= self._demand.passed:
+                if failed >= demand.failed or played - failed >= demand.passed:
                     break
         seconds = round(time.monotonic() - began, 1)
         tried = {"key": key, "text": text, "failed": failed, "played": played, "run": path, "seconds": seconds}
@@ -196,52 +210,58 @@ class Shrinking:
         self._on_event(Phase(f"{text}: {outcome_text(failed, played)}"))
         return tried
 
-    def _confirm(self) -> tuple[int, int, int]:
-        """Choose the smallest accepted plan that fails in CONFIRMED_MIN of CONFIRMATIONS runs.
-
-        Returns its position among the accepted ones, how often it failed, and how often it was played.
+    def _confirm(self) -> _Accepted:
+        """The smallest accepted plan that fails in CONFIRMED_MIN of CONFIRMATIONS runs; the smallest if none does.
 
         The last ones may have been accepted by chance. The more was left out, the more rarely a plan fails: a binary
         search finds the last that does so often enough.
         """
-        smallest = len(self._accepted) - 1
-        best = (smallest, *self._confirmed(smallest))
-        first, last = 0, smallest - 1 if best[1] < CONFIRMED_MIN else -1
+        result = self._accepted[-1]
+        first, last = 0, len(self._accepted) - 2
+        if self._is_confirmed(result):
+            return result
         while first <= last:
             middle = (first + last + 1) // 2
-            failed, played = self._confirmed(middle)
-            if failed >= CONFIRMED_MIN:
-                best, first = (middle, failed, played), middle + 1
+            if self._is_confirmed(self._accepted[middle]):
+                result, first = self._accepted[middle], middle + 1
             else:
                 last = middle - 1
-        return best
+        return result
 
-    def _confirmed(self, at: int) -> tuple[int, int]:
-        """How often an accepted plan fails, of how many runs; it is not played on once it cannot fail often enough."""
-        if at in self._confirmations:
-            return self._confirmations[at]
-        plan, _ = self._accepted[at]
-        self._on_event(Phase(f"confirming: {_size_text(plan)}, in {CONFIRMATIONS} runs"))
+    def _is_confirmed(self, accepted: _Accepted) -> bool:
+        """Whether a plan fails often enough. It is not played on once it cannot, and not again if it was confirmed."""
+        if accepted.played:
+            return accepted.is_confirmed
+        size = _size_text(accepted.plan)
+        self._on_event(Phase(f"confirming: {size}, in {CONFIRMATIONS} runs"))
         failed = played = 0
-        with closing(self._attempts.of(plan, CONFIRMATIONS)) as runs:
+        with closing(self._attempts.of(accepted.plan, CONFIRMATIONS)) as runs:
             for run, is_failing in runs:
                 failed, played = failed + is_failing, played + 1
                 if is_failing:
-                    self._accepted[at] = plan, run
+                    accepted.failing = run
                 if played - failed > CONFIRMATIONS - CONFIRMED_MIN:
                     break
-        self._on_event(Phase(f"{_size_text(plan)}: failed in {failed} of {counted(played, 'run')}"))
-        self._confirmations[at] = failed, played
-        return failed, played
+        accepted.failed, accepted.played = failed, played
+        self._on_event(Phase(f"{size}: failed in {failed} of {counted(played, 'run')}"))
+        return accepted.is_confirmed
 
-    def _write(self, at: int, failed: int, played: int, is_complete: bool) -> Shrunk:
-        """Write the files of the result, which is this accepted plan."""
-        plan, failing = self._accepted[at]
-        plan = plan.model_copy(update={"seed": Plan.read(failing.plan).seed})  # in simulation each run has its own
+    def _write(self, accepted: _Accepted, is_complete: bool) -> Shrunk:
+        """Write the files of the result, which is this plan."""
+        # In simulation each run has a seed of its own.
+        plan = accepted.plan.model_copy(update={"seed": Plan.read(accepted.failing.plan).seed})
         tried = self._tried.values()
-        seconds = sum(each["seconds"] for each in tried)
         result = Shrunk(
-            self._original, plan, self._finding, failed, played, len(tried), seconds, is_complete, failing, self._folder
+            self._original,
+            plan,
+            self._finding,
+            accepted.failed,
+            accepted.played,
+            tried=len(tried),
+            seconds=sum(each["seconds"] for each in tried),
+            is_complete=is_complete,
+            failing=accepted.failing,
+            folder=self._folder,
         )
         write_text(self._folder / "plan.toml", toml_of(plan))
         write_text(self._folder / "scenario.py", scenario_of(result))

@@ -2,7 +2,7 @@
 
     carry_out_all(runs, None, on_event, after_loads=start_spark)
     for directory in carried_out(runs, None, on_event): ...     # each as soon as it has ended
-    for run in ended_runs(runs, None, on_event, keep_going=True): ...       # also those that failed
+    for ended in ended_together(runs, None, on_event, keep_going=True, most=8): ...     # lists, also of failed ones
 
 An interrupt, and the failure of a run unless the others keep going, end all controllers in good order; what they
 recorded stays.
@@ -100,25 +100,15 @@ def carried_out(
     after_load: Callable[[], object] = lambda: None,
     is_single: bool = False,
 ) -> Generator[RunDirectory, None, None]:
-    """Carry out the runs as ended_runs does, and yield their directories. Raises what the first run failed with."""
-    with closing(ended_runs(runs, at_once, on_event, after_load, is_single)) as ended:
-        for each in ended:
-            assert each.directory is not None, "a run that failed has raised its error"
-            yield each.directory
+    """Carry out the runs as ended_together does, and yield the directory of each when it has ended.
 
-
-def ended_runs(
-    runs: Iterable[PendingRun],
-    at_once: int | None,
-    on_event: OnEvent,
-    after_load: Callable[[], object] = lambda: None,
-    is_single: bool = False,
-    keep_going: bool = False,
-) -> Generator[EndedRun, None, None]:
-    """Carry out the runs in order, several at a time, and yield each when it has ended: ended_together, one by one."""
-    with closing(ended_together(runs, at_once, on_event, after_load, is_single, keep_going, most=1)) as together:
+    Raises what the first run failed with.
+    """
+    with closing(ended_together(runs, at_once, on_event, after_load, is_single, most=1)) as together:
         for ended in together:
-            yield from ended
+            for each in ended:
+                assert each.directory is not None, "a run that failed has raised its error"
+                yield each.directory
 
 
 def ended_together(

@@ -171,7 +171,7 @@ def test_candidates_have_to_fail_as_often_as_the_original(
     shrinking = Shrinking(machine.run, None, 60, 1, None, lambda _event: None)
     shrinking.shrink()
     assert any([step.f for step in plan.story] == ["kill"] for plan in machine.played)
-    assert is_accepted == any([step.f for step in plan.story] == ["kill"] for plan, _ in shrinking._accepted)
+    assert is_accepted == any([step.f for step in each.plan.story] == ["kill"] for each in shrinking._accepted)
 
 
 def test_plan_is_reduced_in_simulation_and_confirmed_on_its_own_hosts(machine: Machine) -> None:
