@@ -2,32 +2,34 @@
 
     shrunk = Shrinking(run, finding=None, time_limit_seconds=1800, …).shrink()
 
-If simulated nodes show the finding too, the plan is reduced in simulation, where an attempt takes a few seconds. The
+If simulated nodes show the finding too, the plan is reduced in simulation, where many runs take a few seconds. The
 smallest of these plans has to fail on the run's own hosts; if it does not, the smallest one that does is reduced there.
 
-A candidate has to fail about as often as the original does: in four runs of five, in two of three, or in one of three.
-With less, stories that fail ever more rarely would follow each other. What was tried is on disk, in
-`results/shrinks/RUN/`, so the same command resumes where an interrupted one stopped:
+A candidate has to fail about as often as the original does, or stories that fail ever more rarely would follow each
+other. What was tried is on disk, in `results/shrinks/RUN/`, so the same command resumes where an interrupted one
+stopped:
 
     tried.jsonl     one line per candidate        runs/           the runs that failed; others are removed
     plan.toml       the smallest plan so far      scenario.py     the same as a value for the catalogue
     summary.md      what was removed, and how often the result fails
 
-Contains what is accepted and recorded. What is tried in which order is in harness.replaying.reductions, playing in
-harness.replaying.attempts, the texts in harness.replaying.shrunk.
+Contains what is accepted and recorded. What is tried in which order is in harness.replaying.reductions, how often a
+candidate has to fail in harness.replaying.trials, the texts in harness.replaying.shrunk.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import Executor
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from harness.judging.runs import judge_run
 from harness.judging.spark import start_spark
@@ -36,6 +38,7 @@ from harness.model.plurals import counted
 from harness.model.progress import OnEvent, Phase, Tally, phases
 from harness.planning.plan import Plan
 from harness.planning.preflight import preflight
+from harness.plugins import host_kind
 from harness.recovery.heal import heal_before_a_run
 from harness.replaying.attempts import Attempts, broken, in_simulation
 from harness.replaying.reductions import reduced
@@ -49,16 +52,18 @@ from harness.replaying.shrunk import (
     summary_of,
     toml_of,
 )
+from harness.replaying.trials import (
+    ATTEMPTS_MAX,
+    DEMANDS,
+    OF_ORIGINAL,
+    JudgedTrials,
+    Trials,
+    screened_trials,
+)
+from harness.simulating.searching import processes
 from results.files import write_text
 from results.run_verdict import read_verdict
 from results.store import RunDirectory
-
-
-class Demand(NamedTuple):
-    """A candidate is accepted once so many of its runs have failed, and rejected once so many have passed."""
-
-    failed: int
-    passed: int
 
 
 @dataclass(slots=True, eq=False)
@@ -75,10 +80,6 @@ class _Accepted:
         return self.failed >= CONFIRMED_MIN
 
 
-ATTEMPTS_MAX: Final = 5
-OF_ORIGINAL: Final = Demand(4, 5)
-DEMANDS: Final = (Demand(4, 2), Demand(2, 2), Demand(1, 3))
-"""What is asked of a candidate: the first one that the original meets with its failed runs."""
 FOLDER: Final = "shrinks"
 
 
@@ -99,7 +100,8 @@ class Shrinking:
         on_event: OnEvent,
     ) -> None:
         """Raises BadInput for a run that did not fail, or not with this finding."""
-        self._original = Plan.read(run.plan).model_copy(update={"scenario": None, "side": None})
+        alone = {"scenario": None, "side": None, "plays_to_end": True}
+        self._original = Plan.read(run.plan).model_copy(update=alone)
         self._finding = _chosen(run, finding)
         is_side = (run.path.parent / "status.json").exists()
         store = run.path.parent.parent if is_side else run.path.parent
@@ -123,7 +125,8 @@ class Shrinking:
         starting = start_spark(self._master)
         self._attempts = Attempts(self._store, self._finding, self._checks, starting, self._at_once)
         try:
-            is_complete = self._reduce()
+            with processes(self._at_once or len(os.sched_getaffinity(0))) as pool:
+                is_complete = self._reduce(pool)
             if not self._accepted:
                 raise BadInput("--time-limit: expected time for at least one attempt")
             result = self._confirm()
@@ -134,57 +137,66 @@ class Shrinking:
             raise
         return self._write(result, is_complete)
 
-    def _reduce(self) -> bool:
+    def _reduce(self, pool: Executor) -> bool:
         """Reduce the plan; whether that went to its end before the time was over."""
         try:
-            demand = self._demand_by(self._original)
-            if demand is None:
+            trials = self._trials_for(self._original, pool)
+            if trials is None:
                 expected = f"expected a run that fails again, found none in {ATTEMPTS_MAX} attempts"
                 raise BadInput(f"{self._finding}: {expected}")
-            if not self._is_reduced_in_simulation():
-                reduced(self._accepted[-1].plan, partial(self._fails, demand))
+            if not self._is_reduced_in_simulation(pool):
+                reduced(self._accepted[-1].plan, partial(self._fails, trials))
         except OutOfTime:
             return False
         return True
 
-    def _is_reduced_in_simulation(self) -> bool:
+    def _is_reduced_in_simulation(self, pool: Executor) -> bool:
         """Reduce the plan in simulation; whether the smallest one found there is confirmed on the original's hosts.
 
         If it is not, the accepted plans end with the smallest one that is, or with the original.
         """
         simulated = in_simulation(self._original, phases(self._on_event))
-        if simulated is None or (demand := self._demand_by(simulated)) is None:
+        if simulated is None or (trials := self._trials_for(simulated, pool)) is None:
             return False
-        reduced(simulated, partial(self._fails, demand))
+        reduced(simulated, partial(self._fails, trials))
         smallest = self._accepted[-1]
         result = self._confirm()
         del self._accepted[self._accepted.index(result) + 1 if result.is_confirmed else 1 :]
         return result.is_confirmed and result is smallest
 
-    def _demand_by(self, plan: Plan) -> Demand | None:
-        """What is asked of candidates, by how often the original fails; None if it does in none of its runs."""
+    def _trials_for(self, plan: Plan, pool: Executor) -> Trials | None:
+        """How candidates are tried, by how often this plan fails, which is accepted; None if it does in no run."""
         text = "the run as it was"
-        failed = self._outcome(OF_ORIGINAL, text, plan)["failed"]
+        if host_kind(plan.hosts).simulated and (screened := screened_trials(self._attempts, pool, plan)) is not None:
+            self._fails(screened, text, plan)
+            return screened
+        failed = self._outcome(JudgedTrials(self._attempts, OF_ORIGINAL), text, plan)["failed"]
         demand = next((each for each in DEMANDS if failed >= each.failed), None)
-        if demand is not None:
-            self._fails(demand, text, plan)
-        return demand
+        if demand is None:
+            return None
+        judged = JudgedTrials(self._attempts, demand)
+        self._fails(judged, text, plan)
+        return judged
 
-    def _fails(self, demand: Demand, text: str, plan: Plan) -> bool:
+    def _fails(self, trials: Trials, text: str, plan: Plan) -> bool:
         """Whether the finding appears in enough runs of the plan, which is then accepted. Raises OutOfTime."""
-        tried = self._outcome(demand, text, plan)
-        fails = bool(tried["failed"] >= demand.failed)
+        tried = self._outcome(trials, text, plan)
+        fails = trials.accepts(tried["failed"])
         if fails:
-            hosts = {name: getattr(self._original, name) for name in ("hosts", "disk", "inventory")}
-            self._accepted.append(_Accepted(plan.model_copy(update=hosts), RunDirectory(Path(tried["run"]))))
+            trials.measure_by(tried["failed"])
+            failing = RunDirectory(Path(tried["run"]))
+            own = {name: getattr(self._original, name) for name in ("hosts", "disk", "inventory")}
+            seed = Plan.read(failing.plan).seed  # in simulation each run has its own
+            self._accepted.append(_Accepted(plan.model_copy(update={**own, "seed": seed}), failing))
         return fails
 
-    def _outcome(self, demand: Demand, text: str, plan: Plan) -> dict[str, Any]:
+    def _outcome(self, trials: Trials, text: str, plan: Plan) -> dict[str, Any]:
         """What was recorded of a candidate. If nothing was, it is played."""
-        key = hashlib.sha256(plan.model_dump_json(exclude={"command", "versions", "drawn_from"}).encode()).hexdigest()
-        return self._tried.get(key) or self._try(demand, key, text, plan)
+        values = plan.model_dump_json(exclude={"command", "versions", "drawn_from"})
+        key = hashlib.sha256((trials.label + values).encode()).hexdigest()
+        return self._tried.get(key) or self._try(trials, key, text, plan)
 
-    def _try(self, demand: Demand, key: str, text: str, plan: Plan) -> dict[str, Any]:
+    def _try(self, trials: Trials, key: str, text: str, plan: Plan) -> dict[str, Any]:
         """Play a candidate and record how often it failed."""
         left = self._deadline - time.monotonic()
         if left <= 0:
@@ -193,22 +205,13 @@ class Shrinking:
         text = text if plan.hosts == self._original.hosts else f"{text}, simulated"
         self._on_event(Tally(f"trying {text}; smallest so far: {so_far}; {left / 60:.0f} min left"))
         began = time.monotonic()
-        failed = played = 0
-        path = None
-        most = min(ATTEMPTS_MAX, sum(demand) - 1)
-        with closing(self._attempts.of(plan, most)) as runs:
-            for run, is_failing in runs:
-                failed, played = failed + is_failing, played + 1
-                path = str(run.path) if is_failing else path
-                if failed >= demand.failed or played - failed >= demand.passed:
-                    break
-        seconds = round(time.monotonic() - began, 1)
-        tried = {"key": key, "text": text, "failed": failed, "played": played, "run": path, "seconds": seconds}
+        tried = trials.play(plan)
+        line = {"key": key, "text": text, **tried._asdict(), "seconds": round(time.monotonic() - began, 1)}
         with (self._folder / "tried.jsonl").open("a") as file:
-            file.write(json.dumps(tried) + "\n")
-        self._tried[key] = tried
-        self._on_event(Phase(f"{text}: {outcome_text(failed, played)}"))
-        return tried
+            file.write(json.dumps(line) + "\n")
+        self._tried[key] = line
+        self._on_event(Phase(f"{text}: {outcome_text(tried.failed, tried.played)}"))
+        return line
 
     def _confirm(self) -> _Accepted:
         """The smallest accepted plan that fails in CONFIRMED_MIN of CONFIRMATIONS runs; the smallest if none does.
@@ -248,7 +251,6 @@ class Shrinking:
 
     def _write(self, accepted: _Accepted, is_complete: bool) -> Shrunk:
         """Write the files of the result, which is this plan."""
-        # In simulation each run has a seed of its own.
         plan = accepted.plan.model_copy(update={"seed": Plan.read(accepted.failing.plan).seed})
         tried = self._tried.values()
         result = Shrunk(

@@ -17,7 +17,8 @@ import os
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -82,18 +83,25 @@ def search(request: SimulationRequest, available: Collection[str]) -> Iterator[S
     at_once = request.at_once or len(os.sched_getaffinity(0))
     seeds = iter(range(request.seed, request.seed + request.seeds))
     batches = iter(lambda: tuple(islice(seeds, BATCH)), ())
+    pending: set[Future[list[Screened]]] = set()
+    with processes(at_once) as pool:
+        while True:
+            for batch in islice(batches, 2 * at_once - len(pending)):
+                pending.add(pool.submit(screen_all, request, batch, tuple(available)))
+            if not pending:
+                return
+            done, pending = wait(pending, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield from future.result()
+
+
+@contextmanager
+def processes(at_once: int) -> Iterator[Executor]:
+    """Processes to simulate in; they end with this one. What has not begun at the end of the block is cancelled."""
     spawning = multiprocessing.get_context("spawn")  # a fork would have this process's threads in an unknown state
     with ProcessPoolExecutor(at_once, spawning, initializer=_end_with, initargs=(os.getpid(),)) as pool:
-        pending: set[Future[list[Screened]]] = set()
         try:
-            while True:
-                for batch in islice(batches, 2 * at_once - len(pending)):
-                    pending.add(pool.submit(screen_all, request, batch, tuple(available)))
-                if not pending:
-                    return
-                done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield from future.result()
+            yield pool
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 

@@ -6,7 +6,7 @@ import json
 import tomllib
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -19,11 +19,12 @@ from harness.model.scenario import Scenario
 from harness.model.story import ALL, LEADER, cut, heal, kill, mark, sleep
 from harness.planning.plan import Plan, read_request
 from harness.planning.story_steps import StoryStep
-from harness.replaying import attempts
+from harness.replaying import attempts, trials
 from harness.replaying import shrink as shrink_module
 from harness.replaying.attempts import Attempts, broken
 from harness.replaying.shrink import Shrinking
 from harness.replaying.shrunk import CONFIRMATIONS, Shrunk
+from harness.replaying.trials import SCREENED
 from harness.running import at_once
 from results.run_verdict import RunVerdict, write_verdict
 from results.store import RunDirectory
@@ -50,6 +51,7 @@ class Machine:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         self.played: list[Plan] = []
+        self.screened: list[Plan] = []
         story = [StoryStep.of(step).model_dump() for step in STORY]
         plan = register_plan(story=story, nodes=5, name="explore")
         self.run = judged_run(tmp_path / "runs", "explore", plan, failed_verdict())
@@ -60,6 +62,8 @@ class Machine:
         monkeypatch.setattr(shrink_module, "judge_run", lambda run, _spark: self.judge(run))
         monkeypatch.setattr(Attempts, "_showing", self.showing)
         monkeypatch.setattr(at_once, "carry_out", self.carry_out)
+        monkeypatch.setattr(shrink_module, "processes", lambda _at_once: ThreadPoolExecutor(1))
+        monkeypatch.setattr(trials, "_reason", lambda plan: self.screen(plan))
 
     def carry_out(self, plan: Plan, run: RunDirectory, *_: object) -> None:
         self.played.append(plan)
@@ -72,6 +76,13 @@ class Machine:
         verdict = RunVerdict("run", Verdict.INVALID, "", findings=(LOST,)) if fails else passed_verdict()
         write_verdict(run, verdict)
         return verdict
+
+    def screen(self, plan: Plan) -> str | None:
+        self.screened.append(plan)
+        return self.reason(plan)
+
+    def reason(self, plan: Plan) -> str | None:
+        return "a broken invariant" if any(step.f == "kill" for step in plan.story) else None
 
     def showing(self, runs: Sequence[RunDirectory]) -> set[Path]:
         return {run.path for run in runs if "lost-write" in broken(self.judge(run))}
@@ -112,10 +123,11 @@ def test_scenario_is_a_value_of_the_catalogue(machine: Machine) -> None:
 
 def test_shrinking_resumes_without_repeating_what_was_tried(machine: Machine) -> None:
     first = machine.shrink()
-    played = len(machine.played)
+    played, screened = len(machine.played), len(machine.screened)
     again = machine.shrink()
     assert again.plan == first.plan
-    assert len(machine.played) - played == CONFIRMATIONS
+    assert len(machine.played) - played == 1 + CONFIRMATIONS, "one run says which reasons show the finding"
+    assert len(machine.screened) - screened == SCREENED
     assert again.tried == first.tried
 
 
@@ -179,10 +191,10 @@ def test_plan_is_reduced_in_simulation_and_confirmed_on_its_own_hosts(machine: M
     hosts = [kind for kind, _ in groupby(plan.hosts for plan in machine.played)]
     assert hosts == ["netns", "simulation", "netns"]
     assert (result.plan.hosts, Plan.read(result.failing.plan).hosts) == ("netns", "netns")
-    in_simulation = [plan for plan in machine.played if plan.hosts == "simulation"]
     on_hosts = [plan for plan in machine.played if plan.hosts == "netns"]
-    assert len(on_hosts) <= 2 * CONFIRMATIONS < len(in_simulation), "the original and the result only"
-    assert {plan.seed for plan in in_simulation} == {7, 8, 9, 10, 11}
+    assert len(on_hosts) <= 2 * CONFIRMATIONS, "the original and the result only"
+    assert {plan.hosts for plan in machine.screened} == {"simulation"}
+    assert {plan.seed for plan in machine.screened} == set(range(7, 7 + SCREENED))
     assert {plan.seed for plan in on_hosts} == {7}
 
 
@@ -202,6 +214,68 @@ def test_what_fails_in_simulation_alone_is_not_the_result(machine: Machine, monk
     assert result.plan.hosts == "netns"
 
 
+@pytest.mark.parametrize(
+    ("of_original", "of_rare", "is_accepted"),
+    [(20, 16, True), (20, 15, False), (5, 4, True), (5, 3, False), (1, 1, True)],
+)
+def test_simulated_candidates_have_to_fail_nearly_as_often_as_the_best(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, of_original: int, of_rare: int, is_accepted: bool
+) -> None:
+    """So many of SCREENED runs fail: fewer where the story is a kill without its pause."""
+
+    def reason(plan: Plan) -> str | None:
+        names = [step.f for step in plan.story]
+        failing = of_rare if "sleep" not in names else of_original
+        return "a broken invariant" if "kill" in names and 7 + SCREENED - plan.seed <= failing else None
+
+    monkeypatch.setattr(machine, "reason", reason)
+    shrinking = Shrinking(machine.run, None, 60, 1, None, lambda _event: None)
+    result = shrinking.shrink()
+    assert ([step.f for step in result.plan.story] == ["kill"]) == is_accepted
+    assert result.plan.seed == 7 + SCREENED - (of_rare if is_accepted else of_original)
+
+
+def test_only_reasons_that_go_with_the_finding_count(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every second run that kills a node breaks another invariant, which does not show the finding."""
+    judge_any = machine.judge
+
+    def judge(run: RunDirectory) -> RunVerdict:
+        plan = Plan.read(run.plan)
+        return passed_verdict() if plan.hosts == "simulation" and plan.seed % 2 else judge_any(run)
+
+    def reason(plan: Plan) -> str | None:
+        names = {step.f for step in plan.story}
+        if plan.seed % 2:
+            return "another invariant" if "cut" in names else None
+        return "a broken invariant" if "kill" in names else None
+
+    monkeypatch.setattr(machine, "judge", judge)
+    monkeypatch.setattr(machine, "reason", reason)
+    result = machine.shrink()
+    assert [step.f for step in result.plan.story] == ["kill"]
+    assert result.plan.seed == 8
+
+
+def test_simulated_candidate_whose_runs_do_not_show_the_finding_is_rejected(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the pause, simulated runs break an invariant but do not show the finding."""
+    judge_any = machine.judge
+    simulated: list[Plan] = []
+
+    def judge(run: RunDirectory) -> RunVerdict:
+        plan = Plan.read(run.plan)
+        if plan.hosts != "simulation":
+            return judge_any(run)
+        simulated.append(plan)
+        return judge_any(run) if "sleep" in {step.f for step in plan.story} else passed_verdict()
+
+    monkeypatch.setattr(machine, "judge", judge)
+    assert sorted(step.f for step in machine.shrink().plan.story) == ["kill", "sleep"]
+    assert all(plan.plays_to_end for plan in simulated), "the finding may show only after the broken invariant"
+    assert not any(plan.plays_to_end for plan in machine.screened)
+
+
 def test_what_simulation_does_not_show_is_reduced_on_the_hosts_of_the_run(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +285,7 @@ def test_what_simulation_does_not_show_is_reduced_on_the_hosts_of_the_run(
         return passed_verdict() if Plan.read(run.plan).hosts == "simulation" else judge_any(run)
 
     monkeypatch.setattr(machine, "judge", judge)
+    monkeypatch.setattr(machine, "reason", lambda _plan: None)
     assert [step.f for step in machine.shrink().plan.story] == ["kill"]
     assert sum(plan.hosts == "simulation" for plan in machine.played) == 5
 
@@ -218,25 +293,25 @@ def test_what_simulation_does_not_show_is_reduced_on_the_hosts_of_the_run(
 def test_interrupted_shrinking_leaves_the_smallest_plan_and_goes_on_from_there(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judge = machine.judge
-    calls = [0]
+    reason = machine.reason
 
-    def interrupted(run: RunDirectory) -> RunVerdict:
-        calls[0] += 1
-        if calls[0] == 20:
+    def interrupted(plan: Plan) -> str | None:
+        if len(machine.screened) > 4 * SCREENED:
             raise KeyboardInterrupt
-        return judge(run)
+        return reason(plan)
 
-    monkeypatch.setattr(machine, "judge", interrupted)
+    monkeypatch.setattr(machine, "reason", interrupted)
     with pytest.raises(KeyboardInterrupt):
         machine.shrink()
     (folder,) = (machine.run.path.parent.parent / "shrinks").iterdir()
     assert "was not confirmed: shrinking was interrupted" in (folder / "summary.md").read_text()
     smaller = read_request(folder / "plan.toml", {}).story
     assert len(smaller) < len(STORY)
+    monkeypatch.setattr(machine, "reason", reason)
     before = len(machine.played)
     assert [step.f for step in machine.shrink().plan.story] == ["kill"]
-    assert machine.played[before].story != Plan.read(machine.run.plan).story, "the original is not played again"
+    again = [plan.story for plan in machine.played[before:] if plan.hosts == "netns"]
+    assert Plan.read(machine.run.plan).story not in again, "the original is not played again"
 
 
 def test_plan_that_the_system_does_not_support_is_not_played(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
