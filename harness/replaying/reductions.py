@@ -38,7 +38,7 @@ _NODE_KEYS: Final = frozenset({"node", "nodes", "leader_as", "sources", "targets
 
 def reduced(plan: Plan, fails: Fails) -> Plan:
     """The smallest plan that fails, beginning with one that does. fails is asked about valid plans only."""
-    for reduction in (_moves, _nodes, _steps, _pauses, _load, _settings, _nodes, _steps, _pauses):
+    for reduction in (_nodes, _moves, _nodes, _steps, _pauses, _load, _settings, _nodes, _steps, _pauses):
         plan = reduction(plan, fails)
     return plan
 
