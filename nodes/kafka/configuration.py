@@ -24,10 +24,15 @@ CONTROLLER = "CONTROLLER"
 
 JMX_PORT = "splitbrain.jmx.port"
 SYNC_FORMAT = "splitbrain.format.sync"
-OWN_PROPERTIES = (JMX_PORT, CONTROLLER_PORT_PROPERTY, CLUSTER_ID, FORMAT, SYNC_FORMAT, BOOTSTRAP_NODES)
+SIMULATION_LOG = "splitbrain.simulation.log"
+OWN_PROPERTIES = (
+    *(JMX_PORT, CONTROLLER_PORT_PROPERTY, CLUSTER_ID, FORMAT, SYNC_FORMAT, BOOTSTRAP_NODES),
+    SIMULATION_LOG,
+)
 """Properties of a node that Kafka does not know: the port of its JVM's metrics, the port of its controller listener,
 the id of the cluster that it is formatted for, how it is formatted (nodes.kafka.system.FORMATS), whether what the
-storage tool left unsynced is synced then, and the nodes that its controller.quorum.bootstrap.servers names."""
+storage tool left unsynced is synced then, the nodes that its controller.quorum.bootstrap.servers names, and, for a
+simulated node, what its log is (nodes.simulation.kafka.cluster.LOG_KINDS); on processes it is always in files."""
 
 
 def controller_port(switches: Mapping[str, str]) -> int:

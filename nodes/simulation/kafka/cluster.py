@@ -29,6 +29,7 @@ from harness.model import BadInput, Observation
 from harness.model.faults.rpc import RpcRule, RuleCount
 from harness.model.hosts import Link
 from harness.model.quorum_states import State
+from nodes.kafka.configuration import SIMULATION_LOG
 from nodes.observe.log_lines import VOTED_UNTIL_3_8, parse_text
 from nodes.simulation.cluster import Answer, NodeStatus, Observe, SimulationSpec, Violation
 from nodes.simulation.kafka import controller
@@ -45,6 +46,10 @@ RAFT_REQUESTS = frozenset(
 """Requests of clients that the Raft client answers itself."""
 SNAPSHOT_SETTINGS = ("metadata.log.max.record.bytes.between.snapshots", "metadata.max.retention.bytes")
 """Of the state machine, not of the Raft client."""
+SEGMENT_BYTES = "internal.metadata.log.segment.bytes"
+"""Of logs in files; before 4.1, servers call it metadata.log.segment.bytes."""
+LOG_KINDS = (MEMORY, FILES) = ("memory", "files")
+"""The values of SIMULATION_LOG: the log of Kafka's tests, or that of its servers."""
 
 EXECUTED = frozenset({"start", "stop", "resume", "lose_unsynced", "lose_disk", "lose_quorum_state"})
 """Commands that change what the JVM reports before time passes."""
@@ -375,7 +380,13 @@ def specified(driver: RaftDriver, spec: SimulationSpec) -> Mapping[str, Any]:
         "origin": spec.wall_origin_ms,
         "settings": {str(node): dict(properties) for node, properties in spec.switches.items()},
         "releases": {str(node): release for node, release in releases.items()},
+        "directory": None if driver.log_directory is None else str(driver.log_directory),
     }
+
+
+def has_files(spec: SimulationSpec) -> bool:
+    """Whether a node has its log in files."""
+    return any(properties.get(SIMULATION_LOG) == FILES for properties in spec.switches.values())
 
 
 def _releases(driver: RaftDriver, spec: SimulationSpec) -> Mapping[int, int]:
@@ -391,7 +402,9 @@ def _check(driver: RaftDriver, spec: SimulationSpec, releases: Mapping[int, int]
         raise BadInput(f"voters: expected 1 to {spec.nodes}, the number of nodes, found {spec.voters}")
     for node, properties in spec.switches.items():
         release = releases.get(node, 0)
-        known = (*driver.settings(release), *SNAPSHOT_SETTINGS)
+        if (kind := properties.get(SIMULATION_LOG, MEMORY)) not in LOG_KINDS:
+            raise BadInput(f"{SIMULATION_LOG}={kind}: expected {' or '.join(LOG_KINDS)}")
+        known = (*driver.settings(release), *SNAPSHOT_SETTINGS, SIMULATION_LOG, SEGMENT_BYTES)
         for name in properties:
             if name not in known:
                 version = driver.releases[release]

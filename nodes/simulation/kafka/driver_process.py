@@ -14,6 +14,7 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -21,6 +22,7 @@ from harness.model import BadInput, EnvironmentFailure
 from nodes.kafka.versions import KafkaVersion
 from nodes.observe.log_lines import NOTES, TRANSITION
 from nodes.simulation.kafka.jars import JDK_PACKAGE, RaftRelease
+from nodes.simulation.kafka.log_directory import LogDirectory
 
 MAIN = "splitbrain.simulation.Driver"
 JVM_FLAGS = (
@@ -41,11 +43,15 @@ Command = Sequence[Any]
 class RaftDriver:
     """One JVM. Not for several threads. A node runs the first of these releases, unless its cluster says otherwise."""
 
-    def __init__(self, *releases: RaftRelease, java: str = "java") -> None:
-        """Compile the driver if necessary and start the JVM; java is its program. Raises EnvironmentFailure."""
+    def __init__(self, *releases: RaftRelease, java: str = "java", has_files: bool = False) -> None:
+        """Compile the driver if necessary and start the JVM. Raises EnvironmentFailure.
+
+        java is its program. has_files: nodes may have their logs in files.
+        """
         self.releases: Sequence[KafkaVersion] = tuple(release.version for release in releases)
         self.exchanges = 0  # round trips so far
         self.end_cluster: Callable[[], None] = lambda: None  # closes the cluster that is simulated
+        self._logs = LogDirectory() if has_files else None
         class_paths = [release.class_path for release in releases]
         argv = [java, *JVM_FLAGS, "-cp", releases[0].driver_class_path, MAIN, *class_paths]
         self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115
@@ -55,6 +61,7 @@ class RaftDriver:
             )
         except FileNotFoundError as error:
             self._errors.close()
+            self._remove_logs()
             raise EnvironmentFailure(
                 f"simulating Kafka: java is not installed; as root: apt-get install -y {JDK_PACKAGE}"
             ) from error
@@ -77,6 +84,11 @@ class RaftDriver:
     def process_id(self) -> int:
         """The JVM's."""
         return self._process.pid
+
+    @property
+    def log_directory(self) -> Path | None:
+        """Where nodes have their logs in files; None if they cannot."""
+        return None if self._logs is None else self._logs.path
 
     @property
     def version(self) -> str:
@@ -141,6 +153,11 @@ class RaftDriver:
             self._process.wait()
         self._process.stdout.close()
         self._errors.close()
+        self._remove_logs()
+
+    def _remove_logs(self) -> None:
+        if self._logs is not None:
+            self._logs.close()
 
     def _last_error(self) -> str:
         code = self._process.wait(END_SECONDS)

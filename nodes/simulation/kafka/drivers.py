@@ -13,9 +13,9 @@ from itertools import groupby
 from operator import itemgetter
 
 from nodes.simulation.cluster import Observe, SimulationSpec
-from nodes.simulation.kafka.cluster import KafkaCluster
+from nodes.simulation.kafka.cluster import KafkaCluster, has_files
 from nodes.simulation.kafka.driver_process import RaftDriver
-from nodes.simulation.kafka.jars import RaftLibrary
+from nodes.simulation.kafka.jars import RaftLibrary, RaftRelease
 from nodes.simulation.kafka.playing import play
 from nodes.simulation.schedule import Played, ScheduledRun
 
@@ -25,7 +25,7 @@ IDLE_INTERVAL_MS = "500"
 NOT_OF_RAFT = frozenset({IDLE_INTERVAL, "broker.session.timeout.ms", "broker.heartbeat.interval.ms"})
 """The properties that the Raft client does not get: the one above, and those of brokers, of which there are none."""
 
-_DRIVERS: dict[tuple[str, ...], RaftDriver] = {}
+_DRIVERS: dict[tuple[tuple[str, ...], bool], RaftDriver] = {}
 
 
 def simulated_kafka(version: str, spec: SimulationSpec, observe: Observe) -> KafkaCluster:
@@ -34,26 +34,44 @@ def simulated_kafka(version: str, spec: SimulationSpec, observe: Observe) -> Kaf
     Raises BadInput for a release or a specification that cannot be simulated, EnvironmentFailure without its jars or
     without a JDK.
     """
-    return KafkaCluster(driver_of(*_releases(version, spec)), _of_raft(spec), observe, _idle_interval_ms(spec))
+    driver = driver_of(*_releases(version, spec), has_files=has_files(spec))
+    return KafkaCluster(driver, _of_raft(spec), observe, _idle_interval_ms(spec))
 
 
 def play_kafka(version: str, runs: Sequence[ScheduledRun]) -> list[Played]:
     """Carry out schedules on clusters of this release, one after the other. Raises as simulated_kafka does."""
-    keyed = [((_releases(version, run.spec), _idle_interval_ms(run.spec)), _of_raft(run.spec), run) for run in runs]
+    keyed = [(_key(version, run.spec), _of_raft(run.spec), run) for run in runs]
     return [
         played
-        for (releases, idle_ms), group in groupby(keyed, key=itemgetter(0))
-        for played in play(driver_of(*releases), [replace(run, spec=spec) for _, spec, run in group], idle_ms)
+        for (releases, in_files, idle_ms), group in groupby(keyed, key=itemgetter(0))
+        for played in play(
+            driver_of(*releases, has_files=in_files), [replace(run, spec=spec) for _, spec, run in group], idle_ms
+        )
     ]
 
 
-def driver_of(*versions: str) -> RaftDriver:
-    """The driver of this process for releases, started on first use. Raises as simulated_kafka does."""
-    if versions not in _DRIVERS:
-        library = RaftLibrary.default()
-        _DRIVERS[versions] = RaftDriver(*[asyncio.run(library.resolve(version)) for version in versions])
-        atexit.register(_DRIVERS[versions].close)
-    return _DRIVERS[versions]
+def _key(version: str, spec: SimulationSpec) -> tuple[tuple[str, ...], bool, int]:
+    """What runs that follow each other in one driver have in common."""
+    return _releases(version, spec), has_files(spec), _idle_interval_ms(spec)
+
+
+def driver_of(*versions: str, has_files: bool = False) -> RaftDriver:
+    """The driver of this process for releases, started on first use. Raises as simulated_kafka does.
+
+    has_files: nodes may have their logs in files.
+    """
+    key = versions, has_files
+    if key not in _DRIVERS:
+        releases = [asyncio.run(_release(version, has_files)) for version in versions]
+        _DRIVERS[key] = RaftDriver(*releases, has_files=has_files)
+        atexit.register(_DRIVERS[key].close)
+    return _DRIVERS[key]
+
+
+async def _release(version: str, has_files: bool) -> RaftRelease:
+    library = RaftLibrary.default()
+    release = await library.resolve(version)
+    return await library.with_server_log(release) if has_files else release
 
 
 def _releases(version: str, spec: SimulationSpec) -> tuple[str, ...]:

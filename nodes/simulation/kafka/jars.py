@@ -3,8 +3,9 @@
     release = await RaftLibrary.default().resolve("4.3.1")     # RaftRelease(version=…, jars=…)
     classes = release.compiled()                               # the driver's classes, compiled once per source
 
-The jars with the classifier `test` have the log and the quorum state in memory of Kafka's own tests. Releases from 3.7
-on are supported. Everything is written into a temporary directory and renamed, so two processes may do it at once.
+The jars with the classifier `test` have the log and the quorum state in memory of Kafka's own tests. A server's log is
+part of the Raft client from 4.3 on; before, it needs the jars of the server. Releases from 3.7 on are supported.
+Everything is written into a temporary directory and renamed, so two processes may do it at once.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.model import BadInput, EnvironmentFailure
@@ -28,6 +29,7 @@ from nodes.kafka.versions import KafkaVersion
 
 ARTIFACTS = ("kafka-raft", "kafka-server-common", "kafka-clients")
 OLDEST = KafkaVersion(3, 7, 0)
+LOG_IN_RAFT = KafkaVersion(4, 3, 0)
 SOURCES = Path(__file__).parent / "driver"
 RELEASE_SOURCES = SOURCES / "release"
 DYNAMIC_SOURCES = RELEASE_SOURCES / "dynamic"
@@ -42,15 +44,20 @@ DAY_SECONDS = 86_400
 
 @dataclass(frozen=True, slots=True)
 class RaftRelease:
-    """The jars of one release on this machine, beside which the driver's classes are cached."""
+    """The jars of one release on this machine, beside which the driver's classes are cached.
+
+    server_jars: those of the server, if a simulation needs them.
+    """
 
     version: KafkaVersion
     jars: Path
+    server_jars: Path | None = None
 
     @property
     def class_path(self) -> str:
         """The class path of the code that runs this release: its classes, which compiled() has made, and its jars."""
-        return f"{self.compiled() / RELEASE}:{self.jars}/*"
+        server = "" if self.server_jars is None else f":{self.server_jars}/*"
+        return f"{self.compiled() / RELEASE}:{self.jars}/*{server}"
 
     @property
     def driver_class_path(self) -> str:
@@ -123,7 +130,7 @@ class RaftLibrary:
                 return await self._release(KafkaVersion.parse(requested))
             except ArtifactMissing as error:
                 raise BadInput(f"Kafka version {requested!r}: expected a release with test jars; {error}") from error
-        servers = Library(self.cache.parent / "kafka", self.report)
+        servers = self._servers()
         newest = (await servers.resolve(requested)).version
         if not self._is_incomplete(newest):
             with suppress(ArtifactMissing):
@@ -133,6 +140,16 @@ class RaftLibrary:
                 with suppress(ArtifactMissing):
                     return await self._release(version)
         raise BadInput(f"Kafka version {requested!r}: expected a release with test jars, found none")
+
+    async def with_server_log(self, release: RaftRelease) -> RaftRelease:
+        """The release with what a server's log needs. Raises as resolve does."""
+        if release.version >= LOG_IN_RAFT:
+            return release
+        server = await self._servers().resolve(str(release.version))
+        return replace(release, server_jars=server.jars)
+
+    def _servers(self) -> Library:
+        return Library(self.cache.parent / "kafka", self.report)
 
     async def _release(self, version: KafkaVersion) -> RaftRelease:
         if version < OLDEST:

@@ -25,6 +25,12 @@ def release(version: str) -> RaftRelease:
     return asyncio.run(RaftLibrary.default().resolve(version))
 
 
+@functools.cache
+def release_with_log(version: str) -> RaftRelease:
+    """As release, with what a server's log needs."""
+    return asyncio.run(RaftLibrary.default().with_server_log(release(version)))
+
+
 class Story:
     """A cluster and what was seen of it."""
 

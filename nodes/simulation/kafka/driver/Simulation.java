@@ -6,6 +6,7 @@ package splitbrain.simulation;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
+import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -32,6 +33,8 @@ public final class Simulation {
     public final boolean isDynamic;
     // How often an active controller writes a record of its own; 0 for never.
     public final long idleMs;
+    // Where nodes may have their logs in files; null if they may not.
+    private final Path directory;
     private final Node[] nodes;
     private final PriorityQueue<Event> events = new PriorityQueue<>();
     private long nowMs;
@@ -45,6 +48,7 @@ public final class Simulation {
         seed = spec.get("seed").asLong();
         originMs = spec.get("origin").asLong();
         idleMs = spec.path("idle").asLong();
+        directory = spec.hasNonNull("directory") ? Path.of(spec.get("directory").asText()) : null;
         nodeCount = spec.get("nodes").asInt();
         isDynamic = spec.hasNonNull("voters");
         voterCount = isDynamic ? spec.get("voters").asInt() : nodeCount;
@@ -67,6 +71,11 @@ public final class Simulation {
     /** The node with this id; null if there is none. */
     public Node node(int id) {
         return id >= 1 && id < nodes.length ? nodes[id] : null;
+    }
+
+    /** The directory of a node's disk; generation is how many it has had before. */
+    public Path directory(int node, int generation) {
+        return directory.resolve(node + "-" + generation);
     }
 
     /** The value of a record without content: negative, and a different one for each record. */

@@ -7,21 +7,24 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from nodes.simulation.cluster import SimulationSpec
+from nodes.simulation.kafka.cluster import has_files
 from nodes.simulation.kafka.driver_process import RaftDriver
-from tests.support.nodes.simulated_kafka import Story, release
+from tests.support.nodes.simulated_kafka import Story, release, release_with_log
 
 StoryOf = Callable[..., Story]
 
 
 @pytest.fixture(scope="module")
 def drivers() -> Iterator[Callable[..., RaftDriver]]:
-    """The driver of versions, started on first use."""
-    running: dict[tuple[str, ...], RaftDriver] = {}
+    """The driver of versions, started on first use; one that has files has the releases' server logs."""
+    running: dict[tuple[tuple[str, ...], bool], RaftDriver] = {}
 
-    def of(*versions: str) -> RaftDriver:
-        if versions not in running:
-            running[versions] = RaftDriver(*map(release, versions))
-        return running[versions]
+    def of(*versions: str, has_files: bool = False) -> RaftDriver:
+        key = versions, has_files
+        if key not in running:
+            releases = [release_with_log(each) if has_files else release(each) for each in versions]
+            running[key] = RaftDriver(*releases, has_files=has_files)
+        return running[key]
 
     yield of
     for driver in running.values():
@@ -35,7 +38,8 @@ def story(drivers: Callable[..., RaftDriver]) -> Iterator[StoryOf]:
 
     def of(version: str = "4.3.1", seed: int = 7, nodes: int = 3, **fields: object) -> Story:
         spec = SimulationSpec(seed, nodes, **fields)  # type: ignore[arg-type]
-        told.append(Story(drivers(version, *sorted(set(spec.versions.values()))), spec))
+        driver = drivers(version, *sorted(set(spec.versions.values())), has_files=has_files(spec))
+        told.append(Story(driver, spec))
         return told[-1]
 
     yield of

@@ -20,7 +20,7 @@ final class LogMirror {
 
     // The hash of the log up to the batch, and the VotersRecord that counts there: null if there is none. It is kept as
     // bytes, because nodes of other releases read it, too.
-    private record Entry(MockLog.LogBatch batch, long lastOffset, int epoch, long logHash, ByteBuffer voters) { }
+    private record Entry(Object batch, long lastOffset, int epoch, long logHash, ByteBuffer voters) { }
 
     private final List<Entry> entries = new ArrayList<>();
     // Where the first entry begins, and what is known of the log before it.
@@ -31,15 +31,15 @@ final class LogMirror {
     private int front;
 
     /** Follow the log; returns whether it has changed. */
-    boolean update(int node, MockLog log, Invariants invariants) {
-        List<MockLog.LogBatch> batches = Release.batches(log);
-        boolean isRebased = align(node, log, batches, invariants);
+    boolean update(int node, Disk disk, Invariants invariants) {
+        List<?> batches = disk.batches();
+        boolean isRebased = align(node, disk, batches, invariants);
         int common = Math.min(entries.size() - front, batches.size());
         while (common > 0 && entries.get(front + common - 1).batch != batches.get(common - 1)) common--;
         if (front + common == entries.size() && common == batches.size()) return isRebased;
         entries.subList(front + common, entries.size()).clear();
         for (int at = common; at < batches.size(); at++) {
-            Entry entry = follow(batches.get(at));
+            Entry entry = follow(batches.get(at), disk);
             entries.add(entry);
             invariants.appended(node, entry.lastOffset, entry.epoch, entry.logHash);
         }
@@ -47,9 +47,9 @@ final class LogMirror {
     }
 
     /** Find the entry of the log's first batch; returns whether the log begins anew, with another snapshot. */
-    private boolean align(int node, MockLog log, List<MockLog.LogBatch> batches, Invariants invariants) {
+    private boolean align(int node, Disk disk, List<?> batches, Invariants invariants) {
         if (!batches.isEmpty() && front < entries.size() && entries.get(front).batch == batches.get(0)) return false;
-        long start = batches.isEmpty() ? log.startOffset() : batches.get(0).firstOffset();
+        long start = batches.isEmpty() ? disk.startOffset() : disk.read(batches.get(0)).firstOffset();
         front = 0;
         while (front < entries.size() && entries.get(front).lastOffset < start) front++;
         long offset = front == 0 ? baseOffset : entries.get(front - 1).lastOffset + 1;
@@ -65,18 +65,15 @@ final class LogMirror {
         return true;
     }
 
-    private Entry follow(MockLog.LogBatch batch) {
-        int epoch = Release.epoch(batch);
-        boolean isControl = Release.isControl(batch);
-        long logHash = mixed(mixed(hash(), batch.firstOffset()), epoch * 2L + (isControl ? 1 : 0));
+    private Entry follow(Object batch, Disk disk) {
+        Disk.LoggedBatch read = disk.read(batch);
+        long logHash = mixed(mixed(hash(), read.firstOffset()), read.epoch() * 2L + (read.isControl() ? 1 : 0));
         ByteBuffer voters = voters();
-        for (Object record : Release.records(batch)) {
-            ByteBuffer key = Release.key(record);
-            ByteBuffer value = Release.value(record);
-            logHash = mixed(mixed(logHash, contentOf(key)), contentOf(value));
-            if (isControl && VoterSets.SUPPORT != null && typeOf(key) == VOTERS) voters = value;
+        for (Disk.Content record : read.records()) {
+            logHash = mixed(mixed(logHash, contentOf(record.key())), contentOf(record.value()));
+            if (read.isControl() && VoterSets.SUPPORT != null && typeOf(record.key()) == VOTERS) voters = record.value();
         }
-        return new Entry(batch, batch.lastOffset(), epoch, logHash, voters);
+        return new Entry(batch, read.lastOffset(), read.epoch(), logHash, voters);
     }
 
     private static short typeOf(ByteBuffer key) {
@@ -128,13 +125,13 @@ final class LogMirror {
     }
 
     /** Each batch as [first offset, epoch, whether it is a control batch, [[key, value], ...]]; keys and values in base64. */
-    static ArrayNode contents(MockLog log) {
+    static ArrayNode contents(Disk disk) {
         ArrayNode rows = Reports.JSON.createArrayNode();
-        for (MockLog.LogBatch batch : Release.batches(log)) {
-            ArrayNode row = rows.addArray().add(batch.firstOffset()).add(Release.epoch(batch)).add(Release.isControl(batch));
+        for (Object batch : disk.batches()) {
+            Disk.LoggedBatch read = disk.read(batch);
+            ArrayNode row = rows.addArray().add(read.firstOffset()).add(read.epoch()).add(read.isControl());
             ArrayNode records = row.addArray();
-            for (Object record : Release.records(batch))
-                records.addArray().add(text(Release.key(record))).add(text(Release.value(record)));
+            for (Disk.Content record : read.records()) records.addArray().add(text(record.key())).add(text(record.value()));
         }
         return rows;
     }

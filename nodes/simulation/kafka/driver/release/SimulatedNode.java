@@ -1,8 +1,8 @@
-// A node: Kafka's unmodified Raft client of a release, on a log and a quorum state in memory, with virtual time, and a
-// small state machine in the place of the QuorumController.
+// A node: Kafka's unmodified Raft client of a release, on a log and a quorum state in memory or in files, with virtual
+// time, and a small state machine in the place of the QuorumController.
 //
 // The client's poll is called until it waits for time or a message; its timeout becomes an event. The disk (log and
-// quorum state) outlives the node's incarnations. MockLog and MockQuorumStateStore are those of the release's own tests.
+// quorum state) outlives the node's incarnations.
 //
 // The state machine answers as QuorumController does: a write is appended by the active controller and answered when it
 // is committed; other nodes refuse it and name the active one; a controller that loses its leadership fails the writes
@@ -45,7 +45,11 @@ import java.util.stream.Collectors;
 
 final class SimulatedNode implements Node {
     private static final String CLUSTER_ID = "c3BsaXRicmFpbi1zaW11bA";
+    private static final TopicPartition METADATA = new TopicPartition("__cluster_metadata", 0);
     private static final Uuid TOPIC_ID = new Uuid(0, 1);
+    // Where the log and the quorum state are: in memory, as in Kafka's tests, or in files, as in a server.
+    private static final String LOG = "splitbrain.simulation.log";
+    private static final String IN_MEMORY = "memory";
     private static final int FETCH_WAIT_MS_MAX = 500;
     private static final int SHUTDOWN_TIMEOUT_MS = 5000;
     // So many polls without a wait, while nothing changes, are a loop; time then passes in these steps.
@@ -58,14 +62,13 @@ final class SimulatedNode implements Node {
     final int id;
     private final Simulation simulation;
     private final Map<Integer, InetSocketAddress> staticVoters;
+    private final Map<String, String> properties;
     private final Object config;
     private final int requestTimeoutMs;
     private final NodeEnvironment environment;
     private final LogMirror mirror = new LogMirror();
 
-    // The disk.
-    private MockLog log;
-    private QuorumStateStore store;
+    private Disk disk;
     private Object formattedVoters;
     private int diskGeneration;
 
@@ -110,11 +113,12 @@ final class SimulatedNode implements Node {
         this.simulation = simulation;
         this.id = id;
         environment = new NodeEnvironment(simulation, this, outbox::add);
+        this.properties = properties;
         staticVoters = staticVoters(simulation);
         config = Release.config(properties, staticVoters);
         requestTimeoutMs = Release.requestTimeoutMs(config);
         snapshotBytes = number(properties, "metadata.log.max.record.bytes.between.snapshots", 20 << 20);
-        retentionBytes = number(properties, "metadata.max.retention.bytes", 100 << 20);
+        retentionBytes = number(properties, Release.RETENTION_BYTES, 100 << 20);
         format();
     }
 
@@ -132,13 +136,16 @@ final class SimulatedNode implements Node {
 
     /** Create an empty disk; the first voters of a quorum with dynamic voters have its first snapshot. */
     private void format() {
-        log = new MockLog(new TopicPartition("__cluster_metadata", 0), TOPIC_ID, new CapturedLog(id, text -> { }));
-        store = new MockQuorumStateStore();
+        if (disk != null) disk.discard();
+        disk = properties.getOrDefault(LOG, IN_MEMORY).equals(IN_MEMORY) ? new MemoryDisk(id, METADATA, TOPIC_ID)
+            : new FileDisk(this, environment, properties, simulation.directory(id, diskGeneration), METADATA, TOPIC_ID);
         formattedVoters = null;
         if (!simulation.isDynamic || id > simulation.voterCount || diskGeneration > 0) return;
         Map<Integer, Uuid> directories = new TreeMap<>();
         for (int voter = 1; voter <= simulation.voterCount; voter++) directories.put(voter, directory(voter, 0));
-        formattedVoters = VoterSets.SUPPORT.format(log, environment, NodeEnvironment.SERDE, directories);
+        disk.open();
+        formattedVoters = VoterSets.SUPPORT.format(disk.log(), environment, NodeEnvironment.SERDE, directories);
+        disk.close(true);
     }
 
     /** The id of a node's disk; nodes.simulation.kafka.cluster has the same rule. */
@@ -209,8 +216,7 @@ final class SimulatedNode implements Node {
         bytesSinceSnapshot = 0;
         logBytes = 0;
         simulation.invariants.starts(id);
-        log.flush(true);  // after a kill the page cache still has what was written
-        log.reopen();
+        disk.open();
         queue = new NodeEnvironment.Queue();
         metrics = new Metrics(environment);
         CapturedLog lines = new CapturedLog(id, text -> simulation.reports.log(simulation.nowMs(), id, text));
@@ -219,10 +225,10 @@ final class SimulatedNode implements Node {
         Random random = new Random(simulation.seed * 1_000_003L + id * 1_009L + incarnation);
         try {
             client = Release.client(Release.id(id), directory(id, diskGeneration), NodeEnvironment.SERDE,
-                environment.channel(), queue, log, NodeEnvironment.POOL, environment, environment.expirations(),
+                environment.channel(), queue, disk.log(), NodeEnvironment.POOL, environment, environment.expirations(),
                 FETCH_WAIT_MS_MAX, true, CLUSTER_ID, bootstrap, Release.endpoints(id),
-                Release.supportedKRaftVersions(), lines, random, config, store, metrics);
-            Release.initialize(client, staticVoters, store, metrics, Release.noMetrics());
+                Release.supportedKRaftVersions(), lines, random, config, disk.store(), metrics);
+            Release.initialize(client, staticVoters, disk.store(), metrics, Release.noMetrics());
             client.register(environment.listener());
         } catch (RuntimeException error) {
             exit(error);
@@ -233,7 +239,7 @@ final class SimulatedNode implements Node {
 
     @Override
     public ArrayNode logContents() {
-        return LogMirror.contents(log);
+        return LogMirror.contents(disk);
     }
 
     @Override
@@ -266,21 +272,21 @@ final class SimulatedNode implements Node {
 
     @Override
     public void loseUnsynced() {
-        log.reopen();
-        mirror.update(id, log, simulation.invariants);
+        disk.loseUnsynced();
+        mirror.update(id, disk, simulation.invariants);
     }
 
     @Override
     public void loseDisk() {
         diskGeneration++;
         format();
-        mirror.update(id, log, simulation.invariants);
+        mirror.update(id, disk, simulation.invariants);
         simulation.invariants.losesDisk(id);
     }
 
     @Override
     public void loseQuorumState() {
-        store = new MockQuorumStateStore();
+        disk.loseQuorumState();
         simulation.invariants.losesDisk(id);
     }
 
@@ -295,6 +301,7 @@ final class SimulatedNode implements Node {
 
     /** The process is gone; its connections break. */
     private void end() {
+        disk.close(false);
         client = null;
         incarnation++;
         isPaused = false;
@@ -312,6 +319,7 @@ final class SimulatedNode implements Node {
     public void close() {
         if (metrics != null) metrics.close();
         client = null;
+        disk.discard();
     }
 
     // ---------------------------------------------------------------- execution
@@ -325,6 +333,10 @@ final class SimulatedNode implements Node {
         }
         action.run();
         drain();
+    }
+
+    void runAfter(long delayMs, Runnable action) {
+        runAt(simulation.nowMs() + delayMs, action);
     }
 
     /** As run, at a time, unless the process has ended by then. */
@@ -368,6 +380,7 @@ final class SimulatedNode implements Node {
             observe();
             if (!client.isRunning()) {
                 client.close();
+                disk.close(true);
                 end();
                 simulation.reports.stopped(simulation.nowMs(), id);
                 return;
@@ -443,7 +456,7 @@ final class SimulatedNode implements Node {
                 writer.freeze();
             }
             if (logBytes <= retentionBytes) return;
-            Release.deleteBefore(log, end, lastApplied.epoch());
+            Release.deleteBefore(disk.log(), end, lastApplied.epoch());
             logBytes = 0;
         });
     }
@@ -517,7 +530,7 @@ final class SimulatedNode implements Node {
     private void observe() {
         isStatusDue = true;
         Invariants invariants = simulation.invariants;
-        boolean isChanged = mirror.update(id, log, invariants);
+        boolean isChanged = mirror.update(id, disk, invariants);
         QuorumState quorum = client.quorum();
         EpochState state = Release.state(quorum);
         if (state != observedState) observeState(state);

@@ -15,7 +15,7 @@ interface VoterSets {
     VoterSets SUPPORT = load();
 
     /** Write the snapshot of a new quorum with these voters, as kafka-storage format --initial-controllers does. */
-    Object format(MockLog log, Time time, RecordSerde<Long> serde, Map<Integer, Uuid> voters);
+    Object format(Object log, Time time, RecordSerde<Long> serde, Map<Integer, Uuid> voters);
 
     /** The voter set that a client uses. */
     Object held(KafkaRaftClient<?> client);

@@ -3,6 +3,7 @@ package org.apache.kafka.raft;
 
 import org.apache.kafka.common.message.ApiMessageType;
 import org.apache.kafka.common.message.ApiVersionsResponseData;
+import org.apache.kafka.common.message.FetchResponseData;
 import org.apache.kafka.common.message.FetchSnapshotResponseData;
 import org.apache.kafka.common.message.VoteRequestData;
 import org.apache.kafka.common.protocol.ApiKeys;
@@ -30,9 +31,14 @@ final class Wire {
         ObjectSerializationCache cache = new ObjectSerializationCache();
         ByteBuffer bytes = ByteBuffer.allocate(data.size(cache, version));
         Writable writable = new ByteBufferAccessor(bytes);
-        data.write(data instanceof FetchSnapshotResponseData ? Release.withParts(writable) : writable, cache, version);
+        data.write(hasParts(data) ? Release.withParts(writable) : writable, cache, version);
         bytes.flip();
         return bytes;
+    }
+
+    private static boolean hasParts(ApiMessage data) {
+        return data instanceof FetchSnapshotResponseData
+            || data instanceof FetchResponseData response && Release.hasFileRecords(response);
     }
 
     static ApiMessage decoded(short apiKey, ByteBuffer bytes, boolean isRequest, short version) {

@@ -25,7 +25,7 @@ final class DynamicVoters implements VoterSets {
     DynamicVoters() { }
 
     @Override
-    public Object format(MockLog log, Time time, RecordSerde<Long> serde, Map<Integer, Uuid> voters) {
+    public Object format(Object log, Time time, RecordSerde<Long> serde, Map<Integer, Uuid> voters) {
         Map<Integer, VoterSet.VoterNode> nodes = new TreeMap<>();
         voters.forEach((id, directory) -> nodes.put(id, (VoterSet.VoterNode) Release.create(VoterSet.VoterNode.class, null,
             ReplicaKey.of(id, directory), Release.endpoints(id), Release.supportedKRaftVersions())));
@@ -34,7 +34,7 @@ final class DynamicVoters implements VoterSets {
             .setTime(time)
             .setKraftVersion(KRaftVersion.KRAFT_VERSION_1)
             .setVoterSet(Optional.of(all))
-            .setRawSnapshotWriter(log.createNewSnapshotUnchecked(Snapshots.BOOTSTRAP_SNAPSHOT_ID).orElseThrow());
+            .setRawSnapshotWriter(Release.newSnapshot(log, Snapshots.BOOTSTRAP_SNAPSHOT_ID));
         try (var writer = builder.build(serde)) {
             writer.freeze();
         }
