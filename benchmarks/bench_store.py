@@ -2,7 +2,8 @@
 
 The store has generated runs, 10,000 by default, each with plan, status and verdict. `runs` reads them all the first
 time and their table from then on; `compare` runs one query on Spark; `serve` reads the table for a page. The baseline,
-in the same run, is reading every verdict once, without anything else.
+in the same run, is reading every verdict once, without anything else. The command `compare` reads the store while Spark
+starts; what it takes beyond that is the difference to a process that starts Spark and counts one row.
 
     .venv/bin/python benchmarks/bench_store.py [RUNS]
 """
@@ -10,10 +11,12 @@ in the same run, is reading every verdict once, without anything else.
 from __future__ import annotations
 
 import json
+import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,7 @@ from harness.comparing.report import compare_words
 from harness.judging.index import index
 from harness.judging.known import Known
 from harness.model import Finding, Quantity, Verdict
+from harness.model.errors import EXIT_INVALID
 from harness.planning.plan import Plan
 from harness.planning.story_steps import StoryStep
 from harness.serving.application import application
@@ -35,6 +39,7 @@ from results.store import RunDirectory
 
 RUNS = 10_000
 CASES = 100
+STARTS = 3
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 PAGES = ("/", "/runs", "/runs?text=case-7", "/trends")
 LOST = Finding("register", "lost-write", "invalid", "the write of 7 was lost")
@@ -71,6 +76,23 @@ def compare(store: Path) -> None:
     assert len(result.of("newly failing")) == CASES // 10, result.headline
 
 
+def command_seconds(store: Path) -> tuple[float, float]:
+    """How long the command takes as a process, and how long one that only starts Spark: medians of STARTS."""
+    program = Path(sys.executable).with_name("splitbrain")
+    command = [program, "compare", "2026-01-01", "2026-01-02", "--store", store]
+    alone = "from checkers.framework.session import spark_session; spark_session().range(1).count()"
+
+    def taken(argv: Sequence[object], code: int) -> float:
+        began = time.perf_counter()
+        done = subprocess.run([str(each) for each in argv], check=False, capture_output=True, text=True)
+        assert done.returncode == code, done.stderr
+        return time.perf_counter() - began
+
+    each = [(taken(command, EXIT_INVALID), taken([sys.executable, "-c", alone], 0)) for _ in range(STARTS)]
+    whole, start = (statistics.median(times) for times in zip(*each, strict=True))
+    return whole, start
+
+
 def browse(store: Path, address: str) -> float:
     """How long a page of `serve` takes when its rows are too old to be shown."""
     client = application(store, Known()).test_client()
@@ -88,6 +110,7 @@ def main() -> None:
         first, again = seconds(lambda: index(store)), seconds(lambda: index(store))
         spark_session()
         compared = [seconds(lambda: compare(store)) for _ in range(2)]
+        whole, start = command_seconds(store)
         pages = {address: browse(store, address) for address in PAGES}
     rows = [
         ("reading every verdict (baseline)", baseline, 1.0),
@@ -95,6 +118,8 @@ def main() -> None:
         ("runs, from then on", again, again / baseline),
         ("compare, first time", compared[0], compared[0] / baseline),
         ("compare, from then on", compared[1], compared[1] / baseline),
+        ("the command compare", whole, whole / baseline),
+        ("the command compare, beyond Spark's start", whole - start, (whole - start) / baseline),
         *((f"serve, {address}", taken, taken / baseline) for address, taken in pages.items()),
     ]
     print(tabulate(rows, headers=(f"{count:,} runs", "seconds", "ratio"), floatfmt=".2f"))

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
@@ -19,9 +20,12 @@ from pyspark.sql import SparkSession
 
 from checkers.framework.contract import JudgeSettings
 from checkers.linearizability import register
-from harness.model import Op
+from harness.model import Op, Verdict
+from harness.model.errors import EXIT_INVALID, EXIT_VALID
+from results.run_verdict import read_verdict
 from tests.support.checks.run_types import WriteRun
 from tests.support.checks.small_histories import history, read, write
+from tests.support.command import json_lines, splitbrain
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 WORKERS = 2
@@ -131,3 +135,31 @@ def test_a_cluster_finds_the_same_with_the_sources_sent_to_it(
     assert len(findings) == (KEYS + 2) // 3
     assert executors == WORKERS
     assert all(path.startswith(str(tmp_path / "work")) for path in paths), paths
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(400)
+def test_a_store_is_checked_on_a_cluster_as_on_this_machine(master: str, tmp_path: Path) -> None:
+    store = tmp_path / "runs"
+    for seed in ("1", "2"):
+        done = splitbrain(
+            *("run", "--hosts", "simulation", "--time-limit", "3", "--seed", seed, "--store", store),
+            *("--switch", "reference.mutant=acknowledged-when-appended", "--faults", "partition"),
+        )
+        assert done.code in (EXIT_VALID, EXIT_INVALID), done.messages
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spark-defaults.conf").write_text(CONFIGURATION)
+
+    def found(*options: str) -> list[Any]:
+        checked = splitbrain(
+            "check", store, "--write", "--json", *options, timeout_seconds=200, SPARK_CONF_DIR=str(tmp_path / "conf")
+        )
+        assert checked.code == EXIT_VALID, checked.messages
+        assert len(json_lines(checked)) == 2
+        verdicts = [read_verdict(path) for path in sorted(store.glob("*/verdict.json"))]
+        return [(each.verdict, sorted(map(str, each.findings)), sorted(map(str, each.quantities))) for each in verdicts]
+
+    here = found()
+    assert any(verdict is Verdict.INVALID for verdict, _, _ in here)
+    assert found("--master", master) == here
