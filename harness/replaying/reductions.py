@@ -23,6 +23,7 @@ from harness.model.plurals import counted
 from harness.model.story import MARK
 from harness.planning.plan import Plan
 from harness.planning.story_steps import StoryStep
+from harness.plugins import host_kind
 
 Fails = Callable[[str, Plan], bool]
 """Whether a candidate still shows the finding; the text says what was changed."""
@@ -37,8 +38,12 @@ _NODE_KEYS: Final = frozenset({"node", "nodes", "leader_as", "sources", "targets
 
 
 def reduced(plan: Plan, fails: Fails) -> Plan:
-    """The smallest plan that fails, beginning with one that does. fails is asked about valid plans only."""
-    for reduction in (_nodes, _moves, _nodes, _steps, _pauses, _load, _settings, _nodes, _steps, _pauses):
+    """The smallest plan that fails, beginning with one that does. fails is asked about valid plans only.
+
+    In simulation pauses come last: they save no time there, and real hosts may need them, as they take longer.
+    """
+    early_pauses = () if host_kind(plan.hosts).simulated else (_pauses,)
+    for reduction in (_nodes, _moves, _nodes, _steps, *early_pauses, _load, _settings, _nodes, _steps, _pauses):
         plan = reduction(plan, fails)
     return plan
 
