@@ -147,3 +147,18 @@ def test_story_that_names_what_no_step_chose_is_not_tried() -> None:
         return "kill" in names
 
     assert [step.f for step in reduced(plan(*chosen), fails).story] == ["choose", "kill"]
+
+
+@pytest.mark.parametrize(("hosts", "has_early_pauses"), [("netns", True), ("simulation", False)])
+def test_pauses_of_simulated_runs_are_shortened_last(hosts: str, has_early_pauses: bool) -> None:
+    """Real hosts, on which what remains is confirmed, may need the pauses."""
+    asked: list[str] = []
+
+    def fails(text: str, candidate: Plan) -> bool:
+        asked.append(text)
+        return any(step.f == "kill" for step in candidate.story) and any(step.f == "sleep" for step in candidate.story)
+
+    reduced(plan(*STORY, hosts=hosts, rate=40), fails)
+    pauses = [at for at, text in enumerate(asked) if "pause" in text]
+    fewer_operations = asked.index("fewer operations")
+    assert (pauses[0] < fewer_operations) == has_early_pauses
