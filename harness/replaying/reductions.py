@@ -40,10 +40,13 @@ _NODE_KEYS: Final = frozenset({"node", "nodes", "leader_as", "sources", "targets
 def reduced(plan: Plan, fails: Fails) -> Plan:
     """The smallest plan that fails, beginning with one that does. fails is asked about valid plans only.
 
-    In simulation pauses come last: they save no time there, and real hosts may need them, as they take longer.
+    In simulation pauses come last: they take no time there, and real hosts, which are slower, may need them.
     """
-    early_pauses = () if host_kind(plan.hosts).simulated else (_pauses,)
-    for reduction in (_nodes, _moves, _nodes, _steps, *early_pauses, _load, _settings, _nodes, _steps, _pauses):
+    if host_kind(plan.hosts).simulated:
+        order = (_nodes, _moves, _nodes, _actions, _load, _settings, _nodes, _actions, _steps, _pauses)
+    else:
+        order = (_nodes, _moves, _nodes, _steps, _pauses, _load, _settings, _nodes, _steps, _pauses)
+    for reduction in order:
         plan = reduction(plan, fails)
     return plan
 
@@ -111,12 +114,25 @@ def _moves(plan: Plan, fails: Fails) -> Plan:
 def _steps(plan: Plan, fails: Fails) -> Plan:
     """Leave out single steps, but for the waits at the beginning: without them, the start of the nodes decides."""
     waits = list(takewhile(lambda step: step.f == AWAIT, plan.story))
-    steps = plan.story[len(waits) :]
+    return _without(plan, fails, range(len(waits), len(plan.story)))
 
-    def still_fails(kept: Sequence[StoryStep]) -> bool:
-        return _try(plan, [*waits, *kept], f"{counted(len(kept), 'step')} of {len(steps)}", fails)
 
-    return with_story(plan, [*waits, *minimized(steps, still_fails)]) or plan
+def _actions(plan: Plan, fails: Fails) -> Plan:
+    """As _steps, but all pauses stay."""
+    waits = list(takewhile(lambda step: step.f == AWAIT, plan.story))
+    return _without(plan, fails, [at for at, step in enumerate(plan.story) if at >= len(waits) and step.f != SLEEP])
+
+
+def _without(plan: Plan, fails: Fails, places: Sequence[int]) -> Plan:
+    """Leave out steps at these places of the story."""
+
+    def story(kept: Sequence[int]) -> list[StoryStep]:
+        return [step for at, step in enumerate(plan.story) if at in kept or at not in places]
+
+    def still_fails(kept: Sequence[int]) -> bool:
+        return _try(plan, story(kept), f"{counted(len(kept), 'step')} of {len(places)}", fails)
+
+    return with_story(plan, story(minimized(places, still_fails))) or plan
 
 
 def _try(plan: Plan, steps: Sequence[StoryStep], text: str, fails: Fails) -> bool:
