@@ -62,7 +62,7 @@ final class FileDisk implements Disk {
         proxy = Proxy.newProxyInstance(Release.LOG.getClassLoader(), new Class<?>[] {Release.LOG},
             (self, method, arguments) -> call(method, arguments));
         make(directory);
-        store = Release.fileStore(quorumState());
+        store = ServerLog.store(quorumState());
     }
 
     private static void make(Path directory) {
@@ -89,7 +89,7 @@ final class FileDisk implements Disk {
 
     @Override
     public void open() {
-        log = Release.fileLog(partition, topic, directory.toFile(), environment, new Tasks(), properties, node.id);
+        log = ServerLog.open(partition, topic, directory.toFile(), environment, new Tasks(), properties, node.id);
         forgetFrom(0);  // what recovery found may differ
         follow();
         noteCut();
@@ -99,7 +99,7 @@ final class FileDisk implements Disk {
     public void close(boolean isClean) {
         if (log == null) return;
         if (isClean) Release.call(log, "close");
-        else Release.closeHandlers(log);
+        else ServerLog.closeHandlers(log);
         log = null;
     }
 
@@ -134,7 +134,7 @@ final class FileDisk implements Disk {
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }
-        store = Release.fileStore(quorumState());
+        store = ServerLog.store(quorumState());
     }
 
     @Override
@@ -179,15 +179,15 @@ final class FileDisk implements Disk {
     }
 
     private void follow() {
-        startOffset = Release.startOffset(log);
-        long end = Release.endOffset(log);
+        startOffset = ServerLog.startOffset(log);
+        long end = ServerLog.endOffset(log);
         int deleted = 0;
         while (deleted < batches.size() && batches.get(deleted).lastOffset() < startOffset) deleted++;
         batches.subList(0, deleted).clear();
         forgetFrom(end);
         long next = batches.isEmpty() ? startOffset : batches.get(batches.size() - 1).lastOffset() + 1;
         while (next < end) {
-            List<LoggedBatch> more = Release.batchesFrom(log, next);
+            List<LoggedBatch> more = ServerLog.batchesFrom(log, next);
             if (more.isEmpty()) throw new IllegalStateException("the log has nothing at " + next + ", and ends at " + end);
             batches.addAll(more);
             next = more.get(more.size() - 1).lastOffset() + 1;

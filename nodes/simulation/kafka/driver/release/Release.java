@@ -6,8 +6,6 @@
 package org.apache.kafka.raft;
 
 import org.apache.kafka.common.Node;
-import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.AbstractConfig;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.feature.SupportedVersionRange;
@@ -15,12 +13,9 @@ import org.apache.kafka.common.message.FetchResponseData;
 import org.apache.kafka.common.message.FetchSnapshotResponseData;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.protocol.Writable;
-import org.apache.kafka.common.utils.Time;
-import org.apache.kafka.server.util.Scheduler;
 import org.apache.kafka.snapshot.RawSnapshotWriter;
 import org.apache.kafka.snapshot.SnapshotWriter;
 
-import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.reflect.AccessibleObject;
@@ -32,7 +27,6 @@ import java.lang.reflect.Proxy;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -112,7 +106,7 @@ final class Release {
         }
     }
 
-    private static Method declared(Class<?> type, String name) {
+    static Method declared(Class<?> type, String name) {
         return accessible(Arrays.stream(type.getDeclaredMethods())
             .filter(each -> each.getName().equals(name) && !each.isBridge())
             .findFirst().orElseThrow(() -> new IllegalStateException("no method " + name + " of " + type)));
@@ -168,13 +162,13 @@ final class Release {
         }
     }
 
-    private static Class<?> load(String name) {
+    static Class<?> load(String name) {
         Class<?> found = find(name);
         if (found == null) throw new IllegalStateException("no class " + name);
         return found;
     }
 
-    private static RuntimeException unchecked(ReflectiveOperationException error) {
+    static RuntimeException unchecked(ReflectiveOperationException error) {
         Throwable cause = error instanceof InvocationTargetException target ? target.getCause() : error;
         if (cause instanceof Error fatal) throw fatal;
         return cause instanceof RuntimeException runtime ? runtime : new IllegalStateException(cause);
@@ -247,7 +241,7 @@ final class Release {
         return text == null ? DEFAULTS.get(key) : Integer.parseInt(text);
     }
 
-    private static Constructor<?> constructorOf(Class<?> type, int parameters) {
+    static Constructor<?> constructorOf(Class<?> type, int parameters) {
         return Arrays.stream(type.getDeclaredConstructors())
             .filter(each -> each.getParameterCount() == parameters).findFirst().orElseThrow();
     }
@@ -335,7 +329,7 @@ final class Release {
 
     private static final Field OFFSET = field(LogOffsetMetadata.class, "offset");
 
-    private static long offsetOf(Object metadata) {
+    static long offsetOf(Object metadata) {
         return (Long) get(OFFSET, metadata);
     }
 
@@ -371,7 +365,7 @@ final class Release {
         return new Disk.Content((ByteBuffer) invoke(RECORD_KEY, record), (ByteBuffer) invoke(RECORD_VALUE, record));
     }
 
-    private static Object invoke(Method method, Object target, Object... arguments) {
+    static Object invoke(Method method, Object target, Object... arguments) {
         try {
             return method.invoke(target, arguments);
         } catch (ReflectiveOperationException error) {
@@ -393,6 +387,11 @@ final class Release {
             call(client, "scheduleAppend", epoch, List.of(value));
         }
     }
+
+    // Kafka's interface of a log.
+    static final Class<?> LOG = MockLog.class.getInterfaces()[0];
+    private static final Method DELETE_BEFORE_SNAPSHOT = declared(LOG, "deleteBeforeSnapshot");
+    private static final Method NEW_SNAPSHOT = HAS_DYNAMIC_VOTERS ? declared(LOG, "createNewSnapshotUnchecked") : null;
 
     // The type of a snapshot's id has another package in each release.
     private static final Class<?> SNAPSHOT_ID =
@@ -456,97 +455,6 @@ final class Release {
         return response.responses().stream().flatMap(topic -> topic.partitions().stream())
             .map(partition -> call(partition, "records"))
             .anyMatch(records -> records != null && IN_FILES.containsKey(records.getClass().getSimpleName()));
-    }
-
-    // ---------------------------------------------------------------- logs in files
-
-    // Kafka's interface of a log, and what implements it in a server.
-    static final Class<?> LOG = MockLog.class.getInterfaces()[0];
-    private static final Class<?> RAFT_LOG = find("org.apache.kafka.raft.internals.KafkaRaftLog");
-    private static final Class<?> METADATA_LOG = RAFT_LOG == null ? find("kafka.raft.KafkaMetadataLog") : null;
-    private static final Class<?> LOG_CONFIG = find("org.apache.kafka.raft.MetadataLogConfig");
-    private static final Method DELETE_BEFORE_SNAPSHOT = declared(LOG, "deleteBeforeSnapshot");
-    private static final Method NEW_SNAPSHOT = HAS_DYNAMIC_VOTERS ? declared(LOG, "createNewSnapshotUnchecked") : null;
-    private static final Field FETCHED_RECORDS = field(LogFetchInfo.class, "records");
-    private static final Class<?> RECORDS = FETCHED_RECORDS.getType();
-    private static final Class<?> RECORD_BATCH = load(RECORDS.getPackageName() + ".RecordBatch");
-    private static final Class<?> RECORD = load(RECORDS.getPackageName() + ".Record");
-    private static final Method BATCHES_OF = declared(RECORDS, "batches");
-    private static final Method BASE_OFFSET = declared(RECORD_BATCH, "baseOffset");
-    private static final Method LAST_OFFSET = declared(RECORD_BATCH, "lastOffset");
-    private static final Method LEADER_EPOCH = declared(RECORD_BATCH, "partitionLeaderEpoch");
-    private static final Method IS_CONTROL_BATCH = declared(RECORD_BATCH, "isControlBatch");
-    private static final Method KEY = declared(RECORD, "key");
-    private static final Method VALUE = declared(RECORD, "value");
-    private static final int READ_BYTES = 1 << 20;
-    static final String SEGMENT_BYTES = "internal.metadata.log.segment.bytes";
-    static final String RETENTION_BYTES = "metadata.max.retention.bytes";
-    private static final int WEEK_MS = 604_800_000;
-
-    /** Open the log of a server in a directory, which is recovered if it exists. */
-    static Object fileLog(
-        TopicPartition partition, Uuid topic, File directory, Time time, Scheduler scheduler, Map<String, String> properties,
-        int node
-    ) {
-        Class<?> type = RAFT_LOG == null ? METADATA_LOG : RAFT_LOG;
-        if (type == null) throw new IllegalStateException("the class path has no log of a server");
-        return call(type, RAFT_LOG == null ? "apply" : "createLog", partition, topic, directory, time, scheduler,
-            logConfig(properties, node), node);
-    }
-
-    /** The configuration of a log. Up to 4.0 it is a class of the broker's with these numbers, in this order. */
-    private static Object logConfig(Map<String, String> properties, int node) {
-        if (LOG_CONFIG != null)
-            try {
-                ConfigDef definition = (ConfigDef) LOG_CONFIG.getField("CONFIG_DEF").get(null);
-                return LOG_CONFIG.getConstructor(AbstractConfig.class)
-                    .newInstance(new AbstractConfig(definition, properties, false));
-            } catch (ReflectiveOperationException error) {
-                throw unchecked(error);
-            }
-        int segmentBytes = Integer.parseInt(properties.getOrDefault(SEGMENT_BYTES, String.valueOf(1 << 30)));
-        long retentionBytes = Long.parseLong(properties.getOrDefault(RETENTION_BYTES, String.valueOf(100 << 20)));
-        try {
-            return constructorOf(load("kafka.raft.MetadataLogConfig"), 9).newInstance(segmentBytes,
-                Math.min(segmentBytes, 8 << 20), (long) WEEK_MS, retentionBytes, (long) WEEK_MS, 8 << 20, 8 << 20, 60_000L,
-                node);
-        } catch (ReflectiveOperationException error) {
-            throw unchecked(error);
-        }
-    }
-
-    /** The file of a server's quorum state. */
-    static QuorumStateStore fileStore(Path path) {
-        Class<?> type = find("org.apache.kafka.raft.FileQuorumStateStore");
-        if (type == null) type = load("org.apache.kafka.raft.FileBasedStateStore");
-        return (QuorumStateStore) create(type, null, path.toFile());
-    }
-
-    /** Close the files of a log as they are, as the end of its process does. */
-    static void closeHandlers(Object log) {
-        call(get(field(log.getClass(), "log"), log), "closeHandlers");
-    }
-
-    static long startOffset(Object log) {
-        return (Long) call(log, "startOffset");
-    }
-
-    static long endOffset(Object log) {
-        return offsetOf(call(log, "endOffset"));
-    }
-
-    /** Some batches of a log from an offset on, at which one begins. */
-    static List<Disk.LoggedBatch> batchesFrom(Object log, long offset) {
-        List<Disk.LoggedBatch> batches = new ArrayList<>();
-        Object records = get(FETCHED_RECORDS, call(log, "read", offset, Isolation.UNCOMMITTED, READ_BYTES));
-        for (Object batch : (Iterable<?>) invoke(BATCHES_OF, records)) {
-            List<Disk.Content> contents = new ArrayList<>();
-            for (Object record : (Iterable<?>) batch)
-                contents.add(new Disk.Content((ByteBuffer) invoke(KEY, record), (ByteBuffer) invoke(VALUE, record)));
-            batches.add(new Disk.LoggedBatch((Long) invoke(BASE_OFFSET, batch), (Long) invoke(LAST_OFFSET, batch),
-                (Integer) invoke(LEADER_EPOCH, batch), (Boolean) invoke(IS_CONTROL_BATCH, batch), contents));
-        }
-        return batches;
     }
 
     @SuppressWarnings("unchecked")

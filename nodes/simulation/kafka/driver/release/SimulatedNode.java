@@ -118,7 +118,7 @@ final class SimulatedNode implements Node {
         config = Release.config(properties, staticVoters);
         requestTimeoutMs = Release.requestTimeoutMs(config);
         snapshotBytes = number(properties, "metadata.log.max.record.bytes.between.snapshots", 20 << 20);
-        retentionBytes = number(properties, Release.RETENTION_BYTES, 100 << 20);
+        retentionBytes = number(properties, ServerLog.RETENTION_BYTES, 100 << 20);
         format();
     }
 
