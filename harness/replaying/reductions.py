@@ -40,10 +40,10 @@ _NODE_KEYS: Final = frozenset({"node", "nodes", "leader_as", "sources", "targets
 def reduced(plan: Plan, fails: Fails) -> Plan:
     """The smallest plan that fails, beginning with one that does. fails is asked about valid plans only.
 
-    In simulation pauses come last: they take no time there, and real hosts, which are slower, may need them.
+    In simulation, load and pauses come last: real hosts, on which times vary more, may need them.
     """
     if host_kind(plan.hosts).simulated:
-        order = (_nodes, _moves, _nodes, _actions, _load, _settings, _nodes, _actions, _steps, _pauses)
+        order = (_nodes, _moves, _nodes, _actions, _settings, _nodes, _actions, _load, _steps, _pauses)
     else:
         order = (_nodes, _moves, _nodes, _steps, _pauses, _load, _settings, _nodes, _steps, _pauses)
     for reduction in order:

@@ -150,7 +150,7 @@ def test_story_that_names_what_no_step_chose_is_not_tried() -> None:
 
 
 @pytest.mark.parametrize(("hosts", "has_early_pauses"), [("netns", True), ("simulation", False)])
-def test_pauses_of_simulated_runs_are_shortened_last(hosts: str, has_early_pauses: bool) -> None:
+def test_load_and_pauses_of_simulated_runs_are_reduced_last(hosts: str, has_early_pauses: bool) -> None:
     """Real hosts, on which what remains is confirmed, may need the pauses."""
     asked: list[str] = []
 
@@ -158,7 +158,9 @@ def test_pauses_of_simulated_runs_are_shortened_last(hosts: str, has_early_pause
         asked.append(text)
         return any(step.f == "kill" for step in candidate.story) and any(step.f == "sleep" for step in candidate.story)
 
-    reduced(plan(*STORY, hosts=hosts, rate=40), fails)
+    reduced(plan(*STORY, hosts=hosts, rate=40, switch={"linger": "1"}), fails)
     pauses = [at for at, text in enumerate(asked) if "pause" in text]
     fewer_operations = asked.index("fewer operations")
+    without_switch = asked.index("without linger")
     assert (pauses[0] < fewer_operations) == has_early_pauses
+    assert (fewer_operations < without_switch) == has_early_pauses
