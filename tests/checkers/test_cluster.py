@@ -141,13 +141,15 @@ def test_a_cluster_finds_the_same_with_the_sources_sent_to_it(
 @pytest.mark.spark
 @pytest.mark.timeout(400)
 def test_a_store_is_checked_on_a_cluster_as_on_this_machine(master: str, tmp_path: Path) -> None:
-    store = tmp_path / "runs"
-    for seed in ("1", "2"):
-        done = splitbrain(
-            *("run", "--hosts", "simulation", "--time-limit", "3", "--seed", seed, "--store", store),
-            *("--switch", "reference.mutant=acknowledged-when-appended", "--faults", "partition"),
-        )
-        assert done.code in (EXIT_VALID, EXIT_INVALID), done.messages
+    store, plan = tmp_path / "runs", tmp_path / "plan.toml"
+    plan.write_text(
+        'hosts = "simulation"\nswitch = { "reference.mutant" = "half-is-a-majority" }\nrate = 20\n'
+        '[[story]]\nf = "await"\nvalue = { condition = { name = "all_follow_leader" }, within_seconds = 60 }\n'
+        '[[story]]\nf = "cut"\nvalue = { who = "all", direction = "both" }\n[[story]]\nf = "sleep"\nvalue = 4\n'
+    )
+    for seed in ("3", "4"):
+        done = splitbrain("run", "--plan", plan, "--seed", seed, "--store", store)
+        assert done.code == EXIT_INVALID, done
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "spark-defaults.conf").write_text(CONFIGURATION)
 
