@@ -404,7 +404,8 @@ def _check(driver: RaftDriver, spec: SimulationSpec, releases: Mapping[int, int]
         release = releases.get(node, 0)
         if (kind := properties.get(SIMULATION_LOG, MEMORY)) not in LOG_KINDS:
             raise BadInput(f"{SIMULATION_LOG}={kind}: expected {' or '.join(LOG_KINDS)}")
-        known = (*driver.settings(release), *SNAPSHOT_SETTINGS, SIMULATION_LOG, SEGMENT_BYTES)
+        of_log = (SIMULATION_LOG, SEGMENT_BYTES) if kind == FILES else (SIMULATION_LOG,)
+        known = (*driver.settings(release), *SNAPSHOT_SETTINGS, *of_log)
         for name in properties:
             if name not in known:
                 version = driver.releases[release]

@@ -51,17 +51,17 @@ class RaftDriver:
         self.releases: Sequence[KafkaVersion] = tuple(release.version for release in releases)
         self.exchanges = 0  # round trips so far
         self.end_cluster: Callable[[], None] = lambda: None  # closes the cluster that is simulated
-        self._logs = LogDirectory() if has_files else None
         class_paths = [release.class_path for release in releases]
         argv = [java, *JVM_FLAGS, "-cp", releases[0].driver_class_path, MAIN, *class_paths]
-        self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115
+        self._resources = contextlib.ExitStack()
+        self._errors = self._resources.enter_context(tempfile.TemporaryFile(mode="w+"))
+        self._logs = self._resources.enter_context(LogDirectory()) if has_files else None
         try:
             self._process = subprocess.Popen(
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
             )
         except FileNotFoundError as error:
-            self._errors.close()
-            self._remove_logs()
+            self._resources.close()
             raise EnvironmentFailure(
                 f"simulating Kafka: java is not installed; as root: apt-get install -y {JDK_PACKAGE}"
             ) from error
@@ -152,12 +152,7 @@ class RaftDriver:
             self._process.kill()
             self._process.wait()
         self._process.stdout.close()
-        self._errors.close()
-        self._remove_logs()
-
-    def _remove_logs(self) -> None:
-        if self._logs is not None:
-            self._logs.close()
+        self._resources.close()
 
     def _last_error(self) -> str:
         code = self._process.wait(END_SECONDS)

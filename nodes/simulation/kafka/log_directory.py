@@ -30,9 +30,9 @@ class LogDirectory:
         if parent is None:
             parent = IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
         remove_unused(parent)
-        self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-        self._lock = os.open(self.path, os.O_RDONLY)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        while (made := _made(parent)) is None:
+            pass  # another process took it for unused before it was locked
+        self.path, self._lock = made
 
     def __enter__(self) -> LogDirectory:
         return self
@@ -46,6 +46,20 @@ class LogDirectory:
         """Remove the directory."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
+
+
+def _made(parent: Path) -> tuple[Path, int] | None:
+    """A new directory and its lock, a file descriptor; None if it is gone by then."""
+    path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+    try:
+        lock = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    if path.exists():
+        return path, lock
+    os.close(lock)
+    return None
 
 
 def remove_unused(parent: Path) -> None:

@@ -78,6 +78,11 @@ public final class Simulation {
         return directory.resolve(node + "-" + generation);
     }
 
+    /** A text in which the nodes' directories do not differ between equal runs. */
+    public String withoutDirectory(String text) {
+        return directory == null ? text : text.replace(directory + "/", "");
+    }
+
     /** The value of a record without content: negative, and a different one for each record. */
     public long noOp() {
         return -++noOpCount;

@@ -98,19 +98,25 @@ def test_follower_fetches_a_snapshot_file(story, version):
     assert run.cluster.violations == ()
 
 
+def add_garbage(driver: RaftDriver, node: int) -> tuple[Path, bytes]:
+    """Bytes that are no batch, at the end of a stopped node's log; returns the segment, and what it had before."""
+    last = segments(driver, node)[-1]
+    before = last.read_bytes()
+    last.write_bytes(before + GARBAGE)
+    return last, before
+
+
 @kafka
 def test_power_failure_cuts_what_was_not_synced_and_keeps_the_rest(story, drivers):
     run, leader = led(story)
     write(run, leader, *range(20))
     for node in run.nodes:
         run.cluster.kill(node)
-    before = run.cluster.log(leader)
-    last = segments(drivers("4.3.1", has_files=True), leader)[-1]
-    synced = last.read_bytes()
-    last.write_bytes(synced + GARBAGE)
+    log = run.cluster.log(leader)
+    segment, synced = add_garbage(drivers("4.3.1", has_files=True), leader)
     run.cluster.lose_unsynced(leader)
-    assert run.cluster.log(leader) == before
-    assert last.read_bytes() == synced
+    assert run.cluster.log(leader) == log
+    assert segment.read_bytes() == synced
     run.start()
     assert run.read(run.leader(), "r") == "19"
     assert run.cluster.violations == ()
@@ -122,12 +128,31 @@ def test_recovery_cuts_a_torn_batch(story, drivers):
     write(run, leader, 1)
     follower = run.follower()
     run.cluster.kill(follower)
-    last = segments(drivers("4.3.1", has_files=True), follower)[-1]
-    last.write_bytes(last.read_bytes() + GARBAGE)
+    assert run.cluster.log(follower) != b""
+    segment, _ = add_garbage(drivers("4.3.1", has_files=True), follower)
     run.start(follower)
     run.until(lambda: run.read(follower, "r") == "1")
-    assert GARBAGE not in last.read_bytes()
+    assert GARBAGE not in segment.read_bytes()
     assert run.cluster.violations == ()
+
+
+@kafka
+@pytest.mark.parametrize("loses_unsynced", [False, True])
+def test_node_whose_log_cannot_be_read_exits(story, drivers, loses_unsynced):
+    run, _ = led(story)
+    follower = run.follower()
+    run.cluster.kill(follower)
+    assert run.cluster.log(follower) != b""
+    (checkpoint,) = drivers("4.3.1", has_files=True).log_directory.glob(f"{follower}-0/*/leader-epoch-checkpoint")
+    checkpoint.write_text("no checkpoint")
+    if loses_unsynced:
+        run.cluster.lose_unsynced(follower)
+    run.start(follower)
+    run.pass_ms(10)
+    assert run.cluster.status(follower) is None
+    (exited,) = [seen.detail for seen in run.seen if seen.node == follower and seen.kind == "exited"]
+    path = f"{follower}-0/__cluster_metadata-0/leader-epoch-checkpoint"
+    assert f"Error while reading checkpoint file {path}" in exited, "the path above differs between equal runs"
 
 
 @kafka
@@ -182,9 +207,19 @@ def test_nothing_is_left_of_a_simulation_or_a_driver(story, drivers):
 
 
 @kafka
-def test_unknown_kind_of_log_is_refused(story):
-    with pytest.raises(BadInput, match=f"{SIMULATION_LOG}=disk: expected {MEMORY} or {FILES}"):
-        story(switches={1: {SIMULATION_LOG: "disk"}})
+@pytest.mark.parametrize(
+    ("version", "switches", "expected"),
+    [
+        ("4.3.1", {SIMULATION_LOG: "disk"}, f"{SIMULATION_LOG}=disk: expected {MEMORY} or {FILES}"),
+        ("4.3.1", {SEGMENT_BYTES: "600"}, f"{SEGMENT_BYTES}: a simulation of Kafka 4.3.1 has only"),
+        ("4.3.1", {**SMALL_SEGMENTS, SEGMENT_BYTES: "small"}, SEGMENT_BYTES),
+        ("3.9.1", {**SMALL_SEGMENTS, SEGMENT_BYTES: "small"}, f"small for configuration {SEGMENT_BYTES}"),
+        ("3.9.1", {SNAPSHOT_SETTINGS[0]: "few"}, f"few for configuration {SNAPSHOT_SETTINGS[0]}"),
+    ],
+)
+def test_unknown_log_or_setting_is_refused(story, version, switches, expected):
+    with pytest.raises(BadInput, match=expected):
+        story(version, switches={1: switches})
 
 
 def test_directories_of_processes_that_were_killed_are_removed(tmp_path):

@@ -8,6 +8,7 @@ package org.apache.kafka.raft;
 
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.server.util.Scheduler;
 
 import java.io.IOException;
@@ -19,7 +20,6 @@ import java.lang.reflect.Proxy;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -36,7 +36,7 @@ final class FileDisk implements Disk {
 
     private final SimulatedNode node;
     private final NodeEnvironment environment;
-    private final Map<String, String> properties;
+    private final Object config;
     private final Path directory;
     private final TopicPartition partition;
     private final Uuid topic;
@@ -50,12 +50,12 @@ final class FileDisk implements Disk {
     // Of each segment, so many bytes are synced.
     private final Map<Path, Long> synced = new HashMap<>();
 
-    /** parent: a directory for this disk alone. */
+    /** parent: a directory for this disk alone. Throws ConfigException for an invalid property. */
     FileDisk(SimulatedNode node, NodeEnvironment environment, Map<String, String> properties, Path parent,
              TopicPartition partition, Uuid topic) {
         this.node = node;
         this.environment = environment;
-        this.properties = properties;
+        config = ServerLog.config(properties, node.id);
         this.partition = partition;
         this.topic = topic;
         directory = parent.resolve(partition.toString());
@@ -89,7 +89,7 @@ final class FileDisk implements Disk {
 
     @Override
     public void open() {
-        log = ServerLog.open(partition, topic, directory.toFile(), environment, new Tasks(), properties, node.id);
+        log = ServerLog.open(partition, topic, directory.toFile(), environment, new Tasks(), config, node.id);
         forgetFrom(0);  // what recovery found may differ
         follow();
         noteCut();
@@ -140,8 +140,8 @@ final class FileDisk implements Disk {
     @Override
     public void discard() {
         close(false);
-        try (Stream<Path> files = Files.walk(directory.getParent())) {
-            for (Path file : files.sorted(Comparator.reverseOrder()).toList()) Files.delete(file);
+        try {
+            Utils.delete(directory.getParent().toFile());
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }

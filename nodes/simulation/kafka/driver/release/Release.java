@@ -13,6 +13,7 @@ import org.apache.kafka.common.message.FetchResponseData;
 import org.apache.kafka.common.message.FetchSnapshotResponseData;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.protocol.Writable;
+import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.snapshot.RawSnapshotWriter;
 import org.apache.kafka.snapshot.SnapshotWriter;
 
@@ -440,7 +441,7 @@ final class Release {
         long position = ((Number) get(field(records.getClass(), IN_FILES.get(type)), records)).longValue();
         ByteBuffer bytes = ByteBuffer.allocate((Integer) call(records, "sizeInBytes"));
         try {
-            while (bytes.hasRemaining() && channel.read(bytes, position + bytes.position()) >= 0) { }
+            Utils.readFullyOrFail(channel, bytes, position, type);
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }

@@ -6,6 +6,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.AbstractConfig;
 import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.util.Scheduler;
 
@@ -37,23 +38,24 @@ final class ServerLog {
     private static final int READ_BYTES = 1 << 20;
     static final String SEGMENT_BYTES = "internal.metadata.log.segment.bytes";
     static final String RETENTION_BYTES = "metadata.max.retention.bytes";
+    static final int RETENTION_BYTES_DEFAULT = 100 << 20;
     private static final int WEEK_MS = 604_800_000;
 
     private ServerLog() { }
 
     /** Open the log of a server in a directory, which is recovered if it exists. */
     static Object open(
-        TopicPartition partition, Uuid topic, File directory, Time time, Scheduler scheduler, Map<String, String> properties,
-        int node
+        TopicPartition partition, Uuid topic, File directory, Time time, Scheduler scheduler, Object config, int node
     ) {
         Class<?> type = RAFT_LOG == null ? METADATA_LOG : RAFT_LOG;
         if (type == null) throw new IllegalStateException("the class path has no log of a server");
         return Release.call(type, RAFT_LOG == null ? "apply" : "createLog", partition, topic, directory, time, scheduler,
-            logConfig(properties, node), node);
+            config, node);
     }
 
-    /** The configuration of a log. Up to 4.0 it is a class of the broker's with these numbers, in this order. */
-    private static Object logConfig(Map<String, String> properties, int node) {
+    /** The configuration of a log. Up to 4.0 it is a class of the broker's with these numbers, in this order. Throws
+     * ConfigException for an invalid value. */
+    static Object config(Map<String, String> properties, int node) {
         if (LOG_CONFIG != null)
             try {
                 ConfigDef definition = (ConfigDef) LOG_CONFIG.getField("CONFIG_DEF").get(null);
@@ -62,14 +64,24 @@ final class ServerLog {
             } catch (ReflectiveOperationException error) {
                 throw Release.unchecked(error);
             }
-        int segmentBytes = Integer.parseInt(properties.getOrDefault(SEGMENT_BYTES, String.valueOf(1 << 30)));
-        long retentionBytes = Long.parseLong(properties.getOrDefault(RETENTION_BYTES, String.valueOf(100 << 20)));
+        int segmentBytes = (int) number(properties, SEGMENT_BYTES, 1 << 30);
+        long retentionBytes = number(properties, RETENTION_BYTES, RETENTION_BYTES_DEFAULT);
         try {
             return Release.constructorOf(Release.load("kafka.raft.MetadataLogConfig"), 9).newInstance(segmentBytes,
                 Math.min(segmentBytes, 8 << 20), (long) WEEK_MS, retentionBytes, (long) WEEK_MS, 8 << 20, 8 << 20, 60_000L,
                 node);
         } catch (ReflectiveOperationException error) {
             throw Release.unchecked(error);
+        }
+    }
+
+    /** A property's number. Throws ConfigException for another text. */
+    static long number(Map<String, String> properties, String name, long otherwise) {
+        String text = properties.get(name);
+        try {
+            return text == null ? otherwise : Long.parseLong(text);
+        } catch (NumberFormatException error) {
+            throw new ConfigException(name, text, "expected a whole number");
         }
     }
 

@@ -117,14 +117,9 @@ final class SimulatedNode implements Node {
         staticVoters = staticVoters(simulation);
         config = Release.config(properties, staticVoters);
         requestTimeoutMs = Release.requestTimeoutMs(config);
-        snapshotBytes = number(properties, "metadata.log.max.record.bytes.between.snapshots", 20 << 20);
-        retentionBytes = number(properties, ServerLog.RETENTION_BYTES, 100 << 20);
+        snapshotBytes = ServerLog.number(properties, "metadata.log.max.record.bytes.between.snapshots", 20 << 20);
+        retentionBytes = ServerLog.number(properties, ServerLog.RETENTION_BYTES, ServerLog.RETENTION_BYTES_DEFAULT);
         format();
-    }
-
-    private static long number(Map<String, String> properties, String name, long otherwise) {
-        String text = properties.get(name);
-        return text == null ? otherwise : Long.parseLong(text);
     }
 
     private static Map<Integer, InetSocketAddress> staticVoters(Simulation simulation) {
@@ -216,7 +211,6 @@ final class SimulatedNode implements Node {
         bytesSinceSnapshot = 0;
         logBytes = 0;
         simulation.invariants.starts(id);
-        disk.open();
         queue = new NodeEnvironment.Queue();
         metrics = new Metrics(environment);
         CapturedLog lines = new CapturedLog(id, text -> simulation.reports.log(simulation.nowMs(), id, text));
@@ -224,6 +218,7 @@ final class SimulatedNode implements Node {
         for (int node = 1; node <= simulation.nodeCount && simulation.isDynamic; node++) bootstrap.add(Release.address(node));
         Random random = new Random(simulation.seed * 1_000_003L + id * 1_009L + incarnation);
         try {
+            disk.open();
             client = Release.client(Release.id(id), directory(id, diskGeneration), NodeEnvironment.SERDE,
                 environment.channel(), queue, disk.log(), NodeEnvironment.POOL, environment, environment.expirations(),
                 FETCH_WAIT_MS_MAX, true, CLUSTER_ID, bootstrap, Release.endpoints(id),
@@ -272,7 +267,11 @@ final class SimulatedNode implements Node {
 
     @Override
     public void loseUnsynced() {
-        disk.loseUnsynced();
+        try {
+            disk.loseUnsynced();
+        } catch (RuntimeException unreadable) {
+            return;  // the process exits with the same exception when it starts
+        }
         mirror.update(id, disk, simulation.invariants);
     }
 
@@ -292,7 +291,7 @@ final class SimulatedNode implements Node {
 
     /** The process ends with an exception. */
     void exit(Throwable error) {
-        String detail = error + " in " + Arrays.stream(error.getStackTrace()).limit(FRAMES)
+        String detail = simulation.withoutDirectory(error.toString()) + " in " + Arrays.stream(error.getStackTrace()).limit(FRAMES)
             .map(frame -> frame.getFileName() + ":" + frame.getLineNumber()).collect(Collectors.joining(" < "));
         end();
         simulation.reports.exited(simulation.nowMs(), id, detail);
