@@ -54,7 +54,7 @@ class RaftDriver:
         class_paths = [release.class_path for release in releases]
         argv = [java, *JVM_FLAGS, "-cp", releases[0].driver_class_path, MAIN, *class_paths]
         self._resources = contextlib.ExitStack()
-        self._errors = self._resources.enter_context(tempfile.TemporaryFile(mode="w+"))
+        self._errors = self._resources.enter_context(tempfile.TemporaryFile(mode="w+"))  # noqa: SIM115
         self._logs = self._resources.enter_context(LogDirectory()) if has_files else None
         try:
             self._process = subprocess.Popen(
