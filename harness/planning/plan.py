@@ -242,8 +242,7 @@ class Plan(Load):
     """A run as it is carried out.
 
     scenario and side name the scenario that the run belongs to, if any. command repeats the run. drawn_from is the
-    coverage of the runs before it from which an exploration drew it (harness.exploration.coverage). plays_to_end: on
-    simulated nodes, a broken invariant does not end the run, as it does not end that of a scenario.
+    coverage of the runs before it from which an exploration drew it (harness.exploration.coverage).
     """
 
     name: str
@@ -254,7 +253,6 @@ class Plan(Load):
     versions: dict[str, str] = {}
     command: str = ""
     drawn_from: dict[str, Any] = {}
-    plays_to_end: bool = False
 
     @staticmethod
     def read(path: Path) -> Plan:

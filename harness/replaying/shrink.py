@@ -100,8 +100,7 @@ class Shrinking:
         on_event: OnEvent,
     ) -> None:
         """Raises BadInput for a run that did not fail, or not with this finding."""
-        alone = {"scenario": None, "side": None, "plays_to_end": True}
-        self._original = Plan.read(run.plan).model_copy(update=alone)
+        self._original = Plan.read(run.plan).model_copy(update={"scenario": None, "side": None})
         self._finding = _chosen(run, finding)
         is_side = (run.path.parent / "status.json").exists()
         store = run.path.parent.parent if is_side else run.path.parent

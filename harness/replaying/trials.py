@@ -148,7 +148,7 @@ def screened_trials(attempts: Attempts, pool: Executor, plan: Plan) -> ScreenedT
 
 
 def _showing(attempts: Attempts, plan: Plan, seeds: Iterable[int]) -> str | None:
-    """The directory of the first run that shows the finding; it is played to its end."""
+    """The directory of the first run that shows the finding."""
     for seed in seeds:
         for run, is_failing in attempts.of(plan.model_copy(update={"seed": seed}), 1):
             if is_failing:
@@ -163,8 +163,7 @@ def _reasons(pool: Executor, plan: Plan) -> Generator[tuple[int, str | None], No
     except BadInput:
         return
     seeds = range(plan.seed, plan.seed + SCREENED)
-    short = {"plays_to_end": False}
-    futures = [pool.submit(_reason, plan.model_copy(update={"seed": seed, **short})) for seed in seeds]
+    futures = [pool.submit(_reason, plan.model_copy(update={"seed": seed})) for seed in seeds]
     try:
         yield from ((seed, future.result()) for seed, future in zip(seeds, futures, strict=True))
     finally:

@@ -17,11 +17,9 @@ from harness.simulating.timed_simulation import TimedSimulation
 def simulate(plan: Plan, *, observes: bool = False) -> Outcome:
     """Carry a plan out under virtual time, until its end or a broken invariant other than NO_SPIN.
 
-    A scenario's plan, and one that plays to its end, goes on after a broken invariant.
-
     observes: record what the observers of real nodes do, too: the leaders' answers to DescribeQuorum, and the logs at
-    the end. Without it a run takes less time, and is otherwise the same. Raises BadInput for what simulated nodes do
-    not support.
+    the end; and go on after a broken invariant, unless the run is timed. Without it a run takes less time, and is
+    otherwise the same. Raises BadInput for what simulated nodes do not support.
     """
     require_simulation(plan)
     return (TimedSimulation if plan.timed else Simulation)(plan, observes).run()

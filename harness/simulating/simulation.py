@@ -228,9 +228,8 @@ class Simulation:
         self._observer.reported(observation)
 
     def _stop_if_broken(self) -> None:
-        """A scenario's story goes on: its bad side may have a planted bug, whose effects it measures."""
-        plays_to_end = self._plan.plays_to_end or self._plan.scenario is not None
-        if not plays_to_end and any(each.invariant != NO_SPIN for each in self._cluster.violations):
+        """What is recorded goes on: a finding may follow from the broken invariant."""
+        if not self._observes and any(each.invariant != NO_SPIN for each in self._cluster.violations):
             self._stop.set()
 
     def _observed(self, observation: Observation) -> None:
