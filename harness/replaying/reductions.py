@@ -18,12 +18,12 @@ from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
+from harness import plugins
 from harness.model.nemesis_ops import AWAIT, HEAL, SLEEP
 from harness.model.plurals import counted
 from harness.model.story import MARK
 from harness.planning.plan import Plan
 from harness.planning.story_steps import StoryStep
-from harness.plugins import host_kind
 
 Fails = Callable[[str, Plan], bool]
 """Whether a candidate still shows the finding; the text says what was changed."""
@@ -40,9 +40,9 @@ _NODE_KEYS: Final = frozenset({"node", "nodes", "leader_as", "sources", "targets
 def reduced(plan: Plan, fails: Fails) -> Plan:
     """The smallest plan that fails, beginning with one that does. fails is asked about valid plans only.
 
-    In simulation, load and pauses come last: real hosts, on which times vary more, may need them.
+    In simulation, load, waits and pauses come last: real hosts, on which times vary more, may need them.
     """
-    if host_kind(plan.hosts).simulated:
+    if plugins.host_kind(plan.hosts).simulated:
         order = (_nodes, _moves, _nodes, _actions, _settings, _nodes, _actions, _load, _steps, _pauses)
     else:
         order = (_nodes, _moves, _nodes, _steps, _pauses, _load, _settings, _nodes, _steps, _pauses)
@@ -118,9 +118,14 @@ def _steps(plan: Plan, fails: Fails) -> Plan:
 
 
 def _actions(plan: Plan, fails: Fails) -> Plan:
-    """As _steps, but all pauses stay."""
-    waits = list(takewhile(lambda step: step.f == AWAIT, plan.story))
-    return _without(plan, fails, [at for at, step in enumerate(plan.story) if at >= len(waits) and step.f != SLEEP])
+    """Leave out single steps that act on the cluster; waits, pauses and marks stay."""
+    return _without(plan, fails, [at for at, step in enumerate(plan.story) if not _is_passive(step)])
+
+
+def _is_passive(step: StoryStep) -> bool:
+    """Whether a step only waits or marks."""
+    fault = plugins.actions().get(step.f)
+    return step.f in (AWAIT, SLEEP, MARK) or (fault is not None and fault.actions[step.f].waits)
 
 
 def _without(plan: Plan, fails: Fails, places: Sequence[int]) -> Plan:

@@ -143,25 +143,34 @@ class Shrinking:
             if trials is None:
                 expected = f"expected a run that fails again, found none in {ATTEMPTS_MAX} attempts"
                 raise BadInput(f"{self._finding}: {expected}")
-            if not self._is_reduced_in_simulation(pool):
-                reduced(self._accepted[-1].plan, partial(self._fails, trials))
+            fails = partial(self._fails, trials)
+            simulated = in_simulation(self._original, phases(self._on_event))
+            if simulated is not None and (screened := self._trials_for(simulated, pool)) is not None:
+                if self._is_reduced_in_simulation(simulated, screened):
+                    return True
+                fails = partial(self._fails_simulated_too, screened, trials)
+            reduced(self._accepted[-1].plan, fails)
         except OutOfTime:
             return False
         return True
 
-    def _is_reduced_in_simulation(self, pool: Executor) -> bool:
+    def _is_reduced_in_simulation(self, simulated: Plan, trials: Trials) -> bool:
         """Reduce the plan in simulation; whether the smallest one found there is confirmed on the original's hosts.
 
         If it is not, the accepted plans end with the smallest one that is, or with the original.
         """
-        simulated = in_simulation(self._original, phases(self._on_event))
-        if simulated is None or (trials := self._trials_for(simulated, pool)) is None:
-            return False
         reduced(simulated, partial(self._fails, trials))
         smallest = self._accepted[-1]
         result = self._confirm()
         del self._accepted[self._accepted.index(result) + 1 if result.is_confirmed else 1 :]
         return result.is_confirmed and result is smallest
+
+    def _fails_simulated_too(self, simulated: Trials, trials: Trials, text: str, plan: Plan) -> bool:
+        """Whether the finding appears in simulation, which takes less time, and then whether it does on real hosts."""
+        candidate = in_simulation(plan, phases(self._on_event))
+        if candidate is None or not simulated.accepts(self._outcome(simulated, text, candidate)["failed"]):
+            return False
+        return self._fails(trials, text, plan)
 
     def _trials_for(self, plan: Plan, pool: Executor) -> Trials | None:
         """How candidates are tried, by how often this plan fails, which is accepted; None if it does in no run."""

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.conditions import ALL_FOLLOW_LEADER
+from harness.model.faults.membership import await_membership
 from harness.model.story import ALL, LEADER, Step, cut, heal, kill, mark, sleep, start, wait_until
 from harness.planning.plan import Plan
 from harness.planning.story_steps import StoryStep
@@ -164,3 +165,22 @@ def test_load_and_pauses_of_simulated_runs_are_reduced_last(hosts: str, has_earl
     without_switch = asked.index("without linger")
     assert (pauses[0] < fewer_operations) == has_early_pauses
     assert (fewer_operations < without_switch) == has_early_pauses
+
+
+@pytest.mark.parametrize(("hosts", "is_left_out_early"), [("netns", True), ("simulation", False)])
+def test_waits_of_simulated_runs_stay_until_no_action_can_be_left_out(hosts: str, is_left_out_early: bool) -> None:
+    """Real hosts, on which what remains is confirmed, may need the waits."""
+    failing: list[set[str]] = []
+
+    def fails(_text: str, candidate: Plan) -> bool:
+        names = {step.f for step in candidate.story}
+        if "kill" in names:
+            failing.append(names)
+        return "kill" in names
+
+    story = (kill(LEADER), await_membership(), wait_until(ALL_FOLLOW_LEADER), cut(ALL), heal())
+    small = reduced(plan(*story, hosts=hosts), fails)
+    assert [step.f for step in small.story] == ["kill"]
+    fewest_actions = next(at for at, names in enumerate(failing) if not names & {"cut", "heal"})
+    are_kept = [{"await", "await_membership"} <= names for names in failing[: fewest_actions + 1]]
+    assert all(are_kept) != is_left_out_early

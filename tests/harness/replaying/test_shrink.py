@@ -212,6 +212,8 @@ def test_what_fails_in_simulation_alone_is_not_the_result(machine: Machine, monk
     assert result.is_confirmed
     assert sorted(step.f for step in result.plan.story) == ["kill", "sleep"]
     assert result.plan.hosts == "netns"
+    on_hosts = [plan for plan in machine.played if plan.hosts == "netns"]
+    assert all("kill" in {step.f for step in plan.story} for plan in on_hosts), "simulation shows that the others pass"
 
 
 @pytest.mark.parametrize(
