@@ -33,6 +33,7 @@ PAUSE_SECONDS_MIN: Final = 0.2
 NODES_MIN: Final = 3
 CLIENTS_MIN: Final = 2
 RATE_MIN: Final = 10.0
+_LOAD: Final = ("pinned", "burst_seconds", "concurrency", "rate_per_second")
 _NODE: Final = re.compile(r"n(\d+)")
 _NODE_KEYS: Final = frozenset({"node", "nodes", "leader_as", "sources", "targets", "links", "only", "groups"})
 
@@ -40,7 +41,7 @@ _NODE_KEYS: Final = frozenset({"node", "nodes", "leader_as", "sources", "targets
 def reduced(plan: Plan, fails: Fails) -> Plan:
     """The smallest plan that fails, beginning with one that does. fails is asked about valid plans only.
 
-    In simulation, load, waits and pauses come last: real hosts, on which times vary more, may need them.
+    In simulation, load and pauses come last: real hosts, on which times vary more, may need them.
     """
     if plugins.host_kind(plan.hosts).simulated:
         order = (_nodes, _moves, _nodes, _actions, _settings, _nodes, _actions, _load, _steps, _pauses)
@@ -72,6 +73,28 @@ def minimized(items: Sequence[Item], fails: Callable[[Sequence[Item]], bool]) ->
 def with_story(plan: Plan, steps: Sequence[StoryStep]) -> Plan | None:
     """The plan with this story; None if the story is none, e.g. since a step names nodes that no step has chosen."""
     return changed(plan, story=[step.model_dump() for step in steps])
+
+
+def with_waits_of(larger: Plan, plan: Plan) -> Plan:
+    """A reduced plan with all waits, pauses and marks of the plan that it comes from, and with its load.
+
+    Of equal steps of the larger plan, the first are those that are left. Node names have to be the same in both.
+    """
+    left = [step for step in plan.story if not _is_passive(step)]
+    steps = []
+    for step in larger.story:
+        if _is_passive(step):
+            steps.append(step)
+        elif left and step == left[0]:
+            steps.append(left.pop(0))
+    load = {name: getattr(larger, name) for name in _LOAD}
+    return plan.model_copy(update={**load, "story": steps})
+
+
+def _is_passive(step: StoryStep) -> bool:
+    """Whether a step only waits or marks."""
+    fault = plugins.actions().get(step.f)
+    return step.f in (AWAIT, SLEEP, MARK) or (fault is not None and fault.actions[step.f].waits)
 
 
 def changed(plan: Plan, **values: Any) -> Plan | None:
@@ -118,14 +141,9 @@ def _steps(plan: Plan, fails: Fails) -> Plan:
 
 
 def _actions(plan: Plan, fails: Fails) -> Plan:
-    """Leave out single steps that act on the cluster; waits, pauses and marks stay."""
-    return _without(plan, fails, [at for at, step in enumerate(plan.story) if not _is_passive(step)])
-
-
-def _is_passive(step: StoryStep) -> bool:
-    """Whether a step only waits or marks."""
-    fault = plugins.actions().get(step.f)
-    return step.f in (AWAIT, SLEEP, MARK) or (fault is not None and fault.actions[step.f].waits)
+    """As _steps, but all pauses stay."""
+    waits = list(takewhile(lambda step: step.f == AWAIT, plan.story))
+    return _without(plan, fails, [at for at, step in enumerate(plan.story) if at >= len(waits) and step.f != SLEEP])
 
 
 def _without(plan: Plan, fails: Fails, places: Sequence[int]) -> Plan:

@@ -13,7 +13,7 @@ from harness.model.faults.membership import await_membership
 from harness.model.story import ALL, LEADER, Step, cut, heal, kill, mark, sleep, start, wait_until
 from harness.planning.plan import Plan
 from harness.planning.story_steps import StoryStep
-from harness.replaying.reductions import minimized, moves_of, reduced
+from harness.replaying.reductions import minimized, moves_of, reduced, with_waits_of
 
 
 def plan(*steps: Step, **values: object) -> Plan:
@@ -167,20 +167,11 @@ def test_load_and_pauses_of_simulated_runs_are_reduced_last(hosts: str, has_earl
     assert (fewer_operations < without_switch) == has_early_pauses
 
 
-@pytest.mark.parametrize(("hosts", "is_left_out_early"), [("netns", True), ("simulation", False)])
-def test_waits_of_simulated_runs_stay_until_no_action_can_be_left_out(hosts: str, is_left_out_early: bool) -> None:
-    """Real hosts, on which what remains is confirmed, may need the waits."""
-    failing: list[set[str]] = []
-
-    def fails(_text: str, candidate: Plan) -> bool:
-        names = {step.f for step in candidate.story}
-        if "kill" in names:
-            failing.append(names)
-        return "kill" in names
-
-    story = (kill(LEADER), await_membership(), wait_until(ALL_FOLLOW_LEADER), cut(ALL), heal())
-    small = reduced(plan(*story, hosts=hosts), fails)
-    assert [step.f for step in small.story] == ["kill"]
-    fewest_actions = next(at for at, names in enumerate(failing) if not names & {"cut", "heal"})
-    are_kept = [{"await", "await_membership"} <= names for names in failing[: fewest_actions + 1]]
-    assert all(are_kept) != is_left_out_early
+def test_reduced_plan_gets_the_waits_and_the_load_of_the_larger_one_back() -> None:
+    led, caught_up = wait_until(ALL_FOLLOW_LEADER), await_membership()
+    larger = plan(led, cut(LEADER), sleep(4), heal(), mark("kill"), kill(LEADER), caught_up, heal(), sleep(1), rate=40)
+    smaller = plan(cut(LEADER), kill(LEADER), sleep(0.5), heal(), nodes=3, rate=10)
+    restored = with_waits_of(larger, smaller)
+    expected = (led, cut(LEADER), sleep(4), mark("kill"), kill(LEADER), caught_up, heal(), sleep(1))
+    assert restored.story == [StoryStep.of(step) for step in expected]
+    assert (restored.nodes, restored.rate_per_second) == (3, 40)
