@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar
 from pydantic import ValidationError
 
 from harness import plugins
+from harness.model.conditions import ALL_FOLLOW_LEADER, all_follow
 from harness.model.nemesis_ops import AWAIT, HEAL, SLEEP
 from harness.model.plurals import counted
 from harness.model.story import MARK
@@ -44,9 +45,9 @@ def reduced(plan: Plan, fails: Fails) -> Plan:
     In simulation, load and pauses come last: real hosts, on which times vary more, may need them.
     """
     if plugins.host_kind(plan.hosts).simulated:
-        order = (_nodes, _moves, _nodes, _actions, _settings, _nodes, _actions, _load, _steps, _pauses)
+        order = (_nodes, _waits, _moves, _nodes, _actions, _settings, _nodes, _actions, _load, _steps, _pauses)
     else:
-        order = (_nodes, _moves, _nodes, _steps, _pauses, _load, _settings, _nodes, _steps, _pauses)
+        order = (_nodes, _waits, _moves, _nodes, _steps, _pauses, _load, _settings, _nodes, _steps, _pauses)
     for reduction in order:
         plan = reduction(plan, fails)
     return plan
@@ -117,6 +118,17 @@ def moves_of(steps: Sequence[StoryStep]) -> list[list[StoryStep]]:
         is_healed = step.f == HEAL or (is_healed and step.f in (SLEEP, AWAIT))
         parts[-1].append(step)
     return [part for part in parts if part]
+
+
+def _waits(plan: Plan, fails: Fails) -> Plan:
+    """Wait for any leader where the story waits for a certain one, which another election may not give."""
+    for at, step in enumerate(plan.story):
+        if step.f == AWAIT and step.value["condition"]["name"] == all_follow(1).name:
+            wait = StoryStep(f=AWAIT, value={**step.value, "condition": ALL_FOLLOW_LEADER.to_json()})
+            candidate = with_story(plan, [*plan.story[:at], wait, *plan.story[at + 1 :]])
+            if candidate is not None and fails(f"step {at + 1} waits for any leader", candidate):
+                plan = candidate
+    return plan
 
 
 def _moves(plan: Plan, fails: Fails) -> Plan:

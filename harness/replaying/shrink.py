@@ -164,8 +164,9 @@ class Shrinking:
         smallest = self._accepted[-1]
         if self._is_confirmed(smallest):
             return True
-        larger = next(each.plan for each in self._accepted if each.plan.nodes == smallest.plan.nodes)
-        with_waits = _Accepted(with_waits_of(larger, smallest.plan), smallest.failing)
+        of_size = [each.plan for each in reversed(self._accepted) if each.plan.nodes == smallest.plan.nodes]
+        longest = max(of_size, key=lambda plan: len(plan.story))
+        with_waits = _Accepted(with_waits_of(longest, smallest.plan), smallest.failing)
         if self._is_confirmed(with_waits):
             self._accepted[1:] = [with_waits]
             return False

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model.conditions import ALL_FOLLOW_LEADER
+from harness.model.conditions import ALL_FOLLOW_LEADER, all_follow
 from harness.model.faults.membership import await_membership
 from harness.model.story import ALL, LEADER, Step, cut, heal, kill, mark, sleep, start, wait_until
 from harness.planning.plan import Plan
@@ -175,3 +175,17 @@ def test_reduced_plan_gets_the_waits_and_the_load_of_the_larger_one_back() -> No
     expected = (led, cut(LEADER), sleep(4), mark("kill"), kill(LEADER), caught_up, heal(), sleep(1))
     assert restored.story == [StoryStep.of(step) for step in expected]
     assert (restored.nodes, restored.rate_per_second) == (3, 40)
+
+
+@pytest.mark.parametrize("hosts", ["netns", "simulation"])
+def test_wait_for_a_certain_leader_becomes_one_for_any(hosts: str) -> None:
+    """It stays where the failure needs it."""
+
+    def fails(_text: str, candidate: Plan) -> bool:
+        waits = [step.value["condition"] for step in candidate.story if step.f == "await"]
+        return len(waits) == 3 and all_follow(2).to_json() in waits
+
+    story = (wait_until(all_follow(1)), kill(LEADER), wait_until(all_follow(2)), start(), wait_until(all_follow(3)))
+    small = reduced(plan(*story, hosts=hosts), fails)
+    waits = [wait_until(each) for each in (ALL_FOLLOW_LEADER, all_follow(2), ALL_FOLLOW_LEADER)]
+    assert small.story == [StoryStep.of(step) for step in waits]
