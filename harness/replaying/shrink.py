@@ -148,7 +148,7 @@ class Shrinking:
             if simulated is not None and (screened := self._trials_for(simulated, pool)) is not None:
                 if self._is_reduced_in_simulation(simulated, screened):
                     return True
-                fails = partial(self._fails_simulated_too, screened, trials)
+                fails = partial(self._fails_simulated_too, simulated, screened, trials)
             reduced(self._accepted[-1].plan, fails)
         except OutOfTime:
             return False
@@ -157,29 +157,38 @@ class Shrinking:
     def _is_reduced_in_simulation(self, simulated: Plan, trials: Trials) -> bool:
         """Reduce the plan in simulation; whether the smallest one found there is confirmed on the original's hosts.
 
-        If it is not, the accepted plans end with the smallest one that is, or with the original. Real hosts, on which
-        times vary more, may need the waits and pauses that were left out: the plan is played with them first.
+        If it is not, the accepted plans end with the smallest one that is, or with the original. Raises OutOfTime.
         """
-        reduced(simulated, partial(self._fails, trials))
+        try:
+            reduced(simulated, partial(self._fails, trials))
+        except OutOfTime:
+            self._is_confirmed_on_hosts()
+            raise
+        return self._is_confirmed_on_hosts()
+
+    def _is_confirmed_on_hosts(self) -> bool:
+        """Whether the smallest plan of the simulation is confirmed; if not, the ones that are not are dropped.
+
+        Real hosts, on which times vary more, may need the waits and pauses that were left out: the plan is played with
+        them before larger ones are.
+        """
         smallest = self._accepted[-1]
         if self._is_confirmed(smallest):
             return True
         of_size = [each.plan for each in reversed(self._accepted) if each.plan.nodes == smallest.plan.nodes]
         longest = max(of_size, key=lambda plan: len(plan.story))
         with_waits = _Accepted(with_waits_of(longest, smallest.plan), smallest.failing)
-        if self._is_confirmed(with_waits):
+        if with_waits.plan != smallest.plan and self._is_confirmed(with_waits):
             self._accepted[1:] = [with_waits]
             return False
         result = self._confirm()
         del self._accepted[self._accepted.index(result) + 1 if result.is_confirmed else 1 :]
         return False
 
-    def _fails_simulated_too(self, simulated: Trials, trials: Trials, text: str, plan: Plan) -> bool:
-        """Whether the finding appears in simulation, which takes less time, and then whether it does on real hosts."""
-        candidate = in_simulation(plan, phases(self._on_event))
-        if candidate is None or not simulated.accepts(self._outcome(simulated, text, candidate)["failed"]):
-            return False
-        return self._fails(trials, text, plan)
+    def _fails_simulated_too(self, simulated: Plan, screened: Trials, trials: Trials, text: str, plan: Plan) -> bool:
+        """Whether a plan fails in any simulated run, which takes less time, and then whether it does on real hosts."""
+        tried = self._outcome(screened, text, _on_hosts_of(simulated, plan))
+        return tried["failed"] > 0 and self._fails(trials, text, plan)
 
     def _trials_for(self, plan: Plan, pool: Executor) -> Trials | None:
         """How candidates are tried, by how often this plan fails, which is accepted; None if it does in no run."""
@@ -202,9 +211,9 @@ class Shrinking:
         if fails:
             trials.measure_by(tried["failed"])
             failing = RunDirectory(Path(tried["run"]))
-            own = {name: getattr(self._original, name) for name in ("hosts", "disk", "inventory")}
             seed = Plan.read(failing.plan).seed  # in simulation each run has its own
-            self._accepted.append(_Accepted(plan.model_copy(update={**own, "seed": seed}), failing))
+            accepted = _on_hosts_of(self._original, plan).model_copy(update={"seed": seed})
+            self._accepted.append(_Accepted(accepted, failing))
         return fails
 
     def _outcome(self, trials: Trials, text: str, plan: Plan) -> dict[str, Any]:
@@ -286,6 +295,10 @@ class Shrinking:
         write_text(self._folder / "scenario.py", scenario_of(result))
         write_text(self._folder / "summary.md", summary_of(result, tried))
         return result
+
+
+def _on_hosts_of(other: Plan, plan: Plan) -> Plan:
+    return plan.model_copy(update={name: getattr(other, name) for name in ("hosts", "disk", "inventory")})
 
 
 def _size_text(plan: Plan) -> str:

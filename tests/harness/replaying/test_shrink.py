@@ -276,7 +276,7 @@ def test_simulated_candidate_whose_runs_do_not_show_the_finding_is_rejected(
 
     monkeypatch.setattr(machine, "judge", judge)
     assert sorted(step.f for step in machine.shrink().plan.story) == ["kill", "sleep"]
-    assert {plan.hosts for plan in simulated} == {"simulation"}
+    assert any("sleep" not in {step.f for step in plan.story} for plan in simulated), "such a run was judged"
 
 
 def test_what_simulation_does_not_show_is_reduced_on_the_hosts_of_the_run(
