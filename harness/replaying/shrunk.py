@@ -83,9 +83,9 @@ def size_of(plan: Plan) -> dict[str, float]:
 
 
 def _is_fault(step: StoryStep) -> bool:
-    """Whether a step injects a fault; one that only ends another, such as a start, does not."""
+    """Whether a step injects a fault; one that only waits, or ends another, such as a start, does not."""
     fault = plugins.actions().get(step.f)
-    return fault is not None and not fault.actions[step.f].ends
+    return fault is not None and not (fault.actions[step.f].ends or fault.actions[step.f].waits)
 
 
 def toml_of(plan: Plan) -> str:

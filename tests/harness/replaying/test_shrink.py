@@ -14,16 +14,18 @@ from pathlib import Path
 import pytest
 
 from harness.model import BadInput, Verdict
+from harness.model.conditions import ALL_FOLLOW_LEADER
 from harness.model.errors import EXIT_USAGE, EXIT_VALID
+from harness.model.faults.membership import await_membership
 from harness.model.scenario import Scenario
-from harness.model.story import ALL, LEADER, cut, heal, kill, mark, sleep
+from harness.model.story import ALL, LEADER, cut, heal, kill, mark, sleep, start, wait_until
 from harness.planning.plan import Plan, read_request
 from harness.planning.story_steps import StoryStep
 from harness.replaying import attempts, trials
 from harness.replaying import shrink as shrink_module
 from harness.replaying.attempts import Attempts, broken
 from harness.replaying.shrink import Shrinking
-from harness.replaying.shrunk import CONFIRMATIONS, Shrunk
+from harness.replaying.shrunk import CONFIRMATIONS, Shrunk, size_of
 from harness.replaying.trials import SCREENED
 from harness.running import at_once
 from results.run_verdict import RunVerdict, write_verdict
@@ -108,6 +110,11 @@ def test_smallest_plan_is_found_confirmed_and_written(machine: Machine) -> None:
     kept = [path for path in (result.folder / "runs").iterdir() if path.is_dir() and not path.is_symlink()]
     verdicts = [json.loads(RunDirectory(path).verdict.read_text())["verdict"] for path in kept]
     assert set(verdicts) == {"invalid"}, "runs that did not fail are removed"
+
+
+def test_size_counts_the_faults_and_neither_waits_nor_what_ends_a_fault() -> None:
+    steps = (cut(LEADER), wait_until(ALL_FOLLOW_LEADER), await_membership(), heal(), kill(LEADER), sleep(1), start())
+    assert size_of(register_plan(story=[StoryStep.of(step).model_dump() for step in steps]))["faults"] == 2
 
 
 def test_scenario_is_a_value_of_the_catalogue(machine: Machine) -> None:
