@@ -27,6 +27,7 @@ from checkers.framework.session import spark_session
 from harness.comparing.report import compare_words
 from harness.judging.index import index
 from harness.judging.known import Known
+from harness.judging.spark import start_spark
 from harness.model import Finding, Quantity, Verdict
 from harness.model.errors import EXIT_INVALID
 from harness.planning.plan import Plan
@@ -72,7 +73,7 @@ def seconds(action: Callable[[], Any]) -> float:
 
 def compare(store: Path) -> None:
     """Compare the two days; the failing cases must be found."""
-    result = compare_words("2026-01-01", "2026-01-02", store, Known(), None, lambda _text: None)
+    result = compare_words("2026-01-01", "2026-01-02", store, Known(), start_spark(), lambda _text: None)
     assert len(result.of("newly failing")) == CASES // 10, result.headline
 
 

@@ -12,6 +12,7 @@ from harness.commands.options import STORE, KnownOption, MasterOption, StoreOpti
 from harness.commands.output.console import EXIT_OF, Output, print_json
 from harness.commands.output.progress import progress
 from harness.commands.output.tables import print_table
+from harness.judging.spark import COMPARES, start_spark
 from harness.model.errors import BadInput, reason_of
 from harness.model.plurals import counted
 from harness.model.progress import phases
@@ -39,15 +40,17 @@ def compare(
     master: MasterOption = None,
 ) -> None:
     """Compare two sets of runs: what fails newly, what no longer does, what takes longer, and what may be chance."""
+    require_store(store)
+    starting = start_spark(master, meanwhile=COMPARES)
+
     from harness.comparing.report import compare_words, comparison_page
     from harness.judging.known import read_known
     from results import comparison_report
     from results.files import write_text
 
-    require_store(store)
     entries = read_known(known, datetime.now(UTC).date())
     with progress(output.verbosity) as on_event:
-        comparison = compare_words(base, head, store, entries, master, phases(on_event, "checks"))
+        comparison = compare_words(base, head, store, entries, starting, phases(on_event, "checks"))
         for path, content in (
             (markdown, lambda: comparison_report.markdown(comparison)),
             (junit, lambda: comparison_report.junit(comparison)),

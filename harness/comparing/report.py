@@ -1,21 +1,21 @@
 """Compares what a user names, on Spark, and writes the comparison's files.
 
-    comparison = compare_words("previous", "latest", store, known, master, report)
+    comparison = compare_words("previous", "latest", store, known, start_spark(), report)
 
 Contains the steps. Statistics, names and pages are in the modules beside it and in results.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from harness.comparing.compare import PRIMARY, compared
 from harness.comparing.selection import selected
 from harness.judging.index import INDEX_FILE, PRUNED_FILE, RunRow, index, row_from_columns
 from harness.judging.known import Known
-from harness.judging.spark import start_spark
+from harness.judging.spark import StartingSpark
 from harness.model import SplitbrainError
 from harness.model.systems import Report
 from results.comparison import CaseChange, Comparison
@@ -26,18 +26,22 @@ from results.store import RunDirectory
 
 if TYPE_CHECKING:
     from checkers.framework.session import SparkSession
+    from harness.comparing.compare import Samples
 
-SHOWN_NAMES = ("before", "now")
+SHOWN_NAMES: Final = ("before", "now")
 
 
-def compare_words(base: str, head: str, store: Path, known: Known, master: str | None, report: Report) -> Comparison:
+def compare_words(
+    base: str, head: str, store: Path, known: Known, starting: StartingSpark, report: Report
+) -> Comparison:
     """The comparison of two sets of runs that a user names. Raises BadInput for a name of nothing."""
-    starting = start_spark(master, meanwhile=("checkers.store.samples", "scipy.stats"))
     report("reading the table of the store's runs")
     rows = index(store, with_pruned=True)
     sets = {"base": _names(selected(base, rows, store)), "head": _names(selected(head, rows, store))}
     report("comparing")
     groups = _grouped(starting.result(), store, sets)
+    from harness.comparing.compare import compared  # COMPARES: imported while Java started
+
     return compared(groups["base"], groups["head"], known, base, head)
 
 
@@ -45,15 +49,16 @@ def _names(rows: list[RunRow]) -> list[str]:
     return [row.run for row in rows]
 
 
-def _grouped(
-    spark: SparkSession, store: Path, sets: dict[str, list[str]]
-) -> dict[str, dict[tuple[str, str], list[RunRow]]]:
-    from checkers.store.samples import samples  # imported meanwhile, while Java started
+def _grouped(spark: SparkSession, store: Path, sets: dict[str, list[str]]) -> Mapping[str, Samples]:
+    """The samples of each set."""
+    from checkers.store.samples import samples
+    from harness.comparing.compare import PRIMARY
 
     groups: dict[str, dict[tuple[str, str], list[RunRow]]] = {"base": {}, "head": {}}
     files = [file for file in (store / INDEX_FILE, store / PRUNED_FILE) if file.exists()]
-    for group in samples(spark, files, sets, PRIMARY):
-        groups[group["set"]][group["case"], group["family"]] = [row_from_columns(each) for each in group["runs"]]
+    for columns in samples(spark, files, sets, PRIMARY):
+        group, row = groups[columns.pop("set")], row_from_columns(columns)
+        group.setdefault((row.case, row.family), []).append(row)
     return groups
 
 

@@ -287,10 +287,10 @@ def _kept(file: Path) -> dict[str, RunRow]:
 
 
 def row_from_columns(row: dict[str, Any]) -> RunRow:
-    """The row of a dictionary by column, as Arrow and Spark return it."""
+    """The row of a dictionary by column, as Arrow and Spark return it; a column may be left out."""
     row["problems"] = tuple(Problem(**each) for each in row["problems"])
     row["quantities"] = {each["name"]: each["value"] for each in row["quantities"]}
-    row["faults"] = None if row["faults"] is None else tuple(row["faults"])
+    row["faults"] = None if row.get("faults") is None else tuple(row["faults"])
     return RunRow(**row)
 
 
