@@ -30,6 +30,7 @@ from harness.model.conditions import (
 from harness.model.faults.disks import lose_unsynced, slow_disk
 from harness.model.faults.membership import add_voter, remove_voter
 from harness.model.faults.rpc import (
+    CLIENTS,
     CLOSE,
     DROP,
     DUPLICATE,
@@ -101,6 +102,12 @@ MESSAGES: Mapping[str, tuple[RpcAction, Api, RpcDirection]] = {
     for api in ELECTION_APIS
 }
 """Disturbances of a message, by the names under which coverage counts them."""
+
+CLIENT_APIS = (Api.PRODUCE, Api.INIT_PRODUCER_ID, Api.ADD_PARTITIONS_TO_TXN, Api.END_TXN)
+"""What producers send to brokers, and send again when no response comes in time."""
+LATE_CLIENTS, LOST_CLIENTS = "clients' requests are late", "clients' messages are lost"
+OF_CLIENTS = (LATE_CLIENTS, LOST_CLIENTS)
+"""The moves that need clients which send to brokers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,6 +363,24 @@ def _fault_at_an_event(draw: Draw) -> list[Step]:
     return [*steps, draw.until_replaced(), start(), draw.moment()]
 
 
+def _clients_requests_are_late(draw: Draw) -> list[Step]:
+    """Some requests of clients arrive when this move ends: after the client has sent them again, or something else."""
+    match = RpcMatch(CLIENT_APIS, "request", (CLIENTS,), probability=draw.random.choice([0.02, 0.2]))
+    return [intercept(_rule("clients", match, HOLD)), draw.until_replaced(), draw.around_a_timeout()]
+
+
+def _clients_messages_are_lost(draw: Draw) -> list[Step]:
+    """Clients do not learn what became of some of their requests, half of which have arrived."""
+    action, share = draw.random.choice([DROP, CLOSE, HOLD_AND_LOSE]), draw.random.choice([0.02, 0.2])
+    match = draw.random.choice(
+        [
+            RpcMatch(CLIENT_APIS, "request", sources=(CLIENTS,), probability=share),
+            RpcMatch(CLIENT_APIS, "response", targets=(CLIENTS,), probability=share),
+        ]
+    )
+    return [intercept(_rule("clients", match, action)), draw.until_replaced()]
+
+
 def _another_leader(draw: Draw) -> list[Step]:
     return [lead(ONE, is_required=False), draw.moment()]
 
@@ -426,6 +451,8 @@ MOVES: Mapping[str, Move] = {
     "requests are duplicated": _with_leader(_requests_are_duplicated),
     "appended and not committed": _with_leader(_appended_and_not_committed),
     "fault at an event": _fault_at_an_event,
+    LATE_CLIENTS: _clients_requests_are_late,
+    LOST_CLIENTS: _clients_messages_are_lost,
     "another leader": _another_leader,
     "other timeouts": _other_timeouts,
     "voter leaves and returns": _voter_leaves_and_returns,

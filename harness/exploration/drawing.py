@@ -4,8 +4,9 @@
 
 Each run has some kinds of faults only (swarm testing: Groce et al., ISSTA 2012), so that some runs are all about one.
 Its story begins with one of the moves that every exploration must have, by its seed, so that as many runs with
-consecutive seeds have all of them. The others (nemesis.moves) follow in random order, none again before every other was
-dealt; moves and faults that earlier runs rarely had come more often. The same seed and coverage give the same run.
+consecutive seeds have all of them. Before it comes one that disturbs the clients, if these send to brokers. The others
+(nemesis.moves) follow in random order, none again before every other was dealt; moves and faults that earlier runs
+rarely had come more often. The same seed and coverage give the same run.
 
 Contains the draws. Does not contain the moves, or carrying a run out.
 """
@@ -30,7 +31,7 @@ from harness.model.story import ALL, LEADER, MARK, Step, heal, kill, mark, sleep
 from harness.planning.plan import Plan, Request
 from harness.planning.story_steps import StoryStep
 from nemesis.faults.membership import VOTER_ACTIONS, VOTERS
-from nemesis.moves import MOVES, Draw, Timeouts
+from nemesis.moves import MOVES, OF_CLIENTS, Draw, Timeouts
 
 KIND_SHARE: Final = 0.5
 """The share of runs that have a kind of fault."""
@@ -61,6 +62,10 @@ BURST_SECONDS: Final = (None, None, 0.5, 2.0)
 """The mean length of the load's pauses: as long as a short election, and longer."""
 UPGRADE_SHARE: Final = 0.15
 """The share of runs in which some nodes are of an earlier release, where the system has one."""
+BROKERS_SHARE: Final = 0.4
+"""The share of runs whose clients send records to brokers."""
+BROKERS_SERVE: Final = {"brokers", "transactions"}
+"""What a system must offer clients for such runs (harness.model.systems.SystemKind.clients)."""
 LOAD_SECONDS: Final = 1.5
 """The load before the first fault, which has something to lose."""
 CALM_SECONDS: Final = (0.1, 2.0)
@@ -85,6 +90,7 @@ class Ranges:
     (harness.planning.plan.Load). earlier are the switches of a node of an earlier release; in some runs a few nodes
     have them. options are the values of each workload's options.
     copies are switches that have the value that was drawn for another one, where it is not the default.
+    of_brokers are the workloads of BROKERS_SHARE of the runs, if the system serves them.
     clients is the number of client processes that look for the leader, pinned that of each node beside them, in half of
     the runs; bursts are the mean lengths of the load's pauses.
     """
@@ -100,6 +106,7 @@ class Ranges:
     copies: Mapping[str, str] = field(default_factory=dict)
     earlier: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=lambda: {"register": REGISTER_OPTIONS})
+    of_brokers: Sequence[str] = ()
     clients: int = CLIENTS
     pinned: int = PINNED_PER_NODE
     bursts: Sequence[float | None] = BURST_SECONDS
@@ -141,6 +148,7 @@ RANGES: Final[Mapping[str, Ranges]] = {
         },
         switches_simulated={SNAPSHOT_BYTES: ("20971520", "2000"), RETENTION_BYTES: ("104857600", "1")},
         layout="combined",
+        of_brokers=("log", "transactions"),
     ),
 }
 """The ranges of each system; of another, those of Kafka."""
@@ -162,6 +170,7 @@ SIMULATED: Final[Mapping[str, Any]] = {
     "rates": (1, 2, 4, 10),
     "workloads": ("register",),
     "options": {},
+    "of_brokers": (),
     "clients": 4,
     "pinned": 1,
     "bursts": (None,),
@@ -187,16 +196,15 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str], re
     switches |= {name: switches[other] for name, other in ranges.copies.items() if other in switches}
     system, _ = plugins.system(request.system)
     refused = system.reasons(ranges.layout, voters, {**switches, **request.switches})
-    possible = [
-        name
-        for name in MOVES
-        if actions_of(name, nodes) <= set(available) and refused.keys().isdisjoint(_needs_of(name, nodes))
-    ]
+    of_brokers = _workload_of_brokers(seed, ranges, system.clients)
+    possible = _possible(nodes, available, refused, clients_send=of_brokers is not None)
     first = _first(seed, possible)
     moves = _moves(choice, possible, first, nodes)
     last = _end(plugins.host_kind(request.hosts).simulated, "all restart" in moves)
-    story = _story(draw, _dealt(choice, first, moves, reached.moves), request.run_seconds, last)
-    workload = choice.choice(ranges.workloads)
+    of_clients = [name for name in OF_CLIENTS if name in possible]
+    firsts = [choice.choice(of_clients), first] if of_clients else [first]
+    story = _story(draw, _dealt(choice, firsts, moves, reached.moves), request.run_seconds, last)
+    workload, pinned = (choice.choice(ranges.workloads), pinned) if of_brokers is None else (of_brokers, 0)
     return Request(
         name="explore",
         system=request.system,
@@ -268,6 +276,27 @@ def _node_switches(
     return {} if switches.get(READ_MODE) == LEASE else {node: dict(earlier) for node in sorted(older)}
 
 
+def _possible(nodes: int, available: Collection[str], refused: Collection[str], clients_send: bool) -> list[str]:
+    """The moves that the hosts and the system allow. clients_send: the clients send records to brokers.
+
+    Brokers do not sync a record before they acknowledge it, so a power failure may lose it.
+    """
+    return [
+        name
+        for name in MOVES
+        if (actions := actions_of(name, nodes)) <= set(available)
+        and _needs_of(name, nodes).isdisjoint(refused)
+        and ("lose_unsynced" not in actions if clients_send else name not in OF_CLIENTS)
+    ]
+
+
+def _workload_of_brokers(seed: int, ranges: Ranges, served: Collection[str]) -> str | None:
+    """The workload of a run whose clients send to brokers; None for other runs."""
+    choice = random.Random(f"brokers {seed}")  # the other runs are drawn as on a system without brokers
+    is_served = bool(ranges.of_brokers) and set(served) >= BROKERS_SERVE
+    return choice.choice(ranges.of_brokers) if is_served and choice.random() < BROKERS_SHARE else None
+
+
 def _first(seed: int, possible: Collection[str]) -> str:
     """The move with which the run of this seed begins. Raises BadInput if no move is possible."""
     essential = [name for name in ESSENTIAL if name in possible] or sorted(possible)
@@ -331,13 +360,15 @@ def _end(is_simulated: bool, restarts: bool) -> list[Step]:
     return [*restart, elected, kill(LEADER), sleep(SETTLE_SECONDS), elected, heal(), all_follow, sleep(CALM_SECONDS[0])]
 
 
-def _dealt(choice: random.Random, first: str, names: Sequence[str], reached: Mapping[str, int]) -> Iterator[str]:
-    """The first name and then the others in random order, then all of them, again and again.
+def _dealt(
+    choice: random.Random, firsts: Sequence[str], names: Sequence[str], reached: Mapping[str, int]
+) -> Iterator[str]:
+    """The first names and then the others in random order, then all of them, again and again.
 
     Names that were rarely reached tend to come earlier: a weighted order (Efraimidis and Spirakis, 2006).
     """
-    yield first
-    left = [name for name in names if name != first]
+    yield from firsts
+    left = [name for name in names if name not in firsts]
     while True:
         yield from sorted(left, key=lambda name: choice.expovariate(1 / (1 + reached.get(name, 0))))
         left = list(names)

@@ -342,7 +342,7 @@ class ReferenceCluster:
             source, target = State(event.previous) if event.previous else None, State(event.state)
             self._invariants.entered(node, source, target, event.epoch, _table(member, core, source))
             if target is State.LEADER:
-                self._invariants.leads(node, core.log)
+                self._invariants.leads(node, core.log, event.epoch)
             elif target in CAMPAIGNING and source in IDLE and _finds_voters(member):
                 self._invariants.begins_election(node, core)
         self._report(node, "log", event)

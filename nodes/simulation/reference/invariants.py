@@ -4,7 +4,7 @@ Each has a name and its source:
 
 - election-safety: at most one leader in an epoch (Raft, 5.2; KIP-595).
 - log-matching: batches at one offset and of one epoch are equal, and so is the epoch before them (Raft, 5.3).
-- leader-completeness: a new leader has every committed record (Raft, 5.4).
+- leader-completeness: a new leader has every record that earlier epochs committed (Raft, 5.4).
 - state-machine-safety: all nodes have the same committed records (Raft, 5.4.3).
 - epoch-monotonic: a node's stored epoch never decreases, over restarts too (Raft, figure 2).
 - vote-once: within an epoch, a stored vote does not change (Raft, 5.2).
@@ -59,6 +59,7 @@ class Invariants:
         self._batches: dict[tuple[int, int], tuple[bytes, int]] = {}
         self._committed: list[tuple[int, bytes]] = []  # committed batches in order, with their base offsets
         self._committed_end = 0
+        self._committed_by: dict[int, int] = {}  # by epoch, in order: the end of what was committed when it ended
         self._positions: dict[int, int] = {}  # of each node, how many of the committed batches it was compared with
         self._high_watermarks: dict[int, int] = {}
         self._elections: dict[int, Election] = {}
@@ -135,10 +136,11 @@ class Invariants:
                 message = f"it was told an address of n{each.node_id} since {told.boot_ms}, and {found}"
                 self._report("address-known", message, node)
 
-    def leads(self, node: int, log: Log) -> None:
-        """A node has become the leader."""
-        if not self._has_lost_disk and self._differs(log, 0, self._committed_end):
-            end = f"offset {self._committed_end}"
+    def leads(self, node: int, log: Log, epoch: int) -> None:
+        """A node has become the leader of an epoch, perhaps after later ones: its votes may have been on their way."""
+        committed_end = max((end for earlier, end in self._committed_by.items() if earlier < epoch), default=0)
+        if not self._has_lost_disk and self._differs(log, 0, committed_end):
+            end = f"offset {committed_end}"
             self._report("leader-completeness", f"the new leader lacks a record that was committed below {end}", node)
 
     def appended(self, node: int, data: bytes) -> None:
@@ -159,7 +161,7 @@ class Invariants:
         end_offset = snapshot.id.end_offset
         for head in heads(log):
             if head.base_offset == self._committed_end < min(end_offset, core.log.high_watermark):
-                self._commit(head, log[head.start : head.end])
+                self._commit(head, log[head.start : head.end], core.state.epoch)
         found = contents(snapshot.data)
         if found.assignment is not None:
             self._in_snapshot[node] = end_offset - 1, found.assignment
@@ -225,7 +227,7 @@ class Invariants:
         if not self._has_lost_disk and self._differs(log, self._positions.get(node, 0), high_watermark):
             message = f"a committed record below offset {high_watermark} differs from that of another node"
             self._report("state-machine-safety", message, node)
-        self._extend(log)
+        self._extend(log, core.state.epoch)
         self._positions[node] = len(self._committed)
         while self._positions[node] and self._committed[self._positions[node] - 1][0] >= high_watermark:
             self._positions[node] -= 1
@@ -248,18 +250,18 @@ class Invariants:
             if log.start.end_offset <= base_offset < end_offset
         )
 
-    def _extend(self, log: Log) -> None:
-        """Add the batches that are known to be committed now."""
+    def _extend(self, log: Log, epoch: int) -> None:
+        """Add the batches that are known to be committed now; the first node to know it is the leader of the epoch."""
         while self._committed_end < log.high_watermark:
             batch = log.read(self._committed_end, 1)
             if not batch or self._committed_end < log.start.end_offset:
                 return
             (head,) = heads(batch)
-            self._commit(head, batch)
+            self._commit(head, batch, epoch)
 
-    def _commit(self, head: BatchHead, batch: bytes) -> None:
+    def _commit(self, head: BatchHead, batch: bytes, epoch: int) -> None:
         self._committed.append((head.base_offset, batch))
-        self._committed_end = head.last_offset + 1
+        self._committed_end = self._committed_by[epoch] = head.last_offset + 1
 
 
 def _contents_of(data: bytes) -> Contents:

@@ -16,7 +16,7 @@ from harness.model.nemesis_ops import AWAIT, SLEEP
 from harness.model.story import MARK
 from harness.planning.plan import Plan, Request
 from harness.running.run import plan_of
-from nemesis.moves import AT_EVENTS
+from nemesis.moves import AT_EVENTS, OF_CLIENTS
 
 REQUEST = ExplorationRequest(system="reference")
 ALL = frozenset(plugins.actions())
@@ -138,7 +138,7 @@ def test_half_of_the_runs_have_a_reader_and_a_writer_pinned_to_each_node() -> No
 def options_drawn(system: str) -> list[dict[str, str]]:
     """The distinct options of the workload `register` in the runs of a system."""
     runs = [drawn(ExplorationRequest(system=system), seed, ALL, NONE) for seed in range(20)]
-    assert {run.workload for run in runs if not run.workload_options} == {"set"}
+    assert {run.workload for run in runs if not run.workload_options} >= {"set"}
     options = {tuple(run.workload_options.items()) for run in runs if run.workload == "register"}
     return [dict(each) for each in sorted(options)]
 
@@ -155,3 +155,17 @@ def test_description_tells_the_load() -> None:
     plan = Plan.model_validate({"name": "explore", "seed": 7, "story": [], "option": options, **load})
     said = "register with hot-and-cold keys and large batches at 300/s in bursts of 2 s, 6 clients pinned"
     assert said in described(plan)
+
+
+def test_clients_send_to_brokers_in_some_runs_of_kafka() -> None:
+    """Their requests are disturbed first, and no power failure takes what a broker need not have synced."""
+    runs = [drawn(ExplorationRequest(system="kafka:4.3.1"), seed, ALL, NONE) for seed in range(60)]
+    sending = [run for run in runs if run.workload in ("log", "transactions")]
+    assert Counter(run.workload for run in sending).keys() == {"log", "transactions"}
+    assert 15 < len(sending) < 35
+    assert {moves_of(run)[0] for run in sending} == set(OF_CLIENTS)
+    assert {moves_of(run)[1] for run in sending} <= set(ESSENTIAL)
+    assert not any(step.f == "lose_unsynced" for run in sending for step in run.story)
+    assert {run.pinned for run in sending} == {0}
+    others = [moves_of(run) for run in runs if run not in sending]
+    assert not any(set(OF_CLIENTS) & set(moves) for moves in others)

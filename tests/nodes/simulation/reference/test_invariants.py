@@ -53,6 +53,7 @@ def log_of(*batches: bytes, high_watermark: int = -1) -> Log:
 
 def core(log: Log, *voters: int, state: object = None) -> Any:
     held = SimpleNamespace(assignment=Assignment(voters or (1, 2, 3)))
+    state = state or SimpleNamespace(epoch=log.last_epoch)
     return SimpleNamespace(log=log, voters=SimpleNamespace(effective=held), state=state)
 
 
@@ -180,8 +181,18 @@ def test_high_watermark_that_falls() -> None:
 def test_new_leader_without_a_committed_record(log: Log, expected: list[str]) -> None:
     watched = Watched()
     watched.invariants.advanced(1, core(log_of(batch(0, 1), batch(1, 1), high_watermark=2)))
-    watched.invariants.leads(2, log)
+    watched.invariants.leads(2, log, epoch=2)
     assert [name for name, _ in watched.broken] == expected
+
+
+def test_leader_of_an_earlier_epoch_lacks_what_a_later_one_committed() -> None:
+    """Its votes arrived late, when the leader of epoch 3 had committed a record."""
+    watched = Watched()
+    watched.invariants.advanced(1, core(log_of(batch(0, 1), batch(1, 3), high_watermark=2)))
+    watched.invariants.leads(2, log_of(batch(0, 1)), epoch=2)
+    assert watched.broken == []
+    watched.invariants.leads(2, log_of(batch(0, 1)), epoch=4)
+    assert watched.broken == [("leader-completeness", 2)]
 
 
 @pytest.mark.parametrize(("held", "expected"), [((1, 2, 3), []), ((1, 2, 3, 4), ["voters-of-log"])])
