@@ -31,7 +31,7 @@ from generators import Recipe
 from checkers.framework.contract import Check, JudgeSettings
 from checkers.framework.session import LARGE_BYTES, SparkSession, spark_session
 from checkers.framework.tables import Chunks, chunks_of
-from checkers.run_checks import CheckResults, judge_runs
+from checkers.run_checks import CheckResults, RunInput, judge_runs
 from harness import plugins
 from harness.judging.batches import BATCH_ROWS
 from harness.model import NEMESIS, Observation
@@ -111,7 +111,8 @@ def judged(
     settings = JudgeSettings(ops=plugins.ops())
     began, results = time.perf_counter(), []
     for first in range(0, len(runs), at_once):
-        results += judge_runs(runs[first : first + at_once], checks, settings, spark)
+        inputs = [RunInput(each, checks, settings) for each in runs[first : first + at_once]]
+        results += judge_runs(inputs, spark)
     return time.perf_counter() - began, results
 
 

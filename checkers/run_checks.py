@@ -16,7 +16,7 @@ contract.py), and register that with the entry point group `splitbrain.checks`. 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain, takewhile
@@ -65,6 +65,26 @@ Results = dict[int, OfCheck]
 """A check's results by run."""
 
 
+@dataclass(frozen=True, slots=True)
+class RunInput:
+    """What a run is judged by: its tables, its checks by name, what these assume, and what its side of a scenario
+    measures. Runs that are judged together differ in the settings' rules, node_rules and idle alone."""
+
+    chunks: Chunks
+    checks: Mapping[str, Check]
+    settings: JudgeSettings
+    measures: tuple[Measure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A check on some of the runs, whose numbers the settings have."""
+
+    name: str
+    check: Check
+    settings: JudgeSettings
+
+
 def judge(
     run_directory: Path,
     checks: Mapping[str, Check],
@@ -73,47 +93,63 @@ def judge(
     findings_max: int = FINDINGS_MAX,
 ) -> CheckResults:
     """Run these checks, given by name, on the run. Raises BadInput for a damaged table."""
-    (results,) = judge_runs([chunks_of(run_directory)], checks, settings, spark, findings_max=findings_max)
+    (results,) = judge_runs([RunInput(chunks_of(run_directory), checks, settings)], spark, findings_max)
     return results
 
 
-def judge_runs(
-    runs: Sequence[Chunks],
-    checks: Mapping[str, Check],
-    settings: JudgeSettings,
-    spark: SparkSession,
-    measures: Sequence[tuple[Measure, ...]] = (),
-    findings_max: int = FINDINGS_MAX,
-) -> list[CheckResults]:
-    """Run these checks, given by name, on all the runs at once; measures are those of each run, if there are any.
+def judge_runs(runs: Sequence[RunInput], spark: SparkSession, findings_max: int = FINDINGS_MAX) -> list[CheckResults]:
+    """Run the checks of all the runs, each check on all of its runs at once.
 
-    Every check builds its queries once for all the runs. The results of each run are those of judging it alone. Raises
-    BadInput if Spark cannot read the tables of one.
+    Every check builds its queries once, or once for each set of rules if it reads them. The results of each run are
+    those of judging it alone. Raises BadInput if Spark cannot read the tables of one.
     """
     began = time.monotonic()
-    tables = opened(spark, runs)
-    files = tuple(runs[0].of["history"]) if is_for_large_run(spark) else ()
-    everything = replace(settings, runs=tuple(range(len(runs))), history_files=files)
-    tasks = [(name, check, everything) for name, check in checks.items()]
-    for wanted in dict.fromkeys(each for each in measures if each):
-        having = tuple(number for number, each in enumerate(measures) if each == wanted)
-        tasks.append((MEASURES_OF_SIDE, MEASURES, replace(settings, runs=having, measures=wanted)))
+    tables = opened(spark, [each.chunks for each in runs])
+    files = tuple(runs[0].chunks.of["history"]) if is_for_large_run(spark) else ()
+    everything = replace(runs[0].settings, runs=tuple(range(len(runs))), history_files=files)
 
-    def results_of(task: tuple[str, Check, JudgeSettings]) -> Results:
-        name, check, own = task
-        return run_check(name, check, only(tables, own.runs, everything), own, findings_max)
+    def results_of(task: _Task) -> Results:
+        return run_check(
+            task.name, task.check, only(tables, task.settings.runs, everything), task.settings, findings_max
+        )
 
+    tasks = _tasks(runs, everything)
     with shown(spark.sparkContext.statusTracker(), "judging"), ThreadPoolExecutor(checks_at_once(spark)) as pool:
-        results = list(pool.map(results_of, tasks))
-    found = {
-        run: list(chain.from_iterable(each[run].findings for each in results if run in each)) for run in everything.runs
+        results = zip(tasks, pool.map(results_of, tasks), strict=True)
+        of = {(task.name, run): each for task, of_runs in results for run, each in of_runs.items()}
+    in_order = {
+        number: [of[name, number] for name in (*run.checks, MEASURES_OF_SIDE) if (name, number) in of]
+        for number, run in enumerate(runs)
     }
+    found = {run: list(chain.from_iterable(each.findings for each in every)) for run, every in in_order.items()}
     timed = with_times(found, tables["history"], everything)
     seconds = (time.monotonic() - began) / len(runs)
-    measured = {
-        run: tuple(chain.from_iterable(each[run].quantities for each in results if run in each)) for run in timed
-    }
+    measured = {run: tuple(chain.from_iterable(each.quantities for each in every)) for run, every in in_order.items()}
     return [CheckResults(timed[run], measured[run], verdict_of(timed[run]), seconds) for run in everything.runs]
+
+
+def _tasks(runs: Sequence[RunInput], everything: JudgeSettings) -> list[_Task]:
+    """Each check on its runs; those of settings that the check may not mix are apart."""
+    tasks: dict[Hashable, _Task] = {}
+
+    def add(key: Hashable, name: str, check: Check, settings: JudgeSettings, run: int) -> None:
+        before = tasks[key].settings.runs if key in tasks else ()
+        tasks[key] = _Task(name, check, replace(settings, runs=(*before, run), history_files=everything.history_files))
+
+    for number, run in enumerate(runs):
+        for name, check in run.checks.items():
+            add((name, _assumed(check, run.settings)), name, check, run.settings, number)
+    for number, run in enumerate(runs):
+        if run.measures:
+            settings = replace(run.settings, measures=run.measures)
+            add((MEASURES_OF_SIDE, run.measures), MEASURES_OF_SIDE, MEASURES, settings, number)
+    return list(tasks.values())
+
+
+def _assumed(check: Check, settings: JudgeSettings) -> Hashable:
+    """Equal for runs that a check may judge together."""
+    rules = (settings.rules, frozenset(settings.node_rules.items())) if check.reads_rules else None
+    return settings.idle, rules
 
 
 def opened(spark: SparkSession, runs: Sequence[Chunks]) -> Tables:

@@ -364,9 +364,11 @@ def _fault_at_an_event(draw: Draw) -> list[Step]:
 
 
 def _clients_requests_are_late(draw: Draw) -> list[Step]:
-    """Some requests of clients arrive when this move ends: after the client has sent them again, or something else."""
-    match = RpcMatch(CLIENT_APIS, "request", (CLIENTS,), probability=draw.random.choice([0.02, 0.2]))
-    return [intercept(_rule("clients", match, HOLD)), draw.until_replaced(), draw.around_a_timeout()]
+    """Some requests of clients arrive after the client has sent them again, or has gone on to something else."""
+    late = delay(int(1000 * draw.timeouts.fetch_seconds * draw.random.choice([1.2, 2.0, 3.0])))
+    action, share = draw.random.choice([HOLD, late, late]), draw.random.choice([0.02, 0.1])
+    match = RpcMatch(CLIENT_APIS, "request", (CLIENTS,), probability=share)
+    return [intercept(_rule("clients", match, action)), draw.until_replaced(), draw.until_replaced()]
 
 
 def _clients_messages_are_lost(draw: Draw) -> list[Step]:

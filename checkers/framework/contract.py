@@ -76,13 +76,18 @@ CheckFunction = Callable[..., DataFrame]
 @dataclass(frozen=True, slots=True)
 class Check:
     """A check: its findings, its quantities if it has any, the tables that both functions take, in order, what it
-    judges, if the verdict should count that, and whether it judges the runs of a store all at once."""
+    judges, if the verdict should count that, and whether it judges the runs of a store all at once.
+
+    reads_rules: it reads `rules` or `node_rules` of the settings. A check that handles many runs and does not read them
+    gets runs of any rules together, and must not rely on the settings'.
+    """
 
     findings: CheckFunction
     quantities: CheckFunction | None = None
     reads: tuple[TableName, ...] = ("history", "observations")
     judges: Judged | None = None
     handles_many_runs: bool = False
+    reads_rules: bool = False
 
 
 def finding(

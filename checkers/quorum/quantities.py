@@ -188,4 +188,5 @@ QUORUM_CHECK = Check(
     reads=("history", "observations", "batches"),
     judges="observation",
     handles_many_runs=True,
+    reads_rules=True,
 )

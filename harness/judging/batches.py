@@ -1,11 +1,10 @@
-"""Judges many runs at once: runs with the same checks and settings go through Spark together.
+"""Judges many runs at once: they go through Spark together, whatever their checks.
 
     for run, verdict in verdicts(prepared_runs, spark): ...     # in the order in which they are judged
     for directory, verdict in directory_verdicts(directories, spark, report, is_written=True): ...
 
 Building a check's queries takes seconds, and the rows of a run of 2,000 operations a few milliseconds. So runs wait
-until those with the same checks and settings have BATCH_ROWS rows, or until no more come. A run with more rows than
-that is judged alone.
+until they have BATCH_ROWS rows, or until no more come. A run with more rows than that is judged alone.
 
 Contains which runs go together, and the verdicts on reproductions that follow. The checks are in
 checkers/run_checks.py.
@@ -13,8 +12,7 @@ checkers/run_checks.py.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -40,28 +38,26 @@ Judged = tuple[PreparedRun, RunVerdict | SplitbrainError | OSError]
 
 def verdicts(runs: Iterable[PreparedRun], spark: SparkSession) -> Iterator[Judged]:
     """The verdict on each run, as soon as its batch is judged."""
-    waiting: dict[Hashable, list[PreparedRun]] = defaultdict(list)
+    batch: list[PreparedRun] = []
     for run in runs:
-        batch = waiting[run.kind]
-        if sum(each.chunks.rows for each in batch) + run.chunks.rows > BATCH_ROWS and batch:
-            yield from judged(waiting.pop(run.kind), spark)
-        waiting[run.kind].append(run)
-    for batch in waiting.values():
+        if batch and sum(each.chunks.rows for each in batch) + run.chunks.rows > BATCH_ROWS:
+            yield from judged(batch, spark)
+            batch = []
+        batch.append(run)
+    if batch:
         yield from judged(batch, spark)
 
 
 def judged(batch: Sequence[PreparedRun], spark: SparkSession) -> list[Judged]:
-    """The verdicts on runs of one kind; those that Spark cannot read are found half by half."""
+    """The verdicts on runs; those that Spark cannot read are found half by half."""
     from checkers.run_checks import judge_runs
 
-    first = batch[0]
     try:
-        measures = [each.measures for each in batch]
-        results = judge_runs([each.chunks for each in batch], first.checks, first.settings, spark, measures)
+        results = judge_runs([each.to_judge for each in batch], spark)
         return [(run, verdict_from(run, found)) for run, found in zip(batch, results, strict=True)]
     except (SplitbrainError, OSError) as error:
         if len(batch) == 1:
-            return [(first, error)]
+            return [(batch[0], error)]
     middle = len(batch) // 2
     return [*judged(batch[:middle], spark), *judged(batch[middle:], spark)]
 

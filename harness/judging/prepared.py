@@ -1,21 +1,20 @@
 """A stored run as it goes to the checks: its plan, its inputs and its tables, read and found to be whole.
 
     prepared = prepare(run)             # raises BadInput for a damaged run
-    prepared.settings                   # equal for runs that can be judged together
+    prepared.to_judge                   # what the checks get
 
 Contains what precedes the checks. The verdict that follows is in harness.judging.runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness import plugins
 from harness.judging.inputs import JudgingInputs, inputs_of_run
 from harness.model.scenario import Side
-from harness.model.transition_rules import TransitionRules
 from harness.planning.plan import Plan
 from results.store import RunDirectory
 from results.tables import merge_tables
@@ -23,6 +22,7 @@ from results.tables import merge_tables
 if TYPE_CHECKING:
     from checkers.framework.contract import Check, JudgeSettings
     from checkers.framework.tables import Chunks
+    from checkers.run_checks import RunInput
     from harness.model.measures import Measure
 
 
@@ -52,11 +52,11 @@ class PreparedRun:
         return JudgeSettings(node_rules=self.inputs.rules, idle=self.inputs.idle, ops=plugins.ops())
 
     @property
-    def kind(self) -> Hashable:
-        """Equal for runs with the same checks and settings."""
-        rules: Mapping[int, TransitionRules] = self.inputs.rules
-        of_nodes = set(rules.values()) if len(set(rules.values())) == 1 else rules.items()
-        return self.inputs.checks, self.inputs.idle, frozenset(of_nodes)
+    def to_judge(self) -> RunInput:
+        """What the checks get."""
+        from checkers.run_checks import RunInput
+
+        return RunInput(self.chunks, self.checks, self.settings, self.measures)
 
 
 def prepare(run: RunDirectory) -> PreparedRun:

@@ -59,7 +59,7 @@ def verdict_on_run(run: RunDirectory, spark: SparkSession) -> RunVerdict:
     from checkers.run_checks import judge_runs
 
     prepared = prepare(run)
-    (results,) = judge_runs([prepared.chunks], prepared.checks, prepared.settings, spark, [prepared.measures])
+    (results,) = judge_runs([prepared.to_judge], spark)
     return verdict_from(prepared, results)
 
 

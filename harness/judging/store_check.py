@@ -60,7 +60,7 @@ def _missing(these: RunRow, those: RunRow) -> list[str]:
 
 
 def judge_store(store: Path, is_written: bool, master: str | None, report: Report) -> Iterator[JudgedAgain]:
-    """Judge the runs and reproductions of the store in one Spark session, many at once, those of a kind together.
+    """Judge the runs and reproductions of the store in one Spark session, many at once.
 
     is_written: the verdicts, reports and JUnit files of runs are replaced; otherwise they stay. A run that is not
     recorded, or that cannot be read, has a problem instead of a verdict.

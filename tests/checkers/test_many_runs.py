@@ -14,9 +14,10 @@ from pyspark.sql import functions as fn
 
 from checkers.framework.contract import Check, finding, quantity
 from checkers.framework.tables import Chunks, chunks_of
-from checkers.run_checks import CheckResults, judge_runs
+from checkers.run_checks import CheckResults, RunInput, judge_runs
 from checkers.runs.measures import CHECK as MEASURES_OF_SIDE
 from harness.model import BadInput
+from harness.model.quorum_states import KIP_595_RULES
 from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS, RPCS
 from tests.checkers.conftest import write_chunks
 from tests.support.checks import CHECKS, settings_with
@@ -52,13 +53,9 @@ def comparable(results: CheckResults) -> Comparable:
 
 @pytest.mark.timeout(240)
 def test_runs_judged_at_once_have_the_results_of_each_alone(spark: SparkSession, runs: Mapping[str, Chunks]) -> None:
-    measures = [run.measures for run in RUNS.values()]
-    together = judge_runs(list(runs.values()), CHECKS, SETTINGS, spark, measures)
-    alone = {
-        name: judge_runs([runs[name]], CHECKS, SETTINGS, spark, [RUNS[name].measures])[0]
-        for name in RUNS
-        if name != "clients again"
-    }
+    inputs = {name: RunInput(runs[name], CHECKS, SETTINGS, run.measures) for name, run in RUNS.items()}
+    together = judge_runs(list(inputs.values()), spark)
+    alone = {name: judge_runs([each], spark)[0] for name, each in inputs.items() if name != "clients again"}
     for name, results in zip(runs, together, strict=True):
         assert comparable(results) == comparable(alone[name.removesuffix(" again")]), name
     found = {each.check for results in alone.values() for each in results.findings if each.severity != "tolerated"}
@@ -66,6 +63,28 @@ def test_runs_judged_at_once_have_the_results_of_each_alone(spark: SparkSession,
     assert not [each for results in together for each in results.findings if each.name == "check-crashed"]
     measured = {each.check for results in together for each in results.quantities}
     assert measured >= {"availability", "quorum", "transactions", "promised-reads", "divergence", MEASURES_OF_SIDE}
+
+
+def test_runs_of_other_checks_and_rules_have_the_results_of_each_alone(
+    spark: SparkSession, runs: Mapping[str, Chunks]
+) -> None:
+    """The check `quorum` reads the rules, so it judges runs of other rules apart."""
+    of_first = {name: CHECKS[name] for name in ("quorum", "nemesis")}
+    of_second = {name: CHECKS[name] for name in ("nemesis", "register", "quorum")}
+    inputs = [
+        RunInput(runs["others"], of_first, settings_with()),
+        RunInput(runs["servers"], of_second, settings_with(rules=KIP_595_RULES)),
+        RunInput(runs["servers"], of_second, settings_with(node_rules={2: KIP_595_RULES})),
+        RunInput(runs["servers"], of_second, settings_with()),
+    ]
+    together = judge_runs(inputs, spark)
+    alone = [judge_runs([each], spark)[0] for each in inputs]
+    assert list(map(comparable, together)) == list(map(comparable, alone))
+    first, second, third = (
+        {each.message for each in one.findings if each.name == "illegal-transition" and each.node == 2}
+        for one in together[1:]
+    )
+    assert first == second != third, "the message names the rules"
 
 
 def terms_went_back(_history: DataFrame, observations: DataFrame, _settings: Any) -> DataFrame:
@@ -82,7 +101,8 @@ def rows_seen(_history: DataFrame, observations: DataFrame, _settings: Any) -> D
 def test_a_check_that_knows_nothing_of_runs_gets_one_after_the_other(
     spark: SparkSession, runs: Mapping[str, Chunks]
 ) -> None:
-    results = judge_runs(list(runs.values()), {"plugin": Check(terms_went_back, rows_seen)}, SETTINGS, spark)
+    checks = {"plugin": Check(terms_went_back, rows_seen)}
+    results = judge_runs([RunInput(each, checks, SETTINGS) for each in runs.values()], spark)
     assert [[each.node for each in one.findings] for one in results] == [[], [], [2], [], []]
     rows = [[each.value for each in one.quantities] for one in results]
     assert rows == [[len(run.observations)] for run in RUNS.values()]
@@ -92,7 +112,8 @@ def test_a_check_that_crashes_on_one_run_judges_the_others(spark: SparkSession, 
     bad = replace(read(0, 5)[1], f="cas", value="no pair")
     ops = {name: history(*read(0, 5)) for name in "abc"} | {"bad": history(replace(bad, type="invoke"), bad)}
     chunks = [written(tmp_path / name, Tables(each)) for name, each in ops.items()]
-    results = judge_runs(chunks, {"register": CHECKS["register"]}, settings_with(idle=True), spark)
+    inputs = [RunInput(each, {"register": CHECKS["register"]}, settings_with(idle=True)) for each in chunks]
+    results = judge_runs(inputs, spark)
     names = [[each.name for each in one.findings] for one in results]
     assert names == [["non-linearizable"]] * 3 + [["check-crashed"]]
 
@@ -107,4 +128,4 @@ def test_a_file_damaged_behind_its_footer_is_refused_by_name(spark: SparkSession
     content[start : start + 30] = bytes([255] * 30)
     file.write_bytes(content)
     with pytest.raises(BadInput, match=f"{file}: expected a whole Parquet file"):
-        judge_runs([whole, damaged], {"nemesis": CHECKS["nemesis"]}, SETTINGS, spark)
+        judge_runs([RunInput(each, {"nemesis": CHECKS["nemesis"]}, SETTINGS) for each in (whole, damaged)], spark)
