@@ -16,6 +16,7 @@ contract.py), and register that with the entry point group `splitbrain.checks`. 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -130,20 +131,20 @@ def judge_runs(runs: Sequence[RunInput], spark: SparkSession, findings_max: int 
 
 def _tasks(runs: Sequence[RunInput], everything: JudgeSettings) -> list[_Task]:
     """Each check on its runs; those of settings that the check may not mix are apart."""
-    tasks: dict[Hashable, _Task] = {}
-
-    def add(key: Hashable, name: str, check: Check, settings: JudgeSettings, run: int) -> None:
-        before = tasks[key].settings.runs if key in tasks else ()
-        tasks[key] = _Task(name, check, replace(settings, runs=(*before, run), history_files=everything.history_files))
-
+    tasks: dict[Hashable, tuple[str, Check, JudgeSettings]] = {}
+    numbers: dict[Hashable, list[int]] = defaultdict(list)
     for number, run in enumerate(runs):
-        for name, check in run.checks.items():
-            add((name, _assumed(check, run.settings)), name, check, run.settings, number)
-    for number, run in enumerate(runs):
+        own = replace(run.settings, measures=run.measures)
+        of_this = [(name, check, run.settings, _assumed(check, own)) for name, check in run.checks.items()]
         if run.measures:
-            settings = replace(run.settings, measures=run.measures)
-            add((MEASURES_OF_SIDE, run.measures), MEASURES_OF_SIDE, MEASURES, settings, number)
-    return list(tasks.values())
+            of_this.append((MEASURES_OF_SIDE, MEASURES, own, run.measures))
+        for name, check, settings, assumed in of_this:
+            tasks.setdefault((name, assumed), (name, check, settings))
+            numbers[name, assumed].append(number)
+    return [
+        _Task(name, check, replace(settings, runs=tuple(numbers[key]), history_files=everything.history_files))
+        for key, (name, check, settings) in tasks.items()
+    ]
 
 
 def _assumed(check: Check, settings: JudgeSettings) -> Hashable:
@@ -194,7 +195,9 @@ def only(tables: Tables, runs: tuple[int, ...], settings: JudgeSettings) -> Tabl
     """The tables of these of the settings' runs."""
     if runs == settings.runs:
         return tables
-    return {name: rows.where(fn.col(RUN).isin(*runs)) for name, rows in tables.items()}
+    wanted = frozenset(runs)
+    is_wanted = of_run({run: run in wanted for run in settings.runs}, "boolean", settings)
+    return {name: rows.where(is_wanted) for name, rows in tables.items()}
 
 
 def results_of_check(check: Check, tables: Tables, settings: JudgeSettings, findings_max: int) -> Results:

@@ -363,24 +363,29 @@ def _fault_at_an_event(draw: Draw) -> list[Step]:
     return [*steps, draw.until_replaced(), start(), draw.moment()]
 
 
+def _some_of_clients(draw: Draw) -> tuple[tuple[Api, ...], float]:
+    """A few messages of every kind that producers send, or more of one kind."""
+    if draw.random.random() < 0.5:
+        return CLIENT_APIS, draw.random.choice([0.02, 0.1])
+    return (draw.random.choice(CLIENT_APIS),), draw.random.choice([0.1, 0.3])
+
+
 def _clients_requests_are_late(draw: Draw) -> list[Step]:
     """Some requests of clients arrive after the client has sent them again, or has gone on to something else."""
+    apis, share = _some_of_clients(draw)
     late = delay(int(1000 * draw.timeouts.fetch_seconds * draw.random.choice([1.2, 2.0, 3.0])))
-    action, share = draw.random.choice([HOLD, late, late]), draw.random.choice([0.02, 0.1])
-    match = RpcMatch(CLIENT_APIS, "request", (CLIENTS,), probability=share)
-    return [intercept(_rule("clients", match, action)), draw.until_replaced(), draw.until_replaced()]
+    match = RpcMatch(apis, "request", (CLIENTS,), probability=share)
+    rule = _rule("clients", match, draw.random.choice([HOLD, late, late]))
+    return [intercept(rule), draw.until_replaced(), draw.until_replaced()]
 
 
 def _clients_messages_are_lost(draw: Draw) -> list[Step]:
-    """Clients do not learn what became of some of their requests, half of which have arrived."""
-    action, share = draw.random.choice([DROP, CLOSE, HOLD_AND_LOSE]), draw.random.choice([0.02, 0.2])
-    match = draw.random.choice(
-        [
-            RpcMatch(CLIENT_APIS, "request", sources=(CLIENTS,), probability=share),
-            RpcMatch(CLIENT_APIS, "response", targets=(CLIENTS,), probability=share),
-        ]
-    )
-    return [intercept(_rule("clients", match, action)), draw.until_replaced()]
+    """Clients do not learn what became of some of their requests: these have not arrived, or the responses have not."""
+    apis, share = _some_of_clients(draw)
+    request = RpcMatch(apis, "request", sources=(CLIENTS,), probability=share)
+    response = RpcMatch(apis, "response", targets=(CLIENTS,), probability=share)
+    rule = _rule("clients", draw.random.choice([request, response]), draw.random.choice([DROP, CLOSE, HOLD_AND_LOSE]))
+    return [intercept(rule), draw.until_replaced()]
 
 
 def _another_leader(draw: Draw) -> list[Step]:

@@ -4,7 +4,7 @@
 
 Each run has some kinds of faults only (swarm testing: Groce et al., ISSTA 2012), so that some runs are all about one.
 Its story begins with one of the moves that every exploration must have, by its seed, so that as many runs with
-consecutive seeds have all of them. Before it comes one that disturbs the clients, if these send to brokers. The others
+consecutive seeds have all of them. Before it come those that disturb the clients, if these send to brokers. The others
 (nemesis.moves) follow in random order, none again before every other was dealt; moves and faults that earlier runs
 rarely had come more often. The same seed and coverage give the same run.
 
@@ -202,7 +202,7 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str], re
     moves = _moves(choice, possible, first, nodes)
     last = _end(plugins.host_kind(request.hosts).simulated, "all restart" in moves)
     of_clients = [name for name in OF_CLIENTS if name in possible]
-    firsts = [choice.choice(of_clients), first] if of_clients else [first]
+    firsts = [*choice.sample(of_clients, len(of_clients)), first]
     story = _story(draw, _dealt(choice, firsts, moves, reached.moves), request.run_seconds, last)
     workload, pinned = (choice.choice(ranges.workloads), pinned) if of_brokers is None else (of_brokers, 0)
     return Request(
