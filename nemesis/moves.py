@@ -364,10 +364,10 @@ def _fault_at_an_event(draw: Draw) -> list[Step]:
 
 
 def _some_of_clients(draw: Draw) -> tuple[tuple[Api, ...], float]:
-    """A few messages of every kind that producers send, or more of one kind."""
+    """A few messages of every kind that producers send, or more of those that write records or end a transaction."""
     if draw.random.random() < 0.5:
         return CLIENT_APIS, draw.random.choice([0.02, 0.1])
-    return (draw.random.choice(CLIENT_APIS),), draw.random.choice([0.1, 0.3])
+    return (draw.random.choice([Api.PRODUCE, Api.END_TXN]),), draw.random.choice([0.1, 0.3])
 
 
 def _clients_requests_are_late(draw: Draw) -> list[Step]:

@@ -221,7 +221,8 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str], re
         concurrency=ranges.clients + pinned,
         pinned=pinned,
         bursts=choice.choice(ranges.bursts),
-        rate=float(choice.choice(ranges.rates)),
+        # At a low rate hardly any transaction is open when a late request arrives.
+        rate=float(choice.choice(ranges.rates) if of_brokers is None else max(ranges.rates)),
         node_switches=_node_switches(choice, nodes, ranges.earlier, {**switches, **request.switches}),
         seed=seed,
         story=[StoryStep.of(step) for step in story],

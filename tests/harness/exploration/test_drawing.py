@@ -166,6 +166,6 @@ def test_clients_send_to_brokers_in_some_runs_of_kafka() -> None:
     assert {tuple(moves_of(run)[:2]) for run in sending} == {OF_CLIENTS, OF_CLIENTS[::-1]}
     assert {moves_of(run)[2] for run in sending} <= set(ESSENTIAL)
     assert not any(step.f == "lose_unsynced" for run in sending for step in run.story)
-    assert {run.pinned for run in sending} == {0}
+    assert {(run.pinned, run.rate_per_second) for run in sending} == {(0, 200)}
     others = [moves_of(run) for run in runs if run not in sending]
     assert not any(set(OF_CLIENTS) & set(moves) for moves in others)
