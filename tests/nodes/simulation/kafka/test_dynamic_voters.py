@@ -34,6 +34,11 @@ def voters(run, node):
     return sorted(run.cluster.status(node).voters)
 
 
+def elected(run):
+    """The leaders, of which none need have committed a record yet."""
+    return [node for node in run.nodes if run.cluster.status(node).state is State.LEADER]
+
+
 @pytest.mark.parametrize("version", DYNAMIC)
 def test_an_observer_is_added_and_a_voter_removed(story, version):
     run = story(version, nodes=4, voters=3)
@@ -101,6 +106,30 @@ def replace_a_voter_after_a_truncation(run):
     assert run.ask(leader, remove_voter(run, failed)).error_code is ErrorCode.none
     run.pass_ms(2_000)
     return old, leader, failed
+
+
+@pytest.mark.parametrize("version", DYNAMIC)
+def test_an_observer_that_truncates_the_first_records_knows_no_voter_until_it_restarts(story, version):
+    """EX-02's cause, at a cluster's first election: docs/findings/stale-voters.md."""
+    run = story(version, nodes=4, voters=3)
+    run.start()
+    run.until(lambda: elected(run) != [])
+    (first,) = elected(run)
+    others = {1, 2, 3} - {first}
+    run.cluster.cut([link for other in others for link in ((first, other), (other, first))])
+    run.until(lambda: run.cluster.log(4) != b"")
+    assert voters(run, 4) == [1, 2, 3]
+    second = run.leader(other_than=first)
+    run.until(lambda: run.cluster.status(4).leader == second)
+    run.cluster.restore()
+    run.pass_ms(3_000)
+    assert run.cluster.log(4) == run.cluster.log(second)
+    assert voters(run, 4) == []
+    assert [each.node for each in run.cluster.violations if each.invariant == "voter-set-matches-log"] == [4]
+    run.cluster.kill(4)
+    run.cluster.start(4)
+    run.pass_ms(1_000)
+    assert voters(run, 4) == [1, 2, 3]
 
 
 @pytest.mark.parametrize("version", DYNAMIC)
