@@ -42,7 +42,9 @@ def explore(values: Mapping[str, Any], output: Output, store: StoreOption = STOR
                 if not output.is_json:
                     print(f"Reduce with: splitbrain shrink {directory.path}", flush=True)
             else:
-                print(f"{verdict.verdict.value}: {described(Plan.read(directory.plan))}", flush=True)
+                drawn = described(Plan.read(directory.plan)) if directory.plan.exists() else directory.name
+                reason = f"; {verdict.summary}" if verdict.verdict is Verdict.UNKNOWN else ""
+                print(f"{verdict.verdict.value}: {drawn}{reason}", flush=True)
     if output.is_json:
         print_json({"runs": len(verdicts), **_tally(verdicts), "coverage": reached.to_json()})
     else:

@@ -18,6 +18,7 @@ from functools import partial
 from itertools import count, takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from harness import plugins
 from harness.exploration.coverage import Coverage
@@ -31,11 +32,14 @@ from harness.model.progress import OnEvent, Phase, RunStarted, phases
 from harness.planning.plan import Plan, Request
 from harness.planning.preflight import preflight
 from harness.recovery.heal import heal_before_a_run
-from harness.running.at_once import PendingRun, carried_out
+from harness.running.at_once import PendingRun, ended_together
 from harness.running.fault_trials import TrialEnvironment, survey
 from harness.running.run import command_of, new_seed, plan_of, refuse_impossible, resolve_system
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory, new_run
+
+FAILURES_MAX: Final = 3
+"""So many runs that fail one after another are no accident of a run."""
 
 
 def explore(
@@ -43,7 +47,8 @@ def explore(
 ) -> Iterator[tuple[RunDirectory, RunVerdict, Coverage]]:
     """The runs with verdict and coverage, as they are checked, until one is invalid or the time is over; at least one.
 
-    Runs that have begun when the time is over are completed; those that take place when one is invalid are interrupted.
+    With keep_going, a run that fails is unknown, unless FAILURES_MAX fail in a row. Runs that have begun when the time
+    is over are completed; those that take place when one is invalid are interrupted.
     Raises BadInput for what the system or the hosts do not support.
     """
     deadline = time.monotonic() + request.time_limit_seconds
@@ -58,8 +63,18 @@ def explore(
     reached = coverage_of_store(store, request.system)
     seeds = takewhile(lambda seed: seed == request.seed or time.monotonic() < deadline, count(request.seed))
     runs = (_pending_run(drawn(request, seed, available, reached), reached, versions, store) for seed in seeds)
-    with closing(carried_out(runs, request.at_once, on_event)) as carrying:
-        for directory in carrying:
+    together = ended_together(runs, request.at_once, on_event, keep_going=request.keep_going, most=1)
+    failures = 0
+    with closing(together):
+        for (ended,) in together:
+            directory, error = ended.directory, ended.error
+            failures = 0 if error is None else failures + 1
+            if error is not None and (directory is None or failures == FAILURES_MAX):
+                raise error
+            assert directory is not None, "a run that has not failed has a directory"
+            if error is not None:
+                yield directory, RunVerdict(directory.name, Verdict.UNKNOWN, f"it failed: {error}"), Coverage()
+                continue
             on_event(Phase(f"checking {directory.name}"))
             verdict = judge_run(directory, starting.result())
             coverage = coverage_of(directory)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ from harness.exploration.coverage import Coverage
 from harness.exploration.drawing import described
 from harness.exploration.explore import explore
 from harness.exploration.request import ExplorationRequest
-from harness.model import Verdict
+from harness.model import EnvironmentFailure, Verdict
 from harness.model.errors import EXIT_INVALID
 from harness.planning.plan import Plan, read_request
-from harness.running.at_once import PendingRun
+from harness.running.at_once import EndedRun, PendingRun
 from results.files import write_text
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory
@@ -29,9 +29,11 @@ from tests.support.command import json_lines, splitbrain
 class Exploration:
     """Runs whose verdicts are known by their seeds; each takes ten seconds."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, invalid: tuple[int, ...]) -> None:
-        self.invalid, self.now, self.closed = invalid, 0.0, False
-        monkeypatch.setattr(exploring, "carried_out", self.carried_out)
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, invalid: tuple[int, ...], failing: Collection[int] = ()
+    ) -> None:
+        self.invalid, self.failing, self.now, self.closed = invalid, failing, 0.0, False
+        monkeypatch.setattr(exploring, "ended_together", self.ended_together)
         monkeypatch.setattr(exploring, "judge_run", lambda run, _spark: self.judged(run))
         monkeypatch.setattr(exploring, "coverage_of", lambda _run: Coverage(runs=1, moves=Counter(["stale follower"])))
         monkeypatch.setattr(exploring, "available_actions", lambda _request: {"cut", "kill", "start", "heal_links"})
@@ -40,13 +42,19 @@ class Exploration:
         monkeypatch.setattr(exploring, "start_spark", lambda _master: starting)
         monkeypatch.setattr(exploring.time, "monotonic", lambda: self.now)
 
-    def carried_out(self, runs: Iterable[PendingRun], *_: Any) -> Iterator[RunDirectory]:
+    def ended_together(
+        self, runs: Iterable[PendingRun], *_: Any, keep_going: bool, most: int
+    ) -> Iterator[list[EndedRun]]:
+        assert most == 1
         try:
             for run in runs:
                 directory, plan = run.begin(lambda _event: None)
                 write_text(directory.plan, plan.as_json())
                 self.now += 10
-                yield directory
+                error = EnvironmentFailure("no broker registered") if plan.seed in self.failing else None
+                if error is not None and not keep_going:
+                    raise error
+                yield [EndedRun(run, directory, error)]
         finally:
             self.closed = True
 
@@ -59,7 +67,8 @@ class Exploration:
 def explored(store: Path, **values: Any) -> list[tuple[int, Verdict]]:
     """The seeds of the runs and their verdicts."""
     request = ExplorationRequest(system="reference", seed=7, **values)
-    return [(int(each.name), each.verdict) for _, each, _ in explore(request, store, None, lambda _event: None)]
+    runs = explore(request, store, None, lambda _event: None)
+    return [(Plan.read(directory.plan).seed, each.verdict) for directory, each, _ in runs]
 
 
 def test_exploration_ends_with_the_first_invalid_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -72,6 +81,26 @@ def test_exploration_goes_on_until_the_time_is_over(monkeypatch: pytest.MonkeyPa
     Exploration(monkeypatch, invalid=(8,))
     runs = explored(tmp_path, time_limit_seconds=45, keep_going=True)
     assert runs == [(seed, Verdict.INVALID if seed == 8 else Verdict.VALID) for seed in range(7, 12)]
+
+
+def test_a_run_that_fails_is_unknown_if_the_exploration_keeps_going(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    runs = Exploration(monkeypatch, invalid=(), failing=(8, 9))
+    expected = {8: Verdict.UNKNOWN, 9: Verdict.UNKNOWN}
+    judged = explored(tmp_path, time_limit_seconds=45, keep_going=True)
+    assert judged == [(seed, expected.get(seed, Verdict.VALID)) for seed in range(7, 12)]
+    runs.closed = False
+    with pytest.raises(EnvironmentFailure, match="no broker registered"):
+        explored(tmp_path)
+    assert runs.closed
+
+
+def test_runs_that_fail_one_after_another_end_an_exploration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    Exploration(monkeypatch, invalid=(), failing=range(8, 100))
+    with pytest.raises(EnvironmentFailure, match="no broker registered"):
+        explored(tmp_path, time_limit_seconds=900, keep_going=True)
+    assert len(list(tmp_path.glob("*-explore-*"))) == 4
 
 
 def test_exploration_has_a_run_however_short_the_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
