@@ -35,7 +35,6 @@ from checkers.framework.tables import Chunks, chunks_of, is_for_large_run, open_
 from checkers.runs.measures import CHECK as MEASURES_OF_SIDE
 from checkers.runs.measures import MEASURES
 from harness.model import BadInput, Finding, Quantity, Verdict
-from harness.model.measures import Measure
 from harness.model.records.finding import rest_of, verdict_of
 from harness.model.records.tables import FINDINGS, QUANTITIES
 
@@ -68,22 +67,16 @@ Results = dict[int, OfCheck]
 
 @dataclass(frozen=True, slots=True)
 class RunInput:
-    """What a run is judged by: its tables, its checks by name, what these assume, and what its side of a scenario
-    measures. Runs that are judged together differ in the settings' rules, node_rules and idle alone."""
+    """A run's tables, its checks by name, and what these assume. The settings of runs that are judged together differ
+    in their rules, node_rules, idle and measures alone."""
 
     chunks: Chunks
     checks: Mapping[str, Check]
     settings: JudgeSettings
-    measures: tuple[Measure, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A check on some of the runs, whose numbers the settings have."""
-
-    name: str
-    check: Check
-    settings: JudgeSettings
+Task = tuple[str, Check, JudgeSettings]
+"""A check by name, with the settings that have the numbers of the runs that it judges."""
 
 
 def judge(
@@ -109,15 +102,14 @@ def judge_runs(runs: Sequence[RunInput], spark: SparkSession, findings_max: int 
     files = tuple(runs[0].chunks.of["history"]) if is_for_large_run(spark) else ()
     everything = replace(runs[0].settings, runs=tuple(range(len(runs))), history_files=files)
 
-    def results_of(task: _Task) -> Results:
-        return run_check(
-            task.name, task.check, only(tables, task.settings.runs, everything), task.settings, findings_max
-        )
+    def results_of(task: Task) -> Results:
+        name, check, own = task
+        return run_check(name, check, only(tables, own.runs, everything), own, findings_max)
 
-    tasks = _tasks(runs, everything)
+    tasks = _tasks(runs, files)
     with shown(spark.sparkContext.statusTracker(), "judging"), ThreadPoolExecutor(checks_at_once(spark)) as pool:
         results = zip(tasks, pool.map(results_of, tasks), strict=True)
-        of = {(task.name, run): each for task, of_runs in results for run, each in of_runs.items()}
+        of = {(name, run): each for (name, *_), of_runs in results for run, each in of_runs.items()}
     in_order = {
         number: [of[name, number] for name in (*run.checks, MEASURES_OF_SIDE) if (name, number) in of]
         for number, run in enumerate(runs)
@@ -129,20 +121,18 @@ def judge_runs(runs: Sequence[RunInput], spark: SparkSession, findings_max: int 
     return [CheckResults(timed[run], measured[run], verdict_of(timed[run]), seconds) for run in everything.runs]
 
 
-def _tasks(runs: Sequence[RunInput], everything: JudgeSettings) -> list[_Task]:
+def _tasks(runs: Sequence[RunInput], history_files: tuple[Path, ...]) -> list[Task]:
     """Each check on its runs; those of settings that the check may not mix are apart."""
-    tasks: dict[Hashable, tuple[str, Check, JudgeSettings]] = {}
-    numbers: dict[Hashable, list[int]] = defaultdict(list)
+    alike: dict[Hashable, list[int]] = defaultdict(list)
+    tasks: dict[Hashable, Task] = {}
     for number, run in enumerate(runs):
-        own = replace(run.settings, measures=run.measures)
-        of_this = [(name, check, run.settings, _assumed(check, own)) for name, check in run.checks.items()]
-        if run.measures:
-            of_this.append((MEASURES_OF_SIDE, MEASURES, own, run.measures))
-        for name, check, settings, assumed in of_this:
-            tasks.setdefault((name, assumed), (name, check, settings))
-            numbers[name, assumed].append(number)
+        checks = {**run.checks, **({MEASURES_OF_SIDE: MEASURES} if run.settings.measures else {})}
+        for name, check in checks.items():
+            key = name, _assumed(check, run.settings)
+            alike[key].append(number)
+            tasks.setdefault(key, (name, check, run.settings))
     return [
-        _Task(name, check, replace(settings, runs=tuple(numbers[key]), history_files=everything.history_files))
+        (name, check, replace(settings, runs=tuple(alike[key]), history_files=history_files))
         for key, (name, check, settings) in tasks.items()
     ]
 
@@ -150,7 +140,7 @@ def _tasks(runs: Sequence[RunInput], everything: JudgeSettings) -> list[_Task]:
 def _assumed(check: Check, settings: JudgeSettings) -> Hashable:
     """Equal for runs that a check may judge together."""
     rules = (settings.rules, frozenset(settings.node_rules.items())) if check.reads_rules else None
-    return settings.idle, rules
+    return settings.idle, rules, settings.measures if check is MEASURES else ()
 
 
 def opened(spark: SparkSession, runs: Sequence[Chunks]) -> Tables:

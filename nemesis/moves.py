@@ -103,8 +103,6 @@ MESSAGES: Mapping[str, tuple[RpcAction, Api, RpcDirection]] = {
 }
 """Disturbances of a message, by the names under which coverage counts them."""
 
-CLIENT_APIS = (Api.PRODUCE, Api.INIT_PRODUCER_ID, Api.ADD_PARTITIONS_TO_TXN, Api.END_TXN)
-"""What producers send to brokers, and send again when no response comes in time."""
 LATE_CLIENTS, LOST_CLIENTS = "clients' requests are late", "clients' messages are lost"
 OF_CLIENTS = (LATE_CLIENTS, LOST_CLIENTS)
 """The moves that need clients which send to brokers."""
@@ -127,13 +125,15 @@ class Timeouts:
 class Draw:
     """The random choices of a schedule; nodes is the number of nodes.
 
-    reached counts what earlier runs have reached, by the names of harness.exploration.coverage.
+    reached counts what earlier runs have reached, by the names of harness.exploration.coverage. client_apis are the
+    requests that clients send to brokers, where they do.
     """
 
     random: random.Random
     nodes: int
     timeouts: Timeouts
     reached: Mapping[str, int] = field(default_factory=dict)
+    client_apis: Sequence[Api] = (Api.PRODUCE,)
 
     @property
     def _numbers(self) -> range:
@@ -364,10 +364,11 @@ def _fault_at_an_event(draw: Draw) -> list[Step]:
 
 
 def _some_of_clients(draw: Draw) -> tuple[tuple[Api, ...], float]:
-    """A few messages of every kind that producers send, or more of those that write records or end a transaction."""
+    """A few messages of every kind that clients send, or more of those that write records or end a transaction."""
     if draw.random.random() < 0.5:
-        return CLIENT_APIS, draw.random.choice([0.02, 0.1])
-    return (draw.random.choice([Api.PRODUCE, Api.END_TXN]),), draw.random.choice([0.1, 0.3])
+        return tuple(draw.client_apis), draw.random.choice([0.02, 0.1])
+    write_or_end = [api for api in draw.client_apis if api in (Api.PRODUCE, Api.END_TXN)]
+    return (draw.random.choice(write_or_end),), draw.random.choice([0.1, 0.3])
 
 
 def _clients_requests_are_late(draw: Draw) -> list[Step]:

@@ -8,6 +8,7 @@ Contains the query. What follows from the rows is in harness.comparing.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,7 +42,7 @@ def samples(
     found = judged.join(fn.broadcast(of_set), "run").withColumn("quantities", wanted_quantities)
     rows: list[dict[str, Any]] = found.select("set", *COLUMNS).toArrow().to_pylist()
     # Few rows: Spark would need two jobs more to sort them.
-    return sorted(rows, key=lambda row: str(row["run"]))
+    return sorted(rows, key=itemgetter("run"))
 
 
 def _members(name: str, runs: Collection[str]) -> pa.Table:

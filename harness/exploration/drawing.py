@@ -25,6 +25,7 @@ from harness.exploration.request import ExplorationRequest
 from harness.model import BadInput
 from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN
 from harness.model.faults.disks import FileSystem
+from harness.model.faults.rpc import Api
 from harness.model.nemesis_ops import SLEEP
 from harness.model.plurals import counted
 from harness.model.story import ALL, LEADER, MARK, Step, heal, kill, mark, sleep, start, wait_until
@@ -90,7 +91,8 @@ class Ranges:
     (harness.planning.plan.Load). earlier are the switches of a node of an earlier release; in some runs a few nodes
     have them. options are the values of each workload's options.
     copies are switches that have the value that was drawn for another one, where it is not the default.
-    of_brokers are the workloads of BROKERS_SHARE of the runs, if the system serves them.
+    of_brokers are the workloads of BROKERS_SHARE of the runs, if the system serves them, each with the requests that
+    its clients send again when no response comes in time; in such a run, client_apis are these.
     clients is the number of client processes that look for the leader, pinned that of each node beside them, in half of
     the runs; bursts are the mean lengths of the load's pauses.
     """
@@ -106,7 +108,8 @@ class Ranges:
     copies: Mapping[str, str] = field(default_factory=dict)
     earlier: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=lambda: {"register": REGISTER_OPTIONS})
-    of_brokers: Sequence[str] = ()
+    of_brokers: Mapping[str, Sequence[Api]] = field(default_factory=dict)
+    client_apis: Sequence[Api] = (Api.PRODUCE,)
     clients: int = CLIENTS
     pinned: int = PINNED_PER_NODE
     bursts: Sequence[float | None] = BURST_SECONDS
@@ -148,7 +151,10 @@ RANGES: Final[Mapping[str, Ranges]] = {
         },
         switches_simulated={SNAPSHOT_BYTES: ("20971520", "2000"), RETENTION_BYTES: ("104857600", "1")},
         layout="combined",
-        of_brokers=("log", "transactions"),
+        of_brokers={
+            "log": (Api.PRODUCE,),
+            "transactions": (Api.PRODUCE, Api.INIT_PRODUCER_ID, Api.ADD_PARTITIONS_TO_TXN, Api.END_TXN),
+        },
     ),
 }
 """The ranges of each system; of another, those of Kafka."""
@@ -170,7 +176,7 @@ SIMULATED: Final[Mapping[str, Any]] = {
     "rates": (1, 2, 4, 10),
     "workloads": ("register",),
     "options": {},
-    "of_brokers": (),
+    "of_brokers": {},
     "clients": 4,
     "pinned": 1,
     "bursts": (None,),
@@ -183,28 +189,28 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str], re
     """The run of this seed. available are the actions that the hosts allow; a move that needs others is not drawn, nor
     one that the system does not support. reached is what earlier runs have reached."""
     choice = random.Random(f"exploration {seed}")
-    ranges = ranges_of(request)
+    system, _ = plugins.system(request.system)
+    ranges = _with_brokers(seed, ranges_of(request), system.clients)
     fetch_ms, election_ms = choice.choice(ranges.fetch_ms), choice.choice(ranges.election_ms)
     nodes, voters = choice.choice(ranges.quorums)
     pinned = choice.choice((0, ranges.pinned * nodes))
-    draw = Draw(choice, nodes, Timeouts(fetch_ms / 1000, election_ms / 1000), reached.faults + reached.rpcs)
+    timeouts = Timeouts(fetch_ms / 1000, election_ms / 1000)
+    draw = Draw(choice, nodes, timeouts, reached.faults + reached.rpcs, ranges.client_apis)
     switches = {
         "controller.quorum.fetch.timeout.ms": str(fetch_ms),
         "controller.quorum.election.timeout.ms": str(election_ms),
         **{name: value for name, values in ranges.switches.items() if (value := choice.choice(values)) != values[0]},
     }
     switches |= {name: switches[other] for name, other in ranges.copies.items() if other in switches}
-    system, _ = plugins.system(request.system)
     refused = system.reasons(ranges.layout, voters, {**switches, **request.switches})
-    of_brokers = _workload_of_brokers(seed, ranges, system.clients)
-    possible = _possible(nodes, available, refused, clients_send=of_brokers is not None)
+    possible = _possible(nodes, available, refused, set(ranges.workloads) <= ranges.of_brokers.keys())
     first = _first(seed, possible)
     moves = _moves(choice, possible, first, nodes)
     last = _end(plugins.host_kind(request.hosts).simulated, "all restart" in moves)
     of_clients = [name for name in OF_CLIENTS if name in possible]
     firsts = [*choice.sample(of_clients, len(of_clients)), first]
     story = _story(draw, _dealt(choice, firsts, moves, reached.moves), request.run_seconds, last)
-    workload, pinned = (choice.choice(ranges.workloads), pinned) if of_brokers is None else (of_brokers, 0)
+    workload = choice.choice(ranges.workloads)
     return Request(
         name="explore",
         system=request.system,
@@ -221,8 +227,7 @@ def drawn(request: ExplorationRequest, seed: int, available: Collection[str], re
         concurrency=ranges.clients + pinned,
         pinned=pinned,
         bursts=choice.choice(ranges.bursts),
-        # At a low rate hardly any transaction is open when a late request arrives.
-        rate=float(choice.choice(ranges.rates) if of_brokers is None else max(ranges.rates)),
+        rate=float(choice.choice(ranges.rates)),
         node_switches=_node_switches(choice, nodes, ranges.earlier, {**switches, **request.switches}),
         seed=seed,
         story=[StoryStep.of(step) for step in story],
@@ -277,8 +282,8 @@ def _node_switches(
     return {} if switches.get(READ_MODE) == LEASE else {node: dict(earlier) for node in sorted(older)}
 
 
-def _possible(nodes: int, available: Collection[str], refused: Collection[str], clients_send: bool) -> list[str]:
-    """The moves that the hosts and the system allow. clients_send: the clients send records to brokers.
+def _possible(nodes: int, available: Collection[str], refused: Collection[str], sends_records: bool) -> list[str]:
+    """The moves that the hosts and the system allow. sends_records: the clients send records to brokers.
 
     Brokers do not sync a record before they acknowledge it, so a power failure may lose it.
     """
@@ -287,15 +292,20 @@ def _possible(nodes: int, available: Collection[str], refused: Collection[str], 
         for name in MOVES
         if (actions := actions_of(name, nodes)) <= set(available)
         and _needs_of(name, nodes).isdisjoint(refused)
-        and ("lose_unsynced" not in actions if clients_send else name not in OF_CLIENTS)
+        and ("lose_unsynced" not in actions if sends_records else name not in OF_CLIENTS)
     ]
 
 
-def _workload_of_brokers(seed: int, ranges: Ranges, served: Collection[str]) -> str | None:
-    """The workload of a run whose clients send to brokers; None for other runs."""
+def _with_brokers(seed: int, ranges: Ranges, served: Collection[str]) -> Ranges:
+    """The ranges of a run whose clients send to brokers, in BROKERS_SHARE of the runs where the system serves them.
+
+    The rate is the highest one: at a low rate hardly any transaction is open when a late request arrives.
+    """
     choice = random.Random(f"brokers {seed}")  # the other runs are drawn as on a system without brokers
-    is_served = bool(ranges.of_brokers) and set(served) >= BROKERS_SERVE
-    return choice.choice(ranges.of_brokers) if is_served and choice.random() < BROKERS_SHARE else None
+    if not ranges.of_brokers or not set(served) >= BROKERS_SERVE or choice.random() >= BROKERS_SHARE:
+        return ranges
+    workload, apis = choice.choice(list(ranges.of_brokers.items()))
+    return replace(ranges, workloads=(workload,), client_apis=apis, pinned=0, rates=(max(ranges.rates),))
 
 
 def _first(seed: int, possible: Collection[str]) -> str:

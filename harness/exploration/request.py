@@ -17,7 +17,9 @@ class ExplorationRequest(Target):
     at_once: int | None = Field(
         default=None, ge=1, le=64, description="Runs at a time; as many as the machine allows if not given."
     )
-    keep_going: bool = Field(default=False, description="Explore on after a run that shows a broken guarantee.")
+    keep_going: bool = Field(
+        default=False, description="Explore on after a run that shows a broken guarantee, or fails."
+    )
     seed: int | None = Field(default=None, ge=0, description=SEED)
 
     _system_exists = field_validator("system")(system_name)

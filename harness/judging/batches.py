@@ -39,11 +39,13 @@ Judged = tuple[PreparedRun, RunVerdict | SplitbrainError | OSError]
 def verdicts(runs: Iterable[PreparedRun], spark: SparkSession) -> Iterator[Judged]:
     """The verdict on each run, as soon as its batch is judged."""
     batch: list[PreparedRun] = []
+    rows = 0
     for run in runs:
-        if batch and sum(each.chunks.rows for each in batch) + run.chunks.rows > BATCH_ROWS:
+        if batch and rows + run.chunks.rows > BATCH_ROWS:
             yield from judged(batch, spark)
-            batch = []
+            batch, rows = [], 0
         batch.append(run)
+        rows += run.chunks.rows
     if batch:
         yield from judged(batch, spark)
 

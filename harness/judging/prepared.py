@@ -9,7 +9,7 @@ Contains what precedes the checks. The verdict that follows is in harness.judgin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness import plugins
@@ -20,7 +20,7 @@ from results.store import RunDirectory
 from results.tables import merge_tables
 
 if TYPE_CHECKING:
-    from checkers.framework.contract import Check, JudgeSettings
+    from checkers.framework.contract import Check
     from checkers.framework.tables import Chunks
     from checkers.run_checks import RunInput
     from harness.model.measures import Measure
@@ -42,21 +42,15 @@ class PreparedRun:
         return {name: plugins.check(name) for name in self.inputs.checks}
 
     @property
-    def settings(self) -> JudgeSettings:
-        """What the checks assume, but for the measures, which are those of one side of one scenario."""
-        from checkers.framework.contract import JudgeSettings
-
-        rules = set(self.inputs.rules.values())
-        if len(rules) == 1:
-            return JudgeSettings(rules=rules.pop(), idle=self.inputs.idle, ops=plugins.ops())
-        return JudgeSettings(node_rules=self.inputs.rules, idle=self.inputs.idle, ops=plugins.ops())
-
-    @property
     def to_judge(self) -> RunInput:
-        """What the checks get."""
+        """What the checks get: its tables, and what they assume."""
+        from checkers.framework.contract import JudgeSettings
         from checkers.run_checks import RunInput
 
-        return RunInput(self.chunks, self.checks, self.settings, self.measures)
+        rules = set(self.inputs.rules.values())
+        settings = JudgeSettings(idle=self.inputs.idle, ops=plugins.ops(), measures=self.measures)
+        own = {"rules": rules.pop()} if len(rules) == 1 else {"node_rules": self.inputs.rules}
+        return RunInput(self.chunks, self.checks, replace(settings, **own))
 
 
 def prepare(run: RunDirectory) -> PreparedRun:

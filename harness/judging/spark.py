@@ -27,7 +27,7 @@ JUDGES: Final = ("checkers.run_checks", "harness.judging.runs")
 """What judging a run imports."""
 
 COMPARES: Final = ("checkers.store.samples", "harness.comparing.compare")
-"""What a comparison imports. The second takes a second, for SciPy."""
+"""What a comparison imports: about a second, for SciPy."""
 
 EXIT_SECONDS_MAX: Final = 5.0
 """The longest that an exit waits for the thread that starts Spark; usually it is a moment."""

@@ -53,7 +53,7 @@ def comparable(results: CheckResults) -> Comparable:
 
 @pytest.mark.timeout(240)
 def test_runs_judged_at_once_have_the_results_of_each_alone(spark: SparkSession, runs: Mapping[str, Chunks]) -> None:
-    inputs = {name: RunInput(runs[name], CHECKS, SETTINGS, run.measures) for name, run in RUNS.items()}
+    inputs = {name: RunInput(runs[name], CHECKS, settings_with(measures=run.measures)) for name, run in RUNS.items()}
     together = judge_runs(list(inputs.values()), spark)
     alone = {name: judge_runs([each], spark)[0] for name, each in inputs.items() if name != "clients again"}
     for name, results in zip(runs, together, strict=True):

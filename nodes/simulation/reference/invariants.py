@@ -59,7 +59,7 @@ class Invariants:
         self._batches: dict[tuple[int, int], tuple[bytes, int]] = {}
         self._committed: list[tuple[int, bytes]] = []  # committed batches in order, with their base offsets
         self._committed_end = 0
-        self._committed_by: dict[int, int] = {}  # by epoch, in order: the end of what was committed when it ended
+        self._committed_by: dict[int, int] = {}  # by epoch: the end of what was committed in it
         self._positions: dict[int, int] = {}  # of each node, how many of the committed batches it was compared with
         self._high_watermarks: dict[int, int] = {}
         self._elections: dict[int, Election] = {}
