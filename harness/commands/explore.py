@@ -12,7 +12,7 @@ from harness.commands.options import STORE, MasterOption, StoreOption, examples,
 from harness.commands.output.console import Output, exit_code, print_json, print_verdict
 from harness.commands.output.progress import progress
 from harness.exploration.coverage import Coverage, lines_of
-from harness.exploration.drawing import described
+from harness.exploration.drawing import described, possible_moves
 from harness.exploration.reached import coverage_of_store
 from harness.exploration.request import ExplorationRequest
 from harness.model import Verdict
@@ -49,7 +49,7 @@ def explore(values: Mapping[str, Any], output: Output, store: StoreOption = STOR
         print_json({"runs": len(verdicts), **_tally(verdicts), "coverage": reached.to_json()})
     else:
         tally = ", ".join(f"{number} {name}" for name, number in _tally(verdicts).items())
-        print(f"{counted(len(verdicts), 'run')}: {tally}", *lines_of(reached, MOVES), sep="\n")
+        print(f"{counted(len(verdicts), 'run')}: {tally}", *lines_of(reached, possible_moves(request)), sep="\n")
     raise typer.Exit(exit_code(verdicts))
 
 

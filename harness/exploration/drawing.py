@@ -17,6 +17,7 @@ import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import product
 from typing import Any, Final, Literal
 
 from harness import plugins
@@ -246,6 +247,21 @@ def ranges_of(request: ExplorationRequest) -> Ranges:
     return ranges if more is None else replace(ranges, switches={**ranges.switches, **more}, **CHANGING_VOTERS)
 
 
+def possible_moves(request: ExplorationRequest) -> list[str]:
+    """The moves that the request's runs may have on hosts that allow every fault."""
+    system, _ = plugins.system(request.system)
+    ranges = ranges_of(request)
+    kinds = {False, _has_brokers(ranges, system.clients)}
+    found = {
+        name
+        for (nodes, voters), sends_records in product(set(ranges.quorums), kinds)
+        for name in _possible(
+            nodes, plugins.actions(), system.reasons(ranges.layout, voters, request.switches), sends_records
+        )
+    }
+    return [name for name in MOVES if name in found]
+
+
 def has_dynamic_voters(name: str) -> bool:
     """Whether a system's quorum can begin with some of the nodes as voters."""
     system, version = plugins.system(name)
@@ -296,13 +312,18 @@ def _possible(nodes: int, available: Collection[str], refused: Collection[str], 
     ]
 
 
+def _has_brokers(ranges: Ranges, served: Collection[str]) -> bool:
+    """Whether clients send to brokers in some runs; served is what the system offers clients."""
+    return bool(ranges.of_brokers) and set(served) >= BROKERS_SERVE
+
+
 def _with_brokers(seed: int, ranges: Ranges, served: Collection[str]) -> Ranges:
     """The ranges of a run whose clients send to brokers, in BROKERS_SHARE of the runs where the system serves them.
 
     The rate is the highest one: at a low rate hardly any transaction is open when a late request arrives.
     """
     choice = random.Random(f"brokers {seed}")  # the other runs are drawn as on a system without brokers
-    if not ranges.of_brokers or not set(served) >= BROKERS_SERVE or choice.random() >= BROKERS_SHARE:
+    if not _has_brokers(ranges, served) or choice.random() >= BROKERS_SHARE:
         return ranges
     workload, apis = choice.choice(list(ranges.of_brokers.items()))
     return replace(ranges, workloads=(workload,), client_apis=apis, pinned=0, rates=(max(ranges.rates),))

@@ -10,7 +10,7 @@ import pytest
 
 from harness import plugins
 from harness.exploration.coverage import Coverage
-from harness.exploration.drawing import CLIENTS, ESSENTIAL, described, drawn, kinds_of_move
+from harness.exploration.drawing import CLIENTS, ESSENTIAL, described, drawn, kinds_of_move, possible_moves
 from harness.exploration.request import ExplorationRequest
 from harness.model import BadInput
 from harness.model.faults.rpc import INTERCEPT, Api
@@ -18,7 +18,7 @@ from harness.model.nemesis_ops import AWAIT, SLEEP
 from harness.model.story import MARK
 from harness.planning.plan import Plan, Request
 from harness.running.run import plan_of
-from nemesis.moves import AT_EVENTS, OF_CLIENTS
+from nemesis.moves import AT_EVENTS, MOVES, OF_CLIENTS
 
 REQUEST = ExplorationRequest(system="reference")
 ALL = frozenset(plugins.actions())
@@ -179,3 +179,17 @@ def test_clients_send_to_brokers_in_some_runs_of_kafka() -> None:
     assert disturbed["transactions"] == {*(Api.PRODUCE, Api.INIT_PRODUCER_ID, Api.ADD_PARTITIONS_TO_TXN, Api.END_TXN)}
     others = [moves_of(run) for run in runs if run not in sending]
     assert not any(set(OF_CLIENTS) & set(moves) for moves in others)
+
+
+def test_possible_moves_are_those_that_the_system_allows() -> None:
+    """A summary names none as missing that no run can have."""
+    of_voters = {"voter leaves and returns", "paused voter is removed", "voter is replaced after a truncation"}
+    impossible = {
+        system: set(MOVES) - set(possible_moves(ExplorationRequest(system=system)))
+        for system in ("reference", "kafka:3.8.1", "kafka:4.3.1")
+    }
+    assert impossible == {
+        "reference": {*of_voters, *OF_CLIENTS},
+        "kafka:3.8.1": of_voters,
+        "kafka:4.3.1": set(),
+    }
