@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.comparing.selection import selected
+from harness.comparing.selection import SELECTION_COLUMNS, selected
 from harness.judging.index import INDEX_FILE, PRUNED_FILE, RunRow, index, row_from_columns
 from harness.judging.known import Known
 from harness.judging.spark import StartingSpark
@@ -36,7 +36,7 @@ def compare_words(
 ) -> Comparison:
     """The comparison of two sets of runs that a user names. Raises BadInput for a name of nothing."""
     report("reading the table of the store's runs")
-    rows = index(store, with_pruned=True)
+    rows = index(store, with_pruned=True, columns=SELECTION_COLUMNS)
     sets = {"base": _names(selected(base, rows, store)), "head": _names(selected(head, rows, store))}
     report("comparing")
     groups = _grouped(starting.result(), store, sets)

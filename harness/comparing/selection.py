@@ -25,6 +25,8 @@ from harness.nightly.directory import nights
 BASELINE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,60}")
 DATES: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(?:\.\.(\d{4}-\d{2}-\d{2}))?")
 LATEST, PREVIOUS = "latest", "previous"
+SELECTION_COLUMNS: Final = ("run", "kind", "part_of", "night", "created", "outcome")
+"""The columns of RUNS by which runs are selected."""
 
 
 def selected(words: str, rows: Sequence[RunRow], store: Path) -> list[RunRow]:
@@ -104,7 +106,7 @@ def set_baseline(name: str, words: Sequence[str], store: Path) -> list[str]:
     if not BASELINE_NAME.fullmatch(name) or name in (LATEST, PREVIOUS):
         expected = "a name of letters, digits, dots, dashes and underscores that begins with a letter"
         raise BadInput(f"{name}: expected {expected}, other than {LATEST} and {PREVIOUS}")
-    rows = selected(",".join(words), index(store, with_pruned=True), store)
+    rows = selected(",".join(words), index(store, with_pruned=True, columns=SELECTION_COLUMNS), store)
     names = [row.run for row in rows]
     write_baseline(name, names, store)
     return names

@@ -100,21 +100,27 @@ class Origin:
     variant: str = ""
 
 
-def index(store: Path, with_pruned: bool = False) -> list[RunRow]:
+def index(store: Path, with_pruned: bool = False, columns: Sequence[str] = RUNS.names) -> list[RunRow]:
     """The rows of all runs of a store, oldest first; the runs of a reproduction follow it. Empty without a store.
 
-    with_pruned: also those of runs that were removed to save space.
+    with_pruned: also those of runs that were removed to save space. columns: those that are needed, with `run` and
+    `kind`; other fields may be missing from the rows.
     """
     if with_pruned:
-        by_name = {**_kept(store / PRUNED_FILE), **{row.run: row for row in index(store)}}
+        by_name = {**_kept(store / PRUNED_FILE, columns), **{row.run: row for row in index(store, columns=columns)}}
         return sorted(by_name.values(), key=lambda row: row.run)
     file = store / INDEX_FILE
-    kept = _kept(file)
-    rows = [_current(run, part_of, kept) for run, part_of in _all_runs(store)]
-    is_current = len(rows) == len(kept) and all(row is kept.get(row.run) for row in rows)
-    if not is_current:
-        with suppress(OSError):  # a store that cannot be written is read without a cache
-            _keep(file, rows)
+    found = [(_name(run, part_of), _stamp(run), run, part_of) for run, part_of in _all_runs(store)]
+    if {name: stamp for name, stamp, *_ in found} == _stamps(file):
+        return list(_kept(file, columns).values())
+    kept, rows = _kept(file), []
+    for name, stamp, run, part_of in found:
+        row = kept.get(name)
+        if row is None or row.stamp != stamp:
+            row = replace(row_of(run, part_of), run=name, stamp=stamp)
+        rows.append(row)
+    with suppress(OSError):  # a store that cannot be written is read without a cache
+        _keep(file, rows)
     return rows
 
 
@@ -130,14 +136,8 @@ def _all_runs(store: Path) -> Iterator[tuple[RunDirectory, RunDirectory | None]]
         yield from ((side, run) for side in run.sides())
 
 
-def _current(run: RunDirectory, part_of: RunDirectory | None, kept: Mapping[str, RunRow]) -> RunRow:
-    """The kept row if the run's files are as they were, otherwise a new one."""
-    name = f"{part_of.name}/{run.name}" if part_of else run.name
-    stamp = _stamp(run)
-    row = kept.get(name)
-    if row is not None and row.stamp == stamp:
-        return row
-    return replace(row_of(run, part_of), run=name, stamp=stamp)
+def _name(run: RunDirectory, part_of: RunDirectory | None) -> str:
+    return f"{part_of.name}/{run.name}" if part_of else run.name
 
 
 def _stamp(run: RunDirectory) -> str:
@@ -275,22 +275,35 @@ def read_origin(run: RunDirectory) -> Origin | None:
         raise BadInput(f"{run.origin}: expected the night and the variant of a run") from error
 
 
-def _kept(file: Path) -> dict[str, RunRow]:
+def _kept(file: Path, columns: Sequence[str] = RUNS.names) -> dict[str, RunRow]:
     """The rows of an earlier call, by run; none where there is no file, or one of another release."""
+    return {row["run"]: row_from_columns(row) for row in _read_columns(file, columns)}
+
+
+def _stamps(file: Path) -> dict[str, str]:
+    """The stamp of each kept row."""
+    return {row["run"]: row["stamp"] for row in _read_columns(file, ("run", "stamp"))}
+
+
+def _read_columns(file: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
     try:
-        table = parquet.read_table(file)
+        with parquet.ParquetFile(file) as table:
+            if not table.schema_arrow.equals(RUNS):
+                return []
+            rows: list[dict[str, Any]] = table.read(list(columns)).to_pylist()
+            return rows
     except (OSError, pa.ArrowInvalid):
-        return {}
-    if not table.schema.equals(RUNS):
-        return {}
-    return {row["run"]: row_from_columns(row) for row in table.to_pylist()}
+        return []
 
 
 def row_from_columns(row: dict[str, Any]) -> RunRow:
-    """The row of a dictionary by column, as Arrow and Spark return it; a column may be left out."""
-    row["problems"] = tuple(Problem(**each) for each in row["problems"])
-    row["quantities"] = {each["name"]: each["value"] for each in row["quantities"]}
-    row["faults"] = None if row.get("faults") is None else tuple(row["faults"])
+    """The row of a dictionary by column, as Arrow and Spark return it; columns but `run` and `kind` may be left out."""
+    if "problems" in row:
+        row["problems"] = tuple(Problem(**each) for each in row["problems"])
+    if "quantities" in row:
+        row["quantities"] = {each["name"]: each["value"] for each in row["quantities"]}
+    if row.get("faults") is not None:
+        row["faults"] = tuple(row["faults"])
     return RunRow(**row)
 
 

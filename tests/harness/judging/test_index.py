@@ -84,6 +84,13 @@ def test_only_changed_runs_are_read_again(tmp_path: Path, monkeypatch: pytest.Mo
     assert (read, rows) == ([second.name], {first.name: "failed", second.name: "passed"})
 
 
+def test_only_wanted_columns_are_read(tmp_path: Path) -> None:
+    run = judged_run(tmp_path, "run", register_plan(), failed_verdict())
+    index(tmp_path)
+    row = only(index(tmp_path, columns=("run", "kind", "outcome")))
+    assert row == RunRow(run.name, "run", outcome="failed")
+
+
 @pytest.mark.parametrize("content", [b"", b"PAR1", None], ids=["empty", "damaged", "other columns"])
 def test_unusable_cache_is_written_again(tmp_path: Path, content: bytes | None) -> None:
     judged_run(tmp_path, "run", register_plan(), failed_verdict())
