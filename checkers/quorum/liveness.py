@@ -6,7 +6,8 @@
 
 A span is calm if no fault is in place but dead or paused processes, and these are fewer than half of the voters. Each
 start, end, pause or resumption of a process, and each operation of the nemesis, begins another span: the quorum has
-LIMIT_NS from then on. LIMIT_NS is several times what an election takes with Kafka's default timeouts.
+LIMIT_NS from then on. LIMIT_NS is several times what an election takes with Kafka's default timeouts. A process counts
+as started when it first shows its state in the quorum; Java needs seconds until then, on a busy machine many.
 
 It is not recorded who was a voter when. So if the voters changed, a span is calm only if all nodes run, since a
 majority of any voter set runs then. Nothing is said if a disk was lost, too: a voter set may name the replica on it.
@@ -42,6 +43,8 @@ RESIGN_NS: Final = 10_000_000_000
 SECOND_NS: Final = 1_000_000_000
 SPANS: Final = "run int, begin_ns bigint, end_ns bigint, voters string"
 CUT, HEAL_LINKS = "cut", "heal_links"
+SHOWS_STATE: Final = ("transition", "claim", "denial")
+"""The observations that only a node gives that takes part in the quorum."""
 OF_PROCESSES: Final = ("kill", "stop", "start")
 """The operations whose effect the record of processes shows."""
 
@@ -65,7 +68,7 @@ class Quorum:
 
 @dataclass(frozen=True, slots=True)
 class ProcessEvent:
-    """The start or the end of a node's process."""
+    """The start of a node, when it first shows its state, or the end of its process."""
 
     time_ns: int
     node: int
@@ -134,9 +137,8 @@ def long_calm_spans(
     who, operations = electorates(batches, observations, settings), nemesis_ops(history, settings)
     seen = observations.groupBy(RUN).agg(fn.collect_set("node").alias("nodes"), fn.max("time_ns").alias("end_ns"))
     processes: Mapping[int, list[ProcessEvent]] = defaultdict(list)
-    started_or_ended = observations.where(fn.col("kind").isin("started", *ENDS))
-    for row in started_or_ended.orderBy("time_ns", "position").select(RUN, "time_ns", "node", "kind").collect():
-        processes[row[RUN]].append(ProcessEvent(row.time_ns, row.node, row.kind == "started"))
+    for row in process_events(observations).collect():
+        processes[row[RUN]].append(ProcessEvent(row.time_ns, row.node, row.is_start))
     rows: list[tuple[int, int, int, str]] = []
     for run, nodes, end_ns in seen.collect():
         quorum = quorum_of(who.of[run], nodes, operations[run], settings.ops)
@@ -145,6 +147,16 @@ def long_calm_spans(
             long = [each for each in calm if each.end_ns - each.begin_ns > LIMIT_NS]
             rows += [(run, each.begin_ns, each.end_ns, ", ".join(map(str, each.voters))) for each in long]
     return rows
+
+
+def process_events(observations: DataFrame) -> DataFrame:
+    """(run, time_ns, node, is_start): the ends of processes, and the first state that each shows after its start."""
+    ordered = Window.partitionBy(RUN, "node").orderBy("time_ns", "position")
+    of_processes = observations.where(fn.col("kind").isin("started", *SHOWS_STATE, *ENDS))
+    before = of_processes.withColumn("before", fn.lag("kind").over(ordered))
+    is_start = fn.col("kind").isin(*SHOWS_STATE) & (fn.col("before") == "started")
+    events = before.where(is_start | fn.col("kind").isin(*ENDS)).orderBy("time_ns", "position")
+    return events.select(RUN, "time_ns", "node", is_start.alias("is_start"))
 
 
 def quorum_of(electorate: Electorate, nodes: Iterable[int], operations: Iterable[Op], ops: NemesisOps) -> Quorum | None:

@@ -105,8 +105,12 @@ def claim(second: float, node: int, mark: int, end: int) -> Observation:
     )  # fmt: skip
 
 
-def started() -> list[Observation]:
-    return [Observation(0, node, "process", "started") for node in VOTERS]
+def started(second: float = 0, shown: float = 0) -> list[Observation]:
+    """All nodes are started at a second and show a state at another one."""
+    return [
+        *(Observation(round(second * S), node, "process", "started") for node in VOTERS),
+        *(Observation(round(shown * S), node, "log", "transition", "Unattached", epoch=0) for node in VOTERS),
+    ]
 
 
 def test_majority_that_elects_no_leader_is_found(find_in_run: FindInRun) -> None:
@@ -115,6 +119,16 @@ def test_majority_that_elects_no_leader_is_found(find_in_run: FindInRun) -> None
     [found] = find_in_run("liveness", history(), seen)
     assert (found.name, found.severity, found.time_ns) == ("no-leader-elected", "invalid", 20 * S)
     assert "for 30 s none led, while nodes 2, 3 ran and reached each other" in found.message
+
+
+@pytest.mark.parametrize(("shown", "names"), [(22, ["no-leader-elected"]), (38, [])], ids=["at once", "late"])
+def test_quorum_has_its_time_from_when_the_nodes_show_a_state(
+    find_in_run: FindInRun, shown: float, names: list[str]
+) -> None:
+    seen = [*started(), *(claim(second, 1, second, second) for second in range(20))]
+    seen += [Observation(20 * S, node, "process", "stopped") for node in VOTERS]
+    seen += [*started(21, shown), Observation(40 * S, 2, "log", "transition", "Leader", "Candidate", epoch=2)]
+    assert [each.name for each in find_in_run("liveness", history(), seen)] == names
 
 
 def after_a_removal(*names: str) -> tuple[list[Op], list[Observation]]:
