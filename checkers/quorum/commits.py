@@ -14,8 +14,8 @@ checked: which set committed what is not recorded. A change that a leader never 
 the run has several voter sets, half of a claim's voters are enough, since the set before had one voter more or less.
 The other rules need no clock: epochs are ordered, and a leader never truncates its own log.
 
-A follower is stuck if it stayed below the high watermark for the last STUCK_NS of a leader's claims, while its process
-ran and no fault was in place.
+A follower is stuck if it stayed below the high watermark for the last STUCK_NS of a leader's claims, while it took part
+in the quorum and no fault was in place.
 
 Contains rules on claims. Rules on logs at rest are in checkers/kafka_log/divergence.py.
 """
@@ -30,11 +30,11 @@ from pyspark.sql import functions as fn
 from checkers.framework.by_run import RUN, of_run
 from checkers.framework.contract import JudgeSettings, finding
 from checkers.framework.timeline import nemesis_ops
+from checkers.quorum.processes import process_events
 from checkers.quorum.voters import reported_reaches, reported_voters
 from harness.model import Op
 from harness.model.nemesis_ops import NemesisOps
 from harness.model.records.fault_intervals import fault_intervals, spans_of
-from harness.model.records.observation import ENDS
 
 STUCK_NS = 10_000_000_000
 SPARE_NS = 1_000_000_000
@@ -133,8 +133,8 @@ def follower_stuck(history: DataFrame, observations: DataFrame, check: str, sett
     stalled = progress.where("voter != leader and least = most and most < committed")
     long_enough = stalled.where(fn.col("since_ns") <= fn.col("from_ns") + SPARE_NS)
     calm = long_enough.where(fn.col("from_ns") > last_disturbance_ns(history, settings))
-    # A process that is down or was just started need not have caught up.
-    stuck = calm.join(running(observations), on=[RUN, "voter"], how="inner").where("changed_ns < from_ns")
+    # A node that is down or was just started need not have caught up.
+    stuck = calm.join(running(observations), on=[RUN, "voter"], how="inner").where("part_since_ns < from_ns")
     text = (
         "a follower catches up once nothing prevents it: node %d stayed at %d for %d s, below high watermark %d of "
         "node %d"
@@ -157,9 +157,12 @@ def _last_disturbance_ns(operations: Iterable[Op], ops: NemesisOps) -> int:
 
 
 def running(observations: DataFrame) -> DataFrame:
-    """(run, voter, changed_ns): the nodes whose processes run at the end, and the time of their start."""
-    events = observations.where(fn.col("kind").isin("started", *ENDS))
-    last = events.groupBy(RUN, fn.col("node").alias("voter")).agg(
-        fn.max_by("kind", fn.struct(*IN_ORDER)).alias("kind"), fn.max("time_ns").alias("changed_ns")
+    """(run, voter, part_since_ns): the nodes that take part at the end, and since when."""
+    last = (
+        process_events(observations)
+        .groupBy(RUN, fn.col("node").alias("voter"))
+        .agg(
+            fn.max_by("takes_part", fn.struct(*IN_ORDER)).alias("takes_part"), fn.max("time_ns").alias("part_since_ns")
+        )
     )
-    return last.where("kind = 'started'").select(RUN, "voter", "changed_ns")
+    return last.where("takes_part").select(RUN, "voter", "part_since_ns")

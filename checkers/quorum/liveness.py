@@ -6,8 +6,8 @@
 
 A span is calm if no fault is in place but dead or paused processes, and these are fewer than half of the voters. Each
 start, end, pause or resumption of a process, and each operation of the nemesis, begins another span: the quorum has
-LIMIT_NS from then on. LIMIT_NS is several times what an election takes with Kafka's default timeouts. A process counts
-as started when it first shows its state in the quorum; Java needs seconds until then, on a busy machine many.
+LIMIT_NS from then on. LIMIT_NS is several times what an election takes with Kafka's default timeouts. A process that
+was started counts as dead until it takes part in the quorum (checkers/quorum/processes.py).
 
 It is not recorded who was a voter when. So if the voters changed, a span is calm only if all nodes run, since a
 majority of any voter set runs then. Nothing is said if a disk was lost, too: a voter set may name the replica on it.
@@ -28,12 +28,12 @@ from pyspark.sql import functions as fn
 from checkers.framework.by_run import RUN
 from checkers.framework.contract import Check, JudgeSettings, finding
 from checkers.framework.timeline import nemesis_ops
+from checkers.quorum.processes import process_events
 from checkers.quorum.safety import leaderships
 from checkers.quorum.voters import Electorate, electorates
 from harness.model import Op
 from harness.model.nemesis_ops import HEAL, NemesisOps
 from harness.model.quorum_states import State
-from harness.model.records.observation import ENDS
 from harness.model.story import MARK
 
 CHECK: Final = "liveness"
@@ -43,8 +43,6 @@ RESIGN_NS: Final = 10_000_000_000
 SECOND_NS: Final = 1_000_000_000
 SPANS: Final = "run int, begin_ns bigint, end_ns bigint, voters string"
 CUT, HEAL_LINKS = "cut", "heal_links"
-SHOWS_STATE: Final = ("transition", "claim", "denial")
-"""The observations that only a node gives that takes part in the quorum."""
 OF_PROCESSES: Final = ("kill", "stop", "start")
 """The operations whose effect the record of processes shows."""
 
@@ -68,11 +66,11 @@ class Quorum:
 
 @dataclass(frozen=True, slots=True)
 class ProcessEvent:
-    """The start of a node, when it first shows its state, or the end of its process."""
+    """From when a node takes part in the quorum, or does not."""
 
     time_ns: int
     node: int
-    is_start: bool
+    takes_part: bool
 
 
 @dataclass(slots=True)
@@ -110,8 +108,8 @@ class _Disturbances:
             self.faults.add(op.f)
 
     def process(self, event: ProcessEvent) -> None:
-        """A process starts or ends."""
-        (self.down.discard if event.is_start else self.down.add)(event.node)
+        """A node begins or ends to take part."""
+        (self.down.discard if event.takes_part else self.down.add)(event.node)
 
     def running(self, quorum: Quorum) -> tuple[int, ...]:
         """The nodes of the quorum that run, if they are enough and nothing else is in place; else none."""
@@ -137,8 +135,8 @@ def long_calm_spans(
     who, operations = electorates(batches, observations, settings), nemesis_ops(history, settings)
     seen = observations.groupBy(RUN).agg(fn.collect_set("node").alias("nodes"), fn.max("time_ns").alias("end_ns"))
     processes: Mapping[int, list[ProcessEvent]] = defaultdict(list)
-    for row in process_events(observations).collect():
-        processes[row[RUN]].append(ProcessEvent(row.time_ns, row.node, row.is_start))
+    for row in process_events(observations).orderBy("time_ns", "position").collect():
+        processes[row[RUN]].append(ProcessEvent(row.time_ns, row.node, row.takes_part))
     rows: list[tuple[int, int, int, str]] = []
     for run, nodes, end_ns in seen.collect():
         quorum = quorum_of(who.of[run], nodes, operations[run], settings.ops)
@@ -147,16 +145,6 @@ def long_calm_spans(
             long = [each for each in calm if each.end_ns - each.begin_ns > LIMIT_NS]
             rows += [(run, each.begin_ns, each.end_ns, ", ".join(map(str, each.voters))) for each in long]
     return rows
-
-
-def process_events(observations: DataFrame) -> DataFrame:
-    """(run, time_ns, node, is_start): the ends of processes, and the first state that each shows after its start."""
-    ordered = Window.partitionBy(RUN, "node").orderBy("time_ns", "position")
-    of_processes = observations.where(fn.col("kind").isin("started", *SHOWS_STATE, *ENDS))
-    before = of_processes.withColumn("before", fn.lag("kind").over(ordered))
-    is_start = fn.col("kind").isin(*SHOWS_STATE) & (fn.col("before") == "started")
-    events = before.where(is_start | fn.col("kind").isin(*ENDS)).orderBy("time_ns", "position")
-    return events.select(RUN, "time_ns", "node", is_start.alias("is_start"))
 
 
 def quorum_of(electorate: Electorate, nodes: Iterable[int], operations: Iterable[Op], ops: NemesisOps) -> Quorum | None:
@@ -172,7 +160,7 @@ def quorum_of(electorate: Electorate, nodes: Iterable[int], operations: Iterable
 def calm_spans(
     operations: Iterable[Op], processes: Sequence[ProcessEvent], quorum: Quorum, end_ns: int, ops: NemesisOps
 ) -> Iterator[Span]:
-    """The calm spans until end_ns, in order. A node does not run before its first start."""
+    """The calm spans until end_ns, in order. A node does not run before it first takes part."""
     of_nemesis = [op for op in operations if op.f != MARK and op.f not in ops.waits]
     events: list[tuple[int, Op | ProcessEvent]] = [(op.time_ns, op) for op in of_nemesis]
     events += [(event.time_ns, event) for event in processes]

@@ -23,6 +23,7 @@ from checkers.framework.contract import Check, JudgeSettings, finding
 from checkers.framework.timeline import nemesis_ops
 from harness.model import Op
 from harness.model.quorum_states import State
+from harness.model.records.observation import SHOWS_STATE
 
 CHECK = "servers"
 OUTSIDE_SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -40,8 +41,6 @@ NOT_LOADED = (
 """How a server ends whose program is not what it was when the run began: files of Python, or jars."""
 
 ANY_NODE = "any"
-
-ANSWERS = ("transition", "claim", "denial")
 
 
 def findings(history: DataFrame, observations: DataFrame, settings: JudgeSettings) -> DataFrame:
@@ -69,7 +68,7 @@ def exits(observations: DataFrame) -> DataFrame:
 
     answered: whether the server had answered or logged a state since its start. last: its last logged state and epoch.
     """
-    kinds = ("started", "exited", *ANSWERS)
+    kinds = ("started", "exited", *SHOWS_STATE)
     seen = observations.where(fn.col("kind").isin(*kinds)).select(
         RUN, "node", "time_ns", "position", "kind", "state", "epoch", "detail"
     )
@@ -80,7 +79,7 @@ def exits(observations: DataFrame) -> DataFrame:
     state = fn.when(fn.col("kind") == "transition", fn.struct("state", "epoch"))
     of_server = (
         seen.withColumn("start", starts)
-        .withColumn("answered", fn.max(fn.col("kind").isin(*ANSWERS)).over(own))
+        .withColumn("answered", fn.max(fn.col("kind").isin(*SHOWS_STATE)).over(own))
         .withColumn("last", fn.last(state, ignorenulls=True).over(own))
     )
     return of_server.where("kind = 'exited'").select(RUN, "node", "time_ns", "detail", "answered", "last")

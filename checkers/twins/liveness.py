@@ -10,14 +10,14 @@ from harness.model import Op
 
 
 class ProcessEvent(Protocol):
-    """The start or the end of a node's process."""
+    """From when a node takes part in the quorum, or does not."""
 
     @property
     def time_ns(self) -> int: ...
     @property
     def node(self) -> int: ...
     @property
-    def is_start(self) -> bool: ...
+    def takes_part(self) -> bool: ...
 
 
 class Span(Protocol):
@@ -49,8 +49,8 @@ def calm_moments(
 
 
 def running_at(time_ns: int, processes: Sequence[ProcessEvent], voters: Sequence[int]) -> set[int]:
-    """The voters whose last event is a start."""
-    last = {event.node: event.is_start for event in processes if event.time_ns <= time_ns}
+    """The voters that take part since their last event."""
+    last = {event.node: event.takes_part for event in processes if event.time_ns <= time_ns}
     return {voter for voter in voters if last.get(voter)}
 
 

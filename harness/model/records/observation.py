@@ -39,6 +39,8 @@ Kind = Literal[
 
 ENDS: Final = ("stopped", "exited")
 """The kinds of observations at which a node's process ends."""
+SHOWS_STATE: Final = ("transition", "claim", "denial")
+"""The kinds of observations that a node gives only once it takes part in the quorum."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,13 @@ def polls(seconds: Iterable[float], slow: dict[float, int] | int) -> list[Observ
         claim(round(second * 1000), 1, 1, 50, {1: 60, 2: 50, 3: slow if isinstance(slow, int) else slow[second]})
         for second in seconds
     ]
-    return [*(process(0, node, "started") for node in (1, 2, 3)), *claims]
+    return [*(each for node in (1, 2, 3) for each in started(0, node)), *claims]
+
+
+def started(second: float, node: int, shown: float | None = None) -> list[Observation]:
+    """A process is started, and shows its state at once or at another time."""
+    state_ns = round((second if shown is None else shown) * 1e9)
+    return [process(second, node, "started"), Observation(state_ns, node, "log", "transition", "Follower", epoch=0)]
 
 
 def process(second: float, node: int, kind: Any) -> Observation:
@@ -167,7 +173,10 @@ NOT_STUCK = {
     ),
     "it caught up": (healed_at(1), polls(range(2, 16), 50)),
     "it makes progress": (healed_at(1), polls(range(2, 16), {second: second for second in range(2, 16)})),
-    "it was just started": (healed_at(1), [*polls(range(2, 16), 7), process(9, 3, "started")]),
+    "it was just started": (healed_at(1), [*polls(range(2, 16), 7), *started(9, 3)]),
+    "it was started long ago, but did not take part": (
+        healed_at(1), [*polls(range(2, 16), 7), process(1.5, 3, "stopped"), *started(2, 3, shown=9)],
+    ),
     "it is down": (healed_at(1), [*polls(range(2, 16), 7), process(1, 3, "stopped")]),
     "it was never started": (
         healed_at(1), [each for each in polls(range(2, 16), 7) if (each.node, each.kind) != (3, "started")],
