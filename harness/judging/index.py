@@ -110,8 +110,9 @@ def index(store: Path, with_pruned: bool = False, columns: Sequence[str] = RUNS.
         by_name = {**_kept(store / PRUNED_FILE, columns), **{row.run: row for row in index(store, columns=columns)}}
         return sorted(by_name.values(), key=lambda row: row.run)
     file = store / INDEX_FILE
-    found = [(_name(run, part_of), _stamp(run), run, part_of) for run, part_of in _all_runs(store)]
-    if {name: stamp for name, stamp, *_ in found} == _stamps(file):
+    stamped = _kept(file, ("run", "kind", "status", "stamp"))
+    found = [(_name(run, part_of), _stamp(run), run, part_of) for run, part_of in _all_runs(store, stamped)]
+    if {name: stamp for name, stamp, *_ in found} == {name: row.stamp for name, row in stamped.items()}:
         return list(_kept(file, columns).values())
     kept, rows = _kept(file), []
     for name, stamp, run, part_of in found:
@@ -130,10 +131,13 @@ def keep_pruned(store: Path, names: Collection[str]) -> None:
     _keep(store / PRUNED_FILE, list({**_kept(store / PRUNED_FILE), **rows}.values()))
 
 
-def _all_runs(store: Path) -> Iterator[tuple[RunDirectory, RunDirectory | None]]:
+def _all_runs(store: Path, kept: Mapping[str, RunRow]) -> Iterator[tuple[RunDirectory, RunDirectory | None]]:
+    """Runs, and those of reproductions with what they are part of. A run that was one before has no parts."""
     for run in runs(store):
         yield run, None
-        yield from ((side, run) for side in run.sides())
+        row = kept.get(run.name)
+        if row is None or row.kind != "run" or row.status == DAMAGED:
+            yield from ((side, run) for side in run.sides())
 
 
 def _name(run: RunDirectory, part_of: RunDirectory | None) -> str:
@@ -277,23 +281,13 @@ def read_origin(run: RunDirectory) -> Origin | None:
 
 def _kept(file: Path, columns: Sequence[str] = RUNS.names) -> dict[str, RunRow]:
     """The rows of an earlier call, by run; none where there is no file, or one of another release."""
-    return {row["run"]: row_from_columns(row) for row in _read_columns(file, columns)}
-
-
-def _stamps(file: Path) -> dict[str, str]:
-    """The stamp of each kept row."""
-    return {row["run"]: row["stamp"] for row in _read_columns(file, ("run", "stamp"))}
-
-
-def _read_columns(file: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
     try:
         with parquet.ParquetFile(file) as table:
-            if not table.schema_arrow.equals(RUNS):
-                return []
-            rows: list[dict[str, Any]] = table.read(list(columns)).to_pylist()
-            return rows
+            is_usable = table.schema_arrow.equals(RUNS)
+            rows = table.read(list(columns)).to_pylist() if is_usable else []
     except (OSError, pa.ArrowInvalid):
-        return []
+        return {}
+    return {row["run"]: row_from_columns(row) for row in rows}
 
 
 def row_from_columns(row: dict[str, Any]) -> RunRow:
