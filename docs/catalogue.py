@@ -50,6 +50,8 @@ CHECK_QUORUM = ("LP-01", "LP-02", "LP-04")
 """Rows about Check Quorum, which Kafka has since 3.7. Others of this document name 3.9.1, or need dynamic voters."""
 DEFECTS = ("EX-02", "EX-03", "EX-04")
 """Defects that older releases have too; the last one is not in 3.9."""
+OF_BROKER = "EX-13"
+"""Another one, which needs a broker."""
 
 OF_BROKERS = ("LD-", "UR-")
 """Rows to which the readings of the quorum's KIPs make no difference."""
@@ -100,8 +102,10 @@ WAYS = {
         Way("kafka-3.9.1", "kafka:3.9.1", rows=CHECK_QUORUM, releases=(NEWEST,)),
         Way("kafka-3.9.0", "kafka:3.9.0", rows=("PV-13",), releases=("3.9.1",)),
         Way("kafka-3.7.2", "kafka:3.7.2", rows=CHECK_QUORUM, releases=(NEWEST,)),
-        Way("defects-4.0.0", "kafka:4.0.0", times=TIMES_OF_DEFECTS, rows=DEFECTS, releases=("4.3.1",)),
-        Way("defects-3.9.1", "kafka:3.9.1", times=TIMES_OF_DEFECTS, rows=DEFECTS[:2], releases=("4.3.1",)),
+        Way("defects-4.0.0", "kafka:4.0.0", times=TIMES_OF_DEFECTS, rows=(*DEFECTS, OF_BROKER), releases=("4.3.1",)),
+        Way(
+            "defects-3.9.1", "kafka:3.9.1", times=TIMES_OF_DEFECTS, rows=(*DEFECTS[:2], OF_BROKER), releases=("4.3.1",)
+        ),
         Way("simulated", "reference", "simulation", rows=SIMULATED),
         Way("simulated-kafka", "kafka", "simulation", rows=SIMULATED, releases=(NEWEST, "4.3.1", "3.9.1")),
         Way("simulated-4.0.0", "kafka:4.0.0", "simulation", rows=DEFECTS, releases=("4.3.1",)),

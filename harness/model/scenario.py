@@ -58,6 +58,7 @@ class Deployment:
     voters: int | None
     story: tuple[Step, ...]
     node_switches: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    not_started: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,8 @@ class Scenario:
     sizes are other numbers of nodes on which the same story can be run. voters is the number of nodes that are voters
     at first, where the others are observers; None if all are. Kafka's voters can change then (KIP-853). workload is the
     name of a workload. alone: a bound is so close to what is measured that no other run may take place on the machine.
-    full is the story for as long as the document asks, if that is longer than a run by default takes.
+    full is the story for as long as the document asks, if that is longer than a run by default takes. not_started are
+    the nodes that a step of the story starts.
     """
 
     id: str
@@ -167,6 +169,7 @@ class Scenario:
     sizes: tuple[int, ...] = ()
     alone: bool = False
     full: tuple[Step, ...] = ()
+    not_started: tuple[int, ...] = ()
 
     @property
     def sides(self) -> Mapping[SideName, Side]:
@@ -189,7 +192,8 @@ class Scenario:
         """The nodes and the story of a side on a system that has it."""
         own = self.side(name).setups[system].deployment
         given = self.side(name).node_switches
-        return own or Deployment(self.layout, self.nodes, self.voters, self.story_of(name, is_full), given)
+        story = self.story_of(name, is_full)
+        return own or Deployment(self.layout, self.nodes, self.voters, story, given, self.not_started)
 
     def sides_on(self, system: str) -> tuple[SideName, ...]:
         """The sides that are available on a system."""

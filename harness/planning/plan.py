@@ -10,7 +10,7 @@ seed itself. Keys of earlier releases stay readable.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Container, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -79,7 +79,7 @@ Weight = Annotated[float, Field(gt=0, le=1000)]
 
 PLAN_BYTES_MAX = 64 << 20
 """Of a stored plan, which has the story that a schedule drew."""
-PLAN_FILE_ONLY = ("story", "node_switches", "node_systems")
+PLAN_FILE_ONLY = ("story", "node_switches", "node_systems", "not_started")
 """The fields of a request that only a plan file can have."""
 SEED = "Seed of every random choice; drawn if not given."
 
@@ -156,6 +156,9 @@ class Load(Target):
     node_systems: dict[Annotated[int, Field(ge=1, le=NODES_MAX)], Annotated[str, AfterValidator(system_name)]] = Field(
         default={}, description="Systems of single nodes, by number, such as another release (plan files only)."
     )
+    not_started: list[Annotated[int, Field(ge=1, le=NODES_MAX)]] = Field(
+        default=[], description="Nodes that a step of the story starts, by number (plan files only)."
+    )
     record_rpcs: bool = Field(
         default=False, description="Put a proxy between the nodes that records each RPC, even without RPC faults."
     )
@@ -191,13 +194,14 @@ class Request(Load):
 
     _system_exists = field_validator("system")(system_name)
 
-    @field_validator("node_switches", "node_systems")
+    @field_validator("node_switches", "node_systems", "not_started")
     @classmethod
-    def _nodes_exist(cls, by_node: dict[int, Any], info: ValidationInfo) -> dict[int, Any]:
-        absent = [node for node in by_node if node > info.data.get("nodes", node)]
+    def _nodes_exist(cls, nodes: Collection[int], info: ValidationInfo) -> Collection[int]:
+        """The numbers of nodes, or what is given by number."""
+        absent = [node for node in nodes if node > info.data.get("nodes", node)]
         if absent:
             raise ValueError(f"expected nodes up to {info.data['nodes']}, found {absent[0]}")
-        return by_node
+        return nodes
 
     @field_validator("faults")
     @classmethod

@@ -108,7 +108,8 @@ async def _carry_out(
         nemesis = NemesisSession(context, journal, observer.until, plugins.faults())
         report(Phase(f"starting {cluster.label}"))
         for node in views:
-            await processes.start(node)
+            if node not in plan.not_started:
+                await processes.start(node)
         async with _background(recorder.report_regularly(observer.leader, stop)):
             await _interpret(cluster, environment, nemesis, clock, recorder, stop)
         recorder.report_operations()

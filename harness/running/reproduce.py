@@ -169,6 +169,7 @@ async def side_plan(
             "node_systems": {
                 node: (await resolve_system(each, "", request.hosts, report))[0] for node, each in versions.items()
             },
+            "not_started": list(deployment.not_started),
             "layout": deployment.layout,
             "nodes": nodes,
             "voters": deployment.voters,

@@ -11,12 +11,15 @@ from harness.model.conditions import (
     CAUGHT_UP,
     LEADER_KNOWN,
     all_follow,
+    broker_live,
+    is_follower,
     is_not_leader,
+    is_unattached,
 )
 from harness.model.faults.membership import add_voter, await_membership, remove_voter
-from harness.model.faults.probe import run_tool
+from harness.model.faults.probe import ask, run_tool
 from harness.model.faults.requests import create_topic
-from harness.model.faults.rpc import Api, RpcMatch, RpcRule, delay, intercept
+from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, delay, intercept
 from harness.model.measures import enters
 from harness.model.quorum_states import State
 from harness.model.scenario import Deployment, Scenario, Side, Source, on
@@ -108,6 +111,49 @@ EX_02 = Scenario(
         never=(two_leaders(at_least_ms=5000),),
         story=(*_TRUNCATE, kill("n1"), start("n1"), wait_until(all_follow(3)), *_REPLACE_AND_SPLIT),
     ),
+)
+
+NO_VOTER_FETCHES = RpcRule("fetches of voters", RpcMatch((Api.FETCH,), "request", (1, 2, 3), (1, 2, 3)), DROP)
+_FIRST_RECORDS = (
+    mark("n4 fetches what the first leader writes, and no other voter does"),
+    intercept(NO_VOTER_FETCHES),
+    start("n4"),
+    wait_until(is_unattached(4)),
+    start(DOWN),
+    wait_until(is_follower(4)),
+    sleep(seconds(0.5)),
+    mark("the first leader fails, and another one writes other records"),
+    kill(LEADER),
+    heal(),
+    wait_until(ALL_FOLLOW_LEADER),
+    *(wait_until(broker_live(node)) for node in (1, 2, 3)),
+)
+_REGISTERED = ask(
+    "n1",
+    "DescribeCluster",
+    0,
+    {"include_cluster_authorized_operations": False},
+    {"brokers.length": 4},
+    listener="client",
+    within=30,
+    until_expected=True,
+    name="the brokers",
+)
+
+# The voters of a node that does not vote are those of its log alone. After the truncation n4 reads none of the new
+# records, since it takes those below the end that its log had as read: it knows no voter, and so no controller.
+EX_13 = Scenario(
+    id="EX-13",
+    title="A broker that has truncated a new cluster's first records is never registered",
+    question="Is n4 registered that has fetched the records of a leader that was replaced before it committed them?",
+    source=KIP_853 / "Voter changes",
+    nodes=4,
+    voters=3,
+    layout="combined",
+    story=(*_FIRST_RECORDS, _REGISTERED),
+    bad=Side(on(kafka="4.3.1"), breaks=("unexpected-response",)),
+    good=Side(on(kafka="4.3.1"), story=(*_FIRST_RECORDS, kill("n4"), start("n4"), _REGISTERED)),
+    not_started=(1, 2, 3, 4),
 )
 
 LONG_REQUESTS = {"controller.quorum.request.timeout.ms": "10000"}
@@ -412,4 +458,4 @@ EX_08 = Scenario(
     ),
 )
 
-SCENARIOS = (EX_02, EX_03, EX_05, EX_06, EX_07, EX_08, EX_11)
+SCENARIOS = (EX_02, EX_03, EX_05, EX_06, EX_07, EX_08, EX_11, EX_13)

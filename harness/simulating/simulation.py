@@ -140,7 +140,8 @@ class Simulation:
             self._observer.start()
             try:
                 for node in self._numbers:
-                    await self._processes.start(node)
+                    if node not in self._plan.not_started:
+                        await self._processes.start(node)
                 return await self._interpret(context)
             finally:
                 await self._observer.stop()

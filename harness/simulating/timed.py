@@ -223,6 +223,8 @@ def require_timed(plan: Plan) -> None:
         raise BadInput(f"--timed: expected --hosts {HOSTS}, found {plan.hosts}")
     if plan.workload != WORKLOAD:
         raise BadInput(f"--timed: expected --workload {WORKLOAD}, found {plan.workload}")
+    if plan.not_started:
+        raise BadInput(f"--timed: expected nodes that start with the run, found not_started = {plan.not_started}")
     schedule_of([each.step() for each in plan.story], plan.nodes, plan.seed, plan.rate_per_second)
 
 

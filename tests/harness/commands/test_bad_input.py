@@ -25,6 +25,10 @@ PLANS = {
         "nodes = 3\n[node_systems]\n4 = 'kafka'",
         "node_systems: expected nodes up to 3, found 4",
     ),
+    "a node to start later that does not exist": (
+        "nodes = 3\nnot_started = [4]",
+        "not_started: expected nodes up to 3, found 4",
+    ),
     "an unknown system of a node": ("[node_systems]\n1 = 'cassandra'", "node_systems.1: expected kafka, reference, "),
     "a property of a node that does not exist": (
         "[node_switches]\n4 = {a = 'b'}",

@@ -64,6 +64,11 @@ def test_kafka_nodes_have_only_kafka_properties_and_their_own_versions() -> None
     assert (planned.node_switches, planned.node_systems) == ({2: {"a.timeout.ms": "100"}}, {1: "kafka:4.3.1"})
 
 
+def test_nodes_that_the_story_starts_are_those_of_the_scenario() -> None:
+    assert side_plan_of(SCENARIO, "reference").not_started == []
+    assert side_plan_of(replace(SCENARIO, not_started=(1, 3)), "reference").not_started == [1, 3]
+
+
 def test_switch_on_the_command_line_overrides_that_of_a_node() -> None:
     planned = side_plan_of(SCENARIO, "reference", switches={"a.timeout.ms": "5"})
     assert planned.node_switches == {2: {"reference.pre_vote": "false"}}

@@ -13,7 +13,7 @@ from harness.model import NEMESIS, BadInput
 from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN
 from harness.model.faults.disks import corrupt_checkpoint, lose_unsynced
 from harness.model.faults.requests import create_topic
-from harness.model.story import LEADER, Step, configure, cut, heal, kill, pause, sleep, start, stop, wait_until
+from harness.model.story import DOWN, LEADER, Step, configure, cut, heal, kill, pause, sleep, start, stop, wait_until
 from harness.planning.plan import Plan, ReproductionRequest, Request
 from harness.planning.story_steps import StoryStep
 from harness.running.reproduce import plans_to_run
@@ -69,6 +69,18 @@ def test_observations_are_those_of_real_nodes() -> None:
     times = [each.time_ns for each in outcome.observations]
     assert times == sorted(times)
     assert all(outcome.logs.values())
+
+
+@pytest.mark.parametrize("system", ["reference", pytest.param("kafka:4.3.1", marks=pytest.mark.kafka)])
+def test_story_starts_the_nodes_that_do_not_start_with_the_run(system: str) -> None:
+    story = [sleep(3), start("n2"), wait_until(ALL_FOLLOW_LEADER), start(DOWN), wait_until(ALL_FOLLOW_LEADER)]
+    outcome = simulate(plan(*story, system=system, not_started=[2, 3]), observes=True)
+    starts = {each.node: each.time_ns // 1_000_000_000 for each in outcome.observations if each.kind == "started"}
+    assert (starts[1], starts[2]) == (0, 3)
+    assert starts[3] > 3
+    first_led = min(each.time_ns for each in outcome.observations if each.state == "Leader")
+    assert first_led // 1_000_000_000 >= 3
+    assert [error for _, error in ops_of(outcome) if error] == []
 
 
 def test_broken_invariant_ends_a_screened_run_but_not_a_recorded_one() -> None:

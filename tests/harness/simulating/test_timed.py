@@ -21,7 +21,7 @@ from harness.simulating.request import SimulationRequest
 from harness.simulating.screening import reason_to_store
 from harness.simulating.searching import screen_all
 from harness.simulating.simulated import simulate
-from harness.simulating.timed import schedule_of, timed_request, timed_run
+from harness.simulating.timed import require_timed, schedule_of, timed_request, timed_run
 from nodes.simulation.schedule import CALLS, Timed
 
 SEEDS = range(1, 9)
@@ -116,6 +116,11 @@ def test_schedule_has_the_steps_at_their_times() -> None:
 def test_step_without_a_fixed_time_is_refused(step: Step) -> None:
     with pytest.raises(BadInput, match=rf"^story: 1: {step.f}: a timed run has no such step, or not on these nodes$"):
         schedule_of([sleep(1), step], nodes=3, seed=1, rate=1.0)
+
+
+def test_timed_run_starts_all_nodes() -> None:
+    with pytest.raises(BadInput, match=r"^--timed: expected nodes that start with the run, found not_started = \[2\]$"):
+        require_timed(timed_plan(not_started=[2]))
 
 
 @pytest.mark.kafka
