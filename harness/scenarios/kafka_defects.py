@@ -19,7 +19,7 @@ from harness.model.conditions import (
 from harness.model.faults.membership import add_voter, await_membership, remove_voter
 from harness.model.faults.probe import ask, run_tool
 from harness.model.faults.requests import create_topic
-from harness.model.faults.rpc import DROP, Api, RpcMatch, RpcRule, delay, intercept
+from harness.model.faults.rpc import CLOSE, DROP, Api, RpcMatch, RpcRule, delay, intercept
 from harness.model.measures import enters
 from harness.model.quorum_states import State
 from harness.model.scenario import Deployment, Scenario, Side, Source, on
@@ -114,6 +114,10 @@ EX_02 = Scenario(
 )
 
 NO_VOTER_FETCHES = RpcRule("fetches of voters", RpcMatch((Api.FETCH,), "request", (1, 2, 3), (1, 2, 3)), DROP)
+NO_REGISTRATION = RpcRule(
+    "registrations of n4", RpcMatch((Api.BROKER_REGISTRATION,), sources=(4,)), CLOSE, may_be_idle=True
+)
+"""Between following a leader and truncating its log, n4 knows voters of before, and might be registered."""
 _FIRST_RECORDS = (
     mark("n4 fetches what the first leader writes, and no other voter does"),
     intercept(NO_VOTER_FETCHES),
@@ -125,8 +129,10 @@ _FIRST_RECORDS = (
     mark("the first leader fails, and another one writes other records"),
     kill(LEADER),
     heal(),
+    intercept(NO_REGISTRATION),
     wait_until(ALL_FOLLOW_LEADER),
     *(wait_until(broker_live(node)) for node in (1, 2, 3)),
+    heal(),
 )
 _REGISTERED = ask(
     "n1",

@@ -48,6 +48,7 @@ class Api(IntEnum):
     DESCRIBE_QUORUM = 55
     ALTER_PARTITION = 56
     FETCH_SNAPSHOT = 59
+    BROKER_REGISTRATION = 62
     BROKER_HEARTBEAT = 63
     GET_REPLICA_LOG_INFO = 93  # KAFKA-20098
     DISCOVER_BROKERS = 642  # KIP-642, which gives no key; no release of Kafka has this one or the next
