@@ -102,7 +102,7 @@ WAYS = {
         Way("kafka-3.9.1", "kafka:3.9.1", rows=CHECK_QUORUM, releases=(NEWEST,)),
         Way("kafka-3.9.0", "kafka:3.9.0", rows=("PV-13",), releases=("3.9.1",)),
         Way("kafka-3.7.2", "kafka:3.7.2", rows=CHECK_QUORUM, releases=(NEWEST,)),
-        Way("defects-4.0.0", "kafka:4.0.0", times=TIMES_OF_DEFECTS, rows=(*DEFECTS, OF_BROKER), releases=("4.3.1",)),
+        Way("defects-4.0.0", "kafka:4.0.0", times=TIMES_OF_DEFECTS, rows=DEFECTS, releases=("4.3.1",)),
         Way(
             "defects-3.9.1", "kafka:3.9.1", times=TIMES_OF_DEFECTS, rows=(*DEFECTS[:2], OF_BROKER), releases=("4.3.1",)
         ),
