@@ -203,7 +203,7 @@ def _repeated(plan: Plan, fails: Fails, change: Callable[[Plan], Plan | None], t
 
 def _nodes(plan: Plan, fails: Fails) -> Plan:
     """Fewer nodes; steps that name one of the others name a node instead that no step names. And voters only."""
-    for nodes in range(max(NODES_MIN, *plan.node_systems, *plan.not_started), plan.nodes):
+    for nodes in range(max([NODES_MIN, *plan.node_systems, *plan.not_started]), plan.nodes):
         candidate = _with_nodes(plan, nodes)
         if candidate is not None and fails(counted(nodes, "node"), candidate):
             return candidate
