@@ -89,6 +89,7 @@ def test_transaction_hangs_if_a_partition_had_no_leader_when_it_committed(tmp_pa
 
 
 @on_a_cluster
+@pytest.mark.slow
 def test_controller_that_truncated_its_log_keeps_removed_voters_and_two_leaders_commit(tmp_path: Path) -> None:
     verdict = reproduced(tmp_path, "EX-02", "--side", "bad")
     assert names(verdict, "invalid") == {
