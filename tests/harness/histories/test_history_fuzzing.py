@@ -108,7 +108,8 @@ def assert_imported_or_refused(name: str, content: bytes, model: str, skip_malfo
         assert re.fullmatch(r"(:\d+)?", place), history.refusal
         assert re.match(r"expected |the value at index \d+: expected ", message), history.refusal
         assert "\n" not in history.refusal
-        assert not re.search(r"Error|Traceback|<class|line \d+ column|char \d+|codec can't", message.partition(", found ")[0])
+        said = message.partition(", found ")[0]
+        assert not re.search(r"Error|Traceback|<class|line \d+ column|char \d+|codec can't", said)
         history.refusal.encode()
 
 
