@@ -39,7 +39,8 @@ def _nodes(deployment: Scenario | Deployment) -> str:
         "combined": f"{count} combined controllers and brokers",
         "zookeeper": f"{count - 1} brokers, and ZooKeeper on n{count}",
     }
-    return kinds[deployment.layout]
+    by_story = ", ".join(f"n{node}" for node in deployment.not_started)
+    return kinds[deployment.layout] + (f", of which the story starts {by_story}" if by_story else "")
 
 
 def _commands(scenario: Scenario) -> Iterable[str]:

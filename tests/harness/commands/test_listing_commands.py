@@ -63,6 +63,11 @@ def test_scenario_shows_the_nodes_of_a_system_that_has_its_own() -> None:
     assert out.count("  on reference: 4 combined controllers and brokers\n") == 2
 
 
+def test_scenario_shows_the_nodes_that_its_story_starts() -> None:
+    nodes = "4 combined controllers and brokers, of which the story starts n1, n2, n3, n4, workload idle."
+    assert nodes in splitbrain("scenarios", "show", "EX-13").out
+
+
 @pytest.mark.parametrize("identifier", plugins.scenarios())
 def test_scenario_is_described_with_its_question_and_its_sides(identifier):
     scenario = plugins.scenarios()[identifier]
