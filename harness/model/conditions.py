@@ -56,6 +56,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "any_lost_election": "a node follows the winner of an election in which it was a candidate",
     "a_node_is_behind": "a node has not reached the leader's epoch",
     "has_longest_log": "the log of {node} is longer than that of every other follower",
+    "has_leaders_log": "the log of {node} ends where the leader's does",
     "caught_up": "every node that responds has caught up with the leader",
     "broker_live": "broker {node} is live",
     "brokers_live": "all brokers are live",
@@ -126,6 +127,11 @@ def lost_election(node: int) -> Condition:
 def has_longest_log(node: int) -> Condition:
     """The leader knows this voter's log to be longer than those of all other voters but its own."""
     return Condition("has_longest_log", node)
+
+
+def has_leaders_log(node: int) -> Condition:
+    """The leader knows this node's log to end where its own does, whether that is committed or not."""
+    return Condition("has_leaders_log", node)
 
 
 def responds(node: int) -> Condition:

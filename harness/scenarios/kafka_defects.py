@@ -12,7 +12,7 @@ from harness.model.conditions import (
     LEADER_KNOWN,
     all_follow,
     broker_live,
-    is_follower,
+    has_leaders_log,
     is_not_leader,
     is_unattached,
 )
@@ -119,18 +119,18 @@ NO_REGISTRATION = RpcRule(
 )
 """Between following a leader and truncating its log, n4 knows voters of before, and might be registered."""
 _FIRST_RECORDS = (
-    mark("n4 fetches what the first leader writes, and no other voter does"),
+    mark("n4 alone fetches the first records"),
     intercept(NO_VOTER_FETCHES),
     start("n4"),
     wait_until(is_unattached(4)),
     start(DOWN),
-    wait_until(is_follower(4)),
-    sleep(seconds(0.5)),
-    mark("the first leader fails, and another one writes other records"),
+    wait_until(has_leaders_log(4)),
+    mark("another leader writes other records"),
     kill(LEADER),
     heal(),
     intercept(NO_REGISTRATION),
     wait_until(ALL_FOLLOW_LEADER),
+    wait_until(has_leaders_log(4)),
     *(wait_until(broker_live(node)) for node in (1, 2, 3)),
     heal(),
 )

@@ -85,6 +85,16 @@ def has_longest_log(view: QuorumView, node: int) -> bool:
     return node in ends and ends[node] > max(others, default=-1)
 
 
+def has_leaders_log(view: QuorumView, node: int) -> bool:
+    """The leader knows the log of this voter or observer to end where its own does."""
+    leader = view.leader()
+    if leader is None:
+        return False
+    claim = view.claims[leader]
+    ends = dict((*claim.voters, *claim.observers))
+    return node in ends and ends[node] == claim.log_end_offset
+
+
 def session_lost(view: QuorumView, node: int) -> bool:
     """The controller has fenced this broker, as far as the other brokers know."""
     return partitions.is_fenced(node, view.brokers)
@@ -120,6 +130,7 @@ OF_NODE: Mapping[str, Callable[[QuorumView, int], bool]] = {
     "all_follow": all_follow,
     "is_not_leader": is_not_leader,
     "has_longest_log": has_longest_log,
+    "has_leaders_log": has_leaders_log,
     "responds": lambda view, node: node in view.responding,
     "is_follower": partial(is_in, State.FOLLOWER),
     "is_unattached": partial(is_in, State.UNATTACHED),

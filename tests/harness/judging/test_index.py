@@ -51,6 +51,18 @@ def test_rows_of_a_reproduction_say_which_side_did_not_go_as_documented(tmp_path
     assert [row.run for row in listed(tmp_path, RunFilter(workload="PV-01"))] == [whole.name]
 
 
+def test_damaged_reproduction_keeps_its_sides_and_a_new_one_is_found(tmp_path: Path) -> None:
+    whole = reproduction(tmp_path, {"bad": NOT_SHOWN})
+    index(tmp_path)
+    whole.new_side("good", BEGIN)
+    sides = [f"{whole.name}/bad-1", f"{whole.name}/good-1"]
+    assert [row.run for row in index(tmp_path)] == [whole.name, *sides]
+    whole.status_file.write_text("{}")
+    for _ in range(2):  # read, and then kept
+        rows = index(tmp_path)
+        assert ([row.run for row in rows], rows[0].status) == ([whole.name, *sides], "damaged")
+
+
 def test_anomaly_that_was_expected_is_no_problem(tmp_path: Path) -> None:
     whole = reproduction(tmp_path, {"bad": SHOWN})
     bad = next(row for row in index(tmp_path) if row.run == f"{whole.name}/bad-1")

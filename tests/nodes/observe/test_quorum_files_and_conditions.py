@@ -14,6 +14,7 @@ from harness.model.conditions import (
     ANY_LOST_ELECTION,
     LEADER_KNOWN,
     all_follow,
+    has_leaders_log,
     has_longest_log,
     is_candidate,
     is_not_leader,
@@ -129,6 +130,7 @@ def test_node_is_a_candidate_by_its_last_transition():
         all_follow(9),
         is_not_leader(1),
         has_longest_log(2),
+        has_leaders_log(2),
         is_candidate(3),
     ],
 )
@@ -151,6 +153,12 @@ def test_longest_log_is_judged_by_what_the_leader_knows_of_its_followers(ends, l
     leader = QuorumDescription(None, 3, 2, 5, voters=tuple(ends.items()))
     view = QuorumView((1, 2, 3), {3: leader}, ALL_FOLLOW_3)
     assert [node for node in (1, 2) if holds(has_longest_log(node), view)] == longest
+
+
+def test_leaders_log_is_compared_with_what_the_leader_knows_of_voters_and_observers():
+    leader = QuorumDescription(None, 3, 2, None, 7, voters=((1, 7), (2, -1), (3, 7)), observers=((4, 7), (5, 6)))
+    view = QuorumView((1, 2, 3, 4, 5, 6), {3: leader}, {})
+    assert [node for node in view.nodes if holds(has_leaders_log(node), view)] == [1, 3, 4]
 
 
 def test_leader_is_the_claim_with_the_highest_epoch():
