@@ -152,7 +152,7 @@ class Scenario:
     at first, where the others are observers; None if all are. Kafka's voters can change then (KIP-853). workload is the
     name of a workload. alone: a bound is so close to what is measured that no other run may take place on the machine.
     full is the story for as long as the document asks, if that is longer than a run by default takes. not_started are
-    the nodes that a step of the story starts.
+    the nodes that do not start with the run: a step of the story starts them, after the workload was prepared.
     """
 
     id: str

@@ -157,7 +157,7 @@ class Load(Target):
         default={}, description="Systems of single nodes, by number, such as another release (plan files only)."
     )
     not_started: list[Annotated[int, Field(ge=1, le=NODES_MAX)]] = Field(
-        default=[], description="Nodes that a step of the story starts, by number (plan files only)."
+        default=[], description="Nodes, by number, that only a step of the story starts (plan files only)."
     )
     record_rpcs: bool = Field(
         default=False, description="Put a proxy between the nodes that records each RPC, even without RPC faults."
