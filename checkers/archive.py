@@ -2,8 +2,9 @@
 
     python -m checkers.archive        # once per Spark and Java; 190 MB beside Python's packages
 
-A session checks a run of a few rows. Java records the classes that this loads and writes them when it exits. The file
-appears whole or not at all, so a session that starts meanwhile does without it.
+A session checks a run of a few rows and compares a store of one run with itself. Java records the classes that this
+loads and writes them when it exits. The file appears whole or not at all, so a session that starts meanwhile does
+without it.
 
 Contains the making of that file. checkers/framework/session.py uses it.
 """
@@ -23,8 +24,9 @@ from pyspark.sql import SparkSession
 from checkers.framework.contract import Check, JudgeSettings
 from checkers.framework.session import archive_file, spark_session
 from checkers.run_checks import CheckResults, judge
+from checkers.store.samples import samples
 from harness.model import NEMESIS, EnvironmentFailure
-from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS, RPCS
+from harness.model.records.tables import BATCHES, HISTORY, OBSERVATIONS, RECORDS, RPCS, RUNS
 
 WRITING_MS_MAX = 120_000
 
@@ -88,6 +90,16 @@ TABLES: Mapping[str, tuple[pa.Schema, Sequence[Mapping[str, Any]]]] = {
 }
 """A run's tables, by column; a missing column is null."""
 
+JUDGED: Mapping[str, Any] = {
+    "run": "run",
+    "kind": "run",
+    "case": "case",
+    "outcome": "passed",
+    "problems": [],
+    "quantities": [{"name": "commit_gap_ms", "value": 1.0}],
+}
+"""A row of a store's table; a missing column is null."""
+
 
 def write_archive() -> Path:
     """Write the archive and return its path. Raises EnvironmentFailure if Java cannot write it."""
@@ -99,6 +111,7 @@ def write_archive() -> Path:
     session = spark_session(java_options=f"-XX:ArchiveClassesAtExit={unfinished}")
     with TemporaryDirectory() as scratch:
         rehearse(session, Path(scratch))
+        rehearse_comparison(session, Path(scratch) / "runs.parquet")
     stop_and_wait(session)
     if not unfinished.exists():
         raise EnvironmentFailure(
@@ -111,11 +124,21 @@ def rehearse(session: SparkSession, run: Path) -> CheckResults:
     """Run every check on a few rows: this loads the classes that any check loads, and compiles the kernels."""
     for name, (schema, rows) in TABLES.items():
         (run / name).mkdir(parents=True, exist_ok=True)
-        columns = [[row.get(column) for row in rows] for column in schema.names]
-        table = pa.table(dict(zip(schema.names, columns, strict=True)), schema)
-        parquet.write_table(table, run / name / "rehearsal.parquet")
+        parquet.write_table(_table(schema, rows), run / name / "rehearsal.parquet")
     checks: dict[str, Check] = {point.name: point.load() for point in entry_points(group="splitbrain.checks")}
     return judge(run, checks, JudgeSettings(), session)
+
+
+def rehearse_comparison(session: SparkSession, file: Path) -> list[dict[str, Any]]:
+    """Run a comparison's query on a store of one run, compared with itself."""
+    parquet.write_table(_table(RUNS, [JUDGED]), file)
+    name, quantity = JUDGED["run"], JUDGED["quantities"][0]["name"]
+    return samples(session, [file], {"base": [name], "head": [name]}, [quantity])
+
+
+def _table(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    columns = [[row.get(column) for row in rows] for column in schema.names]
+    return pa.table(dict(zip(schema.names, columns, strict=True)), schema)
 
 
 def stop_and_wait(session: SparkSession) -> None:

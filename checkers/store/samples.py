@@ -7,12 +7,12 @@ Contains the query. What follows from the rows is in harness.comparing.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -24,8 +24,6 @@ COLUMNS: Final = (
 )  # fmt: skip
 """The columns of RUNS that are compared, or named in a comparison."""
 
-SETS = pa.schema([("set", pa.string()), ("run", pa.string())])
-
 
 def samples(
     spark: SparkSession, files: Sequence[Path], sets: Mapping[str, Collection[str]], quantities: Collection[str]
@@ -33,18 +31,19 @@ def samples(
     """The judged runs of the sets, by name: `set` and COLUMNS, of the quantities only these.
 
     A run is returned once for each set that it belongs to. Reproductions themselves are left out: their runs are
-    compared.
+    compared. Spark reads the runs between the first and the last name of all sets: a join with the names would be two
+    jobs more.
     """
-    of_set = spark.createDataFrame(pa.concat_tables(_members(name, runs) for name, runs in sets.items()))
+    sets_of = defaultdict(list)
+    for name, runs in sets.items():
+        for run in runs:
+            sets_of[run].append(name)
+    if not sets_of:
+        return []
     table = spark.read.schema(from_arrow_schema(RUNS)).parquet(*map(str, files))
-    judged = table.where((fn.col("kind") == "run") & fn.col("outcome").isNotNull())
+    is_judged = (fn.col("kind") == "run") & fn.col("outcome").isNotNull()
+    judged = table.where(is_judged & fn.col("run").between(min(sets_of), max(sets_of)))
     wanted_quantities = fn.filter("quantities", lambda each: each["name"].isin(*quantities))
-    found = judged.join(fn.broadcast(of_set), "run").withColumn("quantities", wanted_quantities)
-    rows: list[dict[str, Any]] = found.select("set", *COLUMNS).toArrow().to_pylist()
-    # Few rows: Spark would need two jobs more to sort them.
-    return sorted(rows, key=itemgetter("run"))
-
-
-def _members(name: str, runs: Collection[str]) -> pa.Table:
-    """A row for each run of a set."""
-    return pa.table([pa.array([name] * len(runs)), pa.array(list(runs), pa.string())], schema=SETS)
+    rows = judged.withColumn("quantities", wanted_quantities).select(*COLUMNS).toArrow().to_pylist()
+    found = [{"set": name, **row} for row in rows for name in sets_of.get(row["run"], ())]
+    return sorted(found, key=itemgetter("run"))

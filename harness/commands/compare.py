@@ -12,7 +12,7 @@ from harness.commands.options import STORE, KnownOption, MasterOption, StoreOpti
 from harness.commands.output.console import EXIT_OF, Output, print_json
 from harness.commands.output.progress import progress
 from harness.commands.output.tables import print_table
-from harness.judging.spark import COMPARES, start_spark
+from harness.judging.spark import QUERIES, start_spark
 from harness.model.errors import BadInput, reason_of
 from harness.model.plurals import counted
 from harness.model.progress import phases
@@ -41,7 +41,7 @@ def compare(
 ) -> None:
     """Compare two sets of runs: what fails newly, what no longer does, what takes longer, and what may be chance."""
     require_store(store)
-    starting = start_spark(master, meanwhile=COMPARES)
+    starting = start_spark(master, meanwhile=QUERIES)
 
     from harness.comparing.report import compare_words, comparison_page
     from harness.judging.known import read_known

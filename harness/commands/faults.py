@@ -146,3 +146,8 @@ def _environments(hosts: list[str] | None, disk: str | None, inventory: Path | N
     file_system = disk or "directory"
     machines = str(inventory.absolute()) if inventory else None
     return [TrialEnvironment(name, file_system, machines) for name in names]
+
+
+def register(parent: typer.Typer) -> None:
+    """Add the commands."""
+    parent.add_typer(app, name="faults")

@@ -30,3 +30,8 @@ def list_command(output: Output) -> None:
     """List the installed releases."""
     rows = [(str(release.version), release.why, str(release.jars)) for release in Library.default().installed()]
     print_rows(("version", "why", "jars"), rows, output)
+
+
+def register(parent: typer.Typer) -> None:
+    """Add the commands."""
+    parent.add_typer(app, name="kafka")

@@ -3,8 +3,8 @@
 The entry point of `splitbrain COMMAND …`: one module a command, each a thin layer over one module of the composition.
 
 Exit codes are Jepsen's: 0 valid, 1 invalid, 2 unknown, 254 bad input, 255 the environment or splitbrain failed. An
-expected error is one line on standard error; an unexpected one is a traceback and exit 255. A command imports what
-carries it out when it is called, so that `--help` answers at once.
+expected error is one line on standard error; an unexpected one is a traceback and exit 255. Only the module of the
+command that is called is imported, and a command imports what carries it out when it is called.
 """
 
 from __future__ import annotations
@@ -12,32 +12,12 @@ from __future__ import annotations
 import errno
 import sys
 import traceback
+from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
-from harness.commands import (
-    check,
-    compare,
-    doctor,
-    elect_leaders,
-    explore,
-    faults,
-    kafka,
-    nightly,
-    plugins,
-    replay,
-    reproduce,
-    run,
-    runs,
-    scenarios,
-    serve,
-    sharing,
-    simulate,
-    unclean_recovery,
-    workloads,
-)
 from harness.commands.options import examples
 from harness.commands.output.console import print_error
 from harness.commands.usage import help_instead, is_usage_error, usage_message
@@ -46,39 +26,57 @@ from harness.model.errors import EXIT_INTERNAL, EXIT_USAGE, EXIT_VALID, one_line
 from harness.model.validation import shown
 from nodes.hosts.sandbox import widen_path
 
+MODULE_OF: Final = {
+    "scenarios": "scenarios",
+    "reproduce": "reproduce",
+    "run": "run",
+    "explore": "explore",
+    "coverage": "explore",
+    "simulate": "simulate",
+    "nightly": "nightly",
+    "nights": "nightly",
+    "check": "check",
+    "export": "check",
+    "report": "check",
+    "compare": "compare",
+    "baseline": "compare",
+    "replay": "replay",
+    "shrink": "replay",
+    "runs": "runs",
+    "heal": "runs",
+    "serve": "serve",
+    "bundle": "sharing",
+    "import": "sharing",
+    "unclean-recovery": "unclean_recovery",
+    "elect-leaders": "elect_leaders",
+    "workloads": "workloads",
+    "switches": "workloads",
+    "doctor": "doctor",
+    "plugins": "plugins",
+    "faults": "faults",
+    "kafka": "kafka",
+}
+"""The module of each command, in the order of the help."""
+
 INTERRUPTED = 130
 IMPOSSIBLE_PATH = (errno.ENAMETOOLONG, errno.ELOOP)
 """What the kernel says of paths that only a user can have made up."""
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help=__doc__.splitlines()[0],
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=examples("splitbrain reproduce PV-01", "splitbrain run --workload register --faults partition,kill"),
-)
-for module in (
-    scenarios,
-    reproduce,
-    run,
-    explore,
-    simulate,
-    nightly,
-    check,
-    compare,
-    replay,
-    runs,
-    serve,
-    sharing,
-    unclean_recovery,
-    elect_leaders,
-    workloads,
-    doctor,
-    plugins,
-):
-    module.register(app)
-app.add_typer(faults.app, name="faults")
-app.add_typer(kafka.app, name="kafka")
+
+def application(command: str | None = None) -> typer.Typer:
+    """The parser of one command; of all commands, if none has this name."""
+    app = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        help=__doc__.splitlines()[0],
+        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog=examples("splitbrain reproduce PV-01", "splitbrain run --workload register --faults partition,kill"),
+    )
+    app.callback()(_options)
+    modules = [MODULE_OF[command]] if command in MODULE_OF else dict.fromkeys(MODULE_OF.values())
+    for module in modules:
+        import_module(f"harness.commands.{module}").register(app)
+    return app
 
 
 def _print_version(is_requested: bool) -> None:
@@ -87,8 +85,7 @@ def _print_version(is_requested: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def options(
+def _options(
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
@@ -99,6 +96,7 @@ def options(
 def main() -> None:
     """The console command's entry point."""
     widen_path()
+    app = application(next(iter(sys.argv[1:]), None))
     sys.exit(_exit_code_of(typer.main.get_command(app)))
 
 

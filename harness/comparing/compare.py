@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
+from harness.comparing.primary import PRIMARY
 from harness.comparing.statistics import (
     fisher,
     fisher_least,
@@ -34,14 +35,6 @@ from results.quantities import quantity_text, title_of
 LEVEL_FAILURES: Final = 0.01
 LEVEL_QUANTITIES: Final = 0.02
 """The chance of any false alarm in a comparison. With eight runs a side, each of 129 quantities can be significant."""
-PRIMARY: Final[Mapping[str, float]] = {
-    "recover_ms": 500,
-    "commit_gap_ms": 500,
-    "unavailable_ms_max": 500,
-    "no_leader_ms": 500,
-    "epochs_burned": 2,
-}
-"""The quantities that are compared, less is better, and the smallest change that matters."""
 SHARE_MIN: Final = 0.2
 """The smallest change that matters, as a share of the base's median."""
 

@@ -8,10 +8,13 @@ Contains the steps. Statistics, names and pages are in the modules beside it and
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from harness.comparing.primary import PRIMARY
 from harness.comparing.selection import SELECTION_COLUMNS, selected
 from harness.judging.index import INDEX_FILE, PRUNED_FILE, RunRow, index, row_from_columns
 from harness.judging.known import Known
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
     from checkers.framework.session import SparkSession
     from harness.comparing.compare import Samples
 
+STATISTICS: Final = "harness.comparing.compare"
+"""Imported while Spark answers, since SciPy takes a second."""
+
 SHOWN_NAMES: Final = ("before", "now")
 
 
@@ -39,10 +45,11 @@ def compare_words(
     rows = index(store, with_pruned=True, columns=SELECTION_COLUMNS)
     sets = {"base": _names(selected(base, rows, store)), "head": _names(selected(head, rows, store))}
     report("comparing")
-    groups = _grouped(starting.result(), store, sets)
-    from harness.comparing.compare import compared  # COMPARES: imported while Java started
-
-    return compared(groups["base"], groups["head"], known, base, head)
+    with ThreadPoolExecutor(1) as beside:
+        statistics = beside.submit(import_module, STATISTICS)
+        groups = _grouped(starting.result(), store, sets)
+    compared: Comparison = statistics.result().compared(groups["base"], groups["head"], known, base, head)
+    return compared
 
 
 def _names(rows: list[RunRow]) -> list[str]:
@@ -52,7 +59,6 @@ def _names(rows: list[RunRow]) -> list[str]:
 def _grouped(spark: SparkSession, store: Path, sets: dict[str, list[str]]) -> Mapping[str, Samples]:
     """The samples of each set."""
     from checkers.store.samples import samples
-    from harness.comparing.compare import PRIMARY
 
     groups: dict[str, dict[tuple[str, str], list[RunRow]]] = {"base": {}, "head": {}}
     files = [file for file in (store / INDEX_FILE, store / PRUNED_FILE) if file.exists()]

@@ -26,8 +26,8 @@ StartingSpark: TypeAlias = "Future[SparkSession]"
 JUDGES: Final = ("checkers.run_checks", "harness.judging.runs")
 """What judging a run imports."""
 
-COMPARES: Final = ("checkers.store.samples", "harness.comparing.compare")
-"""What a comparison imports: about a second, for SciPy."""
+QUERIES: Final = ("checkers.store.samples",)
+"""What the query of a comparison imports."""
 
 EXIT_SECONDS_MAX: Final = 5.0
 """The longest that an exit waits for the thread that starts Spark; usually it is a moment."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from harness.comparing.compare import PRIMARY
+from harness.comparing.primary import PRIMARY
 from harness.judging.index import RunRow
 from harness.judging.known import Known
 from results.drawing.trend import TrendPoint

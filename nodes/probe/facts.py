@@ -15,7 +15,8 @@ from harness.model.placeholders import OF_QUORUM, Facts
 from harness.model.session import Connection
 from nodes.observe.describe_quorum import describe_quorum
 
-DESCRIBE_MS = 2000
+DESCRIBE_MS = 10_000
+"""Long enough for the first answer of a node on an overloaded machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from unittest.mock import patch
 import typer
 from hypothesis import strategies as st
 
-from harness.commands.main import _exit_code_of, app
+from harness.commands.main import _exit_code_of, application
 from harness.model import BadInput
 from harness.planning.plan import Request
 from harness.planning.story_steps import step_types
@@ -61,7 +61,7 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
         yield path, command
 
 
-COMMAND = typer.main.get_command(app)
+COMMAND = typer.main.get_command(application())
 COMMANDS = dict(commands(COMMAND))
 DRY: dict[tuple[str, ...], tuple[str, ...]] = {("run",): ("--dry-run",), ("reproduce",): ("PV-01", "--dry-run")}
 """What makes a command settle its plan and stop."""

@@ -13,13 +13,13 @@ from harness.commands.output.progress import Verbosity
 from harness.model import Verdict
 from harness.model.errors import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from harness.recovery.remains import open_faults
-from results.comparison_table import ComparedRun, comparison_table
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory
 from results.summary import summary
 
 if TYPE_CHECKING:
     from harness.judging.imported import FileVerdict
+    from results.comparison_table import ComparedRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,8 @@ def print_comparison(rows: Sequence[ComparedRun], output: Output) -> None:
     if rows and output.is_json:
         print_json({"compared": [each.to_json() for each in rows]})
     elif rows:
+        from results.comparison_table import comparison_table
+
         print(f"\n{comparison_table(rows)}")
 
 

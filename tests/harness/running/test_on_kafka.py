@@ -234,7 +234,7 @@ def test_probes_are_recorded_and_what_differs_is_found(tmp_path: Path, system: s
     rows = parquet.read_table(Path(verdict["run"]) / "history").to_pylist()
     values = [json.loads(row["value"]) for row in rows if row["f"] in ("ask", "run_tool")]
     probes = [value for value in values if "compared" in value]
-    assert (len(values), len(probes)) == (16, 8)
+    assert (len(values), len(probes)) == (16, 8), [row["error"] for row in rows if row["error"]]
     vote, timed_out = probes[0], probes[6]
     (partition,) = vote["response"]["topics"][0]["partitions"]
     assert partition["leader_epoch"] == vote["request"]["topics"][0]["partitions"][0]["replica_epoch"] > 0
