@@ -10,6 +10,7 @@ command that is called is imported, and a command imports what carries it out wh
 from __future__ import annotations
 
 import errno
+import signal
 import sys
 import traceback
 from importlib import import_module
@@ -96,8 +97,16 @@ def _options(
 def main() -> None:
     """The console command's entry point."""
     widen_path()
+    signal.signal(signal.SIGTERM, _interrupt)
     app = application(next(iter(sys.argv[1:]), None))
     sys.exit(_exit_code_of(typer.main.get_command(app)))
+
+
+def _interrupt(*_: Any) -> None:
+    """SIGTERM, as from `kill` or a service that is stopped, does what Ctrl-C does: a run heals its faults first."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a script's background jobs
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.raise_signal(signal.SIGINT)
 
 
 def _exit_code_of(command: Any) -> int:

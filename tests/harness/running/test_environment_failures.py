@@ -144,14 +144,18 @@ def test_truncated_chunk_is_bad_input_that_names_the_file(store):
 
 
 @pytest.mark.netns
-@pytest.mark.parametrize("moment", ["before the story", "under faults"])
-def test_interrupt_heals_faults_and_ends_the_run(store, moment):
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [("before the story", signal.SIGINT), ("under faults", signal.SIGINT), ("under faults", signal.SIGTERM)],
+    ids=["Ctrl-C before the story", "Ctrl-C under faults", "SIGTERM under faults"],
+)
+def test_interrupt_heals_faults_and_ends_the_run(store, moment, number):
     command = start_splitbrain(*RUN, "--store", store)
     wait_until(lambda: bool(list(store.glob("*/sandbox.json"))), "the run has a sandbox", command=command)
     (run,) = runs(store)
     if moment == "under faults":
         wait_until(lambda: bool(pending(run.journal)), "a fault is active")
-    command.send_signal(signal.SIGINT)
+    command.send_signal(number)
     _, messages = command.communicate(timeout=60)
     assert command.returncode == INTERRUPTED
     assert messages.splitlines()[-1] == "splitbrain: interrupted; what was recorded is kept"

@@ -106,17 +106,19 @@ def test_search_ends_with_its_time_limit(tmp_path: Path) -> None:
     assert re.search(r"\n\d+ runs? passed, 0 did not\.\n", f"\n{result.out}")
 
 
-def test_interrupted_search_prints_what_it_has(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_interrupted_search_prints_what_it_has(number: signal.Signals, tmp_path: Path) -> None:
     flags = ["--seeds", "100000000", "--at-once", "1", "--store", str(tmp_path), "--json"]
     argv = [COMMAND, "simulate", *flags]
     with subprocess.Popen(argv, stdout=PIPE, stderr=PIPE, text=True, env=environment()) as command:
         assert command.stderr is not None
         progress = next(line for line in command.stderr if re.search(r"[1-9]\d* runs of", line))
-        command.send_signal(signal.SIGINT)
+        command.send_signal(number)
         out, messages = command.communicate(timeout=60)
     assert "a minute" in progress
     assert command.returncode == INTERRUPTED, messages
     assert json.loads(out)["runs"] > 0
+    assert "resource_tracker" not in messages
 
 
 def test_search_simulates_each_seed_once_whatever_the_number_of_processes() -> None:
