@@ -22,7 +22,7 @@ seed = 4
 at_once = 2
 
 [[entries]]
-scenarios = ["PV-01"]
+scenarios = ["PV-15"]
 
 [[entries]]
 explore = true
@@ -31,7 +31,7 @@ run_seconds = 5
 times = 1
 """
 JOBS = {
-    "PV-01 on reference, seed 4",
+    "PV-15 on reference, seed 4",
     "explore on reference, seed 4",
     "explore on reference with reference.mutant=half-is-a-majority, seed 4",
 }
