@@ -138,7 +138,7 @@ PLANTED = {"acknowledged-when-appended": 0, "log-not-replayed-on-restart": 5, "f
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, list[dict[str, Any]]]]:
-    """The exit code and the verdicts of each exploration, which has time for one run; two take place at the same time."""
+    """The exit code and the verdicts of each exploration, which has time for one run; two go on at the same time."""
 
     def explore_one(mutant: str) -> tuple[int, list[dict[str, Any]]]:
         flags = ["--switch", f"reference.mutant={mutant}", "--seed", str(PLANTED[mutant]), "--at-once", "1"]
