@@ -98,8 +98,7 @@ def main() -> None:
     """The console command's entry point."""
     widen_path()
     signal.signal(signal.SIGTERM, _interrupt)
-    app = application(next(iter(sys.argv[1:]), None))
-    sys.exit(_exit_code_of(typer.main.get_command(app)))
+    sys.exit(_exit_code_of(typer.main.get_command(application(*sys.argv[1:2]))))
 
 
 def _interrupt(*_: Any) -> None:

@@ -7,10 +7,9 @@ Contains the steps. Statistics, names and pages are in the modules beside it and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
     from checkers.framework.session import SparkSession
     from harness.comparing.compare import Samples
 
-STATISTICS: Final = "harness.comparing.compare"
-"""Imported while Spark answers, since SciPy takes a second."""
-
 SHOWN_NAMES: Final = ("before", "now")
 
 
@@ -46,9 +42,16 @@ def compare_words(
     sets = {"base": _names(selected(base, rows, store)), "head": _names(selected(head, rows, store))}
     report("comparing")
     with ThreadPoolExecutor(1) as beside:
-        statistics = beside.submit(import_module, STATISTICS)
+        statistics = beside.submit(_statistics)
         groups = _grouped(starting.result(), store, sets)
-    compared: Comparison = statistics.result().compared(groups["base"], groups["head"], known, base, head)
+    compared = statistics.result()
+    return compared(groups["base"], groups["head"], known, base, head)
+
+
+def _statistics() -> Callable[[Samples, Samples, Known, str, str], Comparison]:
+    """What compares samples. Its import takes a second, for SciPy."""
+    from harness.comparing.compare import compared
+
     return compared
 
 

@@ -146,7 +146,10 @@ def screen(plan: Plan) -> Screened:
 
 
 def _begin(parent: int) -> None:
-    """End this process when its parent ends, however that ends; a terminal's interrupt is the parent's to handle."""
+    """Prepare a process that simulates: it ends when its parent does, and leaves a terminal's interrupt to the parent.
+
+    What it has imported is never garbage.
+    """
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD)
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -48,9 +48,11 @@ def json_lines(result: CommandResult, least: int = 1) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.out.splitlines()]
 
 
-def start_splitbrain(*arguments: Any) -> subprocess.Popen[str]:
-    """Start the command with a pipe for its standard error."""
+def start_splitbrain(*arguments: Any, ignores_interrupts: bool = False) -> subprocess.Popen[str]:
+    """Start the command with a pipe for its standard error, perhaps as a script's background job: SIGINT is ignored."""
     argv = [COMMAND, *map(str, arguments)]
+    if ignores_interrupts:
+        argv = ["sh", "-c", """trap '' INT; exec "$@\"""", "sh", *argv]
     return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment())
 
 

@@ -147,10 +147,10 @@ def test_truncated_chunk_is_bad_input_that_names_the_file(store):
 @pytest.mark.parametrize(
     ("moment", "number"),
     [("before the story", signal.SIGINT), ("under faults", signal.SIGINT), ("under faults", signal.SIGTERM)],
-    ids=["Ctrl-C before the story", "Ctrl-C under faults", "SIGTERM under faults"],
+    ids=["Ctrl-C before the story", "Ctrl-C under faults", "SIGTERM to a background job under faults"],
 )
 def test_interrupt_heals_faults_and_ends_the_run(store, moment, number):
-    command = start_splitbrain(*RUN, "--store", store)
+    command = start_splitbrain(*RUN, "--store", store, ignores_interrupts=number is signal.SIGTERM)
     wait_until(lambda: bool(list(store.glob("*/sandbox.json"))), "the run has a sandbox", command=command)
     (run,) = runs(store)
     if moment == "under faults":
