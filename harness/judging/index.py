@@ -41,6 +41,8 @@ UNKNOWN: Final = "-"
 DAMAGED: Final = "damaged"
 STAMPED: Final = ("status.json", "verdict.json", "plan.json", "journal.jsonl")
 """The files of a run that its row comes from."""
+FRESHNESS_COLUMNS: Final = ("run", "kind", "status", "stamp")
+"""The columns that tell whether a row is still that of its run."""
 OUTCOMES: Final = {"valid": "passed", "invalid": "failed", "unknown": "unknown"}
 
 
@@ -103,18 +105,19 @@ class Origin:
 def index(store: Path, with_pruned: bool = False, columns: Sequence[str] = RUNS.names) -> list[RunRow]:
     """The rows of all runs of a store, oldest first; the runs of a reproduction follow it. Empty without a store.
 
-    with_pruned: also those of runs that were removed to save space. columns: those that are needed, with `run` and
-    `kind`; other fields may be missing from the rows.
+    with_pruned: also those of runs that were removed to save space. columns: those that are needed; other fields may
+    be missing from the rows.
     """
     if with_pruned:
         by_name = {**_kept(store / PRUNED_FILE, columns), **{row.run: row for row in index(store, columns=columns)}}
         return sorted(by_name.values(), key=lambda row: row.run)
     file = store / INDEX_FILE
-    stamped = _kept(file, ("run", "kind", "status", "stamp"))
-    found = [(_name(run, part_of), _stamp(run), run, part_of) for run, part_of in _all_runs(store, stamped)]
-    if {name: stamp for name, stamp, *_ in found} == {name: row.stamp for name, row in stamped.items()}:
-        return list(_kept(file, columns).values())
-    kept, rows = _kept(file), []
+    needed = list(dict.fromkeys((*columns, *FRESHNESS_COLUMNS)))
+    kept = _kept(file, needed)
+    found = [(_name(run, part_of), _stamp(run), run, part_of) for run, part_of in _all_runs(store, kept)]
+    if {name: stamp for name, stamp, *_ in found} == {name: row.stamp for name, row in kept.items()}:
+        return list(kept.values())
+    kept, rows = kept if len(needed) == len(RUNS.names) else _kept(file), []
     for name, stamp, run, part_of in found:
         row = kept.get(name)
         if row is None or row.stamp != stamp:
