@@ -102,7 +102,7 @@ def _options(
 def main() -> None:
     """The console command's entry point.
 
-    At the exit Python looks for garbage several times, among all that was imported; it is all kept, so that it does not.
+    At the exit Python looks for garbage several times, among all that was imported. So all of it is kept.
     """
     gc.set_threshold(GARBAGE_THRESHOLD)
     atexit.register(gc.freeze)

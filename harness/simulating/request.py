@@ -24,6 +24,9 @@ class SimulationRequest(BaseModel):
     beside: Annotated[str, AfterValidator(system_name)] | None = Field(
         default=None, description="Release that some nodes of each run have instead, drawn with the run: kafka:VERSION."
     )
+    upgrade_to: Annotated[str, AfterValidator(system_name)] | None = Field(
+        default=None, description="Release that nodes change to, one after another, at drawn times: kafka:VERSION."
+    )
     seeds: int = Field(default=1000, ge=1, le=100_000_000, description="Number of runs, each with a seed of its own.")
     seed: int | None = Field(default=None, ge=0, description=SEED)
     time_limit_seconds: float | None = Field(

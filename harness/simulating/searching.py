@@ -28,8 +28,9 @@ from harness.exploration.coverage import Coverage
 from harness.exploration.drawing import drawn
 from harness.exploration.request import ExplorationRequest
 from harness.planning.plan import Plan, Request
+from harness.planning.story_steps import StoryStep
 from harness.running.run import plan_of
-from harness.simulating.releases import other_systems, system_to_draw_for
+from harness.simulating.releases import other_systems, system_to_draw_for, with_upgrade
 from harness.simulating.request import HOSTS, SimulationRequest
 from harness.simulating.screening import reason_of, reason_to_store
 from harness.simulating.simulated import simulate
@@ -71,7 +72,11 @@ def request_of_run(request: SimulationRequest, seed: int, available: Collection[
         run_seconds=max(5.0, request.run_seconds),
     )
     run = drawn(exploration, seed, available, Coverage())
-    return run.model_copy(update={"system": request.system, "node_systems": other_systems(request, seed, run.nodes)})
+    run = run.model_copy(update={"system": request.system, "node_systems": other_systems(request, seed, run.nodes)})
+    if request.upgrade_to is None:
+        return run
+    story = with_upgrade([each.step() for each in run.story], request, seed, run.nodes)
+    return run.model_copy(update={"story": [StoryStep.of(step) for step in story]})
 
 
 def available_actions(request: SimulationRequest) -> tuple[str, ...]:

@@ -31,9 +31,10 @@ from harness.planning.preflight import preflight
 from harness.recovery.heal import heal_before_a_run
 from harness.running.controller_process import carry_out
 from harness.running.run import new_seed, plan_of, refuse_impossible, resolve_system
-from harness.simulating.releases import require_other_release
+from harness.simulating.releases import require_other_releases
 from harness.simulating.request import HOSTS, SimulationRequest
 from harness.simulating.searching import Screened, available_actions, request_of_run, search
+from nodes.simulation.kafka.cluster import IN_FILES
 from nodes.simulation.schedule import NO_SPIN
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory
@@ -105,12 +106,17 @@ class Search:
 
     def __init__(self, request: SimulationRequest, store: Path, master: str | None, on_event: OnEvent) -> None:
         """Raises BadInput for a system that is unknown or cannot be simulated."""
-        require_other_release(request)
+        require_other_releases(request)
         report = phases(on_event)
         system, self._versions = asyncio.run(resolve_system(request.system, "", HOSTS, report))
-        beside = request.beside and asyncio.run(resolve_system(request.beside, "", HOSTS, report))[0]
+        releases = {
+            field: asyncio.run(resolve_system(name, "", HOSTS, report))[0]
+            for field in ("beside", "upgrade_to")
+            if (name := getattr(request, field)) is not None
+        }
         seed = new_seed() if request.seed is None else request.seed
-        self.request = request.model_copy(update={"system": system, "beside": beside, "seed": seed})
+        switches = {**(IN_FILES if request.upgrade_to else {}), **request.switches}
+        self.request = request.model_copy(update={"system": system, "switches": switches, "seed": seed, **releases})
         self.tally = Tally()
         self._store, self._spark, self._on_event = store, SparkLater(master), on_event
         self._available = available_actions(self.request)

@@ -23,6 +23,7 @@ from harness.planning.plan import Plan
 from harness.planning.workloads import access_of, generator_of, workload_of
 from harness.running.capabilities import offered
 from harness.simulating import requests
+from harness.simulating.releases import later_versions
 from harness.simulating.requests import SimulatedRequests
 from harness.systems.cluster import Cluster, seats_of
 from harness.systems.kraft import cluster_id
@@ -44,7 +45,6 @@ from workloads.workload import ClusterAccess, Workload
 
 UNAVAILABLE: Mapping[str, str] = {
     "clocks": "simulated nodes have true clocks",
-    "node_configs": "the nodes of this system keep their configuration in a simulation",
     "packets": "simulated links carry messages, not packets",
     "run_tool": "tools need sockets, which simulated nodes do not have",
     **requests.UNAVAILABLE,
@@ -114,6 +114,7 @@ class Simulation:
             cluster_id(plan.seed),
             {node: own for node, (_, _, own) in seats.items()},
             versions={node: other for node, (_, other, _) in seats.items() if other != version},
+            later_versions=later_versions(plan),
         )
         self._cluster = kind.simulate(version, spec, self._reported)
         self._kind = kind
@@ -206,7 +207,7 @@ class Simulation:
             random.Random(f"nemesis {plan.seed}").randrange,
             rpcs=SimulatedRpcs(cluster),
             disks=SimulatedDisks(cluster),
-            node_configs=SimulatedConfigs(cluster) if cluster.configures else None,
+            node_configs=SimulatedConfigs(cluster),
             unavailable={**self._kind.reasons(plan.layout, plan.voters, plan.switches), **UNAVAILABLE},
             nodes_where=self._observer.nodes_where,
             floor=plan.floor,

@@ -27,6 +27,7 @@ from harness.model.faults.rpc import DROP, DUPLICATE, HOLD, INTERCEPT, Api, RpcA
 from harness.model.nemesis_ops import HEAL, SLEEP
 from harness.model.story import (
     ALL,
+    CHANGE_VERSION,
     DOWN,
     LEADER,
     PAUSED,
@@ -44,7 +45,7 @@ from harness.model.story import (
 )
 from harness.planning.plan import Plan, Request
 from harness.planning.story_steps import StoryStep
-from harness.simulating.releases import other_systems, system_to_draw_for
+from harness.simulating.releases import other_systems, system_to_draw_for, with_upgrade
 from harness.simulating.request import HOSTS, SimulationRequest
 from harness.systems.kraft import cluster_id
 from nodes.simulation import schedule
@@ -85,7 +86,12 @@ class TimedRun:
         """The run as a driver carries it out."""
         switches = dict.fromkeys(range(1, self.nodes + 1), self.switches)
         versions = {node: plugins.system(name)[1] for node, name in self.node_systems.items()}
-        spec = SimulationSpec(self.seed, self.nodes, self.voters, cluster_id(self.seed), switches, versions=versions)
+        later = {plugins.system(step.value["system"])[1] for step in self.story if step.f == CHANGE_VERSION}
+        spec = SimulationSpec(
+            *(self.seed, self.nodes, self.voters, cluster_id(self.seed), switches),
+            versions=versions,
+            later_versions=tuple(sorted(later)),
+        )
         return ScheduledRun(spec, schedule_of(self.story, self.nodes, self.seed, self.rate))
 
 
@@ -102,7 +108,7 @@ def timed_run(request: SimulationRequest, seed: int) -> TimedRun:
     switches |= {name: switches[other] for name, other in ranges.copies.items() if other in switches}
     has_changes = request.system.startswith("kafka") or request.switches.get(VOTERS_CHANGE) == KIP_853
     changes_voters = voters is not None and has_changes
-    story = tuple(_story(choice, nodes, request.run_seconds, changes_voters))
+    story = with_upgrade(tuple(_story(choice, nodes, request.run_seconds, changes_voters)), request, seed, nodes)
     switches |= request.switches
     return TimedRun(seed, nodes, voters, switches, story, other_systems(request, seed, nodes))
 
@@ -231,20 +237,23 @@ def require_timed(plan: Plan) -> None:
 def schedule_of(story: Iterable[Step], nodes: int, seed: int, rate: float) -> Schedule:
     """The story, and the operations of clients, at fixed times. Raises BadInput for a step that has none."""
     at_ms, commands = 0, [Timed(0, schedule.START, ALL)]
+    changed: list[str] = []
     for number, step in enumerate(story):
         if step.f == SLEEP:
             at_ms += round(step.value * 1000)
         else:
-            commands += [Timed(at_ms, *each) for each in _commands(number, step)]
+            commands += [Timed(at_ms, *each) for each in _commands(number, step, changed)]
     operations = _operations(seed, nodes, rate, at_ms)
     return Schedule(sorted([*commands, *operations], key=lambda each: each.at_ms), at_ms)
 
 
-def _commands(number: int, step: Step) -> list[tuple[Any, ...]]:
-    """The commands of a step, without their time."""
+def _commands(number: int, step: Step, changed: list[str]) -> list[tuple[Any, ...]]:
+    """The commands of a step, without their time. changed: the nodes that have another release than at first."""
     value = step.value or {}
     if step.f == HEAL:
-        processes = [(schedule.RESUME, PAUSED), (schedule.START, DOWN)]
+        releases = [each for node in changed for each in _change(node, "")]
+        changed.clear()
+        processes = [(schedule.RESUME, PAUSED), *releases, (schedule.START, DOWN)]
         return [(schedule.INTERCEPT, "", ()), *processes, (schedule.RESTORE, "", None)]
     if step.f == INTERCEPT:
         return [(schedule.INTERCEPT, "", value["rules"])]
@@ -258,10 +267,17 @@ def _commands(number: int, step: Step) -> list[tuple[Any, ...]]:
         return [(step.f, who)]
     if step.f == "lose_unsynced" and (is_number or who == ALL):
         return [(schedule.KILL, who), (schedule.LOSE_UNSYNCED, who)]
+    if step.f == CHANGE_VERSION and is_number:
+        changed[:] = [*(node for node in changed if node != who), who]
+        return [*_change(who, plugins.system(value["system"])[1]), (schedule.START, who)]
     if step.f in (ADD_VOTER, REMOVE_VOTER) and is_number:
         api_key = codec.ADD_RAFT_VOTER if step.f == ADD_VOTER else codec.REMOVE_RAFT_VOTER
         return [(schedule.REQUEST, LEADER, (api_key, int(who[1:])))]
     raise BadInput(f"story: {number}: {step.f}: a timed run has no such step, or not on these nodes")
+
+
+def _change(node: str, version: str) -> list[tuple[Any, ...]]:
+    return [(schedule.KILL, node), (schedule.CHANGE_VERSION, node, version)]
 
 
 def _operations(seed: int, nodes: int, rate: float, end_ms: int) -> Iterator[Timed]:

@@ -113,6 +113,8 @@ def _as_op(command: Timed, nodes: Sequence[int], all_nodes: int) -> tuple[str, M
         return (f, {"nodes": [voter], "label": f"n{voter} {verb} the voters"}) if nodes else None
     if not nodes or name in schedule.CALLS or (name == schedule.START and command.at_ms == 0):
         return None
+    if name == schedule.CHANGE_VERSION:
+        return name, {"nodes": list(nodes), "label": f"{names} runs {argument or 'its first release'}"}
     if name == schedule.ISOLATE:
         links = [list(link) for node in nodes for link in links_of(node, argument, all_nodes)]
         return "cut", {"links": links, "label": f"{names} cut off ({argument})"}

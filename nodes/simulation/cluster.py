@@ -14,7 +14,7 @@ Contains values and the protocol. Does not contain faults (nemesis), the event l
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -31,7 +31,8 @@ class SimulationSpec:
     nodes is their number, voters how many of them vote at first (None: all, and static voters on Kafka). switches are
     each node's properties, by their names in a node's configuration, e.g. controller.quorum.fetch.timeout.ms.
     delay_ms are the bounds of a message's delay, both inclusive. wall_origin_ms is what the nodes' clocks show at the
-    beginning, in Unix milliseconds. versions are the releases of nodes that do not run the cluster's.
+    beginning, in Unix milliseconds. versions are the releases of nodes that do not run the cluster's, and
+    later_versions those that nodes may change to.
     """
 
     seed: int
@@ -42,6 +43,7 @@ class SimulationSpec:
     delay_ms: tuple[int, int] = (1, 5)
     wall_origin_ms: int = 1_700_000_000_000
     versions: Mapping[int, str] = field(default_factory=dict)
+    later_versions: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +87,6 @@ class SimulatedCluster(Protocol):
     """Nodes, their disks and the network between them. All methods return at once but advance; nodes begin stopped."""
 
     @property
-    def configures(self) -> bool:
-        """Whether a node's configuration can change between two starts."""
-
-    @property
     def now_ms(self) -> int:
         """Virtual time since the beginning."""
 
@@ -108,8 +106,11 @@ class SimulatedCluster(Protocol):
     def directory_id(self, node: int) -> uuid.UUID:
         """The id of a node's disk (KIP-853), which AddRaftVoter and RemoveRaftVoter name; a new disk has another."""
 
-    def configure(self, node: int, switches: Mapping[str, str]) -> None:
-        """From its next start on, a node has these switches besides its own. Raises BadInput for an unknown one."""
+    def configure(self, node: int, switches: Mapping[str, str], version: str = "") -> None:
+        """From its next start on, a node that does not run has these switches besides its own, and this release.
+
+        Without a version it has the release that it began with. Raises BadInput for what it cannot have.
+        """
 
     def start(self, node: int) -> None:
         """Start a node from what is on its disk."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
-from harness.model import BadInput, PeerFailure
+from harness.model import PeerFailure
 from harness.model.faults.rpc import Route, RpcRule, RuleCount
 from harness.model.hosts import Link
 from harness.model.session import NoAnswer, NotSent
@@ -207,12 +207,13 @@ class SimulatedConfigs:
         return tuple(sorted(self._changed))
 
     async def change(self, node: int, switches: Mapping[str, str], system: str | None) -> str:
-        """From its next start on, the node has these switches besides its own. Raises BadInput for another release."""
-        if system is not None:
-            raise BadInput(f"change_version {system}: a simulated node keeps its release")
-        self._cluster.configure(node, switches)
+        """From its next start on, the node has these switches besides its own, or is of another release.
+
+        Raises BadInput for what it cannot have.
+        """
+        self._cluster.configure(node, switches, "" if system is None else system.partition(":")[2])
         self._changed.add(node)
-        return ", ".join(f"{name}={value}" for name, value in switches.items())
+        return system or ", ".join(f"{name}={value}" for name, value in switches.items())
 
     async def restore(self, node: int) -> None:
         """Restore the configuration that the run began with, with effect from the next start."""

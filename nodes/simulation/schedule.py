@@ -32,7 +32,7 @@ NO_SPIN: Final = "no-spin"
 """The invariant whose violation does not end a run: a node that polls without a wait does what it has to."""
 START, STOP, KILL, PAUSE, RESUME = "start", "stop", "kill", "pause", "resume"
 LOSE_UNSYNCED, ISOLATE, CUT, RESTORE, INTERCEPT = "lose_unsynced", "isolate", "cut", "restore", "intercept"
-WRITE, READ, REQUEST = "write", "read", "request"
+WRITE, READ, REQUEST, CHANGE_VERSION = "write", "read", "request", "change_version"
 NODE_COMMANDS: Final = (START, STOP, KILL, PAUSE, RESUME, LOSE_UNSYNCED)
 PAUSES, STOPS = (PAUSE, RESUME, KILL, START), (STOP, START)
 """The commands that begin or end a pause, and a shutdown."""
@@ -43,8 +43,9 @@ class Timed(NamedTuple):
     """A command. who are its nodes: n1, n2, …, leader, all, down, paused; "" for a command on links or messages.
 
     argument is the direction in which ISOLATE cuts a node off (both, in, out), the links of CUT and RESTORE (None for
-    all), the rules of INTERCEPT as JSON (RpcRule.to_json), the key and the value of WRITE, the key of READ, or the API
-    key and the voter of REQUEST, which adds or removes one.
+    all), the rules of INTERCEPT as JSON (RpcRule.to_json), the key and the value of WRITE, the key of READ, the API key
+    and the voter of REQUEST, which adds or removes one, or the release that CHANGE_VERSION gives to a node that is down
+    ("" for the one that it began with).
     """
 
     at_ms: int
@@ -160,6 +161,10 @@ class Player:
             nodes = [node for node in self._of(command.who) if self._is_affected(command.name, node)]
             for node in nodes:
                 self._act_on_node(command.name, node)
+        elif command.name == CHANGE_VERSION:
+            nodes = [node for node in self._of(command.who) if not self._is_up(node)]
+            for node in nodes:
+                cluster.configure(node, {}, argument)
         elif command.name in CALLS:
             nodes = [node for node in self._of(command.who) if self._is_up(node)][:1]
             for node in nodes:

@@ -50,6 +50,8 @@ SEGMENT_BYTES = "internal.metadata.log.segment.bytes"
 """Of logs in files; before 4.1, servers call it metadata.log.segment.bytes."""
 LOG_KINDS = (MEMORY, FILES) = ("memory", "files")
 """The values of SIMULATION_LOG: the log of Kafka's tests, or that of its servers."""
+IN_FILES = {SIMULATION_LOG: FILES}
+"""The switch of logs that another release can open."""
 
 EXECUTED = frozenset({"start", "stop", "resume", "lose_unsynced", "lose_disk", "lose_quorum_state"})
 """Commands that change what the JVM reports before time passes."""
@@ -95,11 +97,6 @@ class KafkaCluster:
         driver.end_cluster()
         self._send(["open", {**specification, "idle": idle_interval_ms}])
         driver.end_cluster = self.close
-
-    @property
-    def configures(self) -> bool:
-        """The nodes keep the configuration that the cluster was opened with."""
-        return False
 
     @property
     def now_ms(self) -> int:
@@ -211,9 +208,13 @@ class KafkaCluster:
         self._commands.append(command)
         return True
 
-    def configure(self, node: int, switches: Mapping[str, str]) -> None:
-        """Raises BadInput: see configures."""
-        raise BadInput(f"node {node}: a simulation of Kafka cannot change {', '.join(switches)}")
+    def configure(self, node: int, switches: Mapping[str, str], version: str = "") -> None:
+        """From its next start on, a node that does not run has these switches besides its own, and this release.
+
+        Without a version it has the release that it began with. Raises BadInput for what it cannot have.
+        """
+        assert node not in self._running, f"node {node} runs"
+        self._commands.append(["change", node, *changed(self._driver, self._spec, node, switches, version)])
 
     def log(self, node: int) -> bytes:
         """The record batches of a node's log; MockLog has no times, so their records have that of the beginning."""
@@ -384,6 +385,28 @@ def specified(driver: RaftDriver, spec: SimulationSpec) -> Mapping[str, Any]:
     }
 
 
+def changed(
+    driver: RaftDriver, spec: SimulationSpec, node: int, switches: Mapping[str, str], version: str
+) -> tuple[int, Mapping[str, str]]:
+    """A node's release and properties, as the driver reads them, after a change; version is "" for its first release.
+
+    Raises BadInput for what the node cannot have.
+    """
+    own = spec.switches.get(node, {})
+    known = [str(release) for release in driver.releases]
+    wanted = version or spec.versions.get(node, known[0])
+    if wanted not in known:
+        raise BadInput(
+            f"change_version n{node} kafka:{wanted}: expected a release that the run names: {', '.join(known)}"
+        )
+    if switches.get(SIMULATION_LOG, own.get(SIMULATION_LOG)) != own.get(SIMULATION_LOG):
+        raise BadInput(f"configure n{node} {SIMULATION_LOG}: expected a property that can change")
+    properties = {**own, **switches}
+    place = known.index(wanted)
+    _check_properties(driver, place, properties)
+    return place, properties
+
+
 def has_files(spec: SimulationSpec) -> bool:
     """Whether a node has its log in files."""
     return any(properties.get(SIMULATION_LOG) == FILES for properties in spec.switches.values())
@@ -400,16 +423,24 @@ def _check(driver: RaftDriver, spec: SimulationSpec, releases: Mapping[int, int]
         raise BadInput(f"voters: expected none with Kafka {driver.version}, whose voters are static (KIP-853)")
     if spec.voters is not None and not 0 < spec.voters <= spec.nodes:
         raise BadInput(f"voters: expected 1 to {spec.nodes}, the number of nodes, found {spec.voters}")
+    logs = [spec.switches.get(node, {}).get(SIMULATION_LOG) for node in range(1, spec.nodes + 1)]
+    if spec.later_versions and set(logs) != {FILES}:
+        later = ", ".join(spec.later_versions)
+        reason = "another release cannot open a log in memory"
+        raise BadInput(f"change_version {later}: expected --switch {SIMULATION_LOG}={FILES}: {reason}")
     for node, properties in spec.switches.items():
-        release = releases.get(node, 0)
-        if (kind := properties.get(SIMULATION_LOG, MEMORY)) not in LOG_KINDS:
-            raise BadInput(f"{SIMULATION_LOG}={kind}: expected {' or '.join(LOG_KINDS)}")
-        of_log = (SIMULATION_LOG, SEGMENT_BYTES) if kind == FILES else (SIMULATION_LOG,)
-        known = (*driver.settings(release), *SNAPSHOT_SETTINGS, *of_log)
-        for name in properties:
-            if name not in known:
-                version = driver.releases[release]
-                raise BadInput(f"--switch {name}: a simulation of Kafka {version} has only {', '.join(known)}")
+        _check_properties(driver, releases.get(node, 0), properties)
+
+
+def _check_properties(driver: RaftDriver, release: int, properties: Mapping[str, str]) -> None:
+    if (kind := properties.get(SIMULATION_LOG, MEMORY)) not in LOG_KINDS:
+        raise BadInput(f"{SIMULATION_LOG}={kind}: expected {' or '.join(LOG_KINDS)}")
+    of_log = (SIMULATION_LOG, SEGMENT_BYTES) if kind == FILES else (SIMULATION_LOG,)
+    known = (*driver.settings(release), *SNAPSHOT_SETTINGS, *of_log)
+    for name in properties:
+        if name not in known:
+            version = driver.releases[release]
+            raise BadInput(f"--switch {name}: a simulation of Kafka {version} has only {', '.join(known)}")
 
 
 def _check_rules(rules: Sequence[RpcRule]) -> None:

@@ -75,8 +75,8 @@ async def _release(version: str, has_files: bool) -> RaftRelease:
 
 
 def _releases(version: str, spec: SimulationSpec) -> tuple[str, ...]:
-    """The cluster's release first, and those that other nodes run."""
-    return version, *sorted({other for other in spec.versions.values() if other != version})
+    """The cluster's release first, and those that other nodes run, or that nodes change to."""
+    return version, *sorted({*spec.versions.values(), *spec.later_versions} - {version})
 
 
 def _of_raft(spec: SimulationSpec) -> SimulationSpec:

@@ -11,9 +11,20 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nodes.simulation.kafka.cluster import directory_id_of, request_arguments, specified
+from nodes.simulation.cluster import SimulationSpec
+from nodes.simulation.kafka.cluster import changed, directory_id_of, request_arguments, specified
 from nodes.simulation.kafka.driver_process import RaftDriver
-from nodes.simulation.schedule import INTERCEPT, READ, REQUEST, WRITE, Played, ScheduledRun, Timed, voter_request
+from nodes.simulation.schedule import (
+    CHANGE_VERSION,
+    INTERCEPT,
+    READ,
+    REQUEST,
+    WRITE,
+    Played,
+    ScheduledRun,
+    Timed,
+    voter_request,
+)
 
 
 def play(driver: RaftDriver, runs: Sequence[ScheduledRun], idle_interval_ms: int = 0) -> list[Played]:
@@ -26,7 +37,7 @@ def play(driver: RaftDriver, runs: Sequence[ScheduledRun], idle_interval_ms: int
     encoded = [
         (
             {**specified(driver, run.spec), "idle": idle_interval_ms},
-            [_command(each) for each in run.schedule.commands],
+            [_command(driver, run.spec, each) for each in run.schedule.commands],
             run.schedule.end_ms,
         )
         for run in runs
@@ -39,11 +50,13 @@ def _voter_arguments(api_key: int, voter: int) -> Sequence[Any]:
     return request_arguments(voter_request(api_key, voter, directory_id_of(voter)))
 
 
-def _command(timed: Timed) -> Sequence[Any]:
+def _command(driver: RaftDriver, spec: SimulationSpec, timed: Timed) -> Sequence[Any]:
     """The command as driver/Player.java reads it."""
     argument = timed.argument
     if timed.name == INTERCEPT:
         argument = [_rule(each) for each in argument]
+    elif timed.name == CHANGE_VERSION:
+        argument = changed(driver, spec, int(timed.who.removeprefix("n")), {}, argument)
     elif timed.name == REQUEST:
         argument = _voter_arguments(*argument)
     elif timed.name in (WRITE, READ):

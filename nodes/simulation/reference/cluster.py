@@ -88,11 +88,6 @@ class ReferenceCluster:
         self._peers = Peers(self._timeline, self._network, self._members, self._arrive, self._ids)
 
     @property
-    def configures(self) -> bool:
-        """A node reads its configuration when it starts."""
-        return True
-
-    @property
     def now_ms(self) -> int:
         """Virtual time since the beginning."""
         return self._timeline.now_ms
@@ -137,8 +132,10 @@ class ReferenceCluster:
             tuple(sorted(each.replica_id for each in description.target or ())),
         )
 
-    def configure(self, node: int, switches: Mapping[str, str]) -> None:
+    def configure(self, node: int, switches: Mapping[str, str], version: str = "") -> None:
         """From its next start on, a node has these switches besides its own. Raises BadInput for an unknown one."""
+        if version:
+            raise BadInput(f"change_version n{node} {version}: expected a simulation of Kafka")
         self._members[node].config = _config(self._spec, node, switches)
 
     def start(self, node: int) -> None:

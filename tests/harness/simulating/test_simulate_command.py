@@ -52,20 +52,21 @@ def test_scenario_has_the_same_verdict_as_on_real_nodes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("system", "beside", "message"),
+    ("system", "other", "message"),
     [
-        ("reference", "kafka:4.3.1", "--beside kafka:4.3.1: expected --system kafka, found reference"),
-        ("kafka:4.3.1", "reference", "--beside reference: expected another release of kafka"),
-        ("kafka:4.3.1", "kafka", "--beside kafka: expected another release of kafka, such as kafka:3.9.1"),
-        ("kafka:4.3.1", "kafka:4.3.1", "--beside kafka:4.3.1: expected another release of kafka"),
-        ("kafka:4.3.1", "cassandra", "--beside: expected kafka, reference, kafka:VERSION or MODULE:NAME, found"),
+        ("reference", "kafka:4.3.1", " kafka:4.3.1: expected --system kafka, found reference"),
+        ("kafka:4.3.1", "reference", " reference: expected another release of kafka"),
+        ("kafka:4.3.1", "kafka", " kafka: expected another release of kafka, such as kafka:3.9.1"),
+        ("kafka:4.3.1", "kafka:4.3.1", " kafka:4.3.1: expected another release of kafka"),
+        ("kafka:4.3.1", "cassandra", ": expected kafka, reference, kafka:VERSION or MODULE:NAME, found"),
     ],
 )
-def test_release_beside_another_that_cannot_be_is_refused(system: str, beside: str, message: str) -> None:
-    result = splitbrain("simulate", "--system", system, "--beside", beside, "--timed")
+@pytest.mark.parametrize("option", ["--beside", "--upgrade-to"])
+def test_release_that_cannot_be_in_the_same_run_is_refused(system: str, other: str, message: str, option: str) -> None:
+    result = splitbrain("simulate", "--system", system, option, other, "--timed")
     assert (result.code, result.out) == (EXIT_USAGE, "")
     (line,) = result.messages
-    assert message in line
+    assert f"{option}{message}" in line
 
 
 @pytest.mark.parametrize("flags", [["--beside", "kafka:3.9.1"], ["--timed"], ["--run-seconds", "5"]])

@@ -13,13 +13,28 @@ from harness.model import NEMESIS, BadInput
 from harness.model.conditions import ALL_FOLLOW_LEADER, LEADER_KNOWN
 from harness.model.faults.disks import corrupt_checkpoint, lose_unsynced
 from harness.model.faults.requests import create_topic
-from harness.model.story import DOWN, LEADER, Step, configure, cut, heal, kill, pause, sleep, start, stop, wait_until
+from harness.model.story import (
+    DOWN,
+    LEADER,
+    Step,
+    change_version,
+    configure,
+    cut,
+    heal,
+    kill,
+    pause,
+    sleep,
+    start,
+    stop,
+    wait_until,
+)
 from harness.planning.plan import Plan, ReproductionRequest, Request
 from harness.planning.story_steps import StoryStep
 from harness.running.reproduce import plans_to_run
 from harness.running.run import plan_of
 from harness.simulating.simulated import simulate
 from harness.simulating.simulation import Outcome, unavailable_actions
+from nodes.simulation.kafka.cluster import IN_FILES
 
 FAULTS: dict[str, Sequence[Step]] = {
     "cut": [cut(LEADER)],
@@ -52,6 +67,36 @@ def test_fault_takes_effect_and_the_quorum_recovers(fault: str) -> None:
     oks = [op for op in outcome.history if op.type == "ok"]
     assert {op.f for op in oks} == {"read", "write"}
     assert len(oks) > 10
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize(
+    ("step", "label"),
+    [
+        (change_version("n2", "kafka:4.3.1"), "n2 is kafka:4.3.1"),
+        (
+            configure("n2", {"controller.quorum.fetch.timeout.ms": "700"}),
+            "n2 is controller.quorum.fetch.timeout.ms=700",
+        ),
+    ],
+    ids=["release", "property"],
+)
+def test_node_of_kafka_is_changed_and_healed(step: Step, label: str) -> None:
+    story = [wait_until(ALL_FOLLOW_LEADER), step, wait_until(ALL_FOLLOW_LEADER), heal(), wait_until(ALL_FOLLOW_LEADER)]
+    outcome = simulate(plan(*story, system="kafka:3.9.1", switches=IN_FILES), observes=True)
+    assert [op for op in outcome.history if op.process == NEMESIS and op.error] == []
+    assert [op for op in outcome.history if op.f == step.f][-1].value["label"] == label
+    ends = [each.detail for each in outcome.observations if each.node == 2 and each.kind == "stopped"]
+    assert ends == ["stopped", "stopped", "killed"]
+    assert outcome.violations == ()
+
+
+@pytest.mark.parametrize("later", ["kafka:4.3.1", "reference"])
+def test_change_to_another_system_is_refused(later: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        simulate(plan(change_version("n1", later), system="reference"))
+    expected = "expected a release of reference on simulated nodes"
+    assert str(refused.value) == f"story: change_version {later}: {expected}"
 
 
 def test_run_is_the_same_again_with_and_without_observers() -> None:

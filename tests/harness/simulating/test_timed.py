@@ -13,7 +13,23 @@ from harness.model import NEMESIS, BadInput
 from harness.model.conditions import LEADER_KNOWN
 from harness.model.faults.disks import lose_unsynced
 from harness.model.faults.membership import add_voter
-from harness.model.story import ALL, DOWN, LEADER, PAUSED, Step, cut, heal, kill, pause, sleep, start, stop, wait_until
+from harness.model.nemesis_ops import HEAL
+from harness.model.story import (
+    ALL,
+    CHANGE_VERSION,
+    DOWN,
+    LEADER,
+    PAUSED,
+    Step,
+    cut,
+    heal,
+    kill,
+    pause,
+    sleep,
+    start,
+    stop,
+    wait_until,
+)
 from harness.planning.plan import Plan
 from harness.planning.story_steps import StoryStep
 from harness.running.run import plan_of
@@ -22,6 +38,7 @@ from harness.simulating.screening import reason_to_store
 from harness.simulating.searching import screen_all
 from harness.simulating.simulated import simulate
 from harness.simulating.timed import require_timed, schedule_of, timed_request, timed_run
+from nodes.simulation.kafka.cluster import IN_FILES
 from nodes.simulation.schedule import CALLS, Timed
 
 SEEDS = range(1, 9)
@@ -156,10 +173,35 @@ def test_some_nodes_of_a_run_have_the_release_beside_the_other() -> None:
     assert alone[0] != screen_all(SimulationRequest(system="kafka:4.3.1", timed=True), SEEDS[:1], ())[0].digest
 
 
-def test_quorums_are_drawn_that_both_releases_can_have() -> None:
+def changes_of(story: Sequence[Step]) -> list[Step]:
+    return [step for step in story if step.f == CHANGE_VERSION]
+
+
+@pytest.mark.kafka
+def test_nodes_change_to_another_release_at_drawn_times() -> None:
+    plain = SimulationRequest(system="kafka:3.9.1", timed=True, switch=IN_FILES)
+    request = plain.model_copy(update={"upgrade_to": "kafka:4.3.1"})
+    runs = [timed_run(request, seed) for seed in SEEDS]
+    for seed, run in zip(SEEDS, runs, strict=True):
+        upgraded = [step.value["who"] for step in changes_of(run.story)]
+        assert 0 < len(set(upgraded)) == len(upgraded) <= run.nodes
+        assert run.story[-1].f == HEAL
+        others = list(timed_run(plain, seed).story)
+        assert [step for step in run.story if step in others] != []
+        assert len(run.story) >= len(others) + len(upgraded)
+    assert any(len(changes_of(run.story)) == run.nodes for run in runs)
+    alone = [simulate(plan_of(timed_request(request, seed), {})) for seed in SEEDS]
+    assert [each.digest for each in screen_all(request, SEEDS, ())] == [each.digest for each in alone]
+    assert [each.digest for each in screen_all(plain, SEEDS, ())] != [each.digest for each in alone]
+    recorded = [op.value["label"] for each in alone for op in each.history if op.f == CHANGE_VERSION]
+    assert {label.partition(" ")[2] for label in recorded} == {"runs 4.3.1", "runs its first release"}
+
+
+def test_quorums_are_drawn_that_all_releases_can_have() -> None:
     older = SimulationRequest(system="kafka:3.8.1", timed=True)
     beside = SimulationRequest(system="kafka:4.3.1", beside="kafka:3.8.1", timed=True)
-    assert {timed_run(request, seed).voters for request in (older, beside) for seed in SEEDS} == {None}
+    upgrade = SimulationRequest(system="kafka:3.8.1", upgrade_to="kafka:4.3.1", timed=True)
+    assert {timed_run(request, seed).voters for request in (older, beside, upgrade) for seed in SEEDS} == {None}
 
 
 @pytest.mark.kafka

@@ -11,7 +11,7 @@
 // DIRECTORY/* for its jars. Each release has a class loader of its own; nothing but the driver is shared.
 //
 // One simulation exists at a time; open replaces it. Commands: open, close, start, kill, stop, pause, resume,
-// lose_unsynced, lose_disk, lose_quorum_state, cut, restore, intercept, rule_counts, write, read, request, advance,
+// lose_unsynced, lose_disk, lose_quorum_state, change, cut, restore, intercept, rule_counts, write, read, request, advance,
 // digest, log; without a simulation, describe (what this release has), capture (the log lines to report), check
 // (invariants over given facts), play (Player.java: whole runs, of which the reply has the results alone).
 package splitbrain.simulation;
@@ -127,6 +127,7 @@ public final class Driver {
             case "lose_unsynced": simulation.node(number).loseUnsynced(); return null;
             case "lose_disk": simulation.node(number).loseDisk(); return null;
             case "lose_quorum_state": simulation.node(number).loseQuorumState(); return null;
+            case "change": simulation.change(number, command.get(2).asInt(), command.get(3)); return null;
             case "cut": setCut(command.get(1), true); return null;
             case "restore": setCut(command.get(1), false); return null;
             case "intercept": return simulation.network.intercept(command.get(1));

@@ -11,8 +11,9 @@ public interface KafkaRelease {
     /** A new simulation begins. */
     void begin();
 
-    /** A node of this release with these properties, and an empty disk. Throws Refused for an invalid value. */
-    Node node(Simulation simulation, int id, Map<String, String> properties);
+    /** A node of this release with these properties: one with an empty disk, or that takes the place of the one of which
+     * something remains. Throws Refused for an invalid value. */
+    Node node(Simulation simulation, int id, Map<String, String> properties, Remains remains);
 
     /** Report lines of nodes' logs that begin so. */
     void capture(List<String> beginnings);

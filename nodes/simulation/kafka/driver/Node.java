@@ -30,6 +30,9 @@ public interface Node {
 
     void loseQuorumState();
 
+    /** What remains once the process has ended. */
+    Remains remains();
+
     /** Forget everything; no event may reach the node any more. */
     void close();
 

@@ -71,6 +71,8 @@ final class Player {
             case "pause" -> each(name, who, Node::isExecuting);
             case "resume" -> each(name, who, node -> node.isUp() && !node.isExecuting());
             case "isolate" -> nodes(who).forEach(node -> isolate(node, argument.asText()));
+            case "change_version" -> nodes(who).filter(node -> !simulation.node(node).isUp())
+                .forEach(node -> send("change", command("change").add(node).addAll((ArrayNode) argument)));
             case "cut", "restore", "intercept" -> send(name, command(name).add(argument));
             default -> nodes(who).filter(node -> simulation.node(node).isUp()).limit(1)
                 .forEach(node -> call(name, node, argument));

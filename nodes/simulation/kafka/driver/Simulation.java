@@ -35,6 +35,7 @@ public final class Simulation {
     public final long idleMs;
     // Where nodes may have their logs in files; null if they may not.
     private final Path directory;
+    private final List<KafkaRelease> releases;
     private final Node[] nodes;
     private final PriorityQueue<Event> events = new PriorityQueue<>();
     private long nowMs;
@@ -45,6 +46,7 @@ public final class Simulation {
     /** releases are those that nodes may run; spec maps a node that does not run the first one to its place. */
     Simulation(JsonNode spec, List<KafkaRelease> releases) {
         releases.forEach(KafkaRelease::begin);
+        this.releases = releases;
         seed = spec.get("seed").asLong();
         originMs = spec.get("origin").asLong();
         idleMs = spec.path("idle").asLong();
@@ -56,12 +58,21 @@ public final class Simulation {
         network = new Network(this, seed, nodeCount, delay.get(0).asInt(), delay.get(1).asInt());
         nodes = new Node[nodeCount + 1];
         for (int id = 1; id <= nodeCount; id++) {
-            Map<String, String> properties = new HashMap<>();
-            spec.path("settings").path(String.valueOf(id)).fields()
-                .forEachRemaining(each -> properties.put(each.getKey(), each.getValue().asText()));
             KafkaRelease release = releases.get(spec.path("releases").path(String.valueOf(id)).asInt());
-            nodes[id] = release.node(this, id, properties);
+            nodes[id] = release.node(this, id, properties(spec.path("settings").path(String.valueOf(id))), null);
         }
+    }
+
+    private static Map<String, String> properties(JsonNode settings) {
+        Map<String, String> properties = new HashMap<>();
+        settings.fields().forEachRemaining(each -> properties.put(each.getKey(), each.getValue().asText()));
+        return properties;
+    }
+
+    /** From its next start on, a node that does not run has this release and these properties. */
+    void change(int id, int release, JsonNode settings) {
+        if (nodes[id].isUp()) throw new IllegalStateException("node " + id + " runs");
+        nodes[id] = releases.get(release).node(this, id, properties(settings), nodes[id].remains());
     }
 
     public long nowMs() {

@@ -38,7 +38,7 @@ def story(drivers: Callable[..., RaftDriver]) -> Iterator[StoryOf]:
 
     def of(version: str = "4.3.1", seed: int = 7, nodes: int = 3, **fields: object) -> Story:
         spec = SimulationSpec(seed, nodes, **fields)  # type: ignore[arg-type]
-        driver = drivers(version, *sorted(set(spec.versions.values())), has_files=has_files(spec))
+        driver = drivers(version, *sorted({*spec.versions.values(), *spec.later_versions}), has_files=has_files(spec))
         told.append(Story(driver, spec))
         return told[-1]
 

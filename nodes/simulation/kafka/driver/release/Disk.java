@@ -2,7 +2,9 @@
 package org.apache.kafka.raft;
 
 import java.nio.ByteBuffer;
+import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
 
 interface Disk {
     record Content(ByteBuffer key, ByteBuffer value) { }
@@ -25,6 +27,9 @@ interface Disk {
 
     /** Without a process. */
     void loseQuorumState();
+
+    /** Of each segment in files, how many bytes are synced. */
+    Map<Path, Long> synced();
 
     /** Nothing uses the disk any more. */
     void discard();

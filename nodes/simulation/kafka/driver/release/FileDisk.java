@@ -48,11 +48,13 @@ final class FileDisk implements Disk {
     private long startOffset;
     private final List<LoggedBatch> batches = new ArrayList<>();
     // Of each segment, so many bytes are synced.
-    private final Map<Path, Long> synced = new HashMap<>();
+    private final Map<Path, Long> synced;
 
-    /** parent: a directory for this disk alone. Throws ConfigException for an invalid property. */
+    /** parent: a directory for this disk alone. synced: what is synced there. Throws ConfigException for an invalid
+     * property. */
     FileDisk(SimulatedNode node, NodeEnvironment environment, Map<String, String> properties, Path parent,
-             TopicPartition partition, Uuid topic) {
+             TopicPartition partition, Uuid topic, Map<Path, Long> synced) {
+        this.synced = new HashMap<>(synced);
         this.node = node;
         this.environment = environment;
         config = ServerLog.config(properties, node.id);
@@ -135,6 +137,11 @@ final class FileDisk implements Disk {
             throw new UncheckedIOException(error);
         }
         store = ServerLog.store(quorumState());
+    }
+
+    @Override
+    public Map<Path, Long> synced() {
+        return synced;
     }
 
     @Override

@@ -4,8 +4,10 @@ package org.apache.kafka.raft;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 
 final class MemoryDisk implements Disk {
     private final MockLog log;
@@ -42,6 +44,11 @@ final class MemoryDisk implements Disk {
     @Override
     public void loseQuorumState() {
         store = new MockQuorumStateStore();
+    }
+
+    @Override
+    public Map<Path, Long> synced() {
+        return Map.of();
     }
 
     @Override

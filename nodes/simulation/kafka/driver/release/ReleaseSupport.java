@@ -6,6 +6,7 @@ import org.apache.kafka.common.protocol.ApiKeys;
 import splitbrain.simulation.KafkaRelease;
 import splitbrain.simulation.Node;
 import splitbrain.simulation.Refused;
+import splitbrain.simulation.Remains;
 import splitbrain.simulation.Simulation;
 
 import java.util.List;
@@ -19,9 +20,9 @@ public final class ReleaseSupport implements KafkaRelease {
     }
 
     @Override
-    public Node node(Simulation simulation, int id, Map<String, String> properties) {
+    public Node node(Simulation simulation, int id, Map<String, String> properties, Remains remains) {
         try {
-            return new SimulatedNode(simulation, id, properties);
+            return new SimulatedNode(simulation, id, properties, remains);
         } catch (ConfigException refused) {
             throw new Refused(refused.getMessage());
         }

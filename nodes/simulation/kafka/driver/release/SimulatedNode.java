@@ -24,11 +24,13 @@ import org.apache.kafka.raft.errors.NotLeaderException;
 import org.apache.kafka.snapshot.SnapshotReader;
 import splitbrain.simulation.Invariants;
 import splitbrain.simulation.Node;
+import splitbrain.simulation.Remains;
 import splitbrain.simulation.Reports;
 import splitbrain.simulation.Simulation;
 
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
+import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -109,7 +111,8 @@ final class SimulatedNode implements Node {
     // What Python knows of this node; null after a command that it knows the effect of.
     private Known lastKnown;
 
-    SimulatedNode(Simulation simulation, int id, Map<String, String> properties) {
+    /** remains: of the node whose place it takes; null for one with an empty disk. */
+    SimulatedNode(Simulation simulation, int id, Map<String, String> properties, Remains remains) {
         this.simulation = simulation;
         this.id = id;
         environment = new NodeEnvironment(simulation, this, outbox::add);
@@ -119,7 +122,8 @@ final class SimulatedNode implements Node {
         requestTimeoutMs = Release.requestTimeoutMs(config);
         snapshotBytes = ServerLog.number(properties, "metadata.log.max.record.bytes.between.snapshots", 20 << 20);
         retentionBytes = ServerLog.number(properties, ServerLog.RETENTION_BYTES, ServerLog.RETENTION_BYTES_DEFAULT);
-        format();
+        if (remains == null) format();
+        else takeOver(remains);
     }
 
     private static Map<Integer, InetSocketAddress> staticVoters(Simulation simulation) {
@@ -132,15 +136,49 @@ final class SimulatedNode implements Node {
     /** Create an empty disk; the first voters of a quorum with dynamic voters have its first snapshot. */
     private void format() {
         if (disk != null) disk.discard();
-        disk = properties.getOrDefault(LOG, IN_MEMORY).equals(IN_MEMORY) ? new MemoryDisk(id, METADATA, TOPIC_ID)
-            : new FileDisk(this, environment, properties, simulation.directory(id, diskGeneration), METADATA, TOPIC_ID);
-        formattedVoters = null;
-        if (!simulation.isDynamic || id > simulation.voterCount || diskGeneration > 0) return;
+        disk = isInMemory() ? new MemoryDisk(id, METADATA, TOPIC_ID) : fileDisk(Map.of());
+        formattedVoters = firstVoters();
+        if (formattedVoters == null) return;
+        disk.open();
+        VoterSets.SUPPORT.format(disk.log(), environment, NodeEnvironment.SERDE, formattedVoters);
+        disk.close(true);
+    }
+
+    private boolean isInMemory() {
+        return properties.getOrDefault(LOG, IN_MEMORY).equals(IN_MEMORY);
+    }
+
+    private Disk fileDisk(Map<Path, Long> synced) {
+        Path parent = simulation.directory(id, diskGeneration);
+        return new FileDisk(this, environment, properties, parent, METADATA, TOPIC_ID, synced);
+    }
+
+    /** The voters that the disk is formatted with; null if it is with none. */
+    private Object firstVoters() {
+        if (!simulation.isDynamic || id > simulation.voterCount || diskGeneration > 0) return null;
         Map<Integer, Uuid> directories = new TreeMap<>();
         for (int voter = 1; voter <= simulation.voterCount; voter++) directories.put(voter, directory(voter, 0));
-        disk.open();
-        formattedVoters = VoterSets.SUPPORT.format(disk.log(), environment, NodeEnvironment.SERDE, directories);
-        disk.close(true);
+        return VoterSets.SUPPORT.of(directories);
+    }
+
+    /** Go on with the disk of another node. */
+    private void takeOver(Remains remains) {
+        incarnation = remains.incarnation();
+        diskGeneration = remains.diskGeneration();
+        formattedVoters = firstVoters();
+        disk = isInMemory() ? (Disk) remains.memory() : fileDisk(remains.synced());
+        try {
+            if (!isInMemory()) disk.open();  // it reads what the files have
+        } catch (RuntimeException unreadable) {
+            return;  // the process exits with the same exception when it starts
+        }
+        disk.close(false);
+        mirror.update(id, disk, simulation.invariants);
+    }
+
+    @Override
+    public Remains remains() {
+        return new Remains(incarnation, diskGeneration, disk.synced(), isInMemory() ? disk : null);
     }
 
     /** The id of a node's disk; nodes.simulation.kafka.cluster has the same rule. */

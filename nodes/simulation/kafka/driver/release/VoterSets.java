@@ -14,8 +14,11 @@ interface VoterSets {
     /** The implementation; null for releases without it. */
     VoterSets SUPPORT = load();
 
+    /** The voter set of these voters, by the directories of their disks. */
+    Object of(Map<Integer, Uuid> voters);
+
     /** Write the snapshot of a new quorum with these voters, as kafka-storage format --initial-controllers does. */
-    Object format(Object log, Time time, RecordSerde<Long> serde, Map<Integer, Uuid> voters);
+    void format(Object log, Time time, RecordSerde<Long> serde, Object voters);
 
     /** The voter set that a client uses. */
     Object held(KafkaRaftClient<?> client);

@@ -25,20 +25,23 @@ final class DynamicVoters implements VoterSets {
     DynamicVoters() { }
 
     @Override
-    public Object format(Object log, Time time, RecordSerde<Long> serde, Map<Integer, Uuid> voters) {
+    public Object of(Map<Integer, Uuid> voters) {
         Map<Integer, VoterSet.VoterNode> nodes = new TreeMap<>();
         voters.forEach((id, directory) -> nodes.put(id, (VoterSet.VoterNode) Release.create(VoterSet.VoterNode.class, null,
             ReplicaKey.of(id, directory), Release.endpoints(id), Release.supportedKRaftVersions())));
-        VoterSet all = VoterSet.fromMap(nodes);
+        return VoterSet.fromMap(nodes);
+    }
+
+    @Override
+    public void format(Object log, Time time, RecordSerde<Long> serde, Object voters) {
         var builder = new RecordsSnapshotWriter.Builder()
             .setTime(time)
             .setKraftVersion(KRaftVersion.KRAFT_VERSION_1)
-            .setVoterSet(Optional.of(all))
+            .setVoterSet(Optional.of((VoterSet) voters))
             .setRawSnapshotWriter(Release.newSnapshot(log, Snapshots.BOOTSTRAP_SNAPSHOT_ID));
         try (var writer = builder.build(serde)) {
             writer.freeze();
         }
-        return all;
     }
 
     @Override
