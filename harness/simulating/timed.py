@@ -61,6 +61,8 @@ KEYS: Final = 4
 READ_SHARE, LEADER_SHARE = 0.3, 0.6
 BEGIN_MS: Final = 300
 """The first operation is sent after this time."""
+CHANGE_MS: Final = 200
+"""How long a node is down that gets another release."""
 PAUSES: Final = (0.02, 0.1, 0.3, 0.6, 1.2)
 """The pauses between faults in seconds: shorter and longer than elections and the fetch timeout."""
 PROBABILITIES: Final = (None, 0.3)
@@ -243,6 +245,8 @@ def schedule_of(story: Iterable[Step], nodes: int, seed: int, rate: float) -> Sc
             at_ms += round(step.value * 1000)
         else:
             commands += [Timed(at_ms, *each) for each in _commands(number, step, changed)]
+        if step.f == CHANGE_VERSION:
+            commands.append(Timed(at_ms + CHANGE_MS, schedule.START, step.value["who"]))
     operations = _operations(seed, nodes, rate, at_ms)
     return Schedule(sorted([*commands, *operations], key=lambda each: each.at_ms), at_ms)
 
@@ -269,7 +273,7 @@ def _commands(number: int, step: Step, changed: list[str]) -> list[tuple[Any, ..
         return [(schedule.KILL, who), (schedule.LOSE_UNSYNCED, who)]
     if step.f == CHANGE_VERSION and is_number:
         changed[:] = [*(node for node in changed if node != who), who]
-        return [*_change(who, plugins.system(value["system"])[1]), (schedule.START, who)]
+        return _change(who, plugins.system(value["system"])[1])
     if step.f in (ADD_VOTER, REMOVE_VOTER) and is_number:
         api_key = codec.ADD_RAFT_VOTER if step.f == ADD_VOTER else codec.REMOVE_RAFT_VOTER
         return [(schedule.REQUEST, LEADER, (api_key, int(who[1:])))]
