@@ -1,20 +1,21 @@
 """Defects of released Kafka whose cause is a lost election: a node's own vote counts again when it restarts.
 
-Contains EX-04 and EX-12. The other defects are in kafka_defects.py.
+Contains EX-04, EX-12 and EX-14. The other defects are in kafka_defects.py.
 """
 
 from __future__ import annotations
 
-from harness.model.conditions import ALL_FOLLOW_LEADER, ANY_LOST_ELECTION
+from harness.model.conditions import ALL_FOLLOW_LEADER, ANY_LOST_ELECTION, all_follow
 from harness.model.faults.disks import corrupt_checkpoint
 from harness.model.faults.membership import await_membership, remove_voter
 from harness.model.faults.requests import create_topic
 from harness.model.faults.rpc import DROP, HOLD, Api, RpcMatch, RpcRule, delay, intercept
-from harness.model.scenario import Deployment, Scenario, Side, on
+from harness.model.scenario import Deployment, Scenario, Side, Source, on
 from harness.model.story import (
     DOWN,
     LOST_THE_ELECTION,
     Step,
+    change_version,
     heal,
     kill,
     mark,
@@ -150,4 +151,54 @@ EX_12 = Scenario(
     good=Side(on(kafka="3.9.1", kafka_switches=CALM, reference={**BY_KIP_853, **CALM})),
 )
 
-SCENARIOS = (EX_04, EX_12)
+NO_LEADER_IS_KNOWN = (
+    RpcRule("fetches of n1", RpcMatch((Api.FETCH,), sources=("n1",)), DROP),
+    RpcRule(
+        "requests of the leader",
+        RpcMatch((Api.BEGIN_QUORUM_EPOCH, Api.END_QUORUM_EPOCH), targets=("n1", "n2")),
+        DROP,
+        may_be_idle=True,
+    ),
+    RpcRule("votes of the leader", RpcMatch((Api.VOTE,), "response", sources=("n3",)), DROP, may_be_idle=True),
+)
+"""n2 asks n1 for its vote while neither has heard of the leader."""
+
+FORMER_RELEASE = "kafka:3.9.1"
+
+# A follower's file has its vote beside the leader since 4.0, and 3.9 asks for the vote first. So n1 forgets the leader,
+# and n2, which has lost the election, is Candidate of the leader's epoch. n4 runs 3.9.1 from the beginning, so that the
+# quorum is formatted for it. Simulated upgrades found it.
+EX_14 = Scenario(
+    id="EX-14",
+    title="A voter that lost an election on 4.x exits when it is downgraded to 3.9",
+    question="Do two voters start on 3.9 after they followed the winner of an election on 4.x?",
+    source=Source("KIP-996") / "FollowerState changes",
+    nodes=4,
+    voters=3,
+    layout="combined",
+    story=(
+        *TWO_CANDIDATES,
+        mark("n1 and n2 are downgraded at once"),
+        intercept(*NO_LEADER_IS_KNOWN),
+        change_version("n1", FORMER_RELEASE),
+        change_version("n2", FORMER_RELEASE),
+        sleep(seconds(6)),
+        heal(),
+        wait_until(ALL_FOLLOW_LEADER),
+    ),
+    bad=Side(on(kafka="4.3.1", kafka_nodes={4: "3.9.1"}, kafka_switches=CALM), breaks=("server-exited",)),
+    good=Side(
+        on(kafka="4.3.1", kafka_nodes={4: "3.9.1"}, kafka_switches=CALM),
+        story=(
+            *TWO_CANDIDATES,
+            mark("n1 and n2 are downgraded one after the other"),
+            change_version("n1", FORMER_RELEASE),
+            wait_until(all_follow(3)),
+            change_version("n2", FORMER_RELEASE),
+            wait_until(all_follow(3)),
+            sleep(seconds(3)),
+        ),
+    ),
+)
+
+SCENARIOS = (EX_04, EX_12, EX_14)
