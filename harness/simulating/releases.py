@@ -29,7 +29,8 @@ def require_other_releases(request: SimulationRequest) -> None:
             raise BadInput(f"--{option} {name}: expected --system kafka, found {request.system}")
         other, version = plugins.system(name)
         if other is not system or not version or name == request.system:
-            raise BadInput(f"--{option} {name}: expected another release of {system.name}, such as {system.name}:3.9.1")
+            example = f"{system.name}:{'4.3.1' if request.system.endswith(':3.9.1') else '3.9.1'}"
+            raise BadInput(f"--{option} {name}: expected another release of {system.name}, such as {example}")
 
 
 def _others(request: SimulationRequest) -> Mapping[str, str]:
