@@ -41,6 +41,7 @@ from results.store import RunDirectory
 RUNS = 10_000
 CASES = 100
 STARTS = 3
+PROGRAM = Path(sys.executable).with_name("splitbrain")
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 PAGES = ("/", "/runs", "/runs?text=case-7", "/trends")
 LOST = Finding("register", "lost-write", "invalid", "the write of 7 was lost")
@@ -79,19 +80,19 @@ def compare(store: Path) -> None:
 
 def command_seconds(store: Path) -> tuple[float, float]:
     """How long the command takes as a process, and how long one that only starts Spark: medians of STARTS."""
-    program = Path(sys.executable).with_name("splitbrain")
-    command = [program, "compare", "2026-01-01", "2026-01-02", "--store", store]
+    command = [PROGRAM, "compare", "2026-01-01", "2026-01-02", "--store", store]
     alone = "from checkers.framework.session import spark_session; spark_session().range(1).count()"
-
-    def taken(argv: Sequence[object], code: int) -> float:
-        began = time.perf_counter()
-        done = subprocess.run([str(each) for each in argv], check=False, capture_output=True, text=True)
-        assert done.returncode == code, done.stderr
-        return time.perf_counter() - began
-
     each = [(taken(command, EXIT_INVALID), taken([sys.executable, "-c", alone], 0)) for _ in range(STARTS)]
     whole, start = (statistics.median(times) for times in zip(*each, strict=True))
     return whole, start
+
+
+def taken(argv: Sequence[object], code: int) -> float:
+    """How long a process takes that must exit with this code."""
+    began = time.perf_counter()
+    done = subprocess.run([str(each) for each in argv], check=False, capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    return time.perf_counter() - began
 
 
 def browse(store: Path, address: str) -> float:
@@ -112,11 +113,13 @@ def main() -> None:
         spark_session()
         compared = [seconds(lambda: compare(store)) for _ in range(2)]
         whole, start = command_seconds(store)
+        listed = statistics.median(taken([PROGRAM, "runs", "--store", store], 0) for _ in range(STARTS))
         pages = {address: browse(store, address) for address in PAGES}
     rows = [
         ("reading every verdict (baseline)", baseline, 1.0),
         ("runs, first time", first, first / baseline),
         ("runs, from then on", again, again / baseline),
+        ("the command runs", listed, listed / baseline),
         ("compare, first time", compared[0], compared[0] / baseline),
         ("compare, from then on", compared[1], compared[1] / baseline),
         ("the command compare", whole, whole / baseline),

@@ -63,7 +63,7 @@ MODULE_OF: Final = {
 
 INTERRUPTED = 130
 GARBAGE_THRESHOLD: Final = 50_000
-"""How many objects are made before Python looks for garbage: imports make hundreds of thousands, and next to none."""
+"""How many objects are made before Python collects garbage: imports make hundreds of thousands, almost none of it."""
 
 IMPOSSIBLE_PATH = (errno.ENAMETOOLONG, errno.ELOOP)
 """What the kernel says of paths that only a user can have made up."""
@@ -102,7 +102,7 @@ def _options(
 def main() -> None:
     """The console command's entry point.
 
-    At the exit Python looks for garbage several times, among all that was imported. So all of it is kept.
+    Python collects garbage several times when it exits; frozen objects, which are all that was imported, are left out.
     """
     gc.set_threshold(GARBAGE_THRESHOLD)
     atexit.register(gc.freeze)

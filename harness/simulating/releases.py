@@ -7,13 +7,13 @@ harness.exploration.drawing).
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from harness import plugins
 from harness.exploration.drawing import has_dynamic_voters
 from harness.model import BadInput
 from harness.model.story import Step, change_version, sleep, stop
-from harness.planning.plan import Plan
+from harness.planning.story_steps import StoryStep
 from harness.simulating.request import SimulationRequest
 from harness.systems.cluster import versions_in
 
@@ -29,8 +29,8 @@ def require_other_releases(request: SimulationRequest) -> None:
             raise BadInput(f"--{option} {name}: expected --system kafka, found {request.system}")
         other, version = plugins.system(name)
         if other is not system or not version or name == request.system:
-            example = f"{system.name}:{'4.3.1' if request.system.endswith(':3.9.1') else '3.9.1'}"
-            raise BadInput(f"--{option} {name}: expected another release of {system.name}, such as {example}")
+            expected = f"{system.name}:VERSION, another release than that of --system {request.system}"
+            raise BadInput(f"--{option} {name}: expected {expected}")
 
 
 def _others(request: SimulationRequest) -> Mapping[str, str]:
@@ -71,10 +71,10 @@ def with_upgrade(story: Sequence[Step], request: SimulationRequest, seed: int, n
     return steps
 
 
-def later_versions(plan: Plan) -> tuple[str, ...]:
-    """The releases that a plan's story gives to nodes. Raises BadInput for another system."""
-    system, _ = plugins.system(plan.system)
-    later = {name: plugins.system(name) for name in versions_in(plan.story)}
+def later_versions(system_name: str, story: Iterable[Step | StoryStep]) -> tuple[str, ...]:
+    """The releases that a story gives to nodes of a system. Raises BadInput for another system."""
+    system, _ = plugins.system(system_name)
+    later = {name: plugins.system(name) for name in versions_in(story)}
     for name, (other, version) in later.items():
         if other is not system or not version:
             raise BadInput(f"story: change_version {name}: expected a release of {system.name} on simulated nodes")

@@ -117,6 +117,7 @@ class Search:
         seed = new_seed() if request.seed is None else request.seed
         switches = {**(IN_FILES if request.upgrade_to else {}), **request.switches}
         self.request = request.model_copy(update={"system": system, "switches": switches, "seed": seed, **releases})
+        require_other_releases(self.request)  # `kafka` is the newest release, and may be that of another option
         self.tally = Tally()
         self._store, self._spark, self._on_event = store, SparkLater(master), on_event
         self._available = available_actions(self.request)

@@ -114,7 +114,7 @@ class Simulation:
             cluster_id(plan.seed),
             {node: own for node, (_, _, own) in seats.items()},
             versions={node: other for node, (_, other, _) in seats.items() if other != version},
-            later_versions=later_versions(plan),
+            later_versions=later_versions(plan.system, plan.story),
         )
         self._cluster = kind.simulate(version, spec, self._reported)
         self._kind = kind

@@ -45,7 +45,7 @@ from harness.model.story import (
 )
 from harness.planning.plan import Plan, Request
 from harness.planning.story_steps import StoryStep
-from harness.simulating.releases import other_systems, system_to_draw_for, with_upgrade
+from harness.simulating.releases import later_versions, other_systems, system_to_draw_for, with_upgrade
 from harness.simulating.request import HOSTS, SimulationRequest
 from harness.systems.kraft import cluster_id
 from nodes.simulation import schedule
@@ -76,6 +76,7 @@ ROLES: Final = (ALL, DOWN, LEADER, PAUSED)
 class TimedRun:
     """What was drawn: the quorum, its settings, and the story. rate is operations in a second."""
 
+    system: str
     seed: int
     nodes: int
     voters: int | None
@@ -88,11 +89,10 @@ class TimedRun:
         """The run as a driver carries it out."""
         switches = dict.fromkeys(range(1, self.nodes + 1), self.switches)
         versions = {node: plugins.system(name)[1] for node, name in self.node_systems.items()}
-        later = {plugins.system(step.value["system"])[1] for step in self.story if step.f == CHANGE_VERSION}
         spec = SimulationSpec(
             *(self.seed, self.nodes, self.voters, cluster_id(self.seed), switches),
             versions=versions,
-            later_versions=tuple(sorted(later)),
+            later_versions=later_versions(self.system, self.story),
         )
         return ScheduledRun(spec, schedule_of(self.story, self.nodes, self.seed, self.rate))
 
@@ -112,7 +112,7 @@ def timed_run(request: SimulationRequest, seed: int) -> TimedRun:
     changes_voters = voters is not None and has_changes
     story = with_upgrade(tuple(_story(choice, nodes, request.run_seconds, changes_voters)), request, seed, nodes)
     switches |= request.switches
-    return TimedRun(seed, nodes, voters, switches, story, other_systems(request, seed, nodes))
+    return TimedRun(request.system, seed, nodes, voters, switches, story, other_systems(request, seed, nodes))
 
 
 def timed_request(request: SimulationRequest, seed: int) -> Request:
@@ -239,24 +239,27 @@ def require_timed(plan: Plan) -> None:
 def schedule_of(story: Iterable[Step], nodes: int, seed: int, rate: float) -> Schedule:
     """The story, and the operations of clients, at fixed times. Raises BadInput for a step that has none."""
     at_ms, commands = 0, [Timed(0, schedule.START, ALL)]
-    changed: list[str] = []
+    changed: dict[str, None] = {}
     for number, step in enumerate(story):
         if step.f == SLEEP:
             at_ms += round(step.value * 1000)
         else:
             commands += [Timed(at_ms, *each) for each in _commands(number, step, changed)]
         if step.f == CHANGE_VERSION:
-            commands.append(Timed(at_ms + CHANGE_MS, schedule.START, step.value["who"]))
+            who = step.value["who"]
+            commands.append(Timed(at_ms + CHANGE_MS, schedule.START, who))
+            changed[who] = None
+        elif step.f == HEAL:
+            changed.clear()
     operations = _operations(seed, nodes, rate, at_ms)
     return Schedule(sorted([*commands, *operations], key=lambda each: each.at_ms), at_ms)
 
 
-def _commands(number: int, step: Step, changed: list[str]) -> list[tuple[Any, ...]]:
+def _commands(number: int, step: Step, changed: Iterable[str]) -> list[tuple[Any, ...]]:
     """The commands of a step, without their time. changed: the nodes that have another release than at first."""
     value = step.value or {}
     if step.f == HEAL:
         releases = [each for node in changed for each in _change(node, "")]
-        changed.clear()
         processes = [(schedule.RESUME, PAUSED), *releases, (schedule.START, DOWN)]
         return [(schedule.INTERCEPT, "", ()), *processes, (schedule.RESTORE, "", None)]
     if step.f == INTERCEPT:
@@ -272,7 +275,6 @@ def _commands(number: int, step: Step, changed: list[str]) -> list[tuple[Any, ..
     if step.f == "lose_unsynced" and (is_number or who == ALL):
         return [(schedule.KILL, who), (schedule.LOSE_UNSYNCED, who)]
     if step.f == CHANGE_VERSION and is_number:
-        changed[:] = [*(node for node in changed if node != who), who]
         return _change(who, plugins.system(value["system"])[1])
     if step.f in (ADD_VOTER, REMOVE_VOTER) and is_number:
         api_key = codec.ADD_RAFT_VOTER if step.f == ADD_VOTER else codec.REMOVE_RAFT_VOTER

@@ -16,7 +16,7 @@ from harness import plugins
 from harness.model import BadInput
 from harness.model.hosts import Host, HostView
 from harness.model.nemesis_ops import AWAIT
-from harness.model.story import CHANGE_VERSION
+from harness.model.story import CHANGE_VERSION, Step
 from harness.model.systems import ClusterSpec, NodeCommand, NodeFiles, NodeSystem, SystemKind
 from harness.model.transition_rules import TransitionRules, any_of
 from harness.planning.plan import Plan
@@ -143,7 +143,7 @@ def refuse_unavailable_faults(plan: Plan, faults: Sequence[str] = ()) -> None:
             raise BadInput(f"story: {step.f}: {reason}")
 
 
-def versions_in(story: Iterable[StoryStep]) -> list[str]:
+def versions_in(story: Iterable[Step | StoryStep]) -> list[str]:
     """The systems that a story's changes of version name."""
     return [step.value["system"] for step in story if step.f == CHANGE_VERSION]
 

@@ -214,7 +214,7 @@ class KafkaCluster:
         Without a version it has the release that it began with. Raises BadInput for what it cannot have.
         """
         assert node not in self._running, f"node {node} runs"
-        self._commands.append(["change", node, *changed(self._driver, self._spec, node, switches, version)])
+        self._commands.append(["change", node, *changed_node(self._driver, self._spec, node, switches, version)])
 
     def log(self, node: int) -> bytes:
         """The record batches of a node's log; MockLog has no times, so their records have that of the beginning."""
@@ -385,7 +385,7 @@ def specified(driver: RaftDriver, spec: SimulationSpec) -> Mapping[str, Any]:
     }
 
 
-def changed(
+def changed_node(
     driver: RaftDriver, spec: SimulationSpec, node: int, switches: Mapping[str, str], version: str
 ) -> tuple[int, Mapping[str, str]]:
     """A node's release and properties, as the driver reads them, after a change; version is "" for its first release.

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodes.simulation.cluster import SimulationSpec
-from nodes.simulation.kafka.cluster import changed, directory_id_of, request_arguments, specified
+from nodes.simulation.kafka.cluster import changed_node, directory_id_of, request_arguments, specified
 from nodes.simulation.kafka.driver_process import RaftDriver
 from nodes.simulation.schedule import (
     CHANGE_VERSION,
@@ -56,7 +56,7 @@ def _command(driver: RaftDriver, spec: SimulationSpec, timed: Timed) -> Sequence
     if timed.name == INTERCEPT:
         argument = [_rule(each) for each in argument]
     elif timed.name == CHANGE_VERSION:
-        argument = changed(driver, spec, int(timed.who.removeprefix("n")), {}, argument)
+        argument = changed_node(driver, spec, int(timed.who.removeprefix("n")), {}, argument)
     elif timed.name == REQUEST:
         argument = _voter_arguments(*argument)
     elif timed.name in (WRITE, READ):

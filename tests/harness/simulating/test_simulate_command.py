@@ -55,10 +55,13 @@ def test_scenario_has_the_same_verdict_as_on_real_nodes(tmp_path: Path) -> None:
     ("system", "other", "message"),
     [
         ("reference", "kafka:4.3.1", " kafka:4.3.1: expected --system kafka, found reference"),
-        ("kafka:4.3.1", "reference", " reference: expected another release of kafka"),
-        ("kafka:4.3.1", "kafka", " kafka: expected another release of kafka, such as kafka:3.9.1"),
-        ("kafka:4.3.1", "kafka:4.3.1", " kafka:4.3.1: expected another release of kafka"),
-        ("kafka:3.9.1", "kafka:3.9.1", " kafka:3.9.1: expected another release of kafka, such as kafka:4.3.1"),
+        (
+            "kafka:4.3.1",
+            "reference",
+            " reference: expected kafka:VERSION, another release than that of --system kafka:4.3.1",
+        ),
+        ("kafka:4.3.1", "kafka", " kafka: expected kafka:VERSION, another release than that of --system kafka:4.3.1"),
+        ("kafka:4.3.1", "kafka:4.3.1", " kafka:4.3.1: expected kafka:VERSION, another release than that of --system"),
         ("kafka:4.3.1", "cassandra", ": expected kafka, reference, kafka:VERSION or MODULE:NAME, found"),
     ],
 )
