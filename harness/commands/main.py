@@ -15,6 +15,7 @@ import gc
 import signal
 import sys
 import traceback
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 from typing import Annotated, Any, Final
@@ -108,7 +109,7 @@ def main() -> None:
     atexit.register(gc.freeze)
     widen_path()
     signal.signal(signal.SIGTERM, _interrupt)
-    sys.exit(_exit_code_of(typer.main.get_command(application(*sys.argv[1:2]))))
+    sys.exit(exit_code_of(sys.argv[1:]))
 
 
 def _interrupt(*_: Any) -> None:
@@ -118,10 +119,11 @@ def _interrupt(*_: Any) -> None:
     signal.raise_signal(signal.SIGINT)
 
 
-def _exit_code_of(command: Any) -> int:
-    """Run the command; print its error, if any."""
+def exit_code_of(arguments: Sequence[str]) -> int:
+    """Run the command with these arguments; print its error, if any."""
+    command = typer.main.get_command(application(*arguments[:1]))
     try:
-        code: int = command.main(prog_name="splitbrain", standalone_mode=False) or EXIT_VALID
+        code: int = command.main(list(arguments), prog_name="splitbrain", standalone_mode=False) or EXIT_VALID
     except SplitbrainError as error:
         print_error(one_line(str(error)))
         return error.exit_code

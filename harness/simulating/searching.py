@@ -39,8 +39,8 @@ from harness.simulating.timed import timed_request, timed_run
 from nodes.simulation.schedule import Played, ScheduledRun
 
 Play = Callable[[str, Sequence[ScheduledRun]], Sequence[Played]]
-BATCH = 25
-"""How many runs a process simulates between two reports."""
+TIMED_BATCH = 25
+"""How many timed runs a process simulates between two reports; they go to a driver together. Of other runs, one."""
 PR_SET_PDEATHSIG = 1
 GARBAGE_THRESHOLD = 20_000
 """Objects made between two collections of garbage. With Python's 700, these take a twentieth of the time."""
@@ -90,7 +90,7 @@ def search(request: SimulationRequest, available: Collection[str]) -> Iterator[S
     assert request.seed is not None, "a resolved request has a seed"
     at_once = request.at_once or len(os.sched_getaffinity(0))
     seeds = iter(range(request.seed, request.seed + request.seeds))
-    batches = iter(lambda: tuple(islice(seeds, BATCH)), ())
+    batches = iter(lambda: tuple(islice(seeds, TIMED_BATCH if request.timed else 1)), ())
     pending: set[Future[list[Screened]]] = set()
     with processes(at_once) as pool:
         while True:

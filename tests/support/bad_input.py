@@ -5,18 +5,16 @@ Flags and keys come from the commands and models themselves, so a new one gets b
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from typing import Any
-from unittest.mock import patch
 
 import typer
 from hypothesis import strategies as st
 
-from harness.commands.main import _exit_code_of, application
+from harness.commands.main import application, exit_code_of
 from harness.model import BadInput
 from harness.planning.plan import Request
 from harness.planning.story_steps import step_types
@@ -98,8 +96,8 @@ class Answer:
 def answer_to(argv: list[str]) -> Answer:
     """Carry out the command in this process."""
     out, err = StringIO(), StringIO()
-    with patch.object(sys, "argv", ["splitbrain", *argv]), redirect_stdout(out), redirect_stderr(err):
-        code = _exit_code_of(COMMAND)
+    with redirect_stdout(out), redirect_stderr(err):
+        code = exit_code_of(argv)
     return Answer(code, err.getvalue())
 
 

@@ -1,4 +1,4 @@
-"""The real command as a subprocess, and the processes that mention a directory."""
+"""The real command, as a process of its own or in the test's process, and the processes that mention a directory."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
+
+from harness.commands.main import exit_code_of
 
 COMMAND = str(Path(sys.executable).with_name("splitbrain"))
 ROOT = Path(__file__).parents[2]
@@ -40,6 +44,20 @@ def splitbrain(*arguments: Any, timeout_seconds: float = 90, **extra_environment
         check=False,
     )
     return CommandResult(result.returncode, result.stdout, result.stderr.splitlines())
+
+
+def splitbrain_here(*arguments: Any) -> CommandResult:
+    """Run the command in this process until it ends.
+
+    With the fixture `spark`, runs are judged on the session of all tests, which has compiled the checks. A process of
+    its own compiles them again, which takes most of its time.
+    """
+    with TemporaryFile("w+") as out, TemporaryFile("w+") as messages:
+        with redirect_stdout(out), redirect_stderr(messages):
+            code = exit_code_of([str(argument) for argument in arguments])
+        out.seek(0)
+        messages.seek(0)
+        return CommandResult(code, out.read(), messages.read().splitlines())
 
 
 def json_lines(result: CommandResult, least: int = 1) -> list[dict[str, Any]]:

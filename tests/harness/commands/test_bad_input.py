@@ -6,7 +6,7 @@ import pytest
 
 from harness.model import BadInput
 from harness.planning.plan import read_request
-from tests.support.command import splitbrain
+from tests.support.command import splitbrain_here
 
 PLANS = {
     # case: content of the plan file, part of the message
@@ -197,13 +197,14 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize(("arguments", "problem"), COMMANDS.values(), ids=COMMANDS)
-def test_bad_input_is_one_line_and_exit_254_without_a_run(tmp_path, store, arguments, problem):
+def test_bad_input_is_one_line_and_exit_254_without_a_run(tmp_path, store, monkeypatch, arguments, problem):
+    monkeypatch.setenv("SPLITBRAIN_STORE", str(store))
     plan = tmp_path / "plan.toml"
     plan.write_text("nodse = 3\n")
     sound = tmp_path / "sound.toml"
     sound.write_text("nodes = 5\n")
     filled = [argument.format(plan=plan, sound=sound) for argument in arguments]
-    result = splitbrain(*filled, SPLITBRAIN_STORE=str(store))
+    result = splitbrain_here(*filled)
     assert result.code == 254
     (line,) = result.messages
     assert line.startswith("splitbrain: ")

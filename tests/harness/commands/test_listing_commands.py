@@ -24,7 +24,7 @@ from nodes.reference.system import check_switches
 from results.files import write_text
 from results.run_verdict import RunVerdict, write_verdict
 from results.store import new_run
-from tests.support.command import json_lines, splitbrain
+from tests.support.command import json_lines, splitbrain, splitbrain_here
 
 LEASE = "three quarters of the fetch timeout"
 
@@ -50,22 +50,23 @@ def test_every_step_of_a_scenario_is_one_of_a_plan(identifier):
 
 
 def test_scenario_shows_how_the_story_of_a_side_differs() -> None:
-    out = splitbrain("scenarios", "show", "EX-02").out
+    out = splitbrain_here("scenarios", "show", "EX-02").out
     good = out[out.index("Good side:") :]
     assert "  after step 15: kill n1\n  after step 15: start n1\n" in good
     assert "without step" not in good
-    assert "kafka 4.3.1 with controller.quorum.request.timeout.ms=10000" in splitbrain("scenarios", "show", "EX-03").out
+    out = splitbrain_here("scenarios", "show", "EX-03").out
+    assert "kafka 4.3.1 with controller.quorum.request.timeout.ms=10000" in out
 
 
 def test_scenario_shows_the_nodes_of_a_system_that_has_its_own() -> None:
-    out = splitbrain("scenarios", "show", "LD-01").out
+    out = splitbrain_here("scenarios", "show", "LD-01").out
     assert "3 brokers, and ZooKeeper on n4" in out
     assert out.count("  on reference: 4 combined controllers and brokers\n") == 2
 
 
 def test_scenario_shows_the_nodes_that_its_story_starts() -> None:
     nodes = "4 combined controllers and brokers, of which the story starts n1, n2, n3, n4, workload idle."
-    assert nodes in splitbrain("scenarios", "show", "EX-13").out
+    assert nodes in splitbrain_here("scenarios", "show", "EX-13").out
 
 
 @pytest.mark.parametrize("identifier", plugins.scenarios())
@@ -79,7 +80,7 @@ def test_scenario_is_described_with_its_question_and_its_sides(identifier):
 
 
 def test_scenario_is_shown_by_its_id_in_any_case():
-    result = splitbrain("scenarios", "show", "pv-01")
+    result = splitbrain_here("scenarios", "show", "pv-01")
     assert result.code == EXIT_VALID
     assert result.out == describe(plugins.scenario("PV-01")) + "\n"
 
@@ -106,7 +107,7 @@ def test_switches_of_the_reference_are_listed_with_their_defaults():
 
 @pytest.mark.parametrize("name", plugins.names("faults"))
 def test_a_fault_is_shown_with_an_example_that_a_plan_accepts(name):
-    shown = splitbrain("faults", "show", name)
+    shown = splitbrain_here("faults", "show", name)
     assert shown.code == EXIT_VALID
     for action, arguments in plugins.fault(name).actions.items():
         assert f"\n{action}" in shown.out
@@ -160,7 +161,7 @@ def test_a_run_is_listed_with_what_it_was(store, recorded):
     ],
 )
 def test_runs_are_filtered(store, recorded, flags, count):  # noqa: ARG001
-    assert len(json_lines(splitbrain("runs", "--store", store, *flags, "--json"), least=0)) == count
+    assert len(json_lines(splitbrain_here("runs", "--store", store, *flags, "--json"), least=0)) == count
 
 
 @pytest.mark.parametrize("word", ["latest", "20261121T060000Z-ch", "name"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.model.errors import EXIT_INVALID, EXIT_UNKNOWN, EXIT_USAGE, EXIT_VALID
-from tests.support.command import json_lines, splitbrain
+from tests.support.command import json_lines, splitbrain, splitbrain_here
 from tests.support.stored_runs import BEGIN, failed_verdict, judged_run, passed_verdict, register_plan
 
 KNOWN = '[[known]]\nfinding = "lost-write"\nissue = "KAFKA-1"\nexpires = 2099-01-01\n'
@@ -27,7 +27,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return runs
 
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 
 def test_regression_is_named_in_every_output(store: Path, tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_regression_is_named_in_every_output(store: Path, tmp_path: Path) -> Non
     flags = [
         each for flag, file in zip(("--markdown", "--junit", "--html"), files, strict=True) for each in (flag, file)
     ]
-    result = splitbrain("compare", BASE, HEAD, "--store", store, *flags)
+    result = splitbrain_here("compare", BASE, HEAD, "--store", store, *flags)
     assert result.code == EXIT_INVALID, result.messages
     assert "register with kill on reference fails in 8 of 8 runs (lost-write)" in result.out.splitlines()[0]
     assert "8 of 8 failed" in files[0].read_text()
@@ -44,10 +44,10 @@ def test_regression_is_named_in_every_output(store: Path, tmp_path: Path) -> Non
 
 
 def test_same_runs_show_nothing(store: Path) -> None:
-    (comparison,) = json_lines(splitbrain("compare", HEAD, HEAD, "--store", store, "--json"))
+    (comparison,) = json_lines(splitbrain_here("compare", HEAD, HEAD, "--store", store, "--json"))
     assert [(case["status"], case["head"]["failed"]) for case in comparison["cases"]] == [("still failing", 8)]
     assert comparison["verdict"] == "valid"
-    passing = splitbrain("compare", BASE, BASE, "--store", store)
+    passing = splitbrain_here("compare", BASE, BASE, "--store", store)
     assert passing.code == EXIT_VALID
     assert "1 case as before." in passing.out
 
@@ -55,7 +55,7 @@ def test_same_runs_show_nothing(store: Path) -> None:
 def test_known_findings_and_baselines(store: Path, tmp_path: Path) -> None:
     (tmp_path / "known.toml").write_text(KNOWN)
     assert splitbrain("baseline", "set", "good", BASE, "--store", store).out == "good: 8 runs\n"
-    result = splitbrain("compare", "good", HEAD, "--store", store, "--known", tmp_path / "known.toml", "--json")
+    result = splitbrain_here("compare", "good", HEAD, "--store", store, "--known", tmp_path / "known.toml", "--json")
     (comparison,) = json_lines(result)
     assert comparison["cases"][0]["head"] == {
         "failed": 0, "decided": 0, "unknown": 0, "known": 8, "low": 0.0, "high": 1.0,
@@ -66,7 +66,7 @@ def test_known_findings_and_baselines(store: Path, tmp_path: Path) -> None:
 
 def test_case_that_did_not_run_is_undecided(store: Path) -> None:
     other = judged_run(store, "other", register_plan(workload="set"), passed_verdict(), BEGIN + timedelta(days=2))
-    result = splitbrain("compare", BASE, other.name, "--store", store)
+    result = splitbrain_here("compare", BASE, other.name, "--store", store)
     assert result.code == EXIT_UNKNOWN
     assert "not run" in result.out
 
@@ -83,6 +83,6 @@ def test_case_that_did_not_run_is_undecided(store: Path) -> None:
     ],
 )
 def test_bad_input_is_refused_in_one_line(store: Path, words: list[str], problem: str) -> None:
-    result = splitbrain("compare", *words, "--store", store, "--quiet")
+    result = splitbrain_here("compare", *words, "--store", store, "--quiet")
     assert (result.code, len(result.messages)) == (EXIT_USAGE, 1), result.messages
     assert problem in result.messages[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from harness.running.at_once import EndedRun, PendingRun
 from results.files import write_text
 from results.run_verdict import RunVerdict
 from results.store import RunDirectory
-from tests.support.command import json_lines, splitbrain
+from tests.support.command import json_lines, splitbrain_here
 
 
 class Exploration:
@@ -136,28 +136,16 @@ PLANTED = {"acknowledged-when-appended": 0, "log-not-replayed-on-restart": 5, "f
 """Planted bugs, each with a seed whose first run shows it."""
 
 
-@pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, list[dict[str, Any]]]]:
-    """The exit code and the verdicts of each exploration, which has time for one run; two go on at the same time."""
-
-    def explore_one(mutant: str) -> tuple[int, list[dict[str, Any]]]:
-        flags = ["--switch", f"reference.mutant={mutant}", "--seed", str(PLANTED[mutant]), "--at-once", "1"]
-        store = tmp_path_factory.mktemp(mutant)
-        flags += ["--time-limit", "1", "--run-seconds", "12", "--json", "--store", str(store)]
-        result = splitbrain("explore", *flags, timeout_seconds=400)
-        return result.code, json_lines(result)
-
-    with ThreadPoolExecutor(2) as pool:
-        return dict(zip(PLANTED, pool.map(explore_one, PLANTED), strict=True))
-
-
 @pytest.mark.netns
 @pytest.mark.spark
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("mutant", PLANTED)
-def test_planted_bug_is_found_in_the_first_run(mutant: str, found: dict[str, tuple[int, list[dict[str, Any]]]]) -> None:
-    code, (first, *_, tally) = found[mutant]
-    assert code == EXIT_INVALID
+@pytest.mark.usefixtures("spark")
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(("mutant", "seed"), PLANTED.items())
+def test_planted_bug_is_found_in_the_first_run(mutant: str, seed: int, tmp_path: Path) -> None:
+    flags = ["--switch", f"reference.mutant={mutant}", "--seed", seed, "--at-once", "1", "--store", tmp_path, "--json"]
+    result = splitbrain_here("explore", *flags, "--time-limit", "1", "--run-seconds", "12")
+    assert result.code == EXIT_INVALID, result
+    first, *_, tally = json_lines(result)
     assert first["verdict"] == "invalid"
     assert (tally["runs"], tally["invalid"]) == (1, 1)
     assert tally["coverage"]["transitions"]["Candidate > Leader"] >= 1

@@ -16,7 +16,7 @@ from harness.histories.importing import import_histories, listed
 from harness.judging.imported import FileVerdict, HeldTo, Refused, check_files
 from harness.model import Verdict
 from harness.model.records.tables import HISTORY
-from tests.support.command import splitbrain
+from tests.support.command import splitbrain, splitbrain_here
 
 pytestmark = pytest.mark.spark
 
@@ -163,12 +163,13 @@ def test_parquet_of_another_model_is_refused(run: Path) -> None:
     assert re.search(r'0\.parquet: expected f to be one of dequeue, enqueue, found "(read|write)"', refused.error)
 
 
+@pytest.mark.usefixtures("spark")
 def test_the_command_prints_one_object_per_file_and_a_malformed_one_hides_no_verdict(tmp_path: Path) -> None:
     for name in ("valid.log", "stale.log"):
         (tmp_path / name).write_text(REGISTERS[name][0])
     (tmp_path / "torn.jsonl").write_text('{"process": 0, "ty')
     reports = tmp_path / "reports"
-    result = splitbrain("check", tmp_path, "--model", "cas-register", "--report", reports, "--format", "json")
+    result = splitbrain_here("check", tmp_path, "--model", "cas-register", "--report", reports, "--format", "json")
     lines = [json.loads(line) for line in result.out.splitlines()]
     assert (result.code, [line["verdict"] for line in lines]) == (254, ["invalid", None, "valid"])
     assert result.messages[-1] == f"splitbrain: {lines[1]['error']}"

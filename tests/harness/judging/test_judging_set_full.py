@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import splitbrain
+from tests.support.command import splitbrain_here
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 
 def lines(*rows: tuple[int, str, str, object]) -> str:
@@ -36,7 +36,9 @@ CASES = {
 def test_the_command_reports_every_finding_of_a_history(model: str, tmp_path: Path) -> None:
     rows, expected = CASES[model]
     (tmp_path / "history.jsonl").write_text(lines(*rows))
-    result = splitbrain("check", tmp_path / "history.jsonl", "--model", model, "--report", tmp_path / "out", "--json")
+    result = splitbrain_here(
+        "check", tmp_path / "history.jsonl", "--model", model, "--report", tmp_path / "out", "--json"
+    )
     [line] = [json.loads(each) for each in result.out.splitlines()]
     assert (result.code, line["verdict"], line["ops"]) == (1, "invalid", len(rows) // 2)
     assert sorted((each["name"], each["severity"]) for each in line["findings"]) == sorted(expected)
@@ -44,7 +46,7 @@ def test_the_command_reports_every_finding_of_a_history(model: str, tmp_path: Pa
 
 def test_a_counter_read_that_is_not_an_integer_is_refused(tmp_path: Path) -> None:
     (tmp_path / "history.jsonl").write_text(lines(*ok(0, "add", 2, 2), *ok(1, "read", None, "three")))
-    result = splitbrain("check", tmp_path / "history.jsonl", "--model", "counter")
+    result = splitbrain_here("check", tmp_path / "history.jsonl", "--model", "counter")
     assert result.code == 254
     assert result.messages[-1].endswith(
         'expected a counter\'s value to be a whole number up to 1,000,000,000,000, found "three"'

@@ -16,7 +16,7 @@ from harness.model.errors import EXIT_UNKNOWN, EXIT_USAGE, EXIT_VALID
 from results.run_verdict import RunVerdict, read_verdict, write_verdict
 from results.store import RunDirectory, new_run
 from tests.support import SUPPORT
-from tests.support.command import json_lines, splitbrain
+from tests.support.command import json_lines, splitbrain, splitbrain_here
 from tests.support.stored_runs import BEGIN
 
 
@@ -45,6 +45,7 @@ def recorded(store: Path, seconds: int) -> RunDirectory:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 @pytest.mark.timeout(240)
 def test_store_is_judged_again(tmp_path: Path) -> None:
     store = tmp_path / "runs"
@@ -54,7 +55,7 @@ def test_store_is_judged_again(tmp_path: Path) -> None:
         chunk.write_text("no Parquet")
     before = {run.name: run.verdict.read_bytes() for run in (same, changed)}
 
-    result = splitbrain("check", store, "--json", timeout_seconds=120)
+    result = splitbrain_here("check", store, "--json")
     assert result.code == EXIT_UNKNOWN, result.messages
     found = {each["run"]: each for each in json_lines(result, least=3)}
     assert [found[run.name]["is_changed"] for run in (same, changed, damaged)] == [False, True, False]
@@ -63,11 +64,11 @@ def test_store_is_judged_again(tmp_path: Path) -> None:
     assert str(damaged.history) in found[damaged.name]["problem"]
     assert before == {run.name: run.verdict.read_bytes() for run in (same, changed)}
 
-    written = splitbrain("check", store, "--write", timeout_seconds=120)
+    written = splitbrain_here("check", store, "--write")
     assert written.out.splitlines()[0] == "3 runs: 1 as before, 1 changed, 1 not judged"
     assert read_verdict(changed.verdict).verdict is Verdict.UNKNOWN
     assert changed.report.exists()
-    again = splitbrain("check", store, timeout_seconds=120)
+    again = splitbrain_here("check", store)
     assert (again.code, again.out.splitlines()[0]) == (EXIT_VALID, "3 runs: 2 as before, 0 changed, 1 not judged")
 
 

@@ -17,7 +17,7 @@ from harness.model.errors import EXIT_UNKNOWN, EXIT_USAGE, EXIT_VALID
 from harness.planning.plan import Plan
 from results.run_verdict import read_verdict
 from tests.support import SUPPORT
-from tests.support.command import splitbrain
+from tests.support.command import splitbrain, splitbrain_here
 
 STORED = SUPPORT / "runs" / "old_names"
 FINDINGS = [("nemesis", "fault-not-effective")]
@@ -44,9 +44,10 @@ def test_verdict_with_old_names_is_read() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_run_with_old_names_has_the_same_verdict_when_checked_again(stored: Path) -> None:
     before = json.loads((stored / "verdict.json").read_text())
-    checked = splitbrain("check", stored, "--format", "json")
+    checked = splitbrain_here("check", stored, "--format", "json")
     assert checked.code == EXIT_UNKNOWN, checked.messages
     after = json.loads(checked.out)
     assert [(each["check"], each["name"]) for each in after["findings"]] == FINDINGS

@@ -11,7 +11,14 @@ import pytest
 from harness.judging.index import index
 from harness.model.errors import EXIT_INVALID, EXIT_USAGE, EXIT_VALID
 from harness.nightly.directory import nights
-from tests.support.command import json_lines, processes_naming, splitbrain, start_splitbrain, wait_until
+from tests.support.command import (
+    json_lines,
+    processes_naming,
+    splitbrain,
+    splitbrain_here,
+    start_splitbrain,
+    wait_until,
+)
 
 pytestmark = [pytest.mark.netns, pytest.mark.spark, pytest.mark.timeout(280)]
 
@@ -37,6 +44,7 @@ JOBS = {
 }
 
 
+@pytest.mark.usefixtures("spark")
 def test_night_that_is_killed_resumes_and_accounts_for_every_run(tmp_path: Path) -> None:
     store, plan = tmp_path / "runs", tmp_path / "night.toml"
     plan.write_text(PLAN)
@@ -46,7 +54,7 @@ def test_night_that_is_killed_resumes_and_accounts_for_every_run(tmp_path: Path)
     command.communicate()
     wait_until(lambda: not processes_naming(str(store)), "the processes of its runs have ended")
 
-    resumed = splitbrain("nightly", plan, "--store", store, "--json", timeout_seconds=250)
+    resumed = splitbrain_here("nightly", plan, "--store", store, "--json")
     (night,) = nights(store)
     *results, summary = json_lines(resumed)
     assert resumed.code == EXIT_INVALID, resumed.messages

@@ -24,7 +24,7 @@ from harness.engine.records import read_history
 from harness.model.errors import EXIT_UNKNOWN, EXIT_VALID
 from nemesis.journal import pending
 from results.store import RunDirectory, runs
-from tests.support.command import processes_naming, splitbrain, start_splitbrain, wait_until
+from tests.support.command import processes_naming, splitbrain, splitbrain_here, start_splitbrain, wait_until
 
 pytestmark = [pytest.mark.netns, pytest.mark.timeout(600 if "SPLITBRAIN_KILLS" in os.environ else 200)]
 
@@ -186,8 +186,9 @@ def test_interrupted_reproduction_has_interrupted_sides(tmp_path):
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_killed_run_can_be_checked_and_is_unknown(aftermath):
     longest = max(aftermath.runs, key=lambda run: len(list(run.history.glob("*.parquet"))))
-    result = splitbrain("check", longest.path)
+    result = splitbrain_here("check", longest.path)
     assert result.code == EXIT_UNKNOWN, result
     assert "interrupted" in result.out

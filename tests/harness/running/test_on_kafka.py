@@ -14,10 +14,13 @@ import pyarrow.parquet as parquet
 import pytest
 
 from harness.model.errors import EXIT_INVALID, EXIT_USAGE, EXIT_VALID
-from tests.support.command import CommandResult, json_lines, splitbrain
+from tests.support.command import CommandResult, json_lines, splitbrain_here
 
 PLANS = Path(__file__).with_name("plans")
-ON_A_CLUSTER = (pytest.mark.kafka, pytest.mark.netns, pytest.mark.spark, pytest.mark.timeout(500))
+ON_A_CLUSTER = (
+    *(pytest.mark.kafka, pytest.mark.netns, pytest.mark.spark),
+    *(pytest.mark.usefixtures("spark"), pytest.mark.timeout(500)),
+)
 
 
 def on_a_cluster(test: Any) -> Any:
@@ -29,7 +32,7 @@ def on_a_cluster(test: Any) -> Any:
 
 def reproduce(store: Path, scenario: str, *arguments: str, system: str = "kafka") -> CommandResult:
     flags = ["--system", system, *arguments, "--store", store, "--format", "json"]
-    return splitbrain("reproduce", scenario, *flags, timeout_seconds=400)
+    return splitbrain_here("reproduce", scenario, *flags)
 
 
 def reproduced(store: Path, scenario: str, *arguments: str) -> dict[str, Any]:
@@ -43,7 +46,7 @@ def reproduced(store: Path, scenario: str, *arguments: str) -> dict[str, Any]:
 def run_plan(plan: str, store: Path, code: int, *arguments: str) -> dict[str, Any]:
     """The verdict on a plan of this folder, whose command must exit with the code."""
     flags = ["--plan", PLANS / f"{plan}.toml", *arguments, "--store", store, "--format", "json"]
-    result = splitbrain("run", *flags, timeout_seconds=400)
+    result = splitbrain_here("run", *flags)
     assert result.code == code, result
     (verdict,) = json_lines(result)
     return verdict

@@ -1,20 +1,18 @@
 """The checks find each mutant of the reference system under random faults, and report nothing that it does not cause.
 
-Each run is the real command on real processes. Three run at a time, because a run mostly waits.
+Each run is the real command on real processes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from harness.model.errors import EXIT_INVALID, EXIT_VALID
-from tests.support.command import json_lines, splitbrain
+from tests.support.command import json_lines, splitbrain_here
 
 RUN = [
     "--workload",
@@ -30,9 +28,6 @@ RUN = [
     "--format",
     "json",
 ]
-SECONDS_MAX = 400
-"""The time limit of one run with its judgement on a loaded machine; a run alone takes about 80 s."""
-
 LEADERS_CUT_OFF = "--faults partition --seed 395"
 """A seed that samples cuts of the leader alone, which reveal a lease that is too long."""
 
@@ -115,36 +110,20 @@ BUGS: Mapping[str, PlantedBug] = {
     ),
 }
 
-Outcome = tuple[int, list[dict[str, Any]]]
-
-
-def run(bug: PlantedBug, store: Path) -> Outcome:
-    """The exit code and the findings of a run."""
-    result = splitbrain("run", *RUN, *bug.flags.split(), "--store", store, timeout_seconds=SECONDS_MAX)
-    (verdict,) = json_lines(result)
-    return result.code, verdict["findings"]
-
-
 QUICK = ("half-is-a-majority", "nothing")
 PARAMETERS = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in BUGS]
 
 
-@pytest.fixture(scope="module")
-def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Outcome]:
-    """The outcomes of the bugs that this test run has selected, by name."""
-    store = tmp_path_factory.mktemp("planted")
-    items = [item for item in request.session.items if isinstance(item, pytest.Function)]
-    names = [item.callspec.params["name"] for item in items if item.module is request.module]
-    with ThreadPoolExecutor(max_workers=3) as pool:
-        return dict(zip(names, pool.map(lambda name: run(BUGS[name], store), names), strict=True))
-
-
 @pytest.mark.netns
 @pytest.mark.spark
-@pytest.mark.timeout(1000)  # the first test waits for all runs
+@pytest.mark.usefixtures("spark")
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_planted_bug_is_found_and_every_finding_is_its_consequence(name: str, outcomes: Mapping[str, Outcome]) -> None:
-    bug, (exit_code, found) = BUGS[name], outcomes[name]
+def test_planted_bug_is_found_and_every_finding_is_its_consequence(name: str, tmp_path: Path) -> None:
+    bug = BUGS[name]
+    result = splitbrain_here("run", *RUN, *bug.flags.split(), "--store", tmp_path)
+    (verdict,) = json_lines(result)
+    found = verdict["findings"]
     explained = {
         "invalid": bug.expected | bug.consequences,
         "unknown": bug.unknown,
@@ -153,4 +132,4 @@ def test_planted_bug_is_found_and_every_finding_is_its_consequence(name: str, ou
     assert [each for each in found if each["name"] not in explained[each["severity"]]] == []
     names = {each["name"] for each in found if each["severity"] == "invalid"}
     assert bool(names & bug.expected) == bool(bug.expected), found
-    assert exit_code == (EXIT_INVALID if bug.expected else EXIT_VALID)
+    assert result.code == (EXIT_INVALID if bug.expected else EXIT_VALID)

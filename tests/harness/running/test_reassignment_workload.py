@@ -9,17 +9,18 @@ import pyarrow.parquet as parquet
 import pytest
 
 from harness.model.errors import EXIT_VALID
-from tests.support.command import json_lines, splitbrain
+from tests.support.command import json_lines, splitbrain_here
 
 FLAGS = "--switch reference.voter_changes=kip-642 --nodes 6 --voters 3 --workload reassignment --faults kill --seed 3"
 
 
 @pytest.mark.netns
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 @pytest.mark.timeout(400)
 def test_voters_move_there_and_back_under_writes_and_kills(tmp_path: Path) -> None:
     flags = [*FLAGS.split(), "--floor", "5", "--time-limit", "12", "--interval", "3", "--store", tmp_path, "--json"]
-    result = splitbrain("run", *flags, timeout_seconds=350)
+    result = splitbrain_here("run", *flags)
     (verdict,) = json_lines(result)
     assert (result.code, verdict["findings"]) == (EXIT_VALID, [])
     run = next(tmp_path.glob("2*-run-*"))
@@ -35,12 +36,13 @@ def test_voters_move_there_and_back_under_writes_and_kills(tmp_path: Path) -> No
 
 @pytest.mark.netns
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_partitions_move_there_and_back_under_sends_and_kills(tmp_path: Path) -> None:
     flags = [*FLAGS.split(), "--layout", "combined", "--option", "partitions=move", "--floor", "5"]
     limits = ["--time-limit", "20", "--interval", "8", "--store", tmp_path, "--json"]
-    result = splitbrain("run", *flags, *limits, timeout_seconds=350)
+    result = splitbrain_here("run", *flags, *limits)
     (verdict,) = json_lines(result)
     assert result.code == EXIT_VALID, verdict["findings"]
     history = parquet.read_table(next(tmp_path.glob("2*-run-*")) / "history").to_pylist()

@@ -25,7 +25,7 @@ from harness.sharing.contents import MANIFEST
 from harness.sharing.importing import import_bundle
 from results.headline import SHOWN
 from results.store import RunDirectory, runs
-from tests.support.command import json_lines, splitbrain
+from tests.support.command import json_lines, splitbrain, splitbrain_here
 from tests.support.stored_runs import failed_verdict, judged_run, register_plan, reproduction
 
 HOME = os.environ["HOME"].rstrip("/")
@@ -231,14 +231,15 @@ def test_commands(run: RunDirectory, tmp_path: Path) -> None:
 
 @pytest.mark.netns
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 @pytest.mark.timeout(200)
 def test_imported_run_gets_the_same_verdict(tmp_path: Path) -> None:
     flags = ("--time-limit", "4", "--switch", "reference.mutant=half-is-a-majority", "--seed", "2")
-    first = splitbrain("run", "--store", tmp_path / "runs", "--workload", "register", *flags, "--json")
+    first = splitbrain_here("run", "--store", tmp_path / "runs", "--workload", "register", *flags, "--json")
     (verdict,) = json_lines(first)
     splitbrain("bundle", verdict["run"], "--output", tmp_path / "a.tar.gz")
     (imported,) = json_lines(splitbrain("import", tmp_path / "a.tar.gz", "--store", tmp_path / "other", "--json"))
-    (checked,) = json_lines(splitbrain("check", imported["run"], "--json"))
+    (checked,) = json_lines(splitbrain_here("check", imported["run"], "--json"))
     assert (checked["verdict"], checked["findings"]) == (verdict["verdict"], verdict["findings"])
     assert {each["name"]: each["value"] for each in checked["quantities"]} == {
         each["name"]: each["value"] for each in verdict["quantities"]

@@ -18,15 +18,16 @@ from harness.simulating.request import SimulationRequest
 from harness.simulating.searching import available_actions, request_of_run, screen, screen_all, search
 from results.run_verdict import read_verdict
 from results.store import RunDirectory, runs
-from tests.support.command import COMMAND, environment, json_lines, splitbrain
+from tests.support.command import COMMAND, environment, json_lines, splitbrain, splitbrain_here
 
 PLANTED = "reference.mutant=rejected-vote-counted"
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_planted_bug_is_found_stored_and_found_again_in_the_stored_run(tmp_path: Path) -> None:
     flags = ["--seeds", "50", "--seed", "1", "--switch", PLANTED, "--store", tmp_path, "--format", "json"]
-    result = splitbrain("simulate", *flags, timeout_seconds=300)
+    result = splitbrain_here("simulate", *flags)
     assert result.code == EXIT_INVALID, result
     verdict, tally = json_lines(result)
     assert "election-safety" in {each["name"] for each in verdict["findings"]}
@@ -38,14 +39,15 @@ def test_planted_bug_is_found_stored_and_found_again_in_the_stored_run(tmp_path:
     assert plan.hosts == "simulation"
     assert plan.switches["reference.mutant"] == "rejected-vote-counted"
     assert run.report.exists()
-    again = splitbrain("replay", name, "--store", tmp_path, "--format", "json", timeout_seconds=200)
+    again = splitbrain_here("replay", name, "--store", tmp_path, "--format", "json")
     assert again.code == EXIT_INVALID, again
     assert json_lines(again)[0]["differences"] == []
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_scenario_has_the_same_verdict_as_on_real_nodes(tmp_path: Path) -> None:
-    result = splitbrain("simulate", "PV-01", "--store", tmp_path, "--seed", "1", timeout_seconds=200)
+    result = splitbrain_here("simulate", "PV-01", "--store", tmp_path, "--seed", "1")
     assert result.code == EXIT_VALID, result
     assert "Reproduced: the bad side shows the anomaly; the good side does not." in result.out
     assert "Reproduce with: splitbrain reproduce PV-01 --hosts simulation" in result.out
@@ -82,9 +84,10 @@ def test_option_of_random_runs_is_refused_for_scenarios(flags: list[str]) -> Non
 
 @pytest.mark.slow
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_sample_of_the_runs_that_pass_is_checked_too(tmp_path: Path) -> None:
     flags = ["--seeds", "4", "--seed", "1", "--sample", "1", "--at-once", "1", "--store", tmp_path]
-    result = splitbrain("simulate", *flags, timeout_seconds=300)
+    result = splitbrain_here("simulate", *flags)
     assert result.code == EXIT_VALID, result
     assert re.search(r"\n4 runs of \d+\.\d virtual seconds, [\d,]+ a minute\n4 runs passed, 0 did not\.", result.out)
     verdicts = [read_verdict(RunDirectory(tmp_path / run.name).verdict) for run in runs(tmp_path)]
@@ -94,10 +97,11 @@ def test_sample_of_the_runs_that_pass_is_checked_too(tmp_path: Path) -> None:
 
 @pytest.mark.kafka
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_search_goes_on_after_a_node_that_polls_without_a_wait(tmp_path: Path) -> None:
     """The first run has such an observer, and no more; the fourth shows EX-02."""
     flags = ["--system", "kafka:4.3.1", "--timed", "--seeds", "25", "--seed", "1", "--at-once", "1"]
-    result = splitbrain("simulate", *flags, "--store", tmp_path, "--json", timeout_seconds=300)
+    result = splitbrain_here("simulate", *flags, "--store", tmp_path, "--json")
     assert result.code == EXIT_INVALID, result
     tally = json_lines(result)[-1]
     assert tally["reasons"]["no-spin"]["first_seed"] == 1
