@@ -27,7 +27,7 @@ from timing import best
 
 from harness.running.run import plan_of
 from harness.simulating.request import SimulationRequest
-from harness.simulating.searching import BATCH, screen, screen_all
+from harness.simulating.searching import TIMED_BATCH, screen, screen_all
 from harness.simulating.timed import timed_request, timed_run
 from nodes.simulation.cluster import SimulationSpec
 from nodes.simulation.kafka.cluster import KafkaCluster
@@ -154,7 +154,7 @@ def measure_timed(version: str, schedules: int) -> tuple[object, ...]:
 
 def batched(seeds: Sequence[int]) -> Iterator[Sequence[int]]:
     """The seeds as the search passes them to the driver."""
-    return (seeds[begin : begin + BATCH] for begin in range(0, len(seeds), BATCH))
+    return (seeds[begin : begin + TIMED_BATCH] for begin in range(0, len(seeds), TIMED_BATCH))
 
 
 def idle_round_trips(driver: RaftDriver, number: int) -> None:
